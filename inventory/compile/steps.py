@@ -1,0 +1,92 @@
+"""What the compiler emits: groups of hosts and the ordered steps each of them runs."""
+
+from __future__ import annotations
+
+import hashlib
+from enum import StrEnum
+from typing import Any, Literal, TypeAlias
+
+import msgspec
+
+Json: TypeAlias = Any
+"""A JSON value: what an Ansible variable can hold."""
+
+Phase: TypeAlias = Literal["preflight", "install", "configure", "join", "verify"]
+PHASES: tuple[Phase, ...] = ("preflight", "install", "configure", "join", "verify")
+"""The phases of a role, in the order they run."""
+
+
+class Stage(StrEnum):
+    """Stages order roles; a stage starts when the one before it is done on enough hosts."""
+
+    BASE = "base"
+    DRIVERS = "drivers"
+    FABRIC = "fabric"
+    STORAGE = "storage"
+    SCHEDULER = "scheduler"
+    MONITORING = "monitoring"
+
+
+class Step(msgspec.Struct, frozen=True, kw_only=True):
+    """One phase of one role with its variables: the unit that is stamped on a node."""
+
+    stage: Stage
+    role: str
+    """Name of the role in the collection gcluster.cluster."""
+    phase: Phase
+    variables: dict[str, Json]
+    """Role variables of this phase only, as its argument_specs entry point declares them."""
+    secrets: dict[str, str] = {}
+    """Variable -> secret: converge sets the variable to the path of a file that holds the secret."""
+
+    @property
+    def key(self) -> str:
+        """Name of the step and of its stamp: "slurm.configure"."""
+        return f"{self.role}.{self.phase}"
+
+    def digest(self, role_digest: str, secret_versions: dict[str, str]) -> str:
+        """Return the stamp of this step: what it was compiled from, as SHA-256 in hex.
+
+        Args:
+            role_digest: hash of the role's files that this phase runs.
+            secret_versions: secret name -> version id (never the secret itself).
+        """
+        content = msgspec.json.encode(
+            [
+                self.role,
+                self.phase,
+                self.variables,
+                role_digest,
+                {variable: secret_versions[name] for variable, name in self.secrets.items()},
+            ],
+            order="sorted",
+        )
+        return hashlib.sha256(content).hexdigest()
+
+
+class Group(msgspec.Struct, frozen=True, kw_only=True):
+    """Hosts that run the same steps: one group per pool, controllers first."""
+
+    name: str
+    hosts: tuple[str, ...]
+    steps: tuple[Step, ...]
+    """Ordered by stage, then as the roles depend on each other."""
+
+
+class CompiledCluster(msgspec.Struct, frozen=True, kw_only=True):
+    """The whole cluster, compiled."""
+
+    cluster: str
+    groups: tuple[Group, ...]
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """Names of all secrets that the steps need, sorted."""
+        return tuple(
+            sorted({s for g in self.groups for step in g.steps for s in step.secrets.values()})
+        )
+
+    @property
+    def step_count(self) -> int:
+        """Number of (host, step) pairs."""
+        return sum(len(group.hosts) * len(group.steps) for group in self.groups)

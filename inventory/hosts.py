@@ -1,0 +1,67 @@
+"""What every provider must hand over: hosts, how to reach them, and where they stand."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from gcluster.schemas.spec import PoolRole
+
+
+class SshTarget(msgspec.Struct, frozen=True, kw_only=True):
+    """How SSH reaches a host. `host_keys` pins; when empty, `known_hosts_file` vouches."""
+
+    user: str
+    port: int = 22
+    key_file: str | None = None
+    """Private key on the machine that runs gcluster; None: the SSH agent."""
+    bastion: str | None = None
+    """[user@]host[:port], as in ssh -J."""
+    host_keys: tuple[str, ...] = ()
+    """Public keys as in known_hosts, without the host: "ssh-ed25519 AAAA..."."""
+    known_hosts_file: str | None = None
+    """None: the user's own known_hosts."""
+
+
+class Placement(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a host stands in the network."""
+
+    block: str | None = None
+    """Scalable unit or NVLink domain."""
+    leaf: str | None = None
+    """Leaf switch group."""
+
+
+class Host(msgspec.Struct, frozen=True, kw_only=True):
+    """One machine of the cluster. `address` is "" while the machine is only planned."""
+
+    name: str
+    site: str
+    pool: str
+    role: PoolRole
+    machine: str | None
+    """Machine type of the catalog; None for a controller or login without one."""
+    address: str = ""
+    """IPv4/IPv6 address or DNS name that SSH and the other nodes use."""
+    ssh: SshTarget
+    placement: Placement = Placement()
+    image: str | None = None
+    """Hash of the image the machine booted from, where the provider knows it."""
+    connection: Literal["ssh", "simulated"] = "ssh"
+    """simulated: nothing runs there; converge and smoke say so instead of doing anything."""
+
+
+class ClusterInventory(msgspec.Struct, frozen=True, kw_only=True):
+    """All hosts of one cluster, over all its sites, in spec order then by name."""
+
+    cluster: str
+    hosts: tuple[Host, ...]
+
+    def in_pool(self, pool: str) -> tuple[Host, ...]:
+        """Return the hosts of one pool, in order."""
+        return tuple(host for host in self.hosts if host.pool == pool)
+
+    def with_role(self, role: PoolRole) -> tuple[Host, ...]:
+        """Return the hosts that play one role, in order."""
+        return tuple(host for host in self.hosts if host.role == role)

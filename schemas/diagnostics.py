@@ -1,0 +1,66 @@
+"""What is wrong with a spec, as values: checks return them, one renderer prints them."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TypeAlias
+
+import msgspec
+
+PathTuple: TypeAlias = tuple[str | int, ...]
+"""Where a value sits in the document: keys and list indexes from the root."""
+
+
+class Severity(StrEnum):
+    """How much a diagnostic weighs: only an error stops a command."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    NOTE = "note"
+
+
+class Span(msgspec.Struct, frozen=True, kw_only=True, order=True):
+    """A stretch of the source text. Lines and columns count from 1; the end column is exclusive."""
+
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+
+
+class Patch(msgspec.Struct, frozen=True, kw_only=True):
+    """A machine-applicable mend: replace the text at `span` by `replacement`."""
+
+    span: Span
+    replacement: str
+
+
+class Diagnostic(msgspec.Struct, frozen=True, kw_only=True):
+    """One finding.
+
+    `code` is stable and never reused (GC0xx structure, GC1xx capacity, GC2xx fabric, GC3xx
+    network, GC4xx storage, GC5xx scheduler, GC6xx software, GC7xx hybrid, GC8xx budget and
+    policy, GC9xx running). `summary` fits on a line; `detail` may be longer; `hint` says what to
+    write or do instead. `span` is None when no place in the file is to blame.
+    """
+
+    code: str
+    severity: Severity
+    summary: str
+    detail: str = ""
+    path: PathTuple = ()
+    file: str = ""
+    span: Span | None = None
+    hint: str = ""
+    patch: Patch | None = None
+
+    @property
+    def is_error(self) -> bool:
+        """Whether this finding stops the command."""
+        return self.severity is Severity.ERROR
+
+
+def in_file_order(diagnostics: list[Diagnostic]) -> list[Diagnostic]:
+    """Sort by file, place and code; findings without a place come last."""
+    nowhere = Span(line=2**31, column=0, end_line=2**31, end_column=0)
+    return sorted(diagnostics, key=lambda d: (d.file, d.span or nowhere, d.code))

@@ -1,0 +1,23 @@
+"""What every noun of the spec is made of: a frozen, keyword-only, strict struct, and the names."""
+
+from __future__ import annotations
+
+from typing import Annotated, TypeAlias
+
+import msgspec
+
+
+class Noun(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True
+):
+    """Base of all spec types."""
+
+
+Name: TypeAlias = Annotated[
+    str,
+    msgspec.Meta(
+        pattern=r"^[a-z][a-z0-9-]{0,30}[a-z0-9]$|^[a-z]$",
+        description="Lower-case letters, digits and hyphens; starts with a letter; at most 32.",
+    ),
+]
+"""A cluster, site, pool or partition: also a DNS label, a container name and a Slurm name."""

@@ -1,0 +1,28 @@
+"""Nodes on this machine: containers that run systemd and sshd."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import Meta
+
+from gcluster.schemas.spec.noun import Noun
+
+
+class LocalNetwork(Noun, frozen=True):
+    """The container network of a local site."""
+
+    cidr: Annotated[
+        str,
+        Meta(description='IPv4 network of the nodes, or "auto": a free /24 of 10.210.0.0/16.'),
+    ] = "auto"
+
+
+class LocalSite(Noun, frozen=True, tag_field="provider", tag="local"):
+    """Containers on this machine: no cloud, no GPU, everything else real."""
+
+    runtime: Annotated[
+        Literal["auto", "podman", "docker"],
+        Meta(description="Container engine; auto takes podman, and docker where podman is absent."),
+    ] = "auto"
+    network: Annotated[LocalNetwork, Meta(description="The nodes' network.")] = LocalNetwork()

@@ -1,0 +1,36 @@
+"""The gate at the end of `up`: a multi-node AllReduce."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import Meta
+
+from gcluster.schemas.spec.noun import Noun
+from gcluster.schemas.spec.units import BusBandwidth
+
+
+class AllReduce(Noun, frozen=True):
+    """What the AllReduce runs and what it must reach."""
+
+    sizes: Annotated[
+        str,
+        Meta(
+            pattern=r"^\d+ ?(B|KiB|MiB|GiB)\.\.\d+ ?(B|KiB|MiB|GiB)$",
+            description="Message sizes, smallest..largest; each step multiplies by 8.",
+            examples=["8B..64MiB", "8B..8GiB"],
+        ),
+    ] = "8B..64MiB"
+    iterations: Annotated[int, Meta(ge=1, le=1000, description="Timed runs per size.")] = 5
+    floor: Annotated[
+        BusBandwidth | None,
+        Meta(description="Least bus bandwidth at the largest size; default: none is asked."),
+    ] = None
+
+
+class Smoke(Noun, frozen=True):
+    """Tests that the finished cluster must pass."""
+
+    allreduce: Annotated[AllReduce, Meta(description="AllReduce over all compute nodes.")] = (
+        AllReduce()
+    )

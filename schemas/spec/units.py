@@ -1,0 +1,99 @@
+"""Quantities that carry their unit in the spec: sizes, durations, bandwidths.
+
+Binary prefixes (KiB ... TiB) are powers of 1024, decimal ones (kB ... TB) powers of 1000, as in
+IEC 80000-13; bandwidths in b/s are bits. A bare number is refused: 12000 of what?
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, ClassVar, Self
+
+
+class Quantity:
+    """A number with a unit; compares and hashes by value, prints as the shortest exact form."""
+
+    __slots__ = ("value",)
+    unit_factors: ClassVar[dict[str, float]]
+    pattern: ClassVar[str]
+    examples: ClassVar[tuple[str, ...]]
+
+    def __init__(self, value: float) -> None:
+        """Hold `value` in the base unit of the subclass."""
+        self.value = value
+
+    @classmethod
+    def parse(cls, text: object) -> Self:
+        """Read "12000 GiB"; raises ValueError that says what was expected."""
+        match = (
+            re.fullmatch(r"(\d+(?:\.\d+)?) ?([A-Za-z/]+)", text) if isinstance(text, str) else None
+        )
+        if match is None or match[2] not in cls.unit_factors:
+            wanted = " or ".join(f'"{example}"' for example in cls.examples)
+            raise ValueError(f"expected a quantity with its unit, such as {wanted}")
+        return cls(float(match[1]) * cls.unit_factors[match[2]])
+
+    @classmethod
+    def json_schema(cls) -> dict[str, Any]:
+        """Return the JSON Schema of the written form."""
+        units = "|".join(re.escape(unit) for unit in cls.unit_factors)
+        return {
+            "type": "string",
+            "pattern": rf"^\d+(\.\d+)? ?({units})$",
+            "examples": list(cls.examples),
+        }
+
+    def __str__(self) -> str:
+        """Print with the largest unit that keeps the number whole."""
+        best, best_factor = "", 0.0
+        for unit, factor in self.unit_factors.items():
+            if factor > best_factor and (self.value / factor).is_integer():
+                best, best_factor = unit, factor
+        if not best:
+            best, best_factor = min(self.unit_factors.items(), key=lambda item: item[1])
+        number = self.value / best_factor
+        written = f"{int(number)}" if number.is_integer() else f"{number!r}"
+        return f"{written}{self._separator}{best}"
+
+    _separator: ClassVar[str] = " "
+
+    def __repr__(self) -> str:
+        """Name the class and the written form."""
+        return f"{type(self).__name__}({str(self)!r})"
+
+    def __eq__(self, other: object) -> bool:
+        """Equal when of the same kind and value."""
+        return type(other) is type(self) and other.value == self.value
+
+    def __hash__(self) -> int:
+        """Hash by kind and value."""
+        return hash((type(self), self.value))
+
+
+class ByteSize(Quantity):
+    """A size; `value` is in bytes."""
+
+    __slots__ = ()
+    unit_factors: ClassVar[dict[str, float]] = {
+        "B": 1,
+        "kB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12,
+        "KiB": 2.0**10, "MiB": 2.0**20, "GiB": 2.0**30, "TiB": 2.0**40,
+    }  # fmt: skip
+    examples: ClassVar[tuple[str, ...]] = ("64 MiB", "12000 GiB")
+
+
+class Duration(Quantity):
+    """A length of time; `value` is in seconds."""
+
+    __slots__ = ()
+    unit_factors: ClassVar[dict[str, float]] = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+    examples: ClassVar[tuple[str, ...]] = ("30m", "7d")
+    _separator: ClassVar[str] = ""
+
+
+class BusBandwidth(Quantity):
+    """A collective's bus bandwidth; `value` is in bytes per second."""
+
+    __slots__ = ()
+    unit_factors: ClassVar[dict[str, float]] = {"MB/s": 1e6, "GB/s": 1e9}
+    examples: ClassVar[tuple[str, ...]] = ("400 GB/s",)

@@ -1,0 +1,1 @@
+"""Where machines come from: one folder per provider, the same file names in each."""
