@@ -1,0 +1,98 @@
+# The front door for everyone who works on gcluster. Bare `make` lists the verbs.
+# On a machine that lacks make or Python, start with .ci/bootstrap: it installs what is missing.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+export PATH := $(CURDIR)/.venv/bin:$(PATH)
+
+SHELL_FILES := .ci/bootstrap .ci/environment .ci/machine .ci/python .ci/run .ci/stages
+LOCK := uv pip compile --quiet --universal --generate-hashes --no-header --no-annotate \
+	--python-version 3.11 $(if $(UPGRADE),--upgrade)
+# Where a stage leaves its JUnit report for the closing count (.ci/count.py).
+REPORT := $(if $(GCLUSTER_REPORT),--junitxml=$(GCLUSTER_REPORT))
+
+.PHONY: help
+help:
+	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: setup
+setup: ## install what this machine lacks and make .venv equal to the lock
+	@.ci/bootstrap setup
+
+.PHONY: demo
+demo: ## bring up examples/local.yaml to a passed AllReduce
+	@.ci/bootstrap demo
+
+.PHONY: test
+test: ## run everything CI runs, stage by stage, with a table of times
+	@.ci/bootstrap test
+
+.PHONY: test-unit
+test-unit: environment ## run the tests that need no nodes
+	@pytest -q -m "not local and not package" $(REPORT)
+
+.PHONY: test-package
+test-package: environment ## build wheel and sdist, install the wheel apart and test that
+	@pytest -q -m package $(REPORT)
+
+.PHONY: test-roles
+test-roles: environment ## run the molecule scenario of every role on local nodes
+	@echo "no role scenarios yet" && false
+
+.PHONY: test-local
+test-local: environment ## run the end-to-end tests on real local nodes
+	@pytest -q -m local $(REPORT)
+
+.PHONY: lint
+lint: lint-python lint-types lint-roles lint-shell ## run every static check
+
+.PHONY: lint-python
+lint-python: environment ## check Python style and format (ruff)
+	@ruff check --quiet
+	@ruff format --check --quiet
+
+.PHONY: lint-types
+lint-types: environment ## check types (mypy strict)
+	@mypy --no-error-summary
+
+.PHONY: lint-roles
+lint-roles: environment ## check roles and YAML (ansible-lint production, yamllint)
+	@yamllint --strict -c .config/yamllint.yml .
+	@ansible-lint --offline --quiet -c .config/ansible-lint.yml
+
+.PHONY: lint-shell
+lint-shell: ## check shell files (shellcheck)
+	@shellcheck $(SHELL_FILES)
+
+.PHONY: format
+format: environment ## format Python and mend what ruff can mend
+	@ruff format
+	@ruff check --fix
+
+.PHONY: schema
+schema: environment ## write the JSON Schema again from the types
+	@gcluster schema > schemas/cluster.schema.json
+
+.PHONY: lock
+lock: environment ## resolve the lock again (UPGRADE=1 takes newer versions)
+	@$(LOCK) requirements/uv.in -o requirements/uv.txt
+	@$(LOCK) pyproject.toml -o requirements/runtime.txt
+	@$(LOCK) pyproject.toml --group dev -o requirements/dev.txt
+
+.PHONY: build
+build: environment ## build wheel and sdist into dist/
+	@hatchling build -d dist
+
+.PHONY: bench
+bench: environment ## measure what the README claims about speed (the quick ones)
+	@python bench/validate_cold.py
+	@python bench/scale.py
+
+.PHONY: clean
+clean: ## remove what builds and tests leave in the checkout (not .venv, not clusters)
+	@rm -rf dist build .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .ansible .coverage*
+
+.PHONY: environment
+environment:
+	@.ci/environment
