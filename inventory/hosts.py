@@ -6,7 +6,22 @@ from typing import Literal
 
 import msgspec
 
-from gcluster.schemas.spec import PoolRole
+from gcluster.schemas.spec import Pool, PoolRole
+
+
+def pool_host_names(name: str, pool: Pool) -> list[str]:
+    """Return the names of the machines that a site makes for a pool: gpu001, gpu002 ...
+
+    The first controller and the first login are called as their pool is. Growing a pool renames
+    nothing, and no two compute pools share a name: one that ends in a digit gets a hyphen.
+    A pool that says no count has one machine.
+    """
+    count = 1 if pool.count is None else pool.count
+    stem = f"{name}-" if name[-1].isdigit() else name
+    names = [f"{stem}{number:03d}" for number in range(1, count + 1)]
+    if names and pool.role != "compute":
+        names[0] = name
+    return names
 
 
 class SshTarget(msgspec.Struct, frozen=True, kw_only=True):
