@@ -55,6 +55,7 @@ lint-python: environment ## check Python style and format (ruff)
 .PHONY: lint-types
 lint-types: environment ## check types (mypy strict)
 	@mypy --no-error-summary
+	@mypy --no-error-summary bench .ci/count.py
 
 .PHONY: lint-roles
 lint-roles: environment ## check roles and YAML (ansible-lint production, yamllint)

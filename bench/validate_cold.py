@@ -1,0 +1,51 @@
+"""How long a person waits for `gcluster validate` on a small spec, against a bare typer hello."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+
+from timing import Result, arguments, interleaved, report
+
+ROUNDS = 21
+SECONDS = 0.20
+RATIO = 1.6
+HERE = Path(__file__).parent
+
+
+def main() -> int:
+    """Measure both in turn and compare the medians."""
+    options = arguments(__doc__ or "").parse_args()
+    gcluster = shutil.which("gcluster", path=str(Path(sys.executable).parent))
+    if gcluster is None:
+        sys.exit("gcluster is not installed beside this Python: run make setup")
+    medians = interleaved(
+        {
+            "python -c pass": [sys.executable, "-c", "pass"],
+            "typer hello": [sys.executable, str(HERE / "hello.py"), "world"],
+            "gcluster validate": [gcluster, "validate", str(HERE.parent / "examples/local.yaml")],
+        },
+        ROUNDS,
+    )
+    results = [
+        Result(name="python -c pass", value=medians["python -c pass"], unit="s"),
+        Result(name="typer hello", value=medians["typer hello"], unit="s"),
+        Result(
+            name="gcluster validate examples/local.yaml",
+            value=medians["gcluster validate"],
+            unit="s",
+            limit=SECONDS,
+        ),
+        Result(
+            name="validate / hello",
+            value=medians["gcluster validate"] / medians["typer hello"],
+            unit="x",
+            limit=RATIO,
+        ),
+    ]
+    return report(f"cold start, median of {ROUNDS}", results, as_json=options.json)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,94 @@
+"""Nothing in the checkout depends on the machine it was written on."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+# Written in two halves, so that this file doesn't contain what it looks for.
+REGISTRY_HOSTS = tuple(
+    first + second
+    for first, second in (
+        ("pypi.", "org"),
+        ("pythonhosted.", "org"),
+        ("deb.debian.", "org"),
+        ("security.debian.", "org"),
+        ("archive.ubuntu.", "com"),
+        ("proxy.golang.", "org"),
+        ("registry.npmjs.", "org"),
+        ("galaxy.ansible.", "com"),
+        ("docker.", "io"),
+        ("quay.", "io"),
+        ("ghcr.", "io"),
+    )
+)
+MACHINE_PATHS = re.compile(r"(?<![\w.])/(?:work|root/\.pyenv|home/\w+/\w|tmp/w)(?:/|\b)")
+
+
+def _texts(root: Path, tracked: tuple[Path, ...]) -> dict[Path, str]:
+    texts = {}
+    for path in tracked:
+        if (root / path).is_file() and not (root / path).is_symlink():
+            try:
+                texts[path] = (root / path).read_text(encoding="utf-8")
+            except UnicodeDecodeError:
+                continue
+    return texts
+
+
+def test_no_file_names_a_package_registry(root: Path, tracked: tuple[Path, ...]) -> None:
+    found = {
+        str(path): host
+        for path, text in _texts(root, tracked).items()
+        for host in REGISTRY_HOSTS
+        if host in text
+    }
+    assert found == {}
+
+
+def test_no_file_names_a_path_of_one_machine(root: Path, tracked: tuple[Path, ...]) -> None:
+    found = {
+        str(path): match[0]
+        for path, text in _texts(root, tracked).items()
+        if path != Path("tests/repository/test_hygiene.py")
+        and (match := MACHINE_PATHS.search(text))
+    }
+    assert found == {}
+
+
+@pytest.mark.parametrize("path", ["/work/x", "cp /tmp/w/root.tar .", '"/root/.pyenv/shims"'])
+def test_a_machine_path_is_seen(path: str) -> None:
+    assert MACHINE_PATHS.search(path)
+
+
+def test_text_ends_with_one_newline_and_has_no_carriage_return(
+    root: Path, tracked: tuple[Path, ...]
+) -> None:
+    cases = Path("tests/cases")
+    wrong = [
+        str(path)
+        for path, text in _texts(root, tracked).items()
+        if text
+        and not path.is_relative_to(cases)
+        and ("\r" in text or not text.endswith("\n") or text.endswith("\n\n"))
+    ]
+    assert wrong == []
+
+
+def test_the_lock_pins_every_package_with_hashes(root: Path) -> None:
+    for lock in sorted((root / "requirements").glob("*.txt")):
+        entries = re.split(r"\n(?=\S)", lock.read_text(encoding="utf-8").strip())
+        assert entries
+        assert [e for e in entries if "==" not in e or "--hash=sha256:" not in e] == [], lock.name
+
+
+def test_the_lock_holds_every_dependency_the_package_declares(root: Path) -> None:
+    text = (root / "pyproject.toml").read_text(encoding="utf-8")
+    block = re.search(r"^dependencies = \[(.*?)^\]", text, re.MULTILINE | re.DOTALL)
+    assert block is not None
+    declared = set(re.findall(r'^  "([A-Za-z0-9_.-]+)', block[1], re.MULTILINE))
+    runtime = (root / "requirements/runtime.txt").read_text(encoding="utf-8")
+    locked = set(re.findall(r"^([A-Za-z0-9_.-]+)==", runtime, re.MULTILINE))
+    assert declared - locked == set()

@@ -1,0 +1,69 @@
+"""The checkout is laid out as packaging and readers expect."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+PACKAGES = ("cli", "inventory", "lifecycle", "schemas", "stacks")
+LINES_PER_FILE = 300  # CONTRIBUTING.md: about 100 is comfortable, 300 the limit
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_the_package_in_src_is_a_relative_link_to_the_top_level_folder(
+    root: Path, package: str
+) -> None:
+    link = root / ".src" / "gcluster" / package
+    assert link.is_symlink()
+    assert link.readlink() == Path("../..") / package
+    assert link.resolve() == root / package
+
+
+def test_the_collection_in_src_links_to_the_top_level_roles(root: Path) -> None:
+    link = root / ".src/gcluster/ansible_collections/gcluster/cluster/roles"
+    assert link.is_symlink()
+    assert link.readlink() == Path("../../../../../roles")
+    assert link.resolve() == root / "roles"
+
+
+def test_every_python_module_says_first_what_it_is_for(
+    root: Path, tracked: tuple[Path, ...]
+) -> None:
+    silent = [
+        str(path)
+        for path in tracked
+        if path.suffix == ".py"
+        and not (root / path).is_symlink()
+        and not (root / path).read_text(encoding="utf-8").startswith(('"""', 'r"""', "#!"))
+    ]
+    assert silent == []
+
+
+def test_no_source_file_outgrows_the_limit(root: Path, tracked: tuple[Path, ...]) -> None:
+    data = (Path("schemas/catalog"), Path("tests/cases"))
+    long = {
+        str(path): lines
+        for path in tracked
+        if path.suffix in {".py", ".yml", ".yaml"}
+        and not any(path.is_relative_to(folder) for folder in data)
+        and (lines := len((root / path).read_text(encoding="utf-8").splitlines())) > LINES_PER_FILE
+    }
+    assert long == {}
+
+
+def test_no_module_is_named_after_nothing(tracked: tuple[Path, ...]) -> None:
+    empty_names = {"utils.py", "util.py", "helpers.py", "common.py", "misc.py"}
+    assert [str(path) for path in tracked if path.name in empty_names] == []
+
+
+def test_every_test_module_mirrors_a_module_or_a_subject_of_its_own(
+    root: Path, tracked: tuple[Path, ...]
+) -> None:
+    folders = {
+        path.parts[1]
+        for path in tracked
+        if path.parts[0] == "tests" and path.name.startswith("test_")
+    }
+    subjects = {"repository", "end_to_end"}
+    assert [name for name in folders - subjects if not (root / name).is_dir()] == []

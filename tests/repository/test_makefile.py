@@ -1,0 +1,44 @@
+"""The Makefile is the front door: whatever it can do, it says."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+INTERNAL = {"help", "environment"}  # the default goal itself, and the step every verb begins with
+
+
+def _verbs(root: Path) -> list[str]:
+    text = (root / "Makefile").read_text(encoding="utf-8")
+    return [
+        name for name in re.findall(r"^\.PHONY: (\S+)$", text, re.MULTILINE) if name not in INTERNAL
+    ]
+
+
+def test_bare_make_lists_every_verb_with_a_line_of_help(root: Path) -> None:
+    listing = subprocess.run(
+        ["make", "--no-print-directory"], cwd=root, check=True, capture_output=True, text=True
+    ).stdout
+    said = dict(re.findall(r"^make (\S+) +(\S.*)$", listing, re.MULTILINE))
+    assert sorted(said) == sorted(_verbs(root))
+
+
+def test_every_target_is_declared_as_a_verb(root: Path) -> None:
+    text = (root / "Makefile").read_text(encoding="utf-8")
+    targets = set(re.findall(r"^([a-z-]+):(?!=)", text, re.MULTILINE))
+    assert targets == {*_verbs(root), *INTERNAL}
+
+
+def test_shellcheck_reads_every_shell_file(root: Path, tracked: tuple[Path, ...]) -> None:
+    scripts = {
+        str(path)
+        for path in tracked
+        if (root / path).is_file()
+        and (root / path).read_bytes().startswith((b"#!/bin/sh", b"#!/bin/bash"))
+    }
+    declared = re.search(
+        r"^SHELL_FILES := (.*)$", (root / "Makefile").read_text("utf-8"), re.MULTILINE
+    )
+    assert declared is not None
+    assert set(declared[1].split()) == scripts

@@ -1,0 +1,157 @@
+"""What is built is what people install: wheel and sdist carry everything, and the wheel works.
+
+The wheel is installed into an environment of its own from the lock, so that nothing of the
+checkout can stand in for what the wheel lacks.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.package
+
+COLLECTION = "gcluster/ansible_collections/gcluster/cluster"
+BIN = Path(sys.executable).parent
+
+
+def _run(*command: str | Path, cwd: Path) -> str:
+    """Run a command with the environment's own tools; the checkout is not on its path."""
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("PYTHON")}
+    environment["PATH"] = f"{BIN}:{environment['PATH']}"
+    done = subprocess.run(
+        [str(word) for word in command], cwd=cwd, env=environment, capture_output=True, text=True,
+        check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def dist(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with the wheel and the sdist built from the checkout."""
+    folder = tmp_path_factory.mktemp("dist")
+    _run("hatchling", "build", "-d", folder, cwd=root)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def wheel(dist: Path) -> Path:
+    """Return the wheel's path."""
+    (path,) = dist.glob("*.whl")
+    return path
+
+
+@pytest.fixture(scope="module")
+def sdist(dist: Path) -> Path:
+    """Return the sdist's path."""
+    (path,) = dist.glob("*.tar.gz")
+    return path
+
+
+@pytest.fixture(scope="module")
+def installed(root: Path, wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a fresh environment that holds the locked packages and the wheel, nothing else."""
+    folder = tmp_path_factory.mktemp("installed") / "venv"
+    _run("uv", "venv", "--quiet", "--python", sys.executable, folder, cwd=root)
+    install = ("uv", "pip", "install", "--quiet", "--python", folder / "bin/python")
+    _run(*install, "--require-hashes", "-r", root / "requirements/runtime.txt", cwd=root)
+    _run(*install, "--no-deps", "--offline", wheel, cwd=root)
+    return folder
+
+
+def _carried(root: Path, tracked: tuple[Path, ...]) -> set[str]:
+    """Return every tracked file of the packages and roles, as the wheel should name it."""
+    names = set()
+    for path in tracked:
+        if path.parts[0] in {"cli", "inventory", "lifecycle", "schemas", "stacks"}:
+            names.add(f"gcluster/{path}")
+        elif path.parts[0] == "roles":
+            names.add(f"{COLLECTION}/{path}")
+        elif path.parts[0] == ".src" and not (root / path).is_symlink():
+            names.add(str(path.relative_to(".src")))
+    return names
+
+
+def test_the_wheel_carries_every_tracked_file_of_the_packages_and_roles(
+    root: Path, tracked: tuple[Path, ...], wheel: Path
+) -> None:
+    names = set(zipfile.ZipFile(wheel).namelist())
+    assert _carried(root, tracked) - names == set()
+    assert any(name.endswith("licenses/LICENSE") for name in names)
+
+
+def test_the_wheel_carries_nothing_but_the_package(wheel: Path) -> None:
+    tops = {name.split("/")[0] for name in zipfile.ZipFile(wheel).namelist()}
+    assert {top for top in tops if not top.endswith(".dist-info")} == {"gcluster"}
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        f"{COLLECTION}/galaxy.yml",
+        f"{COLLECTION}/meta/runtime.yml",
+        f"{COLLECTION}/roles/slurm/tasks/",
+        "gcluster/schemas/cluster.schema.json",
+        "gcluster/schemas/catalog/machines/",
+        "gcluster/py.typed",
+    ],
+)
+def test_the_wheel_carries(wheel: Path, part: str) -> None:
+    assert any(name.startswith(part) for name in zipfile.ZipFile(wheel).namelist())
+
+
+def test_the_sdist_builds_the_same_wheel_again(sdist: Path, wheel: Path, tmp_path: Path) -> None:
+    with tarfile.open(sdist) as archive:
+        archive.extractall(tmp_path, filter="data")
+    (source,) = tmp_path.iterdir()
+    _run("hatchling", "build", "-t", "wheel", "-d", tmp_path / "again", cwd=source)
+    (again,) = (tmp_path / "again").glob("*.whl")
+    first, second = zipfile.ZipFile(wheel), zipfile.ZipFile(again)
+    assert {name: first.read(name) for name in first.namelist()} == {
+        name: second.read(name) for name in second.namelist()
+    }
+
+
+def test_the_installed_command_says_its_version(
+    root: Path, installed: Path, tmp_path: Path
+) -> None:
+    said = _run(installed / "bin/gcluster", "--version", cwd=tmp_path)
+    changelog = (root / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert f"## [{said.split()[-1]}]" in changelog
+
+
+def test_the_installed_command_validates_every_example(
+    root: Path, installed: Path, tmp_path: Path
+) -> None:
+    for example in sorted((root / "examples").glob("*.yaml")):
+        _run(installed / "bin/gcluster", "validate", example, cwd=tmp_path)
+
+
+def test_the_installed_command_writes_the_committed_schema(
+    root: Path, installed: Path, tmp_path: Path
+) -> None:
+    written = _run(installed / "bin/gcluster", "schema", cwd=tmp_path)
+    assert written == (root / "schemas/cluster.schema.json").read_text(encoding="utf-8")
+
+
+def test_ansible_finds_every_role_of_the_installed_collection(
+    root: Path, installed: Path, tmp_path: Path
+) -> None:
+    folder = _run(
+        installed / "bin/python", "-c", "import gcluster; print(gcluster.__path__[0])", cwd=tmp_path
+    ).strip()
+    listing = _run(
+        "env", f"ANSIBLE_COLLECTIONS_PATH={folder}", installed / "bin/ansible-doc",
+        "--type", "role", "--list", "--json", "gcluster.cluster", cwd=tmp_path,
+    )  # fmt: skip
+    roles = {path.parent.parent.name for path in (root / "roles").glob("*/meta/argument_specs.yml")}
+    assert roles
+    assert {f"gcluster.cluster.{role}" for role in roles} - set(json.loads(listing)) == set()
