@@ -7,15 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
+from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
 import msgspec
 
 from gcluster.inventory.hosts import Host
+from gcluster.schemas.diagnostics import Diagnostic, Severity
 from gcluster.schemas.spec import ClusterSpec
-
-if TYPE_CHECKING:
-    from gcluster.schemas.diagnostics import Diagnostic
 
 Effect: TypeAlias = Literal["create", "update", "replace", "delete", "keep"]
 
@@ -75,6 +73,13 @@ class ProviderError(Exception):
         self.diagnostics = diagnostics
 
 
+def provider_error(code: str, summary: str, *, detail: str = "", hint: str = "") -> ProviderError:
+    """Build the error for one finding that has no place in the spec."""
+    return ProviderError(
+        Diagnostic(code=code, severity=Severity.ERROR, summary=summary, detail=detail, hint=hint)
+    )
+
+
 class SiteEvent(msgspec.Struct, frozen=True, kw_only=True):
     """Progress of apply or destroy, as it happens."""
 
@@ -96,7 +101,11 @@ class Ledger(Protocol):
         ...
 
     def created(self, intent: str, provider_id: str) -> None:
-        """Record that the intended resource exists."""
+        """Record that the intended resource exists.
+
+        May be told twice: a provider that was killed between creating and telling finds the
+        resource by its token label and tells again.
+        """
         ...
 
     def failed(self, intent: str, reason: str) -> None:
@@ -122,7 +131,7 @@ class SiteContext(msgspec.Struct, frozen=True, kw_only=True):
     ledger: Ledger
     emit: Callable[[SiteEvent], None]
     image: str | None = None
-    """Image the nodes boot from (providers that are a Baker); None: the provider's own choice."""
+    """Key of a baked image that new nodes boot from (Baker); None: the provider's own base."""
 
 
 class Grown(msgspec.Struct, frozen=True, kw_only=True):
@@ -196,6 +205,7 @@ class Provider(Protocol):
         ...
 
 
+@runtime_checkable
 class Baker(Protocol):
     """SHOULD, for providers whose nodes can boot from an image with the install phases baked in."""
 

@@ -1,0 +1,1 @@
+"""Hosts that exist already: nothing is made or removed."""

@@ -1,0 +1,181 @@
+"""Bring a local site to its graph, and take it away again; both can be killed and repeated."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gcluster.stacks.local import labels, nodes, records, survey
+from gcluster.stacks.local.engine import Container, find_engine
+from gcluster.stacks.local.ground import prepare
+from gcluster.stacks.provider import (
+    Leftover,
+    ResourceChange,
+    SiteContext,
+    SiteEvent,
+    provider_error,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from gcluster.inventory.hosts import Host
+    from gcluster.stacks.local.survey import Survey
+
+
+def apply(context: SiteContext) -> None:
+    """Remove what the spec no longer has, make what is missing, start what stands still.
+
+    Raises:
+        ProviderError: one finding for each node that failed; the others are up.
+    """
+    found = survey.look(context)
+    _refuse_obstacles(context, found)
+    _settle(context, found)
+    acts = [c for c in survey.changes(context, found) if c.effect != "keep"]
+    if not acts:
+        return
+    nodes.remove(context, found.engine, _named(found, acts, "replace", "delete"))
+    _raise(context, found, acts)
+
+
+def _raise(context: SiteContext, found: Survey, acts: list[ResourceChange]) -> None:
+    missing = [
+        c.resource for c in acts if c.effect in {"create", "replace"} and c.resource.kind == "node"
+    ]
+    ground = prepare(
+        context,
+        found.engine,
+        found.network,
+        net=survey.graph(context.spec, context.site).resources[0],
+        image_key=context.image,
+        makes_nodes=bool(missing),
+    )
+    nodes.start(context, ground, missing, _named(found, acts, "update"))
+
+
+def _named(found: Survey, acts: list[ResourceChange], *effects: str) -> list[Container]:
+    return [found.nodes[c.resource.name] for c in acts if c.effect in effects]
+
+
+def _refuse_obstacles(context: SiteContext, found: Survey) -> None:
+    refusal = survey.obstacle(context, found)
+    if refusal is not None:
+        raise refusal
+
+
+def _settle(context: SiteContext, found: Survey) -> None:
+    """Tell the ledger what an earlier, killed run didn't: by the tokens on what exists."""
+    existing = {f"node/{name}": c for name, c in found.nodes.items()}
+    known = records.load(context).told
+    untold = {k: c for k, c in existing.items() if known.get(k) != c.id}
+    vanished = {k: i for k, i in known.items() if k.startswith("node/") and k not in existing}
+    net = found.network
+    tell_network = net is not None and known.get(f"network/{net.name}") != net.id
+    if not (untold or vanished or tell_network):
+        return
+    with records.updated(context) as remembered:
+        for key, gone in vanished.items():
+            context.ledger.deleted(context.site, key, gone)
+            del remembered.told[key]
+        for key, container in untold.items():
+            context.ledger.created(container.labels[labels.TOKEN], container.id)
+            remembered.told[key] = container.id
+            name, address = container.labels[labels.NODE], container.labels[labels.ADDRESS]
+            remembered.addresses[name] = address
+        if net is not None and tell_network:
+            context.ledger.created(net.labels[labels.TOKEN], net.id)
+            remembered.told[f"network/{net.name}"] = net.id
+
+
+def existing(context: SiteContext) -> tuple[Leftover, ...]:
+    """Return everything that carries this cluster's name, id and site, builders included."""
+    engine = find_engine(survey.described(context.spec, context.site).runtime)
+    owner = labels.owner(context)
+    found = [
+        Leftover(kind=c.labels.get(labels.KIND, "node"), name=c.name, provider_id=c.id)
+        for c in engine.containers(owner)
+    ]
+    found += [
+        Leftover(kind="volume", name=name, provider_id=name) for name in engine.volumes(owner)
+    ]
+    found += [
+        Leftover(kind="network", name=n.name, provider_id=n.id) for n in engine.networks(owner)
+    ]
+    return tuple(found)
+
+
+def destroy(context: SiteContext) -> None:
+    """Remove containers, volumes, networks and keys of this cluster's name and id, nothing else.
+
+    Raises:
+        ProviderError: the engine refused; what is left is found by its labels the next time.
+    """
+    engine = find_engine(survey.described(context.spec, context.site).runtime)
+    left = existing(context)
+    by_node = {c.id: c.labels[labels.NODE] for c in engine.containers(labels.owner(context))}
+    containers = [item for item in left if item.provider_id in by_node]
+    engine.remove(item.name for item in containers)
+    for item in left:
+        if item.kind in {"network", "volume"}:
+            engine.call(item.kind, "rm", item.name)
+    for done, item in enumerate(left, start=1):
+        name = by_node.get(item.provider_id, item.name)
+        context.ledger.deleted(context.site, f"{item.kind}/{name}", item.provider_id)
+        what = f"{item.kind} {name} is gone"
+        context.emit(SiteEvent(site=context.site, done=done, total=len(left), what=what))
+    records.forget(context)
+
+
+def grow(context: SiteContext, pool: str, names: Iterable[str], token: str) -> tuple[Host, ...]:
+    """Make the named nodes beside those of the graph; those that exist are only started.
+
+    Raises:
+        ProviderError: the site isn't up, or nodes failed; the others are up.
+    """
+    found = survey.look(context)
+    _refuse_obstacles(context, found)
+    if found.network is None:
+        raise provider_error(
+            "GC917", f'site "{context.site}" is not up: there is no network to grow in'
+        )
+    wanted = list(names)
+    missing = [
+        survey.node_resource(context.spec, context.site, pool, name)
+        for name in wanted
+        if name not in found.nodes
+    ]
+    ready = records.load(context).ready
+    stopped = [
+        c
+        for name in wanted
+        if (c := found.nodes.get(name)) is not None and not (c.running and name in ready)
+    ]
+    ground = prepare(
+        context,
+        found.engine,
+        found.network,
+        net=survey.graph(context.spec, context.site).resources[0],
+        image_key=context.image,
+        makes_nodes=bool(missing),
+        elastic=token,
+    )
+    nodes.start(context, ground, missing, stopped)
+    return tuple(h for h in survey.hosts(context, survey.look(context)) if h.name in set(wanted))
+
+
+def shrink(context: SiteContext, names: Iterable[str]) -> None:
+    """Remove elastic nodes; those that are gone already are fine.
+
+    Raises:
+        ProviderError: a node belongs to the spec.
+    """
+    found = survey.look(context)
+    wanted = [found.nodes[name] for name in names if name in found.nodes]
+    fixed = [c.labels[labels.NODE] for c in wanted if not c.labels.get(labels.ELASTIC)]
+    if fixed:
+        raise provider_error(
+            "GC917",
+            f"node {fixed[0]} belongs to the spec, it isn't elastic",
+            hint="lower the pool's count instead",
+        )
+    nodes.remove(context, found.engine, wanted)

@@ -1,0 +1,110 @@
+"""Golden images: one builder node, converged by the caller, whose disk becomes an image."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from gcluster.inventory.hosts import Host
+from gcluster.stacks.local import image, labels, nodes, records, ssh, survey
+from gcluster.stacks.local.engine import Container, Engine, find_engine
+from gcluster.stacks.local.ground import prepare
+from gcluster.stacks.provider import Resource, SiteContext, provider_error
+
+if TYPE_CHECKING:
+    from gcluster.schemas.spec import ClusterSpec
+
+BUILDER = "image-builder"
+"""Host name of the node that becomes an image."""
+
+_CLEAN = f"""
+rm -rf /root/.ssh /root/.ansible /root/.bash_history /var/lib/apt/lists/* /var/tmp/* \
+  /var/cache/apt/archives/*.deb /var/cache/apt/*.bin /var/log/journal/* /var/log/apt/* \
+  /var/log/*.log /var/lib/systemd/random-seed
+{image.CLEAN_ROOT}
+"""
+
+
+def has_image(context: SiteContext, key: str) -> bool:
+    """Say whether this machine has the image baked under `key`."""
+    return _engine(context).has_image(image.node_reference(key))
+
+
+def start_builder(context: SiteContext, key: str) -> Host:
+    """Start a node from the base image on a network of its own, ready for SSH as root."""
+    discard_builder(context)
+    engine = _engine(context)
+    elsewhere = _elsewhere(context)
+    net = Resource(
+        kind="network", name=_network_name(context.spec, context.site), properties={"cidr": "auto"}
+    )
+    ground = prepare(elsewhere, engine, None, net=net, image_key=None, makes_nodes=True)
+    ground = msgspec.structs.replace(ground, image_key=key)
+    builder = Resource(kind="builder", name=BUILDER, parent=net.name)
+    nodes.start(elsewhere, ground, [builder], [])
+    made = _builder(context, engine)
+    if made is None:
+        raise provider_error("GC913", "the image builder vanished while it started")
+    return Host(
+        name=BUILDER,
+        site=context.site,
+        pool="image",
+        role="compute",
+        machine=None,
+        address=made.labels[labels.ADDRESS],
+        ssh=ssh.target(ground.private_key, records.load(elsewhere).ready[BUILDER].host_keys),
+        image=image.base_digest(),
+    )
+
+
+def commit_builder(context: SiteContext, key: str) -> None:
+    """Make the builder's disk the image `key`, without keys, ids and caches; remove the builder.
+
+    Raises:
+        ProviderError: there is no builder for `key`, or the engine failed; no image is left.
+    """
+    engine = _engine(context)
+    builder = _builder(context, engine)
+    if builder is None or builder.labels.get(labels.IMAGE) != key:
+        raise provider_error("GC912", f"there is no builder for image {key[:16]}")
+    engine.call("exec", builder.name, "/bin/sh", "-c", _CLEAN)
+    engine.call("kill", builder.name)
+    changes = (*image.BOOT_FLAGS, labels.blank())
+    engine.call(
+        "commit", "--quiet", *changes, builder.name, image.node_reference(key), timeout_s=600
+    )
+    discard_builder(context)
+
+
+def discard_builder(context: SiteContext) -> None:
+    """Remove the builder and its network; fine when there is none."""
+    engine = _engine(context)
+    owner = {**labels.owner(context), labels.NODE: BUILDER}
+    for builder in engine.containers(owner):
+        engine.remove([builder.name])
+        context.ledger.deleted(context.site, f"builder/{BUILDER}", builder.id)
+    wanted = _network_name(context.spec, context.site)
+    for net in engine.networks(labels.owner(context)):
+        if net.name == wanted:
+            engine.call("network", "rm", net.name)
+            context.ledger.deleted(context.site, f"network/{net.name}", net.id)
+    records.forget(_elsewhere(context))
+
+
+def _engine(context: SiteContext) -> Engine:
+    return find_engine(survey.described(context.spec, context.site).runtime)
+
+
+def _network_name(spec: ClusterSpec, site: str) -> str:
+    return f"{survey.network_name(spec, site)}-builder"
+
+
+def _elsewhere(context: SiteContext) -> SiteContext:
+    """Return the context with a place of its own, so that a builder shares no key with nodes."""
+    return msgspec.structs.replace(context, workdir=context.workdir / "builder")
+
+
+def _builder(context: SiteContext, engine: Engine) -> Container | None:
+    wanted = {**labels.owner(context), labels.NODE: BUILDER}
+    return next(iter(engine.containers(wanted)), None)

@@ -1,0 +1,215 @@
+"""The container engine behind one small class: argument lists in, parsed answers out."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
+
+from gcluster.stacks.provider import provider_error
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+INSTALL_ENGINE = "sudo apt-get install -y podman netavark aardvark-dns runc mmdebstrap"
+"""What gives a Debian or Ubuntu machine everything that local sites need."""
+
+
+class Container(msgspec.Struct, frozen=True):
+    """A container as the engine lists it."""
+
+    id: str
+    name: str
+    labels: dict[str, str]
+    state: str
+    """"created", "running", "exited" ... in the engine's words, lower case."""
+
+    @property
+    def running(self) -> bool:
+        """Whether its processes run."""
+        return self.state == "running"
+
+
+class Network(msgspec.Struct, frozen=True):
+    """A container network."""
+
+    id: str
+    name: str
+    labels: dict[str, str]
+    subnets: tuple[str, ...]
+
+
+class EngineFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """What the engine says about itself and this machine."""
+
+    version: str
+    runtime: str
+    """OCI runtime: "crun", "runc"."""
+    rootless: bool
+    storage: Path
+    """Where images and containers are kept."""
+
+
+class Engine:
+    """podman's command line. docker.py holds what docker does otherwise."""
+
+    name: Literal["podman", "docker"] = "podman"
+
+    def __init__(self, executable: str) -> None:
+        """Use the program at `executable`; nothing is run yet."""
+        self.executable = executable
+
+    def call(self, *arguments: str, stdin: str | None = None, timeout_s: float = 60) -> str:
+        """Run one command and return what it printed.
+
+        Raises:
+            ProviderError: GC911 with the engine's own words, or that it took too long.
+        """
+        verb = " ".join(arguments[:2])
+        try:
+            done = subprocess.run(
+                [self.executable, *arguments],
+                input=stdin,
+                capture_output=True,
+                check=False,
+                text=True,
+                errors="replace",
+                timeout=timeout_s,
+                # Ctrl-C is for us: a podman killed half-way leaves half a container behind.
+                start_new_session=True,
+            )
+        except subprocess.TimeoutExpired:
+            raise provider_error(
+                "GC911",
+                f"{self.name} {verb} gave no answer in {timeout_s:.0f} s",
+                hint=f"is the machine overloaded? `{self.name} ps` should answer at once",
+            ) from None
+        except OSError as error:
+            raise provider_error(
+                "GC910", f"{self.executable} can't be run: {error.strerror}", hint=INSTALL_ENGINE
+            ) from None
+        if done.returncode != 0:
+            words = done.stderr.strip() or done.stdout.strip() or "it said nothing"
+            raise provider_error(
+                "GC911",
+                f"{self.name} {verb} failed: {words.splitlines()[-1]}",
+                detail=words,
+            )
+        return done.stdout
+
+    def facts(self) -> EngineFacts:
+        """Ask the engine what it is; raises ProviderError when it doesn't work."""
+        told = self._json("info", "--format", "json")
+        host, store = told["host"], told["store"]
+        return EngineFacts(
+            version=told["version"]["Version"],
+            runtime=host["ociRuntime"]["name"],
+            rootless=host["security"]["rootless"],
+            storage=Path(store["graphRoot"]),
+        )
+
+    def containers(self, labels: Mapping[str, str]) -> tuple[Container, ...]:
+        """Return all containers, alive or not, that carry every one of `labels`."""
+        told = self._json("ps", "--all", *label_filters(labels), "--format", "json")
+        return tuple(
+            Container(c["Id"], c["Names"][0], c["Labels"] or {}, c["State"].lower()) for c in told
+        )
+
+    def networks(self, labels: Mapping[str, str] | None = None) -> tuple[Network, ...]:
+        """Return the networks that carry every one of `labels`; all of them without."""
+        told = self._json("network", "ls", *label_filters(labels or {}), "--format", "json")
+        return tuple(
+            Network(
+                n["id"],
+                n["name"],
+                n.get("labels") or {},
+                tuple(s["subnet"] for s in n.get("subnets") or ()),
+            )
+            for n in told
+        )
+
+    def volumes(self, labels: Mapping[str, str]) -> tuple[str, ...]:
+        """Return the names of the volumes that carry every one of `labels`."""
+        return tuple(self.call("volume", "ls", "--quiet", *label_filters(labels)).split())
+
+    def has_image(self, reference: str) -> bool:
+        """Say whether the image exists on this machine; nothing is pulled."""
+        return bool(self.call("images", "--quiet", "--filter", f"reference={reference}").strip())
+
+    def remove(self, names: Iterable[str]) -> None:
+        """Remove containers and their anonymous volumes at once; those that are gone are fine."""
+        wanted = sorted(names)
+        if wanted:
+            self.call("rm", "--force", "--volumes", "--ignore", "--time", "0", *wanted)
+
+    def system_container_flags(self) -> list[str]:
+        """Return the flags with which a container can run systemd as its first process.
+
+        The ulimits lie below the usual caps of a container host, where a node's own defaults
+        fail with EPERM. Without SYS_NICE slurmd can't set the affinity of jobs that are not
+        root's; MKNOD makes simulated GPU devices.
+        """
+        return [
+            *runtime_flags(self.facts),
+            "--systemd=always",
+            "--ulimit=nofile=1024:1024",
+            "--ulimit=nproc=8192:8192",
+            "--cap-add=MKNOD",
+            "--cap-add=SYS_NICE",
+        ]
+
+    def _json(self, *arguments: str) -> Any:
+        return msgspec.json.decode(self.call(*arguments))
+
+
+def label_filters(labels: Mapping[str, str]) -> list[str]:
+    """Return the flags that keep what carries every one of `labels`."""
+    return [f"--filter=label={key}={value}" for key, value in labels.items()]
+
+
+def runtime_flags(ask: Any, cgroups: Path = Path("/sys/fs/cgroup")) -> list[str]:
+    """Return the flags that choose an OCI runtime that works with this machine's cgroups.
+
+    crun refuses a hybrid hierarchy (v1 controllers beside a v2 tree), runc takes it; with pure
+    cgroup v2 both work and nothing is asked.
+
+    Args:
+        ask: called for the EngineFacts where they matter.
+        cgroups: where cgroups are mounted.
+
+    Raises:
+        ProviderError: crun is the default, the hierarchy isn't pure v2, and runc isn't installed.
+    """
+    if (cgroups / "cgroup.controllers").exists() or ask().runtime != "crun":
+        return []
+    if shutil.which("runc") is None:
+        raise provider_error(
+            "GC919",
+            "crun can't start nodes on this machine: its cgroups are not pure v2",
+            hint="sudo apt-get install -y runc",
+        )
+    return ["--runtime=runc"]
+
+
+def find_engine(choice: Literal["auto", "podman", "docker"] = "auto") -> Engine:
+    """Return the engine that the site asks for; auto prefers podman. Only PATH is looked at.
+
+    Raises:
+        ProviderError: GC910 with the command that installs it.
+    """
+    from gcluster.stacks.local.docker import DockerEngine  # noqa: PLC0415  # it extends Engine
+
+    kinds: dict[str, type[Engine]] = {"podman": Engine, "docker": DockerEngine}
+    for name in ("podman", "docker") if choice == "auto" else (choice,):
+        executable = shutil.which(name)
+        if executable:
+            return kinds[name](executable)
+    missing = "podman nor docker is" if choice == "auto" else f"{choice} is not"
+    raise provider_error(
+        "GC910",
+        f"{'neither ' if choice == 'auto' else ''}{missing} installed: local nodes need one",
+        hint=INSTALL_ENGINE if choice != "docker" else "sudo apt-get install -y docker.io",
+    )

@@ -1,0 +1,172 @@
+"""The base image of local nodes: Debian with systemd and sshd, named by the hash of its inputs."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import shutil
+import subprocess
+import tarfile
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import msgspec
+
+from gcluster.stacks import atomic
+from gcluster.stacks.local.engine import INSTALL_ENGINE, Engine
+from gcluster.stacks.provider import ProviderError, provider_error
+
+_DATA = Path(__file__).parent / "base"
+_BUILD_LIMIT_S = 900
+_RECIPE = 1
+"""Raise it when `_command` or the import changes in a way that the data files don't show."""
+
+BOOT_FLAGS = ("--change=CMD /sbin/init", "--change=STOPSIGNAL SIGRTMIN+3")
+"""How an image says that systemd is its first process, and how systemd is told to stop."""
+
+CLEAN_ROOT = (
+    "rm -f /etc/ssh/ssh_host_*_key* /var/lib/dbus/machine-id; : > /etc/machine-id; "
+    "echo localhost > /etc/hostname; : > /etc/resolv.conf"
+)
+"""Shell that takes a root file system's identity away; relative to the root it runs in."""
+
+
+class Recipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What base/packages.yaml says."""
+
+    suite: str
+    packages: list[str]
+    apt_options: list[str]
+    dpkg_options: list[str]
+    masked_units: list[str]
+
+
+def recipe() -> Recipe:
+    """Read base/packages.yaml."""
+    return msgspec.yaml.decode((_DATA / "packages.yaml").read_bytes(), type=Recipe)
+
+
+@cache
+def base_digest() -> str:
+    """Return the hash of all that the base image is built from, SHA-256 in hex.
+
+    The archive's package versions are not part of it: `has_image` would else need the network.
+    """
+    digest = hashlib.sha256(f"{_RECIPE} {os.uname().machine} {CLEAN_ROOT}\n".encode())
+    for path in sorted(p for p in _DATA.rglob("*") if p.is_file()):
+        content = path.read_bytes()
+        digest.update(f"{path.relative_to(_DATA)} {len(content)}\n".encode() + content)
+    return digest.hexdigest()
+
+
+def base_reference() -> str:
+    """Return the base image's name with its tag."""
+    return f"localhost/gcluster/base:{base_digest()[:16]}"
+
+
+def node_reference(key: str) -> str:
+    """Return the name of the image that was baked under `key`."""
+    return f"localhost/gcluster/node:{key[:16]}"
+
+
+def missing_tool() -> ProviderError | None:
+    """Return why the base image can't be built on this machine; None when it can."""
+    if shutil.which("mmdebstrap") is None:
+        return provider_error(
+            "GC912", "mmdebstrap is not installed: it builds the nodes' image", hint=INSTALL_ENGINE
+        )
+    if not Path("/usr/share/keyrings/debian-archive-keyring.gpg").exists():
+        return provider_error(
+            "GC912",
+            "Debian's archive keys are not installed: the nodes' image can't be verified",
+            hint="sudo apt-get install -y debian-archive-keyring",
+        )
+    return None
+
+
+def ensure_base(engine: Engine, directory: Path) -> str:
+    """Return the base image's reference; build the image where it is missing.
+
+    Args:
+        engine: where the image is kept.
+        directory: cache shared by all clusters; holds the lock and, while building, the archive.
+
+    Raises:
+        ProviderError: GC912 with mmdebstrap's own words, or what to install.
+    """
+    reference = base_reference()
+    if engine.has_image(reference):
+        return reference
+    lacking = missing_tool()
+    if lacking is not None:
+        raise lacking
+    with atomic.locked(directory / f"base-{base_digest()[:16]}.lock"):
+        if not engine.has_image(reference):
+            with TemporaryDirectory(prefix="base-", dir=directory) as scratch:
+                archive = _build(Path(scratch))
+                engine.call("import", *BOOT_FLAGS, str(archive), reference, timeout_s=300)
+    return reference
+
+
+def _build(scratch: Path) -> Path:
+    """Make the root file system as a tar archive in `scratch`."""
+    overlay, archive = scratch / "overlay.tar", scratch / "root.tar"
+    overlay.write_bytes(_overlay(recipe()))
+    try:
+        done = subprocess.run(
+            _command(recipe(), overlay, archive),
+            capture_output=True,
+            check=False,
+            text=True,
+            errors="replace",
+            timeout=_BUILD_LIMIT_S,
+            env={**os.environ, "TMPDIR": str(scratch), "SOURCE_DATE_EPOCH": "1735689600"},
+        )
+    except subprocess.TimeoutExpired:
+        raise provider_error(
+            "GC912",
+            f"the nodes' image was not built within {_BUILD_LIMIT_S} s",
+            hint="does this machine reach its Debian mirror?",
+        ) from None
+    if done.returncode != 0:
+        errors = [line for line in done.stderr.splitlines() if line.startswith("E:")]
+        raise provider_error(
+            "GC912",
+            f"the nodes' image was not built: {errors[0] if errors else 'mmdebstrap failed'}",
+            detail="\n".join(done.stderr.splitlines()[-20:]),
+            hint="does this machine reach its Debian mirror?",
+        )
+    return archive
+
+
+def _command(made_of: Recipe, overlay: Path, archive: Path) -> list[str]:
+    """Return the mmdebstrap call. It names no mirror: mmdebstrap knows Debian's own."""
+    return [
+        "mmdebstrap",
+        "--variant=apt",
+        f"--include={','.join(made_of.packages)}",
+        *(f"--aptopt={option}" for option in made_of.apt_options),
+        *(f"--dpkgopt={option}" for option in made_of.dpkg_options),
+        f"--customize-hook=tar-in {overlay} /",
+        f"--customize-hook=chroot $1 sh -c '{CLEAN_ROOT}'",
+        made_of.suite,
+        str(archive),
+    ]
+
+
+def _overlay(made_of: Recipe) -> bytes:
+    """Return base/files and the masked units as a tar archive: same inputs, same bytes."""
+    buffer = io.BytesIO()
+    root = _DATA / "files"
+    with tarfile.open(fileobj=buffer, mode="w") as archive:
+        for path in sorted(p for p in root.rglob("*") if p.is_file()):
+            entry = tarfile.TarInfo(str(path.relative_to(root)))
+            entry.size, entry.mode = path.stat().st_size, 0o644
+            archive.addfile(entry, io.BytesIO(path.read_bytes()))
+        for unit in made_of.masked_units:
+            entry = tarfile.TarInfo(f"etc/systemd/system/{unit}")
+            entry.type, entry.linkname = tarfile.SYMTYPE, "/dev/null"
+            archive.addfile(entry)
+    return buffer.getvalue()

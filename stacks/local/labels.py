@@ -1,0 +1,41 @@
+"""The labels that every object of a cluster carries: how it is found again, and by whom."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from gcluster.stacks.provider import SiteContext
+
+CLUSTER = "gcluster.cluster"
+ID = "gcluster.id"
+SITE = "gcluster.site"
+KIND = "gcluster.kind"
+"""node, builder or network."""
+NODE = "gcluster.node"
+POOL = "gcluster.pool"
+ROLE = "gcluster.role"
+MACHINE = "gcluster.machine"
+ADDRESS = "gcluster.address"
+IMAGE = "gcluster.spec-image"
+"""Key of the image the node was made from."""
+TOKEN = "gcluster.token"  # noqa: S105  # an idempotency token, not a secret
+"""Ledger intent that the object was made for."""
+ELASTIC = "gcluster.elastic"
+"""Token of the `grow` that made the node; "" for nodes of the graph."""
+
+
+def owner(context: SiteContext) -> dict[str, str]:
+    """Return the labels by which this cluster's objects on this site are told from all others."""
+    return {CLUSTER: context.spec.name, ID: context.cluster_id, SITE: context.site}
+
+
+def flags(labels: dict[str, str]) -> list[str]:
+    """Return the flags that put labels on a new object."""
+    return [f"--label={key}={value}" for key, value in labels.items()]
+
+
+def blank() -> str:
+    """Return the `commit` flag that keeps a builder's labels from the nodes made of its image."""
+    keys = (CLUSTER, ID, SITE, KIND, NODE, POOL, ROLE, MACHINE, ADDRESS, IMAGE, TOKEN, ELASTIC)
+    return "--change=LABEL " + " ".join(f'{key}=""' for key in keys)

@@ -1,0 +1,133 @@
+"""The nodes' network: which subnet, which address for which node."""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from ipaddress import IPv4Address, IPv4Network
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gcluster.stacks.provider import provider_error
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+AUTO_RANGE = IPv4Network("10.210.0.0/16")
+"""Where `cidr: auto` looks for a free /24."""
+
+FIRST_NODE = 10
+"""Offset of the first node's address; .1 is the gateway, which also answers DNS."""
+
+
+def host_routes(table: Path = Path("/proc/net/route")) -> tuple[IPv4Network, ...]:
+    """Return the IPv4 networks that this machine has routes to, without the default route."""
+    routes = []
+    for line in table.read_text().splitlines()[1:]:
+        fields = line.split()
+        # The kernel writes addresses as little-endian hexadecimal words (proc_net_route).
+        target, mask = (struct.pack("<L", int(fields[i], 16)) for i in (1, 7))
+        if any(mask):
+            routes.append(IPv4Network((target, str(IPv4Address(mask)))))
+    return tuple(routes)
+
+
+def taken(container_networks: Iterable[str], routes: Iterable[IPv4Network]) -> list[IPv4Network]:
+    """Return the IPv4 networks that a new one must not overlap."""
+    subnets = [IPv4Network(subnet) for subnet in container_networks if ":" not in subnet]
+    return [*subnets, *routes]
+
+
+def free_subnets(key: str, used: Sequence[IPv4Network]) -> Iterator[IPv4Network]:
+    """Yield the free /24s of AUTO_RANGE, starting at a place that depends on `key`.
+
+    Two clusters that start at once then rarely try the same one; the engine refuses the second.
+    """
+    candidates = list(AUTO_RANGE.subnets(new_prefix=24))
+    start = int.from_bytes(hashlib.sha256(key.encode()).digest()[:2], "big") % len(candidates)
+    for subnet in candidates[start:] + candidates[:start]:
+        if not any(subnet.overlaps(other) for other in used):
+            yield subnet
+
+
+def asked_subnet(cidr: str) -> IPv4Network | None:
+    """Return the network that the spec asks for; None for "auto".
+
+    Raises:
+        ProviderError: it isn't an IPv4 network.
+    """
+    if cidr == "auto":
+        return None
+    try:
+        return IPv4Network(cidr)
+    except ValueError as error:
+        raise provider_error(
+            "GC915",
+            f'network.cidr "{cidr}" is not an IPv4 network: {error}',
+            hint="write it as 10.210.7.0/24, or leave it out",
+        ) from None
+
+
+def candidates(cidr: str, key: str, used: Sequence[IPv4Network]) -> Iterator[IPv4Network]:
+    """Yield the subnets to try: the one the spec asks for, or the free ones.
+
+    Raises:
+        ProviderError: the one asked for overlaps what is there.
+    """
+    asked = asked_subnet(cidr)
+    if asked is None:
+        yield from free_subnets(key, used)
+        return
+    clash = next((other for other in used if asked.overlaps(other)), None)
+    if clash is not None:
+        raise provider_error(
+            "GC915",
+            f"{asked} overlaps {clash}, which this machine uses already",
+            hint="choose another network.cidr, or leave it out",
+        )
+    yield asked
+
+
+def gateway(subnet: IPv4Network) -> str:
+    """Return the first address, the engine's end of the network."""
+    return str(subnet[1])
+
+
+def capacity(subnet: IPv4Network) -> int:
+    """Return how many nodes have an address in the subnet."""
+    return max(0, subnet.num_addresses - FIRST_NODE - 1)
+
+
+def assign(
+    subnet: IPv4Network, names: Sequence[str], known: Mapping[str, str], held: Iterable[str] = ()
+) -> dict[str, str]:
+    """Give each name an address: the one it had, else the lowest free one, in order.
+
+    Args:
+        subnet: the nodes' network.
+        names: nodes that need an address.
+        known: node -> address as given before; nodes that come and go don't move the others.
+        held: addresses in use by what isn't in `known`.
+
+    Raises:
+        ProviderError: the subnet is full.
+    """
+    kept = {n: a for n, a in known.items() if IPv4Address(a) in subnet}
+    used = {*kept.values(), *held}
+    free = (a for i in range(capacity(subnet)) if (a := str(subnet[FIRST_NODE + i])) not in used)
+    addresses = {}
+    for name in names:
+        address = kept.get(name) or next(free, None)
+        if address is None:
+            raise provider_error(
+                "GC915",
+                f"{subnet} has room for {capacity(subnet)} nodes, and no address for {name}",
+                hint="set network.cidr of the site to a larger network, such as 10.211.0.0/20",
+            )
+        addresses[name] = address
+    return addresses
+
+
+def is_clash(words: str) -> bool:
+    """Say whether the engine refused a subnet because somebody else took it meanwhile."""
+    return any(sign in words.lower() for sign in ("already used", "overlap", "already in use"))

@@ -1,0 +1,206 @@
+"""Nodes come and go: many at once, each with its intent written before and its result after."""
+
+from __future__ import annotations
+
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from ipaddress import IPv4Network
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from gcluster.stacks.local import labels, network, records, ssh
+from gcluster.stacks.local.engine import Container, Engine
+from gcluster.stacks.local.survey import container_name
+from gcluster.stacks.provider import (
+    ProviderError,
+    Resource,
+    SiteContext,
+    SiteEvent,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from gcluster.schemas.diagnostics import Diagnostic
+
+_AT_ONCE = 16
+"""Nodes started at the same time; most of the time a start waits for its node's systemd."""
+
+
+class Ground(msgspec.Struct, frozen=True, kw_only=True):
+    """What nodes stand on; the same for all that start together."""
+
+    engine: Engine
+    network: str
+    subnet: IPv4Network
+    image: str
+    """Reference that the engine knows; "" when no node has to be made."""
+    image_key: str
+    private_key: Path
+    elastic: str = ""
+    """Token of the grow that makes them."""
+
+
+class _Start(msgspec.Struct, frozen=True, kw_only=True):
+    """One node to start: to be made under `intent`, or there already."""
+
+    resource: Resource
+    container: str
+    id: str | None = None
+    """Of a container that exists already."""
+    intent: str | None = None
+    command: tuple[str, ...]
+
+
+class _Started(msgspec.Struct, frozen=True, kw_only=True):
+    """How it went. An id without host keys: it was made and never answered."""
+
+    id: str | None
+    host_keys: tuple[str, ...] = ()
+    error: ProviderError | None = None
+
+
+def start(
+    context: SiteContext, ground: Ground, missing: Sequence[Resource], stopped: Sequence[Container]
+) -> None:
+    """Make the missing nodes, start the stopped ones, and wait until sshd answers on each.
+
+    Ledger and events are called from this thread only.
+
+    Raises:
+        ProviderError: one finding for each node that failed; the others are up.
+    """
+    starts = [*(_to_start(c) for c in stopped), *_to_make(context, ground, missing)]
+    if not starts:
+        return
+    with ThreadPoolExecutor(max_workers=min(_AT_ONCE, len(starts))) as pool:
+        futures = {pool.submit(_run, context, ground, item): item for item in starts}
+        try:
+            findings = _collect(context, futures)
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
+    if findings:
+        raise ProviderError(*findings)
+
+
+def _collect(
+    context: SiteContext, futures: dict[Future[_Started], _Start]
+) -> tuple[Diagnostic, ...]:
+    findings: list[Diagnostic] = []
+    for done, future in enumerate(as_completed(futures), start=1):
+        item, outcome = futures[future], future.result()
+        _remember(context, item, outcome)
+        name = item.resource.name
+        if outcome.error is None:
+            what = f"node {name} is up"
+        else:
+            what = f"node {name} failed: {outcome.error}"
+            findings += (_named(name, d) for d in outcome.error.diagnostics)
+        context.emit(SiteEvent(site=context.site, done=done, total=len(futures), what=what))
+    return tuple(findings)
+
+
+def _named(node: str, finding: Diagnostic) -> Diagnostic:
+    return msgspec.structs.replace(
+        finding, code="GC913", summary=f"node {node} did not start: {finding.summary}"
+    )
+
+
+def _remember(context: SiteContext, item: _Start, outcome: _Started) -> None:
+    name = item.resource.name
+    if item.intent is not None and outcome.id is None:
+        context.ledger.failed(item.intent, str(outcome.error))
+    elif item.intent is not None and outcome.id is not None:
+        context.ledger.created(item.intent, outcome.id)
+    if outcome.id is None:
+        return
+    with records.updated(context) as remembered:
+        remembered.told[item.resource.key] = outcome.id
+        if outcome.host_keys:
+            remembered.ready[name] = records.Ready(outcome.id, outcome.host_keys)
+
+
+def _to_make(context: SiteContext, ground: Ground, missing: Sequence[Resource]) -> list[_Start]:
+    """Give every missing node an address and an intent, before the first one is made."""
+    if not missing:
+        return []
+    with records.updated(context) as remembered:
+        given = network.assign(ground.subnet, [r.name for r in missing], remembered.addresses)
+        remembered.addresses.update(given)
+    flags = tuple(ground.engine.system_container_flags())
+    starts = []
+    for resource in missing:
+        intent = context.ledger.intend(context.site, resource)
+        worn = _labels(context, ground, resource, given[resource.name], intent)
+        name = container_name(context.spec, resource.name)
+        command = (
+            *("run", "--detach", "--pull=never", f"--name={name}", f"--hostname={resource.name}"),
+            *(f"--network={ground.network}", f"--ip={given[resource.name]}"),
+            *(f"--network-alias={resource.name}", "--shm-size=512m"),
+            *labels.flags(worn),
+            *(*flags, ground.image, "/sbin/init"),
+        )
+        starts.append(_Start(resource=resource, container=name, intent=intent, command=command))
+    return starts
+
+
+def _labels(
+    context: SiteContext, ground: Ground, resource: Resource, address: str, intent: str
+) -> dict[str, str]:
+    return {
+        **labels.owner(context),
+        labels.KIND: resource.kind,
+        labels.NODE: resource.name,
+        labels.POOL: resource.pool or "",
+        labels.ROLE: str(resource.properties.get("role", "")),
+        labels.MACHINE: str(resource.properties.get("machine") or ""),
+        labels.ADDRESS: address,
+        labels.IMAGE: ground.image_key,
+        labels.TOKEN: intent,
+        labels.ELASTIC: ground.elastic,
+    }
+
+
+def _to_start(container: Container) -> _Start:
+    resource = Resource(
+        kind="node",
+        name=container.labels[labels.NODE],
+        pool=container.labels.get(labels.POOL),
+    )
+    command = () if container.running else ("start", container.name)
+    return _Start(resource=resource, container=container.name, id=container.id, command=command)
+
+
+def _run(context: SiteContext, ground: Ground, item: _Start) -> _Started:
+    """Start one node and greet it; called from many threads."""
+    made = item.id
+    try:
+        if item.command:
+            printed = ground.engine.call(*item.command, timeout_s=120).strip()
+            made = made or printed
+        host_keys = ssh.welcome(ground.engine, item.container, ground.private_key)
+    except ProviderError as error:
+        if made is None:
+            _remove_half_made(context, ground.engine, item.resource.name)
+        return _Started(id=made, error=error)
+    return _Started(id=made, host_keys=host_keys)
+
+
+def _remove_half_made(context: SiteContext, engine: Engine, node: str) -> None:
+    """Remove what a failed `run` left of this very node; a namesake of others is not touched."""
+    wanted = {**labels.owner(context), labels.NODE: node}
+    engine.remove(c.name for c in engine.containers(wanted))
+
+
+def remove(context: SiteContext, engine: Engine, gone: Iterable[Container]) -> None:
+    """Remove nodes all at once, and tell the ledger. Their addresses are free again."""
+    containers = tuple(gone)
+    engine.remove(c.name for c in containers)
+    for container in containers:
+        name = container.labels[labels.NODE]
+        context.ledger.deleted(context.site, f"node/{name}", container.id)
+        with records.updated(context) as remembered:
+            remembered.ready.pop(name, None)
+            remembered.told.pop(f"node/{name}", None)
+            remembered.addresses.pop(name, None)

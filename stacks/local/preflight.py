@@ -1,0 +1,134 @@
+"""What stands in the way of a local site, found before anything is made."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gcluster.schemas.diagnostics import Diagnostic, Severity
+from gcluster.stacks.local import image, network, survey
+from gcluster.stacks.local.engine import Engine, EngineFacts, runtime_flags
+from gcluster.stacks.provider import ProviderError, SiteContext, provider_error
+
+if TYPE_CHECKING:
+    from gcluster.stacks.local.survey import Survey
+
+_INOTIFY_PER_NODE = 5
+"""Inotify instances of a node's systemd; with 128 in all, nodes past about 25 were degraded."""
+_MEMORY_PER_NODE = 96 * 2**20
+"""Bytes: 12-29 MB seen idle, with room for slurmd and a small job."""
+_MEMORY_BASE = 512 * 2**20
+_DISK_NEW_IMAGE = 3 * 2**30
+"""Bytes: archive, imported base and baked image together stayed below this."""
+_DISK_PER_NODE = 64 * 2**20
+
+
+def findings(context: SiteContext) -> tuple[Diagnostic, ...]:
+    """Return all findings; errors mean that apply would fail."""
+    try:
+        found = survey.look(context)
+        facts = found.engine.facts()
+    except ProviderError as error:
+        return error.diagnostics
+    missing = len(survey.graph(context.spec, context.site).resources) - 1 - len(found.nodes)
+    return (
+        *_rights(found.engine, facts),
+        *_image(context, found.engine),
+        *_subnet(context, found),
+        *_limits(missing, len(found.nodes), facts),
+    )
+
+
+def _rights(engine: Engine, facts: EngineFacts) -> tuple[Diagnostic, ...]:
+    if facts.rootless:
+        return provider_error(
+            "GC919",
+            f"{engine.name} runs without root: this machine could not reach its nodes' addresses",
+            hint="run the same command with sudo",
+        ).diagnostics
+    if engine.name == "docker":
+        return ()
+    try:
+        runtime_flags(lambda: facts)
+    except ProviderError as error:
+        return error.diagnostics
+    return ()
+
+
+def _image(context: SiteContext, engine: Engine) -> tuple[Diagnostic, ...]:
+    if context.image is not None or engine.has_image(image.base_reference()):
+        return ()
+    lacking = image.missing_tool()
+    return () if lacking is None else lacking.diagnostics
+
+
+def _subnet(context: SiteContext, found: Survey) -> tuple[Diagnostic, ...]:
+    try:
+        refusal = survey.obstacle(context, found)
+        if refusal is not None:
+            return refusal.diagnostics
+        if found.network is None:
+            cidr = survey.described(context.spec, context.site).network.cidr
+            used = network.taken(
+                (s for n in found.networks for s in n.subnets), network.host_routes()
+            )
+            name = survey.network_name(context.spec, context.site)
+            subnet = next(network.candidates(cidr, name, used), None)
+            if subnet is None:
+                return provider_error(
+                    "GC915",
+                    f"no /24 of {network.AUTO_RANGE} is free on this machine",
+                    hint="set network.cidr of the site to a free network",
+                ).diagnostics
+            names = [h.name for h in survey.planned_hosts(context.spec, context.site)]
+            network.assign(subnet, names, {})
+    except ProviderError as error:
+        return error.diagnostics
+    return ()
+
+
+def _limits(missing: int, running: int, facts: EngineFacts) -> tuple[Diagnostic, ...]:
+    warnings = []
+    instances = int(Path("/proc/sys/fs/inotify/max_user_instances").read_text())
+    wanted = (missing + running) * _INOTIFY_PER_NODE
+    if wanted > instances:
+        warnings.append(
+            _warning(
+                f"{missing + running} nodes want about {wanted} inotify instances, this machine "
+                f"allows {instances}: some may be degraded",
+                f"sudo sysctl fs.inotify.max_user_instances={max(1024, wanted * 2)}",
+            )
+        )
+    memory = _MEMORY_BASE + missing * _MEMORY_PER_NODE if missing > 0 else 0
+    free = _available_memory()
+    if memory > free:
+        warnings.append(
+            _warning(
+                f"{missing} nodes need about {memory >> 20} MiB of memory; {free >> 20} are free",
+                "ask for fewer nodes, or free some memory",
+            )
+        )
+    disk = _DISK_NEW_IMAGE + missing * _DISK_PER_NODE if missing > 0 else 0
+    room = shutil.disk_usage(facts.storage).free
+    if disk > room:
+        warnings.append(
+            _warning(
+                f"nodes and their images need about {disk >> 20} MiB in {facts.storage}, "
+                f"{room >> 20} MiB are free",
+                "free some space there: podman system prune",
+            )
+        )
+    return tuple(warnings)
+
+
+def _warning(summary: str, hint: str) -> Diagnostic:
+    return Diagnostic(code="GC914", severity=Severity.WARNING, summary=summary, hint=hint)
+
+
+def _available_memory() -> int:
+    """Return MemAvailable in bytes."""
+    for line in Path("/proc/meminfo").read_text().splitlines():
+        if line.startswith("MemAvailable:"):
+            return int(line.split()[1]) * 1024
+    return 0

@@ -1,0 +1,63 @@
+"""What this machine remembers about a local site: addresses given, and which nodes are ready."""
+
+from __future__ import annotations
+
+import shutil
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from gcluster.stacks import atomic
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from gcluster.stacks.provider import SiteContext
+
+
+class Ready(msgspec.Struct, frozen=True):
+    """A node that answered over SSH, told to the ledger."""
+
+    container: str
+    host_keys: tuple[str, ...]
+
+
+class Records(msgspec.Struct):
+    """Kept beside the labels: without it, nodes are greeted again and may be told twice."""
+
+    addresses: dict[str, str] = {}
+    """Node -> address; a node that is made again gets the same."""
+    ready: dict[str, Ready] = {}
+    told: dict[str, str] = {}
+    """Resource key -> id of the object whose creation the ledger knows."""
+
+
+def directory(context: SiteContext) -> Path:
+    """Return where this site's key and records are."""
+    return context.workdir / f"local-{context.site}"
+
+
+def load(context: SiteContext) -> Records:
+    """Return what is remembered; nothing when the file is missing or not ours."""
+    try:
+        return msgspec.json.decode((directory(context) / "nodes.json").read_bytes(), type=Records)
+    except (FileNotFoundError, msgspec.MsgspecError):
+        return Records()
+
+
+@contextmanager
+def updated(context: SiteContext) -> Iterator[Records]:
+    """Give the records to change, and remember them; other threads and processes wait."""
+    home = directory(context)
+    home.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with atomic.locked(home / ".nodes.lock"):
+        records = load(context)
+        yield records
+        atomic.write(home / "nodes.json", msgspec.json.encode(records))
+
+
+def forget(context: SiteContext) -> None:
+    """Remove everything that is kept on this machine for the site, keys included."""
+    shutil.rmtree(directory(context), ignore_errors=True)

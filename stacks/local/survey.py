@@ -1,0 +1,223 @@
+"""What exists of a local site now, and how that differs from its graph."""
+
+from __future__ import annotations
+
+import msgspec
+
+from gcluster.inventory.hosts import Host, SshTarget, pool_host_names
+from gcluster.schemas.spec import ClusterSpec, LocalSite, PoolRole
+from gcluster.stacks.local import labels, network, records, ssh
+from gcluster.stacks.local.engine import Container, Engine, Network, find_engine
+from gcluster.stacks.provider import (
+    ProviderError,
+    Resource,
+    ResourceChange,
+    ResourceGraph,
+    SiteContext,
+    provider_error,
+)
+
+
+class Survey(msgspec.Struct, frozen=True, kw_only=True):
+    """The engine's lists, sorted into ours and others'."""
+
+    engine: Engine
+    nodes: dict[str, Container]
+    """Node name -> container, of this cluster and site."""
+    network: Network | None
+    namesakes: tuple[Container, ...]
+    """Containers of another cluster that has this cluster's name."""
+    networks: tuple[Network, ...]
+    """All networks of the machine."""
+
+
+def described(spec: ClusterSpec, site: str) -> LocalSite:
+    """Return what the spec says about a local site."""
+    found = spec.sites[site]
+    if not isinstance(found, LocalSite):
+        raise TypeError(f"site {site!r} is not local")
+    return found
+
+
+def network_name(spec: ClusterSpec, site: str) -> str:
+    """Return the name of the nodes' network."""
+    return f"gcluster-{spec.name}-{site}"
+
+
+def container_name(spec: ClusterSpec, node: str) -> str:
+    """Return the name of a node's container."""
+    return f"gcluster-{spec.name}-{node}"
+
+
+def node_resource(spec: ClusterSpec, site: str, pool: str, node: str) -> Resource:
+    """Return the resource of one node."""
+    return Resource(
+        kind="node",
+        name=node,
+        pool=pool,
+        properties={"machine": spec.pools[pool].machine, "role": spec.pools[pool].role},
+        parent=network_name(spec, site),
+    )
+
+
+def graph(spec: ClusterSpec, site: str) -> ResourceGraph:
+    """Return the network and the nodes, in spec order."""
+    net = Resource(
+        kind="network",
+        name=network_name(spec, site),
+        properties={"cidr": described(spec, site).network.cidr},
+    )
+    nodes = (
+        node_resource(spec, site, name, node)
+        for name, pool in spec.pools.items()
+        if pool.site == site
+        for node in pool_host_names(name, pool)
+    )
+    return ResourceGraph(site=site, provider="local", resources=(net, *nodes))
+
+
+def planned_hosts(spec: ClusterSpec, site: str) -> tuple[Host, ...]:
+    """Return the nodes without addresses: those are chosen when the network is made."""
+    return tuple(
+        Host(
+            name=node.name,
+            site=site,
+            pool=node.pool,
+            role=spec.pools[node.pool].role,
+            machine=spec.pools[node.pool].machine,
+            ssh=SshTarget(user="root"),
+        )
+        for node in graph(spec, site).resources
+        if node.kind == "node" and node.pool is not None
+    )
+
+
+def look(context: SiteContext) -> Survey:
+    """Ask the engine what there is: two calls.
+
+    Raises:
+        ProviderError: there is no engine, or it doesn't work.
+    """
+    engine = find_engine(described(context.spec, context.site).runtime)
+    named = engine.containers({labels.CLUSTER: context.spec.name})
+    networks = engine.networks()
+    owner = labels.owner(context)
+    ours = [c for c in named if owner.items() <= c.labels.items()]
+    mine = network_name(context.spec, context.site)
+    return Survey(
+        engine=engine,
+        nodes={c.labels[labels.NODE]: c for c in ours if c.labels.get(labels.KIND) == "node"},
+        network=next(
+            (n for n in networks if n.name == mine and owner.items() <= n.labels.items()), None
+        ),
+        namesakes=tuple(c for c in named if c.labels.get(labels.ID) != context.cluster_id),
+        networks=networks,
+    )
+
+
+def obstacle(context: SiteContext, found: Survey) -> ProviderError | None:
+    """Return why apply must not touch anything; None when it may."""
+    if found.namesakes:
+        other = found.namesakes[0].labels.get(labels.ID, "")
+        return provider_error(
+            "GC916",
+            f'another cluster is called "{context.spec.name}" on this machine: '
+            f"{len(found.namesakes)} nodes, such as {found.namesakes[0].name}",
+            detail=f"its id is {other}, this one's is {context.cluster_id}",
+            hint="choose another name, or take that cluster down from where its state is",
+        )
+    asked = network.asked_subnet(described(context.spec, context.site).network.cidr)
+    if found.network is not None and asked is not None and _moves(found.network, str(asked)):
+        return provider_error(
+            "GC915",
+            f"the nodes' network is {found.network.subnets[0]} and can't become {asked} in place",
+            hint="put the old network.cidr back, or gcluster down first",
+        )
+    return None
+
+
+def _moves(existing: Network, asked: str) -> bool:
+    return asked not in existing.subnets
+
+
+def changes(context: SiteContext, found: Survey) -> tuple[ResourceChange, ...]:
+    """Return what apply would do, resource by resource; what is no longer wanted comes last."""
+    remembered = records.load(context)
+    wanted = graph(context.spec, context.site)
+    compared = []
+    for resource in wanted.resources:
+        if resource.kind == "network":
+            compared.append(_network_change(context, found, resource))
+        else:
+            compared.append(_node_change(found.nodes.get(resource.name), remembered, resource))
+    names = {r.name for r in wanted.resources if r.kind == "node"}
+    for name, container in sorted(found.nodes.items()):
+        if name not in names:
+            compared.append(_unplanned(name, container))
+    return tuple(compared)
+
+
+def _network_change(context: SiteContext, found: Survey, resource: Resource) -> ResourceChange:
+    if found.network is None:
+        return ResourceChange(effect="create", resource=resource, reason="it does not exist")
+    asked = network.asked_subnet(described(context.spec, context.site).network.cidr)
+    if asked is not None and _moves(found.network, str(asked)):
+        return ResourceChange(effect="replace", resource=resource, reason="its cidr changed")
+    return ResourceChange(effect="keep", resource=resource)
+
+
+def _node_change(
+    container: Container | None, remembered: records.Records, resource: Resource
+) -> ResourceChange:
+    if container is None:
+        return ResourceChange(effect="create", resource=resource, reason="it does not exist")
+    if container.labels.get(labels.ROLE) != resource.properties["role"]:
+        return ResourceChange(effect="replace", resource=resource, reason="its role changed")
+    if not container.running:
+        reason = f"its container is {container.state}: start it"
+        return ResourceChange(effect="update", resource=resource, reason=reason)
+    ready = remembered.ready.get(resource.name)
+    if ready is None or ready.container != container.id:
+        reason = "it never finished starting"
+        return ResourceChange(effect="update", resource=resource, reason=reason)
+    return ResourceChange(effect="keep", resource=resource)
+
+
+def _unplanned(name: str, container: Container) -> ResourceChange:
+    resource = Resource(kind="node", name=name, pool=container.labels.get(labels.POOL))
+    if container.labels.get(labels.ELASTIC):
+        return ResourceChange(effect="keep", resource=resource, reason="elastic")
+    return ResourceChange(
+        effect="delete", resource=resource, reason="the spec no longer asks for it"
+    )
+
+
+def hosts(context: SiteContext, found: Survey) -> tuple[Host, ...]:
+    """Return the nodes that exist and have answered once, running or not, in spec order."""
+    remembered = records.load(context)
+    order = [r.name for r in graph(context.spec, context.site).resources if r.kind == "node"]
+    order += sorted(found.nodes.keys() - set(order))
+    existing = [(name, found.nodes[name]) for name in order if name in found.nodes]
+    return tuple(
+        _host(context, name, container, ready.host_keys)
+        for name, container in existing
+        if (ready := remembered.ready.get(name)) is not None and ready.container == container.id
+    )
+
+
+def _host(
+    context: SiteContext, name: str, container: Container, host_keys: tuple[str, ...]
+) -> Host:
+    told = container.labels
+    pool = context.spec.pools.get(told[labels.POOL])
+    role: PoolRole = msgspec.convert(told[labels.ROLE], PoolRole)
+    return Host(
+        name=name,
+        site=context.site,
+        pool=told[labels.POOL],
+        role=role,
+        machine=pool.machine if pool is not None else told[labels.MACHINE] or None,
+        address=told[labels.ADDRESS],
+        ssh=ssh.target(records.directory(context) / "id_ed25519", host_keys),
+        image=told[labels.IMAGE] or None,
+    )
