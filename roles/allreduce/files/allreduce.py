@@ -1,0 +1,321 @@
+#!/usr/bin/python3
+"""Prove that every rank reaches every other: a real MPI AllReduce whose numbers are all checked.
+
+Started by `srun --mpi=pmix`, one rank per simulated GPU. It prints the table that nccl-tests
+prints, so that one parser reads both, and two lines of its own that say what this is and which
+Open MPI transport carried it. Needs mpi4py, nothing else.
+
+The data. Element i of rank r is (i mod 1021) + r + 1. The sum over n ranks is therefore
+n * (i mod 1021) + n * (n + 1) / 2 for every i. All partial sums are whole numbers below 2**24,
+which float32 holds exactly, so the result doesn't depend on the order of the additions and is
+compared bit by bit. 1021 is a prime: blocks that land in the wrong place show. No value is 0: a
+buffer nobody wrote to shows. Each rank adds something else: one rank twice for another shows.
+
+Exit: 0 ok, 1 MPI failed or ranks are missing, 6 usage, 7 wrong numbers (as nccl-tests).
+
+Test hook: GCLUSTER_ALLREDUCE_CORRUPT=RANK makes that rank contribute one wrong element to each
+checked run, so that a test can prove that the check fails: #wrong is then the number of ranks.
+"""
+
+from __future__ import annotations
+
+import argparse
+import operator
+import os
+import re
+import socket
+import sys
+import time
+from array import array
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NoReturn
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+PERIOD = 1021
+FLOAT = 4  # bytes of a float32
+EXACT = 2**24  # float32 holds every whole number up to here
+WRONG_NUMBERS = 7
+USAGE = 6
+BTL_LINE = re.compile(r"mca: bml: Using (\S+) btl for send to \S+ on node (\S+)")
+TABLE_HEAD = """#
+#                                                              out-of-place                       in-place          
+#       size         count      type   redop    root     time   algbw   busbw  #wrong     time   algbw   busbw  #wrong 
+#        (B)    (elements)                               (us)  (GB/s)  (GB/s)             (us)  (GB/s)  (GB/s)         """  # noqa: E501, W291
+CONNECT_BYTES = 1 << 20  # large enough for Open MPI to use its ring as well as its tree
+
+
+def contribution(rank: int, count: int) -> array[float]:
+    """Return the `count` elements that one rank contributes."""
+    return repeated((index + rank + 1 for index in range(PERIOD)), count)
+
+
+def expected_sum(ranks: int, count: int) -> array[float]:
+    """Return the `count` elements that every rank must hold after the sum over `ranks`."""
+    base = ranks * (ranks + 1) // 2
+    return repeated((ranks * index + base for index in range(PERIOD)), count)
+
+
+def repeated(period: Iterable[float], count: int) -> array[float]:
+    """Return the first `count` elements of a period that repeats for ever."""
+    one = array("f", period)
+    whole, rest = divmod(count, len(one))
+    return one * whole + one[:rest]
+
+
+def is_exact(ranks: int) -> bool:
+    """Say whether float32 holds the largest sum over this many ranks exactly."""
+    return ranks * (PERIOD - 1) + ranks * (ranks + 1) // 2 <= EXACT
+
+
+def wrong_elements(result: array[float], expected: array[float]) -> int:
+    """Return how many elements differ in any bit."""
+    if memoryview(result).cast("B") == memoryview(expected).cast("B"):
+        return 0
+    return sum(map(operator.ne, result, expected))
+
+
+def message_sizes(min_bytes: int, max_bytes: int, factor: int) -> Iterator[int]:
+    """Yield the message sizes in bytes: the first, then times `factor` up to the last."""
+    size = min_bytes
+    while size <= max_bytes:
+        yield size
+        size *= factor
+
+
+def bus_factor(ranks: int) -> float:
+    """Return busbw / algbw of an AllReduce: what each link carries of a ring's message.
+
+    Source: nccl-tests, doc/PERFORMANCE.md.
+    """
+    return 2 * (ranks - 1) / ranks
+
+
+def transport_of(lines: Iterable[str]) -> set[str]:
+    """Return the Open MPI transports (BTL) used between ranks, out of Open MPI's own words.
+
+    Open MPI says for each peer which one it chose. Its word for a rank's messages to itself
+    ("self") is left out. Empty when it said nothing, for example because it used UCX.
+    """
+    chosen = {match[1] for match in map(BTL_LINE.search, lines) if match}
+    return chosen - {"self"}
+
+
+def transport_line(btls: set[str], ranks: int) -> str:
+    """Return the line that says which transport carried the messages."""
+    if ranks == 1:
+        return "# gcluster transport: none btl=self"
+    kind = "ethernet" if "tcp" in btls else "memory" if btls == {"sm"} else "unknown"
+    return f"# gcluster transport: {kind} (simulated) btl={','.join(sorted(btls)) or 'unknown'}"
+
+
+def number(value: float, width: int) -> str:
+    """Return a number as nccl-tests prints times (width 7) and bandwidths (width 6)."""
+    digits = len(str(int(value)))
+    places = max(0, min(2, width - 1 - digits))
+    return f"{value:{width}.{places}f}"
+
+
+class StderrFilter:
+    """Collects what Open MPI says about transports on stderr; all else passes through at once.
+
+    A forked child reads the other end: what Open MPI says while it dies is not lost with us.
+    """
+
+    def __init__(self) -> None:
+        """Put the filter between this process and its stderr. Call before MPI starts."""
+        self._stderr = os.dup(2)
+        source, sink = os.pipe()
+        self._result, result = os.pipe()
+        if os.fork() == 0:
+            os.close(sink)
+            os.close(self._result)
+            self._forward(source, result)
+        os.dup2(sink, 2)
+        for descriptor in (source, sink, result):
+            os.close(descriptor)
+
+    def _forward(self, source: int, result: int) -> NoReturn:
+        with os.fdopen(source, "rb") as lines, os.fdopen(result, "wb") as collected:
+            for line in lines:
+                if BTL_LINE.search(line.decode(errors="replace")):
+                    collected.write(line)
+                else:
+                    os.write(self._stderr, line)
+        os._exit(0)
+
+    def stop(self) -> list[str]:
+        """Give stderr back and return the lines collected."""
+        os.dup2(self._stderr, 2)
+        os.close(self._stderr)
+        with os.fdopen(self._result, encoding="utf-8", errors="replace") as collected:
+            lines = collected.readlines()
+        os.wait()
+        return lines
+
+
+@dataclass(frozen=True)
+class Half:
+    """One half of a row: out of place or in place."""
+
+    seconds: float
+    algbw: float
+    busbw: float
+    wrong: int
+
+    def __str__(self) -> str:
+        """Return time (us), algbw, busbw (GB/s) and #wrong in the widths of nccl-tests."""
+        time_us = number(self.seconds * 1e6, 7)
+        bandwidths = f"{number(self.algbw, 6)}  {number(self.busbw, 6)}"
+        return f"  {time_us}  {bandwidths}  {self.wrong:6g}"
+
+
+class Benchmark:
+    """The AllReduce over all ranks of MPI_COMM_WORLD."""
+
+    def __init__(self, mpi: Any, options: argparse.Namespace) -> None:
+        """Take the module mpi4py.MPI, already started."""
+        self.mpi = mpi
+        self.comm = mpi.COMM_WORLD
+        self.rank: int = self.comm.rank
+        self.ranks: int = self.comm.size
+        self.options = options
+        self.corrupt = os.environ.get("GCLUSTER_ALLREDUCE_CORRUPT") == str(self.rank)
+
+    def say(self, line: str) -> None:
+        """Print a line, whole, on rank 0 only."""
+        if self.rank == 0:
+            sys.stdout.write(line + "\n")
+            sys.stdout.flush()
+
+    def reduce(self, source: array[float] | None, target: array[float]) -> None:
+        """Sum `source` over the ranks into `target`; None: `target` in place."""
+        given = self.mpi.IN_PLACE if source is None else [source, self.mpi.FLOAT]
+        self.comm.Allreduce(given, [target, self.mpi.FLOAT], op=self.mpi.SUM)
+
+    def half(self, count: int, *, in_place: bool) -> Half:
+        """Time the collective, then run it once more on fresh data and check every element."""
+        source, target = contribution(self.rank, count), array("f", bytes(count * FLOAT))
+        given = None if in_place else source
+        for _ in range(self.options.warmup):
+            self.reduce(given, target)
+        self.comm.Barrier()
+        start = time.perf_counter()
+        for _ in range(self.options.iterations):
+            self.reduce(given, target)
+        mine = (time.perf_counter() - start) / self.options.iterations
+
+        if self.corrupt:
+            source[count // 2] += 1
+        target = array("f", source) if in_place else array("f", bytes(count * FLOAT))
+        self.reduce(given, target)
+        wrong = wrong_elements(target, expected_sum(self.ranks, count))
+
+        seconds = self.comm.allreduce(mine) / self.ranks
+        algbw = count * FLOAT / seconds / 1e9
+        return Half(seconds, algbw, algbw * bus_factor(self.ranks), self.comm.allreduce(wrong))
+
+    def connect(self, stderr: StderrFilter) -> set[str]:
+        """Open the connections that the collective uses; return the transports chosen."""
+        for size in (FLOAT, CONNECT_BYTES):
+            data = contribution(self.rank, size // FLOAT)
+            self.reduce(None, data)
+        found = transport_of(stderr.stop())
+        return set().union(*self.comm.allgather(found))
+
+    def header(self, btls: set[str]) -> None:
+        """Print what this is, who takes part, and the head of the table."""
+        options = self.options
+        carrier = ",".join(sorted(btls)) or ("self" if self.ranks == 1 else "unknown")
+        self.say(f"# gcluster allreduce payload: simulated GPUs, MPI over {carrier}")
+        self.say(transport_line(btls, self.ranks))
+        self.say("# Collective test starting: all_reduce_perf")
+        self.say(
+            f"# nThread 1 nGpus 1 minBytes {options.min_bytes} maxBytes {options.max_bytes}"
+            f" step: {options.factor}(factor) warmup iters: {options.warmup}"
+            f" iters: {options.iterations} agg iters: 1 validation: 1 graph: 0 unalign: 0"
+        )
+        self.say("#\n# Using devices")
+        device = int(os.environ.get("SLURM_LOCALID", "0"))
+        me = f"Pid {os.getpid():6d} on {socket.gethostname():>10} device {device:2d}"
+        for rank, who in enumerate(self.comm.allgather(me)):
+            self.say(f"#  Rank {rank:2d} Group  0 {who} [0x00] simulated GPU")
+        self.say(TABLE_HEAD)
+
+    def run(self) -> int:
+        """Print a row for each message size, then the verdict; return the exit status."""
+        options, busbws, wrong = self.options, [], 0
+        for size in message_sizes(options.min_bytes, options.max_bytes, options.factor):
+            count = size // FLOAT
+            halves = [self.half(count, in_place=in_place) for in_place in (False, True)]
+            what = f"{count * FLOAT:12d}  {count:12d}  {'float':>8}  {'sum':>6}  {-1:6d}"
+            self.say(what + "".join(map(str, halves)))
+            busbws += [half.busbw for half in halves]
+            wrong += sum(half.wrong for half in halves)
+        self.say(f"# Out of bounds values : {wrong} {'FAILED' if wrong else 'OK'}")
+        self.say(f"# Avg bus bandwidth    : {sum(busbws) / len(busbws):g} ")
+        self.say("#\n# Collective test concluded: all_reduce_perf\n#")
+        return WRONG_NUMBERS if wrong else 0
+
+
+class Parser(argparse.ArgumentParser):
+    """An argument parser whose usage errors exit as those of nccl-tests."""
+
+    def error(self, message: str) -> NoReturn:
+        """Print the message and exit 6."""
+        self.exit(USAGE, f"{self.prog}: {message}\n")
+
+
+def parse(arguments: list[str]) -> argparse.Namespace:
+    """Return the options; sizes are in bytes."""
+    parser = Parser(prog="allreduce", description="AllReduce whose numbers are all checked")
+    parser.add_argument("--min-bytes", type=int, default=8)
+    parser.add_argument("--max-bytes", type=int, default=64 << 20)
+    parser.add_argument("--factor", type=int, default=8)
+    parser.add_argument("--iterations", type=int, default=5)
+    parser.add_argument("--warmup", type=int, default=1)
+    options = parser.parse_args(arguments)
+    if not FLOAT <= options.min_bytes <= options.max_bytes:
+        parser.error(f"need {FLOAT} <= --min-bytes <= --max-bytes")
+    if options.factor < 2 or options.iterations < 1 or options.warmup < 0:  # noqa: PLR2004
+        parser.error("need --factor >= 2, --iterations >= 1, --warmup >= 0")
+    return options
+
+
+def missing_ranks(ranks: int, environment: dict[str, str]) -> str | None:
+    """Say what is wrong when MPI knows fewer ranks than Slurm started, else None."""
+    started = int(environment.get("SLURM_STEP_NUM_TASKS", ranks))
+    if started == ranks:
+        return None
+    return f"MPI has {ranks} of the {started} ranks that Slurm started: is it srun --mpi=pmix?"
+
+
+def main() -> int:
+    """Run the benchmark; return the exit status."""
+    options = parse(sys.argv[1:])
+    os.environ.setdefault("OMPI_MCA_btl_base_verbose", "1")  # makes Open MPI name its transport
+    os.environ.setdefault("OMPI_MCA_mpi_yield_when_idle", "1")  # ranks may outnumber the cores
+    stderr = StderrFilter()
+    from mpi4py import MPI  # type: ignore[import-not-found,unused-ignore]  # noqa: PLC0415
+
+    try:
+        benchmark = Benchmark(MPI, options)
+        problem = missing_ranks(benchmark.ranks, dict(os.environ))
+        if problem is None and not is_exact(benchmark.ranks):
+            problem = f"{benchmark.ranks} ranks are more than float32 can sum exactly"
+        if problem is not None:
+            stderr.stop()
+            sys.stderr.write(f"allreduce: {problem}\n")
+            return 1
+        benchmark.header(benchmark.connect(stderr))
+        return benchmark.run()
+    except Exception as error:  # noqa: BLE001  one rank's error must end all ranks
+        sys.stderr.write(f"allreduce: {type(error).__name__}: {error}\n")
+        sys.stderr.flush()
+        MPI.COMM_WORLD.Abort(1)
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
