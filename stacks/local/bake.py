@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -70,7 +71,7 @@ def commit_builder(context: SiteContext, key: str) -> None:
         raise provider_error("GC912", f"there is no builder for image {key[:16]}")
     engine.call("exec", builder.name, "/bin/sh", "-c", _CLEAN)
     engine.call("kill", builder.name)
-    changes = (*image.BOOT_FLAGS, labels.blank())
+    changes = (*image.BOOT_FLAGS, *labels.blank())
     engine.call(
         "commit", "--quiet", *changes, builder.name, image.node_reference(key), timeout_s=600
     )
@@ -90,6 +91,8 @@ def discard_builder(context: SiteContext) -> None:
             engine.call("network", "rm", net.name)
             context.ledger.deleted(context.site, f"network/{net.name}", net.id)
     records.forget(_elsewhere(context))
+    with suppress(OSError):
+        _elsewhere(context).workdir.rmdir()
 
 
 def _engine(context: SiteContext) -> Engine:

@@ -35,7 +35,7 @@ def flags(labels: dict[str, str]) -> list[str]:
     return [f"--label={key}={value}" for key, value in labels.items()]
 
 
-def blank() -> str:
-    """Return the `commit` flag that keeps a builder's labels from the nodes made of its image."""
+def blank() -> list[str]:
+    """Return the `commit` flags that keep a builder's labels from the nodes made of its image."""
     keys = (CLUSTER, ID, SITE, KIND, NODE, POOL, ROLE, MACHINE, ADDRESS, IMAGE, TOKEN, ELASTIC)
-    return "--change=LABEL " + " ".join(f'{key}=""' for key in keys)
+    return [f"--change=LABEL {key}=" for key in keys]

@@ -28,6 +28,8 @@ def findings(context: SiteContext) -> tuple[Diagnostic, ...]:
     """Return all findings; errors mean that apply would fail."""
     try:
         found = survey.look(context)
+        if all(c.effect == "keep" for c in survey.changes(context, found)):
+            return ()
         facts = found.engine.facts()
     except ProviderError as error:
         return error.diagnostics

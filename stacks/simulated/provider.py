@@ -1,0 +1,181 @@
+"""The simulated provider: the whole contract over a file, with bulk calls, retries and tokens."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from gcluster.inventory.hosts import Host, SshTarget, pool_host_names
+from gcluster.schemas.spec import ClusterSpec, PoolRole
+from gcluster.stacks.provider import (
+    Grown,
+    Leftover,
+    Offer,
+    ProviderError,
+    ResourceChange,
+    ResourceGraph,
+    SiteContext,
+    SiteEvent,
+    provider_error,
+)
+from gcluster.stacks.simulated import fleet
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from gcluster.schemas.diagnostics import Diagnostic
+
+_TRIES = 4
+"""Create calls for one node before it is given up."""
+
+
+class SimulatedProvider:
+    """Provider of sites that exist only in a file."""
+
+    name = "simulated"
+
+    def graph(self, spec: ClusterSpec, site: str) -> ResourceGraph:
+        """Return the nodes."""
+        nodes = (
+            fleet.resource(spec, name, node)
+            for name, pool in spec.pools.items()
+            if pool.site == site
+            for node in pool_host_names(name, pool)
+        )
+        return ResourceGraph(site=site, provider=self.name, resources=tuple(nodes))
+
+    def planned_hosts(self, spec: ClusterSpec, site: str) -> tuple[Host, ...]:
+        """Return the nodes, without addresses."""
+        return tuple(
+            _host(
+                site,
+                name=node.name,
+                pool=node.pool,
+                role=spec.pools[node.pool].role,
+                machine=spec.pools[node.pool].machine,
+            )
+            for node in self.graph(spec, site).resources
+            if node.pool is not None
+        )
+
+    def preflight(self, context: SiteContext) -> tuple[Diagnostic, ...]:
+        """Return whether the site has room for what the spec asks."""
+        capacity = fleet.described(context).capacity
+        wanted = len(self.graph(context.spec, context.site).resources)
+        if capacity is None or wanted <= capacity:
+            return ()
+        return provider_error(
+            "GC918", f'site "{context.site}" has {capacity} nodes to give, the spec asks {wanted}'
+        ).diagnostics
+
+    def preview(self, context: SiteContext) -> tuple[ResourceChange, ...]:
+        """Compare the graph with the file."""
+        return fleet.changes(self.graph(context.spec, context.site), fleet.cloud(context).list())
+
+    def apply(self, context: SiteContext) -> None:
+        """Create what is missing in bulk, again where a call failed; replace what never booted.
+
+        Raises:
+            ProviderError: one finding for each node that could not be had.
+        """
+        cloud = fleet.cloud(context)
+        fleet.settle(context, cloud)
+        for _ in range(_TRIES):
+            acts = [c for c in self.preview(context) if c.effect != "keep"]
+            gone = [c.resource.name for c in acts if c.effect in {"replace", "delete"}]
+            fleet.delete(context, cloud, gone)
+            missing = [c.resource for c in acts if c.effect in {"create", "replace"}]
+            if not missing:
+                return
+            fleet.create(context, cloud, missing)
+        failed = [c for c in self.preview(context) if c.effect != "keep"]
+        if failed:
+            raise ProviderError(*(fleet.finding(c) for c in failed))
+
+    def hosts(self, context: SiteContext) -> tuple[Host, ...]:
+        """Return the nodes that booted, in spec order; elastic ones last."""
+        nodes = fleet.cloud(context).list()
+        order = [r.name for r in self.graph(context.spec, context.site).resources]
+        order += sorted(nodes.keys() - set(order))
+        return tuple(
+            _host(
+                context.site,
+                name=name,
+                pool=nodes[name].pool,
+                role=msgspec.convert(nodes[name].role, PoolRole),
+                machine=nodes[name].machine,
+                address=nodes[name].address,
+            )
+            for name in order
+            if name in nodes and nodes[name].booted
+        )
+
+    def refresh(self, context: SiteContext) -> tuple[Leftover, ...]:
+        """Return every node, booted or not."""
+        return tuple(
+            Leftover(kind="node", name=n.name, provider_id=n.id, usd_per_hour=0.0)
+            for n in fleet.cloud(context).list().values()
+        )
+
+    def destroy(self, context: SiteContext) -> None:
+        """Delete every node, and the files."""
+        cloud = fleet.cloud(context)
+        gone = list(cloud.list())
+        fleet.delete(context, cloud, gone)
+        for path in context.workdir.glob(f"simulated-{context.site}*"):
+            path.unlink(missing_ok=True)
+        if gone:
+            what = f"{len(gone)} simulated nodes are gone"
+            event = SiteEvent(site=context.site, done=len(gone), total=len(gone), what=what)
+            context.emit(event)
+
+    def sweep(self, context: SiteContext) -> tuple[Leftover, ...]:
+        """Return every node, booted or not."""
+        return self.refresh(context)
+
+    def grow(self, context: SiteContext, pool: str, names: Iterable[str], token: str) -> Grown:
+        """Create elastic nodes in one bulk call; those that exist are not created again."""
+        wanted = list(names)
+        cloud = fleet.cloud(context)
+        fleet.settle(context, cloud)
+        there = cloud.list()
+        missing = [fleet.resource(context.spec, pool, n) for n in wanted if n not in there]
+        fleet.create(context, cloud, missing, elastic=token)
+        return Grown(hosts=tuple(h for h in self.hosts(context) if h.name in set(wanted)))
+
+    def shrink(self, context: SiteContext, names: Iterable[str]) -> None:
+        """Delete elastic nodes; raises ProviderError for nodes of the spec."""
+        wanted = set(names)
+        fixed = [r.name for r in self.graph(context.spec, context.site).resources]
+        kept = wanted.intersection(fixed)
+        if kept:
+            raise provider_error("GC917", f"node {min(kept)} belongs to the spec, not elastic")
+        fleet.delete(context, fleet.cloud(context), wanted)
+
+    def offers(self, context: SiteContext, pool: str) -> tuple[Offer, ...]:
+        """Return what is left of the site's capacity."""
+        capacity = fleet.described(context).capacity
+        left = None if capacity is None else capacity - len(fleet.cloud(context).list())
+        return (Offer(pool=pool, available=left, usd_per_hour=0.0, source="simulated", age_s=0),)
+
+
+def _host(
+    site: str,
+    *,
+    name: str,
+    pool: str,
+    role: PoolRole,
+    machine: str | None,
+    address: str = "",
+) -> Host:
+    return Host(
+        name=name,
+        site=site,
+        pool=pool,
+        role=role,
+        machine=machine,
+        address=address,
+        ssh=SshTarget(user="nobody"),
+        connection="simulated",
+    )

@@ -1,0 +1,63 @@
+"""What simulated nodes would carry on their disks: which step was applied there, as its digest.
+
+One line per change is appended, so that thousands of nodes can be stamped one by one.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from gcluster.stacks import atomic
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
+
+    from gcluster.stacks.provider import SiteContext
+
+
+class _Line(msgspec.Struct, omit_defaults=True):
+    host: str
+    steps: dict[str, str] = {}
+    gone: bool = False
+
+
+def read_stamps(context: SiteContext) -> dict[str, dict[str, str]]:
+    """Return host -> step -> digest, for every node that was stamped since it was made."""
+    stamps: dict[str, dict[str, str]] = {}
+    try:
+        lines = _path(context).read_bytes().splitlines()
+    except FileNotFoundError:
+        return stamps
+    decoder = msgspec.json.Decoder(_Line)
+    for line in lines:
+        change = decoder.decode(line)
+        if change.gone:
+            stamps.pop(change.host, None)
+        else:
+            stamps.setdefault(change.host, {}).update(change.steps)
+    return stamps
+
+
+def write_stamps(context: SiteContext, host: str, steps: Mapping[str, str]) -> None:
+    """Set the digests of some steps of one node; the others stay as they are."""
+    _append(context, [_Line(host=host, steps=dict(steps))])
+
+
+def forget(context: SiteContext, hosts: Iterable[str]) -> None:
+    """Drop all stamps of nodes that are gone: one that is made again starts with none."""
+    _append(context, [_Line(host=host, gone=True) for host in hosts])
+
+
+def _append(context: SiteContext, lines: list[_Line]) -> None:
+    if not lines:
+        return
+    path = _path(context)
+    with atomic.locked(path.with_suffix(".lock")), path.open("ab") as handle:
+        handle.write(b"".join(msgspec.json.encode(line) + b"\n" for line in lines))
+
+
+def _path(context: SiteContext) -> Path:
+    return context.workdir / f"simulated-{context.site}-stamps.jsonl"
