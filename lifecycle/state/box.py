@@ -1,0 +1,176 @@
+"""The age identity that encrypts a cluster's secrets: the user's own, or one made for the cluster.
+
+The identity is read or made when it is first needed, never before, and never shown.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gcluster.lifecycle.outcome import LifecycleError, failure
+
+if TYPE_CHECKING:
+    from pyrage.x25519 import Identity  # type: ignore[import-untyped]
+
+    from gcluster.schemas.spec.secrets import AgeSecrets
+
+_PREFIX = "AGE-SECRET-KEY-1"
+_LARGEST = 64 * 1024
+"""Bytes of an identity file at most; age-keygen's are under 200."""
+
+
+class SecretBox:
+    """Encrypts and decrypts by one X25519 identity."""
+
+    def __init__(self, reference: str, own: Path | None = None) -> None:
+        """Take an identity by reference; `open` is the usual way in.
+
+        Args:
+            reference: env:NAME or file:PATH.
+            own: the file, where gcluster made or makes the identity itself; None: a user's.
+        """
+        self.reference = reference
+        self._own = own
+        self._identity: Identity | None = None
+
+    @classmethod
+    def open(cls, secrets: AgeSecrets | None, cluster_id: str, keys_dir: Path) -> SecretBox:
+        """Return the box of a cluster: by the spec's `secrets:`, or by a key in `keys_dir`.
+
+        Nothing is read or made yet. `keys_dir` must not be inside the state.
+        """
+        if secrets is not None:
+            return cls(secrets.key)
+        own = keys_dir / f"{cluster_id}.key"
+        return cls(f"file:{own}", own)
+
+    def __repr__(self) -> str:
+        """Show the reference only."""
+        return f"SecretBox({self.reference!r})"
+
+    def recipient(self, *, make: bool = False) -> str:
+        """Return the public key, "age1...".
+
+        Args:
+            make: make an identity where this is gcluster's own and none is there.
+
+        Raises:
+            LifecycleError: the identity is missing or malformed (GC905, names the reference).
+        """
+        if make and self._own is not None and not self._own.exists():
+            _make_identity(self._own)
+        return str(self._unlocked().to_public())
+
+    def encrypt(self, plaintext: bytes) -> bytes:
+        """Return the age ciphertext.
+
+        Raises:
+            LifecycleError: as `recipient`.
+        """
+        import pyrage  # type: ignore[import-untyped] # noqa: PLC0415 - lazy: validate never needs it
+
+        return bytes(pyrage.encrypt(plaintext, [self._unlocked().to_public()]))
+
+    def decrypt(self, ciphertext: bytes, name: str) -> bytes:
+        """Return the plaintext of the secret that messages call `name`.
+
+        Raises:
+            LifecycleError: as `recipient`; GC905 too when the identity is another or the
+                ciphertext is damaged.
+        """
+        import pyrage  # noqa: PLC0415 - lazy
+
+        try:
+            return bytes(pyrage.decrypt(ciphertext, [self._unlocked()]))
+        except pyrage.DecryptError as error:
+            raise failure(
+                "GC905",
+                f"secret {name} can't be decrypted by {self.reference}: "
+                "it is another key, or the object is damaged",
+                hint="give the key that the cluster was made with",
+            ) from error
+
+    def forget(self) -> None:
+        """Delete the identity if gcluster made it; a user's own is never touched."""
+        self._identity = None
+        if self._own is not None:
+            try:
+                self._own.unlink(missing_ok=True)
+            except OSError as error:
+                raise self._unusable(error.strerror or "it can't be deleted") from error
+
+    def _unlocked(self) -> Identity:
+        if self._identity is None:
+            self._identity = self._parse(self._read())
+        return self._identity
+
+    def _read(self) -> str:
+        scheme, _, place = self.reference.partition(":")
+        if scheme == "env":
+            value = os.environ.get(place, "")
+            if not value:
+                raise self._unusable(f"the environment variable {place} is not set")
+            return value
+        try:
+            with Path(place).expanduser().open("rb") as file:
+                return file.read(_LARGEST).decode()
+        except UnicodeDecodeError as error:
+            raise self._unusable("it is not text") from error
+        except (OSError, RuntimeError) as error:  # RuntimeError: no home for "~user"
+            raise self._unusable(getattr(error, "strerror", None) or "it can't be read") from error
+
+    def _parse(self, text: str) -> Identity:
+        from pyrage import IdentityError, x25519  # noqa: PLC0415 - lazy
+
+        lines = [line.strip() for line in text.splitlines()]
+        keys = [line for line in lines if line and not line.startswith("#")]
+        if len(keys) != 1 or not keys[0].upper().startswith(_PREFIX):
+            raise self._unusable(f"it must hold one line that begins with {_PREFIX}")
+        try:
+            return x25519.Identity.from_str(keys[0])
+        except IdentityError:
+            # `from None`: the library's message may quote the key
+            raise self._unusable("it is malformed") from None
+
+    def _unusable(self, why: str) -> LifecycleError:
+        if self._own is not None:
+            hint = (
+                "gcluster made this key when the cluster was first brought up: "
+                "copy it from that machine, 0600"
+            )
+        else:
+            hint = "make one with age-keygen and name it in secrets.key: env:NAME or file:PATH"
+        return failure(
+            "GC905", f"the age identity {self.reference} can't be used: {why}", hint=hint
+        )
+
+
+def _make_identity(path: Path) -> None:
+    """Make a new identity, 0600; when another process is faster, its identity stands."""
+    from pyrage import x25519  # noqa: PLC0415 - lazy
+
+    identity = x25519.Identity.generate()
+    text = f"# public key: {identity.to_public()}\n{identity}\n"
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        # mkstemp makes it 0600 from the start; link, unlike rename, never replaces
+        descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=".new-")
+        try:
+            with os.fdopen(descriptor, "w") as file:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+            with suppress(FileExistsError):
+                os.link(temporary, path)
+        finally:
+            Path(temporary).unlink()
+    except OSError as error:
+        raise failure(
+            "GC905",
+            f"no age identity can be made at {path}: {error.strerror}",
+            hint="name a key of your own in the spec: secrets: {provider: age, key: env:NAME}",
+        ) from error

@@ -1,0 +1,216 @@
+"""The only log of a cluster: one object per event, created once and never changed.
+
+A writer creates the number after the last one it has read. So whoever writes event n has read all
+before it, and whoever sees a newer epoch of its site in them stops: the log itself is the fence.
+"""
+
+from __future__ import annotations
+
+import random
+import secrets
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from gcluster.lifecycle.outcome import Exit, LifecycleError, failure
+from gcluster.lifecycle.state.bucket import AlreadyExists
+from gcluster.lifecycle.state.event import (
+    PREFIX,
+    Event,
+    decode_event,
+    encode_event,
+    event_key,
+    event_number,
+    is_stale,
+)
+from gcluster.lifecycle.state.lock import is_current
+from gcluster.lifecycle.state.process import who
+from gcluster.lifecycle.state.store import utc_now
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from datetime import datetime
+
+    from gcluster.lifecycle.state.kinds import Known
+    from gcluster.lifecycle.state.store import StateStore
+
+_ATTEMPTS = 200
+"""How often an append is tried before giving up; each miss means that another writer won."""
+_LONGEST_PAUSE = 0.05
+"""Seconds between two attempts at most."""
+_READERS = 16
+"""Events fetched at once: what matters in a store whose answers take tens of milliseconds."""
+
+
+class EventLog:
+    """The events of one cluster. Safe to share between threads and to use in many processes."""
+
+    def __init__(
+        self,
+        store: StateStore,
+        *,
+        clock: Callable[[], datetime] = utc_now,
+        actor: str | None = None,
+    ) -> None:
+        """Read nothing yet.
+
+        Args:
+            store: where the events are.
+            clock: says the time in UTC.
+            actor: user@host; None: this process's.
+        """
+        self.store = store
+        self._clock = clock
+        self._actor = actor or who()
+        self._writer = secrets.token_hex(4)
+        self._run = ""
+        self._epochs: dict[str, int] = {}
+        self._events: list[Event] = []
+        self._newest: dict[str, int] = {}
+        self._was_read = False
+        self._mutex = threading.RLock()
+
+    def bind(self, *, run: str, epochs: Mapping[str, int]) -> None:
+        """Write from now on as part of a run that holds these epochs."""
+        with self._mutex:
+            self._run = run
+            self._epochs = dict(epochs)
+
+    def append(self, body: Known, *, epochs: Mapping[str, int] | None = None) -> Event:
+        """Write an event after all others, however many write at the same time.
+
+        Args:
+            body: what happened.
+            epochs: fencing tokens; None: those of `bind`.
+
+        Raises:
+            LifecycleError: a newer epoch of a site was taken (exit code LOCKED), or the store
+                can't be written.
+        """
+        event = self.append_decided(lambda: body, epochs=epochs)
+        if event is None:
+            raise AssertionError
+        return event
+
+    def append_decided(
+        self, decide: Callable[[], Known | None], *, epochs: Mapping[str, int] | None = None
+    ) -> Event | None:
+        """Write what `decide` says, directly after the events that it could see in `known`.
+
+        `decide` is asked again whenever another writer was faster; None: nothing is to be written.
+
+        Raises:
+            LifecycleError: as `append`.
+        """
+        with self._mutex:
+            for attempt in range(_ATTEMPTS):
+                after = self.last
+                body = decide()
+                if body is None:
+                    return None
+                event = self._try(after + 1, body, self._epochs if epochs is None else epochs)
+                if event is not None:
+                    return event
+                pause = random.random() * min(_LONGEST_PAUSE, 0.001 * 2**attempt)  # noqa: S311
+                time.sleep(pause)
+        raise failure(
+            "GC901",
+            f"an event could not be written: others were faster {_ATTEMPTS} times",
+            hint="run the command again when fewer commands work on this cluster",
+        )
+
+    def read(self, since: int = 0) -> tuple[Event, ...]:
+        """Return the events after number `since`, in order, with those that others wrote."""
+        with self._mutex:
+            self._read_new()
+            return tuple(self._events[self._index(since) :])
+
+    def known(self, since: int = 0) -> tuple[Event, ...]:
+        """Return the events after `since` that were read or written before, without looking."""
+        with self._mutex:
+            return tuple(self._events[self._index(since) :])
+
+    @property
+    def last(self) -> int:
+        """Number of the last event that is known; 0 when there is none."""
+        with self._mutex:
+            if not self._was_read:
+                self._read_new()
+            return self._events[-1].seq if self._events else 0
+
+    def gaps(self) -> tuple[int, ...]:
+        """Return the numbers that are missing: events that somebody removed by hand."""
+        numbers = [0, *(event.seq for event in self.read())]
+        return tuple(gone for a, b in pairwise(numbers) for gone in range(a + 1, b))
+
+    def _try(self, seq: int, body: Known, epochs: Mapping[str, int]) -> Event | None:
+        """Write event `seq`; None when another was faster: what it wrote has been read."""
+        event = Event(
+            seq=seq,
+            time=self._clock(),
+            actor=self._actor,
+            run=self._run,
+            epochs=dict(epochs),
+            body=body,
+        )
+        self._fence(event.epochs)
+        data = encode_event(event, self._writer)
+        try:
+            self.store.put_new(event_key(seq), data)
+        except AlreadyExists:
+            # A store may repeat a request whose answer got lost: then it is our own.
+            if self.store.get(event_key(seq)) != data:
+                self._read_new()
+                return None
+        self._keep(event)
+        return event
+
+    def _index(self, since: int) -> int:
+        """Return where the events after `since` begin; mostly right at the end."""
+        index = len(self._events)
+        while index and self._events[index - 1].seq > since:
+            index -= 1
+        return index
+
+    def _read_new(self) -> None:
+        if not self._was_read:
+            numbers = [event_number(key) for key in self.store.list(PREFIX)]
+            wanted = sorted(number for number in numbers if number is not None)
+            for number, found in zip(wanted, self._fetch(wanted), strict=True):
+                self._keep(decode_event(number, found))
+            self._was_read = True
+        # Writers leave no gaps, so what is new is found by asking for the next number.
+        while (data := self.store.get(event_key(self.last + 1))) is not None:
+            self._keep(decode_event(self.last + 1, data))
+
+    def _fetch(self, numbers: list[int]) -> list[bytes]:
+        def fetch(number: int) -> bytes:
+            return self.store.get(event_key(number)) or b""
+
+        if len(numbers) <= _READERS:
+            return [fetch(number) for number in numbers]
+        with ThreadPoolExecutor(_READERS) as readers:
+            return list(readers.map(fetch, numbers))
+
+    def _keep(self, event: Event) -> None:
+        self._events.append(event)
+        if not is_stale(event, self._newest):
+            self._newest.update(event.epochs)
+
+    def _fence(self, epochs: Mapping[str, int]) -> None:
+        for site, epoch in epochs.items():
+            newest = self._newest.get(site, 0)
+            if newest > epoch or not is_current(self.store, site, epoch):
+                raise _fenced(site, epoch)
+
+
+def _fenced(site: str, epoch: int) -> LifecycleError:
+    return failure(
+        "GC904",
+        f'this run has lost the lock of site "{site}" (epoch {epoch}): another run took it',
+        detail="nothing more is written by this run",
+        hint="see gcluster status, then run the command again",
+        exit_code=Exit.LOCKED,
+    )

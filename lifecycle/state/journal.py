@@ -1,0 +1,158 @@
+"""What was done to a cluster, and how it ended: a fold of the events."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from gcluster.lifecycle.state.event import Event, is_stale
+from gcluster.lifecycle.state.kinds import (
+    RunFinished,
+    RunOutcome,
+    RunStarted,
+    SmokeFinished,
+    SpecApplied,
+    StageDone,
+    Unreadable,
+)
+from gcluster.lifecycle.state.lock import is_held
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from gcluster.lifecycle.state.events import EventLog
+
+
+class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """One run of a command that changes things."""
+
+    id: str
+    command: str
+    spec_hash: str
+    actor: str
+    started: datetime
+    epochs: dict[str, int]
+    ended: datetime | None = None
+    state: RunOutcome = "running"
+    outcome: str = ""
+    """As the run said: "ok", "failed" ...; "" while it hasn't."""
+    exit_code: int | None = None
+    stages: tuple[StageDone, ...] = ()
+
+
+class LastSmoke(msgspec.Struct, frozen=True, kw_only=True):
+    """The newest verdict, and when it was given."""
+
+    finished: datetime
+    run: str
+    smoke: SmokeFinished
+
+
+class JournalFold:
+    """The journal as the events tell it. Pure: whether a run's lock is held is not known here."""
+
+    def __init__(self) -> None:
+        """Begin with nothing."""
+        self.seq = 0
+        self.runs: dict[str, RunRecord] = {}
+        self.applied: str | None = None
+        self.smoke: LastSmoke | None = None
+        self.unreadable: list[Event] = []
+        self._newest: dict[str, int] = {}
+
+    def apply(self, events: Iterable[Event]) -> None:
+        """Fold more events, in order; those folded before, and stale ones, change nothing."""
+        for event in events:
+            if event.seq <= self.seq:
+                continue
+            self.seq = event.seq
+            if is_stale(event, self._newest):
+                continue
+            self._newest.update(event.epochs)
+            match event.body:
+                case RunStarted() as body:
+                    self.runs[event.run] = _started(event, body)
+                case RunFinished() as body:
+                    self._finished(event, body)
+                case StageDone() as body:
+                    self._stage(event.run, body)
+                case SpecApplied(spec_hash=spec_hash):
+                    self.applied = spec_hash
+                case SmokeFinished() as body:
+                    self.smoke = LastSmoke(finished=event.time, run=event.run, smoke=body)
+                case Unreadable():
+                    self.unreadable.append(event)
+
+    def _finished(self, event: Event, body: RunFinished) -> None:
+        run = self.runs.get(event.run)
+        if run is not None and run.state != "finished":
+            self.runs[event.run] = msgspec.structs.replace(
+                run,
+                ended=event.time,
+                state="finished",
+                outcome=body.outcome,
+                exit_code=body.exit_code,
+            )
+
+    def _stage(self, run_id: str, body: StageDone) -> None:
+        run = self.runs.get(run_id)
+        if run is not None:
+            stages = (*run.stages, body)
+            self.runs[run_id] = msgspec.structs.replace(run, stages=stages)
+
+
+class Journal:
+    """What was done to one cluster. Reads; what is written is written through the log."""
+
+    def __init__(self, log: EventLog) -> None:
+        """Read nothing yet."""
+        self._log = log
+        self._fold = JournalFold()
+
+    def runs(self) -> tuple[RunRecord, ...]:
+        """Return all runs, oldest first.
+
+        A run without an end is running while one of the locks that it started with is held, and
+        was interrupted otherwise: killed, or its machine went away.
+        """
+        return tuple(self._judged(run) for run in self._folded().runs.values())
+
+    def interrupted(self) -> RunRecord | None:
+        """Return the last run, if it was interrupted: there is something to go on with."""
+        runs = self.runs()
+        return runs[-1] if runs and runs[-1].state == "interrupted" else None
+
+    def applied_spec(self) -> str | None:
+        """Return the hash of the spec that was applied last; None when none ever was."""
+        return self._folded().applied
+
+    def last_smoke(self) -> LastSmoke | None:
+        """Return the newest verdict; None when there is none."""
+        return self._folded().smoke
+
+    def unreadable(self) -> tuple[Event, ...]:
+        """Return the events that this version can't use: of unknown kinds, or torn."""
+        return tuple(self._folded().unreadable)
+
+    def _folded(self) -> JournalFold:
+        self._fold.apply(self._log.read(since=self._fold.seq))
+        return self._fold
+
+    def _judged(self, run: RunRecord) -> RunRecord:
+        if run.state == "finished":
+            return run
+        held = any(is_held(self._log.store, site, e) for site, e in run.epochs.items())
+        return run if held else msgspec.structs.replace(run, state="interrupted")
+
+
+def _started(event: Event, body: RunStarted) -> RunRecord:
+    return RunRecord(
+        id=event.run,
+        command=body.command,
+        spec_hash=body.spec_hash,
+        actor=event.actor,
+        started=event.time,
+        epochs=event.epochs,
+    )

@@ -1,0 +1,128 @@
+"""The kinds of events. Coarse on purpose: one event a step of a run, never one a node and step."""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+import msgspec
+
+
+class RunStarted(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """A command that changes things began."""
+
+    command: str
+    spec_hash: str
+    argv_safe: tuple[str, ...] = ()
+    """The command line without anything secret."""
+
+
+class RunFinished(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """The command of this event's run ended."""
+
+    outcome: str
+    """"ok", "failed", "interrupted" ..."""
+    exit_code: int
+
+
+class SpecApplied(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """The cluster is what the spec of this hash says."""
+
+    spec_hash: str
+
+
+class StageDone(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """A stage of a run ended."""
+
+    stage: str
+    ok: bool
+    summary: str = ""
+
+
+class HostsConverged(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """Convergence ended: which hosts are as the spec says, and why others are not."""
+
+    hosts: str
+    """As a Slurm host range: "gpu[001-064]"."""
+    failed: dict[str, str] = {}
+    """Host -> reason."""
+    steps: int | None = None
+    """Pairs of host and step that ran; None: not counted."""
+
+
+class SmokeFinished(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """The AllReduce over the cluster gave a verdict."""
+
+    verdict: str
+    busbw: float | None = None
+    """Bus bandwidth at the largest size, in the unit of the certificate; None: not measured."""
+    nodes: int | None = None
+    summary: str = ""
+
+
+class Intent(msgspec.Struct, frozen=True, kw_only=True):
+    """One resource that is about to be created."""
+
+    id: str
+    site: str
+    resource_kind: str
+    resource_key: str
+    """"node/gpu001"."""
+    pool: str | None = None
+
+
+class Deletion(msgspec.Struct, frozen=True, kw_only=True):
+    """One resource that is gone."""
+
+    site: str
+    resource_key: str
+    provider_id: str
+
+
+class IntentsStored(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """Resources are about to be created."""
+
+    intents: tuple[Intent, ...]
+
+
+class ResourcesCreated(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """Intended resources exist."""
+
+    created: dict[str, str]
+    """Intent -> the provider's id."""
+
+
+class ResourcesFailed(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """Intended resources were not created, and nothing is left of them."""
+
+    failed: dict[str, str]
+    """Intent -> reason."""
+
+
+class ResourcesDeleted(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """Resources are gone."""
+
+    deleted: tuple[Deletion, ...]
+
+
+class Unreadable(msgspec.Struct, frozen=True, kw_only=True):
+    """An event of a kind that this version doesn't know, or a torn one: kept, shown, never used."""
+
+    kind: str
+    """The unknown kind; "" when not even that can be read."""
+    problem: str
+
+
+Known: TypeAlias = (
+    RunStarted
+    | RunFinished
+    | SpecApplied
+    | StageDone
+    | HostsConverged
+    | SmokeFinished
+    | IntentsStored
+    | ResourcesCreated
+    | ResourcesFailed
+    | ResourcesDeleted
+)
+Body: TypeAlias = Known | Unreadable
+RunOutcome: TypeAlias = Literal["running", "finished", "interrupted"]

@@ -1,0 +1,253 @@
+"""Who may change a site: epochs, taken and released by creating objects and never by changing one.
+
+`lock/<site>/000042` is taken by creating it and ended by creating `lock/<site>/000042.released`.
+The site is held while its newest epoch has no end. The number is the holder's fencing token.
+"""
+
+from __future__ import annotations
+
+import secrets
+from contextlib import contextmanager
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from gcluster.lifecycle.outcome import Exit, LifecycleError, failure
+from gcluster.lifecycle.state.bucket import AlreadyExists
+from gcluster.lifecycle.state.process import ProcessIdentity, this_process
+from gcluster.lifecycle.state.store import StateStore, corrupt, utc_now
+from gcluster.schemas.diagnostics import Diagnostic, Severity
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+_RELEASED = ".released"
+
+
+class LockRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """The object that takes an epoch."""
+
+    owner: ProcessIdentity
+    reason: str
+    """What it is held for: "up", "down", "smoke"."""
+    taken: datetime
+    token: str
+    """Random: tells one's own record from another's after an answer got lost."""
+
+
+class _Release(msgspec.Struct, frozen=True, kw_only=True):
+    by: str
+    reason: str
+    released: datetime
+
+
+class LockState(msgspec.Struct, frozen=True, kw_only=True):
+    """A site's newest epoch."""
+
+    site: str
+    epoch: int
+    """0: never taken."""
+    held: bool
+
+    @property
+    def id(self) -> str:
+        """Lock id as `unlock` takes it: "campus/42"."""
+        return f"{self.site}/{self.epoch}"
+
+
+class HeldLock:
+    """The sites that this process holds; made by `acquire`."""
+
+    def __init__(self, store: StateStore, reason: str, clock: Callable[[], datetime]) -> None:
+        """Hold nothing yet."""
+        self._store = store
+        self._clock = clock
+        self._record = LockRecord(
+            owner=this_process(), reason=reason, taken=clock(), token=secrets.token_hex(8)
+        )
+        self._tried: dict[str, int] = {}
+        self.epochs: dict[str, int] = {}
+        """Site -> epoch: the fencing tokens of this holder."""
+        self.notes: tuple[Diagnostic, ...] = ()
+        """What a person should know: locks of dead owners that were released."""
+
+    def take(self, sites: Iterable[str]) -> None:
+        """Take all sites, in sorted order so that two takers never wait for each other in a ring.
+
+        Raises:
+            LifecycleError: one is held (exit code LOCKED); `release` gives back the others.
+        """
+        wanted = sorted(set(sites))
+        for site in wanted:  # a site that is held is found before any epoch is spent
+            self._free_to_take(site)
+        for site in wanted:
+            self._take(site)
+
+    def release(self) -> None:
+        """Give back every site that was taken or tried; safe to repeat."""
+        problem: LifecycleError | None = None
+        for site, epoch in list(self._tried.items()):
+            try:
+                if site in self.epochs or self._is_ours(site, epoch):
+                    self._end(site, epoch, "done")
+            except LifecycleError as error:
+                problem = error
+            self._tried.pop(site)
+        self.epochs = {}
+        if problem is not None:
+            raise problem
+
+    def _take(self, site: str) -> None:
+        epoch = self._free_to_take(site)
+        self._tried[site] = epoch
+        try:
+            self._store.put_new(epoch_key(site, epoch), msgspec.json.encode(self._record))
+        except AlreadyExists:
+            # Either another was faster, or the store repeated a request whose answer got lost.
+            if not self._is_ours(site, epoch):
+                self._tried.pop(site)
+                raise _locked(self._store, site, epoch) from None
+        self.epochs[site] = epoch
+
+    def _free_to_take(self, site: str) -> int:
+        """Return the epoch to take next; release that of an owner who is gone."""
+        state = lock_state(self._store, site)
+        if state.held:
+            record = _read(self._store, site, state.epoch)
+            if not record.owner.is_gone():
+                raise _locked(self._store, site, state.epoch)
+            self._end(site, state.epoch, "owner is gone")
+            self.notes = (*self.notes, _owner_is_gone(state, record))
+        return state.epoch + 1
+
+    def _end(self, site: str, epoch: int, reason: str) -> None:
+        by = self._record.owner.who
+        _end(self._store, site, epoch, by=by, reason=reason, clock=self._clock)
+
+    def _is_ours(self, site: str, epoch: int) -> bool:
+        record = self._store.read(epoch_key(site, epoch), LockRecord)
+        return record is not None and record.token == self._record.token
+
+
+@contextmanager
+def acquire(
+    store: StateStore,
+    sites: Iterable[str],
+    *,
+    reason: str,
+    clock: Callable[[], datetime] = utc_now,
+) -> Iterator[HeldLock]:
+    """Hold all of `sites` for the body of the `with`; given back however it ends.
+
+    Raises:
+        LifecycleError: one of them is held (exit code LOCKED): says by whom and what to do.
+    """
+    lock = HeldLock(store, reason, clock)
+    try:
+        lock.take(sites)
+        yield lock
+    finally:
+        lock.release()
+
+
+def lock_state(store: StateStore, site: str) -> LockState:
+    """Return the newest epoch of a site and whether it is held."""
+    names = {key.rpartition("/")[2] for key in store.list(f"lock/{site}")}
+    epochs = [int(name) for name in names if name.isdecimal()]
+    epoch = max(epochs, default=0)
+    held = epoch > 0 and f"{epoch:06d}{_RELEASED}" not in names
+    return LockState(site=site, epoch=epoch, held=held)
+
+
+def is_current(store: StateStore, site: str, epoch: int) -> bool:
+    """Say whether no newer epoch than `epoch` was ever taken: one small read."""
+    return store.get(epoch_key(site, epoch + 1)) is None
+
+
+def is_held(store: StateStore, site: str, epoch: int) -> bool:
+    """Say whether this very epoch is held, by an owner who is not known to be gone."""
+    if lock_state(store, site) != LockState(site=site, epoch=epoch, held=True):
+        return False
+    return not _read(store, site, epoch).owner.is_gone()
+
+
+def unlock(
+    store: StateStore, site: str, epoch: int, *, clock: Callable[[], datetime] = utc_now
+) -> LockRecord:
+    """End an epoch whose holder can't be asked, and fence the holder off; return its record.
+
+    The next epoch is taken and given back, so that whatever the old holder still writes is refused.
+
+    Raises:
+        LifecycleError: that epoch isn't the newest, or isn't held.
+    """
+    state = lock_state(store, site)
+    if state.epoch != epoch or not state.held:
+        now = f"epoch {state.epoch} is held" if state.held else "it is not held"
+        raise failure(
+            "GC904",
+            f"lock {site}/{epoch} can't be released: {now}",
+            hint="look again before you release a lock; someone else may be at work",
+        )
+    record = _read(store, site, epoch)
+    me = LockRecord(
+        owner=this_process(), reason="unlock", taken=clock(), token=secrets.token_hex(8)
+    )
+    try:
+        store.put_new(epoch_key(site, epoch + 1), msgspec.json.encode(me))
+    except AlreadyExists:
+        raise _locked(store, site, epoch + 1) from None
+    for ended in (epoch + 1, epoch):
+        _end(store, site, ended, by=me.owner.who, reason="unlock", clock=clock)
+    return record
+
+
+def epoch_key(site: str, epoch: int) -> str:
+    """Return the key of the object that takes an epoch."""
+    return f"lock/{site}/{epoch:06d}"
+
+
+def _end(
+    store: StateStore,
+    site: str,
+    epoch: int,
+    *,
+    by: str,
+    reason: str,
+    clock: Callable[[], datetime],
+) -> None:
+    release = _Release(by=by, reason=reason, released=clock())
+    try:
+        store.put_new(epoch_key(site, epoch) + _RELEASED, msgspec.json.encode(release))
+    except AlreadyExists:
+        return  # ended already: by `unlock`, or by another who saw that the owner is gone
+
+
+def _read(store: StateStore, site: str, epoch: int) -> LockRecord:
+    record = store.read(epoch_key(site, epoch), LockRecord)
+    if record is None:
+        raise corrupt(epoch_key(site, epoch), "it vanished")
+    return record
+
+
+def _locked(store: StateStore, site: str, epoch: int) -> LifecycleError:
+    record = _read(store, site, epoch)
+    owner = record.owner
+    return failure(
+        "GC903",
+        f'site "{site}" is locked by {owner.who} (process {owner.pid}) '
+        f"since {record.taken:%Y-%m-%d %H:%M:%S} UTC for {record.reason}",
+        detail=f"lock id {site}/{epoch}",
+        hint=f"wait for it to end; if it can't be running any more: gcluster unlock {site}/{epoch}",
+        exit_code=Exit.LOCKED,
+    )
+
+
+def _owner_is_gone(state: LockState, record: LockRecord) -> Diagnostic:
+    return Diagnostic(
+        code="GC903",
+        severity=Severity.NOTE,
+        summary=f"released lock {state.id}: {record.owner.who} (process {record.owner.pid}) "
+        f"held it for {record.reason} and is gone",
+    )
