@@ -30,7 +30,11 @@ class ClusterSpec(Noun, frozen=True):
     )
     smoke: Annotated[Smoke, Meta(description="The gate at the end of `gcluster up`.")] = Smoke()
     state: Annotated[
-        Annotated[str, Meta(pattern=r"^file://.+$")] | None,
+        Annotated[
+            str,
+            Meta(pattern=r"^file://[^\r\n]+$(?!\n)", examples=["file:///srv/gcluster/research"]),
+        ]
+        | None,
         Meta(
             description="Where journal, ledger, locks and secrets are kept (a file:// URL); "
             "default: .gcluster/NAME beside the spec.",

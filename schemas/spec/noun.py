@@ -13,11 +13,8 @@ class Noun(
     """Base of all spec types."""
 
 
-Name: TypeAlias = Annotated[
-    str,
-    msgspec.Meta(
-        pattern=r"^[a-z][a-z0-9-]{0,30}[a-z0-9]$|^[a-z]$",
-        description="Lower-case letters, digits and hyphens; starts with a letter; at most 32.",
-    ),
-]
+NAME_PATTERN = r"^[a-z]([a-z0-9-]{0,30}[a-z0-9])?$(?!\n)"
+NAME_RULE = "Lower-case letters, digits and hyphens; starts with a letter; at most 32."
+
+Name: TypeAlias = Annotated[str, msgspec.Meta(pattern=NAME_PATTERN, description=NAME_RULE)]
 """A cluster, site, pool or partition: also a DNS label, a container name and a Slurm name."""

@@ -7,6 +7,7 @@ from typing import Annotated, Literal, TypeAlias
 from msgspec import Meta
 
 from gcluster.schemas.spec.noun import Name, Noun
+from gcluster.schemas.spec.words import Bastion, HostKey, LoginUser
 
 PoolRole: TypeAlias = Literal["compute", "controller", "login"]
 
@@ -31,16 +32,16 @@ class HostEntry(Noun, frozen=True):
             examples=["10.0.1.[1-64]"],
         ),
     ] = None
-    user: Annotated[Annotated[str, Meta(min_length=1)] | None, Meta(description="Login user.")] = (
-        None
-    )
+    user: Annotated[LoginUser | None, Meta(description="Login user.")] = None
     port: Annotated[
         Annotated[int, Meta(ge=1, le=65535)] | None, Meta(description="TCP port of sshd.")
     ] = None
-    bastion: Annotated[str | None, Meta(description="[user@]host[:port] to jump through.")] = None
+    bastion: Annotated[Bastion | None, Meta(description="[user@]host[:port] to jump through.")] = (
+        None
+    )
     host_key: Annotated[
-        str | None,
-        Meta(description="Public host key to pin for one host.", examples=["ssh-ed25519 AAAA..."]),
+        HostKey | None,
+        Meta(description="Public host key to pin for one host."),
     ] = None
     block: Annotated[
         str | None, Meta(description="Scalable unit or NVLink domain the hosts stand in.")

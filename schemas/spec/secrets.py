@@ -15,7 +15,7 @@ class AgeSecrets(Noun, frozen=True, tag_field="provider", tag="age"):
     key: Annotated[
         str,
         Meta(
-            pattern=r"^(env|file):.+$",
+            pattern=r"^(env|file):[^\r\n]+$(?!\n)",
             description="Where the identity (AGE-SECRET-KEY-1...) is: env:NAME or file:PATH.",
             examples=["env:GCLUSTER_AGE_KEY", "file:~/.config/gcluster/age.key"],
         ),

@@ -16,7 +16,7 @@ class AllReduce(Noun, frozen=True):
     sizes: Annotated[
         str,
         Meta(
-            pattern=r"^\d+ ?(B|KiB|MiB|GiB)\.\.\d+ ?(B|KiB|MiB|GiB)$",
+            pattern=r"^[0-9]{1,15} ?(B|KiB|MiB|GiB)\.\.[0-9]{1,15} ?(B|KiB|MiB|GiB)$(?!\n)",
             description="Message sizes, smallest..largest; each step multiplies by 8.",
             examples=["8B..64MiB", "8B..8GiB"],
         ),

@@ -26,7 +26,9 @@ class Quantity:
     def parse(cls, text: object) -> Self:
         """Read "12000 GiB"; raises ValueError that says what was expected."""
         match = (
-            re.fullmatch(r"(\d+(?:\.\d+)?) ?([A-Za-z/]+)", text) if isinstance(text, str) else None
+            re.fullmatch(r"([0-9]{1,15}(?:\.[0-9]{1,15})?) ?([A-Za-z/]+)", text)
+            if isinstance(text, str)
+            else None
         )
         if match is None or match[2] not in cls.unit_factors:
             wanted = " or ".join(f'"{example}"' for example in cls.examples)
@@ -39,7 +41,7 @@ class Quantity:
         units = "|".join(re.escape(unit) for unit in cls.unit_factors)
         return {
             "type": "string",
-            "pattern": rf"^\d+(\.\d+)? ?({units})$",
+            "pattern": rf"^[0-9]{{1,15}}(\.[0-9]{{1,15}})? ?({units})$(?!\n)",
             "examples": list(cls.examples),
         }
 

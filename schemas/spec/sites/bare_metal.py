@@ -7,23 +7,23 @@ from typing import Annotated
 from msgspec import Meta
 
 from gcluster.schemas.spec.noun import Noun
+from gcluster.schemas.spec.words import Bastion, FilePath, LoginUser
 
 
 class Ssh(Noun, frozen=True):
     """How the machine that runs gcluster reaches the hosts of a site."""
 
-    user: Annotated[
-        str, Meta(min_length=1, description="Login user; needs root or password-less sudo.")
-    ]
+    user: Annotated[LoginUser, Meta(description="Login user; needs root or password-less sudo.")]
     key: Annotated[
-        str | None, Meta(description="Path of the private key; without it the SSH agent is used.")
+        FilePath | None,
+        Meta(description="Path of the private key; without it the SSH agent is used."),
     ] = None
     port: Annotated[int, Meta(ge=1, le=65535, description="TCP port of sshd.")] = 22
     bastion: Annotated[
-        str | None, Meta(description="[user@]host[:port] to jump through (ssh -J).")
+        Bastion | None, Meta(description="[user@]host[:port] to jump through (ssh -J).")
     ] = None
     known_hosts: Annotated[
-        str | None,
+        FilePath | None,
         Meta(description="known_hosts file that vouches for the hosts; default: the user's own."),
     ] = None
 

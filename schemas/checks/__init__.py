@@ -1,0 +1,23 @@
+"""Meaning: what a spec of the right structure must also satisfy. One concept a file.
+
+Importing this package registers every check in `CHECKS`.
+"""
+
+from gcluster.schemas.checks import (  # noqa: F401  # imported to be registered
+    addresses,
+    allreduce,
+    counts,
+    hosts,
+    machines,
+    network,
+    partitions,
+    quorum,
+    roles,
+    sites,
+    users,
+)
+from gcluster.schemas.checks.context import CheckContext
+from gcluster.schemas.checks.registry import CHECKS, Check, Finding
+from gcluster.schemas.checks.run import run_checks
+
+__all__ = ["CHECKS", "Check", "CheckContext", "Finding", "run_checks"]

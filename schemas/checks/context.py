@@ -1,0 +1,186 @@
+"""What checks look at: the parts of a spec whose structure holds, indexed once."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from gcluster.schemas.diagnostics import PathTuple
+from gcluster.schemas.hostlist import HostlistError, expand
+from gcluster.schemas.spec import (
+    BareMetalSite,
+    HostEntry,
+    LocalSite,
+    Pool,
+    SimulatedSite,
+    Site,
+    SlurmScheduler,
+    Smoke,
+    User,
+)
+from gcluster.schemas.suggest import closest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from gcluster.schemas.catalog import Catalog, Machine
+
+_SUGGESTIONS = 50
+"""Most suggestions looked for in one run: each compares with every name there is."""
+
+
+class HostGroup(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """Hosts named by one item of a pool: None where a range can't be read."""
+
+    pool: str
+    path: PathTuple
+    written: str
+    entry: HostEntry | None
+    names: tuple[str, ...] | None
+    addresses: tuple[str, ...] | None
+    error: str = ""
+    """Why the names can't be read."""
+    address_error: str = ""
+
+
+class CheckContext:
+    """The spec as far as it holds. Checks treat what is not here as unknown and stay silent."""
+
+    def __init__(
+        self,
+        parts: Mapping[str, Any],
+        *,
+        declared: Callable[[str], Iterable[str] | None],
+        catalog: Callable[[], Catalog],
+        line_of: Callable[[PathTuple], int | None],
+    ) -> None:
+        """Hold the typed parts.
+
+        Args:
+            parts: typed root fields of the spec, by attribute.
+            declared: names written under a root key, broken entries included; None: no mapping.
+            catalog: gives the machine types; called only when a check needs them.
+            line_of: line of the file that a path of the parts stands on.
+        """
+        self.sites: dict[str, Site] = _part(parts, "sites", {})
+        self.pools: dict[str, Pool] = _part(parts, "pools", {})
+        self.scheduler: SlurmScheduler | None = _part(parts, "scheduler", None)
+        self.users: list[User] = _part(parts, "users", [])
+        self.smoke: Smoke = _part(parts, "smoke", Smoke())
+        self.line_of = line_of
+        self._declared = declared
+        self._catalog = catalog
+        self._suggestions_left = _SUGGESTIONS
+
+    @cached_property
+    def declared_sites(self) -> frozenset[str] | None:
+        """Names of all sites, broken ones included; None when that can't be known."""
+        return _names(self._declared("sites"))
+
+    @cached_property
+    def declared_pools(self) -> frozenset[str] | None:
+        """Names of all pools, broken ones included; None when that can't be known."""
+        return _names(self._declared("pools"))
+
+    @cached_property
+    def machines(self) -> Mapping[str, Machine]:
+        """Machine types of the catalog."""
+        return self._catalog().machines
+
+    @cached_property
+    def host_groups(self) -> tuple[HostGroup, ...]:
+        """All hosts that bare-metal pools name, one group an item, in file order."""
+        return tuple(
+            _host_group(name, path, item)
+            for name, pool in self.pools.items()
+            if pool.hosts is not None
+            for path, item in _host_items(name, pool)
+        )
+
+    @cached_property
+    def pools_of_site(self) -> Mapping[str, list[str]]:
+        """Pool names by the site they come from."""
+        pools: dict[str, list[str]] = {}
+        for name, pool in self.pools.items():
+            pools.setdefault(pool.site, []).append(name)
+        return pools
+
+    @cached_property
+    def _host_counts(self) -> Mapping[str, int | None]:
+        counts: dict[str, int | None] = {}
+        for group in self.host_groups:
+            before = counts.get(group.pool, 0)
+            known = before is not None and group.names is not None
+            counts[group.pool] = before + len(group.names) if known else None  # type: ignore[operator,arg-type]  # known says so
+        return counts
+
+    def makes_machines(self, pool: Pool) -> bool | None:
+        """Say whether the pool's site makes its machines; None when the site is unknown."""
+        site = self.sites.get(pool.site)
+        return None if site is None else isinstance(site, LocalSite | SimulatedSite)
+
+    def provider(self, pool: Pool) -> str | None:
+        """Return the provider of the pool's site, or None when the site is unknown."""
+        site = self.sites.get(pool.site)
+        names = {LocalSite: "local", SimulatedSite: "simulated", BareMetalSite: "bare-metal"}
+        return None if site is None else names[type(site)]
+
+    def size(self, name: str) -> int | None:
+        """Return how many machines a pool has, or None when that can't be known.
+
+        A controller or login pool of a site that makes machines has one unless it says more.
+        """
+        pool = self.pools[name]
+        if pool.hosts is not None:
+            return self._host_counts.get(name, 0)
+        if pool.count is not None:
+            return pool.count
+        return 1 if pool.role != "compute" and self.makes_machines(pool) else None
+
+    def suggest(self, word: str, options: Iterable[str]) -> str | None:
+        """Return the closest option; None when none is close or enough was suggested already."""
+        if self._suggestions_left <= 0:
+            return None
+        self._suggestions_left -= 1
+        return closest(word, options)
+
+
+def _part(parts: Mapping[str, Any], name: str, otherwise: Any) -> Any:
+    return parts.get(name, otherwise)
+
+
+def _names(names: Iterable[str] | None) -> frozenset[str] | None:
+    return None if names is None else frozenset(names)
+
+
+def _host_items(name: str, pool: Pool) -> Iterable[tuple[PathTuple, str | HostEntry]]:
+    where: PathTuple = ("pools", name, "hosts")
+    if isinstance(pool.hosts, str):
+        return [(where, pool.hosts)]
+    return [((*where, index), item) for index, item in enumerate(pool.hosts or ())]
+
+
+def _host_group(pool: str, path: PathTuple, item: str | HostEntry) -> HostGroup:
+    entry = None if isinstance(item, str) else item
+    written = item if isinstance(item, str) else item.name
+    names, error = _expanded(written)
+    addresses, address_error = _expanded(entry.address) if entry and entry.address else (None, "")
+    return HostGroup(
+        pool=pool,
+        path=path,
+        written=written,
+        entry=entry,
+        names=names,
+        addresses=addresses,
+        error=error,
+        address_error=address_error,
+    )
+
+
+def _expanded(text: str) -> tuple[tuple[str, ...] | None, str]:
+    try:
+        return tuple(expand(text)), ""
+    except HostlistError as error:
+        return None, str(error)

@@ -1,0 +1,111 @@
+"""Machine types: known, named where needed, and possible at their site."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from gcluster.schemas.checks.registry import Finding, check
+from gcluster.schemas.diagnostics import Severity
+from gcluster.schemas.suggest import listing
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from gcluster.schemas.catalog import Machine
+    from gcluster.schemas.checks.context import CheckContext
+
+
+@check("GC102", summary="A pool names a machine type that the catalog does not have.")
+def unknown_machine(context: CheckContext) -> Iterator[Finding]:
+    """Say that `machine` must be a machine type of the catalog.
+
+    A machine type stands for a whole node (GPUs, CPUs, NICs), not for GPUs by the piece: write
+    hgx-h100-8, not H100:8.
+    """
+    for name, pool in context.pools.items():
+        if pool.machine is None or pool.machine in context.machines:
+            continue
+        meant, hint = _meant(pool.machine, context.machines), ""
+        if meant:
+            hint = f"a machine type is a whole node: write {listing(meant)}"
+        elif (close := context.suggest(pool.machine, context.machines)) is not None:
+            meant = [close]
+        question = f': did you mean "{meant[0]}"?' if len(meant) == 1 else ""
+        yield Finding(
+            summary=f'pool "{name}": unknown machine type "{pool.machine}"{question}',
+            path=("pools", name, "machine"),
+            hint=hint or f"machine types: {listing(context.machines)}",
+            meant=meant[0] if len(meant) == 1 else None,
+        )
+
+
+def _meant(written: str, machines: Mapping[str, Machine]) -> list[str]:
+    """Return the machine types with the GPU and count that "H100:8" or "8xH100" asks for."""
+    match = re.fullmatch(r"([A-Za-z]+[0-9]+[A-Za-z]*)(?:[:x]([0-9]+))?", written, re.ASCII)
+    if match:
+        model, count = match[1], match[2]
+    elif match := re.fullmatch(r"([0-9]+)x([A-Za-z]+[0-9]+[A-Za-z]*)", written, re.ASCII):
+        count, model = match[1], match[2]
+    else:
+        return []
+    return sorted(
+        name
+        for name, machine in machines.items()
+        if machine.gpu is not None
+        and machine.gpu.model.casefold() == model.casefold()
+        and (count is None or str(machine.gpu.count) == count)
+    )
+
+
+@check("GC103", summary="A compute pool names no machine type.")
+def compute_needs_machine(context: CheckContext) -> Iterator[Finding]:
+    """Say that every compute pool needs `machine`.
+
+    The scheduler must know the GPUs, CPUs and memory of a compute node before it runs a job
+    there. Controllers and logins may leave the machine type out.
+    """
+    for name, pool in context.pools.items():
+        if pool.role == "compute" and pool.machine is None:
+            provider = context.provider(pool)
+            fitting = [n for n, m in context.machines.items() if provider in m.sites]
+            yield Finding(
+                summary=f'compute pool "{name}" names no machine type',
+                path=("pools", name),
+                at_key=True,
+                hint=f"add machine: one of {listing(fitting)}" if fitting else "add machine: TYPE",
+                relies_on=(("pools", name, "machine"), ("pools", name, "role")),
+            )
+
+
+@check("GC104", summary="A machine type can't be had at the pool's site.")
+def machine_at_site(context: CheckContext) -> Iterator[Finding]:
+    """Say that the machine type must exist at the pool's site.
+
+    Local nodes are containers on this machine and have no GPU: they take the simulated types
+    (sim.*). Simulated GPUs on bare metal are accepted for trials, with a warning.
+    """
+    for name, pool in context.pools.items():
+        machine = context.machines.get(pool.machine) if pool.machine is not None else None
+        provider = context.provider(pool)
+        if machine is None or provider is None or provider in machine.sites:
+            continue
+        trial = machine.simulated and provider == "bare-metal"
+        what = "has no GPU of its own" if provider == "local" else f"is {provider}"
+        summary = f'pool "{name}": {machine.name} can\'t be had at site "{pool.site}", which {what}'
+        if trial:
+            summary = f'pool "{name}" gives its real hosts simulated GPUs ({machine.name})'
+        yield Finding(
+            summary=summary,
+            path=("pools", name, "machine"),
+            severity=Severity.WARNING if trial else Severity.ERROR,
+            hint=_instead(machine, provider, context.machines),
+            relies_on=(("pools", name, "machine"), ("pools", name, "site")),
+        )
+
+
+def _instead(machine: Machine, provider: str, machines: Mapping[str, Machine]) -> str:
+    """Say which machine type of the same GPU the site has, else which it has at all."""
+    fitting = {name: other for name, other in machines.items() if provider in other.sites}
+    alike = [n for n, other in fitting.items() if other.gpu_key == machine.gpu_key]
+    return f"use {listing(alike or fitting)}"

@@ -1,0 +1,103 @@
+"""Slurm partitions and the pools they send jobs to."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gcluster.schemas.checks.registry import Finding, check
+from gcluster.schemas.diagnostics import Severity
+from gcluster.schemas.suggest import listing
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gcluster.schemas.checks.context import CheckContext
+    from gcluster.schemas.diagnostics import PathTuple
+    from gcluster.schemas.spec import Partition
+
+
+def _partitions(context: CheckContext) -> dict[str, Partition]:
+    return context.scheduler.partitions if context.scheduler is not None else {}
+
+
+def _references(context: CheckContext) -> Iterator[tuple[str, str, PathTuple]]:
+    """Yield (partition, pool, place) for every pool that a partition names."""
+    for name, partition in _partitions(context).items():
+        for index, pool in enumerate(partition.pools):
+            yield name, pool, ("scheduler", "partitions", name, "pools", index)
+
+
+@check("GC504", summary="A partition names a pool that is not declared.")
+def unknown_pool(context: CheckContext) -> Iterator[Finding]:
+    """Say that a partition's `pools` must be names under `pools`."""
+    declared = context.declared_pools
+    if declared is None:
+        return
+    for partition, pool, path in _references(context):
+        if pool in declared:
+            continue
+        meant = context.suggest(pool, declared)
+        question = f': did you mean "{meant}"?' if meant else ""
+        yield Finding(
+            summary=f'partition "{partition}" names an unknown pool "{pool}"{question}',
+            path=path,
+            hint=f"declared pools: {listing(declared)}",
+            meant=meant,
+        )
+
+
+@check("GC505", summary="A partition names a pool that does not compute.")
+def pool_without_slurmd(context: CheckContext) -> Iterator[Finding]:
+    """Say that only compute pools take part in partitions.
+
+    Controllers and logins run no jobs.
+    """
+    for partition, name, path in _references(context):
+        pool = context.pools.get(name)
+        if pool is not None and pool.role != "compute":
+            yield Finding(
+                summary=f'partition "{partition}" names pool "{name}", which is a {pool.role}',
+                path=path,
+                hint="name compute pools only",
+                relies_on=(path, ("pools", name, "role")),
+            )
+
+
+@check("GC506", summary="Two partitions are the default.")
+def two_defaults(context: CheckContext) -> Iterator[Finding]:
+    """Say that one partition at most is the default.
+
+    Slurm sends jobs that name no partition there; of two defaults it would take the last.
+    """
+    defaults = [name for name, partition in _partitions(context).items() if partition.default]
+    for name in defaults[1:]:
+        path = ("scheduler", "partitions", name, "default")
+        first = ("scheduler", "partitions", defaults[0], "default")
+        yield Finding(
+            summary=f'partition "{name}" is a second default: first is "{defaults[0]}", '
+            f"line {context.line_of(first)}",
+            path=path,
+            hint="keep default: true on one partition",
+            relies_on=(path, first),
+        )
+
+
+@check("GC507", summary="A compute pool is in no partition.")
+def idle_pool(context: CheckContext) -> Iterator[Finding]:
+    """Warn that no job can reach a compute pool that is in no partition.
+
+    Without any partitions in the spec there is one, "main", with every compute pool.
+    """
+    if not _partitions(context):
+        return
+    reached = {pool for _, pool, _ in _references(context)}
+    for name, pool in context.pools.items():
+        if pool.role == "compute" and name not in reached:
+            yield Finding(
+                summary=f'compute pool "{name}" is in no partition: no job can reach it',
+                path=("pools", name),
+                at_key=True,
+                severity=Severity.WARNING,
+                hint=f"add {name} to the pools of a partition",
+                relies_on=(("scheduler",), ("pools", name, "role")),
+            )

@@ -1,0 +1,67 @@
+"""Run every check over the parts that hold and turn what they find into located diagnostics."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gcluster.schemas.checks.registry import CHECKS, Finding
+from gcluster.schemas.diagnostics import Diagnostic, Patch, PathTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from gcluster.schemas.checks.context import CheckContext
+    from gcluster.schemas.document import Document
+
+
+def run_checks(
+    context: CheckContext,
+    document: Document,
+    *,
+    file: str,
+    spoilt: frozenset[PathTuple],
+    original: Callable[[PathTuple], PathTuple],
+) -> Iterator[Diagnostic]:
+    """Yield what all checks find, in the order of their codes.
+
+    Args:
+        context: the parts to check.
+        document: where things stand.
+        file: name for the diagnostics.
+        spoilt: paths whose value is unknown; findings that rely on one are left out.
+        original: from the parts' paths to the document's.
+    """
+    holders = {path[:length] for path in spoilt for length in range(len(path))}
+    for code in sorted(CHECKS):
+        for finding in CHECKS[code].run(context):
+            needs = [original(need) for need in finding.relies_on or (finding.path,)]
+            if spoilt and any(_is_spoilt(need, spoilt, holders) for need in needs):
+                continue
+            yield _diagnostic(code, finding, document, file, original(finding.path))
+
+
+def _is_spoilt(need: PathTuple, spoilt: frozenset[PathTuple], holders: set[PathTuple]) -> bool:
+    """Say whether something at, above or below `need` is unknown."""
+    if "*" in need:
+        return any(all(a in ("*", b) for a, b in zip(need, path, strict=False)) for path in spoilt)
+    return need in holders or any(need[:length] in spoilt for length in range(len(need) + 1))
+
+
+def _diagnostic(
+    code: str, finding: Finding, document: Document, file: str, path: PathTuple
+) -> Diagnostic:
+    span = document.locate(path, key=finding.at_key)
+    patch = None
+    if finding.meant is not None and span is not None:
+        patch = Patch(span=span, replacement=finding.meant)
+    return Diagnostic(
+        code=code,
+        severity=finding.severity,
+        summary=finding.summary,
+        detail=finding.detail,
+        path=path,
+        file=file,
+        span=span,
+        hint=finding.hint,
+        patch=patch,
+    )

@@ -1,0 +1,36 @@
+"""Pools and the sites they come from."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gcluster.schemas.checks.registry import Finding, check
+from gcluster.schemas.suggest import listing
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gcluster.schemas.checks.context import CheckContext
+
+
+@check("GC101", summary="A pool names a site that is not declared.")
+def unknown_site(context: CheckContext) -> Iterator[Finding]:
+    """Say that a pool's `site` must be one of the names under `sites`.
+
+    Every pool takes its machines from one site. Declare the site under `sites`, or correct the
+    name.
+    """
+    declared = context.declared_sites
+    if declared is None:
+        return
+    for name, pool in context.pools.items():
+        if pool.site in declared:
+            continue
+        meant = context.suggest(pool.site, declared)
+        question = f': did you mean "{meant}"?' if meant else ""
+        yield Finding(
+            summary=f'pool "{name}" names an unknown site "{pool.site}"{question}',
+            path=("pools", name, "site"),
+            hint=f"declared sites: {listing(declared)}" if declared else "",
+            meant=meant,
+        )

@@ -1,0 +1,70 @@
+"""A parsed YAML text: plain data, and where in the text each part of it stands."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from functools import cached_property
+from typing import Any
+
+from gcluster.schemas.diagnostics import PathTuple, Span
+
+_OFFSET_BITS = 24
+_OFFSET_MASK = (1 << _OFFSET_BITS) - 1
+MAX_OFFSET = _OFFSET_MASK
+"""Largest character offset that fits a mark; far above the size limit of a spec."""
+
+
+def pack(start: int, end: int, key_start: int = 0, key_end: int = 0) -> int:
+    """Pack the offsets of a value, and of its key where it has one, into one integer.
+
+    One integer an entry keeps 10,000 hosts small and invisible to the garbage collector.
+    """
+    bits = _OFFSET_BITS
+    return start | end << bits | key_start << 2 * bits | key_end << 3 * bits
+
+
+class Document:
+    """Plain data (dict, list, str, int, float, bool, None) with marks."""
+
+    def __init__(self, *, data: Any, text: str, root: int, marks: dict[int, Any]) -> None:
+        """Hold the data, its text and the packed marks by the id of each container."""
+        self.data = data
+        self.text = text
+        self._root = root
+        self._marks = marks
+
+    def locate(self, path: PathTuple, *, key: bool = False) -> Span | None:
+        """Return where the value at `path` stands, or its key; else the nearest parent there is.
+
+        A value that is a block of lines or empty is shown by its key; list items and the root by
+        their first line.
+        """
+        node, mark = self.data, self._root
+        for step in path:
+            marks = self._marks.get(id(node))
+            try:
+                mark, node = marks[step], node[step]  # type: ignore[index]  # checked by except
+            except (KeyError, IndexError, TypeError):
+                key = True
+                break
+        bits = _OFFSET_BITS
+        start, end = mark & _OFFSET_MASK, mark >> bits & _OFFSET_MASK
+        key_start, key_end = mark >> 2 * bits & _OFFSET_MASK, mark >> 3 * bits
+        if key_end and (key or start == end or "\n" in self.text[start:end]):
+            start, end = key_start, key_end
+        return self.span(start, end)
+
+    def span(self, start: int, end: int) -> Span:
+        """Turn character offsets into a span, cut at the end of its first line."""
+        starts = self._line_starts
+        line = bisect_right(starts, start)
+        line_end = starts[line] if line < len(starts) else len(self.text)
+        within = self.text[starts[line - 1] : line_end].rstrip("\r\n")
+        column = start - starts[line - 1]
+        width = max(1, min(end - start, len(within.rstrip()) - column))
+        return Span(line=line, column=column + 1, end_line=line, end_column=column + 1 + width)
+
+    @cached_property
+    def _line_starts(self) -> list[int]:
+        return [0, *(match.end() for match in re.finditer(r"\r\n|\n|\r", self.text))]

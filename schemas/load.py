@@ -1,0 +1,146 @@
+"""Load a spec: YAML text to a typed spec with every mistake as a located diagnostic.
+
+Never raises for anything a file may hold or be.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from gcluster.schemas.compose import compose
+from gcluster.schemas.diagnostics import (
+    Diagnostic,
+    PathTuple,
+    Severity,
+    Span,
+    in_file_order,
+)
+from gcluster.schemas.document import Document
+from gcluster.schemas.source import decode, read_source
+from gcluster.schemas.spec import ClusterSpec
+from gcluster.schemas.structure import Structured, fit
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from gcluster.schemas.catalog import Catalog
+    from gcluster.schemas.composed import Composed
+
+
+class Loaded(msgspec.Struct, frozen=True, kw_only=True):
+    """A spec file, read: the typed spec, or why there is none."""
+
+    spec: ClusterSpec | None
+    """None when any diagnostic is an error."""
+    diagnostics: tuple[Diagnostic, ...]
+    """Everything found, warnings included, in file order."""
+    text: str
+    """The source, for excerpts; "" when it could not be read."""
+    file: str
+    document: Document | None
+    """The plain data with its places; None when the text is no readable YAML mapping."""
+
+
+def load(path: Path, *, catalog: Catalog | None = None) -> Loaded:
+    """Read and check a spec file.
+
+    Args:
+        path: a YAML file; a missing or unreadable one is a diagnostic.
+        catalog: machine types to check against; default: the catalog that comes with gcluster.
+    """
+    source = read_source(path)
+    if isinstance(source, Diagnostic):
+        return _unreadable(source, str(path))
+    return load_text(source, file=str(path), catalog=catalog)
+
+
+def load_text(text: str | bytes, *, file: str = "<text>", catalog: Catalog | None = None) -> Loaded:
+    """Check a spec given as text or as the bytes of a file; `file` names it in diagnostics."""
+    decoded = decode(text, file=file)
+    if isinstance(decoded, Diagnostic):
+        return _unreadable(decoded, file)
+    composed = compose(decoded, file=file)
+    document = composed.document
+    wrong_root = _wrong_root(composed, file)
+    if document is None or wrong_root is not None:
+        found = [*composed.diagnostics, *([wrong_root] if wrong_root is not None else [])]
+        return Loaded(spec=None, diagnostics=_sorted(found), text=decoded, file=file, document=None)
+    structured = fit(ClusterSpec, document, file=file, spoilt=frozenset(composed.broken))
+    found = [*composed.diagnostics, *structured.diagnostics]
+    found += _checked(structured, document, file, catalog)
+    has_error = any(diagnostic.is_error for diagnostic in found)
+    return Loaded(
+        spec=None if has_error else structured.value,
+        diagnostics=_sorted(found),
+        text=decoded,
+        file=file,
+        document=document,
+    )
+
+
+def _sorted(found: list[Diagnostic]) -> tuple[Diagnostic, ...]:
+    return tuple(in_file_order(found))
+
+
+def _unreadable(diagnostic: Diagnostic, file: str) -> Loaded:
+    return Loaded(spec=None, diagnostics=(diagnostic,), text="", file=file, document=None)
+
+
+def _wrong_root(composed: Composed, file: str) -> Diagnostic | None:
+    """Return the error of a document that is empty or no mapping."""
+    data = composed.document.data if composed.document is not None else None
+    if isinstance(data, dict) or composed.diagnostics:
+        return None
+    if data is None:
+        code, summary = "GC016", "the file is empty"
+    else:
+        kind = "a list" if isinstance(data, list) else "a single value"
+        code, summary = "GC018", f"the file holds {kind}, not a mapping (key: value)"
+    return Diagnostic(
+        code=code,
+        severity=Severity.ERROR,
+        summary=summary,
+        file=file,
+        span=Span(line=1, column=1, end_line=1, end_column=2),
+        hint="a spec starts with: apiVersion: gcluster/v1   (gcluster init writes one)",
+    )
+
+
+def _checked(
+    structured: Structured, document: Document, file: str, catalog: Catalog | None
+) -> list[Diagnostic]:
+    """Run the checks over the parts whose structure holds."""
+    if not structured.parts:
+        return []
+    from gcluster.schemas.checks import CheckContext, run_checks  # noqa: PLC0415  # not for bad files
+
+    def declared(key: str) -> Iterable[str] | None:
+        entries = document.data.get(key)
+        return entries if isinstance(entries, dict) else None
+
+    def line_of(path: PathTuple) -> int | None:
+        span = document.locate(structured.original(path))
+        return None if span is None else span.line
+
+    def machine_types() -> Any:
+        if catalog is not None:
+            return catalog
+        from gcluster.schemas.catalog import load_catalog  # noqa: PLC0415  # as late as possible
+
+        return load_catalog()
+
+    context = CheckContext(
+        structured.parts, declared=declared, catalog=machine_types, line_of=line_of
+    )
+    return list(
+        run_checks(
+            context,
+            document,
+            file=file,
+            spoilt=structured.spoilt,
+            original=structured.original,
+        )
+    )

@@ -1,0 +1,165 @@
+"""Fit plain data to the typed spec: the fast way when it fits, all errors when it does not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import msgspec
+
+from gcluster.schemas.diagnostics import Diagnostic, Patch, PathTuple, Severity
+from gcluster.schemas.spec.units import Quantity
+
+if TYPE_CHECKING:
+    from gcluster.schemas.document import Document
+    from gcluster.schemas.prune import Pruned
+    from gcluster.schemas.structure_errors import StructureError
+
+T = TypeVar("T", bound=msgspec.Struct)
+
+_ROUNDS = 5
+"""Cutting one part can leave its holder too short; a few rounds settle that."""
+
+
+class Structured(msgspec.Struct, frozen=True, kw_only=True):
+    """What could be typed: all of it (`value`), or the root's fields that hold (`parts`)."""
+
+    value: Any | None
+    parts: Mapping[str, Any]
+    """Typed fields by attribute name; all of them when `value` is there."""
+    diagnostics: tuple[Diagnostic, ...] = ()
+    spoilt: frozenset[PathTuple] = frozenset()
+    """Paths whose value is unknown: no check may speak about them."""
+    original: Callable[[PathTuple], PathTuple] = lambda path: path
+    """From the typed parts' paths to the file's."""
+
+
+def decode_quantity(kind: type, value: Any) -> Any:
+    """Read a Quantity for msgspec.
+
+    Raises:
+        ValueError: the text is no quantity of this kind.
+        NotImplementedError: the type is none of ours.
+    """
+    if issubclass(kind, Quantity):
+        return kind.parse(value)
+    raise NotImplementedError(kind)
+
+
+def fit(
+    kind: type[T], document: Document, *, file: str, spoilt: frozenset[PathTuple] = frozenset()
+) -> Structured:
+    """Type a document.
+
+    Args:
+        kind: the struct type of the root.
+        document: what was composed.
+        file: name for the diagnostics.
+        spoilt: paths that were reported already; they are cut out in silence.
+    """
+    reason = ""
+    if not spoilt:
+        try:
+            value = msgspec.convert(document.data, kind, dec_hook=decode_quantity)
+        except msgspec.ValidationError as error:
+            reason = str(error)
+        else:
+            return Structured(
+                value=value, parts={f: getattr(value, f) for f in kind.__struct_fields__}
+            )
+    return _fit_parts(kind, document, file=file, spoilt=spoilt, reason=reason)
+
+
+def _fit_parts(
+    kind: type[T], document: Document, *, file: str, spoilt: frozenset[PathTuple], reason: str
+) -> Structured:
+    from gcluster.schemas.json_schema import inlined_schema  # noqa: PLC0415  # only on failure
+    from gcluster.schemas.prune import Pruned  # noqa: PLC0415  # as above
+    from gcluster.schemas.structure_errors import (  # noqa: PLC0415  # jsonschema costs 0.1 s
+        MAX_ERRORS,
+        structure_errors,
+    )
+
+    schema = inlined_schema(kind)
+    pruned = Pruned(document.data, schema)
+    found = structure_errors(document.data, schema)
+    errors = [error for error in found if not _is_within(error.path, spoilt)]
+    reported = [_located(error, document, file) for error in errors[:MAX_ERRORS]]
+    if len(found) > MAX_ERRORS:
+        reported.append(_too_many(file, MAX_ERRORS))
+        return Structured(value=None, parts={}, diagnostics=tuple(reported))
+    if not reported and not spoilt:
+        reported.append(_unexplained(reason, file))
+    cuts = [*spoilt, *(error.path for error in found)]
+    for _ in range(_ROUNDS):
+        pruned.cut(cuts)
+        cuts = [pruned.original(e.path) for e in structure_errors(pruned.data, schema)]
+        if not [cut for cut in cuts if cut]:
+            break
+    parts, lost = _typed_parts(kind, pruned)
+    return Structured(
+        value=None,
+        parts=parts,
+        diagnostics=tuple(reported),
+        spoilt=spoilt | {e.spoils for e in found} | {e.path for e in found if e.path} | lost,
+        original=pruned.original,
+    )
+
+
+def _typed_parts(kind: type[T], pruned: Pruned) -> tuple[dict[str, Any], set[PathTuple]]:
+    """Type each field of the root by itself; return those that hold and the paths of the rest."""
+    parts: dict[str, Any] = {}
+    lost: set[PathTuple] = set()
+    data = pruned.data if isinstance(pruned.data, dict) else {}
+    for field in msgspec.structs.fields(kind):
+        if field.encode_name not in data:
+            if field.default is not msgspec.NODEFAULT:
+                parts[field.name] = field.default
+            elif field.default_factory is not msgspec.NODEFAULT:
+                parts[field.name] = field.default_factory()
+            continue
+        try:
+            parts[field.name] = msgspec.convert(
+                data[field.encode_name], field.type, dec_hook=decode_quantity
+            )
+        except msgspec.ValidationError:
+            lost.add((field.encode_name,))
+    return parts, lost
+
+
+def _is_within(path: PathTuple, roots: frozenset[PathTuple]) -> bool:
+    return any(path[:length] in roots for length in range(len(path) + 1))
+
+
+def _located(error: StructureError, document: Document, file: str) -> Diagnostic:
+    wording = error.wording
+    span = document.locate(error.path, key=error.at_key and wording.code != "GC007")
+    patch = None
+    if wording.meant is not None and span is not None:
+        patch = Patch(span=span, replacement=wording.meant)
+    return Diagnostic(
+        code=wording.code,
+        severity=Severity.ERROR,
+        summary=wording.summary,
+        path=error.path,
+        file=file,
+        span=span,
+        hint=wording.hint,
+        patch=patch,
+    )
+
+
+def _too_many(file: str, limit: int) -> Diagnostic:
+    return Diagnostic(
+        code="GC024",
+        severity=Severity.ERROR,
+        summary=f"more than {limit:,} structural errors: the rest is not listed",
+        file=file,
+        hint="is this the right file?",
+    )
+
+
+def _unexplained(reason: str, file: str) -> Diagnostic:
+    return Diagnostic(
+        code="GC006", severity=Severity.ERROR, summary=f"the spec does not fit: {reason}", file=file
+    )
