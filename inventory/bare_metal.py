@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from gcluster.inventory.hosts import Host, Placement, SshTarget
 from gcluster.schemas.hostlist import HostlistError, expand
 from gcluster.schemas.spec import BareMetalSite, ClusterSpec, HostEntry, Pool, Ssh
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 def bare_metal_hosts(spec: ClusterSpec, site: str) -> tuple[Host, ...]:

@@ -37,7 +37,7 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
     variables: dict[str, Json]
     """Role variables of this phase only, as its argument_specs entry point declares them."""
     secrets: dict[str, str] = {}
-    """Variable -> secret: converge sets the variable to the path of a file that holds the secret."""
+    """Variable -> secret: converge sets the variable to the path of a file with the secret."""
 
     @property
     def key(self) -> str:

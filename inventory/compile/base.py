@@ -1,0 +1,42 @@
+"""The role base: names of the hosts all must find, people, time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from gcluster.inventory.compile.steps import Json, Stage, Step
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from gcluster.inventory.hosts import Host
+    from gcluster.schemas.spec import ClusterSpec, User
+
+
+def base_steps(spec: ClusterSpec, known_hosts: Iterable[Host], *, sets_time: bool) -> list[Step]:
+    """Return the steps of role base.
+
+    Args:
+        spec: the cluster.
+        known_hosts: controllers and logins, which every node finds by name. Never the compute
+            nodes: the scheduler tells their addresses, and a new one must not change the others.
+        sets_time: whether the node's clock is its own; a container's isn't.
+    """
+    users = [_user(user) for user in spec.users]
+    time: dict[str, Json] = {"base_time": sets_time}
+    names = [{"name": host.name, "address": host.address} for host in known_hosts]
+    configure = {"base_cluster": spec.name, "base_hosts": names, "base_users": users, **time}
+    return [
+        Step(stage=Stage.BASE, role="base", phase="preflight", variables={}),
+        Step(stage=Stage.BASE, role="base", phase="install", variables=time),
+        Step(stage=Stage.BASE, role="base", phase="configure", variables=configure),
+        Step(stage=Stage.BASE, role="base", phase="verify", variables={"base_users": users}),
+    ]
+
+
+def _user(user: User) -> Json:
+    """Return an account with every default filled in."""
+    gid = user.uid if user.gid is None else user.gid
+    return msgspec.structs.asdict(user) | {"gid": gid}

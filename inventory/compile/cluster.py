@@ -1,0 +1,94 @@
+"""The compiler: a checked spec and its hosts in, groups of hosts and their steps out.
+
+The rule it keeps: no node's variables hold the host list. Nodes are told the names and addresses
+of controllers and logins only; whatever else they must know they fetch from the controller. So a
+node more or less changes that node and the controllers' slurm.configure, and nothing else.
+
+Install phases take no variables of the cluster or the pool and are the same on every node, with
+the packages of controllers, nodes and clients alike: one baked image then fits them all, and a
+daemon runs only where configure has given it its file.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gcluster.inventory.compile.allreduce import allreduce_steps
+from gcluster.inventory.compile.base import base_steps
+from gcluster.inventory.compile.mpi import mpi_steps
+from gcluster.inventory.compile.munge import munge_steps
+from gcluster.inventory.compile.slurm import (
+    controllers_and_name,
+    gpu_count,
+    slurm_cluster_variables,
+    slurm_steps,
+)
+from gcluster.inventory.compile.steps import CompiledCluster, Group, Step
+from gcluster.schemas.spec import LocalSite, SimulatedSite
+
+if TYPE_CHECKING:
+    from gcluster.inventory.hosts import ClusterInventory, Host
+    from gcluster.schemas.catalog import Catalog
+    from gcluster.schemas.spec import ClusterSpec, Pool, PoolRole
+
+ROLE_ORDER: tuple[PoolRole, ...] = ("controller", "login", "compute")
+"""Controllers first: nodes fetch their configuration from them."""
+
+
+def compile_cluster(
+    spec: ClusterSpec, inventory: ClusterInventory, catalog: Catalog
+) -> CompiledCluster:
+    """Return what each pool's hosts must run: same spec and hosts, same result.
+
+    The order of keys in the spec doesn't matter: pools are ordered by role, then by name.
+
+    Args:
+        spec: a spec that passed its checks.
+        inventory: its hosts; an address may be unknown ("") while they are only planned.
+        catalog: describes the machines of the compute pools.
+    """
+    pools = sorted(spec.pools, key=lambda name: (ROLE_ORDER.index(spec.pools[name].role), name))
+    hosts = _by_pool(pools, inventory)
+    compute = {name: hosts[name] for name in pools if spec.pools[name].role == "compute"}
+    controllers = [
+        h for name in pools if spec.pools[name].role == "controller" for h in hosts[name]
+    ]
+    found_by_name = [h for name in pools if name not in compute for h in hosts[name]]
+    told_to_all = controllers_and_name(spec, controllers)
+    told_to_controllers = slurm_cluster_variables(spec, compute, catalog)
+
+    def steps_of(pool: Pool) -> tuple[Step, ...]:
+        machine = catalog.machines[pool.machine] if pool.machine else None
+        own_clock = not isinstance(spec.sites[pool.site], LocalSite | SimulatedSite)
+        return (
+            *base_steps(spec, found_by_name, sets_time=own_clock),
+            *munge_steps(),
+            *slurm_steps(
+                pool.role,
+                told_to_all,
+                cluster=told_to_controllers,
+                simulated_gpus=gpu_count(machine) if machine and machine.simulated else 0,
+            ),
+            *mpi_steps(),
+            *allreduce_steps(),
+        )
+
+    return CompiledCluster(
+        cluster=spec.name,
+        groups=tuple(
+            Group(
+                name=name,
+                hosts=tuple(host.name for host in hosts[name]),
+                steps=steps_of(spec.pools[name]),
+            )
+            for name in pools
+        ),
+    )
+
+
+def _by_pool(pools: list[str], inventory: ClusterInventory) -> dict[str, tuple[Host, ...]]:
+    """Return pool -> hosts in one pass (asking the inventory pool by pool is quadratic)."""
+    lists: dict[str, list[Host]] = {name: [] for name in pools}
+    for host in inventory.hosts:
+        lists[host.pool].append(host)
+    return {name: tuple(members) for name, members in lists.items()}

@@ -1,0 +1,168 @@
+"""The role slurm: node lines, partitions and topology for controllers, little for nodes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from gcluster.inventory.compile.node_ranges import folded_pairs
+from gcluster.inventory.compile.steps import Json, Phase, Stage, Step
+from gcluster.inventory.topology import topology_of
+from gcluster.schemas.hostlist import fold
+from gcluster.schemas.spec import LocalSite, Partition, SimulatedSite
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from gcluster.inventory.hosts import Host
+    from gcluster.schemas.catalog import Catalog, Machine
+    from gcluster.schemas.spec import ClusterSpec, PoolRole
+
+MEMORY_SHARE = 0.95
+"""Share of a machine's nominal memory that jobs may use. Kernel and firmware keep 1.5-3 % (a 2 TiB
+node reports about 2,014 GiB), and Slurm drains a node that reports less than its RealMemory."""
+
+MIB_PER_GIB = 1024
+
+SIMULATED_NODE_TIMEOUT_S = 30
+"""Simulated nodes share one machine with their controller: no network to be patient with."""
+
+GPU_FILES = {"nvidia": ("/dev/nvidia", 0), "amd": ("/dev/dri/renderD", 128)}
+"""GPU vendor -> stem and first number of the device files, as the vendor's driver names them."""
+
+ROLES: dict[PoolRole, str] = {"controller": "controller", "login": "login", "compute": "node"}
+"""Role of a pool -> what its hosts are to Slurm."""
+
+
+def is_simulated(spec: ClusterSpec) -> bool:
+    """Whether nodes stand for machines they are not: claimed CPUs and memory, made-up GPUs."""
+    return any(isinstance(site, LocalSite | SimulatedSite) for site in spec.sites.values())
+
+
+def slurm_cluster_variables(
+    spec: ClusterSpec, compute: dict[str, tuple[Host, ...]], catalog: Catalog
+) -> dict[str, Json]:
+    """Return what controllers know of the whole cluster.
+
+    Args:
+        spec: the cluster.
+        compute: compute pool -> its hosts.
+        catalog: where the pools' machines are described.
+    """
+    simulated = is_simulated(spec)
+    variables: dict[str, Json] = {
+        "slurm_nodes": [
+            line
+            for pool in sorted(compute)
+            for line in _node_lines(compute[pool], _machine_of(spec, pool, catalog), pool)
+        ],
+        "slurm_partitions": _partitions(spec, compute),
+        "slurm_topology": msgspec.to_builtins(
+            topology_of(host for pool in sorted(compute) for host in compute[pool])
+        ),
+        "slurm_simulated": simulated,
+    }
+    if simulated:
+        variables["slurm_node_timeout"] = SIMULATED_NODE_TIMEOUT_S
+    return variables
+
+
+def slurm_steps(
+    role: PoolRole,
+    base: dict[str, Json],
+    *,
+    cluster: dict[str, Json],
+    simulated_gpus: int,
+) -> list[Step]:
+    """Return the steps of role slurm for the hosts of one pool.
+
+    Args:
+        role: of the pool.
+        base: slurm_cluster and slurm_controllers.
+        cluster: what only controllers are told; nodes fetch it from them (configless).
+        simulated_gpus: device files to make on each host.
+    """
+    what = {"slurm_role": ROLES[role]}
+    configure = base | what
+    if role == "controller":
+        configure |= cluster
+    elif simulated_gpus:
+        configure["slurm_gpu_devices"] = simulated_gpus
+    join = [_step("join", {})] if role == "compute" else []
+    return [_step("install", {}), _step("configure", configure), *join, _step("verify", what)]
+
+
+def controllers_and_name(spec: ClusterSpec, controllers: Iterable[Host]) -> dict[str, Json]:
+    """Return what every host is told: the cluster's name and who runs slurmctld."""
+    named = [{"name": host.name, "address": host.address} for host in controllers]
+    return {"slurm_cluster": spec.name, "slurm_controllers": named}
+
+
+def gpu_count(machine: Machine | None) -> int:
+    """Return the GPUs of a machine, 0 for none."""
+    return machine.gpu.count if machine and machine.gpu else 0
+
+
+def _step(phase: Phase, variables: dict[str, Json]) -> Step:
+    return Step(stage=Stage.SCHEDULER, role="slurm", phase=phase, variables=variables)
+
+
+def _machine_of(spec: ClusterSpec, pool: str, catalog: Catalog) -> Machine:
+    name = spec.pools[pool].machine
+    if name is None:
+        raise ValueError(f"compute pool {pool!r} names no machine: check the spec first")
+    return catalog.machines[name]
+
+
+def _node_lines(hosts: Sequence[Host], machine: Machine, pool: str) -> list[Json]:
+    """Return the node lines of one pool: one for each run of names and addresses.
+
+    What the catalog doesn't know of a machine is 0 and left out of slurm.conf.
+    """
+    cpu = machine.cpu
+    alike: dict[str, Json] = {
+        "boards": 1,
+        "sockets": cpu.sockets if cpu else 0,
+        "cores": cpu.cores if cpu else 0,
+        "threads": cpu.threads_per_core if cpu else 0,
+        "memory_mib": int((machine.memory_gib or 0) * MIB_PER_GIB * MEMORY_SHARE),
+        "gpu_type": "",
+        "gpu_count": gpu_count(machine),
+        "gpu_files": "",
+        "features": [pool],
+    }
+    if machine.gpu:
+        alike["gpu_type"] = machine.gpu.model.lower()
+        alike["gpu_files"] = gpu_files(machine.gpu.vendor, machine.gpu.count)
+    pairs = ((host.name, host.address or host.name) for host in hosts)
+    return [
+        {"names": names, "addresses": addresses, **alike}
+        for names, addresses in folded_pairs(pairs)
+    ]
+
+
+def gpu_files(vendor: str, count: int) -> str:
+    """Return the device files of a machine's GPUs as a range."""
+    stem, first = GPU_FILES[vendor]
+    return f"{stem}{first}" if count == 1 else f"{stem}[{first}-{first + count - 1}]"
+
+
+def _partitions(spec: ClusterSpec, compute: dict[str, tuple[Host, ...]]) -> list[Json]:
+    """Return the partitions by name; without any in the spec, one of all compute pools."""
+    written = spec.scheduler.partitions or {"main": Partition(pools=sorted(compute), default=True)}
+    only = len(written) == 1
+    return [
+        {
+            "name": name,
+            "nodes": fold(host.name for pool in partition.pools for host in compute[pool]),
+            "default": partition.default or only,
+            "max_time_minutes": _minutes(partition),
+        }
+        for name, partition in sorted(written.items())
+    ]
+
+
+def _minutes(partition: Partition) -> int:
+    """Return the longest run time in whole minutes, rounded up as Slurm counts; 0: unlimited."""
+    return 0 if partition.max_time is None else max(1, -int(-partition.max_time.value // 60))

@@ -1,0 +1,76 @@
+"""Where hosts stand: blocks and leaf groups, as far as a scheduler may rely on them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
+
+from gcluster.schemas.hostlist import fold, host_order
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from gcluster.inventory.hosts import Host
+
+SMALLEST_BLOCK = 2
+"""A block of one node says nothing that a scheduler could use."""
+
+
+class HostGroup(msgspec.Struct, frozen=True, kw_only=True):
+    """Hosts that share a block or a leaf switch, as a host range."""
+
+    name: str
+    nodes: str
+
+
+class Topology(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The network as a scheduler sees it: flat, leaf switches under a spine, or blocks."""
+
+    type: Literal["flat", "tree", "block"]
+    groups: tuple[HostGroup, ...] = ()
+    block_size: int = 0
+    """Hosts in the smallest block. A block smaller than Slurm's BlockSizes stops slurmctld and
+    slurmd up to 24.11, so the smallest sets it."""
+
+
+FLAT = Topology(type="flat")
+
+
+def topology_of(hosts: Iterable[Host]) -> Topology:
+    """Return the topology that holds for all of these hosts.
+
+    Blocks when every host has one and none is alone in it; else a tree when every host has a leaf
+    and there are several; else flat. A scheduler keeps jobs away from hosts that a topology leaves
+    out, so half a topology is none.
+    """
+    members = tuple(hosts)
+    blocks = _groups((host.placement.block, host.name) for host in members)
+    if blocks and min(map(len, blocks.values())) >= SMALLEST_BLOCK:
+        return Topology(
+            type="block",
+            groups=_folded(blocks),
+            block_size=min(map(len, blocks.values())),
+        )
+    leaves = _groups((host.placement.leaf, host.name) for host in members)
+    if len(leaves) > 1:
+        return Topology(type="tree", groups=_folded(leaves))
+    return FLAT
+
+
+def _groups(placed: Iterable[tuple[str | None, str]]) -> dict[str, list[str]]:
+    """Return group -> host names, or nothing at all when a host has no group."""
+    groups: defaultdict[str, list[str]] = defaultdict(list)
+    for group, name in placed:
+        if group is None:
+            return {}
+        groups[group].append(name)
+    return groups
+
+
+def _folded(groups: dict[str, list[str]]) -> tuple[HostGroup, ...]:
+    """Return the groups with their hosts folded, in host order of their names."""
+    return tuple(
+        HostGroup(name=name, nodes=fold(groups[name])) for name in sorted(groups, key=host_order)
+    )
