@@ -1,0 +1,33 @@
+"""`gcluster compile`: everything a spec becomes, as a tree of files."""
+
+# ruff: noqa: PLC0415  # imported when the verb runs: help and other verbs need none of it
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from gcluster.cli.options import Format, OutputFormat, SpecPath
+from gcluster.lifecycle.outcome import Exit
+
+
+def command(
+    spec: SpecPath,
+    out: Annotated[
+        Path, typer.Option("--out", "-o", help="Folder to write; new, empty or compiled before.")
+    ],
+    fmt: OutputFormat = Format.TEXT,
+) -> Exit:
+    """Write all that a spec becomes as files, without touching anything.
+
+    The same spec writes the same bytes: commit the folder and read what a change of the spec does.
+    """
+    from gcluster.cli.render.document import document
+    from gcluster.lifecycle.compile_tree import compile_tree
+
+    files = compile_tree(Path(spec), out)
+    if fmt is Format.JSON:
+        typer.echo(document({"out": str(out), "files": [str(file) for file in files]}))
+    else:
+        typer.echo("\n".join(map(str, files)))
+    return Exit.OK

@@ -1,0 +1,55 @@
+"""`gcluster down`: the end of a cluster, with nothing left behind."""
+
+# ruff: noqa: PLC0415  # imported when the verb runs: help and other verbs need none of it
+
+from typing import TYPE_CHECKING
+
+import typer
+
+from gcluster.cli.options import Format, OutputFormat, Target, Yes
+from gcluster.lifecycle.outcome import Exit
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gcluster.cli.render.progress import LineProgress
+    from gcluster.stacks.provider import Leftover
+
+
+def command(cluster: Target, yes: Yes = False, fmt: OutputFormat = Format.TEXT) -> Exit:
+    """Remove everything that up made, and look for leftovers.
+
+    Shows what there is and asks. Exit code 5 when something remains.
+    """
+    from gcluster.cli.render.document import document
+    from gcluster.cli.render.down import down_text
+    from gcluster.cli.render.progress import open_progress
+    from gcluster.cli.render.surface import stdout
+    from gcluster.lifecycle.cluster import open_cluster
+    from gcluster.lifecycle.down import down
+
+    opened = open_cluster(cluster, running=True)
+    with open_progress(fmt.value) as report:
+        result = down(opened, report, confirm=_yes if yes else _asker(report, fmt))
+    typer.echo(document(result) if fmt is Format.JSON else down_text(result, stdout()))
+    return result.exit_code
+
+
+def _yes(_: "tuple[Leftover, ...]") -> bool:
+    return True
+
+
+def _asker(report: "LineProgress", fmt: Format) -> "Callable[[tuple[Leftover, ...]], bool]":
+    """Return what shows what there is and asks; in JSON nobody is asked and nothing is shown."""
+
+    def confirm(existing: "tuple[Leftover, ...]") -> bool:
+        from gcluster.cli.asking import ask
+        from gcluster.cli.render.down import existing_text
+        from gcluster.cli.render.surface import stdout
+
+        report.pause()
+        if fmt is Format.TEXT:
+            typer.echo(f"{existing_text(existing, stdout())}\n")
+        return ask("remove all of it?", possible=fmt is Format.TEXT)
+
+    return confirm

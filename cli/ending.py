@@ -1,0 +1,158 @@
+"""How a command ends: every error becomes a message and one of the exit codes of the table."""
+
+# ruff: noqa: PLC0415  # imported when a command ends badly: most never need it
+
+from __future__ import annotations
+
+import os
+import shlex
+import signal
+import sys
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import typer
+from typer.exceptions import TyperException
+
+from gcluster.cli.verbs import BY_NAME
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from types import FrameType
+
+    from gcluster.lifecycle.outcome import Exit
+    from gcluster.schemas.diagnostics import Diagnostic
+
+FORMAT = "gcluster.format"
+"""Key of the context's shared store under which `--format` is kept for messages of errors."""
+
+
+class End:
+    """The exit code of a verb, once it is known."""
+
+    code: Any = None
+
+
+@contextmanager
+def as_exit_code(ctx: Any) -> Iterator[End]:
+    """Turn what a verb raises into a message and an exit code; typer's own errors go through."""
+    end = End()
+    try:
+        yield end
+    except (typer.Exit, typer.Abort, TyperException, BrokenPipeError):
+        raise
+    except KeyboardInterrupt:
+        end.code = _interrupted(ctx)
+    except Exception as error:  # noqa: BLE001  # the last place where a traceback can be avoided
+        end.code = _failed(error, ctx.meta.get(FORMAT, "text"))
+
+
+def run(main: Callable[[], Any]) -> int:
+    """Run typer's main and return the exit code; a closed pipe ends quietly."""
+    try:
+        code = main()
+        sys.stdout.flush()
+    except typer.Abort:
+        return _usage("nothing was answered", "give --yes where nobody can be asked")
+    except TyperException as error:
+        return _usage_error(error)
+    except BrokenPipeError:
+        # Whoever read the output has gone; the interpreter's own last flush must not complain.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    return int(code or 0)
+
+
+def catch_signals() -> None:
+    """Treat SIGTERM as Ctrl-C, and say at the first of either that it was heard."""
+
+    def stop(_number: int, _frame: FrameType | None) -> None:
+        for each in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(each, signal.default_int_handler)
+        os.write(2, b"\nstopping: what is under way ends first\n")
+        raise KeyboardInterrupt
+
+    for each in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(each, stop)
+
+
+def _interrupted(ctx: Any) -> Exit:
+    from gcluster.lifecycle.outcome import Exit
+
+    verb = BY_NAME.get(ctx.invoked_subcommand or "")
+    again = shlex.join(["gcluster", *(ctx.obj or [])])
+    hint = f"go on with: {again}" if verb is not None and verb.goes_on else ""
+    _tell((_diagnostic("GC940", "interrupted", hint=hint),), ctx.meta.get(FORMAT, "text"), {}, 130)
+    return Exit.INTERRUPTED
+
+
+def _failed(error: Exception, fmt: str) -> Exit:
+    from gcluster.lifecycle.outcome import Exit, LifecycleError
+    from gcluster.stacks.provider import ProviderError
+
+    if os.environ.get("GCLUSTER_DEBUG"):
+        import traceback
+
+        traceback.print_exception(error)
+    code, sources = Exit.FAILED, {}
+    if isinstance(error, LifecycleError | ProviderError):
+        diagnostics = error.diagnostics
+        code = getattr(error, "exit_code", Exit.FAILED)
+        loaded = getattr(error, "loaded", None)
+        sources = {loaded.file: loaded.text} if loaded is not None else {}
+    elif isinstance(error, OSError) and error.strerror:
+        place = f": {error.filename}" if error.filename else ""
+        diagnostics = (_diagnostic("GC948", f"{error.strerror}{place}"),)
+    else:
+        diagnostics = (_internal(error),)
+    _tell(diagnostics, fmt, sources, code)
+    return code
+
+
+def _internal(error: Exception) -> Diagnostic:
+    words = " ".join(str(error).split())
+    return _diagnostic(
+        "GC949",
+        f"internal error: {type(error).__name__}{f': {words}' if words else ''}; please report it",
+        hint="the same command with GCLUSTER_DEBUG=1 in its environment prints what to send along",
+    )
+
+
+def _diagnostic(code: str, summary: str, *, hint: str = "") -> Diagnostic:
+    from gcluster.schemas.diagnostics import Diagnostic, Severity
+
+    return Diagnostic(code=code, severity=Severity.ERROR, summary=summary, hint=hint)
+
+
+def _tell(
+    diagnostics: tuple[Diagnostic, ...], fmt: str, sources: dict[str, str], code: int
+) -> None:
+    """Write errors: JSON as the one document on stdout, text on stderr."""
+    if fmt == "json":
+        from gcluster.cli.render.document import document
+
+        value = {"ok": False, "exit_code": int(code), "diagnostics": diagnostics}
+        sys.stdout.write(f"{document(value)}\n")
+        return
+    from gcluster.cli.render.diagnostics import diagnostics_text
+    from gcluster.cli.render.surface import stderr
+
+    sys.stdout.flush()
+    sys.stderr.write(f"{diagnostics_text(diagnostics, stderr(), sources)}\n")
+
+
+def _usage_error(error: TyperException) -> int:
+    """Tell what is wrong with the words of the command line; bare `gcluster` gets the help."""
+    context = getattr(error, "ctx", None)
+    if type(error).__name__ == "NoArgsIsHelpError":
+        sys.stderr.write(f"{error.format_message()}\n")
+        return 64
+    path = context.command_path if context is not None else "gcluster"
+    return _usage(error.format_message(), f"{path} --help")
+
+
+def _usage(message: str, hint: str) -> int:
+    from gcluster.lifecycle.outcome import Exit
+
+    _tell((_diagnostic("GC941", message, hint=hint),), "text", {}, Exit.USAGE)
+    return Exit.USAGE

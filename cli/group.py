@@ -1,0 +1,76 @@
+"""The command group that imports a verb's module only when that verb is asked for."""
+
+from __future__ import annotations
+
+import sys
+from difflib import get_close_matches
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+import typer
+from typer.core import TyperGroup
+
+from gcluster.cli import ending
+from gcluster.cli.verbs import BY_NAME, SECTIONS, VERBS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+CONTEXT = {"help_option_names": ["-h", "--help"]}
+
+
+class Verbs(TyperGroup):
+    """All verbs in sections. An end of any kind becomes a message and an exit code here.
+
+    The context is typed Any: typer carries its own copy of click and keeps its types private.
+    """
+
+    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002  # the signature is typer's
+        """Return every verb, in the order of the help."""
+        return [verb.name for verb in VERBS]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002  # the signature is typer's
+        """Import the verb's module and make its command; None for an unknown verb."""
+        if cmd_name in BY_NAME and cmd_name not in self.commands:
+            self.commands[cmd_name] = make_command(cmd_name)
+        return self.commands.get(cmd_name)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002  # the signature is typer's
+        """Write the verbs with their one line of help, section by section; imports none."""
+        for section in SECTIONS:
+            with formatter.section(section):
+                formatter.write_dl([(v.name, v.help) for v in VERBS if v.section == section])
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Find the verb; an unknown one gets a suggestion."""
+        name = args[0]
+        if name not in BY_NAME and not name.startswith("-") and not ctx.resilient_parsing:
+            near = get_close_matches(name, BY_NAME, n=1)
+            meant = f': did you mean "{near[0]}"?' if near else ""
+            ctx.fail(f'there is no verb "{name}"{meant}')
+        return super().resolve_command(ctx, args)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the verb; its errors become its exit code."""
+        with ending.as_exit_code(ctx) as end:
+            end.code = super().invoke(ctx)
+        return end.code
+
+    def main(self, args: Sequence[str] | None = None, *rest: Any, **extra: Any) -> None:
+        """Parse, run and exit with the code that the project's table gives to this end."""
+        words = list(sys.argv[1:] if args is None else args)
+        extra |= {"standalone_mode": False, "obj": words}
+        sys.exit(ending.run(lambda: super(Verbs, self).main(words, *rest, **extra)))
+
+
+def make_command(name: str) -> Any:
+    """Import `cli/<name>.py` and turn its `command` into a typer command."""
+    module = import_module(f"gcluster.cli.{name}")
+    app = typer.Typer(add_completion=False, rich_markup_mode=None)
+    app.command(
+        name,
+        cls=getattr(module, "COMMAND_CLASS", None),
+        context_settings=CONTEXT,
+        short_help=BY_NAME[name].help,
+    )(module.command)
+    return typer.main.get_command(app)

@@ -1,0 +1,90 @@
+"""Arguments and options that several verbs share, spelled once."""
+
+# ruff: noqa: PLC0415  # imported when a shell's Tab asks
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+
+import typer
+
+from gcluster.cli.ending import FORMAT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+class Format(StrEnum):
+    """How results are written."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+def _remember(ctx: typer.Context, value: Any) -> Any:
+    """Keep the format where the message of an error finds it."""
+    ctx.meta[FORMAT] = str(value)
+    return value
+
+
+def complete_target(incomplete: str) -> list[str]:
+    """Return names of known clusters and spec files that begin so; reads nothing but listings."""
+    return sorted({*_cluster_names(incomplete), *complete_spec(incomplete)})
+
+
+def complete_spec(incomplete: str) -> list[str]:
+    """Return YAML files and folders that begin so."""
+    from pathlib import Path
+
+    folder = Path(incomplete) if incomplete.endswith("/") else Path(incomplete).parent
+    try:
+        entries = list(folder.iterdir())
+    except OSError:
+        return []
+    prefix = incomplete[: incomplete.rfind("/") + 1]
+    shown = [
+        f"{prefix}{entry.name}" + ("/" if entry.is_dir() else "")
+        for entry in entries
+        if entry.is_dir() or entry.suffix in {".yaml", ".yml"}
+    ]
+    hidden = incomplete[len(prefix) :].startswith(".")
+    return sorted(
+        text
+        for text in shown
+        if text.startswith(incomplete) and (hidden or not text[len(prefix) :].startswith("."))
+    )
+
+
+def _cluster_names(incomplete: str) -> Iterator[str]:
+    import json
+
+    from gcluster.lifecycle.places import data_home
+
+    for path in (data_home() / "clusters").glob("*.json"):
+        try:
+            name = json.loads(path.read_bytes()).get("name", "")
+        except (OSError, ValueError, AttributeError):
+            continue
+        if str(name).startswith(incomplete):
+            yield str(name)
+
+
+Target: TypeAlias = Annotated[
+    str,
+    typer.Argument(
+        metavar="CLUSTER",
+        help="Path of a spec, or the name of a cluster.",
+        autocompletion=complete_target,
+    ),
+]
+SpecPath: TypeAlias = Annotated[
+    str, typer.Argument(metavar="SPEC", help="Path of a spec.", autocompletion=complete_spec)
+]
+OutputFormat: TypeAlias = Annotated[
+    Format,
+    typer.Option("--format", help="How the result is written.", callback=_remember),
+]
+Yes: TypeAlias = Annotated[
+    bool, typer.Option("--yes", "-y", help="Do it without asking.", show_default=False)
+]

@@ -1,0 +1,116 @@
+"""A plan as a tree: sites, their machines, and the steps that would run, each with its cost."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from gcluster.cli.render.cells import pad, printable, width
+from gcluster.cli.render.quantities import duration, plural, usd_per_hour
+from gcluster.schemas.hostlist import fold
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from gcluster.cli.render.surface import Surface, Tone
+    from gcluster.lifecycle.changes import Disruption, Plan, SitePlan, StepChange
+    from gcluster.stacks.provider import Effect, ResourceChange
+
+_MARKS: dict[Effect, tuple[str, Tone]] = {
+    "create": ("+", "good"),
+    "update": ("~", "warning"),
+    "replace": ("!", "error"),
+    "delete": ("-", "error"),
+}
+_DISRUPTION: dict[Disruption, str] = {
+    "none": "",
+    "in-place": "in place",
+    "rolling": "rolling",
+    "replace": "replaces the node",
+    "destroy": "destroys the node",
+}
+_RIGHT = 76
+"""Column where what stands at the right of a heading ends."""
+
+
+def plan_text(plan: Plan, surface: Surface) -> str:
+    """Return the plan as text; says so where there is nothing to do."""
+    lines = [*_body(plan, surface)]
+    if plan.is_empty:
+        lines = [f"{plan.cluster} is as its spec says: nothing to change"]
+    age = f"observed {duration(plan.observed_age_s)} ago"
+    cost = f"afterwards {usd_per_hour(plan.usd_per_hour)}"
+    lines.append(surface.paint("faint", f"{cost} · {age}"))
+    return surface.plain("\n".join(lines))
+
+
+def _body(plan: Plan, surface: Surface) -> Iterator[str]:
+    pools_told: set[str] = set()
+    for site in plan.sites:
+        pools = {c.resource.pool for c in site.changes if c.resource.pool}
+        pools_told |= pools
+        yield _heading(site, surface)
+        yield from _resources(site, surface)
+        yield from _steps((s for s in plan.steps if s.pool in pools), surface)
+    rest = [step for step in plan.steps if step.pool not in pools_told]
+    if rest:
+        yield surface.paint("strong", "nodes")
+        yield from _steps(rest, surface)
+    for host in plan.unreachable:
+        mark = surface.paint("error", "!")
+        yield f"  {mark} {printable(host)} (what would run there is unknown)"
+    yield ""
+    yield totals(plan)
+
+
+def totals(plan: Plan) -> str:
+    """Return "7 to create, 1 to delete; 62 steps on 5 nodes"."""
+    effects = Counter(c.effect for site in plan.sites for c in site.changes)
+    parts = [f"{n} to {effect}" for effect, n in effects.items() if effect != "keep"]
+    things = ", ".join(parts) or "no machine changes"
+    runs = sum(step.count for step in plan.steps)
+    return f"{things}; {plural(runs, 'step')} to run" if runs else things
+
+
+def _heading(site: SitePlan, surface: Surface) -> str:
+    title = f"site {site.site} ({site.provider})"
+    new = sum(1 for c in site.changes if c.effect == "create")
+    right = f"+ {plural(new, 'resource')}" if new else ""
+    gap = " " * max(2, min(_RIGHT, surface.width) - width(title) - len(right))
+    return f"{surface.paint('strong', title)}{gap}{surface.paint('good', right)}".rstrip()
+
+
+def _resources(site: SitePlan, surface: Surface) -> Iterator[str]:
+    """Yield one line for the changes of one effect, kind, pool and reason together."""
+    alike: dict[tuple[Effect, str, str, str], list[str]] = {}
+    for change in site.changes:
+        if change.effect != "keep":
+            alike.setdefault(_likeness(change), []).append(change.resource.name)
+    for (effect, kind, pool, reason), names in alike.items():
+        mark, tone = _MARKS[effect]
+        one = len(names) == 1
+        many = f"{kind} {names[0]}" if one else f"{plural(len(names), kind)} {fold(names)}"
+        where = f" (pool {pool})" if pool and pool not in names else ""
+        yield _row(surface.paint(tone, mark), f"{printable(many)}{where}", printable(reason))
+
+
+def _likeness(change: ResourceChange) -> tuple[Effect, str, str, str]:
+    resource = change.resource
+    return change.effect, resource.kind, resource.pool or "", change.reason
+
+
+def _steps(steps: Iterable[StepChange], surface: Surface) -> Iterator[str]:
+    """Yield one line for the steps that run on the same nodes for the same reason."""
+    alike: dict[tuple[str, str, Disruption], list[StepChange]] = {}
+    for step in steps:
+        alike.setdefault((step.hosts, step.reason, step.disruption), []).append(step)
+    for (hosts, reason, disruption), group in alike.items():
+        mark = surface.paint("warning", "~") if disruption != "none" else surface.paint("good", "+")
+        names = [step.step for step in group]
+        shown = names[0] if len(names) == 1 else f"{len(names)} steps {names[0]} … {names[-1]}"
+        why = ", ".join(part for part in (_DISRUPTION[disruption], printable(reason)) if part)
+        yield _row(mark, f"{shown} on {hosts}", why)
+
+
+def _row(mark: str, what: str, why: str) -> str:
+    return f"  {mark} {pad(what, 48)}   {why}".rstrip()

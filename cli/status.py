@@ -1,0 +1,29 @@
+"""`gcluster status`: the cluster as it is now."""
+
+# ruff: noqa: PLC0415  # imported when the verb runs: help and other verbs need none of it
+
+from datetime import UTC, datetime
+
+import typer
+
+from gcluster.cli.options import Format, OutputFormat, Target
+from gcluster.lifecycle.outcome import Exit
+
+
+def command(cluster: Target, fmt: OutputFormat = Format.TEXT) -> Exit:
+    """Show nodes, conditions and the queue as they are now.
+
+    Exit code 1 when a condition doesn't hold.
+    """
+    from gcluster.cli.render.document import document
+    from gcluster.cli.render.status import status_text
+    from gcluster.cli.render.surface import stdout
+    from gcluster.lifecycle.cluster import open_cluster
+    from gcluster.lifecycle.health import read_status
+
+    status = read_status(open_cluster(cluster, running=True))
+    if fmt is Format.JSON:
+        typer.echo(document(status))
+    else:
+        typer.echo(status_text(status, stdout(), now=datetime.now(UTC)))
+    return Exit.OK if status.healthy else Exit.FAILED

@@ -1,0 +1,41 @@
+"""`gcluster unlock`: breaks a lock whose owner can't be asked any more."""
+
+# ruff: noqa: PLC0415  # imported when the verb runs: help and other verbs need none of it
+
+from typing import Annotated
+
+import typer
+
+from gcluster.cli.options import Format, OutputFormat, Target
+from gcluster.lifecycle.outcome import Exit, failure
+
+
+def command(
+    cluster: Target,
+    lock: Annotated[
+        str, typer.Option("--lock", metavar="SITE/EPOCH", help="The lock as the refusal named it.")
+    ],
+    fmt: OutputFormat = Format.TEXT,
+) -> Exit:
+    """Break a lock that its owner left behind.
+
+    Whatever the old owner still writes is refused from then on.
+    """
+    from gcluster.cli.render.document import document
+    from gcluster.lifecycle.cluster import open_cluster
+    from gcluster.lifecycle.state.lock import unlock
+
+    site, _, number = lock.rpartition("/")
+    if not site or not number.isdecimal():
+        raise failure(
+            "GC943",
+            f'"{lock}" is not a lock',
+            hint="write it as the refusal named it, such as campus/42",
+            exit_code=Exit.USAGE,
+        )
+    record = unlock(open_cluster(cluster, running=True).store, site, int(number))
+    if fmt is Format.JSON:
+        typer.echo(document({"lock": lock, "record": record}))
+    else:
+        typer.echo(f"{lock} is released")
+    return Exit.OK

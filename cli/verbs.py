@@ -1,0 +1,37 @@
+"""The verbs: what each is for, told without importing it. `cli/<verb>.py` holds its `command`."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Verb(NamedTuple):
+    """One verb of the command line."""
+
+    name: str
+    section: str
+    help: str
+    """One line; equal to the first line of the command's docstring (a test keeps them equal)."""
+    goes_on: bool = False
+    """Whether it changes things, and the same command goes on where an interrupted one stopped."""
+
+
+VERBS = (
+    Verb("init", "Write", "Write a commented spec to start from."),
+    Verb("validate", "Write", "Check specs and say everything that is wrong with them."),
+    Verb("explain", "Write", "Explain a diagnostic code."),
+    Verb("schema", "Write", "Print the JSON Schema of the spec, for editors."),
+    Verb("compile", "Write", "Write all that a spec becomes as files, without touching anything."),
+    Verb("plan", "Run", "Say what up would change, and change nothing."),
+    Verb(
+        "up", "Run", "Bring the cluster to what its spec says and pass the AllReduce.", goes_on=True
+    ),
+    Verb("smoke", "Run", "Run the AllReduce over all nodes and judge it.", goes_on=True),
+    Verb("status", "Look", "Show nodes, conditions and the queue as they are now."),
+    Verb("ssh", "Look", "Log in to a node, or run a command there."),
+    Verb("doctor", "Look", "Say what this machine lacks and the command that installs it."),
+    Verb("down", "End", "Remove everything that up made, and look for leftovers.", goes_on=True),
+    Verb("unlock", "End", "Break a lock that its owner left behind."),
+)
+BY_NAME = {verb.name: verb for verb in VERBS}
+SECTIONS = tuple(dict.fromkeys(verb.section for verb in VERBS))
