@@ -5,7 +5,7 @@ One test suite (tests/stacks/test_contract.py) runs against every provider in th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
@@ -91,7 +91,10 @@ class SiteEvent(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Ledger(Protocol):
-    """The caller's book of what exists: an intent is stored before the call that creates."""
+    """The caller's book of what exists: an intent is stored before the call that creates.
+
+    Safe to call from many threads; what is told at the same time is written together.
+    """
 
     def intend(self, site: str, resource: Resource) -> str:
         """Store the intent to create `resource`; return its id, the call's idempotency token.
@@ -100,12 +103,20 @@ class Ledger(Protocol):
         """
         ...
 
+    def intend_many(self, site: str, resources: Iterable[Resource]) -> dict[str, str]:
+        """Store many intents at once; return resource key -> intent."""
+        ...
+
     def created(self, intent: str, provider_id: str) -> None:
         """Record that the intended resource exists.
 
         May be told twice: a provider that was killed between creating and telling finds the
         resource by its token label and tells again.
         """
+        ...
+
+    def created_many(self, created: Mapping[str, str]) -> None:
+        """Record many at once: intent -> the provider's id."""
         ...
 
     def failed(self, intent: str, reason: str) -> None:

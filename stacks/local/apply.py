@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gcluster.stacks.local import labels, nodes, records, survey
-from gcluster.stacks.local.engine import Container, find_engine
+from gcluster.stacks.local.engine import Container, Network, find_engine
 from gcluster.stacks.local.ground import prepare
 from gcluster.stacks.provider import (
     Leftover,
@@ -65,26 +65,21 @@ def _refuse_obstacles(context: SiteContext, found: Survey) -> None:
 
 def _settle(context: SiteContext, found: Survey) -> None:
     """Tell the ledger what an earlier, killed run didn't: by the tokens on what exists."""
-    existing = {f"node/{name}": c for name, c in found.nodes.items()}
+    there: dict[str, Container | Network] = {f"node/{n}": c for n, c in found.nodes.items()}
+    if found.network is not None:
+        there[f"network/{found.network.name}"] = found.network
     known = records.load(context).told
-    untold = {k: c for k, c in existing.items() if known.get(k) != c.id}
-    vanished = {k: i for k, i in known.items() if k.startswith("node/") and k not in existing}
-    net = found.network
-    tell_network = net is not None and known.get(f"network/{net.name}") != net.id
-    if not (untold or vanished or tell_network):
+    untold = {key: thing for key, thing in there.items() if known.get(key) != thing.id}
+    vanished = {key: gone for key, gone in known.items() if key not in there}
+    if not (untold or vanished):
         return
+    for key, gone in vanished.items():
+        context.ledger.deleted(context.site, key, gone)
+    context.ledger.created_many({t.labels[labels.TOKEN]: t.id for t in untold.values()})
     with records.updated(context) as remembered:
-        for key, gone in vanished.items():
-            context.ledger.deleted(context.site, key, gone)
-            del remembered.told[key]
-        for key, container in untold.items():
-            context.ledger.created(container.labels[labels.TOKEN], container.id)
-            remembered.told[key] = container.id
-            name, address = container.labels[labels.NODE], container.labels[labels.ADDRESS]
-            remembered.addresses[name] = address
-        if net is not None and tell_network:
-            context.ledger.created(net.labels[labels.TOKEN], net.id)
-            remembered.told[f"network/{net.name}"] = net.id
+        remembered.told = {key: thing.id for key, thing in there.items()}
+        for name, container in found.nodes.items():
+            remembered.addresses[name] = container.labels[labels.ADDRESS]
 
 
 def existing(context: SiteContext) -> tuple[Leftover, ...]:

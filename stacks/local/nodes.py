@@ -129,9 +129,10 @@ def _to_make(context: SiteContext, ground: Ground, missing: Sequence[Resource]) 
         given = network.assign(ground.subnet, [r.name for r in missing], remembered.addresses)
         remembered.addresses.update(given)
     flags = tuple(ground.engine.system_container_flags())
+    intents = context.ledger.intend_many(context.site, missing)
     starts = []
     for resource in missing:
-        intent = context.ledger.intend(context.site, resource)
+        intent = intents[resource.key]
         worn = _labels(context, ground, resource, given[resource.name], intent)
         name = container_name(context.spec, resource.name)
         command = (

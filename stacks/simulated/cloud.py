@@ -113,7 +113,7 @@ class Cloud:
         lost = draw.random() < faults.lost_response_rate
         number = stored.creations
         stored.nodes[order.name] = Node(
-            id=f"sim-{number:08d}",
+            id=f"sim-{stored.cluster_id}-{number:08d}",
             name=order.name,
             pool=order.pool,
             role=order.role,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from gcluster.schemas.diagnostics import Diagnostic, Severity
@@ -17,7 +18,8 @@ from gcluster.stacks.simulated import stamps
 from gcluster.stacks.simulated.cloud import Cloud, Node, Order
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from pathlib import Path
 
 _BULK = 1000
 """Nodes per create call, about what the clouds' own bulk calls take."""
@@ -31,9 +33,14 @@ def described(context: SiteContext) -> SimulatedSite:
     return found
 
 
+def directory(context: SiteContext) -> Path:
+    """Return where this site's files are."""
+    return context.workdir / f"simulated-{context.site}"
+
+
 def cloud(context: SiteContext) -> Cloud:
     """Open the file that is this site."""
-    path = context.workdir / f"simulated-{context.site}.json"
+    path = directory(context) / "nodes.json"
     return Cloud(path, described(context), context.spec.name, context.cluster_id)
 
 
@@ -95,16 +102,14 @@ def create(
     """
     for start in range(0, len(missing), _BULK):
         batch = missing[start : start + _BULK]
-        intents = {wanted.name: context.ledger.intend(context.site, wanted) for wanted in batch}
-        answer = site.create(_order(wanted, intents[wanted.name], elastic) for wanted in batch)
+        intents = context.ledger.intend_many(context.site, batch)
+        answer = site.create(_order(wanted, intents[wanted.key], elastic) for wanted in batch)
         there = site.list() if answer.errors else {}
         lost = {n: there[n].id for n in answer.errors if n in there}
         known = {**answer.ids, **lost}
-        for name, intent in intents.items():
-            if name in known:
-                context.ledger.created(intent, known[name])
-            else:
-                context.ledger.failed(intent, answer.errors[name])
+        context.ledger.created_many({intents[f"node/{n}"]: i for n, i in known.items()})
+        refused = {intents[f"node/{n}"]: e for n, e in answer.errors.items() if n not in known}
+        _at_once(context.ledger.failed, refused.items())
         site.confirm(known)
         done = start + len(batch)
         what = f"{len(known)} of {len(batch)} nodes created"
@@ -127,9 +132,8 @@ def _order(wanted: Resource, intent: str, elastic: str) -> Order:
 def settle(context: SiteContext, site: Cloud) -> None:
     """Tell the ledger what an earlier, killed run created and didn't tell."""
     untold = [node for node in site.list().values() if not node.confirmed]
-    for node in untold:
-        context.ledger.created(node.token, node.id)
     if untold:
+        context.ledger.created_many({node.token: node.id for node in untold})
         site.confirm(node.name for node in untold)
 
 
@@ -140,5 +144,11 @@ def delete(context: SiteContext, site: Cloud, names: Iterable[str]) -> None:
         return
     gone = site.delete(wanted)
     stamps.forget(context, gone)
-    for name, provider_id in gone.items():
-        context.ledger.deleted(context.site, f"node/{name}", provider_id)
+    told = ((context.site, f"node/{name}", provider_id) for name, provider_id in gone.items())
+    _at_once(context.ledger.deleted, told)
+
+
+def _at_once(tell: Callable[..., None], items: Iterable[tuple[str, ...]]) -> None:
+    """Tell the ledger about many nodes from many threads: it writes those together."""
+    with ThreadPoolExecutor(max_workers=64) as pool:
+        list(pool.map(lambda item: tell(*item), items))

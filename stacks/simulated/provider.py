@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -123,8 +124,7 @@ class SimulatedProvider:
         cloud = fleet.cloud(context)
         gone = list(cloud.list())
         fleet.delete(context, cloud, gone)
-        for path in context.workdir.glob(f"simulated-{context.site}*"):
-            path.unlink(missing_ok=True)
+        shutil.rmtree(fleet.directory(context), ignore_errors=True)
         if gone:
             what = f"{len(gone)} simulated nodes are gone"
             event = SiteEvent(site=context.site, done=len(gone), total=len(gone), what=what)

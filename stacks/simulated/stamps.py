@@ -60,4 +60,4 @@ def _append(context: SiteContext, lines: list[_Line]) -> None:
 
 
 def _path(context: SiteContext) -> Path:
-    return context.workdir / f"simulated-{context.site}-stamps.jsonl"
+    return context.workdir / f"simulated-{context.site}" / "stamps.jsonl"
