@@ -6,7 +6,8 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
-SHELL_FILES := .ci/bootstrap .ci/environment .ci/machine .ci/python .ci/run .ci/stages
+# Every tracked file whose first line names a shell.
+SHELL_FILES = $$(git grep -nE '^\#!/(usr/)?bin/(env )?(ba|da)?sh' | sed -n 's/:1:.*//p')
 LOCK := uv pip compile --quiet --universal --generate-hashes --no-header --no-annotate \
 	--python-version 3.11 $(if $(UPGRADE),--upgrade)
 # Where a stage leaves its JUnit report for the closing count (.ci/count.py).

@@ -109,6 +109,15 @@ def test_with_sudo_that_asks_nothing_sudo_is_used(root: Path, machine: Machine) 
     assert not any(call.startswith("apt-get") for call in machine.calls())
 
 
+def test_what_nodes_need_is_asked_of_the_doctor(root: Path, machine: Machine) -> None:
+    machine.has("apt-get")
+    machine.double("id", "echo 1000")
+    done = machine.run(".ci/machine", "nodes", cwd=root)
+    assert done.returncode == 1
+    assert "runs the nodes" in done.stdout
+    assert {"podman", "mmdebstrap"} <= set(done.stderr.split())
+
+
 def test_on_another_distribution_it_refuses_and_names_the_packages(
     root: Path, machine: Machine
 ) -> None:
@@ -145,15 +154,16 @@ def checkout(root: Path, tmp_path: Path, machine: Machine) -> Path:
     return copy
 
 
-_REPORT = (
-    '<testsuites><testsuite tests="3" failures="{failed}" errors="0" skipped="0"/></testsuites>'
-)
+def _write(*, failed: int) -> str:
+    """Return what a stage's make does to leave a report: its last argument says where."""
+    report = f'<testsuite tests="3" failures="{failed}" errors="0" skipped="0"/>'
+    return f"for word; do :; done; echo '{report}' >${{word#GCLUSTER_REPORT=}}"
 
 
 def test_the_table_shows_every_stage_and_the_closing_line_counts_the_tests(
     machine: Machine, checkout: Path
 ) -> None:
-    machine.double("make", f"echo '{_REPORT.format(failed=0)}' >$GCLUSTER_REPORT")
+    machine.double("make", _write(failed=0))
     done = machine.run(".ci/stages", "unit", "package", cwd=checkout)
     assert done.returncode == 0, done.stderr
     rows = [line.split()[:2] for line in done.stdout.splitlines() if " s" in line]
@@ -164,8 +174,7 @@ def test_the_table_shows_every_stage_and_the_closing_line_counts_the_tests(
 def test_a_failed_stage_is_named_the_others_go_on_and_the_run_fails(
     machine: Machine, checkout: Path
 ) -> None:
-    report = f"echo '{_REPORT.format(failed=1)}' >$GCLUSTER_REPORT"
-    machine.double("make", f'{report}; case "$*" in *unit*) exit 2;; esac')
+    machine.double("make", f'{_write(failed=1)}; case "$*" in *unit*) exit 2;; esac')
     done = machine.run(".ci/stages", "unit", "package", cwd=checkout)
     assert done.returncode == 1
     rows = {line.split()[0]: line for line in done.stdout.splitlines() if line.endswith(" s")}

@@ -19,7 +19,6 @@ REGISTRY_HOSTS = tuple(
         ("proxy.golang.", "org"),
         ("registry.npmjs.", "org"),
         ("galaxy.ansible.", "com"),
-        ("docker.", "io"),
         ("quay.", "io"),
         ("ghcr.", "io"),
     )

@@ -28,17 +28,3 @@ def test_every_target_is_declared_as_a_verb(root: Path) -> None:
     text = (root / "Makefile").read_text(encoding="utf-8")
     targets = set(re.findall(r"^([a-z-]+):(?!=)", text, re.MULTILINE))
     assert targets == {*_verbs(root), *INTERNAL}
-
-
-def test_shellcheck_reads_every_shell_file(root: Path, tracked: tuple[Path, ...]) -> None:
-    scripts = {
-        str(path)
-        for path in tracked
-        if (root / path).is_file()
-        and (root / path).read_bytes().startswith((b"#!/bin/sh", b"#!/bin/bash"))
-    }
-    declared = re.search(
-        r"^SHELL_FILES := (.*)$", (root / "Makefile").read_text("utf-8"), re.MULTILINE
-    )
-    assert declared is not None
-    assert set(declared[1].split()) == scripts
