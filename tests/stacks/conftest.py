@@ -15,6 +15,7 @@ from gcluster.schemas.spec import (
     LocalSite,
     Pool,
     SimulatedSite,
+    Site,
     SlurmScheduler,
     Ssh,
 )
@@ -67,7 +68,7 @@ def _spec(kind: str) -> ClusterSpec:
             "head": Pool(site=SITE, role="controller", hosts="head01"),
             "gpu": Pool(site=SITE, machine="hgx-h100-8", hosts="gpu[001-002]"),
         }
-    sites = {
+    sites: dict[str, Site] = {
         "bare-metal": BareMetalSite(ssh=Ssh(user="ops")),
         "local": LocalSite(),
         "simulated": SimulatedSite(),

@@ -1,0 +1,142 @@
+"""Which engine is found and how its answers are read. The programs on PATH here are doubles."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gcluster.stacks.local.docker import DockerEngine
+from gcluster.stacks.local.engine import (
+    EngineFacts,
+    find_engine,
+    label_filters,
+    runtime_flags,
+)
+from gcluster.stacks.provider import ProviderError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+@pytest.fixture
+def double(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str], Path]:
+    """Return a maker of programs on an otherwise empty PATH."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+
+    def make(name: str, script: str) -> Path:
+        program = tmp_path / name
+        program.write_text(f"#!/bin/sh\n{script}\n")
+        program.chmod(0o755)
+        return program
+
+    return make
+
+
+def _facts(runtime: str) -> EngineFacts:
+    return EngineFacts(version="4.3.1", runtime=runtime, rootless=False, storage=Path("/"))
+
+
+def test_auto_prefers_podman(double: Callable[[str, str], Path]) -> None:
+    double("docker", "exit 0")
+    podman = double("podman", "exit 0")
+    assert find_engine("auto").executable == str(podman)
+
+
+def test_auto_takes_docker_where_podman_is_absent(double: Callable[[str, str], Path]) -> None:
+    double("docker", "exit 0")
+    assert isinstance(find_engine("auto"), DockerEngine)
+
+
+def test_an_engine_that_is_asked_for_is_not_replaced_by_the_other(
+    double: Callable[[str, str], Path],
+) -> None:
+    double("podman", "exit 0")
+    with pytest.raises(ProviderError, match="docker is not installed"):
+        find_engine("docker")
+
+
+@pytest.mark.usefixtures("double")
+def test_without_any_engine_the_error_says_the_command() -> None:
+    with pytest.raises(ProviderError, match="neither podman nor docker is installed") as caught:
+        find_engine("auto")
+    assert caught.value.diagnostics[0].hint.startswith("sudo apt-get install -y podman")
+
+
+def test_an_engines_failure_is_told_in_its_own_words(double: Callable[[str, str], Path]) -> None:
+    double("podman", 'echo "Error: no space left on device" >&2; exit 125')
+    with pytest.raises(ProviderError, match="podman run --detach failed: Error: no space left"):
+        find_engine().call("run", "--detach", "image")
+
+
+def test_an_engine_that_hangs_is_given_up(double: Callable[[str, str], Path]) -> None:
+    double("podman", "exec /bin/sleep 60")
+    with pytest.raises(ProviderError, match="gave no answer"):
+        find_engine().call("ps", timeout_s=0.2)
+
+
+def test_an_engine_that_cannot_be_run_is_an_error_and_no_traceback(
+    double: Callable[[str, str], Path],
+) -> None:
+    broken = double("podman", "")
+    engine = find_engine()
+    broken.unlink()
+    with pytest.raises(ProviderError, match="can't be run"):
+        engine.call("ps")
+
+
+def test_what_podman_lists_becomes_containers(double: Callable[[str, str], Path]) -> None:
+    listed = '[{"Id":"1a","Names":["gcluster-demo-head"],"Labels":{"a":"b"},"State":"Exited"},'
+    listed += '{"Id":"2b","Names":["other"],"Labels":null,"State":"running"}]'
+    double("podman", f"echo '{listed}'")
+    head, other = find_engine().containers({})
+    assert (head.name, head.labels, head.running) == ("gcluster-demo-head", {"a": "b"}, False)
+    assert (other.labels, other.running) == ({}, True)
+
+
+def test_a_label_filter_is_one_flag_per_label() -> None:
+    wanted = {"gcluster.cluster": "demo", "gcluster.id": "1f"}
+    assert label_filters(wanted) == [
+        "--filter=label=gcluster.cluster=demo",
+        "--filter=label=gcluster.id=1f",
+    ]
+
+
+def test_pure_cgroup_v2_needs_no_other_runtime(tmp_path: Path) -> None:
+    (tmp_path / "cgroup.controllers").touch()
+    assert runtime_flags(lambda: _facts("crun"), tmp_path) == []
+
+
+def test_runc_as_the_default_needs_no_flag(tmp_path: Path) -> None:
+    assert runtime_flags(lambda: _facts("runc"), tmp_path) == []
+
+
+def test_crun_is_replaced_by_runc_on_hybrid_cgroups(
+    tmp_path: Path, double: Callable[[str, str], Path]
+) -> None:
+    double("runc", "exit 0")
+    assert runtime_flags(lambda: _facts("crun"), tmp_path) == ["--runtime=runc"]
+
+
+@pytest.mark.usefixtures("double")
+def test_crun_on_hybrid_cgroups_without_runc_says_what_to_install(tmp_path: Path) -> None:
+    with pytest.raises(ProviderError) as caught:
+        runtime_flags(lambda: _facts("crun"), tmp_path)
+    assert caught.value.diagnostics[0].hint == "sudo apt-get install -y runc"
+
+
+def test_a_label_filter_matches_whole_values_of_all_labels_at_once(
+    double: Callable[[str, str], Path], tmp_path: Path
+) -> None:
+    double("podman", f'printf "%s\\n" "$@" > {tmp_path}/told; echo "[]"')
+    find_engine().containers({"gcluster.id": "1f", "gcluster.site": "here"})
+    told = (tmp_path / "told").read_text().splitlines()
+    assert told == [
+        "ps",
+        "--all",
+        "--filter=label=gcluster.id=1f",
+        "--filter=label=gcluster.site=here",
+        "--format",
+        "json",
+    ]

@@ -1,0 +1,40 @@
+"""Stamps of simulated nodes: what was written is read, and a node made anew has none."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.stacks.conftest import Trial
+
+from gcluster.stacks.simulated import stamps
+
+if TYPE_CHECKING:
+    import pytest
+    from tests.stacks.conftest import Trials
+
+hosts = st.sampled_from(["head", "gpu001", "gpu002"])
+steps = st.dictionaries(st.sampled_from(["base.install", "slurm.join"]), st.text(max_size=5))
+
+
+@given(st.lists(st.tuples(hosts, steps)))
+def test_what_was_written_last_is_read(
+    tmp_path_factory: pytest.TempPathFactory, written: list[tuple[str, dict[str, str]]]
+) -> None:
+    context = Trial("simulated", tmp_path_factory.mktemp("stamps")).context
+    expected: dict[str, dict[str, str]] = {}
+    for host, digests in written:
+        stamps.write_stamps(context, host, digests)
+        expected.setdefault(host, {}).update(digests)
+    assert stamps.read_stamps(context) == expected
+
+
+def test_a_node_that_is_made_again_has_no_stamps(trials: Trials) -> None:
+    trial = trials.new("simulated")
+    trial.provider.apply(trial.context)
+    for name in ("gpu001", "gpu002"):
+        stamps.write_stamps(trial.context, name, {"base.install": "1f"})
+    trial.provider.apply(trial.with_count(1))
+    trial.provider.apply(trial.context)
+    assert stamps.read_stamps(trial.context) == {"gpu001": {"base.install": "1f"}}
