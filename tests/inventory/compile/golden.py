@@ -1,0 +1,73 @@
+"""Compile the golden cases; run as a script it writes what they compile to now.
+
+    PYTHONPATH=.src python tests/inventory/compile/golden.py
+
+Then read the diff: it is what every cluster of that kind would run differently.
+"""
+
+from __future__ import annotations
+
+from ipaddress import IPv4Address
+from pathlib import Path
+
+import msgspec
+
+from gcluster.inventory.bare_metal import bare_metal_hosts
+from gcluster.inventory.compile import CompiledCluster, compile_cluster
+from gcluster.inventory.hosts import ClusterInventory, Host, SshTarget, pool_host_names
+from gcluster.schemas.catalog import load_catalog
+from gcluster.schemas.load import load
+from gcluster.schemas.spec import BareMetalSite, ClusterSpec
+
+CASES = Path(__file__).parents[2] / "cases" / "compile"
+NAMES = sorted(path.parent.name for path in CASES.glob("*/spec.yaml"))
+
+
+def spec_of(case: str) -> ClusterSpec:
+    """Return the spec of a case; it must pass its checks."""
+    loaded = load(CASES / case / "spec.yaml")
+    assert loaded.spec is not None, [d.summary for d in loaded.diagnostics]
+    return loaded.spec
+
+
+def inventory_of(spec: ClusterSpec) -> ClusterInventory:
+    """Return the hosts; those that a provider would make get addresses from 10.210.0.2 on."""
+    hosts: list[Host] = []
+    for site, described in spec.sites.items():
+        if isinstance(described, BareMetalSite):
+            hosts.extend(bare_metal_hosts(spec, site))
+            continue
+        for name, pool in spec.pools.items():
+            hosts.extend(
+                Host(
+                    name=host,
+                    site=site,
+                    pool=name,
+                    role=pool.role,
+                    machine=pool.machine,
+                    address=str(IPv4Address("10.210.0.2") + 256 * _rank(spec, name) + place),
+                    ssh=SshTarget(user="root"),
+                )
+                for place, host in enumerate(pool_host_names(name, pool))
+                if pool.site == site
+            )
+    return ClusterInventory(cluster=spec.name, hosts=tuple(hosts))
+
+
+def compiled(spec: ClusterSpec) -> CompiledCluster:
+    """Compile a spec with the hosts above."""
+    return compile_cluster(spec, inventory_of(spec), load_catalog())
+
+
+def written(cluster: CompiledCluster) -> str:
+    """Return the compiled cluster as the golden files hold it."""
+    return msgspec.json.format(msgspec.json.encode(cluster), indent=1).decode() + "\n"
+
+
+def _rank(spec: ClusterSpec, pool: str) -> int:
+    return sorted(spec.pools).index(pool)
+
+
+if __name__ == "__main__":
+    for case in NAMES:
+        (CASES / case / "expected.json").write_text(written(compiled(spec_of(case))))

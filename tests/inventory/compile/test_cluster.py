@@ -1,0 +1,167 @@
+"""The compiler: golden cases, and the laws that keep a cluster cheap to change."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gcluster.inventory.compile.steps import PHASES, Stage
+from gcluster.schemas.load import load_text
+from gcluster.schemas.spec import ClusterSpec
+
+sys.path.insert(0, str(Path(__file__).parent))
+import golden
+
+sys.path.pop(0)
+
+if TYPE_CHECKING:
+    from gcluster.inventory.compile import CompiledCluster
+
+ROLES = Path(__file__).parents[3] / "roles"
+
+
+@pytest.fixture(params=golden.NAMES)
+def case(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+def stamps(cluster: CompiledCluster) -> dict[tuple[str, str], str]:
+    """Return (host, step) -> stamp, with role files and secrets held still."""
+    return {
+        (host, step.key): step.digest("role", dict.fromkeys(cluster.secrets, "1"))
+        for group in cluster.groups
+        for host in group.hosts
+        for step in group.steps
+    }
+
+
+def shuffled(value: Any, draw: st.DataObject) -> Any:
+    """Return a YAML document with the keys of every mapping in another order."""
+    if isinstance(value, dict):
+        keys = draw.draw(st.permutations(list(value)))
+        return {key: shuffled(value[key], draw) for key in keys}
+    return [shuffled(item, draw) for item in value] if isinstance(value, list) else value
+
+
+def local(count: int, **more: Any) -> ClusterSpec:
+    pools = {
+        "head": {"site": "here", "role": "controller"},
+        "gpu": {"site": "here", "machine": "sim.h100x8", "count": count},
+    }
+    document = {
+        "apiVersion": "gcluster/v1",
+        "name": "demo",
+        "sites": {"here": {"provider": "local"}},
+        "pools": pools,
+        "scheduler": {"type": "slurm"},
+        **more,
+    }
+    spec = load_text(yaml.safe_dump(document)).spec
+    assert spec is not None
+    return spec
+
+
+def test_a_case_compiles_to_what_is_written_down(case: str) -> None:
+    expected = (golden.CASES / case / "expected.json").read_text()
+    assert golden.written(golden.compiled(golden.spec_of(case))) == expected
+
+
+@given(st.integers(1, 40), st.integers(1, 5))
+def test_more_nodes_change_only_themselves_and_the_controller_s_configuration(
+    count: int, more: int
+) -> None:
+    before = stamps(golden.compiled(local(count)))
+    after = stamps(golden.compiled(local(count + more)))
+    changed = {key for key in before if before[key] != after[key]}
+    assert changed == {("head", "slurm.configure")}
+    assert {host for host, _ in after.keys() - before.keys()} == {
+        f"gpu{number:03d}" for number in range(count + 1, count + more + 1)
+    }
+
+
+def test_no_node_s_variables_name_a_compute_host(case: str) -> None:
+    spec = golden.spec_of(case)
+    names = [h.name for h in golden.inventory_of(spec).hosts if h.role == "compute"]
+    for group in golden.compiled(spec).groups:
+        if spec.pools[group.name].role != "controller":
+            text = msgspec.json.encode([step.variables for step in group.steps]).decode()
+            assert not [name for name in names if name in text]
+
+
+@given(st.data())
+@pytest.mark.parametrize("case_name", golden.NAMES)
+def test_the_order_of_keys_changes_nothing(case_name: str, data: st.DataObject) -> None:
+    path = golden.CASES / case_name
+    document = yaml.safe_load((path / "spec.yaml").read_text())
+    spec = load_text(yaml.safe_dump(shuffled(document, data), sort_keys=False)).spec
+    assert spec is not None
+    assert golden.written(golden.compiled(spec)) == (path / "expected.json").read_text()
+
+
+def test_install_is_the_same_for_every_pool_of_a_cluster(case: str) -> None:
+    """One image fits all nodes only as long as this holds."""
+    installs = {
+        tuple(msgspec.json.encode(step) for step in group.steps if step.phase == "install")
+        for group in golden.compiled(golden.spec_of(case)).groups
+    }
+    assert len(installs) == 1
+
+
+def test_controllers_come_before_logins_before_nodes(case: str) -> None:
+    spec = golden.spec_of(case)
+    order = [spec.pools[group.name].role for group in golden.compiled(spec).groups]
+    assert order == sorted(order, key=["controller", "login", "compute"].index)
+
+
+def test_steps_are_in_the_order_of_stages_and_of_a_role_s_phases(case: str) -> None:
+    for group in golden.compiled(golden.spec_of(case)).groups:
+        stages = [list(Stage).index(step.stage) for step in group.steps]
+        assert stages == sorted(stages)
+        for role in {step.role for step in group.steps}:
+            phases = [PHASES.index(step.phase) for step in group.steps if step.role == role]
+            assert phases == sorted(set(phases))
+
+
+def test_every_phase_file_of_a_role_is_run_and_no_other(case: str) -> None:
+    spec = golden.spec_of(case)
+    for group in golden.compiled(spec).groups:
+        for role in {step.role for step in group.steps}:
+            files = {path.stem for path in (ROLES / role / "tasks").glob("*.yml")} & set(PHASES)
+            if spec.pools[group.name].role != "compute":
+                files -= {"join"}
+            assert {step.phase for step in group.steps if step.role == role} == files, role
+
+
+def test_variables_are_those_that_the_role_s_phase_declares(case: str) -> None:
+    for group in golden.compiled(golden.spec_of(case)).groups:
+        for step in group.steps:
+            declared = _options(step.role, step.phase)
+            given_ = step.variables.keys() | step.secrets.keys()
+            required = {name for name, option in declared.items() if option.get("required")}
+            assert given_ <= declared.keys(), step.key
+            assert required <= given_, step.key
+
+
+def test_an_account_s_group_is_its_uid_unless_said_otherwise() -> None:
+    users = [{"name": "ada", "uid": 2001}, {"name": "bob", "uid": 2002, "gid": 3000}]
+    compiled = golden.compiled(local(1, users=users))
+    verify = next(step for step in compiled.groups[0].steps if step.key == "base.verify")
+    assert [user["gid"] for user in verify.variables["base_users"]] == [2001, 3000]
+
+
+def test_the_only_secret_is_the_munge_key_and_it_is_a_reference() -> None:
+    compiled = golden.compiled(local(1))
+    assert compiled.secrets == ("munge",)
+
+
+def _options(role: str, phase: str) -> dict[str, dict[str, Any]]:
+    specs = yaml.safe_load((ROLES / role / "meta" / "argument_specs.yml").read_text())
+    options: dict[str, dict[str, Any]] = specs["argument_specs"][phase]["options"]
+    return options

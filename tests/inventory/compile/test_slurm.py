@@ -1,0 +1,118 @@
+"""What controllers are told: node lines, partitions, time limits, device files."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from gcluster.inventory.compile.slurm import gpu_files, slurm_cluster_variables
+from gcluster.inventory.hosts import Host, SshTarget
+from gcluster.schemas.catalog import Catalog, Cpu, Gpu, Machine
+from gcluster.schemas.spec import (
+    BareMetalSite,
+    ClusterSpec,
+    Partition,
+    Pool,
+    SlurmScheduler,
+    Ssh,
+)
+from gcluster.schemas.spec.units import Duration
+
+FULL = Machine(
+    name="full",
+    sites=["bare-metal"],
+    source="test",
+    date="2026-11",
+    gpu=Gpu(vendor="nvidia", model="H100", memory_gib=80, count=8),
+    cpu=Cpu(architecture="x86_64", sockets=2, cores=56, threads_per_core=2),
+    memory_gib=1000,
+)
+BARE = Machine(name="bare", sites=["bare-metal"], source="test", date="2026-11")
+CATALOG = Catalog(machines={"full": FULL, "bare": BARE})
+
+
+def told(
+    partitions: dict[str, Partition] | None = None, machine: str | None = "full"
+) -> dict[str, Any]:
+    """Return the variables of a cluster with two pools of one host each."""
+    pools = {name: Pool(site="s", machine=machine, hosts=f"{name}1") for name in ("b", "a")}
+    spec = ClusterSpec(
+        api_version="gcluster/v1",
+        name="demo",
+        sites={"s": BareMetalSite(ssh=Ssh(user="ops"))},
+        pools=pools,
+        scheduler=SlurmScheduler(partitions=partitions or {}),
+    )
+    hosts = {
+        name: (
+            Host(
+                name=f"{name}1",
+                site="s",
+                pool=name,
+                role="compute",
+                machine=machine,
+                ssh=SshTarget(user="ops"),
+            ),
+        )
+        for name in pools
+    }
+    return slurm_cluster_variables(spec, hosts, CATALOG)
+
+
+def test_jobs_get_95_percent_of_the_nominal_memory() -> None:
+    assert told()["slurm_nodes"][0]["memory_mib"] == 1000 * 1024 * 95 // 100
+
+
+def test_what_the_catalog_doesn_t_know_is_0_and_no_gpu_has_no_files() -> None:
+    line = told(machine="bare")["slurm_nodes"][0]
+    assert (line["sockets"], line["memory_mib"], line["gpu_count"], line["gpu_files"]) == (
+        0,
+        0,
+        0,
+        "",
+    )
+
+
+def test_a_host_without_an_address_is_reached_by_its_name() -> None:
+    assert told()["slurm_nodes"][0]["addresses"] == "a1"
+
+
+def test_real_machines_are_told_nothing_of_simulation() -> None:
+    variables = told()
+    assert variables["slurm_simulated"] is False
+    assert "slurm_node_timeout" not in variables
+
+
+def test_without_partitions_one_holds_every_compute_pool() -> None:
+    assert told()["slurm_partitions"] == [
+        {"name": "main", "nodes": "a1,b1", "default": True, "max_time_minutes": 0}
+    ]
+
+
+def test_a_lone_partition_is_the_default_one() -> None:
+    assert told({"only": Partition(pools=["a"])})["slurm_partitions"][0]["default"] is True
+
+
+def test_of_several_partitions_none_is_the_default_unless_said() -> None:
+    several = {"x": Partition(pools=["a"]), "y": Partition(pools=["b"])}
+    assert [p["default"] for p in told(several)["slurm_partitions"]] == [False, False]
+
+
+@pytest.mark.parametrize(
+    ("written", "minutes"), [("30s", 1), ("60s", 1), ("90s", 2), ("7d", 10080), ("0s", 1)]
+)
+def test_run_times_are_whole_minutes_rounded_up(written: str, minutes: int) -> None:
+    partition = Partition(pools=["a"], max_time=Duration.parse(written))
+    assert told({"p": partition})["slurm_partitions"][0]["max_time_minutes"] == minutes
+
+
+def test_device_files_are_named_as_the_vendor_s_driver_does() -> None:
+    assert gpu_files("nvidia", 8) == "/dev/nvidia[0-7]"
+    assert gpu_files("nvidia", 1) == "/dev/nvidia0"
+    assert gpu_files("amd", 8) == "/dev/dri/renderD[128-135]"
+
+
+def test_a_compute_pool_without_a_machine_is_a_programming_error() -> None:
+    with pytest.raises(ValueError, match="names no machine"):
+        told(machine=None)
