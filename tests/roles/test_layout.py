@@ -1,0 +1,105 @@
+"""Every role has the shape that the compiler, the stamps and a newcomer rely on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from gcluster.inventory.compile.steps import PHASES
+
+ROOT = Path(__file__).parents[2]
+ROLES = sorted(path.name for path in (ROOT / "roles").iterdir() if path.is_dir())
+WHOLE = "main"  # the role used as a whole: all its phases, one after the other
+
+
+def read(path: Path) -> Any:
+    return yaml.safe_load(path.read_text(encoding="utf-8"))
+
+
+def entry_points(role: str) -> dict[str, dict[str, dict[str, Any]]]:
+    specs = read(ROOT / "roles" / role / "meta/argument_specs.yml")["argument_specs"]
+    return {name: specs[name].get("options") or {} for name in specs}
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_the_defaults_are_the_union_of_the_defaults_of_the_entry_points(role: str) -> None:
+    declared = {
+        name: option["default"]
+        for options in entry_points(role).values()
+        for name, option in options.items()
+        if "default" in option
+    }
+    assert read(ROOT / "roles" / role / "defaults/main.yml") == declared
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_an_option_is_declared_the_same_at_every_entry_point(role: str) -> None:
+    seen: dict[str, Any] = {}
+    for options in entry_points(role).values():
+        for name, option in options.items():
+            assert seen.setdefault(name, option) == option, name
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_an_option_without_a_default_is_required(role: str) -> None:
+    neither = {
+        f"{entry}.{name}"
+        for entry, options in entry_points(role).items()
+        for name, option in options.items()
+        if ("default" in option) == option.get("required", False)
+    }
+    assert neither == set()
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_task_files_are_phases_and_each_phase_is_an_entry_point(role: str) -> None:
+    files = {path.stem for path in (ROOT / "roles" / role / "tasks").glob("*.yml")}
+    assert files - {WHOLE} <= set(PHASES)
+    assert set(entry_points(role)) == files
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_the_whole_role_takes_exactly_what_its_phases_take(role: str) -> None:
+    points = entry_points(role)
+    of_phases = {name for entry, options in points.items() if entry != WHOLE for name in options}
+    assert set(points[WHOLE]) == of_phases
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_every_option_carries_the_name_of_its_role(role: str) -> None:
+    names = {name for options in entry_points(role).values() for name in options}
+    assert {name for name in names if not name.startswith(f"{role}_")} == set()
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_every_role_has_a_scenario_that_converges_and_tests_it(role: str) -> None:
+    scenario = ROOT / "molecule" / role
+    assert (scenario / "molecule.yml").is_file()
+    assert f"gcluster.cluster.{role}" in (scenario / "converge.yml").read_text(encoding="utf-8")
+    assert list((scenario / "tests").glob("test_*.py"))
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_the_collection_readme_names_the_role_and_its_phases(role: str) -> None:
+    readme = ROOT / ".src/gcluster/ansible_collections/gcluster/cluster/README.md"
+    phases = " ".join(phase for phase in PHASES if phase in entry_points(role))
+    rows = [line for line in readme.read_text(encoding="utf-8").splitlines() if phases in line]
+    assert any(row.startswith(f"| {role} |") and row.endswith(f"| {phases} |") for row in rows)
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_no_module_is_called_by_a_short_name(role: str) -> None:
+    def modules(task: dict[str, Any]) -> set[str]:
+        inner = [part for key in ("block", "rescue", "always") for part in task.get(key, [])]
+        named = {key for key in task if "." in key}
+        if not inner:
+            assert len(named) == 1, task
+        return named.union(*map(modules, inner))
+
+    folders = (ROOT / "roles" / role / name for name in ("tasks", "handlers"))
+    files = [path for folder in folders for path in folder.glob("*.yml")]
+    used = {module for path in files for task in read(path) or [] for module in modules(task)}
+    assert {module for module in used if not module.startswith("ansible.builtin.")} == set()
