@@ -39,7 +39,7 @@ test-package: environment ## build wheel and sdist, install the wheel apart and 
 
 .PHONY: test-roles
 test-roles: environment ## run the molecule scenario of every role on local nodes
-	@echo "no role scenarios yet" && false
+	@image=$$(python .ci/node_image.py); GCLUSTER_MOLECULE_IMAGE=$$image molecule/run-all
 
 .PHONY: test-local
 test-local: environment ## run the end-to-end tests on real local nodes
@@ -56,7 +56,7 @@ lint-python: environment ## check Python style and format (ruff)
 .PHONY: lint-types
 lint-types: environment ## check types (mypy strict)
 	@mypy --no-error-summary
-	@mypy --no-error-summary bench .ci/count.py
+	@mypy --no-error-summary bench .ci/count.py .ci/node_image.py
 
 .PHONY: lint-roles
 lint-roles: environment ## check roles and YAML (ansible-lint production, yamllint)

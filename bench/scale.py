@@ -50,6 +50,7 @@ def compile_in_this_process(spec_path: Path) -> dict[str, float]:
         "hosts": listed - checked,
         "compile": ended - listed,
         "all": ended - began,
+        "hosts counted": len(hosts),
         "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e6,
     }
 
@@ -86,6 +87,8 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         hosts = median_of_rounds(generate.bare_metal_hosts(HOSTS), Path(folder))
         pools = {n: median_of_rounds(generate.linked_pools(n), Path(folder)) for n in POOLS}
+    if hosts["hosts counted"] != HOSTS + 1:  # and the controller
+        sys.exit(f"{hosts['hosts counted']} hosts came out of a spec with {HOSTS + 1}")
     results = [
         Result(name=f"{HOSTS:,} hosts: {part}", value=hosts[part], unit="s")
         for part in ("load and check", "hosts", "compile")
