@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from gcluster.schemas.catalog import Catalog
-    from gcluster.schemas.composed import Composed
 
 
 class Loaded(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,9 +63,8 @@ def load_text(text: str | bytes, *, file: str = "<text>", catalog: Catalog | Non
         return _unreadable(decoded, file)
     composed = compose(decoded, file=file)
     document = composed.document
-    wrong_root = _wrong_root(composed, file)
-    if document is None or wrong_root is not None:
-        found = [*composed.diagnostics, *([wrong_root] if wrong_root is not None else [])]
+    if document is None or not isinstance(document.data, dict):
+        found = composed.diagnostics or [_wrong_root(document, file)]
         return Loaded(spec=None, diagnostics=_sorted(found), text=decoded, file=file, document=None)
     structured = fit(ClusterSpec, document, file=file, spoilt=frozenset(composed.broken))
     found = [*composed.diagnostics, *structured.diagnostics]
@@ -89,11 +87,9 @@ def _unreadable(diagnostic: Diagnostic, file: str) -> Loaded:
     return Loaded(spec=None, diagnostics=(diagnostic,), text="", file=file, document=None)
 
 
-def _wrong_root(composed: Composed, file: str) -> Diagnostic | None:
+def _wrong_root(document: Document | None, file: str) -> Diagnostic:
     """Return the error of a document that is empty or no mapping."""
-    data = composed.document.data if composed.document is not None else None
-    if isinstance(data, dict) or composed.diagnostics:
-        return None
+    data = document.data if document is not None else None
     if data is None:
         code, summary = "GC016", "the file is empty"
     else:

@@ -34,6 +34,11 @@ class Pruned:
         ancestors = {path[:length] for path in self._cuts for length in range(len(path) + 1)}
         self.data = self._rebuilt(self._original, (), ancestors)
 
+    @property
+    def cuts(self) -> frozenset[PathTuple]:
+        """What was cut, in the coordinates of the file."""
+        return frozenset((*holder, step) for holder, steps in self._cuts.items() for step in steps)
+
     def original(self, path: PathTuple) -> PathTuple:
         """Translate a path of the pruned document to the file: list indexes move."""
         if not self._cuts:

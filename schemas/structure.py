@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 import msgspec
 
@@ -61,13 +62,45 @@ def fit(
     if not spoilt:
         try:
             value = msgspec.convert(document.data, kind, dec_hook=decode_quantity)
+            reason = _missing_tag(kind, document.data)
         except msgspec.ValidationError as error:
             reason = str(error)
-        else:
+        if not reason:
             return Structured(
                 value=value, parts={f: getattr(value, f) for f in kind.__struct_fields__}
             )
     return _fit_parts(kind, document, file=file, spoilt=spoilt, reason=reason)
+
+
+@lru_cache(maxsize=8)
+def _lone_tags(kind: type[msgspec.Struct]) -> tuple[tuple[str, str], ...]:
+    """Return (key, tag key) of the root's fields that hold a tagged struct with no alternative."""
+    found: list[tuple[str, str]] = []
+    for field in msgspec.structs.fields(kind):
+        structs = [part for part in _flat(field.type) if hasattr(part, "__struct_config__")]
+        if len(structs) == 1 and structs[0].__struct_config__.tag_field:
+            found.append((field.encode_name, structs[0].__struct_config__.tag_field))
+    return tuple(found)
+
+
+def _flat(annotation: Any) -> Iterator[Any]:
+    """Yield a type and all that it is put together from."""
+    yield annotation
+    for part in get_args(annotation):
+        yield from _flat(part)
+
+
+def _missing_tag(kind: type[msgspec.Struct], data: Any) -> str:
+    """Return what is wrong when a tag is missing that msgspec forgives, else "".
+
+    Where a tagged struct has no alternative yet, msgspec takes it without its tag. Files must
+    carry the tag all the same: they would stop loading once there is an alternative.
+    """
+    for key, tag_key in _lone_tags(kind):
+        part = data.get(key)
+        if isinstance(part, dict) and tag_key not in part:
+            return f"{key} has no {tag_key}"
+    return ""
 
 
 def _fit_parts(
@@ -101,7 +134,7 @@ def _fit_parts(
         value=None,
         parts=parts,
         diagnostics=tuple(reported),
-        spoilt=spoilt | {e.spoils for e in found} | {e.path for e in found if e.path} | lost,
+        spoilt=spoilt | pruned.cuts | {error.spoils for error in found} | lost,
         original=pruned.original,
     )
 

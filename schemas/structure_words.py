@@ -70,7 +70,9 @@ def _missing(error: ValidationError, where: str) -> Wording:
     key = str(error.validator_value)
     about = error.schema["properties"][key]  # type: ignore[index]  # a required key is a property
     choices = about.get("enum", ())
-    hint = f"write {key}: {choices[0]}" if len(choices) == 1 else about.get("description", "")
+    hint = f"add {key}: {choices[0]}" if len(choices) == 1 else about.get("description", "")
+    if len(tags := about.get("discriminator", {}).get("mapping", {})) == 1:
+        hint = f"add {key}: {{{about['discriminator']['propertyName']}: {next(iter(tags))}}}"
     return Wording(code="GC002", summary=f'missing key "{key}" in {where}', hint=hint)
 
 

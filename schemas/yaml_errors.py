@@ -74,6 +74,8 @@ def report_syntax(result: Composed, text: str, error: MarkedYAMLError) -> None:
     problem = error.problem or "the text can't be read"
     summary, hint = _PLAIN_WORDS.get(problem, (problem, ""))
     opened = error.context_mark.index if error.context_mark else place
+    if problem == "found unexpected end of stream":
+        place = opened  # the end of the file tells nobody where the quote is
     summary = summary.replace("{line}", str(result.line_of(opened)))
     summary = summary.replace("{character}", repr(text[place : place + 1]))
     result.report("GC010", f"not valid YAML: {summary}", place, place + 1, hint)

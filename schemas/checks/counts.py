@@ -22,7 +22,9 @@ def needs_count(context: CheckContext) -> Iterator[Finding]:
     without a count is one machine.
     """
     for name, pool in context.pools.items():
-        if pool.role == "compute" and pool.count is None and context.makes_machines(pool):
+        if pool.role != "compute" or pool.count is not None or pool.hosts is not None:
+            continue
+        if context.makes_machines(pool):
             yield Finding(
                 summary=f'pool "{name}" does not say how many machines site "{pool.site}" makes',
                 path=("pools", name),
@@ -56,7 +58,7 @@ def needs_hosts(context: CheckContext) -> Iterator[Finding]:
     Nothing is made on bare metal: the spec names the hosts that exist, as a range or a list.
     """
     for name, pool in context.pools.items():
-        if not pool.hosts and context.makes_machines(pool) is False:
+        if not pool.hosts and pool.count is None and context.makes_machines(pool) is False:
             yield Finding(
                 summary=f'bare-metal pool "{name}" names no hosts',
                 path=("pools", name),
@@ -78,7 +80,7 @@ def count_on_bare_metal(context: CheckContext) -> Iterator[Finding]:
                 summary=f'pool "{name}" gives a count, but bare metal has the hosts it has',
                 path=("pools", name, "count"),
                 at_key=True,
-                hint="remove count: the number of hosts counts",
+                hint="remove count" if pool.hosts else f'write hosts: "{name}[01-04]" instead',
             )
 
 

@@ -33,6 +33,7 @@ def unknown_pool(context: CheckContext) -> Iterator[Finding]:
     declared = context.declared_pools
     if declared is None:
         return
+    hint = f"declared pools: {listing(declared)}" if declared else ""
     for partition, pool, path in _references(context):
         if pool in declared:
             continue
@@ -41,7 +42,7 @@ def unknown_pool(context: CheckContext) -> Iterator[Finding]:
         yield Finding(
             summary=f'partition "{partition}" names an unknown pool "{pool}"{question}',
             path=path,
-            hint=f"declared pools: {listing(declared)}",
+            hint=hint,
             meant=meant,
         )
 
@@ -88,9 +89,9 @@ def idle_pool(context: CheckContext) -> Iterator[Finding]:
 
     Without any partitions in the spec there is one, "main", with every compute pool.
     """
-    if not _partitions(context):
-        return
     reached = {pool for _, pool, _ in _references(context)}
+    if not _partitions(context) or not reached <= (context.declared_pools or frozenset()):
+        return  # no partitions at all, or a misspelt pool, which is an error already
     for name, pool in context.pools.items():
         if pool.role == "compute" and name not in reached:
             yield Finding(

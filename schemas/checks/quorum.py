@@ -20,10 +20,12 @@ def quorum_above_size(context: CheckContext) -> Iterator[Finding]:
     """
     for name, pool in context.pools.items():
         size = context.size(name)
-        if pool.quorum is not None and size is not None and pool.quorum > size:
+        if pool.quorum is None or not size:
+            continue
+        if pool.quorum > size:
             yield Finding(
                 summary=f'pool "{name}": quorum {pool.quorum:,} can\'t be met by {size:,} machines',
                 path=("pools", name, "quorum"),
-                hint=f"at most quorum: {size}" if size else "remove quorum",
+                hint=f"at most quorum: {size}",
                 relies_on=tuple(("pools", name, key) for key in ("quorum", "hosts", "count")),
             )

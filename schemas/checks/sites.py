@@ -23,6 +23,7 @@ def unknown_site(context: CheckContext) -> Iterator[Finding]:
     declared = context.declared_sites
     if declared is None:
         return
+    hint = f"declared sites: {listing(declared)}" if declared else ""
     for name, pool in context.pools.items():
         if pool.site in declared:
             continue
@@ -31,6 +32,6 @@ def unknown_site(context: CheckContext) -> Iterator[Finding]:
         yield Finding(
             summary=f'pool "{name}" names an unknown site "{pool.site}"{question}',
             path=("pools", name, "site"),
-            hint=f"declared sites: {listing(declared)}" if declared else "",
+            hint=hint,
             meant=meant,
         )

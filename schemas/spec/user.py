@@ -12,7 +12,12 @@ from gcluster.schemas.spec.noun import Noun
 class User(Noun, frozen=True):
     """An account that exists on every node."""
 
-    name: Annotated[str, Meta(pattern=r"^[a-z_][a-z0-9_-]{0,31}$(?!\n)", description="Login name.")]
+    name: Annotated[
+        str,
+        Meta(
+            pattern=r"^[a-z_][a-z0-9_-]{0,31}$(?!\n)", description="Login name.", examples=["ada"]
+        ),
+    ]
     uid: Annotated[int, Meta(ge=1000, le=60000, description="User id, the same everywhere.")]
     gid: Annotated[
         Annotated[int, Meta(ge=1000, le=60000)] | None,

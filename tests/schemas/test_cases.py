@@ -1,0 +1,74 @@
+"""Golden cases: a spec and what is said about it, as data under tests/cases/validate."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from gcluster.schemas import checks
+from gcluster.schemas.codes import explanations
+from gcluster.schemas.load import load
+
+_CASES = Path(__file__).parent.parent / "cases" / "validate"
+_SPECS = sorted(_CASES.glob("*/*/spec.yaml"))
+
+
+@pytest.mark.parametrize(
+    "spec", _SPECS, ids=lambda spec: f"{spec.parent.parent.name}/{spec.parent.name}"
+)
+def test_a_case_says_exactly_what_is_expected(spec: Path) -> None:
+    found = [
+        {
+            "code": diagnostic.code,
+            "path": list(diagnostic.path),
+            "line": diagnostic.span.line if diagnostic.span else None,
+            "column": diagnostic.span.column if diagnostic.span else None,
+            "summary": diagnostic.summary,
+        }
+        for diagnostic in load(spec).diagnostics
+    ]
+
+    assert found == msgspec.json.decode(spec.with_name("expected.json").read_bytes())
+
+
+@pytest.mark.parametrize("code", sorted(checks.CHECKS))
+def test_every_check_has_a_passing_and_a_failing_case(code: str) -> None:
+    assert load(_CASES / code / "passes" / "spec.yaml").diagnostics == ()
+    failing = load(_CASES / code / "fails" / "spec.yaml").diagnostics
+    assert code in {diagnostic.code for diagnostic in failing}
+
+
+def test_every_module_of_checks_is_imported_and_every_check_is_unique() -> None:
+    modules = {module.name for module in pkgutil.iter_modules(checks.__path__)}
+    sources = {check.run.__module__.rsplit(".", 1)[-1] for check in checks.CHECKS.values()}
+    functions = [check.run for check in checks.CHECKS.values()]
+
+    assert modules - sources == {"context", "registry", "repeats", "run"}
+    assert len(set(functions)) == len(functions)
+    for name in sources:
+        importlib.import_module(f"{checks.__name__}.{name}")
+
+
+def test_a_code_can_be_registered_once() -> None:
+    with pytest.raises(ValueError, match="GC101 is taken by unknown_site"):
+        checks.registry.check("GC101", summary="Again.")(lambda _context: iter(()))
+
+
+def test_every_code_that_appears_is_explained() -> None:
+    said = {diagnostic.code for spec in _SPECS for diagnostic in load(spec).diagnostics} | set(
+        checks.CHECKS
+    )
+    known = explanations()
+
+    assert said <= set(known)
+    for entry in known.values():
+        assert entry.summary.endswith(".")
+        assert len(entry.explanation) > len("Say.")
+
+
+def test_the_folder_of_a_case_names_a_known_code() -> None:
+    assert {path.name for path in _CASES.iterdir()} <= set(explanations())
