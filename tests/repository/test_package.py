@@ -56,15 +56,20 @@ def sdist(dist: Path) -> Path:
     return path
 
 
-@pytest.fixture(scope="module")
-def installed(root: Path, wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a fresh environment that holds the locked packages and the wheel, nothing else."""
-    folder = tmp_path_factory.mktemp("installed") / "venv"
+def _environment(root: Path, folder: Path, lock: str, wheel: Path) -> Path:
+    """Make an environment of the packages of one lock and the wheel, and nothing else."""
     _run("uv", "venv", "--quiet", "--python", sys.executable, folder, cwd=root)
     install = ("uv", "pip", "install", "--quiet", "--python", folder / "bin/python")
-    _run(*install, "--require-hashes", "-r", root / "requirements/runtime.txt", cwd=root)
+    _run(*install, "--require-hashes", "-r", root / "requirements" / lock, cwd=root)
     _run(*install, "--no-deps", "--offline", wheel, cwd=root)
     return folder
+
+
+@pytest.fixture(scope="module")
+def installed(root: Path, wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return an environment as a user of the wheel has it."""
+    folder = tmp_path_factory.mktemp("installed") / "venv"
+    return _environment(root, folder, "runtime.txt", wheel)
 
 
 def _carried(root: Path, tracked: tuple[Path, ...]) -> set[str]:
@@ -155,3 +160,18 @@ def test_ansible_finds_every_role_of_the_installed_collection(
     roles = {path.parent.parent.name for path in (root / "roles").glob("*/meta/argument_specs.yml")}
     assert roles
     assert {f"gcluster.cluster.{role}" for role in roles} - set(json.loads(listing)) == set()
+
+
+def test_the_unit_tests_pass_against_the_installed_wheel(
+    root: Path, wheel: Path, tmp_path: Path
+) -> None:
+    python = _environment(root, tmp_path / "venv", "dev.txt", wheel) / "bin/python"
+    said = _run(python, "-c", "import gcluster; print(gcluster.__path__[0])", cwd=root)
+    assert Path(said.strip()).is_relative_to(tmp_path)
+    packages = [
+        root / "tests" / name for name in ("schemas", "inventory", "stacks", "lifecycle", "cli")
+    ]
+    _run(
+        python, "-m", "pytest", "-q", "-x", "-m", "not local and not package",
+        "-o", "pythonpath=", "-p", "no:cacheprovider", *packages, cwd=root,
+    )  # fmt: skip
