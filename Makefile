@@ -61,7 +61,7 @@ lint-types: environment ## check types (mypy strict)
 .PHONY: lint-roles
 lint-roles: environment ## check roles and YAML (ansible-lint production, yamllint)
 	@yamllint --strict -c .config/yamllint.yml .
-	@ansible-lint --offline --quiet -c .config/ansible-lint.yml
+	@ansible-lint -q
 
 .PHONY: lint-shell
 lint-shell: ## check shell files (shellcheck)
