@@ -61,7 +61,7 @@ class SecretBox:
         Raises:
             LifecycleError: the identity is missing or malformed (GC905, names the reference).
         """
-        if make and self._own is not None and not self._own.exists():
+        if make and self._own is not None:
             _make_identity(self._own)
         return str(self._unlocked().to_public())
 
@@ -150,12 +150,14 @@ class SecretBox:
 
 
 def _make_identity(path: Path) -> None:
-    """Make a new identity, 0600; when another process is faster, its identity stands."""
+    """Make an identity, 0600, where there is none; that of a faster process stands."""
     from pyrage import x25519  # noqa: PLC0415 - lazy
 
-    identity = x25519.Identity.generate()
-    text = f"# public key: {identity.to_public()}\n{identity}\n"
     try:
+        if path.exists():
+            return
+        identity = x25519.Identity.generate()
+        text = f"# public key: {identity.to_public()}\n{identity}\n"
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         # mkstemp makes it 0600 from the start; link, unlike rename, never replaces
         descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=".new-")

@@ -78,11 +78,10 @@ class HeldLock:
         Raises:
             LifecycleError: one is held (exit code LOCKED); `release` gives back the others.
         """
-        wanted = sorted(set(sites))
-        for site in wanted:  # a site that is held is found before any epoch is spent
-            self._free_to_take(site)
-        for site in wanted:
-            self._take(site)
+        # All are looked at before any is taken: a site that is held costs the others no epoch.
+        epochs = {site: self._free_to_take(site) for site in sorted(set(sites))}
+        for site, epoch in epochs.items():
+            self._take(site, epoch)
 
     def release(self) -> None:
         """Give back every site that was taken or tried; safe to repeat."""
@@ -98,8 +97,7 @@ class HeldLock:
         if problem is not None:
             raise problem
 
-    def _take(self, site: str) -> None:
-        epoch = self._free_to_take(site)
+    def _take(self, site: str, epoch: int) -> None:
         self._tried[site] = epoch
         try:
             self._store.put_new(epoch_key(site, epoch), msgspec.json.encode(self._record))
@@ -239,7 +237,8 @@ def _locked(store: StateStore, site: str, epoch: int) -> LifecycleError:
         f'site "{site}" is locked by {owner.who} (process {owner.pid}) '
         f"since {record.taken:%Y-%m-%d %H:%M:%S} UTC for {record.reason}",
         detail=f"lock id {site}/{epoch}",
-        hint=f"wait for it to end; if it can't be running any more: gcluster unlock {site}/{epoch}",
+        hint="wait for it to end; if it can't be running any more: "
+        f"gcluster unlock {_cluster(store)} --lock {site}/{epoch}",
         exit_code=Exit.LOCKED,
     )
 
@@ -251,3 +250,8 @@ def _owner_is_gone(state: LockState, record: LockRecord) -> Diagnostic:
         summary=f"released lock {state.id}: {record.owner.who} (process {record.owner.pid}) "
         f"held it for {record.reason} and is gone",
     )
+
+
+def _cluster(store: StateStore) -> str:
+    identity = store.identity()
+    return identity.name if identity is not None else "CLUSTER"

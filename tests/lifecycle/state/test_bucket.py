@@ -1,0 +1,107 @@
+"""What every kind of bucket must do, and what a directory does with bad paths."""
+
+from __future__ import annotations
+
+import stat
+from pathlib import Path
+
+import pytest
+
+from gcluster.lifecycle.outcome import LifecycleError
+from gcluster.lifecycle.state.bucket import AlreadyExists, Bucket, connect
+
+
+def test_an_object_is_created_only_once(bucket: Bucket) -> None:
+    bucket.create("a/b", b"first")
+    with pytest.raises(AlreadyExists) as caught:
+        bucket.create("a/b", b"second")
+    assert caught.value.key == "a/b"
+    assert bucket.get("a/b") == b"first"
+
+
+def test_an_object_can_be_replaced_as_a_whole(bucket: Bucket) -> None:
+    bucket.replace("cache", b"a long first value")
+    bucket.replace("cache", b"short")
+    assert bucket.get("cache") == b"short"
+
+
+def test_what_is_not_there_reads_as_none_and_deletes_silently(bucket: Bucket) -> None:
+    assert bucket.get("nothing") is None
+    assert bucket.list("nothing") == []
+    bucket.delete("nothing")
+
+
+def test_keys_are_listed_sorted_by_whole_segments(bucket: Bucket) -> None:
+    for key in ("lock/b/2", "lock/b/1", "lock/bb/1", "other"):
+        bucket.create(key, b"")
+    assert bucket.list("lock/b") == ["lock/b/1", "lock/b/2"]
+    assert bucket.list("lock/b", "lock/b/1") == ["lock/b/2"]
+
+
+def test_a_deleted_object_can_be_created_again(bucket: Bucket) -> None:
+    bucket.create("a", b"1")
+    bucket.delete("a")
+    bucket.create("a", b"2")
+    assert bucket.get("a") == b"2"
+
+
+def test_reading_creates_no_directory(url: str, directory: Path) -> None:
+    bucket = connect(url)
+    assert bucket.get("a") is None
+    assert bucket.list("a") == []
+    bucket.delete("a")
+    assert not directory.exists()
+
+
+def test_the_directory_is_0700_and_its_files_are_0600(url: str, directory: Path) -> None:
+    bucket = connect(url)
+    bucket.create("created", b"")
+    bucket.replace("deep/replaced", b"")
+    assert stat.S_IMODE(directory.stat().st_mode) == 0o700
+    files = [path for path in directory.rglob("*") if path.is_file()]
+    assert {stat.S_IMODE(path.stat().st_mode) for path in files} == {0o600}
+    assert len(files) == 2
+
+
+@pytest.mark.parametrize("bad", ["s3://bucket/x", "/plain/path", "file://relative/path"])
+def test_a_url_that_is_not_known_is_refused_with_a_hint(bad: str) -> None:
+    with pytest.raises(LifecycleError) as caught:
+        connect(bad)
+    assert bad in caught.value.diagnostics[0].summary
+    assert "file://" in caught.value.diagnostics[0].hint
+
+
+def test_a_path_that_is_a_file_is_refused_by_name(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(LifecycleError) as caught:
+        connect(f"file://{tmp_path}/file")
+    assert str(tmp_path / "file") in caught.value.diagnostics[0].summary
+
+
+@pytest.mark.parametrize("place", ["/proc/gcluster-state", "/dev/null/state"])
+def test_a_path_that_cannot_be_made_is_refused_by_name(place: str) -> None:
+    with pytest.raises(LifecycleError) as caught:
+        connect(f"file://{place}").create("a", b"")
+    assert place in caught.value.diagnostics[0].summary
+    assert caught.value.diagnostics[0].code == "GC901"
+
+
+def test_a_key_below_a_file_is_an_error_that_names_the_key(url: str) -> None:
+    bucket = connect(url)
+    bucket.create("a", b"")
+    for act in (lambda: bucket.create("a/b", b""), lambda: bucket.get("a/b")):
+        with pytest.raises(LifecycleError) as caught:
+            act()
+        assert "a/b" in caught.value.diagnostics[0].summary
+        assert "\n" not in caught.value.diagnostics[0].detail
+
+
+def test_a_directory_that_vanishes_while_in_use_is_made_again_private(
+    url: str, directory: Path
+) -> None:
+    bucket = connect(url)
+    bucket.create("a", b"")
+    (directory / "a").unlink()
+    directory.rmdir()
+    bucket.create("b", b"")
+    assert stat.S_IMODE(directory.stat().st_mode) == 0o700
