@@ -47,6 +47,14 @@ _PLAIN_WORDS = {
         "text can't start with {character} unless it is quoted",
         "put the value in quotes",
     ),
+    "did not find expected alphabetic or numeric character": (
+        'a "*" or "&" without a name',
+        'text that starts with "*" or "&" needs quotes',
+    ),
+    "found unknown escape character": (
+        "a backslash that means nothing in double quotes",
+        "use single quotes, or write two backslashes",
+    ),
     "found undefined tag handle": (
         "a tag that nothing defines",
         "a spec is plain data: write the value without a tag",
@@ -56,6 +64,10 @@ _PLAIN_WORDS = {
         "start the list on a line of its own, under its key",
     ),
 }
+
+
+_FAR_FROM_CAUSE = frozenset({"found unexpected end of stream", "could not find expected ':'"})
+"""Problems noticed long after the quote or key that they are about."""
 
 
 def report_syntax(result: Composed, text: str, error: MarkedYAMLError) -> None:
@@ -74,11 +86,23 @@ def report_syntax(result: Composed, text: str, error: MarkedYAMLError) -> None:
     problem = error.problem or "the text can't be read"
     summary, hint = _PLAIN_WORDS.get(problem, (problem, ""))
     opened = error.context_mark.index if error.context_mark else place
-    if problem == "found unexpected end of stream":
-        place = opened  # the end of the file tells nobody where the quote is
+    if problem in _FAR_FROM_CAUSE:
+        place = opened
+    range_start = _unquoted_range(text, place)
+    if range_start is not None:
+        place, summary = range_start, "a host range inside { } or [ ] needs quotes"
+        hint = f'write "{text[place:].split("]", 1)[0][:40]}]"'
     summary = summary.replace("{line}", str(result.line_of(opened)))
     summary = summary.replace("{character}", repr(text[place : place + 1]))
     result.report("GC010", f"not valid YAML: {summary}", place, place + 1, hint)
+
+
+def _unquoted_range(text: str, place: int) -> int | None:
+    """Return where gpu[001-064] starts when its bracket is what the parser stumbled over."""
+    if not re.match(r"\[[0-9,-]+\]", text[place : place + 100]):
+        return None
+    name = re.search(r"[A-Za-z][A-Za-z0-9.-]*$", text[max(0, place - 100) : place])
+    return place - len(name[0]) if name else None
 
 
 def _is_tab(text: str, place: int) -> bool:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @check("GC112", summary="An address range has another length than its name range.")
 def address_count(context: CheckContext) -> Iterator[Finding]:
-    """Say that `address` names as many addresses as `name` names hosts.
+    """`address` names as many addresses as `name` names hosts.
 
     They are paired in order: the first name with the first address.
     """
@@ -36,7 +36,7 @@ def address_count(context: CheckContext) -> Iterator[Finding]:
 
 @check("GC114", summary="Two hosts have the same address.")
 def address_given_twice(context: CheckContext) -> Iterator[Finding]:
-    """Say that an address belongs to one host.
+    """An address belongs to one host.
 
     Two names with one address would be one machine that is set up as two.
     """

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @check("GC105", summary="A compute pool of a site that makes machines has no count.")
 def needs_count(context: CheckContext) -> Iterator[Finding]:
-    """Say that local and simulated compute pools need `count`.
+    """Local and simulated compute pools need `count`.
 
     Such sites make their machines, so the spec must say how many. A controller or login pool
     without a count is one machine.
@@ -36,7 +36,7 @@ def needs_count(context: CheckContext) -> Iterator[Finding]:
 
 @check("GC106", summary="A pool of a site that makes machines names hosts.")
 def hosts_where_made(context: CheckContext) -> Iterator[Finding]:
-    """Say that `hosts` is for machines that exist already (bare metal).
+    """`hosts` is for machines that exist already (bare metal).
 
     Local and simulated sites make their machines and name them after the pool: give `count`.
     """
@@ -53,7 +53,7 @@ def hosts_where_made(context: CheckContext) -> Iterator[Finding]:
 
 @check("GC107", summary="A bare-metal pool names no hosts.")
 def needs_hosts(context: CheckContext) -> Iterator[Finding]:
-    """Say that a bare-metal pool needs `hosts`.
+    """A bare-metal pool needs `hosts`.
 
     Nothing is made on bare metal: the spec names the hosts that exist, as a range or a list.
     """
@@ -70,7 +70,7 @@ def needs_hosts(context: CheckContext) -> Iterator[Finding]:
 
 @check("GC108", summary="A bare-metal pool gives a count.")
 def count_on_bare_metal(context: CheckContext) -> Iterator[Finding]:
-    """Say that `count` is for sites that make machines.
+    """`count` is for sites that make machines.
 
     On bare metal the number of machines is the number of `hosts`.
     """
@@ -86,7 +86,7 @@ def count_on_bare_metal(context: CheckContext) -> Iterator[Finding]:
 
 @check("GC109", summary="A simulated site has more than 100,000 nodes.")
 def too_many_simulated(context: CheckContext) -> Iterator[Finding]:
-    """Say that one simulated site holds 100,000 nodes at most.
+    """One simulated site holds 100,000 nodes at most.
 
     That is above every cluster that exists; more would only fill the memory.
     """

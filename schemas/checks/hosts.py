@@ -25,9 +25,7 @@ def name_path(group: HostGroup) -> PathTuple:
 
 @check("GC110", summary="A host name or host range can't be read.")
 def unreadable_range(context: CheckContext) -> Iterator[Finding]:
-    """Say how host ranges are written.
-
-    A range is Slurm's: gpu[001-064], rack[1-2]n[01-16,20]. Host names are letters, digits,
+    """Host ranges are written as in Slurm: gpu[001-064], rack[1-2]n[01-16,20]. Host names are letters, digits,
     hyphens and dots.
     """
     for group in context.host_groups:
@@ -56,7 +54,7 @@ def _bad_name(group: HostGroup) -> str:
 
 @check("GC111", summary="A host is named twice.")
 def host_named_twice(context: CheckContext) -> Iterator[Finding]:
-    """Say that a host belongs to one pool, once.
+    """A host belongs to one pool, once.
 
     A host that is in two pools would be configured twice, by two rules.
     """
@@ -75,7 +73,7 @@ def host_named_twice(context: CheckContext) -> Iterator[Finding]:
 
 @check("GC113", summary="One host key is given for several hosts.")
 def one_key_many_hosts(context: CheckContext) -> Iterator[Finding]:
-    """Say that `host_key` belongs to one host.
+    """`host_key` belongs to one host.
 
     Each host has a key of its own; one key on many hosts would let any of them pass for the
     others. Write an entry for each host, or name a known_hosts file in the site's ssh settings.

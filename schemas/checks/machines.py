@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @check("GC102", summary="A pool names a machine type that the catalog does not have.")
 def unknown_machine(context: CheckContext) -> Iterator[Finding]:
-    """Say that `machine` must be a machine type of the catalog.
+    """`machine` must be a machine type of the catalog.
 
     A machine type stands for a whole node (GPUs, CPUs, NICs), not for GPUs by the piece: write
     hgx-h100-8, not H100:8.
@@ -60,7 +60,7 @@ def _meant(written: str, machines: Mapping[str, Machine]) -> list[str]:
 
 @check("GC103", summary="A compute pool names no machine type.")
 def compute_needs_machine(context: CheckContext) -> Iterator[Finding]:
-    """Say that every compute pool needs `machine`.
+    """Every compute pool needs `machine`.
 
     The scheduler must know the GPUs, CPUs and memory of a compute node before it runs a job
     there. Controllers and logins may leave the machine type out.
@@ -80,7 +80,7 @@ def compute_needs_machine(context: CheckContext) -> Iterator[Finding]:
 
 @check("GC104", summary="A machine type can't be had at the pool's site.")
 def machine_at_site(context: CheckContext) -> Iterator[Finding]:
-    """Say that the machine type must exist at the pool's site.
+    """The machine type must exist at the pool's site.
 
     Local nodes are containers on this machine and have no GPU: they take the simulated types
     (sim.*). Simulated GPUs on bare metal are accepted for trials, with a warning.

@@ -56,7 +56,7 @@ def _parsed(cidr: str) -> IPv4Network | str:
 
 @check("GC301", summary="A CIDR is not an IPv4 network.")
 def invalid_cidr(context: CheckContext) -> Iterator[Finding]:
-    """Say how a network is written: its first address and its prefix length, 10.42.0.0/24."""
+    """A network is written as its first address and its prefix length: 10.42.0.0/24."""
     for name, cidr in _written(context):
         problem = _parsed(cidr)
         if isinstance(problem, str):
@@ -69,7 +69,7 @@ def invalid_cidr(context: CheckContext) -> Iterator[Finding]:
 
 @check("GC302", summary="A local network is too small for its nodes.")
 def cidr_too_small(context: CheckContext) -> Iterator[Finding]:
-    """Say that a site's network needs an address for each node and three more.
+    """A site's network needs an address for each node and three more.
 
     The three are the network itself, the gateway and the broadcast address. "auto" takes a /24.
     """
@@ -93,7 +93,7 @@ def cidr_too_small(context: CheckContext) -> Iterator[Finding]:
 
 @check("GC303", summary="A local network is not a private one.")
 def public_cidr(context: CheckContext) -> Iterator[Finding]:
-    """Say that local networks lie in 10.0.0.0/8, 172.16.0.0/12 or 192.168.0.0/16 (RFC 1918).
+    """Local networks lie in 10.0.0.0/8, 172.16.0.0/12 or 192.168.0.0/16 (RFC 1918).
 
     A public or loopback range would hide the real machines behind it from this one.
     """
@@ -110,7 +110,7 @@ def public_cidr(context: CheckContext) -> Iterator[Finding]:
 
 @check("GC304", summary="The networks of two local sites overlap.")
 def overlapping_cidrs(context: CheckContext) -> Iterator[Finding]:
-    """Say that local sites need networks of their own.
+    """Local sites need networks of their own.
 
     Two container networks with the same addresses can't exist side by side on one machine.
     """

@@ -29,7 +29,7 @@ def _references(context: CheckContext) -> Iterator[tuple[str, str, PathTuple]]:
 
 @check("GC504", summary="A partition names a pool that is not declared.")
 def unknown_pool(context: CheckContext) -> Iterator[Finding]:
-    """Say that a partition's `pools` must be names under `pools`."""
+    """A partition's `pools` must be names under `pools`."""
     declared = context.declared_pools
     if declared is None:
         return
@@ -49,7 +49,7 @@ def unknown_pool(context: CheckContext) -> Iterator[Finding]:
 
 @check("GC505", summary="A partition names a pool that does not compute.")
 def pool_without_slurmd(context: CheckContext) -> Iterator[Finding]:
-    """Say that only compute pools take part in partitions.
+    """Only compute pools take part in partitions.
 
     Controllers and logins run no jobs.
     """
@@ -66,7 +66,7 @@ def pool_without_slurmd(context: CheckContext) -> Iterator[Finding]:
 
 @check("GC506", summary="Two partitions are the default.")
 def two_defaults(context: CheckContext) -> Iterator[Finding]:
-    """Say that one partition at most is the default.
+    """One partition at most is the default.
 
     Slurm sends jobs that name no partition there; of two defaults it would take the last.
     """
@@ -85,7 +85,7 @@ def two_defaults(context: CheckContext) -> Iterator[Finding]:
 
 @check("GC507", summary="A compute pool is in no partition.")
 def idle_pool(context: CheckContext) -> Iterator[Finding]:
-    """Warn that no job can reach a compute pool that is in no partition.
+    """No job can reach a compute pool that is in no partition.
 
     Without any partitions in the spec there is one, "main", with every compute pool.
     """

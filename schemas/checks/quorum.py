@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @check("GC115", summary="A quorum is larger than its pool.")
 def quorum_above_size(context: CheckContext) -> Iterator[Finding]:
-    """Say that `quorum` is at most the number of machines in the pool.
+    """`quorum` is at most the number of machines in the pool.
 
     The cluster goes live once that many are up; a larger number can never be reached.
     """

@@ -16,7 +16,7 @@ _ROLES = ("pools", "*", "role")
 
 @check("GC501", summary="No pool is the controller.")
 def no_controller(context: CheckContext) -> Iterator[Finding]:
-    """Say that Slurm needs one controller host.
+    """Slurm needs one controller host.
 
     Give one pool `role: controller`; it needs no GPU and no machine type.
     """
@@ -34,7 +34,7 @@ def no_controller(context: CheckContext) -> Iterator[Finding]:
 
 @check("GC502", summary="More or less than one controller host.")
 def one_controller(context: CheckContext) -> Iterator[Finding]:
-    """Say that exactly one host is the controller.
+    """Exactly one host is the controller.
 
     Backup controllers share their state directory over a network file system; this version does
     not build that yet.
@@ -63,7 +63,7 @@ def one_controller(context: CheckContext) -> Iterator[Finding]:
 
 @check("GC503", summary="No pool computes.")
 def no_compute(context: CheckContext) -> Iterator[Finding]:
-    """Say that a cluster needs at least one pool that runs jobs.
+    """A cluster needs at least one pool that runs jobs.
 
     A pool without `role` is a compute pool.
     """

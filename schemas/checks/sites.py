@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @check("GC101", summary="A pool names a site that is not declared.")
 def unknown_site(context: CheckContext) -> Iterator[Finding]:
-    """Say that a pool's `site` must be one of the names under `sites`.
+    """A pool's `site` must be one of the names under `sites`.
 
     Every pool takes its machines from one site. Declare the site under `sites`, or correct the
     name.

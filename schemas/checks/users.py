@@ -41,7 +41,7 @@ _SYSTEM_ACCOUNTS = frozenset(
 
 @check("GC511", summary="A user name is given twice.")
 def repeated_name(context: CheckContext) -> Iterator[Finding]:
-    """Say that a login name belongs to one user."""
+    """A login name belongs to one user."""
     first: dict[str, int] = {}
     for index, user in enumerate(context.users):
         before = first.setdefault(user.name, index)
@@ -59,7 +59,7 @@ def repeated_name(context: CheckContext) -> Iterator[Finding]:
 
 @check("GC512", summary="Two users have the same uid.")
 def repeated_uid(context: CheckContext) -> Iterator[Finding]:
-    """Say that a uid belongs to one user.
+    """A uid belongs to one user.
 
     Files belong to numbers: two names with one uid own each other's files.
     """
@@ -80,7 +80,7 @@ def repeated_uid(context: CheckContext) -> Iterator[Finding]:
 
 @check("GC513", summary="A user has the name of a system account.")
 def system_account(context: CheckContext) -> Iterator[Finding]:
-    """Say that accounts which every node has already can't be users of the spec.
+    """Accounts which every node has already can't be users of the spec.
 
     Changing root's, slurm's or munge's uid would stop the services that run under them.
     """
