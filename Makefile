@@ -35,7 +35,7 @@ test-unit: environment ## run the tests that need no nodes
 
 .PHONY: test-package
 test-package: environment ## build wheel and sdist, install the wheel apart and test that
-	@pytest -q -m package $(REPORT)
+	@pytest -q -m package tests/repository/test_package.py $(REPORT)
 
 .PHONY: test-roles
 test-roles: environment ## run the molecule scenario of every role on local nodes

@@ -7,6 +7,7 @@ import re
 import tomllib
 from pathlib import Path
 
+from gcluster.cli.verbs import BY_NAME
 from gcluster.schemas.checks import CHECKS
 
 # SHA-256 of the licence as the Apache Software Foundation publishes it.
@@ -67,6 +68,15 @@ def test_every_make_verb_and_script_a_document_names_exists(
             for script in re.findall(r"(?<![\w/.])(\.ci/[\w.]+|bench/[\w.]+)", code)
             if not (root / script).exists()
         ]
+    assert missing == []
+
+
+def test_every_gcluster_verb_a_document_names_exists(root: Path, tracked: tuple[Path, ...]) -> None:
+    missing = []
+    for page in _markdown(root, tracked):
+        code = re.findall(r"```.*?```|`[^`\n]+`", page.read_text(encoding="utf-8"), re.DOTALL)
+        named = re.findall(r"(?:^|`|/)gcluster ([a-z][a-z-]*)", "\n".join(code), re.MULTILINE)
+        missing += [f"{page.name}: gcluster {verb}" for verb in named if verb not in BY_NAME]
     assert missing == []
 
 
