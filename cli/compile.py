@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from gcluster.cli.options import Format, OutputFormat, SpecPath
+from gcluster.cli.render.output import say
 from gcluster.lifecycle.outcome import Exit
 
 
@@ -27,7 +28,7 @@ def command(
 
     files = compile_tree(Path(spec), out)
     if fmt is Format.JSON:
-        typer.echo(document({"out": str(out), "files": [str(file) for file in files]}))
+        say(document({"out": str(out), "files": [str(file) for file in files]}))
     else:
-        typer.echo("\n".join(map(str, files)))
+        say("\n".join(map(str, files)))
     return Exit.OK

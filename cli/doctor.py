@@ -2,9 +2,8 @@
 
 # ruff: noqa: PLC0415  # imported when the verb runs: help and other verbs need none of it
 
-import typer
-
 from gcluster.cli.options import Format, OutputFormat
+from gcluster.cli.render.output import say
 from gcluster.lifecycle.outcome import Exit
 
 
@@ -21,7 +20,7 @@ def command(fmt: OutputFormat = Format.TEXT) -> Exit:
     machine = this_machine()
     found = needs(machine)
     if fmt is Format.JSON:
-        typer.echo(document(doctor_report(machine, found)))
+        say(document(doctor_report(machine, found)))
     else:
-        typer.echo(doctor_text(machine, found, stdout()))
+        say(doctor_text(machine, found, stdout()))
     return Exit.FAILED if any(n.required and not n.present for n in found) else Exit.OK

@@ -4,9 +4,8 @@
 
 from typing import TYPE_CHECKING
 
-import typer
-
 from gcluster.cli.options import Format, OutputFormat, Target, Yes
+from gcluster.cli.render.output import say
 from gcluster.lifecycle.outcome import Exit
 
 if TYPE_CHECKING:
@@ -31,7 +30,7 @@ def command(cluster: Target, yes: Yes = False, fmt: OutputFormat = Format.TEXT) 
     opened = open_cluster(cluster, running=True)
     with open_progress(fmt.value) as report:
         result = down(opened, report, confirm=_yes if yes else _asker(report, fmt))
-    typer.echo(document(result) if fmt is Format.JSON else down_text(result, stdout()))
+    say(document(result) if fmt is Format.JSON else down_text(result, stdout()))
     return result.exit_code
 
 
@@ -49,7 +48,7 @@ def _asker(report: "LineProgress", fmt: Format) -> "Callable[[tuple[Leftover, ..
 
         report.pause()
         if fmt is Format.TEXT:
-            typer.echo(f"{existing_text(existing, stdout())}\n")
+            say(f"{existing_text(existing, stdout())}\n")
         return ask("remove all of it?", possible=fmt is Format.TEXT)
 
     return confirm

@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 import signal
 import sys
 from contextlib import contextmanager
@@ -77,6 +76,8 @@ def catch_signals() -> None:
 
 
 def _interrupted(ctx: Any) -> Exit:
+    import shlex
+
     from gcluster.lifecycle.outcome import Exit
 
     verb = BY_NAME.get(ctx.invoked_subcommand or "")

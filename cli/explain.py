@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from gcluster.cli.options import Format, OutputFormat
+from gcluster.cli.render.output import say
 from gcluster.lifecycle.outcome import Exit, failure
 
 _FAMILIES = {
@@ -55,11 +56,11 @@ def command(
     known = CHECKS.get(code)
     if fmt is Format.JSON:
         told = {"summary": known.summary, "explanation": known.explanation} if known else {}
-        typer.echo(document({"code": code, "family": family, **told}))
+        say(document({"code": code, "family": family, **told}))
     elif known is not None:
-        typer.echo(f"{code}   {known.summary}\n\n{_wrapped(known.explanation)}\n\nfamily: {family}")
+        say(f"{code}   {known.summary}\n\n{_wrapped(known.explanation)}\n\nfamily: {family}")
     else:
-        typer.echo(f"{code}   {family}")
+        say(f"{code}   {family}")
     return Exit.OK
 
 

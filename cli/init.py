@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from gcluster.cli.render.output import say
 from gcluster.lifecycle.outcome import Exit, failure
 
 
@@ -43,7 +44,7 @@ def command(
             f"{path} exists already and was left as it is",
             hint="give another path: gcluster init PATH",
         ) from None
-    typer.echo(f"wrote {path}\n\n{_next_steps(path, kind)}")
+    say(f"wrote {path}\n\n{_next_steps(path, kind)}")
     return Exit.OK
 
 

@@ -10,6 +10,7 @@ import typer
 from gcluster import __version__
 from gcluster.cli import ending
 from gcluster.cli.group import CONTEXT, Verbs
+from gcluster.cli.render.output import say
 
 app = typer.Typer(
     name="gcluster",
@@ -25,7 +26,7 @@ app = typer.Typer(
 
 def _version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"gcluster {__version__}")
+        say(f"gcluster {__version__}")
         raise typer.Exit
 
 

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from gcluster.cli.options import Format, OutputFormat, Target
+from gcluster.cli.render.output import say
 from gcluster.lifecycle.outcome import Exit
 
 
@@ -29,5 +30,5 @@ def command(
     from gcluster.lifecycle.plan import make_plan
 
     plan = make_plan(open_cluster(cluster))
-    typer.echo(document(plan) if fmt is Format.JSON else plan_text(plan, stdout()))
+    say(document(plan) if fmt is Format.JSON else plan_text(plan, stdout()))
     return Exit.PENDING if detailed_exitcode and not plan.is_empty else Exit.OK

@@ -2,8 +2,7 @@
 
 # ruff: noqa: PLC0415  # imported when the verb runs: help and other verbs need none of it
 
-import typer
-
+from gcluster.cli.render.output import say
 from gcluster.lifecycle.outcome import Exit
 
 
@@ -15,5 +14,5 @@ def command() -> Exit:
     """
     from gcluster.schemas.json_schema import render
 
-    typer.echo(render(), nl=False)
+    say(render().rstrip("\n"))
     return Exit.OK

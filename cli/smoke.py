@@ -2,9 +2,8 @@
 
 # ruff: noqa: PLC0415  # imported when the verb runs: help and other verbs need none of it
 
-import typer
-
 from gcluster.cli.options import Format, OutputFormat, Target
+from gcluster.cli.render.output import say
 from gcluster.lifecycle.outcome import Exit
 
 
@@ -23,5 +22,5 @@ def command(cluster: Target, fmt: OutputFormat = Format.TEXT) -> Exit:
     opened = open_cluster(cluster, running=True)
     with open_progress(fmt.value) as report:
         result = run_gate(opened, report)
-    typer.echo(document(result) if fmt is Format.JSON else smoke_text(result, stdout()))
+    say(document(result) if fmt is Format.JSON else smoke_text(result, stdout()))
     return Exit.OK if result.passed else Exit.REFUSED

@@ -4,9 +4,8 @@
 
 from datetime import UTC, datetime
 
-import typer
-
 from gcluster.cli.options import Format, OutputFormat, Target
+from gcluster.cli.render.output import say
 from gcluster.lifecycle.outcome import Exit
 
 
@@ -23,7 +22,7 @@ def command(cluster: Target, fmt: OutputFormat = Format.TEXT) -> Exit:
 
     status = read_status(open_cluster(cluster, running=True))
     if fmt is Format.JSON:
-        typer.echo(document(status))
+        say(document(status))
     else:
-        typer.echo(status_text(status, stdout(), now=datetime.now(UTC)))
+        say(status_text(status, stdout(), now=datetime.now(UTC)))
     return Exit.OK if status.healthy else Exit.FAILED

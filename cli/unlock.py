@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from gcluster.cli.options import Format, OutputFormat, Target
+from gcluster.cli.render.output import say
 from gcluster.lifecycle.outcome import Exit, failure
 
 
@@ -35,7 +36,7 @@ def command(
         )
     record = unlock(open_cluster(cluster, running=True).store, site, int(number))
     if fmt is Format.JSON:
-        typer.echo(document({"lock": lock, "record": record}))
+        say(document({"lock": lock, "record": record}))
     else:
-        typer.echo(f"{lock} is released")
+        say(f"{lock} is released")
     return Exit.OK

@@ -5,9 +5,8 @@
 import time
 from typing import TYPE_CHECKING
 
-import typer
-
 from gcluster.cli.options import Format, OutputFormat, Target, Yes
+from gcluster.cli.render.output import say
 from gcluster.lifecycle.outcome import Exit
 
 if TYPE_CHECKING:
@@ -37,7 +36,7 @@ def command(cluster: Target, yes: Yes = False, fmt: OutputFormat = Format.TEXT) 
         seconds = time.monotonic() - began
         report(StageFinished(name="spec", ok=True, summary="0 errors", seconds=seconds))
         result = up(opened, report, confirm=_yes if yes else _asker(report, fmt))
-    typer.echo(document(result) if fmt is Format.JSON else up_text(result, cluster, stdout()))
+    say(document(result) if fmt is Format.JSON else up_text(result, cluster, stdout()))
     return result.exit_code
 
 
@@ -55,7 +54,7 @@ def _asker(report: "LineProgress", fmt: Format) -> "Callable[[Plan], bool]":
 
         report.pause()
         if fmt is Format.TEXT:
-            typer.echo(f"{plan_text(plan, stdout())}\n")
+            say(f"{plan_text(plan, stdout())}\n")
         return ask("do this?", possible=fmt is Format.TEXT)
 
     return confirm

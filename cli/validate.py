@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gcluster.cli.options import Format, OutputFormat, complete_spec
+from gcluster.cli.render.output import say
 from gcluster.lifecycle.outcome import Exit
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ def command(
     if fmt is Format.JSON:
         from gcluster.cli.render.document import document
 
-        typer.echo(document(_report(results)))
+        say(document(_report(results)))
     else:
         _say(results)
     return Exit.SPEC if any(result.spec is None for result in results) else Exit.OK
@@ -52,19 +53,19 @@ def _load(spec: str) -> "Loaded":
 
 
 def _say(results: "list[Loaded]") -> None:
-    from gcluster.cli.render.diagnostics import diagnostics_text, summary_line
-    from gcluster.cli.render.surface import stdout
-
     found = [diagnostic for result in results for diagnostic in result.diagnostics]
     if found:
+        from gcluster.cli.render.diagnostics import diagnostics_text, summary_line
+        from gcluster.cli.render.surface import stdout
+
         sources = {result.file: result.text for result in results}
-        typer.echo(diagnostics_text(found, stdout(), sources))
-        typer.echo(f"\n{summary_line(found)}")
+        say(diagnostics_text(found, stdout(), sources))
+        say(f"\n{summary_line(found)}")
     for result in results:
         if result.spec is not None:
             spec = result.spec
             pools, hosts = len(spec.pools), host_count(spec)
-            typer.echo(f"ok: {spec.name}: {_counted(pools, 'pool')}, {_counted(hosts, 'host')}")
+            say(f"ok: {spec.name}: {_counted(pools, 'pool')}, {_counted(hosts, 'host')}")
 
 
 def _counted(count: int, noun: str) -> str:

@@ -35,20 +35,23 @@ def printable(text: str) -> str:
     return text if text.isprintable() else "".join(map(_shown, text))
 
 
-def _shown(character: str) -> str:
-    if character.isprintable():
+def _shown(character: str, *, unicode: bool = True) -> str:
+    if character.isprintable() and (unicode or character.isascii()):
         return character
     if character == "\t":
         return " " * TAB
     return character.encode("unicode_escape", "replace").decode("ascii")
 
 
-def columns(line: str) -> list[str]:
-    """Split a source line into one shown string per character, tabs filled up to their stops."""
+def columns(line: str, *, unicode: bool = True) -> list[str]:
+    """Split a source line into one shown string per character, tabs filled up to their stops.
+
+    Without Unicode other characters are shown as escapes, so that a caret still meets its mark.
+    """
     shown: list[str] = []
     at = 0
     for character in line:
-        text = " " * (TAB - at % TAB) if character == "\t" else _shown(character)
+        text = " " * (TAB - at % TAB) if character == "\t" else _shown(character, unicode=unicode)
         shown.append(text)
         at += width(text)
     return shown

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gcluster.cli.render.cells import printable
-from gcluster.cli.render.excerpt import excerpt
+from gcluster.cli.render.excerpt import excerpt, source_lines
 from gcluster.schemas.diagnostics import Diagnostic, Severity
 
 if TYPE_CHECKING:
@@ -30,17 +30,18 @@ def diagnostics_text(
         surface: what it is written on.
         sources: file -> its text, for the excerpts.
     """
+    split = {file: source_lines(text) for file, text in (sources or {}).items() if text}
     return "\n".join(
-        line for diagnostic in diagnostics for line in _lines(diagnostic, surface, sources or {})
+        line for diagnostic in diagnostics for line in _lines(diagnostic, surface, split)
     )
 
 
-def _lines(diagnostic: Diagnostic, surface: Surface, sources: Mapping[str, str]) -> list[str]:
+def _lines(diagnostic: Diagnostic, surface: Surface, sources: Mapping[str, list[str]]) -> list[str]:
     tone = _TONES[diagnostic.severity]
     title = surface.paint(tone, f"{diagnostic.severity}[{diagnostic.code}]")
     lines = [f"{title}: {surface.plain(printable(diagnostic.summary))}"]
-    source = sources.get(diagnostic.file, "")
-    if diagnostic.span is not None and source:
+    source = sources.get(diagnostic.file)
+    if diagnostic.span is not None and source is not None:
         span = diagnostic.span
         place = f"{printable(diagnostic.file)}:{span.line}:{span.column}"
         gutter = " " * len(str(span.line))

@@ -2,74 +2,91 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from gcluster.cli.render.cells import columns, width
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from gcluster.cli.render.surface import Surface, Tone
     from gcluster.schemas.diagnostics import Span
 
-_CUT = "…"
 _LEAD = 0.4
 """Share of the room that stays to the left of the caret when a long line is cut."""
+_FAR = 4
+"""Rooms of characters looked at on either side of a caret: a line may be megabytes long."""
+_LEAST_ROOM = 12
 
 
-def source_line(text: str, number: int) -> str | None:
-    """Return line `number` (from 1) of a text; None where it has no such line."""
-    lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
-    return lines[number - 1] if 0 < number <= len(lines) else None
+class _View(NamedTuple):
+    """What is shown of a line: the text, the columns before the caret, the caret's length."""
+
+    text: str
+    offset: int
+    length: int
 
 
-def excerpt(text: str, span: Span, surface: Surface, tone: Tone) -> list[str]:
-    """Return the gutter, the line and the caret line; nothing where the text has no such line.
+def source_lines(text: str) -> list[str]:
+    """Split as the loader counts lines: at line feeds, carriage returns and both together."""
+    return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+
+
+def excerpt(lines: Sequence[str], span: Span, surface: Surface, tone: Tone) -> list[str]:
+    """Return the gutter, the line and the caret line; nothing where there is no such line.
 
     Any span is taken: what reaches beyond the line is cut to it.
     """
-    line = source_line(text, span.line)
-    if line is None:
+    if not 0 < span.line <= len(lines):
         return []
     number = str(span.line)
-    room = max(12, surface.width - len(number) - 3)
-    shown, offset, length = _window(line, span, room)
+    view = _view(lines[span.line - 1], span, surface, len(number) + 3)
     gutter = " " * len(number)
     bar = surface.paint("gutter", "|")
-    code = f"{surface.paint('gutter', number)} {bar} {surface.plain(shown)}"
-    caret = surface.paint(tone, "^" * length)
-    return [f"{gutter} {bar}", code.rstrip(), f"{gutter} {bar} {' ' * offset}{caret}"]
+    return [
+        f"{gutter} {bar}",
+        f"{surface.paint('gutter', number)} {bar} {view.text}".rstrip(),
+        f"{gutter} {bar} {' ' * view.offset}{surface.paint(tone, '^' * view.length)}",
+    ]
 
 
-def _window(line: str, span: Span, room: int) -> tuple[str, int, int]:
-    """Return what is shown of the line, the columns before the caret, and the caret's length."""
-    cells = columns(line)
-    start = min(max(span.column - 1, 0), len(cells))
-    end = span.end_column - 1 if span.end_line == span.line else len(cells)
-    end = min(max(end, start), len(cells))
-    before = sum(map(width, cells[:start]))
-    length = max(1, sum(map(width, cells[start:end])))
-    if sum(map(width, cells)) <= room:
-        return "".join(cells), before, length
-    return _clipped(cells, start, before, length, room)
+def _view(line: str, span: Span, surface: Surface, taken: int) -> _View:
+    """Fit the line into what the surface leaves beside the gutter."""
+    room = max(_LEAST_ROOM, surface.width - taken)
+    start = min(max(span.column - 1, 0), len(line))
+    end = span.end_column - 1 if span.end_line == span.line else len(line)
+    end = min(max(end, start), len(line))
+    first, last = max(0, start - _FAR * room), start + _FAR * room
+    cells = columns(line[first:last], unicode=surface.unicode)
+    at = start - first
+    length = max(1, sum(map(width, cells[at : end - first])))
+    if not first and last >= len(line) and sum(map(width, cells)) <= room:
+        return _View("".join(cells), sum(map(width, cells[:at])), length)
+    kept = _first_kept(cells, at, length, room)
+    view = _cut(cells, kept, room, "…" if surface.unicode else "~", more=last < len(line))
+    offset = sum(map(width, cells[kept:at])) + (1 if kept else 0)
+    return _View(view, offset, max(1, min(length, room - 1 - offset)))
 
 
-def _clipped(
-    cells: list[str], start: int, before: int, length: int, room: int
-) -> tuple[str, int, int]:
-    """Cut a long line around its caret; cut ends are marked."""
-    first, offset = 0, before
+def _first_kept(cells: list[str], at: int, length: int, room: int) -> int:
+    """Return the first cell to show, so that the caret has some of the line before it."""
+    before = sum(map(width, cells[:at]))
     lead = int(room * _LEAD)
-    if before > lead and before + length > room - 1:
-        first, offset = start, 0
-        while first > 0 and offset + width(cells[first - 1]) <= lead:
-            first -= 1
-            offset += width(cells[first])
-    head = _CUT if first else ""
-    shown, used, last = [head], len(head), first
-    while last < len(cells) and used + width(cells[last]) <= room - 1:
-        shown.append(cells[last])
-        used += width(cells[last])
-        last += 1
-    if last < len(cells):
-        shown.append(_CUT)
-    offset += len(head)
-    return "".join(shown), offset, max(1, min(length, used - offset))
+    if before + length < room or before <= lead:
+        return 0
+    kept, seen = at, 0
+    while kept > 0 and seen + width(cells[kept - 1]) <= lead:
+        kept -= 1
+        seen += width(cells[kept])
+    return kept
+
+
+def _cut(cells: list[str], first: int, room: int, mark: str, *, more: bool) -> str:
+    """Return the cells from `first` that fit; ends that are cut are marked."""
+    shown, used = [mark] if first else [], 1 if first else 0
+    for place in range(first, len(cells)):
+        used += width(cells[place])
+        if used > room - 1:
+            return "".join([*shown, mark])
+        shown.append(cells[place])
+    return "".join([*shown, mark] if more else shown)

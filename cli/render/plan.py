@@ -29,6 +29,13 @@ _DISRUPTION: dict[Disruption, str] = {
     "replace": "replaces the node",
     "destroy": "destroys the node",
 }
+_STEP_MARKS: dict[Disruption, tuple[str, Tone]] = {
+    "none": ("+", "good"),
+    "in-place": ("~", "warning"),
+    "rolling": ("~", "warning"),
+    "replace": ("!", "error"),
+    "destroy": ("!", "error"),
+}
 _RIGHT = 76
 """Column where what stands at the right of a heading ends."""
 
@@ -49,9 +56,12 @@ def _body(plan: Plan, surface: Surface) -> Iterator[str]:
     for site in plan.sites:
         pools = {c.resource.pool for c in site.changes if c.resource.pool}
         pools_told |= pools
-        yield _heading(site, surface)
-        yield from _resources(site, surface)
-        yield from _steps((s for s in plan.steps if s.pool in pools), surface)
+        rows = [
+            *_resources(site, surface),
+            *_steps((s for s in plan.steps if s.pool in pools), surface),
+        ]
+        yield _heading(site, surface, empty=not rows)
+        yield from rows
     rest = [step for step in plan.steps if step.pool not in pools_told]
     if rest:
         yield surface.paint("strong", "nodes")
@@ -72,10 +82,10 @@ def totals(plan: Plan) -> str:
     return f"{things}; {plural(runs, 'step')} to run" if runs else things
 
 
-def _heading(site: SitePlan, surface: Surface) -> str:
+def _heading(site: SitePlan, surface: Surface, *, empty: bool) -> str:
     title = f"site {site.site} ({site.provider})"
     new = sum(1 for c in site.changes if c.effect == "create")
-    right = f"+ {plural(new, 'resource')}" if new else ""
+    right = f"+ {plural(new, 'resource')}" if new else "nothing to change" if empty else ""
     gap = " " * max(2, min(_RIGHT, surface.width) - width(title) - len(right))
     return f"{surface.paint('strong', title)}{gap}{surface.paint('good', right)}".rstrip()
 
@@ -105,11 +115,11 @@ def _steps(steps: Iterable[StepChange], surface: Surface) -> Iterator[str]:
     for step in steps:
         alike.setdefault((step.hosts, step.reason, step.disruption), []).append(step)
     for (hosts, reason, disruption), group in alike.items():
-        mark = surface.paint("warning", "~") if disruption != "none" else surface.paint("good", "+")
+        mark, tone = _STEP_MARKS[disruption]
         names = [step.step for step in group]
         shown = names[0] if len(names) == 1 else f"{len(names)} steps {names[0]} … {names[-1]}"
         why = ", ".join(part for part in (_DISRUPTION[disruption], printable(reason)) if part)
-        yield _row(mark, f"{shown} on {hosts}", why)
+        yield _row(surface.paint(tone, mark), f"{shown} on {hosts}", why)
 
 
 def _row(mark: str, what: str, why: str) -> str:

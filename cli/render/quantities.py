@@ -63,7 +63,9 @@ def plural(count: int, noun: str) -> str:
     """Return "1 node", "2 nodes", "2 copies"."""
     if count == 1:
         return f"1 {noun}"
-    return f"{count:,} {noun[:-1]}ies" if noun.endswith("y") else f"{count:,} {noun}s"
+    ending = noun[-2:]
+    is_ies = ending.endswith("y") and ending[0] not in "aeiou"
+    return f"{count:,} {noun[:-1]}ies" if is_ies else f"{count:,} {noun}s"
 
 
 def counts(kinds: Mapping[str, int]) -> str:

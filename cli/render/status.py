@@ -61,9 +61,9 @@ def age(stamp: str, now: datetime) -> str:
 def _condition(condition: Condition, surface: Surface, now: datetime) -> str:
     mark, tone = _MARKS[condition.status]
     since = age(condition.since, now) if condition.since else ""
-    told = surface.paint("faint", f"   since {since}") if since else ""
-    name = pad(condition.name, 16)
-    return f"  {surface.paint(tone, mark)} {name} {printable(condition.reason)}{told}".rstrip()
+    told = surface.paint("faint", f"for {since}") if since else ""
+    reason = "   ".join(part for part in (printable(condition.reason), told) if part)
+    return f"  {surface.paint(tone, mark)} {pad(condition.name, 16)} {reason}".rstrip()
 
 
 def _nodes(nodes: tuple[NodeStatus, ...], surface: Surface) -> Iterator[str]:

@@ -1,0 +1,89 @@
+"""How CLI tests run the command: in this process, or as a person's shell would."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from gcluster.cli.main import app
+
+SPEC = """\
+apiVersion: gcluster/v1
+name: demo
+sites: {lab: {provider: simulated}}
+pools:
+  head: {site: lab, role: controller}
+  gpu: {site: lab, machine: sim.h100x8, count: 4}
+scheduler: {type: slurm}
+"""
+
+Run = Callable[..., Any]
+
+
+@pytest.fixture
+def spec(tmp_path: Path) -> Path:
+    """Return the path of a small valid spec, alone in its folder."""
+    path = tmp_path / "cluster.yaml"
+    path.write_text(SPEC, encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Give gcluster folders of its own, so that a test sees no cluster of this machine."""
+    for variable in ("XDG_DATA_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME"):
+        monkeypatch.setenv(variable, str(tmp_path / variable.lower()))
+    return tmp_path
+
+
+@pytest.fixture
+def run(places: Path) -> Run:
+    """Run the command line in this process; the result has exit_code, stdout and stderr."""
+    del places
+
+    def invoke(*arguments: str, stdin: str | None = None) -> Any:
+        return CliRunner().invoke(app, list(arguments), input=stdin, prog_name="gcluster")
+
+    return invoke
+
+
+@pytest.fixture
+def shell(places: Path) -> Run:
+    """Run the installed script in a process of its own."""
+    del places
+    script = str(Path(sys.executable).with_name("gcluster"))
+
+    def invoke(*arguments: str, stdin: bytes = b"", **env: str) -> subprocess.CompletedProcess[str]:
+        done = subprocess.run(
+            [script, *arguments],
+            input=stdin,
+            capture_output=True,
+            check=False,
+            env={**os.environ, **env},
+            timeout=120,
+        )
+        return subprocess.CompletedProcess(
+            done.args, done.returncode, done.stdout.decode(), done.stderr.decode()
+        )
+
+    return invoke
+
+
+@pytest.fixture
+def stand_in(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Put a double in place of a lifecycle module: the CLI is tested for what it does with it."""
+
+    def put(module: str, **attributes: Any) -> None:
+        double = ModuleType(f"gcluster.lifecycle.{module}")
+        double.__dict__.update(attributes)
+        monkeypatch.setitem(sys.modules, f"gcluster.lifecycle.{module}", double)
+
+    return put

@@ -1,0 +1,44 @@
+"""Findings as text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import pytest
+
+from gcluster.cli.render.diagnostics import diagnostics_text, summary_line
+from gcluster.cli.render.surface import Surface
+from gcluster.schemas.diagnostics import Diagnostic, Severity
+
+
+def test_a_case_is_rendered_as_its_golden_text(
+    golden: Callable[..., Any], diagnostics_case: str
+) -> None:
+    surface, values, expected = golden("diagnostics", diagnostics_case)
+    found = msgspec.convert(values["diagnostics"], list[Diagnostic])
+    assert diagnostics_text(found, surface, {"cluster.yaml": values["source"]}) + "\n" == expected
+
+
+def _finding(severity: str) -> Diagnostic:
+    return Diagnostic(code="GC001", severity=Severity(severity), summary="x")
+
+
+@pytest.mark.parametrize(
+    ("severities", "says"),
+    [
+        ([], "no findings"),
+        (["error"], "1 error"),
+        (["warning", "error", "error"], "2 errors, 1 warning"),
+        (["note"], "1 note"),
+    ],
+)
+def test_the_summary_counts_by_severity_and_leaves_out_what_is_none(
+    severities: list[str], says: str
+) -> None:
+    assert summary_line([_finding(severity) for severity in severities]) == says
+
+
+def test_nothing_found_is_no_text() -> None:
+    assert diagnostics_text([], Surface()) == ""

@@ -1,0 +1,38 @@
+"""Status as text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+import pytest
+
+from gcluster.cli.render.status import age, status_text
+from gcluster.lifecycle.status import ClusterStatus
+
+NOW = datetime(2026, 11, 21, 8, 30, tzinfo=UTC)
+
+
+def test_a_case_is_rendered_as_its_golden_text(
+    golden: Callable[..., Any], status_case: str
+) -> None:
+    surface, values, expected = golden("status", status_case)
+    status = msgspec.convert(values["status"], ClusterStatus)
+    assert status_text(status, surface, now=NOW) + "\n" == expected
+
+
+@pytest.mark.parametrize(
+    ("stamp", "says"),
+    [
+        ("2026-11-21T08:18:00Z", "12 min"),
+        ("2026-11-21T09:18:00+01:00", "12 min"),
+        ("2026-11-21T08:18:00", "12 min"),
+        ("2026-11-21T08:31:00Z", "0.0 s"),
+        ("yesterday", ""),
+        ("", ""),
+    ],
+)
+def test_age_takes_any_stamp_and_says_nothing_of_what_is_none(stamp: str, says: str) -> None:
+    assert age(stamp, NOW) == says
