@@ -25,8 +25,9 @@ def name_path(group: HostGroup) -> PathTuple:
 
 @check("GC110", summary="A host name or host range can't be read.")
 def unreadable_range(context: CheckContext) -> Iterator[Finding]:
-    """Host ranges are written as in Slurm: gpu[001-064], rack[1-2]n[01-16,20]. Host names are letters, digits,
-    hyphens and dots.
+    """Host ranges are written as in Slurm: gpu[001-064], rack[1-2]n[01-16,20].
+
+    Host names are letters, digits, hyphens and dots.
     """
     for group in context.host_groups:
         error = group.error or _bad_name(group)
