@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import sys
 
-import typer
-
 from gcluster.lifecycle.outcome import Exit, failure
+
+
+def can_ask() -> bool:
+    """Return whether a person sees what is written and can answer."""
+    return sys.stdin.isatty() and sys.stdout.isatty()
 
 
 def ask(question: str, *, possible: bool = True) -> bool:
@@ -17,13 +20,17 @@ def ask(question: str, *, possible: bool = True) -> bool:
         possible: False where an answer could not be given, e.g. when a program reads the output.
 
     Raises:
-        LifecycleError: there is no terminal to ask on (exit code REFUSED).
+        LifecycleError: there is nobody to ask (exit code REFUSED).
     """
-    if not (possible and sys.stdin.isatty() and sys.stdout.isatty()):
+    if not (possible and can_ask()):
         raise failure(
             "GC942",
             "nobody can be asked here: nothing was changed",
-            hint="look at the plan, then give --yes",
+            hint="give --yes to do it without asking",
             exit_code=Exit.REFUSED,
         )
-    return typer.confirm(question, default=False)
+    try:
+        answer = input(f"{question} [y/N] ")
+    except EOFError:
+        answer = ""
+    return answer.strip().lower() in {"y", "yes"}

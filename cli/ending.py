@@ -51,8 +51,6 @@ def run(main: Callable[[], Any]) -> int:
     try:
         code = main()
         sys.stdout.flush()
-    except typer.Abort:
-        return _usage("nothing was answered", "give --yes where nobody can be asked")
     except TyperException as error:
         return _usage_error(error)
     except BrokenPipeError:

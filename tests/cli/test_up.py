@@ -1,0 +1,130 @@
+"""`gcluster up`: what is asked, what is told, and the exit code. Bringing up is a double's work."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import pytest
+
+from gcluster.lifecycle.changes import Plan
+from gcluster.lifecycle.outcome import Exit, failure
+from gcluster.lifecycle.progress import StageFinished, StageStarted
+from gcluster.schemas.diagnostics import Diagnostic, Severity
+
+PLAN = Plan(
+    cluster="demo",
+    spec_hash="0",
+    sites=(),
+    steps=(),
+    unreachable=("gpu001: off",),
+    usd_per_hour=0.0,
+    observed_age_s=0.1,
+)
+
+
+class UpResult(msgspec.Struct, frozen=True, kw_only=True):
+    """The fields of lifecycle.up.UpResult."""
+
+    cluster: str = "demo"
+    changed: bool = True
+    failed_hosts: dict[str, str] = {}
+    verdict: dict[str, object] | None = None
+    certificate_path: str | None = "/x/certificate.json"
+    exit_code: Exit = Exit.OK
+    diagnostics: tuple[Diagnostic, ...] = ()
+
+
+@pytest.fixture
+def bringing(run: Callable[..., Any], stand_in: Callable[..., None]) -> Callable[..., Any]:
+    """Run the verb on a double that asks about a plan, reports a stage and ends as told."""
+
+    def invoke(result: UpResult, *words: str) -> Any:
+        def up(_cluster: str, report: Callable[[object], None], *, confirm: Any) -> UpResult:
+            if not confirm(PLAN):
+                raise failure("GC909", "nothing was changed", exit_code=Exit.REFUSED)
+            report(StageStarted(name="nodes", total=5))
+            report(StageFinished(name="nodes", ok=True, summary="5/5 up", seconds=6.2))
+            return result
+
+        stand_in("cluster", open_cluster=lambda target: target)
+        stand_in("up", up=up)
+        return run("up", "demo.yaml", *words)
+
+    return invoke
+
+
+def test_up_tells_its_stages_and_what_to_do_next(bringing: Callable[..., Any]) -> None:
+    done = bringing(UpResult(), "--yes")
+    assert done.exit_code == 0
+    lines = done.stdout.splitlines()
+    assert lines[0].startswith("✔ spec      0 errors")
+    assert any(line.startswith("✔ nodes     5/5 up") for line in lines)
+    assert "✔ certificate /x/certificate.json" in lines
+    assert lines[-1] == (
+        "demo is ready.   gcluster ssh demo · gcluster status demo · gcluster down demo"
+    )
+
+
+def test_without_yes_and_without_a_terminal_nothing_is_changed(
+    bringing: Callable[..., Any],
+) -> None:
+    done = bringing(UpResult())
+    assert done.exit_code == 4
+    assert "gpu001: off" in done.stdout  # the plan was shown
+    assert "give --yes" in done.stderr
+    assert "5/5" not in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("typed", "code"), [("y\n", 0), ("YES\n", 0), ("n\n", 4), ("\n", 4), ("", 4)]
+)
+def test_a_person_is_asked_and_only_a_yes_is_a_yes(
+    bringing: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, typed: str, code: int
+) -> None:
+    monkeypatch.setattr("gcluster.cli.asking.can_ask", lambda: True)
+    monkeypatch.setattr("typer.testing.CliRunner.invoke", _typing(typed))
+    assert bringing(UpResult()).exit_code == code
+
+
+def _typing(text: str) -> Callable[..., Any]:
+    from typer.testing import CliRunner  # noqa: PLC0415  # its method is being replaced
+
+    original = CliRunner.invoke
+
+    def invoke(self: CliRunner, app: Any, words: list[str], **rest: Any) -> Any:
+        return original(self, app, words, **{**rest, "input": text})
+
+    return invoke
+
+
+def test_json_is_one_document_and_progress_goes_to_stderr(bringing: Callable[..., Any]) -> None:
+    done = bringing(UpResult(), "--yes", "--format", "json")
+    assert json.loads(done.stdout)["cluster"] == "demo"
+    kinds = [json.loads(line)["type"] for line in done.stderr.splitlines()]
+    assert kinds == ["StageFinished", "StageStarted", "StageFinished"]
+
+
+def test_a_failed_gate_is_exit_code_4_and_says_how_to_go_on(bringing: Callable[..., Any]) -> None:
+    done = bringing(UpResult(exit_code=Exit.REFUSED), "--yes")
+    assert done.exit_code == 4
+    assert "✘ certificate" in done.stdout
+    assert "demo failed its AllReduce." in done.stdout
+    assert "gcluster up demo.yaml" in done.stdout
+
+
+def test_a_node_left_behind_is_named_once_with_its_reason(bringing: Callable[..., Any]) -> None:
+    told = Diagnostic(
+        code="GC921",
+        severity=Severity.ERROR,
+        summary="gpu003 can't be reached: timed out",
+        hint="mend it",
+    )
+    failed = {"gpu003": "timed out", "gpu004": "disk full"}
+    done = bringing(UpResult(failed_hosts=failed, diagnostics=(told,)), "--yes")
+    assert done.exit_code == 0
+    assert done.stdout.count("gpu003") == 1
+    assert "✘ gpu004 was left behind: disk full" in done.stdout
+    assert "demo is ready without 2 nodes." in done.stdout
