@@ -23,21 +23,17 @@ import argparse
 import operator
 import os
 import re
-import socket
 import sys
 import time
 from array import array
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
-PERIOD = 1021
-FLOAT = 4  # bytes of a float32
+PERIOD, FLOAT = 1021, 4  # FLOAT: bytes of a float32
 EXACT = 2**24  # float32 holds every whole number up to here
-WRONG_NUMBERS = 7
-USAGE = 6
+USAGE, WRONG_NUMBERS = 6, 7  # exit status
 BTL_LINE = re.compile(r"mca: bml: Using (\S+) btl for send to \S+ on node (\S+)")
 TABLE_HEAD = """#
 #                                                              out-of-place                       in-place          
@@ -85,19 +81,12 @@ def message_sizes(min_bytes: int, max_bytes: int, factor: int) -> Iterator[int]:
 
 
 def bus_factor(ranks: int) -> float:
-    """Return busbw / algbw of an AllReduce: what each link carries of a ring's message.
-
-    Source: nccl-tests, doc/PERFORMANCE.md.
-    """
+    """Return busbw / algbw of an AllReduce. Source: nccl-tests, doc/PERFORMANCE.md."""
     return 2 * (ranks - 1) / ranks
 
 
 def transport_of(lines: Iterable[str]) -> set[str]:
-    """Return the Open MPI transports (BTL) used between ranks, out of Open MPI's own words.
-
-    Open MPI says for each peer which one it chose. Its word for a rank's messages to itself
-    ("self") is left out. Empty when it said nothing, for example because it used UCX.
-    """
+    """Return the transports (BTL) that Open MPI names between ranks; it names none for UCX."""
     chosen = {match[1] for match in map(BTL_LINE.search, lines) if match}
     return chosen - {"self"}
 
@@ -112,15 +101,14 @@ def transport_line(btls: set[str], ranks: int) -> str:
 
 def number(value: float, width: int) -> str:
     """Return a number as nccl-tests prints times (width 7) and bandwidths (width 6)."""
-    digits = len(str(int(value)))
-    places = max(0, min(2, width - 1 - digits))
+    places = max(0, min(2, width - 1 - len(str(int(value)))))
     return f"{value:{width}.{places}f}"
 
 
 class StderrFilter:
     """Collects what Open MPI says about transports on stderr; all else passes through at once.
 
-    A forked child reads the other end: what Open MPI says while it dies is not lost with us.
+    A forked child reads the other end: what Open MPI says while it dies isn't lost with us.
     """
 
     def __init__(self) -> None:
@@ -150,13 +138,10 @@ class StderrFilter:
         os.dup2(self._stderr, 2)
         os.close(self._stderr)
         with os.fdopen(self._result, encoding="utf-8", errors="replace") as collected:
-            lines = collected.readlines()
-        os.wait()
-        return lines
+            return collected.readlines()
 
 
-@dataclass(frozen=True)
-class Half:
+class Half(NamedTuple):
     """One half of a row: out of place or in place."""
 
     seconds: float
@@ -166,9 +151,8 @@ class Half:
 
     def __str__(self) -> str:
         """Return time (us), algbw, busbw (GB/s) and #wrong in the widths of nccl-tests."""
-        time_us = number(self.seconds * 1e6, 7)
-        bandwidths = f"{number(self.algbw, 6)}  {number(self.busbw, 6)}"
-        return f"  {time_us}  {bandwidths}  {self.wrong:6g}"
+        cells = number(self.seconds * 1e6, 7), number(self.algbw, 6), number(self.busbw, 6)
+        return f"  {'  '.join(cells)}  {self.wrong:6g}"
 
 
 class Benchmark:
@@ -178,8 +162,7 @@ class Benchmark:
         """Take the module mpi4py.MPI, already started."""
         self.mpi = mpi
         self.comm = mpi.COMM_WORLD
-        self.rank: int = self.comm.rank
-        self.ranks: int = self.comm.size
+        self.rank, self.ranks = int(self.comm.rank), int(self.comm.size)
         self.options = options
         self.corrupt = os.environ.get("GCLUSTER_ALLREDUCE_CORRUPT") == str(self.rank)
 
@@ -219,8 +202,9 @@ class Benchmark:
     def connect(self, stderr: StderrFilter) -> set[str]:
         """Open the connections that the collective uses; return the transports chosen."""
         for size in (FLOAT, CONNECT_BYTES):
-            data = contribution(self.rank, size // FLOAT)
-            self.reduce(None, data)
+            self.reduce(None, contribution(self.rank, size // FLOAT))
+        self.comm.allgather(self.comm.allreduce(0))
+        self.comm.Barrier()
         found = transport_of(stderr.stop())
         return set().union(*self.comm.allgather(found))
 
@@ -228,17 +212,17 @@ class Benchmark:
         """Print what this is, who takes part, and the head of the table."""
         options = self.options
         carrier = ",".join(sorted(btls)) or ("self" if self.ranks == 1 else "unknown")
-        self.say(f"# gcluster allreduce payload: simulated GPUs, MPI over {carrier}")
-        self.say(transport_line(btls, self.ranks))
-        self.say("# Collective test starting: all_reduce_perf")
         self.say(
+            f"# gcluster allreduce payload: simulated GPUs, MPI over {carrier}\n"
+            f"{transport_line(btls, self.ranks)}\n"
+            "# Collective test starting: all_reduce_perf\n"
             f"# nThread 1 nGpus 1 minBytes {options.min_bytes} maxBytes {options.max_bytes}"
             f" step: {options.factor}(factor) warmup iters: {options.warmup}"
-            f" iters: {options.iterations} agg iters: 1 validation: 1 graph: 0 unalign: 0"
+            f" iters: {options.iterations} agg iters: 1 validation: 1 graph: 0 unalign: 0\n"
+            "#\n# Using devices"
         )
-        self.say("#\n# Using devices")
         device = int(os.environ.get("SLURM_LOCALID", "0"))
-        me = f"Pid {os.getpid():6d} on {socket.gethostname():>10} device {device:2d}"
+        me = f"Pid {os.getpid():6d} on {os.uname().nodename:>10} device {device:2d}"
         for rank, who in enumerate(self.comm.allgather(me)):
             self.say(f"#  Rank {rank:2d} Group  0 {who} [0x00] simulated GPU")
         self.say(TABLE_HEAD)
@@ -253,42 +237,41 @@ class Benchmark:
             self.say(what + "".join(map(str, halves)))
             busbws += [half.busbw for half in halves]
             wrong += sum(half.wrong for half in halves)
-        self.say(f"# Out of bounds values : {wrong} {'FAILED' if wrong else 'OK'}")
-        self.say(f"# Avg bus bandwidth    : {sum(busbws) / len(busbws):g} ")
-        self.say("#\n# Collective test concluded: all_reduce_perf\n#")
+        self.say(
+            f"# Out of bounds values : {wrong} {'FAILED' if wrong else 'OK'}\n"
+            f"# Avg bus bandwidth    : {sum(busbws) / len(busbws):g} \n"
+            "#\n# Collective test concluded: all_reduce_perf\n#"
+        )
         return WRONG_NUMBERS if wrong else 0
 
 
 class Parser(argparse.ArgumentParser):
     """An argument parser whose usage errors exit as those of nccl-tests."""
 
-    def error(self, message: str) -> NoReturn:
-        """Print the message and exit 6."""
+    def error(self, message: str) -> NoReturn:  # noqa: D102  the base class says it
         self.exit(USAGE, f"{self.prog}: {message}\n")
 
 
 def parse(arguments: list[str]) -> argparse.Namespace:
     """Return the options; sizes are in bytes."""
     parser = Parser(prog="allreduce", description="AllReduce whose numbers are all checked")
-    parser.add_argument("--min-bytes", type=int, default=8)
-    parser.add_argument("--max-bytes", type=int, default=64 << 20)
-    parser.add_argument("--factor", type=int, default=8)
-    parser.add_argument("--iterations", type=int, default=5)
-    parser.add_argument("--warmup", type=int, default=1)
+    defaults = {"min-bytes": 8, "max-bytes": 64 << 20, "factor": 8, "iterations": 5, "warmup": 1}
+    for name, default in defaults.items():
+        parser.add_argument(f"--{name}", type=int, default=default)
     options = parser.parse_args(arguments)
     if not FLOAT <= options.min_bytes <= options.max_bytes:
         parser.error(f"need {FLOAT} <= --min-bytes <= --max-bytes")
-    if options.factor < 2 or options.iterations < 1 or options.warmup < 0:  # noqa: PLR2004
+    if min(options.factor - 1, options.iterations, options.warmup + 1) < 1:
         parser.error("need --factor >= 2, --iterations >= 1, --warmup >= 0")
     return options
 
 
-def missing_ranks(ranks: int, environment: dict[str, str]) -> str | None:
-    """Say what is wrong when MPI knows fewer ranks than Slurm started, else None."""
+def problem_with(ranks: int, environment: Mapping[str, str]) -> str | None:
+    """Say why a run over this many ranks would prove nothing, else None."""
     started = int(environment.get("SLURM_STEP_NUM_TASKS", ranks))
-    if started == ranks:
-        return None
-    return f"MPI has {ranks} of the {started} ranks that Slurm started: is it srun --mpi=pmix?"
+    if started != ranks:
+        return f"MPI has {ranks} of the {started} ranks that Slurm started: is it srun --mpi=pmix?"
+    return None if is_exact(ranks) else f"{ranks} ranks are more than float32 can sum exactly"
 
 
 def main() -> int:
@@ -301,20 +284,16 @@ def main() -> int:
 
     try:
         benchmark = Benchmark(MPI, options)
-        problem = missing_ranks(benchmark.ranks, dict(os.environ))
-        if problem is None and not is_exact(benchmark.ranks):
-            problem = f"{benchmark.ranks} ranks are more than float32 can sum exactly"
-        if problem is not None:
-            stderr.stop()
-            sys.stderr.write(f"allreduce: {problem}\n")
-            return 1
-        benchmark.header(benchmark.connect(stderr))
-        return benchmark.run()
+        problem = problem_with(benchmark.ranks, os.environ)
+        if problem is None:
+            benchmark.header(benchmark.connect(stderr))
+            return benchmark.run()
+        stderr.stop()
+        sys.stderr.write(f"allreduce: {problem}\n")
     except Exception as error:  # noqa: BLE001  one rank's error must end all ranks
         sys.stderr.write(f"allreduce: {type(error).__name__}: {error}\n")
-        sys.stderr.flush()
         MPI.COMM_WORLD.Abort(1)
-        return 1
+    return 1
 
 
 if __name__ == "__main__":
