@@ -1,0 +1,258 @@
+"""A cluster as commands see it: its spec, its state, and its places on this machine."""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from gcluster.lifecycle import places
+from gcluster.lifecycle.outcome import Exit, LifecycleError, failure
+from gcluster.lifecycle.state import EventLog, Ledger, SecretVault, StateStore, munge_key
+from gcluster.schemas.load import Loaded, load, load_text
+
+if TYPE_CHECKING:
+    from gcluster.inventory.compile import CompiledCluster
+    from gcluster.schemas.spec import ClusterSpec
+
+_SECRET_MAKERS = {"munge": munge_key}
+
+SPEC_KEY = "spec.yaml"
+"""State key of the spec that was last applied, or whose application was begun."""
+
+
+class IndexEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """What this machine remembers of a cluster, so that its name alone finds it."""
+
+    id: str
+    name: str
+    spec_path: str
+    state_url: str
+
+
+class Cluster:
+    """One cluster: the spec to act on and handles on its state. Opening it changes nothing."""
+
+    def __init__(self, *, spec: ClusterSpec, text: str, spec_path: Path, state_url: str) -> None:
+        """Hold the parts; use `open_cluster` to find them."""
+        self.spec = spec
+        self.spec_text = text
+        self.spec_path = spec_path
+        self.state_url = state_url
+
+    @property
+    def name(self) -> str:
+        """Name of the cluster."""
+        return self.spec.name
+
+    @property
+    def spec_hash(self) -> str:
+        """SHA-256 of the spec's meaning (not of its comments or layout), in hex."""
+        canonical = msgspec.json.encode(self.spec, enc_hook=str, order="sorted")
+        return hashlib.sha256(canonical).hexdigest()
+
+    @cached_property
+    def store(self) -> StateStore:
+        """The cluster's state."""
+        return StateStore.open(self.state_url)
+
+    @cached_property
+    def id(self) -> str:
+        """Random id of the state; made at first use."""
+        identity = self.store.identify(self.name).id
+        entry = IndexEntry(
+            id=identity,
+            name=self.name,
+            spec_path=str(self.spec_path),
+            state_url=self.state_url,
+        )
+        _remember(entry)
+        return identity
+
+    @cached_property
+    def events(self) -> EventLog:
+        """The only log: journal and ledger are folds of it."""
+        return EventLog(self.store)
+
+    @cached_property
+    def ledger(self) -> Ledger:
+        """What was meant to exist and what exists."""
+        return Ledger(self.events)
+
+    @cached_property
+    def vault(self) -> SecretVault:
+        """The cluster's secrets, encrypted in its state."""
+        return SecretVault.open(
+            self.store, self.spec.secrets, self.id, places.config_home() / "keys"
+        )
+
+    def secret_versions(self, compiled: CompiledCluster) -> dict[str, str]:
+        """Return secret -> version id for stamps; "new" for one that isn't made yet."""
+        known = {name: self.vault.version(name) for name in compiled.secrets}
+        return {name: version or "new" for name, version in known.items()}
+
+    def make_secrets(self, compiled: CompiledCluster) -> dict[str, str]:
+        """Make the secrets that the steps need and that don't exist; return the version ids."""
+        for name in compiled.secrets:
+            self.vault.ensure(name, _SECRET_MAKERS[name])
+        return self.secret_versions(compiled)
+
+    @property
+    def workdir(self) -> Path:
+        """0700 directory on this machine for client keys and known hosts; removed by down."""
+        return places.private_directory(places.data_home() / "work" / self.id)
+
+    def run_directory(self, run: str) -> Path:
+        """Return the directory of one run's artifacts (logs, playbooks, Ansible's own)."""
+        return places.private_directory(places.data_home() / "runs" / self.id / run)
+
+    @property
+    def certificate_path(self) -> str:
+        """Where the certificate is, as a person would open it."""
+        return f"{self.state_url.removeprefix('file://')}/certificate.json"
+
+    @property
+    def was_applied(self) -> bool:
+        """Whether an `up` was ever begun."""
+        return self.store.get(SPEC_KEY) is not None
+
+
+def open_cluster(target: str, *, running: bool = False) -> Cluster:
+    """Open a cluster by the path of its spec or by its name.
+
+    Args:
+        target: a YAML file, or the name of a cluster that this machine knows.
+        running: act on what was last applied, not on what the file says now; needed by commands
+            that look at or end a running cluster, which must work while the file is being edited.
+
+    Raises:
+        LifecycleError: the spec has errors (exit code SPEC), or no such cluster is known.
+    """
+    entry = None if _is_path(target) else _find(target)
+    path = Path(entry.spec_path) if entry else Path(target)
+    if entry and (running or not path.exists()):
+        return _open_applied(entry.state_url, path)
+    loaded = load(path)
+    if loaded.spec is None:
+        applied = _applied_beside(loaded, path) if running else None
+        if applied is not None:
+            return applied
+        raise SpecError(loaded)
+    state_url = entry.state_url if entry else _state_url(loaded.spec, path)
+    if running and (_applied := _try_applied(state_url, path)):
+        return _applied
+    return Cluster(
+        spec=loaded.spec, text=loaded.text, spec_path=path.resolve(), state_url=state_url
+    )
+
+
+class SpecError(LifecycleError):
+    """The spec has errors; `loaded` carries the source text for the excerpts."""
+
+    def __init__(self, loaded: Loaded) -> None:
+        """Hold the diagnostics and the text they point into."""
+        super().__init__(*loaded.diagnostics, exit_code=Exit.SPEC)
+        self.loaded = loaded
+
+
+def _is_path(target: str) -> bool:
+    return "/" in target or target.endswith((".yaml", ".yml")) or Path(target).is_file()
+
+
+def _state_url(spec: ClusterSpec, path: Path) -> str:
+    if spec.state is not None:
+        return spec.state
+    return f"file://{path.resolve().parent / '.gcluster' / spec.name}"
+
+
+def _applied_beside(loaded: Loaded, path: Path) -> Cluster | None:
+    """Find the running cluster of a spec file that can't be read any more, by its name key."""
+    data = loaded.document.data if loaded.document is not None else None
+    name = data.get("name") if isinstance(data, dict) else None
+    if not isinstance(name, str):
+        return None
+    state = data.get("state") if isinstance(data, dict) else None
+    default = f"file://{path.resolve().parent / '.gcluster' / name}"
+    return _try_applied(state if isinstance(state, str) else default, path)
+
+
+def _try_applied(state_url: str, path: Path) -> Cluster | None:
+    if state_url.startswith("file://") and not Path(state_url.removeprefix("file://")).is_dir():
+        return None
+    store = StateStore.open(state_url)
+    text = store.get(SPEC_KEY)
+    if text is None:
+        return None
+    loaded = load_text(text, file=f"{state_url}/{SPEC_KEY}")
+    if loaded.spec is None:
+        raise SpecError(loaded)
+    return Cluster(
+        spec=loaded.spec, text=loaded.text, spec_path=path.resolve(), state_url=state_url
+    )
+
+
+def _open_applied(state_url: str, path: Path) -> Cluster:
+    cluster = _try_applied(state_url, path)
+    if cluster is None:
+        raise failure(
+            "GC906",
+            f"nothing was ever applied from {path}, and its state at {state_url} is empty or gone",
+            hint=f"gcluster up {path}",
+        )
+    return cluster
+
+
+def _index() -> Path:
+    return places.data_home() / "clusters"
+
+
+def _remember(entry: IndexEntry) -> None:
+    path = places.private_directory(_index()) / f"{entry.id}.json"
+    content = msgspec.json.encode(entry)
+    if path.exists() and path.read_bytes() == content:
+        return
+    temporary = path.with_suffix(".tmp")
+    temporary.write_bytes(content)
+    temporary.replace(path)
+
+
+def known_clusters() -> list[IndexEntry]:
+    """Return every cluster that this machine has opened and whose state is still there."""
+    if not _index().is_dir():
+        return []
+    entries = [
+        msgspec.json.decode(path.read_bytes(), type=IndexEntry)
+        for path in sorted(_index().glob("*.json"))
+    ]
+    return [
+        entry
+        for entry in entries
+        if not entry.state_url.startswith("file://")
+        or Path(entry.state_url.removeprefix("file://")).is_dir()
+    ]
+
+
+def _find(name: str) -> IndexEntry:
+    entries = known_clusters()
+    found = [entry for entry in entries if entry.name == name]
+    if len(found) == 1:
+        return found[0]
+    if len(found) > 1:
+        paths = ", ".join(entry.spec_path for entry in found)
+        raise failure(
+            "GC907",
+            f'several clusters are called "{name}"',
+            hint=f"give the path of the spec instead: {paths}",
+            exit_code=Exit.USAGE,
+        )
+    near = difflib.get_close_matches(name, [entry.name for entry in entries], n=1)
+    raise failure(
+        "GC907",
+        f'no cluster "{name}" is known on this machine, and no file has that name',
+        hint=f'did you mean "{near[0]}"?' if near else "give the path of its spec",
+        exit_code=Exit.USAGE,
+    )

@@ -1,0 +1,92 @@
+"""`gcluster compile`: the whole result as a tree of files that a person can read, diff and commit.
+
+Works offline and without a running cluster; the same spec writes the same bytes.
+"""
+
+from __future__ import annotations
+
+import shutil
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from gcluster.inventory.compile import CompiledCluster, compile_cluster
+from gcluster.inventory.hosts import ClusterInventory
+from gcluster.lifecycle.converge.pending import pending_steps
+from gcluster.lifecycle.converge.playbook import playbook_yaml
+from gcluster.lifecycle.outcome import Exit, failure
+from gcluster.schemas.catalog import load_catalog
+from gcluster.schemas.load import load
+from gcluster.stacks.registry import provider
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from gcluster.schemas.spec import ClusterSpec
+
+MARKER = ".gcluster-compiled"
+"""A file that says: this folder is ours to write again."""
+
+
+def compile_tree(spec_path: Path, out: Path) -> tuple[Path, ...]:
+    """Compile a spec into `out` and return the files written, sorted.
+
+    Raises:
+        LifecycleError: the spec has errors, or `out` holds files that are not from here.
+    """
+    from gcluster.lifecycle.cluster import SpecError  # noqa: PLC0415  # opens no state here
+
+    loaded = load(spec_path)
+    if loaded.spec is None:
+        raise SpecError(loaded)
+    if out.exists() and any(out.iterdir()) and not (out / MARKER).exists():
+        raise failure(
+            "GC944",
+            f"{out} is not empty and was not written by gcluster compile",
+            hint="name an empty or a new folder",
+            exit_code=Exit.USAGE,
+        )
+    files = compiled_files(loaded.spec)
+    building = out.with_name(f"{out.name}.partial")
+    shutil.rmtree(building, ignore_errors=True)
+    for name, content in files.items():
+        path = building / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+    shutil.rmtree(out, ignore_errors=True)
+    building.rename(out)
+    return tuple(out / name for name in sorted(files) if name != MARKER)
+
+
+def compiled_files(spec: ClusterSpec) -> dict[str, bytes]:
+    """Return path -> content of the compiled tree (pure but for reading the roles)."""
+    catalog = load_catalog()
+    graphs = {name: _provider(site).graph(spec, name) for name, site in spec.sites.items()}
+    hosts = tuple(
+        host
+        for name, site in spec.sites.items()
+        for host in _provider(site).planned_hosts(spec, name)
+    )
+    order = {pool: number for number, pool in enumerate(spec.pools)}
+    inventory = ClusterInventory(
+        cluster=spec.name,
+        hosts=tuple(sorted(hosts, key=lambda h: (order[h.pool], h.name))),
+    )
+    compiled = compile_cluster(spec, inventory, catalog)
+    files = {MARKER: b"", "hosts.json": _json(inventory), "site.yml": _playbook(compiled)}
+    files |= {f"graph/{name}.json": _json(graph) for name, graph in graphs.items()}
+    files |= {f"groups/{group.name}.json": _json(group) for group in compiled.groups}
+    return files
+
+
+def _provider(site: msgspec.Struct) -> Any:
+    return provider(str(site.__struct_config__.tag))
+
+
+def _json(value: object) -> bytes:
+    return msgspec.json.format(msgspec.json.encode(value, enc_hook=str)) + b"\n"
+
+
+def _playbook(compiled: CompiledCluster) -> bytes:
+    """Return the playbook of a first `up`; secrets appear as paths, never as content."""
+    return playbook_yaml(pending_steps(compiled, {}, {}), secret_files={}).encode()

@@ -1,0 +1,131 @@
+"""Which steps must run where: the compiled cluster against the stamps (pure)."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from gcluster.inventory.compile import CompiledCluster, Group, Step
+from gcluster.inventory.compile.steps import PHASES, Stage
+from gcluster.lifecycle.converge.role_files import role_digest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+NEVER_RAN = "never ran here"
+CHANGED = "its inputs changed"
+
+
+class PendingStep(msgspec.Struct, frozen=True, kw_only=True):
+    """A step that must run on some hosts of one pool."""
+
+    pool: str
+    step: Step
+    digest: str
+    """The stamp it leaves."""
+    hosts: dict[str, str]
+    """Host -> why: NEVER_RAN or CHANGED."""
+
+
+class Pending(msgspec.Struct, frozen=True, kw_only=True):
+    """All steps to run, in the order they run."""
+
+    steps: tuple[PendingStep, ...]
+
+    @property
+    def total(self) -> int:
+        """Number of (host, step) pairs."""
+        return sum(len(pending.hosts) for pending in self.steps)
+
+    def by_host(self) -> dict[str, tuple[str, ...]]:
+        """Return host -> its steps in the order they run; hosts with none are left out."""
+        found: dict[str, list[str]] = {}
+        for pending in self.steps:
+            for host in pending.hosts:
+                found.setdefault(host, []).append(pending.step.key)
+        return {host: tuple(keys) for host, keys in found.items()}
+
+    def for_hosts(self, hosts: frozenset[str]) -> Pending:
+        """Return what some of the hosts must run."""
+        return self._keep(lambda host, _: host in hosts)
+
+    def without(self, done: Mapping[str, list[str]]) -> Pending:
+        """Return what remains after these steps were done (host -> steps)."""
+        return self._keep(lambda host, key: key not in done.get(host, ()))
+
+    def _keep(self, wanted: Callable[[str, str], bool]) -> Pending:
+        kept = (
+            msgspec.structs.replace(
+                pending,
+                hosts={h: why for h, why in pending.hosts.items() if wanted(h, pending.step.key)},
+            )
+            for pending in self.steps
+        )
+        return Pending(steps=tuple(pending for pending in kept if pending.hosts))
+
+
+def pending_steps(
+    compiled: CompiledCluster,
+    stamps: Mapping[str, Mapping[str, str]],
+    secret_versions: Mapping[str, str],
+) -> Pending:
+    """Compare what each host must carry with what it carries.
+
+    Args:
+        compiled: the cluster as it should be.
+        stamps: host -> step -> digest; a host without an entry carries none.
+        secret_versions: secret -> version id; a secret that isn't named has the version "new".
+
+    Returns:
+        Steps ordered by stage, then role, then phase, controllers' pools first within a phase:
+        a controller is configured before the nodes that fetch their configuration from it.
+    """
+    found: list[tuple[tuple[int, ...], PendingStep]] = []
+    stages = list(Stage)
+    roles = _roles_in_order(compiled)
+    for number, group in enumerate(compiled.groups):
+        for step, digest in step_digests(group, secret_versions):
+            hosts = {}
+            for host in group.hosts:
+                carried = stamps.get(host, {}).get(step.key)
+                if carried != digest:
+                    hosts[host] = NEVER_RAN if carried is None else CHANGED
+            if hosts:
+                order = (
+                    stages.index(step.stage),
+                    roles[step.role],
+                    PHASES.index(step.phase),
+                    number,
+                )
+                pending = PendingStep(pool=group.name, step=step, digest=digest, hosts=hosts)
+                found.append((order, pending))
+    found.sort(key=lambda item: item[0])
+    return Pending(steps=tuple(pending for _, pending in found))
+
+
+def step_digests(group: Group, secret_versions: Mapping[str, str]) -> tuple[tuple[Step, str], ...]:
+    """Return the steps of a group with the stamp each leaves.
+
+    A verify step's stamp covers its role's earlier phases too: what was changed is verified again.
+    """
+    earlier: dict[str, list[str]] = {}
+    result = []
+    for step in group.steps:
+        versions = {name: secret_versions.get(name, "new") for name in step.secrets.values()}
+        digest = step.digest(role_digest(step.role, step.phase), versions)
+        before = earlier.setdefault(step.role, [])
+        if step.phase == "verify":
+            digest = hashlib.sha256(" ".join([digest, *before]).encode()).hexdigest()
+        before.append(digest)
+        result.append((step, digest))
+    return tuple(result)
+
+
+def _roles_in_order(compiled: CompiledCluster) -> dict[str, int]:
+    order: dict[str, int] = {}
+    for group in compiled.groups:
+        for step in group.steps:
+            order.setdefault(step.role, len(order))
+    return order

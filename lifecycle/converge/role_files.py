@@ -1,0 +1,43 @@
+"""The roles that travel with gcluster, and the hash of what each of their phases runs."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from pathlib import Path
+
+import gcluster
+
+NOT_RUN = frozenset({"meta"})
+"""Folders of a role that say what it is; nothing in them runs on a node."""
+
+
+def collections_path() -> Path:
+    """Return the directory to name in ANSIBLE_COLLECTIONS_PATH (wheel, editable or checkout)."""
+    return Path(next(iter(gcluster.__path__))).resolve()
+
+
+def role_path(role: str) -> Path:
+    """Return the folder of a role of the collection gcluster.cluster."""
+    collection = collections_path() / "ansible_collections" / "gcluster" / "cluster"
+    return (collection / "roles" / role).resolve()
+
+
+@functools.cache
+def role_digest(role: str, phase: str) -> str:
+    """Return the SHA-256 in hex of the files that a phase may use.
+
+    These are its own task file and everything else of the role that isn't another phase's task
+    file: templates, files, variables, defaults and handlers count for every phase, so a change to
+    one of them runs a phase again that may not need it, and never the other way round.
+    """
+    root = role_path(role)
+    digest = hashlib.sha256()
+    for path in sorted(root.rglob("*")):
+        relative = path.relative_to(root)
+        other_phase = relative.parts[0] == "tasks" and relative.name != f"{phase}.yml"
+        if path.is_dir() or other_phase or relative.parts[0] in NOT_RUN or path.suffix == ".pyc":
+            continue
+        digest.update(f"{relative}\0".encode())
+        digest.update(hashlib.sha256(path.read_bytes()).digest())
+    return digest.hexdigest()

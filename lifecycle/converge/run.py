@@ -1,0 +1,191 @@
+"""Convergence: Ansible, driven by ansible-runner, on the hosts and steps that are pending."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from gcluster.lifecycle.converge.playbook import plays
+from gcluster.lifecycle.converge.role_files import collections_path
+from gcluster.lifecycle.converge.watch import StepFailure, Watch
+from gcluster.lifecycle.outcome import failure
+from gcluster.lifecycle.progress import Reporter, StageFinished, StageStarted
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from gcluster.inventory.hosts import ClusterInventory
+    from gcluster.lifecycle.converge.pending import Pending
+    from gcluster.lifecycle.ssh import SshSession
+
+MOST_FORKS = 50
+"""Hosts that one machine works on at once; a fork holds about 60 MB."""
+
+
+class ConvergeResult(msgspec.Struct, frozen=True, kw_only=True):
+    """What was done, and what wasn't and why."""
+
+    done: dict[str, tuple[str, ...]]
+    """Host -> steps that ran and left their stamp."""
+    failures: tuple[StepFailure, ...]
+    waiting: tuple[str, ...]
+    """Hosts with steps left that were not tried, because a controller failed."""
+
+
+def converge(
+    pending: Pending,
+    inventory: ClusterInventory,
+    session: SshSession,
+    *,
+    secret_files: Mapping[str, Path],
+    run_dir: Path,
+    report: Reporter,
+) -> ConvergeResult:
+    """Run the pending steps on the hosts of `inventory`.
+
+    A host whose step fails runs no later step; the others go on. Ansible ends when all hosts of a
+    play fail, so it is started again for those that can go on, unless a controller failed: then
+    whatever comes next would only wait for it.
+
+    Args:
+        pending: what to run; hosts that are not in `inventory` are left out.
+        inventory: the hosts, with addresses.
+        session: pins their keys and holds the connections.
+        secret_files: secret -> file that holds it.
+        run_dir: where the playbook, the inventory and Ansible's artifacts are kept.
+        report: told of every step.
+
+    Raises:
+        LifecycleError: Ansible could not be run at all.
+        KeyboardInterrupt: it was interrupted; Ansible has been ended.
+    """
+    names = frozenset(host.name for host in inventory.hosts)
+    controllers = {host.name for host in inventory.with_role("controller")}
+    pending = pending.for_hosts(names)
+    if not pending.total:
+        return ConvergeResult(done={}, failures=(), waiting=())
+    began = time.monotonic()
+    report(StageStarted(name="converge", total=pending.total))
+    watch = Watch(pending, report)
+    session.trust(inventory.hosts)
+    remaining, turn = pending, 0
+    while remaining.total and not controllers & watch.failures.keys():
+        before = watch.done_count, len(watch.failures)
+        _run_ansible(
+            remaining, inventory, session, secret_files, run_dir / f"ansible-{turn}", watch
+        )
+        remaining = pending.without(watch.done).for_hosts(names - watch.failures.keys())
+        if (watch.done_count, len(watch.failures)) == before:
+            break
+        turn += 1
+    _finish(report, watch, pending, began)
+    return ConvergeResult(
+        done={host: tuple(steps) for host, steps in watch.done.items()},
+        failures=tuple(watch.failures[host] for host in sorted(watch.failures)),
+        waiting=tuple(sorted(remaining.by_host())),
+    )
+
+
+def _finish(report: Reporter, watch: Watch, pending: Pending, began: float) -> None:
+    ok = watch.done_count == pending.total
+    summary = f"{watch.done_count}/{pending.total} steps"
+    if watch.failures:
+        summary += f", {len(watch.failures)} nodes failed"
+    seconds = time.monotonic() - began
+    report(StageFinished(name="converge", ok=ok, summary=summary, seconds=seconds))
+
+
+def _run_ansible(  # noqa: PLR0917  # the parts of one call
+    pending: Pending,
+    inventory: ClusterInventory,
+    session: SshSession,
+    secret_files: Mapping[str, Path],
+    directory: Path,
+    watch: Watch,
+) -> None:
+    import ansible_runner  # noqa: PLC0415  # 0.2 s: only when something is to be done
+
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    (directory / "ansible.cfg").write_text("[defaults]\n", encoding="utf-8")
+    with _interrupts() as interrupted:
+        runner = ansible_runner.interface.run(
+            private_data_dir=str(directory),
+            playbook=plays(pending, secret_files),
+            inventory=_inventory(inventory, session),
+            envvars=_environment(directory, len(inventory.hosts)),
+            settings={"pexpect_timeout": 1, "suppress_ansible_output": True},
+            event_handler=watch.handle,
+            cancel_callback=interrupted,
+            quiet=True,
+            rotate_artifacts=0,
+        )
+    if interrupted():
+        raise KeyboardInterrupt
+    if runner.rc not in {0, 2, 4} and not watch.failures and not watch.done_count:
+        raise failure(
+            "GC922",
+            "Ansible could not be run",
+            detail=_tail(Path(runner.config.artifact_dir) / "stdout"),
+            hint=f"its whole output is in {runner.config.artifact_dir}",
+        )
+
+
+def _inventory(inventory: ClusterInventory, session: SshSession) -> dict[str, Any]:
+    hosts = {host.name: dict(session.ansible_variables(host)) for host in inventory.hosts}
+    common = {"ansible_python_interpreter": "/usr/bin/python3"}
+    return {"all": {"hosts": hosts, "vars": common}}
+
+
+def _environment(directory: Path, hosts: int) -> dict[str, str]:
+    """Return Ansible's settings: ours alone, whatever ansible.cfg lies around."""
+    return {
+        "ANSIBLE_CONFIG": str(directory / "ansible.cfg"),
+        "ANSIBLE_COLLECTIONS_PATH": str(collections_path()),
+        "ANSIBLE_COLLECTIONS_SCAN_SYS_PATH": "False",
+        "ANSIBLE_FORKS": str(min(MOST_FORKS, max(1, hosts))),
+        "ANSIBLE_GATHERING": "explicit",
+        "ANSIBLE_HOST_KEY_CHECKING": "True",
+        "ANSIBLE_LOCAL_TEMP": str(directory / "tmp"),
+        "ANSIBLE_LOCALHOST_WARNING": "False",
+        "ANSIBLE_NOCOLOR": "True",
+        "ANSIBLE_PIPELINING": "True",
+        "ANSIBLE_RETRY_FILES_ENABLED": "False",
+        "ANSIBLE_SSH_ARGS": "",
+        "ANSIBLE_SSH_RETRIES": "2",
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}",
+    }
+
+
+@contextmanager
+def _interrupts() -> Iterator[Callable[[], bool]]:
+    """Turn Ctrl-C and SIGTERM into a question that ansible-runner asks: its child must end first.
+
+    The child has a terminal of its own, so the terminal's Ctrl-C does not reach it.
+    """
+    flag = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield flag.is_set
+        return
+    before = {
+        number: signal.signal(number, lambda *_: flag.set())
+        for number in (signal.SIGINT, signal.SIGTERM)
+    }
+    try:
+        yield flag.is_set
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _tail(path: Path) -> str:
+    if not path.exists():
+        return ""
+    return "\n".join(path.read_text(encoding="utf-8", errors="replace").splitlines()[-15:])

@@ -1,0 +1,69 @@
+"""The gate at the end of `up`: the AllReduce must pass; the certificate says what was proven."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from gcluster.inventory.hosts import ClusterInventory
+from gcluster.lifecycle.outcome import Exit, failure
+from gcluster.lifecycle.run import Run
+from gcluster.lifecycle.shell import existing_hosts
+from gcluster.lifecycle.smoke.certificate import certificate
+from gcluster.lifecycle.smoke.run import SmokeResult, run_allreduce
+from gcluster.lifecycle.ssh import SshSession
+from gcluster.lifecycle.state import SmokeFinished, acquire
+
+if TYPE_CHECKING:
+    from gcluster.lifecycle.cluster import Cluster
+    from gcluster.lifecycle.progress import Reporter
+
+CERTIFICATE_KEY = "certificate.json"
+
+
+def last_certificate(cluster: Cluster) -> dict[str, object] | None:
+    """Return the certificate of the last gate, passed or not; None when there was none."""
+    content = cluster.store.get(CERTIFICATE_KEY)
+    if content is None:
+        return None
+    return msgspec.json.decode(content, type=dict[str, object])
+
+
+def pass_gate(
+    run: Run, fit: ClusterInventory, session: SshSession, report: Reporter
+) -> SmokeResult | None:
+    """Run the AllReduce over all fit compute nodes and write the certificate.
+
+    Returns None when the cluster has only simulated nodes: nothing can run there.
+    """
+    cluster = run.cluster
+    real = tuple(h for h in fit.hosts if h.connection == "ssh")
+    if not any(h.role == "compute" for h in real):
+        return None
+    nodes = ClusterInventory(cluster=cluster.name, hosts=real)
+    session.trust(nodes.hosts)
+    result = run_allreduce(cluster.spec, nodes, session, run.directory, report)
+    document = certificate(cluster.spec_hash, nodes, result, session)
+    cluster.store.put(CERTIFICATE_KEY, msgspec.json.format(msgspec.json.encode(document)))
+    cluster.events.append(SmokeFinished(verdict=result.verdict.verdict, busbw=result.verdict.busbw))
+    return result
+
+
+def run_gate(cluster: Cluster, report: Reporter) -> SmokeResult:
+    """Run the gate by itself on a running cluster (`gcluster smoke`)."""
+    nodes = existing_hosts(cluster)
+    if not nodes.hosts:
+        raise failure(
+            "GC908", f"{cluster.name} has no nodes", hint=f"gcluster up {cluster.spec_path}"
+        )
+    with (
+        SshSession(cluster.workdir) as session,
+        acquire(cluster.store, tuple(cluster.spec.sites), reason="smoke") as lock,
+        Run(cluster, "smoke", lock) as run,
+    ):
+        result = pass_gate(run, nodes, session, report)
+        if result is None:
+            raise failure("GC930", "simulated nodes run no jobs: there is nothing to test")
+        run.finish(Exit.OK if result.passed else Exit.REFUSED)
+        return result

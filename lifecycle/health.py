@@ -1,0 +1,165 @@
+"""`gcluster status`: the cluster as its providers, its nodes and its scheduler see it now."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
+
+from gcluster.lifecycle.gate import last_certificate
+from gcluster.lifecycle.observe import Observation, observe
+from gcluster.lifecycle.plan import compile_for, pending_for
+from gcluster.lifecycle.sites import open_sites
+from gcluster.lifecycle.slurm import SchedulerView, ask_controller
+from gcluster.lifecycle.ssh import SshSession
+from gcluster.lifecycle.status import ClusterStatus, Condition, NodeStatus
+
+if TYPE_CHECKING:
+    from gcluster.inventory.hosts import Host
+    from gcluster.lifecycle.cluster import Cluster
+
+OBSERVED_KEY = "observed.json"
+"""Cache of the last conditions: where "since when" comes from."""
+
+
+def read_status(cluster: Cluster) -> ClusterStatus:
+    """Look at every site, node and the scheduler; nothing is changed but the cache."""
+    sites = open_sites(cluster)
+    with SshSession(cluster.workdir) as session:
+        observation = observe(cluster, sites, session)
+        controllers = [
+            host
+            for host in observation.existing.with_role("controller")
+            if host.name in observation.stamps and host.connection == "ssh"
+        ]
+        view = ask_controller(session, controllers[0]) if controllers else None
+    nodes = _nodes(cluster, observation, view)
+    certificate = last_certificate(cluster) if nodes else None
+    conditions = _conditions(cluster, nodes, view, certificate)
+    return ClusterStatus(
+        cluster=cluster.name,
+        conditions=_since(cluster, conditions),
+        nodes=nodes,
+        queue=view.queue if view is not None else None,
+        certificate=certificate,
+    )
+
+
+def _nodes(
+    cluster: Cluster, observation: Observation, view: SchedulerView | None
+) -> tuple[NodeStatus, ...]:
+    pending = pending_for(cluster, compile_for(cluster, observation), observation).by_host()
+    there = {host.name for host in observation.existing.hosts}
+    if not there:
+        return ()
+    return tuple(
+        NodeStatus(
+            name=host.name,
+            site=host.site,
+            pool=host.pool,
+            role=host.role,
+            address=host.address,
+            reachable=host.name in observation.stamps,
+            scheduler_state=_scheduler_state(host, view),
+            reason=_reason(host, observation, view),
+            steps_pending=len(pending.get(host.name, ())) if host.name in observation.stamps else 0,
+        )
+        for host in observation.desired.hosts
+    )
+
+
+def _scheduler_state(host: Host, view: SchedulerView | None) -> str:
+    if host.role != "compute" or view is None:
+        return ""
+    return view.states.get(host.name, "")
+
+
+def _reason(host: Host, observation: Observation, view: SchedulerView | None) -> str:
+    """Say in words why a node isn't fit; the nearest cause wins."""
+    change = observation.change_of(host)
+    if change is not None and change.effect != "keep":
+        return change.reason or f"needs {change.effect}"
+    if host.name in observation.unreachable:
+        return observation.unreachable[host.name]
+    if host.role != "compute" or view is None or host.connection != "ssh":
+        return ""
+    if host.name not in view.states and not view.problem:
+        return "the scheduler does not know it"
+    if not view.problem and not view.is_fit(host.name):
+        return view.reasons.get(host.name, f"the scheduler says {view.states[host.name]}")
+    return ""
+
+
+def _conditions(
+    cluster: Cluster,
+    nodes: tuple[NodeStatus, ...],
+    view: SchedulerView | None,
+    certificate: dict[str, object] | None,
+) -> tuple[Condition, ...]:
+    if not nodes:
+        return (Condition(name="NodesReady", status="false", reason="no nodes exist"),)
+    unfit = [node for node in nodes if node.reason or not node.reachable]
+    ready = f"{len(nodes) - len(unfit)}/{len(nodes)}"
+    named = "; ".join(f"{node.name}: {node.reason or 'no answer'}" for node in unfit[:5])
+    more = f"; and {len(unfit) - 5} more" if len(unfit) > 5 else ""  # noqa: PLR2004  # five fit on a line
+    steps = sum(node.steps_pending for node in nodes)
+    return (
+        _condition("NodesReady", not unfit, f"{ready} {named}{more}".strip()),
+        _scheduler_condition(nodes, view),
+        _condition(
+            "Converged", steps == 0, f"{steps} steps to run" if steps else "as the spec says"
+        ),
+        _gate_condition(cluster, certificate),
+    )
+
+
+def _scheduler_condition(nodes: tuple[NodeStatus, ...], view: SchedulerView | None) -> Condition:
+    if view is None:
+        return Condition(name="SchedulerUp", status="unknown", reason="no controller answers")
+    known = sum(1 for node in nodes if node.scheduler_state)
+    return _condition("SchedulerUp", not view.problem, view.problem or f"{known} nodes known")
+
+
+def _gate_condition(cluster: Cluster, certificate: dict[str, object] | None) -> Condition:
+    verdict = certificate.get("verdict") if certificate is not None else None
+    if certificate is None or not isinstance(verdict, dict):
+        return Condition(name="AllReducePassed", status="unknown", reason="never run")
+    if certificate.get("spec_hash") != cluster.spec_hash:
+        return Condition(
+            name="AllReducePassed", status="unknown", reason="the spec changed since it ran"
+        )
+    passed = verdict.get("verdict") == "pass"
+    return msgspec.structs.replace(
+        _condition("AllReducePassed", passed, "" if passed else "the gate failed"),
+        since=str(certificate.get("time", "")),
+    )
+
+
+def _condition(name: str, holds: bool, reason: str) -> Condition:
+    status: Literal["true", "false"] = "true" if holds else "false"
+    return Condition(name=name, status=status, reason=reason)
+
+
+def _since(cluster: Cluster, conditions: tuple[Condition, ...]) -> tuple[Condition, ...]:
+    """Give each condition the time since when it has been seen as it is; remember it."""
+    if not cluster.was_applied:
+        return conditions
+    content = cluster.store.get(OBSERVED_KEY)
+    before = {
+        c.name: c for c in (msgspec.json.decode(content, type=list[Condition]) if content else [])
+    }
+    now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    dated = tuple(
+        c
+        if c.since
+        else msgspec.structs.replace(
+            c,
+            since=before[c.name].since
+            if c.name in before and before[c.name].status == c.status
+            else now,
+        )
+        for c in conditions
+    )
+    cluster.store.put(OBSERVED_KEY, msgspec.json.encode(list(dated)))
+    return dated

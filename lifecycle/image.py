@@ -1,0 +1,134 @@
+"""The golden image: the install phases of all roles, run once into an image that nodes boot from.
+
+Its key is the hash of the provider's base image and of every install step, so a node that boots
+from it carries the very stamps that `up` would ask for, and skips those steps.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from gcluster.inventory.compile import CompiledCluster, Group
+from gcluster.inventory.hosts import ClusterInventory, Host
+from gcluster.lifecycle.converge.findings import findings
+from gcluster.lifecycle.converge.pending import pending_steps, step_digests
+from gcluster.lifecycle.converge.run import converge
+from gcluster.lifecycle.outcome import LifecycleError
+from gcluster.lifecycle.progress import Reporter, StageFinished, StageProgress, StageStarted
+from gcluster.lifecycle.ssh import SshSession
+from gcluster.stacks.provider import Baker
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from gcluster.lifecycle.sites import OpenSite
+
+BAKED_PHASES = frozenset({"preflight", "install"})
+
+
+def baker(site: OpenSite) -> Baker | None:
+    """Return the site's provider as a Baker; None when its nodes boot from no image of ours."""
+    return site.provider if isinstance(site.provider, Baker) else None
+
+
+def install_group(compiled: CompiledCluster, site: OpenSite) -> Group | None:
+    """Return one group with every step to bake for a site, each once."""
+    pools = site.context.spec.pools
+    steps = {
+        step.key: step
+        for group in compiled.groups
+        if pools[group.name].site == site.name
+        for step in group.steps
+        if step.phase in BAKED_PHASES
+    }
+    if not steps:
+        return None
+    return Group(name="image", hosts=("image-builder",), steps=tuple(steps.values()))
+
+
+def image_key(base_digest: str, group: Group) -> str:
+    """Return the key of the image: SHA-256 in hex over the base and the install steps."""
+    digests = [digest for _, digest in step_digests(group, {})]
+    return hashlib.sha256(msgspec.json.encode([base_digest, digests])).hexdigest()
+
+
+def ensure_image(
+    site: OpenSite, compiled: CompiledCluster, run_dir: Path, report: Reporter
+) -> str | None:
+    """Return the key of the site's golden image, baking it where it is missing.
+
+    Raises:
+        LifecycleError: an install step failed in the builder; no image is left behind.
+    """
+    provider = baker(site)
+    group = install_group(compiled, site)
+    if provider is None or group is None:
+        return None
+    key = image_key(provider.base_digest(site.context.spec, site.name), group)
+    if provider.has_image(site.context, key):
+        return key
+    began = time.monotonic()
+    report(StageStarted(name="image", total=len(group.steps)))
+    with _only_one_baker(site.context.cache / f"bake-{key[:16]}.lock"):
+        if not provider.has_image(site.context, key):
+            _bake(provider, site, msgspec.structs.replace(group, name=key), run_dir, report)
+    seconds = time.monotonic() - began
+    report(StageFinished(name="image", ok=True, summary=f"baked {key[:12]}", seconds=seconds))
+    return key
+
+
+def _bake(provider: Baker, site: OpenSite, group: Group, run_dir: Path, report: Reporter) -> None:
+    key = group.name
+    report(StageProgress(name="image", done=0, total=len(group.steps), detail="base system"))
+    builder = provider.start_builder(site.context, key)
+    try:
+        _install(builder, group, run_dir / "image", report)
+    except BaseException:
+        provider.discard_builder(site.context, key)
+        raise
+    provider.commit_builder(site.context, key)
+
+
+def _install(builder: Host, group: Group, run_dir: Path, report: Reporter) -> None:
+    group = msgspec.structs.replace(group, hosts=(builder.name,))
+    nodes = ClusterInventory(cluster="image", hosts=(builder,))
+    run_dir.mkdir(parents=True, exist_ok=True)
+    with SshSession(run_dir) as session:
+        try:
+            result = converge(
+                pending_steps(CompiledCluster(cluster="image", groups=(group,)), {}, {}),
+                nodes,
+                session,
+                secret_files={},
+                run_dir=run_dir,
+                report=_renamed(report),
+            )
+        finally:
+            session.close()
+    if result.failures:
+        raise LifecycleError(*findings(result, "gcluster up"))
+
+
+def _renamed(report: Reporter) -> Reporter:
+    """Show the builder's convergence under the stage "image"."""
+
+    def forward(progress: object) -> None:
+        if isinstance(progress, StageProgress):
+            report(msgspec.structs.replace(progress, name="image"))
+
+    return forward
+
+
+@contextmanager
+def _only_one_baker(path: Path) -> Iterator[None]:
+    """Two commands that need the same image: one bakes, the other waits and finds it."""
+    with path.open("w") as handle:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield

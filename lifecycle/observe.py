@@ -1,0 +1,106 @@
+"""What is there now: the sites' resources, the hosts, and the stamps each node carries."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from gcluster.inventory.hosts import ClusterInventory, Host
+from gcluster.lifecycle.changes import SitePlan
+from gcluster.lifecycle.converge.stamps import read_stamps
+from gcluster.lifecycle.sites import OpenSite, at_each, inventory
+from gcluster.lifecycle.ssh import SshSession, Unreachable
+
+if TYPE_CHECKING:
+    from gcluster.lifecycle.cluster import Cluster
+    from gcluster.stacks.provider import ResourceChange
+
+
+class Observation(msgspec.Struct, frozen=True, kw_only=True):
+    """The world at one moment, as far as it answered."""
+
+    sites: tuple[SitePlan, ...]
+    existing: ClusterInventory
+    """Hosts that exist, running or not, and are wanted."""
+    desired: ClusterInventory
+    """Hosts that the spec asks for; those that don't exist yet have no address."""
+    stamps: dict[str, dict[str, str]]
+    """Host -> step -> digest, for the hosts that answered."""
+    unreachable: dict[str, str]
+    """Host -> reason in words, for existing hosts that should have answered."""
+    taken_at: float
+    """time.monotonic() when it was taken."""
+
+    @property
+    def age_s(self) -> float:
+        """How old this observation is, in seconds."""
+        return time.monotonic() - self.taken_at
+
+    def change_of(self, host: Host) -> ResourceChange | None:
+        """Return what apply would do to a host; None when it is not a resource of its site."""
+        for site in self.sites:
+            if site.site == host.site:
+                for change in site.changes:
+                    if change.resource.name == host.name:
+                        return change
+        return None
+
+
+class _SiteView(msgspec.Struct, frozen=True):
+    plan: SitePlan
+    existing: tuple[Host, ...]
+    planned: tuple[Host, ...]
+
+
+def _look(site: OpenSite) -> _SiteView:
+    changes = site.provider.preview(site.context)
+    return _SiteView(
+        plan=SitePlan(site=site.name, provider=site.provider.name, changes=changes),
+        existing=site.provider.hosts(site.context),
+        planned=site.provider.planned_hosts(site.context.spec, site.name),
+    )
+
+
+def observe(cluster: Cluster, sites: tuple[OpenSite, ...], session: SshSession) -> Observation:
+    """Ask every site and every node that runs; one SSH exec a node, all in parallel."""
+    views = at_each(sites, _look)
+    existing = {host.name: host for view in views.values() for host in view.existing}
+    desired = [existing.get(h.name, h) for view in views.values() for h in view.planned]
+    wanted = {host.name for host in desired}
+    touched = {
+        change.resource.name
+        for view in views.values()
+        for change in view.plan.changes
+        if change.effect != "keep"
+    }
+    answering = [h for h in existing.values() if h.name in wanted and h.name not in touched]
+    answers = _stamps(sites, session, answering)
+    return Observation(
+        sites=tuple(views[site.name].plan for site in sites),
+        existing=inventory(cluster, (h for h in existing.values() if h.name in wanted)),
+        desired=inventory(cluster, desired),
+        stamps={name: a for name, a in answers.items() if not isinstance(a, Unreachable)},
+        unreachable={n: a.reason for n, a in answers.items() if isinstance(a, Unreachable)},
+        taken_at=time.monotonic(),
+    )
+
+
+def _stamps(
+    sites: tuple[OpenSite, ...], session: SshSession, hosts: list[Host]
+) -> dict[str, dict[str, str] | Unreachable]:
+    answers = dict(read_stamps(session, [h for h in hosts if h.connection == "ssh"]))
+    simulated = {h.name for h in hosts if h.connection == "simulated"}
+    if simulated:
+        from gcluster.stacks.simulated import stamps as simulated_stamps  # noqa: PLC0415  # rare
+
+        for site in sites:
+            if site.provider.name == "simulated":
+                stored = simulated_stamps.read_stamps(site.context)
+                answers |= {
+                    h.name: stored.get(h.name, {})
+                    for h in hosts
+                    if h.name in simulated and h.site == site.name
+                }
+    return answers

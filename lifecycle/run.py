@@ -1,0 +1,63 @@
+"""One run of a command that changes things: its id, its artifacts, and its place in the journal."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from typing import TYPE_CHECKING, Self
+
+from gcluster.lifecycle.outcome import Exit, LifecycleError
+from gcluster.lifecycle.state import HeldLock, RunFinished, RunStarted
+
+if TYPE_CHECKING:
+    from pathlib import Path
+    from types import TracebackType
+
+    from gcluster.lifecycle.cluster import Cluster
+
+
+class Run:
+    """Context manager: RunStarted on entry, RunFinished on exit, whatever the way out.
+
+    A run that is killed leaves a start without an end: the journal calls it interrupted.
+    """
+
+    def __init__(self, cluster: Cluster, command: str, lock: HeldLock) -> None:
+        """Prepare the run; nothing is written before it is entered."""
+        self.id = f"{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{secrets.token_hex(3)}"
+        self.cluster = cluster
+        self.command = command
+        self.lock = lock
+        self._exit = Exit.FAILED
+        self._outcome = "failed"
+
+    @property
+    def directory(self) -> Path:
+        """Directory of this run's artifacts."""
+        return self.cluster.run_directory(self.id)
+
+    def finish(self, exit_code: Exit) -> None:
+        """Say how the run ends; without it, it failed."""
+        self._exit = exit_code
+        self._outcome = "ok" if exit_code is Exit.OK else exit_code.name.lower()
+
+    def __enter__(self) -> Self:
+        """Write the start of the run."""
+        self.cluster.events.bind(run=self.id, epochs=self.lock.epochs)
+        self.cluster.events.append(
+            RunStarted(command=self.command, spec_hash=self.cluster.spec_hash)
+        )
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Write the end of the run."""
+        if kind is not None and issubclass(kind, KeyboardInterrupt):
+            self._exit, self._outcome = Exit.INTERRUPTED, "interrupted"
+        elif isinstance(error, LifecycleError):
+            self._exit, self._outcome = error.exit_code, "failed"
+        self.cluster.events.append(RunFinished(outcome=self._outcome, exit_code=int(self._exit)))

@@ -1,0 +1,59 @@
+"""A shell on a node, with the pinned host key and the right user, port and bastion."""
+
+from __future__ import annotations
+
+import difflib
+from typing import TYPE_CHECKING
+
+from gcluster.lifecycle.outcome import Exit, failure
+from gcluster.lifecycle.sites import at_each, inventory, open_sites
+from gcluster.lifecycle.ssh import SshSession
+
+if TYPE_CHECKING:
+    from gcluster.inventory.hosts import ClusterInventory, Host
+    from gcluster.lifecycle.cluster import Cluster
+
+
+def existing_hosts(cluster: Cluster) -> ClusterInventory:
+    """Return the hosts that exist now, over all sites."""
+    per_site = at_each(open_sites(cluster), lambda site: site.provider.hosts(site.context))
+    return inventory(cluster, (host for hosts in per_site.values() for host in hosts))
+
+
+def ssh_argv(cluster: Cluster, host: str | None, command: list[str]) -> list[str]:
+    """Return the ssh command line for a node; without a name: a login node, else the controller.
+
+    Raises:
+        LifecycleError: the cluster has no such host, or no hosts at all.
+    """
+    hosts = existing_hosts(cluster)
+    chosen = _choose(cluster, hosts, host)
+    session = SshSession(cluster.workdir)
+    session.trust(hosts.hosts)
+    return session.argv(chosen, command or None)
+
+
+def _choose(cluster: Cluster, hosts: ClusterInventory, name: str | None) -> Host:
+    if not hosts.hosts:
+        raise failure(
+            "GC908",
+            f"{cluster.name} has no nodes",
+            hint=f"gcluster up {cluster.spec_path}",
+        )
+    if name is None:
+        for role in ("login", "controller", "compute"):
+            candidates = hosts.with_role(role)
+            if candidates:
+                return candidates[0]
+    for host in hosts.hosts:
+        if host.name == name:
+            if host.connection == "simulated":
+                raise failure("GC908", f"{name} is simulated: there is nothing to log in to")
+            return host
+    near = difflib.get_close_matches(name or "", [h.name for h in hosts.hosts], n=1)
+    raise failure(
+        "GC908",
+        f'{cluster.name} has no node "{name}"',
+        hint=f'did you mean "{near[0]}"?' if near else f"gcluster status {cluster.name} lists them",
+        exit_code=Exit.USAGE,
+    )

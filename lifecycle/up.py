@@ -1,0 +1,199 @@
+"""From a spec to a running, tested cluster; safe to repeat, safe to kill, goes on where it was."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from gcluster.lifecycle.cluster import SPEC_KEY, Cluster
+from gcluster.lifecycle.gate import last_certificate, pass_gate
+from gcluster.lifecycle.image import ensure_image
+from gcluster.lifecycle.nodes import NodesResult, converge_nodes
+from gcluster.lifecycle.observe import Observation, observe
+from gcluster.lifecycle.outcome import Exit, LifecycleError, failure
+from gcluster.lifecycle.plan import compile_for, plan
+from gcluster.lifecycle.progress import (
+    Finding,
+    Reporter,
+    StageFinished,
+    StageProgress,
+    StageStarted,
+)
+from gcluster.lifecycle.run import Run
+from gcluster.lifecycle.sites import OpenSite, at_each, open_sites
+from gcluster.lifecycle.ssh import SshSession
+from gcluster.lifecycle.state import SpecApplied, acquire
+from gcluster.schemas.diagnostics import Diagnostic
+from gcluster.stacks.provider import ProviderError, SiteEvent
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gcluster.lifecycle.changes import Plan
+    from gcluster.lifecycle.smoke.run import SmokeResult
+
+
+class UpResult(msgspec.Struct, frozen=True, kw_only=True):
+    """How `up` ended."""
+
+    cluster: str
+    changed: bool
+    """Whether anything was done to the cluster."""
+    failed_hosts: dict[str, str]
+    """Host -> why it was left behind."""
+    verdict: dict[str, object] | None
+    """The AllReduce's verdict; None when no gate was run (simulated nodes)."""
+    certificate_path: str | None
+    exit_code: Exit
+    diagnostics: tuple[Diagnostic, ...] = ()
+
+
+def up(cluster: Cluster, report: Reporter, *, confirm: Callable[[Plan], bool]) -> UpResult:
+    """Bring the cluster to what its spec says, and prove it with the AllReduce.
+
+    `confirm` is shown the plan when there is something to do; when it answers no, nothing is
+    touched.
+
+    Raises:
+        LifecycleError: refused, locked, or a step that nothing can go on without failed.
+        ProviderError: a site could not be brought up.
+    """
+    sites = open_sites(cluster, lambda event: report(_site_progress(event)))
+    with SshSession(cluster.workdir) as session:
+        observation = observe(cluster, sites, session)
+        proposed = plan(cluster, observation)
+        passed = _standing_certificate(cluster)
+        if proposed.is_empty and passed is not None:
+            return _nothing_to_do(cluster, passed, report)
+        if not proposed.is_empty and not confirm(proposed):
+            raise failure("GC909", "nothing was changed", exit_code=Exit.REFUSED)
+        with (
+            acquire(cluster.store, tuple(cluster.spec.sites), reason="up") as lock,
+            Run(cluster, "up", lock) as run,
+        ):
+            for note in lock.notes:
+                report(Finding(diagnostic=note))
+            result = _bring_up(run, sites, session, observation, report)
+            run.finish(result.exit_code)
+            return result
+
+
+def _bring_up(
+    run: Run,
+    sites: tuple[OpenSite, ...],
+    session: SshSession,
+    before: Observation,
+    report: Reporter,
+) -> UpResult:
+    cluster = run.cluster
+    cluster.store.put(SPEC_KEY, cluster.spec_text.encode())
+    _preflight(sites, report)
+    compiled = compile_for(cluster, before)
+    growing = {
+        site.site
+        for site in before.sites
+        if any(
+            c.effect in {"create", "replace"} and c.resource.kind == "node" for c in site.changes
+        )
+    }
+    sites = tuple(
+        site.booting(ensure_image(site, compiled, run.directory, report))
+        if site.name in growing
+        else site
+        for site in sites
+    )
+    refused = _apply(sites, before, report)
+    after = observe(cluster, sites, session)
+    nodes = converge_nodes(run, sites, before, after, session, report=report)
+    if nodes.below_quorum:
+        return _result(cluster, nodes, None, refused, Exit.FAILED)
+    gate = pass_gate(run, nodes.inventory, session, report)
+    code = Exit.OK if gate is None or gate.passed else Exit.REFUSED
+    if code is Exit.OK:
+        cluster.events.append(SpecApplied(spec_hash=cluster.spec_hash))
+    return _result(cluster, nodes, gate, refused, code)
+
+
+def _preflight(sites: tuple[OpenSite, ...], report: Reporter) -> None:
+    found = at_each(sites, lambda site: site.provider.preflight(site.context))
+    diagnostics = [diagnostic for items in found.values() for diagnostic in items]
+    errors = tuple(d for d in diagnostics if d.is_error)
+    if errors:
+        raise LifecycleError(*errors)
+    for diagnostic in diagnostics:
+        report(Finding(diagnostic=diagnostic))
+
+
+def _apply(
+    sites: tuple[OpenSite, ...], before: Observation, report: Reporter
+) -> tuple[Diagnostic, ...]:
+    """Apply every site; return what could not be made: the rest goes on without it."""
+    total = len(before.desired.hosts)
+    began = time.monotonic()
+    report(StageStarted(name="nodes", total=total))
+    refused = at_each(sites, _apply_one)
+    hosts = at_each(sites, lambda site: site.provider.hosts(site.context))
+    present = sum(len(found) for found in hosts.values())
+    report(
+        StageFinished(
+            name="nodes",
+            ok=present >= total,
+            summary=f"{present}/{total} up",
+            seconds=time.monotonic() - began,
+        )
+    )
+    return tuple(diagnostic for found in refused.values() for diagnostic in found)
+
+
+def _apply_one(site: OpenSite) -> tuple[Diagnostic, ...]:
+    try:
+        site.provider.apply(site.context)
+    except ProviderError as error:
+        return error.diagnostics
+    return ()
+
+
+def _standing_certificate(cluster: Cluster) -> dict[str, object] | None:
+    """Return the certificate that still holds for this spec, if it passed."""
+    certificate = last_certificate(cluster)
+    if certificate is None or certificate.get("spec_hash") != cluster.spec_hash:
+        return None
+    verdict = certificate.get("verdict")
+    return certificate if isinstance(verdict, dict) and verdict.get("verdict") == "pass" else None
+
+
+def _nothing_to_do(cluster: Cluster, certificate: dict[str, object], report: Reporter) -> UpResult:
+    report(StageFinished(name="plan", ok=True, summary="nothing to change", seconds=0.0))
+    verdict = certificate["verdict"]
+    return UpResult(
+        cluster=cluster.name,
+        changed=False,
+        failed_hosts={},
+        verdict=verdict if isinstance(verdict, dict) else None,
+        certificate_path=cluster.certificate_path,
+        exit_code=Exit.OK,
+    )
+
+
+def _result(
+    cluster: Cluster,
+    nodes: NodesResult,
+    gate: SmokeResult | None,
+    refused: tuple[Diagnostic, ...],
+    code: Exit,
+) -> UpResult:
+    return UpResult(
+        cluster=cluster.name,
+        changed=True,
+        failed_hosts=nodes.failed,
+        verdict=msgspec.to_builtins(gate.verdict) if gate is not None else None,
+        certificate_path=cluster.certificate_path if gate is not None else None,
+        exit_code=code,
+        diagnostics=(*refused, *nodes.diagnostics, *nodes.below_quorum),
+    )
+
+
+def _site_progress(event: SiteEvent) -> StageProgress:
+    return StageProgress(name="nodes", done=event.done, total=event.total, detail=event.what)

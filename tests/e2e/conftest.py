@@ -1,0 +1,129 @@
+"""A cluster of its own for the end-to-end test: own name, own folders, never anybody else's."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+SPEC = """\
+apiVersion: gcluster/v1
+name: {name}
+sites: {{here: {{provider: local}}}}
+pools:
+  head: {{site: here, role: controller}}
+  gpu: {{site: here, machine: sim.h100x8, count: {count}}}
+scheduler:
+  type: slurm
+  partitions:
+    train: {{pools: [gpu], default: true, max_time: 1h}}
+users:
+  - {{name: ada, uid: 2001}}
+smoke: {{allreduce: {{sizes: 8B..8MiB, iterations: 2}}}}
+"""
+
+
+class LiveCluster:
+    """Drives the installed command on one spec and looks at what is left on the machine."""
+
+    def __init__(self, folder: Path) -> None:
+        """Prepare folders; nothing is started."""
+        self.name = f"e2e-{secrets.token_hex(3)}"
+        self.spec = folder / "cluster.yaml"
+        self.data = folder / "data"
+        self.config = folder / "config"
+        self.environment = {
+            **os.environ,
+            "XDG_DATA_HOME": str(self.data),
+            "XDG_CONFIG_HOME": str(self.config),
+            "NO_COLOR": "1",
+        }
+        self.ask_for(nodes=4)
+
+    def ask_for(self, *, nodes: int) -> None:
+        """Write the spec with so many GPU nodes."""
+        self.spec.write_text(SPEC.format(name=self.name, count=nodes))
+
+    def gcluster(self, *arguments: str, expect: int | None = 0) -> subprocess.CompletedProcess[str]:
+        """Run the command as a person would; `expect` is the exit code, None for any."""
+        command = [str(Path(sys.executable).with_name("gcluster")), *arguments]
+        done = subprocess.run(
+            command, capture_output=True, text=True, env=self.environment, timeout=600, check=False
+        )
+        said = f"$ gcluster {' '.join(arguments)}\n{done.stdout}{done.stderr}"
+        sys.stdout.write(said)
+        assert expect is None or done.returncode == expect, said
+        assert "Traceback" not in done.stderr, said
+        return done
+
+    def json(self, *arguments: str, expect: int | None = 0) -> Any:
+        """Run with --format json and return the document on stdout."""
+        return json.loads(self.gcluster(*arguments, "--format", "json", expect=expect).stdout)
+
+    def on(self, node: str, command: str) -> str:
+        """Run a shell command on a node over the pinned SSH connection."""
+        return self.gcluster("ssh", str(self.spec), node, "--", command).stdout
+
+    def stamp_times(self) -> dict[tuple[str, str], str]:
+        """Return (node, step) -> the stamp's modification time and content, for every node."""
+        nodes = [node["name"] for node in self.json("status", str(self.spec), expect=None)["nodes"]]
+        ask = "cd /var/lib/gcluster/stamps && for s in *; do echo $s $(stat -c %y $s) $(cat $s); done"
+        return {
+            (node, line.split()[0]): line
+            for node in nodes
+            for line in self.on(node, ask).splitlines()
+        }
+
+    def engine(self, *arguments: str) -> list[str]:
+        """Ask podman for this cluster's objects; one line each."""
+        label = f"label=gcluster.cluster={self.name}"
+        done = subprocess.run(
+            ["podman", *arguments, "--filter", label, "--format", "{{.ID}}{{.Name}}"]
+            if arguments[0] == "network"
+            else ["podman", *arguments, "--filter", label, "-q"],
+            capture_output=True, text=True, check=True,
+        )  # fmt: skip
+        return done.stdout.split()
+
+    def left_behind(self) -> dict[str, list[str]]:
+        """Return everything of this cluster that is still on the machine, by kind."""
+        keys = [
+            str(path)
+            for root in (self.data, self.config)
+            for path in root.rglob("*")
+            if path.is_file() and (path.suffix == ".key" or path.name.startswith("id_"))
+        ]
+        processes = [
+            pid
+            for pid in os.listdir("/proc")
+            if pid.isdigit() and self._is_ours(Path("/proc") / pid / "cmdline")
+        ]
+        return {
+            "containers": self.engine("ps", "--all"),
+            "networks": self.engine("network", "ls"),
+            "volumes": self.engine("volume", "ls"),
+            "keys": keys,
+            "processes": processes,
+        }
+
+    def _is_ours(self, cmdline: Path) -> bool:
+        try:
+            words = cmdline.read_bytes().decode(errors="replace")
+        except OSError:
+            return False
+        mentions = self.name in words or str(self.data) in words
+        return mentions and "pytest" not in words
+
+
+@pytest.fixture(scope="module")
+def live(tmp_path_factory: pytest.TempPathFactory):
+    """A cluster that is taken down whatever happens."""
+    cluster = LiveCluster(tmp_path_factory.mktemp("e2e"))
+    yield cluster
+    cluster.gcluster("down", str(cluster.spec), "--yes", expect=None)

@@ -1,0 +1,104 @@
+"""The whole line on real nodes: from a spec to a passing AllReduce, through its life, to nothing.
+
+The tests of this file run in order and share one cluster, as a person's session would.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+
+import pytest
+
+pytestmark = pytest.mark.local
+
+
+def test_plan_shows_five_nodes_to_create_and_changes_nothing(live):
+    plan = live.json("plan", str(live.spec))
+    created = [
+        change["resource"]["name"]
+        for site in plan["sites"]
+        for change in site["changes"]
+        if change["effect"] == "create" and change["resource"]["kind"] == "node"
+    ]
+    assert created == ["head", "gpu001", "gpu002", "gpu003", "gpu004"]
+    assert live.engine("ps", "--all") == []
+
+
+def test_up_brings_the_cluster_to_a_passed_allreduce(live):
+    result = live.json("up", str(live.spec), "--yes")
+    assert result["verdict"]["verdict"] == "pass"
+    assert result["verdict"]["ranks"] == 4
+    assert result["failed_hosts"] == {}
+
+
+def test_status_says_that_all_is_well(live):
+    status = live.json("status", str(live.spec))
+    assert {c["name"]: c["status"] for c in status["conditions"]} == {
+        "NodesReady": "true",
+        "SchedulerUp": "true",
+        "Converged": "true",
+        "AllReducePassed": "true",
+    }
+    states = {node["name"]: node["scheduler_state"] for node in status["nodes"]}
+    assert states == {"head": "", "gpu001": "idle", "gpu002": "idle", "gpu003": "idle", "gpu004": "idle"}
+
+
+def test_a_second_up_changes_nothing(live):
+    before = live.stamp_times()
+    result = live.json("up", str(live.spec), "--yes")
+    assert result["changed"] is False
+    assert live.stamp_times() == before
+
+
+def test_a_job_of_a_user_gets_gpus_on_two_nodes(live):
+    live.on("head", "install -d -o ada /tmp/ada")
+    job = (
+        "cd /tmp/ada && su ada -c \"sbatch --wait -N2 --gres=gpu:8 --output=/dev/null --wrap "
+        "'srun --output=/tmp/job-%N.out printenv CUDA_VISIBLE_DEVICES'\""
+    )
+    live.on("head", job)
+    seen = [live.on(node, "cat /tmp/job-*.out 2>/dev/null || true").strip() for node in ("gpu001", "gpu002")]
+    assert seen == ["0,1,2,3,4,5,6,7"] * 2
+
+
+def test_smoke_reports_the_bandwidth_of_every_size(live):
+    result = live.json("smoke", str(live.spec))
+    assert result["verdict"]["verdict"] == "pass"
+    sizes = [row["size"] for row in result["log"]["rows"]]
+    assert sizes == [8 * 8**step for step in range(7)] + [8 * 2**20]
+
+
+def test_a_killed_node_is_named_and_up_repairs_it(live):
+    subprocess.run(["podman", "kill", f"gcluster-{live.name}-gpu003"], check=True, capture_output=True)
+    status = live.json("status", str(live.spec), expect=None)
+    ready = next(c for c in status["conditions"] if c["name"] == "NodesReady")
+    assert ready["status"] == "false"
+    assert "gpu003" in ready["reason"]
+    assert live.json("up", str(live.spec), "--yes")["verdict"]["verdict"] == "pass"
+    status = live.json("status", str(live.spec))
+    assert all(condition["status"] == "true" for condition in status["conditions"])
+
+
+def test_a_fifth_node_costs_itself_and_the_controllers_slurm_configuration(live):
+    before = live.stamp_times()
+    live.ask_for(nodes=5)
+    live.gcluster("up", str(live.spec), "--yes")
+    after = live.stamp_times()
+    touched = {key for key, line in after.items() if before.get(key) != line}
+    assert {node for node, _ in touched} == {"head", "gpu005"}
+    assert {step for node, step in touched if node == "head"} == {"slurm.configure", "slurm.verify"}
+
+
+def test_down_leaves_nothing_behind(live):
+    live.gcluster("down", str(live.spec), "--yes")
+    left = live.left_behind()
+    counts = {kind: len(found) for kind, found in left.items()}
+    sys.stdout.write(f"left behind: {counts}\n")
+    assert counts == dict.fromkeys(counts, 0), left
+
+
+def test_a_second_down_says_that_there_is_nothing(live):
+    said = live.gcluster("down", str(live.spec), "--yes").stdout
+    assert re.search(r"nothing", said)
