@@ -22,5 +22,7 @@ def command(cluster: Target, fmt: OutputFormat = Format.TEXT) -> Exit:
     opened = open_cluster(cluster, running=True)
     with open_progress(fmt.value) as report:
         result = run_gate(opened, report)
-    say(document(result) if fmt is Format.JSON else smoke_text(result, stdout()))
+    say(
+        document(result) if fmt is Format.JSON else smoke_text(result.verdict, result.log, stdout())
+    )
     return Exit.OK if result.passed else Exit.REFUSED

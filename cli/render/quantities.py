@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 _TENTHS_BELOW = 9.95
 _BINARY = 1024
-_SMALL_GB, _WHOLE_GB = 0.01, 100
+_DECIMAL = 1000
 
 
 def duration(seconds: float) -> str:
@@ -30,6 +30,15 @@ def duration(seconds: float) -> str:
 
 def _two(many: int, unit: str, few: int, part: str) -> str:
     return f"{many} {unit} {few} {part}" if few else f"{many} {unit}"
+
+
+def microseconds(value: float) -> str:
+    """Return a time given in microseconds: "38.1 us", "1.2 ms", "2.5 s"."""
+    if value < _DECIMAL:
+        return f"{value:.1f} us"
+    if value < _DECIMAL * _DECIMAL:
+        return f"{value / _DECIMAL:.1f} ms"
+    return duration(value / _DECIMAL / _DECIMAL)
 
 
 def usd_per_hour(value: float | None) -> str:
@@ -51,12 +60,13 @@ def _rounded(value: float, unit: str) -> str:
 
 
 def bandwidth(gigabytes_per_second: float) -> str:
-    """Return "1.88 GB/s", "36.4 GB/s", "480 GB/s"; below 0.01 in MB/s."""
-    if gigabytes_per_second < _SMALL_GB:
-        return f"{gigabytes_per_second * 1000:.3g} MB/s"
-    if gigabytes_per_second < _WHOLE_GB:
-        return f"{gigabytes_per_second:.3g} GB/s"
-    return f"{gigabytes_per_second:,.0f} GB/s"
+    """Return "1.88 GB/s", "480 GB/s", "573 MB/s", "90.9 B/s": decimal units, three figures."""
+    value = gigabytes_per_second * 1e9
+    for unit in ("B/s", "kB/s", "MB/s"):
+        if value < _DECIMAL:
+            return f"{value:.3g} {unit}"
+        value /= _DECIMAL
+    return f"{value:.3g} GB/s" if value < _DECIMAL else f"{value:,.0f} GB/s"
 
 
 def plural(count: int, noun: str) -> str:

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from gcluster.cli.render.cells import pad, printable, width
-from gcluster.cli.render.quantities import duration
+from gcluster.cli.render.quantities import bandwidth, duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -99,6 +99,9 @@ def _row(node: NodeStatus) -> tuple[str, ...]:
 
 def _certificate(certificate: dict[str, Any], now: datetime) -> str:
     verdict = certificate.get("verdict")
-    said = verdict.get("verdict", "unknown") if isinstance(verdict, dict) else "unknown"
-    taken = age(str(certificate.get("time", "")), now)
-    return f"{said}, {taken} ago" if taken else str(said)
+    verdict = verdict if isinstance(verdict, dict) else {}
+    busbw, taken = verdict.get("busbw"), age(str(certificate.get("time", "")), now)
+    facts = [str(verdict.get("verdict", "unknown"))]
+    facts += [f"{bandwidth(busbw)} busbw"] if isinstance(busbw, int | float) else []
+    facts += [f"{taken} ago"] if taken else []
+    return printable(", ".join(facts))

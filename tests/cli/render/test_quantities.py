@@ -54,8 +54,10 @@ def test_sizes_are_binary(value: float, says: str) -> None:
 @pytest.mark.parametrize(
     ("value", "says"),
     [
-        (0.0, "0 MB/s"),
+        (0.0, "0 B/s"),
+        (9.09e-8, "90.9 B/s"),
         (0.0051, "5.1 MB/s"),
+        (0.5734, "573 MB/s"),
         (1.876, "1.88 GB/s"),
         (36.44, "36.4 GB/s"),
         (480.4, "480 GB/s"),

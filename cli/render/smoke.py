@@ -1,0 +1,66 @@
+"""The verdict on an AllReduce, why it failed, and the bandwidth of every message size."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gcluster.cli.render.cells import printable
+from gcluster.cli.render.quantities import bandwidth, microseconds, plural, size
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gcluster.cli.render.surface import Surface
+    from gcluster.lifecycle.smoke.judge import Verdict
+    from gcluster.lifecycle.smoke.log import AllReduceLog, Row
+
+_TITLES = ("size", "time", "algbw", "busbw", "wrong")
+_COLUMNS = 12
+
+
+def smoke_text(verdict: Verdict, log: AllReduceLog, surface: Surface) -> str:
+    """Return the table, the verdict and the reasons against it.
+
+    Of each size the slower of the two halves (out of place, in place) is shown, and the wrong
+    values of both.
+    """
+    lines = [*_table(log, surface), "", _headline(verdict, surface)]
+    lines += [
+        f"  {surface.paint('error', reason.code)}: {printable(reason.message)}"
+        for reason in verdict.reasons
+    ]
+    return surface.plain("\n".join(lines).lstrip("\n"))
+
+
+def _headline(verdict: Verdict, surface: Surface) -> str:
+    mark = surface.paint("good", "✔") if verdict.passed else surface.paint("error", "✘")
+    facts = [plural(verdict.ranks, "rank")]
+    if verdict.busbw is not None and verdict.largest is not None:
+        facts.append(f"{bandwidth(verdict.busbw)} busbw at {size(verdict.largest)}")
+    facts.append(f"over {printable(verdict.transport) or 'an unknown transport'}")
+    if verdict.floor is not None:
+        facts.append(f"floor {bandwidth(verdict.floor)}")
+    wrong = "wrong values not counted" if verdict.wrong is None else f"{verdict.wrong:g} wrong"
+    simulated = " (simulated GPUs)" if verdict.simulated else ""
+    end = "passed" if verdict.passed else "failed"
+    return f"{mark} AllReduce {end}: {', '.join([*facts, wrong])}{simulated}"
+
+
+def _table(log: AllReduceLog, surface: Surface) -> Iterator[str]:
+    if log.rows:
+        yield surface.paint("faint", "".join(title.rjust(_COLUMNS) for title in _TITLES))
+    for row in log.rows:
+        yield "".join(cell.rjust(_COLUMNS) for cell in _cells(row))
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    slower = min(row.out_of_place, row.in_place, key=lambda half: half.busbw)
+    counts = [half.wrong for half in (row.out_of_place, row.in_place)]
+    wrong = "unknown" if None in counts else f"{sum(filter(None, counts)):g}"
+    return (
+        size(row.size),
+        microseconds(slower.time_us),
+        bandwidth(slower.algbw),
+        bandwidth(slower.busbw),
+        wrong,
+    )
