@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from difflib import get_close_matches
 from importlib import import_module
@@ -11,7 +12,7 @@ import typer
 from typer.core import TyperGroup
 
 from gcluster.cli import ending
-from gcluster.cli.verbs import BY_NAME, SECTIONS, VERBS
+from gcluster.cli.verbs import BY_NAME, QUICK, SECTIONS, VERBS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -65,6 +66,8 @@ class Verbs(TyperGroup):
 
 def make_command(name: str) -> Any:
     """Import `cli/<name>.py` and turn its `command` into a typer command."""
+    if name not in QUICK:
+        gc.enable()  # main switched it off for the start
     module = import_module(f"gcluster.cli.{name}")
     app = typer.Typer(add_completion=False, rich_markup_mode=None)
     app.command(

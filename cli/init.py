@@ -3,7 +3,6 @@
 # ruff: noqa: PLC0415  # imported when the verb runs: help and other verbs need none of it
 
 from enum import StrEnum
-from importlib.resources import files
 from pathlib import Path
 from typing import Annotated
 
@@ -11,6 +10,8 @@ import typer
 
 from gcluster.cli.render.output import say
 from gcluster.lifecycle.outcome import Exit, failure
+
+TEMPLATES = Path(__file__).parent / "templates"
 
 
 class Kind(StrEnum):
@@ -33,7 +34,7 @@ def command(
 
     A file that exists is never written over.
     """
-    text = files("gcluster.cli").joinpath("templates", f"{kind}.yaml").read_text(encoding="utf-8")
+    text = (TEMPLATES / f"{kind}.yaml").read_text(encoding="utf-8")
     _check_name(name)
     try:
         with path.open("x", encoding="utf-8") as file:

@@ -33,5 +33,12 @@ VERBS = (
     Verb("down", "End", "Remove everything that up made, and look for leftovers.", goes_on=True),
     Verb("unlock", "End", "Break a lock that its owner left behind."),
 )
+QUICK = frozenset({"explain", "init", "schema", "validate"})
+"""Verbs that read and print: no threads, no temporary files, nothing to clean up at the end."""
 BY_NAME = {verb.name: verb for verb in VERBS}
 SECTIONS = tuple(dict.fromkeys(verb.section for verb in VERBS))
+
+
+def is_quick(words: list[str]) -> bool:
+    """Return whether a command line is one of a quick verb."""
+    return bool(words) and words[0] in QUICK

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from gcluster.cli.main import app
+from gcluster.cli.app import app
 
 SPEC = """\
 apiVersion: gcluster/v1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
@@ -11,7 +12,8 @@ from typing import Any
 import pytest
 
 import gcluster.cli
-from gcluster.cli.verbs import BY_NAME, SECTIONS, VERBS
+from gcluster.cli.group import make_command
+from gcluster.cli.verbs import BY_NAME, QUICK, SECTIONS, VERBS
 
 NAMES = sorted(BY_NAME)
 
@@ -36,7 +38,7 @@ def test_every_module_with_a_command_is_a_verb() -> None:
     with_command = {
         path.stem
         for path in folder.glob("*.py")
-        if path.stem != "main" and "\ndef command(" in path.read_text(encoding="utf-8")
+        if path.stem != "app" and "\ndef command(" in path.read_text(encoding="utf-8")
     }
     assert with_command == set(NAMES)
 
@@ -51,3 +53,21 @@ def test_the_help_imports_no_verb(shell: Callable[..., Any]) -> None:
     done = shell("--help", PYTHONPROFILEIMPORTTIME="1")
     assert done.returncode == 0
     assert [name for name in NAMES if f" gcluster.cli.{name}\n" in done.stderr] == []
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_garbage_is_collected_in_every_verb_that_takes_longer(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    switched: list[str] = []
+    monkeypatch.setattr("gc.enable", lambda: switched.append(name))
+    make_command(name)
+    assert switched == ([] if name in QUICK else [name])
+
+
+def test_quick_verbs_import_nothing_that_wants_a_clean_up(shell: Callable[..., Any]) -> None:
+    for words in (["schema"], ["explain", "GC101"], ["init", "/dev/null"], ["validate", "-"]):
+        told = shell(*words, PYTHONPROFILEIMPORTTIME="1").stderr
+        assert words[0] in QUICK
+        wants = r" (obstore|concurrent\.futures|tempfile|ansible_runner)$"
+        assert not re.search(wants, told, re.MULTILINE)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import os
 import pty
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -81,23 +83,33 @@ def test_in_json_progress_goes_to_stderr(capsys: pytest.CaptureFixture[str]) -> 
     assert json.loads(told.err) == {"type": "StageStarted", "name": "nodes", "total": None}
 
 
+def _drain(terminal: int, into: list[bytes]) -> None:
+    """Read what a terminal gets until its other end is closed."""
+    with contextlib.suppress(OSError):  # how Linux says that the other end is closed
+        while True:
+            into.append(os.read(terminal, 2**16))
+
+
 def test_a_terminal_shows_bars_that_leave_only_the_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "90")
     from gcluster.cli.render.bars import BarProgress  # noqa: PLC0415  # rich, only here
 
+    got: list[bytes] = []
     ours, theirs = pty.openpty()
+    reader = threading.Thread(target=_drain, args=(ours, got))
+    reader.start()
     with os.fdopen(theirs, "w", encoding="utf-8") as stream, BarProgress(stream) as report:
         report(StageFinished(name="spec", ok=True, summary="0 errors", seconds=0.1))
         report(StageStarted(name="nodes", total=5))
         report(StageProgress(name="nodes", done=2, total=5, detail="[bold]gpu003[/] slurm"))
         report.pause()
         _converge(report, total=4)
-        stream.flush()
-        shown = os.read(ours, 2**16).decode()
+        assert report._bars is None  # noqa: SLF001  # nothing is left running
+    reader.join()
     os.close(ours)
+    shown = b"".join(got).decode()
     assert "✔" in shown
     assert "converge" in shown
     assert "\x1b[?25l" in shown  # the cursor is hidden while bars are drawn ...
     assert shown.rindex("\x1b[?25h") > shown.rindex("\x1b[?25l")  # ... and shown again
-    assert report._bars is None  # noqa: SLF001  # nothing is left running
