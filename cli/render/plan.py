@@ -123,4 +123,4 @@ def _steps(steps: Iterable[StepChange], surface: Surface) -> Iterator[str]:
 
 
 def _row(mark: str, what: str, why: str) -> str:
-    return f"  {mark} {pad(what, 48)}   {why}".rstrip()
+    return f"  {mark} {pad(what, 56)}   {why}".rstrip()

@@ -44,7 +44,8 @@ def _next_steps(result: UpResult, target: str, surface: Surface) -> str:
     if result.exit_code is Exit.OK:
         behind = len(result.failed_hosts)
         without = f" without {plural(behind, 'node')}" if behind else ""
-        state = surface.paint("strong", f"{name} is ready{without}.")
+        proven = "ready" if result.verdict is not None else "up, and no AllReduce could be run"
+        state = surface.paint("strong", f"{name} is {proven}{without}.")
         return f"{state}   gcluster ssh {name} · gcluster status {name} · gcluster down {name}"
     what = "failed its AllReduce" if result.exit_code is Exit.REFUSED else "is not up"
     state = surface.paint("error", f"{name} {what}.")

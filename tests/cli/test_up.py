@@ -31,7 +31,7 @@ class UpResult(msgspec.Struct, frozen=True, kw_only=True):
     cluster: str = "demo"
     changed: bool = True
     failed_hosts: dict[str, str] = {}
-    verdict: dict[str, object] | None = None
+    verdict: dict[str, object] | None = msgspec.field(default_factory=lambda: {"verdict": "pass"})
     certificate_path: str | None = "/x/certificate.json"
     exit_code: Exit = Exit.OK
     diagnostics: tuple[Diagnostic, ...] = ()
@@ -128,3 +128,9 @@ def test_a_node_left_behind_is_named_once_with_its_reason(bringing: Callable[...
     assert done.stdout.count("gpu003") == 1
     assert "✘ gpu004 was left behind: disk full" in done.stdout
     assert "demo is ready without 2 nodes." in done.stdout
+
+
+def test_nothing_is_called_ready_that_no_allreduce_has_proven(bringing: Callable[..., Any]) -> None:
+    done = bringing(UpResult(verdict=None, certificate_path=None), "--yes")
+    assert "demo is up, and no AllReduce could be run." in done.stdout
+    assert "ready" not in done.stdout
