@@ -14,20 +14,25 @@ import subprocess
 import tempfile
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Self, TypeAlias
+from typing import IO, TYPE_CHECKING, Self, TypeAlias
 
 import msgspec
 
+from gcluster.lifecycle.outcome import failure
+from gcluster.lifecycle.ssh_arguments import as_words, destination, identity, marker, to_bastion
+from gcluster.lifecycle.unreachable import reason_in_words, sudo_refused
+
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from gcluster.inventory.hosts import Host
+    from gcluster.lifecycle.outcome import LifecycleError
 
-CONNECT_TIMEOUT_S = 10
-"""Seconds until a host that doesn't answer at all counts as unreachable."""
 _KEPT_OPEN_S = 60
 _PARALLEL = 64
+_LONGEST_BASE = 25
 _SSH_FAILED = 255
 """Exit status of ssh itself, as opposed to the remote command's (man ssh)."""
 
@@ -58,6 +63,8 @@ class SshSession:
         self._sockets = _socket_directory(workdir)
         self._lines = _pinned(self._known_hosts)
         self._mutex = threading.Lock()
+        self._asking_bastion = threading.Lock()
+        self._bastions: dict[str | None, str] = {}
 
     def __enter__(self) -> Self:
         """Return the session."""
@@ -72,8 +79,8 @@ class SshSession:
             before = dict(self._lines)
             for host in hosts:
                 if host.ssh.host_keys:
-                    marker = _marker(host)
-                    self._lines[marker] = tuple(f"{marker} {key}" for key in host.ssh.host_keys)
+                    name = marker(host)
+                    self._lines[name] = tuple(f"{name} {key}" for key in host.ssh.host_keys)
             if self._lines == before and self._known_hosts.exists():
                 return
             text = "".join(f"{line}\n" for lines in self._lines.values() for line in lines)
@@ -83,37 +90,25 @@ class SshSession:
 
     def options(self, host: Host) -> list[str]:
         """Return ssh's options for a host, as Ansible's connection plugin takes them too."""
-        ssh = host.ssh
         options = [
             "BatchMode=yes",
-            "StrictHostKeyChecking=yes",
-            "UpdateHostKeys=no",
-            f"ConnectTimeout={CONNECT_TIMEOUT_S}",
-            "ServerAliveInterval=15",
-            "ControlMaster=auto",
-            f"ControlPersist={_KEPT_OPEN_S}",
-            f"ControlPath={self._sockets}/%C",
+            *identity(host, self._known_hosts),
+            f"ControlPath={self._socket()}",
         ]
-        if ssh.host_keys:
-            options += [
-                f"UserKnownHostsFile={self._known_hosts}",
-                "GlobalKnownHostsFile=/dev/null",
-                f"HostKeyAlias={_marker(host)}",
-            ]
-        elif ssh.known_hosts_file:
-            options.append(f"UserKnownHostsFile={Path(ssh.known_hosts_file).expanduser()}")
-        if ssh.key_file:
-            options += [f"IdentityFile={Path(ssh.key_file).expanduser()}", "IdentitiesOnly=yes"]
-        if ssh.bastion:
-            options.append(f"ProxyJump={ssh.bastion}")
-        return [word for option in options for word in ("-o", option)]
+        options += ["ControlMaster=auto", f"ControlPersist={_KEPT_OPEN_S}"]
+        return as_words(options)
 
     def argv(self, host: Host, command: list[str] | None = None) -> list[str]:
-        """Return the ssh command line for a person's shell, or for one command of theirs."""
+        """Return the ssh command line for a person's shell, or for one command of theirs.
+
+        It shares no connection: a person's shell outlives the commands that come and go.
+        """
+        self.trust([host])
+        options = as_words([*identity(host, self._known_hosts), "ControlPath=none"])
         # One word is a shell line, as with ssh itself; several are one command, quoted as given.
         words = [] if not command else [command[0] if len(command) == 1 else shlex.join(command)]
         terminal = [] if words else ["-t"]
-        return ["ssh", *terminal, *self._destination(host), *words]
+        return ["ssh", *terminal, *options, *destination(host), *words]
 
     def run(
         self, host: Host, command: str, *, stdin: str | None = None, timeout_s: float = 60
@@ -127,12 +122,11 @@ class SshSession:
             timeout_s: seconds until it is given up.
         """
         self.trust([host])
-        argv = ["ssh", *self._destination(host), command]
         # A connection that outlives this call must not hold its pipes: stderr goes to a file.
         with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as errors:
             try:
                 done = subprocess.run(
-                    argv,
+                    self._command(host, command),
                     input=stdin or "",
                     stdout=subprocess.PIPE,
                     stderr=errors,
@@ -143,11 +137,55 @@ class SshSession:
                 )
             except subprocess.TimeoutExpired:
                 return Unreachable(reason=f"no answer to a command within {timeout_s:.0f} s")
-            errors.seek(0)
-            stderr = errors.read()
-        if done.returncode == _SSH_FAILED:
-            return Unreachable(reason=reason_in_words(stderr, host))
-        return SshResult(returncode=done.returncode, stdout=done.stdout, stderr=stderr)
+            except FileNotFoundError:
+                raise _no_client() from None
+            return self._answer(host, done.returncode, done.stdout, errors)
+
+    def stream(
+        self, host: Host, command: str, take: Callable[[str], None], *, timeout_s: float
+    ) -> Answer:
+        """Run a shell command on one node and hand over its output line by line, as it comes.
+
+        The result's stdout is empty. A command that is given up may go on on the node.
+
+        Args:
+            host: the node; its keys are pinned first.
+            command: a line for the login user's shell.
+            take: called with each line, its newline included.
+            timeout_s: seconds until it is given up.
+        """
+        self.trust([host])
+        late = threading.Event()
+
+        def give_up() -> None:
+            late.set()
+            process.kill()
+
+        with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as errors:
+            try:
+                process = subprocess.Popen(
+                    self._command(host, command),
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.PIPE,
+                    stderr=errors,
+                    text=True,
+                    errors="replace",
+                )
+            except FileNotFoundError:
+                raise _no_client() from None
+            timer = threading.Timer(timeout_s, give_up)
+            timer.start()
+            try:
+                for line in process.stdout or ():
+                    take(line)
+                returncode = process.wait()
+            finally:
+                timer.cancel()
+                process.kill()
+                process.wait()
+            if late.is_set():
+                return Unreachable(reason=f"no end within {timeout_s:.0f} s")
+            return self._answer(host, returncode, "", errors)
 
     def run_many(
         self, hosts: Iterable[Host], command: str, *, timeout_s: float = 60
@@ -164,10 +202,12 @@ class SshSession:
     def close(self) -> None:
         """End every kept connection of this cluster; needed before its nodes go away."""
         for socket in self._sockets.glob("*"):
-            command = ["ssh", "-o", f"ControlPath={socket}", "-O", "exit", "cluster"]
-            subprocess.run(command, capture_output=True, check=False)
+            command = ["ssh", "-F", "none", "-o", f"ControlPath={socket}", "-O", "exit", "cluster"]
+            with suppress(OSError, subprocess.TimeoutExpired):
+                subprocess.run(command, capture_output=True, check=False, timeout=10)
             socket.unlink(missing_ok=True)
-        self._sockets.rmdir()
+        with suppress(OSError):
+            self._sockets.rmdir()
 
     def ansible_variables(self, host: Host) -> Mapping[str, str | int]:
         """Return the inventory variables that make Ansible use the same connection."""
@@ -178,9 +218,53 @@ class SshSession:
             "ansible_ssh_common_args": shlex.join(self.options(host)),
         }
 
-    def _destination(self, host: Host) -> list[str]:
-        target = ["-p", str(host.ssh.port), "-l", host.ssh.user, "--", host.address]
-        return [*self.options(host), *target]
+    def _command(self, host: Host, command: str) -> list[str]:
+        return ["ssh", *self.options(host), *destination(host), command]
+
+    def _answer(self, host: Host, returncode: int, stdout: str, errors: IO[str]) -> Answer:
+        errors.seek(0)
+        stderr = errors.read()
+        if returncode == _SSH_FAILED:
+            at_bastion = self._bastion_problem(host) if host.ssh.bastion else ""
+            return Unreachable(reason=at_bastion or reason_in_words(stderr, host))
+        if returncode and (refused := sudo_refused(stderr, host)):
+            return Unreachable(reason=refused)
+        return SshResult(returncode=returncode, stdout=stdout, stderr=stderr)
+
+    def _bastion_problem(self, host: Host) -> str:
+        """Ask the bastion itself, once: what it says to a shared connection is dropped by ssh."""
+        words = to_bastion(host.ssh)
+        with self._asking_bastion:
+            if host.ssh.bastion not in self._bastions:
+                asked = subprocess.run(
+                    [*words, "true"], input="", capture_output=True, text=True, check=False
+                )
+                failed = asked.returncode == _SSH_FAILED
+                self._bastions[host.ssh.bastion] = asked.stderr if failed else ""
+            stderr = self._bastions[host.ssh.bastion]
+        alone = msgspec.structs.replace(
+            host,
+            address=words[-1],
+            ssh=msgspec.structs.replace(host.ssh, bastion=None, host_keys=()),
+        )
+        return f"its bastion: {reason_in_words(stderr, alone)}" if stderr else ""
+
+    def _socket(self) -> str:
+        """Return ControlPath; %C is the hash of host, port and user."""
+        self._sockets.mkdir(mode=0o700, exist_ok=True)
+        status = self._sockets.lstat()
+        if status.st_uid != os.getuid() or status.st_mode & 0o170077 != 0o040000:  # noqa: PLR2004
+            raise failure(
+                "GC924",
+                f"{self._sockets} is not a private folder of yours",
+                detail="the sockets of the connections to the nodes would be in it",
+                hint=f"rm -r {self._sockets}",
+            )
+        return f"{self._sockets}/%C"
+
+
+def _no_client() -> LifecycleError:
+    return failure("GC925", "ssh is not installed", hint="sudo apt-get install -y openssh-client")
 
 
 def _pinned(known_hosts: Path) -> dict[str, tuple[str, ...]]:
@@ -193,47 +277,13 @@ def _pinned(known_hosts: Path) -> dict[str, tuple[str, ...]]:
     return lines
 
 
-def _marker(host: Host) -> str:
-    """Return the name that the host's keys are pinned under: unique and free of addresses."""
-    return f"{host.name}.{host.site}"
-
-
 def _socket_directory(workdir: Path) -> Path:
-    """Return a short 0700 directory for control sockets (sun_path holds 108 bytes)."""
-    runtime = os.environ.get("XDG_RUNTIME_DIR", "")
-    base = Path(runtime) if runtime.startswith("/") and Path(runtime).is_dir() else Path("/tmp")  # noqa: S108  # checked below
-    name = hashlib.sha256(str(workdir).encode()).hexdigest()[:12]
-    path = base / f"gcluster-{os.getuid()}-{name}"
-    path.mkdir(mode=0o700, exist_ok=True)
-    status = path.lstat()
-    if status.st_uid != os.getuid() or status.st_mode & 0o077 or path.is_symlink():
-        path = Path(tempfile.mkdtemp(prefix="gcluster-"))
-    return path
+    """Return where the sockets of a cluster go; the same for every command, so that they share.
 
-
-_WORDS: tuple[tuple[str, str], ...] = (
-    ("REMOTE HOST IDENTIFICATION HAS CHANGED", "its host key is not the one that was pinned"),
-    ("Host key verification failed", "its host key is unknown: no known_hosts line vouches for it"),
-    ("No ED25519 host key is known", "its host key is unknown: no known_hosts line vouches for it"),
-    ("Could not resolve hostname", "its name doesn't resolve"),
-    ("Connection refused", "connection refused: is sshd running?"),
-    ("No route to host", "no route to host: is it powered on?"),
-    ("Network is unreachable", "its network is unreachable"),
-    ("Connection timed out", "no answer within the time limit"),
-    ("Operation timed out", "no answer within the time limit"),
-    ("timed out", "no answer within the time limit"),
-    ("Connection closed", "the connection was closed before the login"),
-    ("Connection reset", "the connection was reset before the login"),
-)
-
-
-def reason_in_words(stderr: str, host: Host) -> str:
-    """Turn what ssh said into a sentence about the node; unknown words are kept as they are."""
-    if "Permission denied" in stderr:
-        key = f" with {host.ssh.key_file}" if host.ssh.key_file else " with the SSH agent's keys"
-        return f"login refused for user {host.ssh.user}{key}"
-    for said, meaning in _WORDS:
-        if said in stderr:
-            return meaning
-    lines = [line.strip() for line in stderr.splitlines() if line.strip()]
-    return lines[-1] if lines else "ssh failed and said nothing"
+    unix(7) gives a path 107 bytes, of which ssh needs 58 (hash and suffix) and the name some 30.
+    """
+    name = hashlib.sha256(str(workdir.resolve()).encode()).hexdigest()[:12]
+    runtime = Path(os.environ.get("XDG_RUNTIME_DIR", ""))
+    if runtime.is_absolute() and runtime.is_dir() and len(str(runtime)) <= _LONGEST_BASE:
+        return runtime / f"gcluster-{name}"
+    return Path("/tmp") / f"gcluster-{os.getuid()}-{name}"  # noqa: S108  # checked before use

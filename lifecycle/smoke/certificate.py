@@ -1,0 +1,108 @@
+"""The certificate: what was proven about a cluster, when, with which software, over which wire."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import msgspec
+
+import gcluster
+from gcluster.lifecycle.ssh import SshSession, Unreachable
+from gcluster.schemas.hostlist import fold
+
+if TYPE_CHECKING:
+    from gcluster.inventory.hosts import ClusterInventory
+    from gcluster.lifecycle.smoke.run import SmokeResult, SmokeRun
+
+FORMAT = "gcluster/certificate/v1"
+
+_ASK = """
+. /etc/os-release && echo "os $PRETTY_NAME"
+echo "kernel $(uname -r)"
+echo "slurm $(slurmd -V 2>/dev/null || sinfo -V 2>/dev/null)"
+echo "openmpi $(mpirun --version 2>/dev/null | head -n 1)"
+echo "driver $(cat /sys/module/nvidia/version 2>/dev/null || cat /sys/module/amdgpu/version 2>/dev/null)"
+"""  # noqa: E501  # shell lines
+_NUMBER = re.compile(r"\d+\.\d[\w.+~-]*")
+
+
+def certificate(
+    spec_hash: str, inventory: ClusterInventory, result: SmokeResult, session: SshSession
+) -> dict[str, object]:
+    """Return the certificate as JSON values.
+
+    Args:
+        spec_hash: SHA-256 of the spec that the cluster was brought to.
+        inventory: the hosts that were tested, and their controller.
+        result: of the AllReduce.
+        session: asks the hosts for their software.
+    """
+    simulated = result.verdict.simulated
+    return {
+        "format": FORMAT,
+        "cluster": inventory.cluster,
+        "spec_hash": spec_hash,
+        "time": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "gcluster": gcluster.__version__,
+        "gpus": "simulated" if simulated else "as the machines have them",
+        "verdict": msgspec.to_builtins(result.verdict) | {"verdict": _overall(result)},
+        "transport": result.verdict.transport + (" (simulated)" if simulated else ""),
+        "software": software(inventory, session),
+        "runs": [_run(run) for run in result.runs],
+    }
+
+
+def software(inventory: ClusterInventory, session: SshSession) -> dict[str, dict[str, str]]:
+    """Return part -> version -> hosts (as a range), as the hosts themselves say it.
+
+    A part that a host doesn't have is left out. Hosts that gave no answer are under "unknown".
+    """
+    answers = session.run_many(inventory.hosts, _ASK, timeout_s=30)
+    found: defaultdict[str, defaultdict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
+    for host, answer in answers.items():
+        if isinstance(answer, Unreachable):
+            found["unknown"][answer.reason].append(host)
+            continue
+        for part, version in read_versions(answer.stdout).items():
+            found[part][version].append(host)
+    return {
+        part: {version: fold(hosts) for version, hosts in sorted(versions.items())}
+        for part, versions in sorted(found.items())
+    }
+
+
+def read_versions(text: str) -> dict[str, str]:
+    """Return part -> version out of a node's answer: the number where there is one."""
+    versions = {}
+    for line in text.splitlines():
+        part, _, said = line.partition(" ")
+        number = _NUMBER.search(said) if part not in {"os", "kernel"} else None
+        if said.strip():
+            versions[part] = number[0] if number else said.strip()
+    return versions
+
+
+def _run(run: SmokeRun) -> dict[str, object]:
+    return {
+        "partition": run.partition,
+        "nodes": run.nodes,
+        "ranks": run.verdict.ranks,
+        "verdict": run.verdict.verdict,
+        "reasons": [f"{reason.code}: {reason.message}" for reason in run.verdict.reasons],
+        "curve": [
+            {
+                "size_bytes": row.size,
+                "time_us": row.out_of_place.time_us,
+                "algbw_gb_per_s": row.out_of_place.algbw,
+                "busbw_gb_per_s": row.busbw,
+            }
+            for row in run.log.rows
+        ],
+    }
+
+
+def _overall(result: SmokeResult) -> str:
+    return "pass" if result.passed else "fail"

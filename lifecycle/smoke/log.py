@@ -1,0 +1,101 @@
+"""What an AllReduce log says, as values; nothing here judges it."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class Half(msgspec.Struct, frozen=True, kw_only=True):
+    """One half of a row: out of place or in place."""
+
+    time_us: float
+    algbw: float
+    """GB/s (10^9 bytes)."""
+    busbw: float
+    """GB/s (10^9 bytes)."""
+    wrong: float | None
+    """Elements with a wrong value; None: they weren't counted (checks off, or an old version)."""
+    error: float | None = None
+    """Largest error, in logs of nccl-tests 2.11 and older, which count only in the footer."""
+
+
+class Row(msgspec.Struct, frozen=True, kw_only=True):
+    """One message size."""
+
+    size: int
+    """Bytes."""
+    count: int
+    """Elements."""
+    type: str
+    redop: str
+    out_of_place: Half
+    in_place: Half
+
+    @property
+    def busbw(self) -> float:
+        """The lower bus bandwidth of the two halves, in GB/s."""
+        return min(self.out_of_place.busbw, self.in_place.busbw)
+
+
+class Rank(msgspec.Struct, frozen=True, kw_only=True):
+    """One rank as it introduced itself."""
+
+    rank: int
+    host: str
+    device: int
+    what: str
+
+
+class Transport(msgspec.Struct, frozen=True, kw_only=True):
+    """What the payload says it was carried by."""
+
+    kind: str
+    """ethernet, memory, none, unknown ..."""
+    simulated: bool
+    details: str
+    """As written: "btl=tcp"."""
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True):
+    """What the program says it was asked for; sizes in bytes."""
+
+    min_bytes: int
+    max_bytes: int
+    factor: int | None
+    """None: sizes grow by a fixed step."""
+    validated: bool | None
+    """None: the line doesn't say."""
+
+
+class Footer(msgspec.Struct, frozen=True, kw_only=True):
+    """The lines after the table."""
+
+    wrong: float | None = None
+    """Values out of bounds over all rows; None: the line is missing."""
+    wrong_ok: bool = False
+    average: float | None = None
+    """Mean bus bandwidth over all halves of all rows, in GB/s; None: the line is missing."""
+    concluded: bool = False
+    """Whether the line is there with which later versions end."""
+
+
+class AllReduceLog(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that was read out of one log."""
+
+    ranks: tuple[Rank, ...] = ()
+    options: Options | None = None
+    started: bool = False
+    """Whether the line is there with which later versions begin."""
+    tables: int = 0
+    """Number of table heads; more than one: several programs wrote into this log."""
+    rows: tuple[Row, ...] = ()
+    footer: Footer = Footer()
+    transports: tuple[Transport, ...] = ()
+    channels: tuple[str, ...] = ()
+    """How NCCL's channels run between ranks, each once: "NET/IB", "P2P/CUMEM" ..."""
+    reduced_to: int | None = None
+    """Largest message in bytes that fitted into memory, when it was less than asked for."""
+    errors: tuple[str, ...] = ()
+    """Lines that say that something failed."""
+    damaged: tuple[str, ...] = ()
+    """Lines that belong to the table and can't be read."""

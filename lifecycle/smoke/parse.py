@@ -1,0 +1,153 @@
+"""Reads the log of an AllReduce: nccl-tests 2.11-2.18, rccl-tests, and the payload of our own.
+
+Line by line, so that a log can be followed while it is written. Nothing is believed that isn't
+there: what is missing stays None or empty, and the judge decides what that means.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from gcluster.lifecycle.smoke.log import AllReduceLog, Footer, Options, Rank, Row, Transport
+from gcluster.lifecycle.smoke.strip import strip
+from gcluster.lifecycle.smoke.table import RowReader, layout_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+MOST_ERRORS = 20
+"""Lines about failures that are kept: one fault can make every rank say so."""
+
+_RANK = re.compile(
+    r"#\s+Rank\s+(\d+)\s+(?:Group\s+\d+\s+)?Pid\s+\d+ on\s+(\S+) device\s+(\d+)"
+    r" \[[0-9a-fx:.]+\] (.*)"
+)
+_OPTIONS = re.compile(r"#\s+nThread:? \d+.*?minBytes:? (\d+) maxBytes:? (\d+) step: (\d+)\((\w+)\)")
+_VALIDATION = re.compile(r"validation: (\d+)")
+_WRONG = re.compile(r"#\s*Out of bounds values\s*:\s*(\S+)\s+(OK|FAILED)")
+_AVERAGE = re.compile(r"#\s*Avg bus bandwidth\s*:\s*(\S+)")
+_REDUCED = re.compile(r"#\s*Reducing maxBytes to (\d+)")
+_TRANSPORT = re.compile(r"# gcluster transport: (\S+)( \(simulated\))?(?: (.*))?")
+_CHANNEL = re.compile(r"Channel \d+(?:/\d+)? : .* via ((?:NET|P2P|SHM|COLLNET)/[^/(\s]+)")
+_ERROR = re.compile(
+    r"""Test\ (?:NCCL|CUDA|HIP|timeout|failure)
+    |   :\ Test\ failure
+    |   ^(?:srun|slurmstepd|salloc|prterun|mpirun):\ (?:error|fatal)
+    |   ^srun:\ Force\ Terminated|^slurmstepd:.*CANCELLED
+    |   MPI_ABORT\ was\ invoked|\*\*\*\ Process\ received\ signal
+    |   [Ss]egmentation\ fault|Traceback\ \(most\ recent|Out\ Of\ Memory|oom[-_]kill
+    |   ^allreduce:[ ]
+    """,
+    re.VERBOSE,
+)
+
+
+class LogParser:
+    """Reads one log as it comes."""
+
+    def __init__(self) -> None:
+        """Start with nothing read."""
+        self._ranks: list[Rank] = []
+        self._rows: list[Row] = []
+        self._transports: list[Transport] = []
+        self._channels: dict[str, None] = {}
+        self._errors: list[str] = []
+        self._readers: list[RowReader] = []
+        self._options: Options | None = None
+        self._started = self._concluded = self._wrong_ok = False
+        self._wrong: float | None = None
+        self._average: float | None = None
+        self._reduced_to: int | None = None
+
+    def feed(self, line: str) -> Row | None:
+        """Take one line; return the row that it completed, if any."""
+        text = strip(line)
+        if text.startswith("#"):
+            self._comment(text)
+            return None
+        if _ERROR.search(text):
+            if len(self._errors) < MOST_ERRORS:
+                self._errors.append(text.strip())
+            return None
+        if channel := _CHANNEL.search(text):
+            self._channels[channel[1]] = None
+        return self._table_line(text)
+
+    def result(self) -> AllReduceLog:
+        """Return what was read so far."""
+        return AllReduceLog(
+            ranks=tuple(self._ranks),
+            options=self._options,
+            started=self._started,
+            tables=len(self._readers),
+            rows=tuple(self._rows),
+            footer=Footer(
+                wrong=self._wrong,
+                wrong_ok=self._wrong_ok,
+                average=self._average,
+                concluded=self._concluded,
+            ),
+            transports=tuple(self._transports),
+            channels=tuple(self._channels),
+            reduced_to=self._reduced_to,
+            errors=tuple(self._errors),
+            damaged=tuple(row for reader in self._readers for row in reader.damaged),
+        )
+
+    def _table_line(self, text: str) -> Row | None:
+        row = self._readers[-1].feed(text) if self._readers else None
+        if row is not None:
+            self._rows.append(row)
+        return row
+
+    def _comment(self, text: str) -> None:
+        if layout := layout_of(text):
+            self._readers.append(RowReader(layout))
+        elif match := _RANK.match(text):
+            rank, host, device, what = match.groups()
+            self._ranks.append(Rank(rank=int(rank), host=host, device=int(device), what=what))
+        elif match := _WRONG.match(text):
+            self._wrong = _number(match[1])
+            self._wrong_ok = match[2] == "OK"
+        elif match := _AVERAGE.match(text):
+            self._average = _number(match[1])
+        elif match := _REDUCED.match(text):
+            self._reduced_to = int(match[1])
+        elif match := _TRANSPORT.match(text):
+            kind, simulated, details = match.groups()
+            self._transports.append(
+                Transport(kind=kind, simulated=bool(simulated), details=(details or "").strip())
+            )
+        elif match := _OPTIONS.match(text):
+            self._options = _options(match, text)
+        elif "Collective test starting" in text:
+            self._started = True
+        elif "Collective test concluded" in text:
+            self._concluded = True
+
+
+def parse_log(lines: Iterable[str]) -> AllReduceLog:
+    """Read a whole log."""
+    parser = LogParser()
+    for line in lines:
+        parser.feed(line)
+    return parser.result()
+
+
+def _options(match: re.Match[str], text: str) -> Options:
+    least, most, step, kind = match.groups()
+    validation = _VALIDATION.search(text)
+    return Options(
+        min_bytes=int(least),
+        max_bytes=int(most),
+        factor=int(step) if kind == "factor" else None,
+        validated=validation[1] != "0" if validation else None,
+    )
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
