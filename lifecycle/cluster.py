@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import hashlib
+import shutil
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -37,9 +38,18 @@ class IndexEntry(msgspec.Struct, frozen=True, kw_only=True):
 class Cluster:
     """One cluster: the spec to act on and handles on its state. Opening it changes nothing."""
 
-    def __init__(self, *, spec: ClusterSpec, text: str, spec_path: Path, state_url: str) -> None:
+    def __init__(
+        self,
+        *,
+        spec: ClusterSpec,
+        text: str,
+        spec_path: Path,
+        state_url: str,
+        warnings: tuple[Diagnostic, ...] = (),
+    ) -> None:
         """Hold the parts; use `open_cluster` to find them."""
         self.spec = spec
+        self.warnings = warnings
         self.spec_text = text
         self.spec_path = spec_path
         self.state_url = state_url
@@ -62,8 +72,26 @@ class Cluster:
 
     @cached_property
     def id(self) -> str:
-        """Random id of the state; made at first use."""
-        identity = self.store.identify(self.name).id
+        """Random id of the state; before `identify`, one that stands in for it and finds nothing."""
+        if self.store.identity() is None:
+            return hashlib.sha256(self.state_url.encode()).hexdigest()[:16]
+        return self._remembered(self.store.identify(self.name).id)
+
+    def identify(self) -> None:
+        """Give the state its id, the first that is ever written into it; safe to repeat.
+
+        Raises:
+            LifecycleError: the state belongs to a cluster of another name, or can't be written.
+        """
+        stand_in, made = self.id, self.store.identify(self.name).id
+        if stand_in == made:
+            return
+        shutil.rmtree(places.data_home() / "work" / stand_in, ignore_errors=True)
+        self.__dict__.pop("vault", None)  # it was opened under the other id
+        self.id = self._remembered(made)
+
+    def _remembered(self, identity: str) -> str:
+        """Let this machine find the cluster by its name from now on; return its id."""
         entry = IndexEntry(
             id=identity,
             name=self.name,
@@ -170,14 +198,20 @@ def _state_url(spec: ClusterSpec, path: Path) -> str:
 
 
 def _applied_beside(loaded: Loaded, path: Path) -> Cluster | None:
-    """Find the running cluster of a spec file that can't be read any more, by its name key."""
+    """Find the running cluster of a spec file that can't be read any more.
+
+    Its name key says which; where even that is gone, this machine remembers who had this path.
+    """
     data = loaded.document.data if loaded.document is not None else None
     name = data.get("name") if isinstance(data, dict) else None
-    if not isinstance(name, str):
-        return None
-    state = data.get("state") if isinstance(data, dict) else None
-    default = f"file://{path.resolve().parent / '.gcluster' / name}"
-    return _try_applied(state if isinstance(state, str) else default, path)
+    if isinstance(data, dict) and isinstance(name, str):
+        state = data.get("state")
+        default = f"file://{path.resolve().parent / '.gcluster' / name}"
+        applied = _try_applied(state if isinstance(state, str) else default, path)
+        if applied is not None:
+            return applied
+    urls = [e.state_url for e in known_clusters() if e.spec_path == str(path.resolve())]
+    return _try_applied(urls[0], path) if len(urls) == 1 else None
 
 
 def _try_applied(state_url: str, path: Path) -> Cluster | None:

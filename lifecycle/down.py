@@ -19,7 +19,7 @@ from gcluster.lifecycle.state import acquire
 from gcluster.stacks.provider import Leftover, SiteEvent
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from gcluster.lifecycle.cluster import Cluster
 
@@ -94,11 +94,16 @@ def _destroy(
         StageFinished(
             name="remove",
             ok=not leftovers,
-            summary=", ".join(f"{n} {kind}" for kind, n in sorted(removed.items())) or "nothing",
+            summary=_counted(removed),
             seconds=time.monotonic() - began,
         )
     )
     return dict(sorted(removed.items())), leftovers
+
+
+def _counted(removed: Mapping[str, int]) -> str:
+    kinds = (f"{n} {kind}{'' if n == 1 else 's'}" for kind, n in sorted(removed.items()))
+    return ", ".join(kinds) or "nothing"
 
 
 def _existing(sites: tuple[OpenSite, ...]) -> tuple[Leftover, ...]:

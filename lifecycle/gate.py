@@ -30,6 +30,15 @@ def last_certificate(cluster: Cluster) -> dict[str, object] | None:
     return msgspec.json.decode(content, type=dict[str, object])
 
 
+def standing_verdict(cluster: Cluster) -> dict[str, object] | None:
+    """Return the verdict of the last gate if it passed for this very spec."""
+    certificate = last_certificate(cluster)
+    if certificate is None or certificate.get("spec_hash") != cluster.spec_hash:
+        return None
+    verdict = certificate.get("verdict")
+    return verdict if isinstance(verdict, dict) and verdict.get("verdict") == "pass" else None
+
+
 def pass_gate(
     run: Run, fit: ClusterInventory, session: SshSession, report: Reporter
 ) -> SmokeResult | None:

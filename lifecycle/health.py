@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 OBSERVED_KEY = "observed.json"
 """Cache of the last conditions: where "since when" comes from."""
 
+_NEED_REAL_NODES = frozenset({"SchedulerUp", "AllReducePassed"})
+"""Conditions that say nothing about simulated nodes: they run no scheduler and no job."""
+
 
 def read_status(cluster: Cluster) -> ClusterStatus:
     """Look at every site, node and the scheduler; nothing is changed but the cache."""
@@ -37,6 +40,8 @@ def read_status(cluster: Cluster) -> ClusterStatus:
     nodes = _nodes(cluster, observation, view)
     certificate = last_certificate(cluster) if nodes else None
     conditions = _conditions(cluster, nodes, view, certificate)
+    if all(host.connection == "simulated" for host in observation.existing.hosts):
+        conditions = tuple(c for c in conditions if c.name not in _NEED_REAL_NODES)
     return ClusterStatus(
         cluster=cluster.name,
         conditions=_since(cluster, conditions),

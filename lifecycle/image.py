@@ -21,6 +21,7 @@ from gcluster.lifecycle.converge.pending import pending_steps, step_digests
 from gcluster.lifecycle.converge.run import converge
 from gcluster.lifecycle.outcome import LifecycleError
 from gcluster.lifecycle.progress import Reporter, StageFinished, StageProgress, StageStarted
+from gcluster.lifecycle.sites import ignore
 from gcluster.lifecycle.ssh import SshSession
 from gcluster.stacks.provider import Baker
 
@@ -87,7 +88,8 @@ def ensure_image(
 def _bake(provider: Baker, site: OpenSite, group: Group, run_dir: Path, report: Reporter) -> None:
     key = group.name
     report(StageProgress(name="image", done=0, total=len(group.steps), detail="base system"))
-    builder = provider.start_builder(site.context, key)
+    quiet = msgspec.structs.replace(site.context, emit=ignore)
+    builder = provider.start_builder(quiet, key)
     try:
         _install(builder, group, run_dir / "image", report)
     except BaseException:

@@ -40,17 +40,22 @@ def _choose(cluster: Cluster, hosts: ClusterInventory, name: str | None) -> Host
             f"{cluster.name} has no nodes",
             hint=f"gcluster up {cluster.spec_path}",
         )
-    if name is None:
-        for role in ("login", "controller", "compute"):
-            candidates = hosts.with_role(role)
-            if candidates:
-                return candidates[0]
+    chosen = _default(hosts) if name is None else _named(cluster, hosts, name)
+    if chosen.connection == "simulated":
+        raise failure("GC908", f"{chosen.name} is simulated: there is nothing to log in to")
+    return chosen
+
+
+def _default(hosts: ClusterInventory) -> Host:
+    """Return a login node, else the controller, else any node."""
+    return (*hosts.with_role("login"), *hosts.with_role("controller"), *hosts.hosts)[0]
+
+
+def _named(cluster: Cluster, hosts: ClusterInventory, name: str) -> Host:
     for host in hosts.hosts:
         if host.name == name:
-            if host.connection == "simulated":
-                raise failure("GC908", f"{name} is simulated: there is nothing to log in to")
             return host
-    near = difflib.get_close_matches(name or "", [h.name for h in hosts.hosts], n=1)
+    near = difflib.get_close_matches(name, [host.name for host in hosts.hosts], n=1)
     raise failure(
         "GC908",
         f'{cluster.name} has no node "{name}"',

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from gcluster.lifecycle.cluster import SPEC_KEY, Cluster
-from gcluster.lifecycle.gate import last_certificate, pass_gate
+from gcluster.lifecycle.gate import pass_gate, standing_verdict
 from gcluster.lifecycle.image import ensure_image
 from gcluster.lifecycle.nodes import NodesResult, converge_nodes
 from gcluster.lifecycle.observe import Observation, observe
@@ -24,7 +24,7 @@ from gcluster.lifecycle.progress import (
 from gcluster.lifecycle.run import Run
 from gcluster.lifecycle.sites import OpenSite, at_each, open_sites
 from gcluster.lifecycle.ssh import SshSession
-from gcluster.lifecycle.state import SpecApplied, acquire
+from gcluster.lifecycle.state import Journal, SpecApplied, acquire
 from gcluster.schemas.diagnostics import Diagnostic
 from gcluster.stacks.provider import ProviderError, SiteEvent
 
@@ -61,23 +61,27 @@ def up(cluster: Cluster, report: Reporter, *, confirm: Callable[[Plan], bool]) -
         ProviderError: a site could not be brought up.
     """
     sites = open_sites(cluster, lambda event: report(_site_progress(event)))
+    for warning in cluster.warnings:
+        report(Finding(diagnostic=warning))
     with SshSession(cluster.workdir) as session:
         observation = observe(cluster, sites, session)
         proposed = plan(cluster, observation)
-        passed = _standing_certificate(cluster)
-        if proposed.is_empty and passed is not None:
-            return _nothing_to_do(cluster, passed, report)
+        if proposed.is_empty and _is_proven(cluster, observation):
+            return _nothing_to_do(cluster, report)
         if not proposed.is_empty and not confirm(proposed):
             raise failure("GC909", "nothing was changed", exit_code=Exit.REFUSED)
-        with (
-            acquire(cluster.store, tuple(cluster.spec.sites), reason="up") as lock,
-            Run(cluster, "up", lock) as run,
-        ):
-            for note in lock.notes:
-                report(Finding(diagnostic=note))
-            result = _bring_up(run, sites, session, observation, report)
-            run.finish(result.exit_code)
-            return result
+    cluster.identify()
+    sites = open_sites(cluster, lambda event: report(_site_progress(event)))
+    with (
+        SshSession(cluster.workdir) as session,
+        acquire(cluster.store, tuple(cluster.spec.sites), reason="up") as lock,
+        Run(cluster, "up", lock) as run,
+    ):
+        for note in lock.notes:
+            report(Finding(diagnostic=note))
+        result = _bring_up(run, sites, session, observation, report)
+        run.finish(result.exit_code)
+        return result
 
 
 def _bring_up(
@@ -155,24 +159,23 @@ def _apply_one(site: OpenSite) -> tuple[Diagnostic, ...]:
     return ()
 
 
-def _standing_certificate(cluster: Cluster) -> dict[str, object] | None:
-    """Return the certificate that still holds for this spec, if it passed."""
-    certificate = last_certificate(cluster)
-    if certificate is None or certificate.get("spec_hash") != cluster.spec_hash:
-        return None
-    verdict = certificate.get("verdict")
-    return certificate if isinstance(verdict, dict) and verdict.get("verdict") == "pass" else None
+def _is_proven(cluster: Cluster, observation: Observation) -> bool:
+    """Say whether the last `up` of this very spec ended well, gate included."""
+    if Journal(cluster.events).applied_spec() != cluster.spec_hash:
+        return False
+    testable = any(host.connection == "ssh" for host in observation.desired.with_role("compute"))
+    return not testable or standing_verdict(cluster) is not None
 
 
-def _nothing_to_do(cluster: Cluster, certificate: dict[str, object], report: Reporter) -> UpResult:
+def _nothing_to_do(cluster: Cluster, report: Reporter) -> UpResult:
     report(StageFinished(name="plan", ok=True, summary="nothing to change", seconds=0.0))
-    verdict = certificate["verdict"]
+    verdict = standing_verdict(cluster)
     return UpResult(
         cluster=cluster.name,
         changed=False,
         failed_hosts={},
-        verdict=verdict if isinstance(verdict, dict) else None,
-        certificate_path=cluster.certificate_path,
+        verdict=verdict,
+        certificate_path=cluster.certificate_path if verdict is not None else None,
         exit_code=Exit.OK,
     )
 

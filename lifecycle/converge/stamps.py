@@ -17,7 +17,8 @@ DIRECTORY = "/var/lib/gcluster/stamps"
 Stamps: TypeAlias = dict[str, str]
 """Step -> digest."""
 
-_READ = f"cd {DIRECTORY} 2>/dev/null && grep -H . * 2>/dev/null || true"
+_END = "end of stamps"
+_READ = f"{{ cd {DIRECTORY} && grep -H . *; }} 2>/dev/null; echo {_END}"
 
 
 def read_stamps(session: SshSession, hosts: Iterable[Host]) -> dict[str, Stamps | Unreachable]:
@@ -29,8 +30,12 @@ def read_stamps(session: SshSession, hosts: Iterable[Host]) -> dict[str, Stamps 
     }
 
 
-def _parse(text: str) -> Stamps:
-    pairs = (line.partition(":") for line in text.splitlines())
+def _parse(text: str) -> Stamps | Unreachable:
+    """Read the answer; one that was cut short is no answer: it would look like an empty node."""
+    lines = text.splitlines()
+    if not lines or lines[-1] != _END:
+        return Unreachable(reason="its stamps could not be read: the answer was cut short")
+    pairs = (line.partition(":") for line in lines[:-1])
     return {step: digest.strip() for step, _, digest in pairs if "." in step}
 
 
