@@ -18,6 +18,7 @@ from gcluster.schemas.load import Loaded, load, load_text
 
 if TYPE_CHECKING:
     from gcluster.inventory.compile import CompiledCluster
+    from gcluster.schemas.diagnostics import Diagnostic
     from gcluster.schemas.spec import ClusterSpec
 
 _SECRET_MAKERS = {"munge": munge_key}
@@ -72,7 +73,7 @@ class Cluster:
 
     @cached_property
     def id(self) -> str:
-        """Random id of the state; before `identify`, one that stands in for it and finds nothing."""
+        """Random id of the state; before `identify` one that stands in for it and finds nothing."""
         if self.store.identity() is None:
             return hashlib.sha256(self.state_url.encode()).hexdigest()[:16]
         return self._remembered(self.store.identify(self.name).id)

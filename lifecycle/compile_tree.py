@@ -39,7 +39,7 @@ def compile_tree(spec_path: Path, out: Path) -> tuple[Path, ...]:
     loaded = load(spec_path)
     if loaded.spec is None:
         raise SpecError(loaded)
-    if out.exists() and any(out.iterdir()) and not (out / MARKER).exists():
+    if _is_foreign(out):
         raise failure(
             "GC944",
             f"{out} is not empty and was not written by gcluster compile",
@@ -47,15 +47,30 @@ def compile_tree(spec_path: Path, out: Path) -> tuple[Path, ...]:
             exit_code=Exit.USAGE,
         )
     files = compiled_files(loaded.spec)
-    building = out.with_name(f"{out.name}.partial")
-    shutil.rmtree(building, ignore_errors=True)
+    _replace(out.resolve(), files)
+    return tuple(out / name for name in sorted(files) if name != MARKER)
+
+
+def _is_foreign(out: Path) -> bool:
+    """Whether something is there that is not ours to remove."""
+    if out.is_dir():
+        return any(out.iterdir()) and not (out / MARKER).exists()
+    return out.exists() or out.is_symlink()
+
+
+def _replace(out: Path, files: dict[str, bytes]) -> None:
+    """Write the tree beside `out` and put it in its place when it is whole."""
+    building, old = (out.with_name(f".{out.name}.gcluster-{part}") for part in ("new", "old"))
+    for stale in (building, old):
+        shutil.rmtree(stale, ignore_errors=True)
     for name, content in files.items():
         path = building / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
-    shutil.rmtree(out, ignore_errors=True)
+    if out.exists():
+        out.rename(old)
     building.rename(out)
-    return tuple(out / name for name in sorted(files) if name != MARKER)
+    shutil.rmtree(old, ignore_errors=True)
 
 
 def compiled_files(spec: ClusterSpec) -> dict[str, bytes]:

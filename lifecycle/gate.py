@@ -66,6 +66,7 @@ def run_gate(cluster: Cluster, report: Reporter) -> SmokeResult:
         raise failure(
             "GC908", f"{cluster.name} has no nodes", hint=f"gcluster up {cluster.spec_path}"
         )
+    cluster.identify()
     with (
         SshSession(cluster.workdir) as session,
         acquire(cluster.store, tuple(cluster.spec.sites), reason="smoke") as lock,

@@ -12,9 +12,11 @@ from gcluster.lifecycle.status import QueueStatus
 if TYPE_CHECKING:
     from gcluster.inventory.hosts import Host
 
+_BETWEEN = "---"
+"""The line between the nodes and the jobs; a node's line has columns."""
 _ASK = (
     "sinfo --noheader --Node --format='%N|%T|%E' | sort -u"
-    " && echo --- && squeue --noheader --states=PENDING,RUNNING --format=%T"
+    f" && echo {_BETWEEN} && squeue --noheader --states=PENDING,RUNNING --format=%T"
 )
 _NOT_FIT = ("down", "drain", "fail", "inval", "unknown", "power", "reboot", "maint", "perfctrs")
 
@@ -48,9 +50,10 @@ def ask_controller(session: SshSession, controller: Host) -> SchedulerView:
 
 
 def _parse(text: str) -> SchedulerView:
-    nodes, _, jobs = text.partition("---\n")
-    rows = [line.split("|", 2) for line in nodes.splitlines() if line.count("|") >= 2]  # noqa: PLR2004  # three columns
-    states = jobs.split()
+    lines = text.splitlines()
+    end = lines.index(_BETWEEN) if _BETWEEN in lines else len(lines)
+    rows = [line.split("|", 2) for line in lines[:end] if line.count("|") >= 2]  # noqa: PLR2004  # three columns
+    states = [line.strip() for line in lines[end + 1 :]]
     return SchedulerView(
         states={name: state.lower() for name, state, _ in rows},
         reasons={name: reason for name, _, reason in rows if reason not in {"", "none"}},

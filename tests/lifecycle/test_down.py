@@ -1,0 +1,136 @@
+"""Everything that a cluster made is removed, and what isn't is named."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gcluster.lifecycle import places
+from gcluster.lifecycle.outcome import Exit, LifecycleError
+from gcluster.lifecycle.state import Journal, acquire
+from gcluster.stacks.provider import Leftover, SiteContext
+from gcluster.stacks.simulated.provider import SimulatedProvider
+
+from .trial import Trial, tree
+
+
+@pytest.fixture
+def running(trial: Trial) -> Trial:
+    """Give a cluster that came up."""
+    trial.up()
+    return trial
+
+
+@pytest.fixture
+def disk(running: Trial, monkeypatch: pytest.MonkeyPatch) -> Leftover:
+    """Make the provider forget a disk: the double of an API that lost track of one."""
+    del running
+    forgotten = Leftover(kind="volume", name="scratch", provider_id="vol-1", usd_per_hour=0.1)
+
+    def sweep(_: SimulatedProvider, context: SiteContext) -> tuple[Leftover, ...]:
+        del context
+        return (forgotten,)
+
+    monkeypatch.setattr(SimulatedProvider, "sweep", sweep)
+    return forgotten
+
+
+def test_everything_is_removed_and_counted_by_kind(running: Trial) -> None:
+    result = running.down()
+    assert result.exit_code is Exit.OK
+    assert (result.nothing_there, result.removed, result.leftovers) == (False, {"node": 4}, ())
+    assert running.in_the_provider() == {}
+
+
+def test_the_ledger_is_empty_afterwards(running: Trial) -> None:
+    running.down()
+    assert running.in_the_ledger() == {}
+    assert running.open(running=True).ledger.open_intents() == ()
+
+
+def test_the_second_down_has_nothing_to_do(running: Trial) -> None:
+    running.down()
+    result = running.down(answer=False)
+    assert (result.nothing_there, result.removed, result.exit_code) == (True, {}, Exit.OK)
+
+
+def test_a_cluster_that_never_came_up_is_not_touched(trial: Trial) -> None:
+    assert trial.down(answer=False).nothing_there
+    assert list(trial.path.parent.iterdir()) == [trial.path]
+
+
+def test_the_answer_no_touches_nothing(running: Trial) -> None:
+    before, there = tree(running.state), running.in_the_provider()
+    with pytest.raises(LifecycleError) as error:
+        running.down(answer=False)
+    assert error.value.exit_code is Exit.REFUSED
+    assert tree(running.state) == before
+    assert running.in_the_provider() == there
+
+
+def test_the_question_shows_what_exists(running: Trial) -> None:
+    from gcluster.lifecycle.down import down  # noqa: PLC0415  # beside the one that answers
+
+    shown: list[Leftover] = []
+    down(running.open(running=True), lambda _: None, confirm=lambda there: not shown.extend(there))
+    assert {item.name for item in shown} == {"head", "gpu001", "gpu002", "gpu003"}
+
+
+def test_a_site_that_another_command_works_on_is_left_alone(running: Trial) -> None:
+    there = running.in_the_provider()
+    held = acquire(running.open().store, ["lab"], reason="up")
+    with held, pytest.raises(LifecycleError) as error:
+        running.down()
+    assert error.value.exit_code is Exit.LOCKED
+    assert running.in_the_provider() == there
+
+
+def test_what_is_left_is_named_and_has_its_own_exit_code(running: Trial, disk: Leftover) -> None:
+    result = running.down()
+    assert (result.exit_code, result.leftovers) == (Exit.LEFTOVERS, (disk,))
+
+
+def test_secrets_are_kept_while_something_is_left(running: Trial, disk: Leftover) -> None:
+    del disk
+    running.down()
+    assert list((running.state / "secrets").rglob("*.age"))
+
+
+def test_keys_and_working_files_are_gone_from_this_machine(
+    running: Trial, own_places: Path
+) -> None:
+    assert list(places.config_home().rglob("*"))
+    cluster = running.open()
+    homes = [places.data_home() / part / cluster.id for part in ("work", "runs")]
+    assert all(home.is_dir() for home in homes)
+    running.down()
+    assert not any(home.exists() for home in homes)
+    assert [path for path in (own_places / "config").rglob("*") if path.is_file()] == []
+
+
+def test_no_secret_is_left_in_the_state(running: Trial) -> None:
+    running.down()
+    assert [name for name in tree(running.state) if name.startswith("secrets/")] == []
+
+
+def test_the_journal_outlives_the_cluster(running: Trial) -> None:
+    running.down()
+    runs = Journal(running.open().events).runs()
+    assert [(run.command, run.exit_code) for run in runs] == [("up", 0), ("down", 0)]
+
+
+@pytest.mark.parametrize("became", ["edited", "gone"])
+def test_what_became_of_the_file_does_not_matter(running: Trial, became: str) -> None:
+    if became == "gone":
+        running.path.unlink()
+    else:
+        running.write(count=1)
+    assert running.down().removed == {"node": 4}
+
+
+def test_a_cluster_comes_up_again_after_it_was_taken_down(running: Trial) -> None:
+    running.down()
+    assert running.up().exit_code is Exit.OK
+    assert running.in_the_ledger() == running.in_the_provider()
+    assert len(running.in_the_provider()) == 4
