@@ -150,10 +150,7 @@ def _since(cluster: Cluster, conditions: tuple[Condition, ...]) -> tuple[Conditi
     """Give each condition the time since when it has been seen as it is; remember it."""
     if not cluster.was_applied:
         return conditions
-    content = cluster.store.get(OBSERVED_KEY)
-    before = {
-        c.name: c for c in (msgspec.json.decode(content, type=list[Condition]) if content else [])
-    }
+    before = {condition.name: condition for condition in _remembered(cluster)}
     now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     dated = tuple(
         c
@@ -168,3 +165,11 @@ def _since(cluster: Cluster, conditions: tuple[Condition, ...]) -> tuple[Conditi
     )
     cluster.store.put(OBSERVED_KEY, msgspec.json.encode(list(dated)))
     return dated
+
+
+def _remembered(cluster: Cluster) -> list[Condition]:
+    """Return the conditions that were seen last; a cache that can't be read counts as none."""
+    try:
+        return msgspec.json.decode(cluster.store.get(OBSERVED_KEY) or b"[]", type=list[Condition])
+    except msgspec.DecodeError:
+        return []

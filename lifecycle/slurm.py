@@ -43,7 +43,7 @@ def ask_controller(session: SshSession, controller: Host) -> SchedulerView:
     if isinstance(answer, Unreachable):
         return SchedulerView(problem=f"controller {controller.name}: {answer.reason}")
     if answer.returncode != 0:
-        lines = (answer.stderr or answer.stdout).strip().splitlines()
+        lines = answer.stderr.strip().splitlines()
         said = lines[-1] if lines else f"exit {answer.returncode}"
         return SchedulerView(problem=f"slurmctld on {controller.name} does not answer: {said}")
     return _parse(answer.stdout)

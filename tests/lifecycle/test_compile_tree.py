@@ -1,0 +1,151 @@
+"""The compiled tree is the same for the same spec, and overwrites nothing that isn't its own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gcluster.lifecycle.cluster import SpecError
+from gcluster.lifecycle.compile_tree import MARKER, compile_tree
+from gcluster.lifecycle.outcome import Exit, LifecycleError
+
+from .trial import Trial, tree
+
+CASE = Path(__file__).parent.parent / "cases" / "compile_tree" / "local"
+
+
+@pytest.fixture
+def out(tmp_path: Path) -> Path:
+    """Return a folder that isn't there."""
+    return tmp_path / "compiled"
+
+
+def test_the_local_example_compiles_to_the_files_that_were_reviewed(root: Path, out: Path) -> None:
+    compile_tree(root / "examples" / "local.yaml", out)
+    assert sorted(tree(out)) == (CASE / "files.txt").read_text(encoding="utf-8").splitlines()
+
+
+def test_a_group_of_the_local_example_is_as_it_was_reviewed(root: Path, out: Path) -> None:
+    compile_tree(root / "examples" / "local.yaml", out)
+    reviewed = (CASE / "groups" / "gpu.json").read_text(encoding="utf-8")
+    assert (out / "groups" / "gpu.json").read_text(encoding="utf-8") == reviewed
+
+
+def test_the_graph_of_the_local_example_is_as_it_was_reviewed(root: Path, out: Path) -> None:
+    compile_tree(root / "examples" / "local.yaml", out)
+    reviewed = (CASE / "graph" / "here.json").read_text(encoding="utf-8")
+    assert (out / "graph" / "here.json").read_text(encoding="utf-8") == reviewed
+
+
+def test_what_is_returned_is_what_was_written_but_for_the_marker(trial: Trial, out: Path) -> None:
+    files = compile_tree(trial.path, out)
+    assert [str(file.relative_to(out)) for file in files] == sorted(tree(out).keys() - {MARKER})
+
+
+def test_the_same_spec_gives_the_same_bytes(trial: Trial, tmp_path: Path) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    compile_tree(trial.path, first)
+    compile_tree(trial.path, second)
+    assert tree(first) == tree(second)
+
+
+def test_a_running_cluster_compiles_to_the_same_bytes(trial: Trial, tmp_path: Path) -> None:
+    compile_tree(trial.path, tmp_path / "before")
+    trial.up()
+    compile_tree(trial.path, tmp_path / "after")
+    assert tree(tmp_path / "before") == tree(tmp_path / "after")
+
+
+def test_compiling_makes_no_state(trial: Trial, out: Path) -> None:
+    compile_tree(trial.path, out)
+    assert list(trial.path.parent.iterdir()) == [trial.path]
+
+
+def test_secrets_are_named_and_never_shown(trial: Trial, out: Path) -> None:
+    trial.up()
+    secret = trial.open().vault.reveal("munge")
+    compile_tree(trial.path, out)
+    assert b"<secret munge>" in tree(out)["site.yml"]
+    assert not any(secret in content for content in tree(out).values())
+
+
+def test_a_folder_of_somebody_elses_files_is_refused_and_left_as_it_is(
+    trial: Trial, out: Path
+) -> None:
+    out.mkdir()
+    (out / "thesis.txt").write_text("the only copy", encoding="utf-8")
+    with pytest.raises(LifecycleError) as error:
+        compile_tree(trial.path, out)
+    assert error.value.exit_code is Exit.USAGE
+    assert tree(out) == {"thesis.txt": b"the only copy"}
+
+
+def test_a_file_in_the_folders_place_is_refused_and_left_as_it_is(trial: Trial, out: Path) -> None:
+    out.write_text("the only copy", encoding="utf-8")
+    with pytest.raises(LifecycleError) as error:
+        compile_tree(trial.path, out)
+    assert error.value.exit_code is Exit.USAGE
+    assert out.read_text(encoding="utf-8") == "the only copy"
+
+
+def test_an_empty_folder_is_taken(trial: Trial, out: Path) -> None:
+    out.mkdir()
+    assert compile_tree(trial.path, out)
+
+
+def test_the_folder_one_stands_in_is_taken(
+    trial: Trial, out: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out.mkdir()
+    monkeypatch.chdir(out)
+    compile_tree(trial.path, Path())
+    assert (out / "site.yml").is_file()
+
+
+def test_its_own_folder_is_written_again_without_what_is_no_longer_compiled(
+    trial: Trial, out: Path
+) -> None:
+    text = trial.path.read_text(encoding="utf-8")
+    extra = "  more: {site: lab, machine: sim.h100x8, count: 1}\nscheduler"
+    trial.path.write_text(text.replace("scheduler", extra), encoding="utf-8")
+    compile_tree(trial.path, out)
+    assert (out / "groups" / "more.json").is_file()
+    trial.write()
+    compile_tree(trial.path, out)
+    assert not (out / "groups" / "more.json").exists()
+
+
+def test_a_write_that_breaks_off_leaves_the_old_tree_whole(
+    trial: Trial, out: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compile_tree(trial.path, out)
+    before = tree(out)
+    write = Path.write_bytes
+
+    def full_disk(path: Path, data: bytes) -> int:
+        if path.name == "gpu.json":
+            raise OSError(28, "No space left on device")
+        return write(path, data)
+
+    trial.write(count=9)
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "write_bytes", full_disk)
+        with pytest.raises(OSError, match="No space left"):
+            compile_tree(trial.path, out)
+    assert tree(out) == before
+
+
+def test_nothing_but_the_tree_is_left_beside_it(trial: Trial, tmp_path: Path) -> None:
+    folder = tmp_path / "beside"
+    folder.mkdir()
+    for _ in range(2):
+        compile_tree(trial.path, folder / "compiled")
+    assert [path.name for path in folder.iterdir()] == ["compiled"]
+
+
+def test_a_spec_with_errors_writes_nothing(trial: Trial, out: Path) -> None:
+    trial.write(pool=", typo: 1")
+    with pytest.raises(SpecError):
+        compile_tree(trial.path, out)
+    assert not out.exists()
