@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from gcluster.lifecycle import places
+from gcluster.lifecycle.down import down
 from gcluster.lifecycle.outcome import Exit, LifecycleError
+from gcluster.lifecycle.progress import silent
 from gcluster.lifecycle.state import Journal, acquire
 from gcluster.stacks.provider import Leftover, SiteContext
 from gcluster.stacks.simulated.provider import SimulatedProvider
@@ -70,11 +72,14 @@ def test_the_answer_no_touches_nothing(running: Trial) -> None:
 
 
 def test_the_question_shows_what_exists(running: Trial) -> None:
-    from gcluster.lifecycle.down import down  # noqa: PLC0415  # beside the one that answers
+    shown: set[str] = set()
 
-    shown: list[Leftover] = []
-    down(running.open(running=True), lambda _: None, confirm=lambda there: not shown.extend(there))
-    assert {item.name for item in shown} == {"head", "gpu001", "gpu002", "gpu003"}
+    def confirm(existing: tuple[Leftover, ...]) -> bool:
+        shown.update(item.name for item in existing)
+        return True
+
+    down(running.open(running=True), silent, confirm=confirm)
+    assert shown == {"head", "gpu001", "gpu002", "gpu003"}
 
 
 def test_a_site_that_another_command_works_on_is_left_alone(running: Trial) -> None:

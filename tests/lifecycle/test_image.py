@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+import threading
+import time
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -136,16 +138,24 @@ class Kiln(LocalProvider):
         self.images: list[str] = []
         self.started = 0
         self.discarded = 0
+        self.first_look: Callable[[], object] = lambda: None
+        """Called by each thread when it looks for an image for the first time."""
+        self._looked = threading.local()
 
     def has_image(self, context: SiteContext, key: str) -> bool:
         """Look into the list."""
         del context
-        return key in self.images
+        there = key in self.images
+        if not hasattr(self._looked, "once"):
+            self._looked.once = True
+            self.first_look()
+        return there
 
     def start_builder(self, context: SiteContext, key: str) -> Host:
-        """Count."""
+        """Count; take long enough for another thread to come in where none is kept out."""
         del context, key
         self.started += 1
+        time.sleep(0.05)
         return HEAD
 
     def commit_builder(self, context: SiteContext, key: str) -> None:
@@ -169,6 +179,7 @@ def kiln(monkeypatch: pytest.MonkeyPatch) -> Kiln:
 def test_two_commands_that_need_the_same_image_bake_it_once(own_places: Path, kiln: Kiln) -> None:
     site, compiled = _opened(own_places)
     site = msgspec.structs.replace(site, provider=kiln)
+    kiln.first_look = threading.Barrier(4).wait  # all four see that it is missing
     with ThreadPoolExecutor(4) as pool:
         keys = list(
             pool.map(lambda n: ensure_image(site, compiled, own_places / str(n), silent), range(4))

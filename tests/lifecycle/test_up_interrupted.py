@@ -5,11 +5,15 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import count
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from gcluster.lifecycle.cluster import open_cluster
 from gcluster.lifecycle.outcome import Exit
@@ -177,3 +181,31 @@ def test_an_interrupted_growth_is_finished_by_the_next_up(trial: Trial) -> None:
     assert result.exit_code is Exit.OK
     assert trial.in_the_ledger() == trial.in_the_provider()
     assert trial.created_ever() == 6
+
+
+@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    story=st.lists(
+        st.tuples(st.integers(1, 5), st.none() | st.integers(0, 8)), min_size=1, max_size=4
+    )
+)
+def test_whatever_was_asked_and_interrupted_before_the_last_up_decides(
+    own_places: Path, story: list[tuple[int, int | None]]
+) -> None:
+    trial = Trial(Path(tempfile.mkdtemp(dir=own_places)) / "cluster.yaml")
+    for nodes, dies_at in story:
+        trial.write(count=nodes, site=FAULTS, pool=", quorum: 1")
+        steps = _dies_at(MOST if dies_at is None else dies_at)
+        with suppress(Killed):
+            trial.up(lambda _, steps=steps: next(steps))  # type: ignore[misc]  # bound now
+    trial.write(count=2)
+    trial.up()
+    assert sorted(trial.in_the_provider()) == [
+        "lab/node/gpu001",
+        "lab/node/gpu002",
+        "lab/node/head",
+    ]
+    assert trial.in_the_ledger() == trial.in_the_provider()
+    assert trial.open().ledger.open_intents() == ()
+    assert trial.down().exit_code is Exit.OK
+    assert trial.in_the_ledger() == trial.in_the_provider() == {}
