@@ -20,11 +20,11 @@ from gcluster.inventory.compile.munge import munge_steps
 from gcluster.inventory.compile.slurm import (
     controllers_and_name,
     gpu_count,
+    is_simulated,
     slurm_cluster_variables,
     slurm_steps,
 )
 from gcluster.inventory.compile.steps import CompiledCluster, Group, Step
-from gcluster.schemas.spec import LocalSite, SimulatedSite
 
 if TYPE_CHECKING:
     from gcluster.inventory.hosts import ClusterInventory, Host
@@ -54,14 +54,14 @@ def compile_cluster(
         h for name in pools if spec.pools[name].role == "controller" for h in hosts[name]
     ]
     found_by_name = [h for name in pools if name not in compute for h in hosts[name]]
+    simulated = is_simulated(spec, catalog)
     told_to_all = controllers_and_name(spec, controllers)
     told_to_controllers = slurm_cluster_variables(spec, compute, catalog)
 
     def steps_of(pool: Pool) -> tuple[Step, ...]:
         machine = catalog.machines[pool.machine] if pool.machine else None
-        own_clock = not isinstance(spec.sites[pool.site], LocalSite | SimulatedSite)
         return (
-            *base_steps(spec, found_by_name, sets_time=own_clock),
+            *base_steps(spec, found_by_name, sets_time=not simulated),
             *munge_steps(),
             *slurm_steps(
                 pool.role,

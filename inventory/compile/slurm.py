@@ -35,9 +35,14 @@ ROLES: dict[PoolRole, str] = {"controller": "controller", "login": "login", "com
 """Role of a pool -> what its hosts are to Slurm."""
 
 
-def is_simulated(spec: ClusterSpec) -> bool:
+def is_simulated(spec: ClusterSpec, catalog: Catalog) -> bool:
     """Whether nodes stand for machines they are not: claimed CPUs and memory, made-up GPUs."""
-    return any(isinstance(site, LocalSite | SimulatedSite) for site in spec.sites.values())
+    machines = [
+        catalog.machines[pool.machine] for pool in spec.pools.values() if pool.machine is not None
+    ]
+    claimed = bool(machines) and all(machine.simulated for machine in machines)
+    made = any(isinstance(site, LocalSite | SimulatedSite) for site in spec.sites.values())
+    return claimed or made
 
 
 def slurm_cluster_variables(
@@ -50,14 +55,14 @@ def slurm_cluster_variables(
         compute: compute pool -> its hosts.
         catalog: where the pools' machines are described.
     """
-    simulated = is_simulated(spec)
+    simulated = is_simulated(spec, catalog)
     variables: dict[str, Json] = {
         "slurm_nodes": [
             line
             for pool in sorted(compute)
             for line in _node_lines(compute[pool], _machine_of(spec, pool, catalog), pool)
         ],
-        "slurm_partitions": _partitions(spec, compute),
+        "slurm_partitions": _partitions(spec, compute, catalog),
         "slurm_topology": msgspec.to_builtins(
             topology_of(host for pool in sorted(compute) for host in compute[pool])
         ),
@@ -126,7 +131,7 @@ def _node_lines(hosts: Sequence[Host], machine: Machine, pool: str) -> list[Json
         "sockets": cpu.sockets if cpu else 0,
         "cores": cpu.cores if cpu else 0,
         "threads": cpu.threads_per_core if cpu else 0,
-        "memory_mib": int((machine.memory_gib or 0) * MIB_PER_GIB * MEMORY_SHARE),
+        "memory_mib": _memory_mib(machine),
         "gpu_type": "",
         "gpu_count": gpu_count(machine),
         "gpu_files": "",
@@ -148,19 +153,43 @@ def gpu_files(vendor: str, count: int) -> str:
     return f"{stem}{first}" if count == 1 else f"{stem}[{first}-{first + count - 1}]"
 
 
-def _partitions(spec: ClusterSpec, compute: dict[str, tuple[Host, ...]]) -> list[Json]:
-    """Return the partitions by name; without any in the spec, one of all compute pools."""
+def _partitions(
+    spec: ClusterSpec, compute: dict[str, tuple[Host, ...]], catalog: Catalog
+) -> list[Json]:
+    """Return the partitions by name; without any in the spec, one of all compute pools.
+
+    What a job gets that says nothing of memory or CPUs is its share: without a share Slurm gives
+    it all memory of a node, and no second job fits there. The smallest share of the pools holds.
+    """
     written = spec.scheduler.partitions or {"main": Partition(pools=sorted(compute), default=True)}
     only = len(written) == 1
-    return [
-        {
+    lines = []
+    for name, partition in sorted(written.items()):
+        machines = [_machine_of(spec, pool, catalog) for pool in partition.pools]
+        line = {
             "name": name,
             "nodes": fold(host.name for pool in partition.pools for host in compute[pool]),
             "default": partition.default or only,
             "max_time_minutes": _minutes(partition),
+            "mem_per_cpu_mib": min(map(_mem_per_cpu_mib, machines)),
+            "cpus_per_gpu": min(map(_cpus_per_gpu, machines)),
         }
-        for name, partition in sorted(written.items())
-    ]
+        lines.append(line)
+    return lines
+
+
+def _mem_per_cpu_mib(machine: Machine) -> int:
+    """Return a CPU's share of the memory that jobs may use; 0: the catalog doesn't say."""
+    return _memory_mib(machine) // machine.cpu.threads if machine.cpu else 0
+
+
+def _cpus_per_gpu(machine: Machine) -> int:
+    """Return a GPU's share of the CPUs; 0: no GPU, or the catalog doesn't say."""
+    return machine.cpu.threads // machine.gpu.count if machine.cpu and machine.gpu else 0
+
+
+def _memory_mib(machine: Machine) -> int:
+    return int((machine.memory_gib or 0) * MIB_PER_GIB * MEMORY_SHARE)
 
 
 def _minutes(partition: Partition) -> int:

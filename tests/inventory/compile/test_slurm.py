@@ -85,9 +85,19 @@ def test_real_machines_are_told_nothing_of_simulation() -> None:
 
 
 def test_without_partitions_one_holds_every_compute_pool() -> None:
-    assert told()["slurm_partitions"] == [
-        {"name": "main", "nodes": "a1,b1", "default": True, "max_time_minutes": 0}
-    ]
+    (main,) = told()["slurm_partitions"]
+    assert (main["name"], main["nodes"], main["default"]) == ("main", "a1,b1", True)
+
+
+def test_a_job_that_says_nothing_gets_its_share_of_the_node() -> None:
+    (main,) = told()["slurm_partitions"]
+    assert main["cpus_per_gpu"] == 224 // 8
+    assert main["mem_per_cpu_mib"] == 1000 * 1024 * 95 // 100 // 224
+
+
+def test_no_share_is_claimed_of_what_the_catalog_doesn_t_know() -> None:
+    (main,) = told(machine="bare")["slurm_partitions"]
+    assert (main["cpus_per_gpu"], main["mem_per_cpu_mib"]) == (0, 0)
 
 
 def test_a_lone_partition_is_the_default_one() -> None:
