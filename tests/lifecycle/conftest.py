@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -10,11 +12,14 @@ from .trial import Trial
 
 
 @pytest.fixture
-def own_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def own_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Give gcluster folders of its own; return the one they are in."""
     for name in ("data", "config", "cache"):
         monkeypatch.setenv(f"XDG_{name.upper()}_HOME", str(tmp_path / name))
-    return tmp_path
+    # Short, as the path of a socket must be; in memory, as secrets are.
+    with TemporaryDirectory(prefix="gc-", dir="/dev/shm") as runtime:
+        monkeypatch.setenv("XDG_RUNTIME_DIR", runtime)
+        yield tmp_path
 
 
 @pytest.fixture

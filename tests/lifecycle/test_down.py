@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import suppress
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -10,8 +13,9 @@ from gcluster.lifecycle import places
 from gcluster.lifecycle.down import down
 from gcluster.lifecycle.outcome import Exit, LifecycleError
 from gcluster.lifecycle.progress import silent
-from gcluster.lifecycle.state import Journal, acquire
+from gcluster.lifecycle.state import Journal, StateStore, acquire
 from gcluster.stacks.provider import Leftover, SiteContext
+from gcluster.stacks.simulated.cloud import Cloud
 from gcluster.stacks.simulated.provider import SimulatedProvider
 
 from .trial import Trial, tree
@@ -139,3 +143,50 @@ def test_a_cluster_comes_up_again_after_it_was_taken_down(running: Trial) -> Non
     assert running.up().exit_code is Exit.OK
     assert running.in_the_ledger() == running.in_the_provider()
     assert len(running.in_the_provider()) == 4
+
+
+def test_an_intent_whose_creation_never_began_is_closed(
+    trial: Trial, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Cloud, "create", killed)
+        with pytest.raises(KeyboardInterrupt):
+            trial.up()
+    assert trial.open().ledger.open_intents()
+    trial.down()
+    assert trial.open().ledger.open_intents() == ()
+
+
+def test_killed_at_every_write_and_told_again_it_leaves_nothing(
+    own_places: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create = StateStore.put_new
+    for number in range(40):
+        trial = Trial(own_places / str(number) / "cluster.yaml")
+        trial.up()
+        writes = count()
+
+        def put_new(
+            store: StateStore,
+            key: str,
+            data: bytes,
+            place: tuple[int, Iterator[int]] = (number, writes),
+        ) -> None:
+            if next(place[1]) == place[0]:
+                raise KeyboardInterrupt
+            create(store, key, data)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(StateStore, "put_new", put_new)
+            with suppress(KeyboardInterrupt):
+                trial.down()
+        trial.down()
+        assert trial.in_the_provider() == trial.in_the_ledger() == {}
+        assert not [name for name in tree(trial.state) if name.startswith("secrets/")]
+        if next(writes) <= number:
+            assert number > 4  # every write was tried
+            return
+    pytest.fail("down never ended")
