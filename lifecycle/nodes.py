@@ -25,9 +25,6 @@ if TYPE_CHECKING:
     from gcluster.lifecycle.ssh import SshSession
     from gcluster.schemas.spec import ClusterSpec
 
-_STARTS_AGAIN = frozenset({"join", "verify"})
-"""Phases that run again on a node that was started again: is it back among the others?"""
-
 
 class NodesResult(msgspec.Struct, frozen=True, kw_only=True):
     """Where the nodes stand after convergence."""
@@ -45,21 +42,17 @@ class NodesResult(msgspec.Struct, frozen=True, kw_only=True):
 def converge_nodes(
     run: Run,
     sites: tuple[OpenSite, ...],
-    before: Observation,
-    after: Observation,
+    observation: Observation,
     session: SshSession,
     *,
     report: Reporter,
 ) -> NodesResult:
     """Run every pending step; a node that fails is left behind and named, the others go on."""
     cluster = run.cluster
-    compiled = compile_for(cluster, after)
-    stamps = {
-        host: _worn(before, after.desired, host, stamped) for host, stamped in after.stamps.items()
-    }
+    compiled = compile_for(cluster, observation)
     secret_versions = cluster.make_secrets(compiled)
-    pending = pending_steps(compiled, stamps, secret_versions)
-    reachable = [host for host in after.existing.hosts if host.name not in after.unreachable]
+    pending = pending_steps(compiled, observation.stamps, secret_versions)
+    reachable = [host for host in observation.existing.hosts if host.name not in observation.unreachable]
     real = ClusterInventory(
         cluster=cluster.name, hosts=tuple(h for h in reachable if h.connection == "ssh")
     )
@@ -71,8 +64,8 @@ def converge_nodes(
     for site in sites:
         mine = [host for host in simulated if host.site == site.name]
         converge_simulated(pending, site.context, mine, report)
-    failed = {**after.unreachable, **reasons(result)}
-    for host in after.desired.hosts:
+    failed = {**observation.unreachable, **reasons(result)}
+    for host in observation.desired.hosts:
         if host.name not in {h.name for h in reachable} and host.name not in failed:
             failed[host.name] = "its site did not make it"
     fit = tuple(h for h in reachable if h.name not in failed)
@@ -80,23 +73,12 @@ def converge_nodes(
     return NodesResult(
         inventory=ClusterInventory(cluster=cluster.name, hosts=fit),
         failed=failed,
-        diagnostics=(*_unreachable(cluster, after), *findings(result, _go_on(cluster))),
-        below_quorum=_below_quorum(cluster.spec, after.desired, fit),
+        diagnostics=(*_unreachable(cluster, observation), *findings(result, _go_on(cluster))),
+        below_quorum=_below_quorum(cluster.spec, observation.desired, fit),
     )
 
 
-def _worn(
-    before: Observation, desired: ClusterInventory, name: str, stamps: dict[str, str]
-) -> dict[str, str]:
-    """Drop the stamps that a restart has made doubtful."""
-    host = next((h for h in desired.hosts if h.name == name), None)
-    change = before.change_of(host) if host is not None else None
-    if change is None or change.effect == "keep":
-        return stamps
-    return {key: d for key, d in stamps.items() if key.rpartition(".")[2] not in _STARTS_AGAIN}
-
-
-def _unreachable(cluster: Cluster, after: Observation) -> list[Diagnostic]:
+def _unreachable(cluster: Cluster, observation: Observation) -> list[Diagnostic]:
     return [
         Diagnostic(
             code="GC921",
@@ -104,7 +86,7 @@ def _unreachable(cluster: Cluster, after: Observation) -> list[Diagnostic]:
             summary=f"{host} can't be reached: {reason}",
             hint=f"mend it, then go on with: {_go_on(cluster)}",
         )
-        for host, reason in sorted(after.unreachable.items())
+        for host, reason in sorted(observation.unreachable.items())
     ]
 
 

@@ -110,7 +110,7 @@ def _bring_up(
     )
     refused = _apply(sites, before, report)
     after = observe(cluster, sites, session)
-    nodes = converge_nodes(run, sites, before, after, session, report=report)
+    nodes = converge_nodes(run, sites, after, session, report=report)
     if nodes.below_quorum:
         return _result(cluster, nodes, None, refused, Exit.FAILED)
     gate = pass_gate(run, nodes.inventory, session, report)

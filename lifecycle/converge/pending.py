@@ -10,12 +10,14 @@ import msgspec
 from gcluster.inventory.compile import CompiledCluster, Group, Step
 from gcluster.inventory.compile.steps import PHASES, Stage
 from gcluster.lifecycle.converge.role_files import role_digest
+from gcluster.lifecycle.converge.stamps import WORN
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 NEVER_RAN = "never ran here"
 CHANGED = "its inputs changed"
+STARTED_AGAIN = "the node was started again since"
 
 
 class PendingStep(msgspec.Struct, frozen=True, kw_only=True):
@@ -26,7 +28,7 @@ class PendingStep(msgspec.Struct, frozen=True, kw_only=True):
     digest: str
     """The stamp it leaves."""
     hosts: dict[str, str]
-    """Host -> why: NEVER_RAN or CHANGED."""
+    """Host -> why: NEVER_RAN, CHANGED or STARTED_AGAIN."""
 
 
 class Pending(msgspec.Struct, frozen=True, kw_only=True):
@@ -91,7 +93,7 @@ def pending_steps(
             for host in group.hosts:
                 carried = stamps.get(host, {}).get(step.key)
                 if carried != digest:
-                    hosts[host] = NEVER_RAN if carried is None else CHANGED
+                    hosts[host] = _reason(carried)
             if hosts:
                 order = (
                     stages.index(step.stage),
@@ -103,6 +105,12 @@ def pending_steps(
                 found.append((order, pending))
     found.sort(key=lambda item: item[0])
     return Pending(steps=tuple(pending for _, pending in found))
+
+
+def _reason(carried: str | None) -> str:
+    if carried is None:
+        return NEVER_RAN
+    return STARTED_AGAIN if carried == WORN else CHANGED
 
 
 def step_digests(group: Group, secret_versions: Mapping[str, str]) -> tuple[tuple[Step, str], ...]:

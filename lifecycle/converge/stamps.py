@@ -15,10 +15,23 @@ DIRECTORY = "/var/lib/gcluster/stamps"
 """On every node; a file "ROLE.PHASE" holds the digest of what the phase was compiled from."""
 
 Stamps: TypeAlias = dict[str, str]
-"""Step -> digest."""
+"""Step -> digest; WORN for a step that a restart of the node has made doubtful."""
 
+WORN = "worn"
 _END = "end of stamps"
-_READ = f"{{ cd {DIRECTORY} && grep -H . *; }} 2>/dev/null; echo {_END}"
+_SEEN_AFTER_BOOT = frozenset({"join", "verify"})
+"""Phases whose stamp holds only since the node was started: is it back, and does it still work?"""
+
+# The first process's start, in seconds since 1970: a container's kernel started with its host.
+_STARTED = (
+    "echo started $(( $(awk '/^btime/ {print $2}' /proc/stat)"
+    " + $(awk '{print $22}' /proc/1/stat) / $(getconf CLK_TCK) ))"
+)
+_READ = (
+    f"{_STARTED}; cd {DIRECTORY} 2>/dev/null && for s in *.*; do"
+    ' [ -f "$s" ] && echo "$s $(stat -c %Y "$s") $(cat "$s")"; done; '
+    f"echo {_END}"
+)
 
 
 def read_stamps(session: SshSession, hosts: Iterable[Host]) -> dict[str, Stamps | Unreachable]:
@@ -33,10 +46,15 @@ def read_stamps(session: SshSession, hosts: Iterable[Host]) -> dict[str, Stamps 
 def _parse(text: str) -> Stamps | Unreachable:
     """Read the answer; one that was cut short is no answer: it would look like an empty node."""
     lines = text.splitlines()
-    if not lines or lines[-1] != _END:
+    if not lines or lines[-1] != _END or not lines[0].startswith("started "):
         return Unreachable(reason="its stamps could not be read: the answer was cut short")
-    pairs = (line.partition(":") for line in lines[:-1])
-    return {step: digest.strip() for step, _, digest in pairs if "." in step}
+    started = int(lines[0].split()[1])
+    stamps: Stamps = {}
+    for line in lines[1:-1]:
+        step, written, digest = line.split()
+        worn = int(written) < started and step.rpartition(".")[2] in _SEEN_AFTER_BOOT
+        stamps[step] = WORN if worn else digest
+    return stamps
 
 
 def write_command(step: str, digest: str) -> str:

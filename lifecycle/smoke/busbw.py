@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from gcluster.schemas.spec.units import ByteSize
 
-FACTOR = 8
+FACTOR = 2
 """Each message of a sweep is this many times the one before it."""
 
 ELEMENT_BYTES = 4
@@ -30,14 +30,14 @@ def busbw(size: int, seconds: float, ranks: int) -> float:
 
 
 def parse_sizes(text: str) -> tuple[int, int]:
-    """Read "8B..64MiB" as (least, most) in bytes.
+    """Read "8B..16MiB" as (least, most) in bytes.
 
     Raises:
         ValueError: it isn't two sizes, or the first is the larger.
     """
     first, separator, last = text.partition("..")
     if not separator:
-        raise ValueError(f'expected two sizes such as "8B..64MiB", got "{text}"')
+        raise ValueError(f'expected two sizes such as "8B..16MiB", got "{text}"')
     least, most = (int(ByteSize.parse(part.strip()).value) for part in (first, last))
     if not ELEMENT_BYTES <= least <= most:
         raise ValueError(f'"{text}": the first size must be {ELEMENT_BYTES}B or more and not above')

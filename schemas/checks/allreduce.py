@@ -17,7 +17,7 @@ _PATH = ("smoke", "allreduce", "sizes")
 
 @check("GC201", summary="The smallest AllReduce size is above the largest.")
 def sizes_reversed(context: CheckContext) -> Iterator[Finding]:
-    """`sizes` goes from the smallest message to the largest: 8B..64MiB.
+    """`sizes` goes from the smallest message to the largest: 8B..16MiB.
 
     The floor is compared at the largest size, so an empty range would test nothing. The smallest
     size holds at least one double (8 B).

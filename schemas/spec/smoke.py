@@ -17,10 +17,10 @@ class AllReduce(Noun, frozen=True):
         str,
         Meta(
             pattern=r"^[0-9]{1,15} ?(B|KiB|MiB|GiB)\.\.[0-9]{1,15} ?(B|KiB|MiB|GiB)$(?!\n)",
-            description="Message sizes, smallest..largest; each step multiplies by 8.",
-            examples=["8B..64MiB", "8B..8GiB"],
+            description="Message sizes, smallest..largest; each is twice the one before it.",
+            examples=["8B..16MiB", "8B..8GiB"],
         ),
-    ] = "8B..64MiB"
+    ] = "8B..16MiB"
     iterations: Annotated[int, Meta(ge=1, le=1000, description="Timed runs per size.")] = 5
     floor: Annotated[
         BusBandwidth | None,

@@ -155,6 +155,8 @@ class Engine:
         return [
             *runtime_flags(self.facts),
             "--systemd=always",
+            # Else podman writes /etc/hosts anew at every start, without what role base put there.
+            "--no-hosts",
             "--ulimit=nofile=1024:1024",
             "--ulimit=nproc=8192:8192",
             "--cap-add=MKNOD",

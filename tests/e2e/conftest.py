@@ -7,6 +7,7 @@ import os
 import secrets
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -73,7 +74,9 @@ class LiveCluster:
     def stamp_times(self) -> dict[tuple[str, str], str]:
         """Return (node, step) -> the stamp's modification time and content, for every node."""
         nodes = [node["name"] for node in self.json("status", str(self.spec), expect=None)["nodes"]]
-        ask = "cd /var/lib/gcluster/stamps && for s in *; do echo $s $(stat -c %y $s) $(cat $s); done"
+        ask = (
+            "cd /var/lib/gcluster/stamps && for s in *; do echo $s $(stat -c %y $s) $(cat $s); done"
+        )
         return {
             (node, line.split()[0]): line
             for node in nodes
@@ -100,9 +103,9 @@ class LiveCluster:
             if path.is_file() and (path.suffix == ".key" or path.name.startswith("id_"))
         ]
         processes = [
-            pid
-            for pid in os.listdir("/proc")
-            if pid.isdigit() and self._is_ours(Path("/proc") / pid / "cmdline")
+            process.name
+            for process in Path("/proc").iterdir()
+            if process.name.isdigit() and self._is_ours(process / "cmdline")
         ]
         return {
             "containers": self.engine("ps", "--all"),
@@ -122,7 +125,7 @@ class LiveCluster:
 
 
 @pytest.fixture(scope="module")
-def live(tmp_path_factory: pytest.TempPathFactory):
+def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveCluster]:
     """A cluster that is taken down whatever happens."""
     cluster = LiveCluster(tmp_path_factory.mktemp("e2e"))
     yield cluster

@@ -11,10 +11,12 @@ import sys
 
 import pytest
 
+from .conftest import LiveCluster
+
 pytestmark = pytest.mark.local
 
 
-def test_plan_shows_five_nodes_to_create_and_changes_nothing(live):
+def test_plan_shows_five_nodes_to_create_and_changes_nothing(live: LiveCluster) -> None:
     plan = live.json("plan", str(live.spec))
     created = [
         change["resource"]["name"]
@@ -26,14 +28,14 @@ def test_plan_shows_five_nodes_to_create_and_changes_nothing(live):
     assert live.engine("ps", "--all") == []
 
 
-def test_up_brings_the_cluster_to_a_passed_allreduce(live):
+def test_up_brings_the_cluster_to_a_passed_allreduce(live: LiveCluster) -> None:
     result = live.json("up", str(live.spec), "--yes")
     assert result["verdict"]["verdict"] == "pass"
     assert result["verdict"]["ranks"] == 4
     assert result["failed_hosts"] == {}
 
 
-def test_status_says_that_all_is_well(live):
+def test_status_says_that_all_is_well(live: LiveCluster) -> None:
     status = live.json("status", str(live.spec))
     assert {c["name"]: c["status"] for c in status["conditions"]} == {
         "NodesReady": "true",
@@ -42,36 +44,47 @@ def test_status_says_that_all_is_well(live):
         "AllReducePassed": "true",
     }
     states = {node["name"]: node["scheduler_state"] for node in status["nodes"]}
-    assert states == {"head": "", "gpu001": "idle", "gpu002": "idle", "gpu003": "idle", "gpu004": "idle"}
+    assert states == {
+        "head": "",
+        "gpu001": "idle",
+        "gpu002": "idle",
+        "gpu003": "idle",
+        "gpu004": "idle",
+    }
 
 
-def test_a_second_up_changes_nothing(live):
+def test_a_second_up_changes_nothing(live: LiveCluster) -> None:
     before = live.stamp_times()
     result = live.json("up", str(live.spec), "--yes")
     assert result["changed"] is False
     assert live.stamp_times() == before
 
 
-def test_a_job_of_a_user_gets_gpus_on_two_nodes(live):
+def test_a_job_of_a_user_gets_gpus_on_two_nodes(live: LiveCluster) -> None:
     live.on("head", "install -d -o ada /tmp/ada")
     job = (
-        "cd /tmp/ada && su ada -c \"sbatch --wait -N2 --gres=gpu:8 --output=/dev/null --wrap "
+        'cd /tmp/ada && su ada -c "sbatch --wait -N2 --gres=gpu:8 --output=/dev/null --wrap '
         "'srun --output=/tmp/job-%N.out printenv CUDA_VISIBLE_DEVICES'\""
     )
     live.on("head", job)
-    seen = [live.on(node, "cat /tmp/job-*.out 2>/dev/null || true").strip() for node in ("gpu001", "gpu002")]
+    seen = [
+        live.on(node, "cat /tmp/job-*.out 2>/dev/null || true").strip()
+        for node in ("gpu001", "gpu002")
+    ]
     assert seen == ["0,1,2,3,4,5,6,7"] * 2
 
 
-def test_smoke_reports_the_bandwidth_of_every_size(live):
+def test_smoke_reports_the_bandwidth_of_every_size(live: LiveCluster) -> None:
     result = live.json("smoke", str(live.spec))
     assert result["verdict"]["verdict"] == "pass"
     sizes = [row["size"] for row in result["log"]["rows"]]
-    assert sizes == [8 * 8**step for step in range(7)] + [8 * 2**20]
+    assert sizes == [8 * 2**step for step in range(21)]
 
 
-def test_a_killed_node_is_named_and_up_repairs_it(live):
-    subprocess.run(["podman", "kill", f"gcluster-{live.name}-gpu003"], check=True, capture_output=True)
+def test_a_killed_node_is_named_and_up_repairs_it(live: LiveCluster) -> None:
+    subprocess.run(
+        ["podman", "kill", f"gcluster-{live.name}-gpu003"], check=True, capture_output=True
+    )
     status = live.json("status", str(live.spec), expect=None)
     ready = next(c for c in status["conditions"] if c["name"] == "NodesReady")
     assert ready["status"] == "false"
@@ -81,7 +94,9 @@ def test_a_killed_node_is_named_and_up_repairs_it(live):
     assert all(condition["status"] == "true" for condition in status["conditions"])
 
 
-def test_a_fifth_node_costs_itself_and_the_controllers_slurm_configuration(live):
+def test_a_fifth_node_costs_itself_and_the_controllers_slurm_configuration(
+    live: LiveCluster,
+) -> None:
     before = live.stamp_times()
     live.ask_for(nodes=5)
     live.gcluster("up", str(live.spec), "--yes")
@@ -91,7 +106,7 @@ def test_a_fifth_node_costs_itself_and_the_controllers_slurm_configuration(live)
     assert {step for node, step in touched if node == "head"} == {"slurm.configure", "slurm.verify"}
 
 
-def test_down_leaves_nothing_behind(live):
+def test_down_leaves_nothing_behind(live: LiveCluster) -> None:
     live.gcluster("down", str(live.spec), "--yes")
     left = live.left_behind()
     counts = {kind: len(found) for kind, found in left.items()}
@@ -99,6 +114,6 @@ def test_down_leaves_nothing_behind(live):
     assert counts == dict.fromkeys(counts, 0), left
 
 
-def test_a_second_down_says_that_there_is_nothing(live):
+def test_a_second_down_says_that_there_is_nothing(live: LiveCluster) -> None:
     said = live.gcluster("down", str(live.spec), "--yes").stdout
     assert re.search(r"nothing", said)
