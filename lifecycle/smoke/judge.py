@@ -29,6 +29,9 @@ Code: TypeAlias = Literal[
 WRONG_NUMBERS = 7
 """Exit status of nccl-tests and of our payload when values were wrong (facts: its sources)."""
 
+ROUNDING, SHARE = 0.006, 0.005
+"""How far the average may be from the rows': they are printed to 0.01, or three figures."""
+
 RELATIVE, ABSOLUTE = 0.02, 0.02
 """How far printed numbers may contradict each other. They are printed to 0.01 below 1,000."""
 
@@ -191,7 +194,7 @@ def _truncated(log: AllReduceLog, expected: Expectation) -> Iterator[Reason]:
         yield _reason("truncated", "the line with the values out of bounds is missing")
     if footer.average is None:
         yield _reason("truncated", "the line with the average bus bandwidth is missing")
-    elif not _close(footer.average, _average(log)):
+    elif abs(footer.average - _average(log)) > ROUNDING + SHARE * footer.average:
         yield _reason("truncated", "the average is not that of the rows: lines are missing")
     if log.started and not footer.concluded:
         yield _reason("truncated", "the log ends before the test was concluded")

@@ -11,7 +11,7 @@ from gcluster.lifecycle.smoke.log import Half, Row
 
 _ROW_HEAD = re.compile(r"\s*\d+\s+\d+\s+[a-z]\w*\s+\w+(?=\s|$)")
 _LABEL = re.compile(r"\[\d+\]")
-_FOREIGN = re.compile(r"\S+:\d+:\d+ \[\d+\] |NCCL (?:INFO|WARN) |\S+:\d+: ")
+_FOREIGN = re.compile(r"(?:-1)?(\S+:\d+:\d+ \[\d+\] |NCCL (?:INFO|WARN) |\S+:\d+: )")
 _VALUE = re.compile(r"[-+]?[\d.]+(?:e[-+]?\d+)?|nan|inf|N/A|\d{4}-\d\d-\d\d|\d\d:\d\d:\d\d")
 _PER_HALF = 4
 _PER_ITERATION = 4
@@ -142,6 +142,9 @@ def _words(text: str) -> list[str]:
 
 
 def _own_part(line: str) -> str:
-    """Return a row's part of a line into which somebody else's message was written."""
+    """Return a row's part of a line into which somebody else's message was written.
+
+    It follows the root column without a blank: "sum      -1gpu003:655:671 [0] NCCL INFO ...".
+    """
     foreign = _FOREIGN.search(line)
-    return line[: foreign.start()] if foreign else line
+    return line[: foreign.start(1)] if foreign else line

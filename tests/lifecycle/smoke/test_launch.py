@@ -1,0 +1,74 @@
+"""Where Slurm starts the AllReduce, and how."""
+
+from __future__ import annotations
+
+import shlex
+
+from gcluster.inventory.hosts import Host, SshTarget
+from gcluster.lifecycle.smoke.launch import launches
+from gcluster.schemas.load import load_text
+from gcluster.schemas.spec import ClusterSpec
+
+POOLS = ("a", "b")
+
+
+def spec(partitions: str = "") -> ClusterSpec:
+    text = f"""apiVersion: gcluster/v1
+name: demo
+sites: {{here: {{provider: local}}}}
+pools:
+  head: {{site: here, role: controller}}
+  a: {{site: here, machine: sim.h100x8, count: 2}}
+  b: {{site: here, machine: sim.h100x8, count: 1}}
+scheduler: {{type: slurm{partitions}}}
+smoke: {{allreduce: {{sizes: 8B..1KiB, iterations: 3}}}}
+"""
+    loaded = load_text(text, file="demo.yaml")
+    assert loaded.spec is not None, loaded.diagnostics
+    return loaded.spec
+
+
+def host(pool: str, number: int) -> Host:
+    return Host(
+        name=f"{pool}{number:03d}",
+        site="here",
+        pool=pool,
+        role="compute",
+        machine="sim.h100x8",
+        ssh=SshTarget(user="root"),
+    )
+
+
+HOSTS = (host("a", 1), host("a", 2), host("b", 1))
+
+
+def test_without_partitions_all_hosts_take_part_in_the_only_one() -> None:
+    (launch,) = launches(spec(), HOSTS, "job")
+    assert (launch.partition, launch.nodes) == ("main", ("a001", "a002", "b001"))
+
+
+def test_a_partition_with_all_pools_is_taken_before_smaller_ones() -> None:
+    written = ", partitions: {a: {pools: [a], default: true}, all: {pools: [a, b]}}"
+    (launch,) = launches(spec(written), HOSTS, "job")
+    assert launch.partition == "all"
+
+
+def test_pools_that_share_no_partition_are_tested_one_after_the_other() -> None:
+    written = ", partitions: {x: {pools: [b]}, y: {pools: [a]}}"
+    found = {launch.partition: launch.nodes for launch in launches(spec(written), HOSTS, "job")}
+    assert found == {"x": ("b001",), "y": ("a001", "a002")}
+
+
+def test_hosts_that_were_left_out_are_not_asked_for() -> None:
+    (launch,) = launches(spec(), HOSTS[:2], "job")
+    assert launch.nodes == ("a001", "a002")
+
+
+def test_the_command_asks_for_exactly_these_nodes_and_checks_every_size() -> None:
+    (launch,) = launches(spec(), HOSTS, "job")
+    words = shlex.split(launch.command())
+    assert "--nodelist=a[001-002],b001" in words
+    assert "--nodes=3" in words
+    assert words[words.index("--max-bytes") + 1] == "1024"
+    assert words[words.index("--iterations") + 1] == "3"
+    assert launch.job in launch.cancel()
