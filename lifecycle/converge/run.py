@@ -30,6 +30,10 @@ MOST_FORKS = 50
 """Hosts that one machine works on at once; a fork holds about 60 MB."""
 
 
+PASSED_ON = frozenset({"HOME", "LANG", "LOGNAME", "PATH", "SSH_AUTH_SOCK", "TMPDIR", "TZ", "USER"})
+"""What Ansible and ssh may know of the caller's environment; tokens and keys are often there."""
+
+
 class ConvergeResult(msgspec.Struct, frozen=True, kw_only=True):
     """What was done, and what wasn't and why."""
 
@@ -115,18 +119,21 @@ def _run_ansible(  # noqa: PLR0917  # the parts of one call
 
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     (directory / "ansible.cfg").write_text("[defaults]\n", encoding="utf-8")
+    settings = _environment(directory, len(inventory.hosts))
     with _interrupts() as interrupted:
-        runner = ansible_runner.interface.run(
+        runner = ansible_runner.interface.init_runner(
             private_data_dir=str(directory),
             playbook=plays(pending, secret_files),
             inventory=_inventory(inventory, session),
-            envvars=_environment(directory, len(inventory.hosts)),
+            envvars=dict(settings),
             settings={"pexpect_timeout": 1, "suppress_ansible_output": True},
             event_handler=watch.handle,
             cancel_callback=interrupted,
             quiet=True,
             rotate_artifacts=0,
         )
+        runner.config.env = settings | without_secrets(runner.config.env, os.environ)
+        runner.run()
     if interrupted():
         raise KeyboardInterrupt
     if runner.rc not in {0, 2, 4} and not watch.failures and not watch.done_count:
@@ -136,6 +143,20 @@ def _run_ansible(  # noqa: PLR0917  # the parts of one call
             detail=_tail(Path(runner.config.artifact_dir) / "stdout"),
             hint=f"its whole output is in {runner.config.artifact_dir}",
         )
+
+
+def without_secrets(environment: Mapping[str, str], ours: Mapping[str, str]) -> dict[str, str]:
+    """Return what Ansible needs of an environment: ansible-runner writes it all to a file.
+
+    Args:
+        environment: this process's, with what ansible-runner and we set for Ansible.
+        ours: this process's.
+    """
+    return {
+        name: value
+        for name, value in environment.items()
+        if name in PASSED_ON or name.startswith("LC_") or ours.get(name) != value
+    }
 
 
 def _inventory(inventory: ClusterInventory, session: SshSession) -> dict[str, Any]:
