@@ -117,7 +117,7 @@ class SshSession:
 
         Args:
             host: the node; its keys are pinned first.
-            command: a line for the login user's shell.
+            command: a line for a POSIX shell.
             stdin: text for its standard input; None: empty.
             timeout_s: seconds until it is given up.
         """
@@ -150,7 +150,7 @@ class SshSession:
 
         Args:
             host: the node; its keys are pinned first.
-            command: a line for the login user's shell.
+            command: a line for a POSIX shell.
             take: called with each line, its newline included.
             timeout_s: seconds until it is given up.
         """
@@ -219,7 +219,13 @@ class SshSession:
         }
 
     def _command(self, host: Host, command: str) -> list[str]:
-        return ["ssh", *self.options(host), *destination(host), command]
+        # Whatever the user's login shell is, the line is for a POSIX one.
+        return [
+            "ssh",
+            *self.options(host),
+            *destination(host),
+            f"exec sh -c {shlex.quote(command)}",
+        ]
 
     def _answer(self, host: Host, returncode: int, stdout: str, errors: IO[str]) -> Answer:
         errors.seek(0)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from gcluster.lifecycle.converge.playbook import plays
+from gcluster.lifecycle.converge.processes import end_processes
 from gcluster.lifecycle.converge.role_files import collections_path
 from gcluster.lifecycle.converge.watch import StepFailure, Watch
 from gcluster.lifecycle.outcome import failure
@@ -128,7 +129,7 @@ def _run_ansible(  # noqa: PLR0917  # the parts of one call
             envvars=dict(settings),
             settings={"pexpect_timeout": 1, "suppress_ansible_output": True},
             event_handler=watch.handle,
-            cancel_callback=interrupted,
+            cancel_callback=lambda: interrupted() and _ended(directory),
             quiet=True,
             rotate_artifacts=0,
         )
@@ -204,6 +205,12 @@ def _interrupts() -> Iterator[Callable[[], bool]]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def _ended(directory: Path) -> bool:
+    """End what the run in `directory` started, before ansible-runner ends its first process."""
+    end_processes(directory)
+    return True
 
 
 def _tail(path: Path) -> str:

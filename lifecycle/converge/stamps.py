@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, TypeAlias
 
+from gcluster.inventory.compile.steps import PHASES
 from gcluster.lifecycle.ssh import SshSession, Unreachable
 
 if TYPE_CHECKING:
@@ -28,10 +30,12 @@ _STARTED = (
     " + $(awk '{print $22}' /proc/1/stat) / $(getconf CLK_TCK) ))"
 )
 _READ = (
-    f"{_STARTED}; cd {DIRECTORY} 2>/dev/null && for s in *.*; do"
-    ' [ -f "$s" ] && echo "$s $(stat -c %Y "$s") $(cat "$s")"; done; '
-    f"echo {_END}"
+    f"{_STARTED}; cd {DIRECTORY} 2>/dev/null"
+    " && { stat -c '%n %Y' *.*; grep -H . *.*; } 2>/dev/null;"
+    f" echo {_END}"
 )
+_WRITTEN = re.compile(rf"(\w+\.(?:{'|'.join(PHASES)})) (\d+)")
+_DIGEST = re.compile(rf"(\w+\.(?:{'|'.join(PHASES)})):([0-9a-f]{{64}})")
 
 
 def read_stamps(session: SshSession, hosts: Iterable[Host]) -> dict[str, Stamps | Unreachable]:
@@ -44,17 +48,23 @@ def read_stamps(session: SshSession, hosts: Iterable[Host]) -> dict[str, Stamps 
 
 
 def _parse(text: str) -> Stamps | Unreachable:
-    """Read the answer; one that was cut short is no answer: it would look like an empty node."""
+    """Read the answer; one that was cut short is no answer: it would look like an empty node.
+
+    A file that holds no digest is no stamp: its step runs again.
+    """
     lines = text.splitlines()
     if not lines or lines[-1] != _END or not lines[0].startswith("started "):
         return Unreachable(reason="its stamps could not be read: the answer was cut short")
     started = int(lines[0].split()[1])
-    stamps: Stamps = {}
-    for line in lines[1:-1]:
-        step, written, digest = line.split()
-        worn = int(written) < started and step.rpartition(".")[2] in _SEEN_AFTER_BOOT
-        stamps[step] = WORN if worn else digest
-    return stamps
+    written = {m[1]: int(m[2]) for m in map(_WRITTEN.fullmatch, lines) if m}
+    return {
+        step: WORN if _is_worn(step, written.get(step, 0), started) else digest
+        for step, digest in (m.groups() for m in map(_DIGEST.fullmatch, lines) if m)
+    }
+
+
+def _is_worn(step: str, written: int, started: int) -> bool:
+    return step.rpartition(".")[2] in _SEEN_AFTER_BOOT and written < started
 
 
 def write_command(step: str, digest: str) -> str:

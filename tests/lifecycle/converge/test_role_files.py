@@ -1,0 +1,67 @@
+"""The digest of a phase covers what it could use and not the other phases' tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from gcluster.lifecycle.converge import role_files
+from gcluster.lifecycle.converge.role_files import collections_path, role_digest, role_path
+
+
+@pytest.fixture
+def role(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Give a role of two phases with a template, under the collection's name."""
+    root = tmp_path / "ansible_collections/gcluster/cluster/roles/probe"
+    files = {
+        "tasks/install.yml": "- i",
+        "tasks/configure.yml": "- c",
+        "templates/a.j2": "a",
+        "defaults/main.yml": "{}",
+        "handlers/main.yml": "[]",
+        "meta/main.yml": "about",
+    }
+    for name, text in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+    monkeypatch.setattr(role_files, "collections_path", lambda: tmp_path)
+    yield root
+    role_digest.cache_clear()
+
+
+@pytest.fixture
+def changed(role: Path) -> Callable[[str], set[str]]:
+    """Write to a file of the role and say which phases that changes."""
+
+    def write(name: str) -> set[str]:
+        before = {phase: role_digest("probe", phase) for phase in ("install", "configure")}
+        (role / name).parent.mkdir(parents=True, exist_ok=True)
+        (role / name).write_text("other")
+        role_digest.cache_clear()
+        return {phase for phase, was in before.items() if role_digest("probe", phase) != was}
+
+    return write
+
+
+def test_a_phases_own_tasks_change_it_alone(changed: Callable[[str], set[str]]) -> None:
+    assert changed("tasks/install.yml") == {"install"}
+
+
+@pytest.mark.parametrize(
+    "name", ["templates/a.j2", "files/new", "defaults/main.yml", "handlers/main.yml"]
+)
+def test_what_every_phase_could_use_changes_every_phase(
+    name: str, changed: Callable[[str], set[str]]
+) -> None:
+    assert changed(name) == {"install", "configure"}
+
+
+def test_what_describes_the_role_changes_nothing(changed: Callable[[str], set[str]]) -> None:
+    assert changed("meta/main.yml") == set()
+
+
+def test_the_roles_that_travel_with_the_package_are_found() -> None:
+    assert (collections_path() / "ansible_collections/gcluster/cluster/galaxy.yml").is_file()
+    assert (role_path("slurm") / "tasks" / "configure.yml").is_file()

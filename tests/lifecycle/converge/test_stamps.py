@@ -1,0 +1,56 @@
+"""Stamps as nodes tell them, whole or cut short."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from gcluster.lifecycle.converge import stamps
+from gcluster.lifecycle.ssh import Unreachable
+
+A, B = "a" * 64, "b" * 64
+
+
+def answer(*lines: str, started: int = 100) -> str:
+    return "\n".join([f"started {started}", *lines, "end of stamps"]) + "\n"
+
+
+def test_a_node_without_stamps_has_none() -> None:
+    assert stamps._parse(answer()) == {}  # noqa: SLF001  # what a node says is the input
+
+
+def test_stamps_are_read_with_their_digests() -> None:
+    said = answer("slurm.join 200", "base.install 50", f"slurm.join:{A}", f"base.install:{B}")
+    assert stamps._parse(said) == {"slurm.join": A, "base.install": B}  # noqa: SLF001
+
+
+@pytest.mark.parametrize(
+    "line", ["base.install:", "base.install:x", f"base.install.new:{A}", f"other:{A}", "junk"]
+)
+def test_a_damaged_stamp_is_none(line: str) -> None:
+    assert stamps._parse(answer(f"slurm.join:{A}", "slurm.join 200", line)) == {"slurm.join": A}  # noqa: SLF001
+
+
+@pytest.mark.parametrize("lost", range(1, 40))
+def test_an_answer_that_was_cut_short_is_no_answer(lost: int) -> None:
+    said = answer("base.install 50", f"base.install:{B}")
+    assert isinstance(stamps._parse(said[: -lost - 1]), Unreachable)  # noqa: SLF001
+
+
+def test_what_was_written_is_what_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    there = str(tmp_path / "stamps")
+    old = stamps.DIRECTORY
+    monkeypatch.setattr(stamps, "DIRECTORY", there)
+    for step, digest in (("base.install", A), ("base.verify", B), ("base.install", B)):
+        subprocess.run(["sh", "-c", stamps.write_command(step, digest)], check=True)
+    read = stamps._READ.replace(old, there)  # noqa: SLF001
+    said = subprocess.run(["sh", "-c", read], check=True, capture_output=True, text=True).stdout
+    assert stamps._parse(said) == {"base.install": B, "base.verify": B}  # noqa: SLF001
+    assert {path.name for path in Path(there).iterdir()} == {"base.install", "base.verify"}
+
+
+def test_a_stamp_of_verify_from_before_the_nodes_start_is_worn() -> None:
+    said = answer("base.verify 50", f"base.verify:{A}", "base.install 50", f"base.install:{A}")
+    assert stamps._parse(said) == {"base.verify": stamps.WORN, "base.install": A}  # noqa: SLF001

@@ -1,0 +1,93 @@
+"""The ssh command line: keys are always checked, and nothing in a spec becomes an option."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gcluster.inventory.hosts import Host, SshTarget
+from gcluster.lifecycle.ssh_arguments import as_words, destination, identity, to_bastion
+
+KNOWN = Path("/work dir/known_hosts")
+PINNED = SshTarget(user="root", host_keys=("ssh-ed25519 AAAA",), key_file="/keys/id")
+
+
+def host(ssh: SshTarget) -> Host:
+    return Host(
+        name="n1",
+        site="here",
+        pool="gpu",
+        role="compute",
+        machine=None,
+        address="10.0.0.1",
+        ssh=ssh,
+    )
+
+
+@given(
+    st.builds(
+        SshTarget,
+        user=st.just("ops"),
+        key_file=st.none() | st.just("/k"),
+        bastion=st.none() | st.sampled_from(["jump", "me@jump:2222"]),
+        host_keys=st.sampled_from([(), ("ssh-ed25519 AAAA",)]),
+        known_hosts_file=st.none() | st.just("/known"),
+    )
+)
+def test_an_unknown_host_key_is_never_accepted(ssh: SshTarget) -> None:
+    options = identity(host(ssh), KNOWN)
+    text = " ".join(options)
+    assert "StrictHostKeyChecking=yes" in options
+    assert "accept-new" not in text
+    assert text.count("StrictHostKeyChecking=yes") == text.count("StrictHostKeyChecking")
+    assert text.count("StrictHostKeyChecking=yes") == (2 if ssh.bastion else 1)
+
+
+def test_a_pinned_key_is_the_only_one_that_vouches() -> None:
+    options = identity(host(PINNED), KNOWN)
+    assert 'UserKnownHostsFile="/work dir/known_hosts"' in options
+    assert "GlobalKnownHostsFile=/dev/null" in options
+    assert "HostKeyAlias=n1.here" in options
+
+
+def test_without_a_pinned_key_the_named_file_or_the_users_own_vouches() -> None:
+    own = identity(host(SshTarget(user="ops")), KNOWN)
+    assert not [option for option in own if "KnownHostsFile" in option]
+    named = SshTarget(user="ops", known_hosts_file="/etc/kh")
+    assert 'UserKnownHostsFile="/etc/kh"' in identity(host(named), KNOWN)
+
+
+@pytest.mark.parametrize(
+    ("bastion", "end"),
+    [
+        ("jump", ["--", "jump"]),
+        ("me@jump:2222", ["-l", "me", "-p", "2222", "--", "jump"]),
+        ("[fe80::1]:22", ["-p", "22", "--", "fe80::1"]),
+        ("fe80::1", ["--", "fe80::1"]),
+    ],
+)
+def test_a_bastion_is_reached_by_user_and_port(bastion: str, end: list[str]) -> None:
+    assert to_bastion(SshTarget(user="ops", bastion=bastion))[-len(end) :] == end
+
+
+def test_a_bastion_is_asked_with_the_hosts_key_and_by_name() -> None:
+    ssh = msgspec.structs.replace(PINNED, bastion="me@jump", key_file="/my keys/100%")
+    (proxy,) = [o for o in identity(host(ssh), KNOWN) if o.startswith("ProxyCommand=")]
+    words = shlex.split(proxy.removeprefix("ProxyCommand="))
+    assert words[words.index("-i") + 1] == "/my keys/100%%"
+    assert words[words.index("-W") + 1] == "[%h]:%p"
+    assert words[-2:] == ["--", "jump"]
+
+
+def test_an_address_that_looks_like_an_option_is_still_an_address() -> None:
+    odd = msgspec.structs.replace(host(PINNED), address="-oProxyCommand=true")
+    assert destination(odd)[-2:] == ["--", "-oProxyCommand=true"]
+
+
+def test_every_option_has_its_flag() -> None:
+    assert as_words(["A=1", "B=2"]) == ["-o", "A=1", "-o", "B=2"]
