@@ -52,7 +52,7 @@ def converge_nodes(
     compiled = compile_for(cluster, observation)
     secret_versions = cluster.make_secrets(compiled)
     pending = pending_steps(compiled, observation.stamps, secret_versions)
-    reachable = [host for host in observation.existing.hosts if host.name not in observation.unreachable]
+    reachable = [h for h in observation.existing.hosts if h.name not in observation.unreachable]
     real = ClusterInventory(
         cluster=cluster.name, hosts=tuple(h for h in reachable if h.connection == "ssh")
     )

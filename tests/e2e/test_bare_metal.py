@@ -156,13 +156,8 @@ def test_people_who_share_a_group_are_the_same_on_every_node(campus: LiveCluster
 
 
 def test_a_host_whose_key_changed_is_refused_and_named(campus: LiveCluster, room: Room) -> None:
-    podman(
-        "exec",
-        f"{room.name}-gpu01",
-        "sh",
-        "-c",
-        "rm /etc/ssh/ssh_host_*; ssh-keygen -A; systemctl restart ssh",
-    )
+    another = "rm /etc/ssh/ssh_host_*; ssh-keygen -A; systemctl restart ssh; pkill sshd-session"
+    podman("exec", f"{room.name}-gpu01", "sh", "-c", another)
     campus.gcluster("ssh", str(campus.spec), "gpu01", "--", "true", expect=255)
     status = campus.json("status", str(campus.spec), expect=1)
     gpu01 = next(node for node in status["nodes"] if node["name"] == "gpu01")

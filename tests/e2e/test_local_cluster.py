@@ -106,11 +106,12 @@ def test_a_fifth_node_costs_itself_and_the_controllers_slurm_configuration(
     assert {step for node, step in touched if node == "head"} == {"slurm.configure", "slurm.verify"}
 
 
-def test_down_leaves_nothing_behind(live: LiveCluster) -> None:
+def test_down_leaves_nothing_behind(live: LiveCluster, capsys: pytest.CaptureFixture[str]) -> None:
     live.gcluster("down", str(live.spec), "--yes")
     left = live.left_behind()
     counts = {kind: len(found) for kind, found in left.items()}
-    sys.stdout.write(f"left behind: {counts}\n")
+    with capsys.disabled():
+        sys.stdout.write(f"\nleft behind by {live.name}: {counts}\n")
     assert counts == dict.fromkeys(counts, 0), left
 
 
