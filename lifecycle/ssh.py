@@ -261,7 +261,7 @@ class SshSession:
         status = self._sockets.lstat()
         if status.st_uid != os.getuid() or status.st_mode & 0o170077 != 0o040000:  # noqa: PLR2004
             raise failure(
-                "GC924",
+                "GC948",
                 f"{self._sockets} is not a private folder of yours",
                 detail="the sockets of the connections to the nodes would be in it",
                 hint=f"rm -r {self._sockets}",
@@ -270,7 +270,11 @@ class SshSession:
 
 
 def _no_client() -> LifecycleError:
-    return failure("GC925", "ssh is not installed", hint="sudo apt-get install -y openssh-client")
+    return failure(
+        "GC921",
+        "no host can be reached: ssh is not installed",
+        hint="sudo apt-get install -y openssh-client",
+    )
 
 
 def _pinned(known_hosts: Path) -> dict[str, tuple[str, ...]]:

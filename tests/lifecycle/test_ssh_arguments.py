@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from gcluster.inventory.hosts import Host, SshTarget
 from gcluster.lifecycle.ssh_arguments import as_words, destination, identity, to_bastion
 
-KNOWN = Path("/work dir/known_hosts")
+KNOWN = Path("/var/with blank/known_hosts")
 PINNED = SshTarget(user="root", host_keys=("ssh-ed25519 AAAA",), key_file="/keys/id")
 
 
@@ -50,7 +50,7 @@ def test_an_unknown_host_key_is_never_accepted(ssh: SshTarget) -> None:
 
 def test_a_pinned_key_is_the_only_one_that_vouches() -> None:
     options = identity(host(PINNED), KNOWN)
-    assert 'UserKnownHostsFile="/work dir/known_hosts"' in options
+    assert 'UserKnownHostsFile="/var/with blank/known_hosts"' in options
     assert "GlobalKnownHostsFile=/dev/null" in options
     assert "HostKeyAlias=n1.here" in options
 
