@@ -7,6 +7,7 @@ Needs tmux. What the picture shows is what the terminal showed when the command 
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import time
@@ -15,7 +16,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
-COLUMNS, LINES = 100, 30
+COLUMNS, LINES = 104, 30
 LONGEST_S = 600
 
 
@@ -43,13 +44,13 @@ def record(command: str) -> str:
 def main() -> None:
     """Record the command and write the picture."""
     out, command = Path(sys.argv[1]), sys.argv[2]
-    said = record(command).rstrip()
-    typed, _, rest = said.partition("\n")
-    del typed
+    said = record(command).rstrip().removesuffix("$").rstrip()
     console = Console(record=True, width=COLUMNS, file=Path(os.devnull).open("w"))  # noqa: SIM115
     console.print(Text.assemble(("$ ", "bold green"), command))
-    console.print(Text.from_ansi(rest))
-    console.save_svg(str(out), title="gcluster")
+    console.print(Text.from_ansi(said))
+    svg = console.export_svg(title="gcluster")
+    # No fonts from the network: the reader's own monospace one will do.
+    out.write_text(re.sub(r"@font-face \{.*?\}\n", "", svg, flags=re.DOTALL), encoding="utf-8")
     sys.stdout.write(f"wrote {out}\n")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gcluster.cli.render.cells import printable
@@ -12,6 +13,12 @@ from gcluster.lifecycle.outcome import Exit
 if TYPE_CHECKING:
     from gcluster.cli.render.surface import Surface
     from gcluster.lifecycle.up import UpResult
+
+
+def nearby(path: str) -> str:
+    """Return a path as a person here would type it: relative when it lies below this folder."""
+    here = f"{Path.cwd()}/"
+    return path.removeprefix(here)
 
 
 def up_text(result: UpResult, target: str, surface: Surface) -> str:
@@ -26,7 +33,7 @@ def up_text(result: UpResult, target: str, surface: Surface) -> str:
     if result.certificate_path is not None:
         passed = result.exit_code is Exit.OK
         mark = surface.paint("good", "✔") if passed else surface.paint("error", "✘")
-        lines.append(f"{mark} certificate {result.certificate_path}")
+        lines.append(f"{mark} certificate {nearby(result.certificate_path)}")
     if result.diagnostics:
         lines += ["", diagnostics_text(result.diagnostics, surface)]
     told = " ".join(d.summary for d in result.diagnostics)

@@ -17,6 +17,7 @@ from gcluster.lifecycle.converge.playbook import plays
 from gcluster.lifecycle.converge.processes import end_processes
 from gcluster.lifecycle.converge.role_files import collections_path
 from gcluster.lifecycle.converge.watch import StepFailure, Watch
+from gcluster.lifecycle.converge.waves import WAVE, waves
 from gcluster.lifecycle.outcome import failure
 from gcluster.lifecycle.progress import Reporter, StageFinished, StageStarted
 
@@ -26,10 +27,6 @@ if TYPE_CHECKING:
     from gcluster.inventory.hosts import ClusterInventory
     from gcluster.lifecycle.converge.pending import Pending
     from gcluster.lifecycle.ssh import SshSession
-
-MOST_FORKS = 50
-"""Hosts that one machine works on at once; a fork holds about 60 MB."""
-
 
 PASSED_ON = frozenset({"HOME", "LANG", "LOGNAME", "PATH", "SSH_AUTH_SOCK", "TMPDIR", "TZ", "USER"})
 """What Ansible and ssh may know of the caller's environment; tokens and keys are often there."""
@@ -42,7 +39,7 @@ class ConvergeResult(msgspec.Struct, frozen=True, kw_only=True):
     """Host -> steps that ran and left their stamp."""
     failures: tuple[StepFailure, ...]
     waiting: tuple[str, ...]
-    """Hosts with steps left that were not tried, because a controller failed."""
+    """Hosts with steps left that were not tried: a controller or a whole wave failed first."""
 
 
 def converge(
@@ -58,7 +55,7 @@ def converge(
 
     A host whose step fails runs no later step; the others go on. Ansible ends when all hosts of a
     play fail, so it is started again for those that can go on, unless a controller failed: then
-    whatever comes next would only wait for it.
+    whatever comes next would only wait for it. Large pools are worked on in waves.
 
     Args:
         pending: what to run; hosts that are not in `inventory` are left out.
@@ -72,31 +69,60 @@ def converge(
         LifecycleError: Ansible could not be run at all.
         KeyboardInterrupt: it was interrupted; Ansible has been ended.
     """
-    names = frozenset(host.name for host in inventory.hosts)
-    controllers = {host.name for host in inventory.with_role("controller")}
-    pending = pending.for_hosts(names)
+    pending = pending.for_hosts(frozenset(host.name for host in inventory.hosts))
     if not pending.total:
         return ConvergeResult(done={}, failures=(), waiting=())
     began = time.monotonic()
     report(StageStarted(name="converge", total=pending.total))
     watch = Watch(pending, report)
     session.trust(inventory.hosts)
-    remaining, turn = pending, 0
-    while remaining.total and not controllers & watch.failures.keys():
-        before = watch.done_count, len(watch.failures)
-        _run_ansible(
-            remaining, inventory, session, secret_files, run_dir / f"ansible-{turn}", watch
-        )
-        remaining = pending.without(watch.done).for_hosts(names - watch.failures.keys())
-        if (watch.done_count, len(watch.failures)) == before:
+    controllers = frozenset(host.name for host in inventory.with_role("controller"))
+    work = _Work(inventory, session, secret_files, run_dir, watch)
+    for wave in waves(inventory, frozenset(pending.by_host())):
+        work.run(pending.for_hosts(wave), controllers)
+        if controllers & watch.failures.keys() or wave <= watch.failures.keys():
             break
-        turn += 1
     _finish(report, watch, pending, began)
+    remaining = pending.without(watch.done).by_host()
     return ConvergeResult(
         done={host: tuple(steps) for host, steps in watch.done.items()},
         failures=tuple(watch.failures[host] for host in sorted(watch.failures)),
-        waiting=tuple(sorted(remaining.by_host())),
+        waiting=tuple(sorted(host for host in remaining if host not in watch.failures)),
     )
+
+
+class _Work:
+    """Starts Ansible as often as it takes."""
+
+    def __init__(
+        self,
+        inventory: ClusterInventory,
+        session: SshSession,
+        secret_files: Mapping[str, Path],
+        run_dir: Path,
+        watch: Watch,
+    ) -> None:
+        self._inventory = inventory
+        self._session = session
+        self._secret_files = secret_files
+        self._run_dir = run_dir
+        self._watch = watch
+        self._turns = 0
+
+    def run(self, pending: Pending, controllers: frozenset[str]) -> None:
+        """Work until everything is done, or nothing moves, or a controller has failed."""
+        watch, remaining = self._watch, pending
+        while remaining.total and not controllers & watch.failures.keys():
+            before = watch.done_count, len(watch.failures)
+            directory = self._run_dir / f"ansible-{self._turns}"
+            _run_ansible(
+                remaining, self._inventory, self._session, self._secret_files, directory, watch
+            )
+            self._turns += 1
+            if (watch.done_count, len(watch.failures)) == before:
+                return
+            fit = frozenset(pending.by_host()) - watch.failures.keys()
+            remaining = pending.without(watch.done).for_hosts(fit)
 
 
 def _finish(report: Reporter, watch: Watch, pending: Pending, began: float) -> None:
@@ -172,7 +198,7 @@ def _environment(directory: Path, hosts: int) -> dict[str, str]:
         "ANSIBLE_CONFIG": str(directory / "ansible.cfg"),
         "ANSIBLE_COLLECTIONS_PATH": str(collections_path()),
         "ANSIBLE_COLLECTIONS_SCAN_SYS_PATH": "False",
-        "ANSIBLE_FORKS": str(min(MOST_FORKS, max(1, hosts))),
+        "ANSIBLE_FORKS": str(min(WAVE, max(1, hosts))),
         "ANSIBLE_GATHERING": "explicit",
         "ANSIBLE_HOST_KEY_CHECKING": "True",
         "ANSIBLE_LOCAL_TEMP": str(directory / "tmp"),

@@ -23,13 +23,6 @@ ONLY_PARTITION = "main"
 LONGEST_MINUTES = 15
 """Slurm ends the job after this, should nobody be left to cancel it."""
 
-_ENVIRONMENT = "OMPI_MCA_mpi_yield_when_idle=1 SLURM_PMIX_FENCE=ring"
-"""A rank that waits lets others run: there may be fewer cores than ranks. And the fence goes round
-in a ring: with Slurm's default, a tree, ranks leave it far apart, and Open MPI 5.0's ob1 crashes in
-MPI_Init when a message arrives that early (open-mpi/ompi#12495): seen in 1 of 80 runs with the tree
-on 4 local nodes, in none of 300 with the ring.
-"""
-
 
 class Launch(msgspec.Struct, frozen=True, kw_only=True):
     """One AllReduce over nodes of one partition, one rank a node."""
@@ -52,7 +45,8 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
             *("--min-bytes", str(self.min_bytes), "--max-bytes", str(self.max_bytes)),
             *("--factor", str(FACTOR), "--iterations", str(self.iterations)),
         ]
-        return f"cd / && {_ENVIRONMENT} {shlex.join(srun)} 2>&1"
+        # A rank that waits lets others run: there may be fewer cores than ranks.
+        return f"cd / && OMPI_MCA_mpi_yield_when_idle=1 {shlex.join(srun)} 2>&1"
 
     def ask(self) -> str:
         """Return the line that prints the job's state and Slurm's reason for it."""

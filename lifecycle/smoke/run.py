@@ -121,7 +121,7 @@ def summary(run: SmokeRun) -> str:
     speed = f"{verdict.busbw:.3g} GB/s" if verdict.busbw is not None else ""
     carried = f" over {verdict.transport}" if verdict.transport else ""
     made_up = " (simulated GPUs)" if verdict.simulated else ""
-    return f"all_reduce {verdict.ranks} ranks   0 wrong values   {speed}{carried}{made_up}"
+    return f"all_reduce {verdict.ranks} ranks  0 wrong  {speed}{carried}{made_up}"
 
 
 class _Follower:

@@ -20,3 +20,8 @@ def test_three_ranks_add_their_numbers(host: Host) -> None:
 
 def test_open_mpi_was_built_with_pmix(host: Host) -> None:
     assert "pmix" in host.check_output("ompi_info --all --parsable").lower()
+
+
+def test_ranks_do_not_race_each_other_through_the_start(host: Host) -> None:
+    settings = host.check_output("ompi_info --all --parsable").splitlines()
+    assert any(":pmix_base_async_modex:value:true" in line for line in settings)
