@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import shutil
 from functools import cached_property
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from gcluster.lifecycle import places
+from gcluster.lifecycle.known import IndexEntry, find, known_clusters, remember
 from gcluster.lifecycle.outcome import Exit, LifecycleError, failure
 from gcluster.lifecycle.state import EventLog, Ledger, SecretVault, StateStore, munge_key
 from gcluster.schemas.load import Loaded, load, load_text
@@ -25,15 +25,6 @@ _SECRET_MAKERS = {"munge": munge_key}
 
 SPEC_KEY = "spec.yaml"
 """State key of the spec that was last applied, or whose application was begun."""
-
-
-class IndexEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """What this machine remembers of a cluster, so that its name alone finds it."""
-
-    id: str
-    name: str
-    spec_path: str
-    state_url: str
 
 
 class Cluster:
@@ -99,7 +90,7 @@ class Cluster:
             spec_path=str(self.spec_path),
             state_url=self.state_url,
         )
-        _remember(entry)
+        remember(entry)
         return identity
 
     @cached_property
@@ -161,7 +152,7 @@ def open_cluster(target: str, *, running: bool = False) -> Cluster:
     Raises:
         LifecycleError: the spec has errors (exit code SPEC), or no such cluster is known.
     """
-    entry = None if _is_path(target) else _find(target)
+    entry = None if _is_path(target) else find(target)
     path = Path(entry.spec_path) if entry else Path(target)
     if entry and (running or not path.exists()):
         return _open_applied(entry.state_url, path)
@@ -239,55 +230,3 @@ def _open_applied(state_url: str, path: Path) -> Cluster:
             hint=f"gcluster up {path}",
         )
     return cluster
-
-
-def _index() -> Path:
-    return places.data_home() / "clusters"
-
-
-def _remember(entry: IndexEntry) -> None:
-    path = places.private_directory(_index()) / f"{entry.id}.json"
-    content = msgspec.json.encode(entry)
-    if path.exists() and path.read_bytes() == content:
-        return
-    temporary = path.with_suffix(".tmp")
-    temporary.write_bytes(content)
-    temporary.replace(path)
-
-
-def known_clusters() -> list[IndexEntry]:
-    """Return every cluster that this machine has opened and whose state is still there."""
-    if not _index().is_dir():
-        return []
-    entries = [
-        msgspec.json.decode(path.read_bytes(), type=IndexEntry)
-        for path in sorted(_index().glob("*.json"))
-    ]
-    return [
-        entry
-        for entry in entries
-        if not entry.state_url.startswith("file://")
-        or Path(entry.state_url.removeprefix("file://")).is_dir()
-    ]
-
-
-def _find(name: str) -> IndexEntry:
-    entries = known_clusters()
-    found = [entry for entry in entries if entry.name == name]
-    if len(found) == 1:
-        return found[0]
-    if len(found) > 1:
-        paths = ", ".join(entry.spec_path for entry in found)
-        raise failure(
-            "GC907",
-            f'several clusters are called "{name}"',
-            hint=f"give the path of the spec instead: {paths}",
-            exit_code=Exit.USAGE,
-        )
-    near = difflib.get_close_matches(name, [entry.name for entry in entries], n=1)
-    raise failure(
-        "GC907",
-        f'no cluster "{name}" is known on this machine, and no file has that name',
-        hint=f'did you mean "{near[0]}"?' if near else "give the path of its spec",
-        exit_code=Exit.USAGE,
-    )

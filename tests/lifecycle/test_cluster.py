@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from gcluster.lifecycle.cluster import SpecError, known_clusters, open_cluster
+from gcluster.lifecycle.cluster import SpecError, open_cluster
+from gcluster.lifecycle.known import known_clusters
 from gcluster.lifecycle.outcome import Exit, LifecycleError
 from gcluster.lifecycle.plan import make_plan
 

@@ -21,8 +21,8 @@ from typing import IO, TYPE_CHECKING, Self, TypeAlias
 import msgspec
 
 from gcluster.lifecycle.outcome import failure
-from gcluster.lifecycle.ssh_arguments import as_words, destination, identity, marker, to_bastion
-from gcluster.lifecycle.unreachable import reason_in_words, sudo_refused
+from gcluster.lifecycle.ssh.arguments import as_words, destination, identity, marker, to_bastion
+from gcluster.lifecycle.ssh.unreachable import reason_in_words, sudo_refused
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gcluster.inventory.hosts import Host, SshTarget
-from gcluster.lifecycle.ssh_arguments import as_words, destination, identity, to_bastion
+from gcluster.lifecycle.ssh.arguments import as_words, destination, identity, to_bastion
 
 KNOWN = Path("/var/with blank/known_hosts")
 PINNED = SshTarget(user="root", host_keys=("ssh-ed25519 AAAA",), key_file="/keys/id")
