@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 DEBIAN_12, DEBIAN_13, UBUNTU_24 = "debian-12", "debian-13", "ubuntu-24.04"
 KNOWN = (DEBIAN_12, DEBIAN_13, UBUNTU_24)
-"""Distributions on which the package names were tried."""
+"""Distributions whose package names are known; tried on Debian 12 and 13, not on Ubuntu."""
 
 _DISK_GIB = 4.0
 """The node image while it is built: archive, imported base and baked image together."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from gcluster.lifecycle import places
+from gcluster.lifecycle.known import set_ended
 from gcluster.lifecycle.outcome import Exit, failure
 from gcluster.lifecycle.progress import Reporter, StageFinished, StageProgress, StageStarted
 from gcluster.lifecycle.run import Run
@@ -116,6 +117,7 @@ def _forget(cluster: Cluster) -> None:
     cluster.vault.forget_all()
     shutil.rmtree(cluster.workdir, ignore_errors=True)
     shutil.rmtree(places.data_home() / "runs" / cluster.id, ignore_errors=True)
+    set_ended(cluster.id, ended=True)
 
 
 def _nothing(cluster: Cluster, untouched: tuple[str, ...]) -> DownResult:

@@ -18,6 +18,8 @@ class IndexEntry(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     spec_path: str
     state_url: str
+    ended: bool = False
+    """Whether `down` removed everything; an `up` begins it again."""
 
 
 def _index() -> Path:
@@ -25,13 +27,29 @@ def _index() -> Path:
 
 
 def remember(entry: IndexEntry) -> None:
-    """Let the cluster be found by its name from now on."""
-    path = places.private_directory(_index()) / f"{entry.id}.json"
-    content = msgspec.json.encode(entry)
-    if path.exists() and path.read_bytes() == content:
+    """Let the cluster be found by its name from now on; whether it has ended stays as it is."""
+    before = _read(entry.id)
+    _write(msgspec.structs.replace(entry, ended=before is not None and before.ended))
+
+
+def set_ended(cluster_id: str, *, ended: bool) -> None:
+    """Note that a cluster was taken down, or that it is being brought up."""
+    entry = _read(cluster_id)
+    if entry is not None:
+        _write(msgspec.structs.replace(entry, ended=ended))
+
+
+def _read(cluster_id: str) -> IndexEntry | None:
+    path = _index() / f"{cluster_id}.json"
+    return msgspec.json.decode(path.read_bytes(), type=IndexEntry) if path.exists() else None
+
+
+def _write(entry: IndexEntry) -> None:
+    if _read(entry.id) == entry:
         return
+    path = places.private_directory(_index()) / f"{entry.id}.json"
     temporary = path.with_suffix(".tmp")
-    temporary.write_bytes(content)
+    temporary.write_bytes(msgspec.json.encode(entry))
     temporary.replace(path)
 
 
@@ -52,13 +70,14 @@ def known_clusters() -> list[IndexEntry]:
 
 
 def find(name: str) -> IndexEntry:
-    """Return the one cluster of this name.
+    """Return the one cluster of this name; of several, the one that wasn't taken down.
 
     Raises:
         LifecycleError: none or several have it.
     """
     entries = known_clusters()
-    found = [entry for entry in entries if entry.name == name]
+    named = [entry for entry in entries if entry.name == name]
+    found = [entry for entry in named if not entry.ended] or named
     if len(found) == 1:
         return found[0]
     if len(found) > 1:

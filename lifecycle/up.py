@@ -10,6 +10,7 @@ import msgspec
 from gcluster.lifecycle.cluster import SPEC_KEY, Cluster
 from gcluster.lifecycle.gate import pass_gate, standing_verdict
 from gcluster.lifecycle.image import ensure_image
+from gcluster.lifecycle.known import set_ended
 from gcluster.lifecycle.nodes import NodesResult, converge_nodes
 from gcluster.lifecycle.observe import Observation, observe
 from gcluster.lifecycle.outcome import Exit, LifecycleError, failure
@@ -71,6 +72,7 @@ def up(cluster: Cluster, report: Reporter, *, confirm: Callable[[Plan], bool]) -
         if not proposed.is_empty and not confirm(proposed):
             raise failure("GC909", "nothing was changed", exit_code=Exit.REFUSED)
     cluster.identify()
+    set_ended(cluster.id, ended=False)
     sites = open_sites(cluster, lambda event: report(_site_progress(event)))
     with (
         SshSession(cluster.workdir) as session,

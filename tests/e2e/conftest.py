@@ -63,6 +63,28 @@ class LiveCluster:
         assert "Traceback" not in done.stderr, said
         return done
 
+    def stop_up(self, number: int, *, after_steps: int) -> tuple[int, str]:
+        """Send a signal to an `up` when so many steps are done; return its exit and output."""
+        command = [str(Path(sys.executable).with_name("gcluster")), "up", str(self.spec), "--yes"]
+        running = subprocess.Popen(
+            [*command, "--format", "json"],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=self.environment,
+        )
+        assert running.stdout is not None
+        assert running.stderr is not None
+        said = ""
+        for line in running.stderr:
+            said += line
+            event = json.loads(line)
+            if event.get("name") == "converge" and event.get("done", 0) >= after_steps:
+                running.send_signal(number)
+                break
+        said += running.stderr.read() + running.stdout.read()
+        return running.wait(timeout=60), said
+
     def json(self, *arguments: str, expect: int | None = 0) -> Any:
         """Run with --format json and return the document on stdout."""
         return json.loads(self.gcluster(*arguments, "--format", "json", expect=expect).stdout)

@@ -6,6 +6,7 @@ The tests of this file run in order and share one cluster, as a person's session
 from __future__ import annotations
 
 import re
+import signal
 import subprocess
 import sys
 
@@ -26,6 +27,18 @@ def test_plan_shows_five_nodes_to_create_and_changes_nothing(live: LiveCluster) 
     ]
     assert created == ["head", "gpu001", "gpu002", "gpu003", "gpu004"]
     assert live.engine("ps", "--all") == []
+
+
+def test_ctrl_c_ends_up_cleanly_and_says_how_to_go_on(live: LiveCluster) -> None:
+    status, said = live.stop_up(signal.SIGINT, after_steps=3)
+    assert status == 130
+    assert "gcluster up" in said
+    assert live.left_behind()["processes"] == []
+
+
+def test_up_can_be_killed_while_it_works_on_the_nodes(live: LiveCluster) -> None:
+    status, _ = live.stop_up(signal.SIGKILL, after_steps=2)
+    assert status == -signal.SIGKILL
 
 
 def test_up_brings_the_cluster_to_a_passed_allreduce(live: LiveCluster) -> None:

@@ -50,6 +50,24 @@ def test_two_clusters_of_one_name_are_told_apart_by_their_paths(own_places: Path
     assert all(str(path) in error.value.diagnostics[0].hint for path in paths)
 
 
+def test_a_name_means_the_cluster_that_was_not_taken_down(own_places: Path) -> None:
+    ended, running = (Trial(own_places / place / "cluster.yaml") for place in ("one", "two"))
+    ended.up()
+    running.up()
+    ended.down()
+    assert open_cluster("trial").spec_path == running.path
+
+
+def test_a_cluster_brought_up_again_is_found_again(own_places: Path) -> None:
+    again, ended = (Trial(own_places / place / "cluster.yaml") for place in ("one", "two"))
+    ended.up()
+    ended.down()
+    again.up()
+    again.down()
+    again.up()
+    assert open_cluster("trial").spec_path == again.path
+
+
 def test_an_unknown_name_is_refused_with_the_name_that_was_meant(trial: Trial) -> None:
     trial.up()
     with pytest.raises(LifecycleError) as error:
