@@ -124,26 +124,31 @@ class LiveCluster:
             for path in root.rglob("*")
             if path.is_file() and (path.suffix == ".key" or path.name.startswith("id_"))
         ]
-        processes = [
-            process.name
-            for process in Path("/proc").iterdir()
-            if process.name.isdigit() and self._is_ours(process / "cmdline")
-        ]
         return {
             "containers": self.engine("ps", "--all"),
             "networks": self.engine("network", "ls"),
             "volumes": self.engine("volume", "ls"),
             "keys": keys,
-            "processes": processes,
+            "processes": self.processes(),
         }
 
-    def _is_ours(self, cmdline: Path) -> bool:
-        try:
-            words = cmdline.read_bytes().decode(errors="replace")
-        except OSError:
-            return False
-        mentions = self.name in words or str(self.data) in words
-        return mentions and "pytest" not in words
+    def processes(self, mentioning: str = "") -> list[str]:
+        """Return the command lines of this cluster's processes on this machine."""
+        lines = [_command_line(process) for process in Path("/proc").iterdir()]
+        return [
+            line
+            for line in lines
+            if (self.name in line or str(self.data) in line) and mentioning in line
+        ]
+
+
+def _command_line(process: Path) -> str:
+    if not process.name.isdigit() or int(process.name) == os.getpid():
+        return ""
+    try:
+        return (process / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+    except OSError:
+        return ""
 
 
 @pytest.fixture(scope="module")

@@ -33,7 +33,7 @@ def test_ctrl_c_ends_up_cleanly_and_says_how_to_go_on(live: LiveCluster) -> None
     status, said = live.stop_up(signal.SIGINT, after_steps=3)
     assert status == 130
     assert "gcluster up" in said
-    assert live.left_behind()["processes"] == []
+    assert live.processes(mentioning="ansible") == []
 
 
 def test_up_can_be_killed_while_it_works_on_the_nodes(live: LiveCluster) -> None:
