@@ -9,6 +9,7 @@ import msgspec
 from gcluster.inventory.compile.node_ranges import folded_pairs
 from gcluster.inventory.compile.steps import Json, Phase, Stage, Step
 from gcluster.inventory.topology import topology_of
+from gcluster.schemas.catalog.machine import Cpu
 from gcluster.schemas.hostlist import fold
 from gcluster.schemas.spec import LocalSite, Partition, SimulatedSite
 
@@ -114,10 +115,18 @@ def _step(phase: Phase, variables: dict[str, Json]) -> Step:
 
 
 def _machine_of(spec: ClusterSpec, pool: str, catalog: Catalog) -> Machine:
-    name = spec.pools[pool].machine
-    if name is None:
+    """Return the machine type of a pool, with what the pool says of its own nodes."""
+    said = spec.pools[pool]
+    if said.machine is None:
         raise ValueError(f"compute pool {pool!r} names no machine: check the spec first")
-    return catalog.machines[name]
+    machine = catalog.machines[said.machine]
+    if said.cpu is not None:
+        architecture = machine.cpu.architecture if machine.cpu else "x86_64"
+        cpu = Cpu(architecture=architecture, **msgspec.structs.asdict(said.cpu))
+        machine = msgspec.structs.replace(machine, cpu=cpu)
+    if said.memory is not None:
+        machine = msgspec.structs.replace(machine, memory_gib=said.memory.value / 2**30)
+    return machine
 
 
 def _node_lines(hosts: Sequence[Host], machine: Machine, pool: str) -> list[Json]:

@@ -5,7 +5,7 @@ unknown key is an error. Structure lives here; meaning lives in `schemas/checks`
 """
 
 from gcluster.schemas.spec.cluster import ClusterSpec
-from gcluster.schemas.spec.pool import HostEntry, Pool, PoolRole
+from gcluster.schemas.spec.pool import HostEntry, NodeCpu, Pool, PoolRole
 from gcluster.schemas.spec.scheduler import Partition, SlurmScheduler
 from gcluster.schemas.spec.secrets import AgeSecrets
 from gcluster.schemas.spec.sites import BareMetalSite, LocalSite, SimulatedSite, Site, Ssh
@@ -19,6 +19,7 @@ __all__ = [
     "ClusterSpec",
     "HostEntry",
     "LocalSite",
+    "NodeCpu",
     "Partition",
     "Pool",
     "PoolRole",

@@ -7,6 +7,7 @@ from typing import Annotated, Literal, TypeAlias
 from msgspec import Meta
 
 from gcluster.schemas.spec.noun import Name, Noun
+from gcluster.schemas.spec.units import ByteSize
 from gcluster.schemas.spec.words import Bastion, HostKey, LoginUser
 
 PoolRole: TypeAlias = Literal["compute", "controller", "login"]
@@ -49,6 +50,14 @@ class HostEntry(Noun, frozen=True):
     leaf: Annotated[str | None, Meta(description="Leaf switch group the hosts hang on.")] = None
 
 
+class NodeCpu(Noun, frozen=True):
+    """The processors of one node, as `lscpu` says them."""
+
+    sockets: Annotated[int, Meta(ge=1, description="Sockets.")]
+    cores: Annotated[int, Meta(ge=1, description="Cores of one socket.")]
+    threads_per_core: Annotated[int, Meta(ge=1, description="Threads of one core.")] = 1
+
+
 class Pool(Noun, frozen=True):
     """Machines of one site that are alike and are run alike."""
 
@@ -74,4 +83,15 @@ class Pool(Noun, frozen=True):
     quorum: Annotated[
         Annotated[int, Meta(ge=1)] | None,
         Meta(description="Go live with this many; the rest is named and repaired later."),
+    ] = None
+    cpu: Annotated[
+        NodeCpu | None,
+        Meta(
+            description="Processors of one node, where the catalog doesn't know them (an HGX board "
+            "comes in servers of many makers) or these differ. Without any Slurm counts one CPU."
+        ),
+    ] = None
+    memory: Annotated[
+        ByteSize | None,
+        Meta(description="Memory of one node, where the catalog doesn't know it or this differs."),
     ] = None
