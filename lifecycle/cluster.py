@@ -25,6 +25,8 @@ _SECRET_MAKERS = {"munge": munge_key}
 
 SPEC_KEY = "spec.yaml"
 """State key of the spec that was last applied, or whose application was begun."""
+CERTIFICATE_KEY = "certificate.json"
+"""State key of the last gate's certificate."""
 
 
 class Cluster:
@@ -133,7 +135,7 @@ class Cluster:
     @property
     def certificate_path(self) -> str:
         """Where the certificate is, as a person would open it."""
-        return f"{self.state_url.removeprefix('file://')}/certificate.json"
+        return f"{self.state_url.removeprefix('file://')}/{CERTIFICATE_KEY}"
 
     @property
     def was_applied(self) -> bool:
@@ -166,7 +168,11 @@ def open_cluster(target: str, *, running: bool = False) -> Cluster:
     if running and (_applied := _try_applied(state_url, path)):
         return _applied
     return Cluster(
-        spec=loaded.spec, text=loaded.text, spec_path=path.resolve(), state_url=state_url
+        spec=loaded.spec,
+        text=loaded.text,
+        spec_path=path.resolve(),
+        state_url=state_url,
+        warnings=loaded.diagnostics,
     )
 
 

@@ -6,15 +6,15 @@ Works offline and without a running cluster; the same spec writes the same bytes
 from __future__ import annotations
 
 import shutil
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from gcluster.inventory.compile import CompiledCluster, compile_cluster
-from gcluster.inventory.hosts import ClusterInventory
 from gcluster.lifecycle.converge.pending import pending_steps
 from gcluster.lifecycle.converge.playbook import playbook_yaml
 from gcluster.lifecycle.outcome import Exit, failure
+from gcluster.lifecycle.sites import inventory, provider_name
 from gcluster.schemas.catalog import load_catalog
 from gcluster.schemas.load import load
 from gcluster.stacks.registry import provider
@@ -76,26 +76,15 @@ def _replace(out: Path, files: dict[str, bytes]) -> None:
 def compiled_files(spec: ClusterSpec) -> dict[str, bytes]:
     """Return path -> content of the compiled tree (pure but for reading the roles)."""
     catalog = load_catalog()
-    graphs = {name: _provider(site).graph(spec, name) for name, site in spec.sites.items()}
-    hosts = tuple(
-        host
-        for name, site in spec.sites.items()
-        for host in _provider(site).planned_hosts(spec, name)
-    )
-    order = {pool: number for number, pool in enumerate(spec.pools)}
-    inventory = ClusterInventory(
-        cluster=spec.name,
-        hosts=tuple(sorted(hosts, key=lambda h: (order[h.pool], h.name))),
-    )
-    compiled = compile_cluster(spec, inventory, catalog)
-    files = {MARKER: b"", "hosts.json": _json(inventory), "site.yml": _playbook(compiled)}
+    providers = {name: provider(provider_name(site)) for name, site in spec.sites.items()}
+    graphs = {name: made_by.graph(spec, name) for name, made_by in providers.items()}
+    planned = (made_by.planned_hosts(spec, name) for name, made_by in providers.items())
+    hosts = inventory(spec, (host for found in planned for host in found))
+    compiled = compile_cluster(spec, hosts, catalog)
+    files = {MARKER: b"", "hosts.json": _json(hosts), "site.yml": _playbook(compiled)}
     files |= {f"graph/{name}.json": _json(graph) for name, graph in graphs.items()}
     files |= {f"groups/{group.name}.json": _json(group) for group in compiled.groups}
     return files
-
-
-def _provider(site: msgspec.Struct) -> Any:
-    return provider(str(site.__struct_config__.tag))
 
 
 def _json(value: object) -> bytes:

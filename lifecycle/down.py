@@ -14,7 +14,7 @@ from gcluster.lifecycle.known import set_ended
 from gcluster.lifecycle.outcome import Exit, failure
 from gcluster.lifecycle.progress import Reporter, StageFinished, StageProgress, StageStarted
 from gcluster.lifecycle.run import Run
-from gcluster.lifecycle.sites import OpenSite, at_each, open_sites
+from gcluster.lifecycle.sites import OpenSite, at_each, open_sites, provider_name
 from gcluster.lifecycle.ssh import SshSession
 from gcluster.lifecycle.state import acquire
 from gcluster.stacks.provider import Leftover, SiteEvent
@@ -48,7 +48,7 @@ def down(
     Raises:
         LifecycleError: the lock is held, or the answer was no.
     """
-    untouched = tuple(n for n, s in cluster.spec.sites.items() if _provider(s) == "bare-metal")
+    untouched = tuple(n for n, s in cluster.spec.sites.items() if provider_name(s) == "bare-metal")
     if not cluster.was_applied:
         return _nothing(cluster, untouched)
     sites = open_sites(cluster, lambda event: report(_progress(event)))
@@ -129,10 +129,6 @@ def _nothing(cluster: Cluster, untouched: tuple[str, ...]) -> DownResult:
         leftovers=(),
         exit_code=Exit.OK,
     )
-
-
-def _provider(site: msgspec.Struct) -> str:
-    return str(site.__struct_config__.tag)
 
 
 def _progress(event: SiteEvent) -> StageProgress:

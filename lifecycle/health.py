@@ -18,6 +18,7 @@ from gcluster.lifecycle.status import ClusterStatus, Condition, NodeStatus
 if TYPE_CHECKING:
     from gcluster.inventory.hosts import Host
     from gcluster.lifecycle.cluster import Cluster
+    from gcluster.stacks.provider import ResourceChange
 
 OBSERVED_KEY = "observed.json"
 """Cache of the last conditions: where "since when" comes from."""
@@ -58,6 +59,7 @@ def _nodes(
     there = {host.name for host in observation.existing.hosts}
     if not there:
         return ()
+    changes = observation.changes()
     return tuple(
         NodeStatus(
             name=host.name,
@@ -67,7 +69,7 @@ def _nodes(
             address=host.address,
             reachable=host.name in observation.stamps,
             scheduler_state=_scheduler_state(host, view),
-            reason=_reason(host, observation, view),
+            reason=_reason(host, observation, changes.get((host.site, host.name)), view),
             steps_pending=len(pending.get(host.name, ())) if host.name in observation.stamps else 0,
         )
         for host in observation.desired.hosts
@@ -80,9 +82,13 @@ def _scheduler_state(host: Host, view: SchedulerView | None) -> str:
     return view.states.get(host.name, "")
 
 
-def _reason(host: Host, observation: Observation, view: SchedulerView | None) -> str:
+def _reason(
+    host: Host,
+    observation: Observation,
+    change: ResourceChange | None,
+    view: SchedulerView | None,
+) -> str:
     """Say in words why a node isn't fit; the nearest cause wins."""
-    change = observation.change_of(host)
     if change is not None and change.effect != "keep":
         return change.reason or f"needs {change.effect}"
     if host.name in observation.unreachable:

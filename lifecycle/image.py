@@ -79,14 +79,15 @@ def ensure_image(
     report(StageStarted(name="image", total=len(group.steps)))
     with _only_one_baker(site.context.cache / f"bake-{key[:16]}.lock"):
         if not provider.has_image(site.context, key):
-            _bake(provider, site, msgspec.structs.replace(group, name=key), run_dir, report)
+            _bake(provider, site, group, key=key, run_dir=run_dir, report=report)
     seconds = time.monotonic() - began
     report(StageFinished(name="image", ok=True, summary=f"baked {key[:12]}", seconds=seconds))
     return key
 
 
-def _bake(provider: Baker, site: OpenSite, group: Group, run_dir: Path, report: Reporter) -> None:
-    key = group.name
+def _bake(
+    provider: Baker, site: OpenSite, group: Group, *, key: str, run_dir: Path, report: Reporter
+) -> None:
     report(StageProgress(name="image", done=0, total=len(group.steps), detail="base system"))
     quiet = msgspec.structs.replace(site.context, emit=ignore)
     builder = provider.start_builder(quiet, key)

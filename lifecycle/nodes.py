@@ -65,8 +65,9 @@ def converge_nodes(
         mine = [host for host in simulated if host.site == site.name]
         converge_simulated(pending, site.context, mine, report)
     failed = {**observation.unreachable, **reasons(result)}
+    accounted = {h.name for h in reachable} | failed.keys()
     for host in observation.desired.hosts:
-        if host.name not in {h.name for h in reachable} and host.name not in failed:
+        if host.name not in accounted:
             failed[host.name] = "its site did not make it"
     fit = tuple(h for h in reachable if h.name not in failed)
     cluster.events.append(HostsConverged(hosts=fold([h.name for h in fit]), failed=failed))

@@ -38,14 +38,9 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True):
         """How old this observation is, in seconds."""
         return time.monotonic() - self.taken_at
 
-    def change_of(self, host: Host) -> ResourceChange | None:
-        """Return what apply would do to a host; None when it is not a resource of its site."""
-        for site in self.sites:
-            if site.site == host.site:
-                for change in site.changes:
-                    if change.resource.name == host.name:
-                        return change
-        return None
+    def changes(self) -> dict[tuple[str, str], ResourceChange]:
+        """Return (site, name of a resource) -> what apply would do to it."""
+        return {(s.site, c.resource.name): c for s in self.sites for c in s.changes}
 
 
 class _SiteView(msgspec.Struct, frozen=True):
@@ -79,8 +74,8 @@ def observe(cluster: Cluster, sites: tuple[OpenSite, ...], session: SshSession) 
     answers = _stamps(sites, session, answering)
     return Observation(
         sites=tuple(views[site.name].plan for site in sites),
-        existing=inventory(cluster, (h for h in existing.values() if h.name in wanted)),
-        desired=inventory(cluster, desired),
+        existing=inventory(cluster.spec, (h for h in existing.values() if h.name in wanted)),
+        desired=inventory(cluster.spec, desired),
         stamps={name: a for name, a in answers.items() if not isinstance(a, Unreachable)},
         unreachable={n: a.reason for n, a in answers.items() if isinstance(a, Unreachable)},
         taken_at=time.monotonic(),

@@ -6,18 +6,12 @@ import difflib
 from typing import TYPE_CHECKING
 
 from gcluster.lifecycle.outcome import Exit, failure
-from gcluster.lifecycle.sites import at_each, inventory, open_sites
+from gcluster.lifecycle.sites import existing_hosts
 from gcluster.lifecycle.ssh import SshSession
 
 if TYPE_CHECKING:
     from gcluster.inventory.hosts import ClusterInventory, Host
     from gcluster.lifecycle.cluster import Cluster
-
-
-def existing_hosts(cluster: Cluster) -> ClusterInventory:
-    """Return the hosts that exist now, over all sites."""
-    per_site = at_each(open_sites(cluster), lambda site: site.provider.hosts(site.context))
-    return inventory(cluster, (host for hosts in per_site.values() for host in hosts))
 
 
 def ssh_argv(cluster: Cluster, host: str | None, command: list[str]) -> list[str]:
@@ -34,12 +28,6 @@ def ssh_argv(cluster: Cluster, host: str | None, command: list[str]) -> list[str
 
 
 def _choose(cluster: Cluster, hosts: ClusterInventory, name: str | None) -> Host:
-    if not hosts.hosts:
-        raise failure(
-            "GC908",
-            f"{cluster.name} has no nodes",
-            hint=f"gcluster up {cluster.spec_path}",
-        )
     chosen = _default(hosts) if name is None else _named(cluster, hosts, name)
     if chosen.connection == "simulated":
         raise failure("GC908", f"{chosen.name} is simulated: there is nothing to log in to")

@@ -9,6 +9,7 @@ import msgspec
 
 from gcluster.inventory.hosts import ClusterInventory, Host
 from gcluster.lifecycle import places
+from gcluster.lifecycle.outcome import failure
 from gcluster.stacks.provider import Provider, SiteContext, SiteEvent
 from gcluster.stacks.registry import provider
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from gcluster.lifecycle.cluster import Cluster
+    from gcluster.schemas.spec import ClusterSpec, Site
 
 T = TypeVar("T")
 
@@ -34,6 +36,11 @@ class OpenSite(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
+def provider_name(site: Site) -> str:
+    """Return what the spec says under `provider:`."""
+    return str(site.__struct_config__.tag)
+
+
 def ignore(_: SiteEvent) -> None:
     """Drop a site's progress."""
 
@@ -47,7 +54,7 @@ def open_sites(
     return tuple(
         OpenSite(
             name=name,
-            provider=provider(str(site.__struct_config__.tag)),
+            provider=provider(provider_name(site)),
             context=SiteContext(
                 spec=cluster.spec,
                 site=name,
@@ -70,9 +77,23 @@ def at_each(sites: Iterable[OpenSite], call: Callable[[OpenSite], T]) -> dict[st
     return {name: future.result() for name, future in futures.items()}
 
 
-def inventory(cluster: Cluster, hosts: Iterable[Host]) -> ClusterInventory:
+def inventory(spec: ClusterSpec, hosts: Iterable[Host]) -> ClusterInventory:
     """Order hosts as the spec orders their pools, then by name."""
-    order = {pool: index for index, pool in enumerate(cluster.spec.pools)}
+    order = {pool: index for index, pool in enumerate(spec.pools)}
     known = [host for host in hosts if host.pool in order]
     known.sort(key=lambda host: (order[host.pool], host.name))
-    return ClusterInventory(cluster=cluster.name, hosts=tuple(known))
+    return ClusterInventory(cluster=spec.name, hosts=tuple(known))
+
+
+def existing_hosts(cluster: Cluster) -> ClusterInventory:
+    """Return the hosts that exist now, over all sites.
+
+    Raises:
+        LifecycleError: there are none.
+    """
+    per_site = at_each(open_sites(cluster), lambda site: site.provider.hosts(site.context))
+    hosts = inventory(cluster.spec, (host for found in per_site.values() for host in found))
+    if not hosts.hosts:
+        hint = f"gcluster up {cluster.spec_path}"
+        raise failure("GC908", f"{cluster.name} has no nodes", hint=hint)
+    return hosts

@@ -179,3 +179,11 @@ def test_a_cluster_made_again_in_the_same_place_gets_another_id(trial: Trial) ->
     shutil.rmtree(trial.state)
     trial.up()
     assert trial.open().id != before
+
+
+def test_the_warnings_of_a_spec_go_with_its_cluster(trial: Trial) -> None:
+    outside = "  idle: {site: lab, machine: sim.h100x8, count: 1}\n"
+    text = trial.path.read_text().replace("pools:\n", f"pools:\n{outside}", 1)
+    some = "{type: slurm, partitions: {a: {pools: [gpu]}}}"
+    trial.path.write_text(text.replace("{type: slurm}", some))
+    assert [warning.code for warning in trial.open().warnings] == ["GC507"]

@@ -10,9 +10,8 @@ import pytest
 
 from gcluster.inventory.compile import compile_cluster
 from gcluster.lifecycle import health
-from gcluster.lifecycle.cluster import Cluster, open_cluster
+from gcluster.lifecycle.cluster import CERTIFICATE_KEY, Cluster, open_cluster
 from gcluster.lifecycle.converge.pending import step_digests
-from gcluster.lifecycle.gate import CERTIFICATE_KEY
 from gcluster.lifecycle.health import OBSERVED_KEY, read_status
 from gcluster.lifecycle.observe import Observation
 from gcluster.lifecycle.observe import observe as observe_really

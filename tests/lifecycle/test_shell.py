@@ -8,7 +8,8 @@ import pytest
 
 from gcluster.lifecycle.cluster import Cluster, open_cluster
 from gcluster.lifecycle.outcome import Exit, LifecycleError
-from gcluster.lifecycle.shell import existing_hosts, ssh_argv
+from gcluster.lifecycle.shell import ssh_argv
+from gcluster.lifecycle.sites import existing_hosts
 
 from .trial import Trial
 
