@@ -127,7 +127,8 @@ class _Batch:
     deleted: list[Deletion] = field(default_factory=list)
     answers: dict[tuple[str, str], str] = field(default_factory=dict)
     """(site, resource key) -> intent, for all that were wanted."""
-    written: bool = False
+    led: bool = False  # the first thread that adds to a batch writes it
+    written: threading.Event = field(default_factory=threading.Event)  # or failed
     error: BaseException | None = None
 
 
@@ -141,10 +142,8 @@ class Ledger:
         self._book = threading.Lock()
         """Guards the fold; never held while the store is waited for."""
         self._queue = threading.Lock()
-        self._batch = _Batch()
-        """What the next writer writes; guarded by `_queue`."""
-        self._turn = threading.Lock()
-        """Held by the one thread that writes."""
+        self._batch = _Batch()  # what the next writer writes; guarded by `_queue`
+        self._turn = threading.Lock()  # held by the one thread that writes
 
     def intend(self, site: str, resource: Resource) -> str:
         """Store the intent to create `resource`; return its id, the call's idempotency token.
@@ -210,22 +209,35 @@ class Ledger:
             return tuple(e for e in self._fold.existing.values() if site in {None, e.site})
 
     def _commit(self, add: Callable[[_Batch], None]) -> _Batch:
-        """Add to the batch and see it written, by this thread or by one that was faster."""
+        """Add to the batch and see it written: by the thread that added first."""
         with self._queue:
             batch = self._batch
             add(batch)
-        with self._turn:
-            if not batch.written:
-                with self._queue:
-                    self._batch = _Batch()
-                try:
-                    self._write(batch)
-                except BaseException as error:  # noqa: BLE001 - raised below, in every thread
-                    batch.error = error
-                batch.written = True
+            leads, batch.led = not batch.led, True
+        if leads:
+            self._lead(batch)
+        batch.written.wait()
         if batch.error is not None:
             raise batch.error
         return batch
+
+    def _lead(self, batch: _Batch) -> None:
+        """Write a batch for all who added to it; whatever happens, nobody waits for ever."""
+        try:
+            with self._turn:
+                self._close(batch)
+                self._write(batch)
+        except BaseException as error:  # noqa: BLE001 - raised by every thread that waits
+            batch.error = error
+        finally:
+            self._close(batch)
+            batch.written.set()
+
+    def _close(self, batch: _Batch) -> None:
+        """Let what comes next go into another batch."""
+        with self._queue:
+            if self._batch is batch:
+                self._batch = _Batch()
 
     def _write(self, batch: _Batch) -> None:
         if batch.wanted:
