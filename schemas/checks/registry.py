@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import msgspec
 
 from gcluster.schemas.diagnostics import PathTuple, Severity
+from gcluster.schemas.fix import Fix
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -28,7 +29,9 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     """Paths this finding is drawn from ("*": any entry); silent when one of them is broken.
     Empty: the path alone."""
     meant: str | None = None
-    """The right word for the value at `path`, where there is one."""
+    """The right word for the value at `path`, where there is one: short for a Replace."""
+    fix: Fix | None = None
+    """How a machine mends it, where that is certain; paths in the coordinates of the parts."""
 
 
 CheckFunction: TypeAlias = "Callable[[CheckContext], Iterator[Finding]]"
