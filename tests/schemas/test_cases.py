@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -13,15 +14,13 @@ from gcluster.schemas import checks
 from gcluster.schemas.codes import explanations
 from gcluster.schemas.load import load
 
-_CASES = Path(__file__).parent.parent / "cases" / "validate"
-_SPECS = sorted(_CASES.glob("*/*/spec.yaml"))
+CASES = Path(__file__).parent.parent / "cases" / "validate"
+_SPECS = sorted(CASES.glob("*/*/spec.yaml"))
 
 
-@pytest.mark.parametrize(
-    "spec", _SPECS, ids=lambda spec: f"{spec.parent.parent.name}/{spec.parent.name}"
-)
-def test_a_case_says_exactly_what_is_expected(spec: Path) -> None:
-    found = [
+def told(spec: Path) -> list[dict[str, Any]]:
+    """Return what is said about a spec, in the form of a case's expected.json."""
+    return [
         {
             "code": diagnostic.code,
             "path": list(diagnostic.path),
@@ -32,13 +31,18 @@ def test_a_case_says_exactly_what_is_expected(spec: Path) -> None:
         for diagnostic in load(spec).diagnostics
     ]
 
-    assert found == msgspec.json.decode(spec.with_name("expected.json").read_bytes())
+
+@pytest.mark.parametrize(
+    "spec", _SPECS, ids=lambda spec: f"{spec.parent.parent.name}/{spec.parent.name}"
+)
+def test_a_case_says_exactly_what_is_expected(spec: Path) -> None:
+    assert told(spec) == msgspec.json.decode(spec.with_name("expected.json").read_bytes())
 
 
 @pytest.mark.parametrize("code", sorted(checks.CHECKS))
 def test_every_check_has_a_passing_and_a_failing_case(code: str) -> None:
-    assert load(_CASES / code / "passes" / "spec.yaml").diagnostics == ()
-    failing = load(_CASES / code / "fails" / "spec.yaml").diagnostics
+    assert load(CASES / code / "passes" / "spec.yaml").diagnostics == ()
+    failing = load(CASES / code / "fails" / "spec.yaml").diagnostics
     assert code in {diagnostic.code for diagnostic in failing}
 
 
@@ -71,4 +75,4 @@ def test_every_code_that_appears_is_explained() -> None:
 
 
 def test_the_folder_of_a_case_names_a_known_code() -> None:
-    assert {path.name for path in _CASES.iterdir()} <= set(explanations())
+    assert {path.name for path in CASES.iterdir()} <= set(explanations())
