@@ -14,9 +14,10 @@ def pool_host_names(name: str, pool: Pool) -> list[str]:
 
     The first controller and the first login are called as their pool is. Growing a pool renames
     nothing, and no two compute pools share a name: one that ends in a digit gets a hyphen.
-    A pool that says no count has one machine.
+    A pool that says no count has one machine; of an elastic pool these are the machines that are
+    always there.
     """
-    count = 1 if pool.count is None else pool.count
+    count = 1 if pool.least is None else pool.least
     stem = f"{name}-" if name[-1].isdigit() else name
     names = [f"{stem}{number:03d}" for number in range(1, count + 1)]
     if names and pool.role != "compute":

@@ -14,7 +14,9 @@ from gcluster.lifecycle import places
 from gcluster.lifecycle.known import IndexEntry, find, known_clusters, remember
 from gcluster.lifecycle.outcome import Exit, LifecycleError, failure
 from gcluster.lifecycle.state import EventLog, Ledger, SecretVault, StateStore, munge_key
+from gcluster.lifecycle.unbuilt import not_built
 from gcluster.schemas.load import Loaded, load, load_text
+from gcluster.schemas.spec import AgeSecrets
 
 if TYPE_CHECKING:
     from gcluster.inventory.compile import CompiledCluster
@@ -108,9 +110,10 @@ class Cluster:
     @cached_property
     def vault(self) -> SecretVault:
         """The cluster's secrets, encrypted in its state."""
-        return SecretVault.open(
-            self.store, self.spec.secrets, self.id, places.config_home() / "keys"
-        )
+        spec = self.spec.secrets
+        if spec is not None and not isinstance(spec, AgeSecrets):
+            raise not_built("secrets", f"secrets: {{provider: {spec.__struct_config__.tag}}}")
+        return SecretVault.open(self.store, spec, self.id, places.config_home() / "keys")
 
     def secret_versions(self, compiled: CompiledCluster) -> dict[str, str]:
         """Return secret -> version id for stamps; "new" for one that isn't made yet."""

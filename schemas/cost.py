@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from gcluster.schemas.hostlist import expand
-from gcluster.schemas.spec import BareMetalSite, ClusterSpec, Pool
+from gcluster.schemas.spec import ClusterSpec, Pool
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -48,8 +48,10 @@ def usd_per_hour(spec: ClusterSpec, catalog: Catalog) -> Cost:
 def _pool_cost(spec: ClusterSpec, pool: Pool, catalog: Catalog) -> PoolCost:
     machine = catalog.machines.get(pool.machine) if pool.machine is not None else None
     count = _count(pool)
-    rate = machine.price.usd_per_hour if machine is not None and machine.price else None
-    if not isinstance(spec.sites[pool.site], BareMetalSite):
+    site = spec.sites[pool.site]
+    price = machine.price() if machine is not None else None
+    rate = price.usd_per_hour if price is not None else None
+    if site.makes_machines and not site.is_cloud:
         rate = 0.0  # containers on this machine and nodes in a file cost nothing
     power = machine.power_w if machine is not None else None
     return PoolCost(
@@ -62,7 +64,7 @@ def _pool_cost(spec: ClusterSpec, pool: Pool, catalog: Catalog) -> PoolCost:
 def _count(pool: Pool) -> int:
     """Return how many machines a pool has (1 for a controller or login that does not say)."""
     if pool.hosts is None:
-        return 1 if pool.count is None else pool.count
+        return 1 if pool.most is None else pool.most
     items = [pool.hosts] if isinstance(pool.hosts, str) else pool.hosts
     return sum(len(expand(item if isinstance(item, str) else item.name)) for item in items)
 

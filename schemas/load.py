@@ -5,7 +5,8 @@ Never raises for anything a file may hold or be.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -18,13 +19,13 @@ from gcluster.schemas.diagnostics import (
     in_file_order,
 )
 from gcluster.schemas.document import Document
+from gcluster.schemas.own_catalogs import OwnCatalogs
 from gcluster.schemas.source import decode, read_source
 from gcluster.schemas.spec import ClusterSpec
 from gcluster.schemas.structure import Structured, fit
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
+    from collections.abc import Callable, Iterable
 
     from gcluster.schemas.catalog import Catalog
 
@@ -41,6 +42,8 @@ class Loaded(msgspec.Struct, frozen=True, kw_only=True):
     file: str
     document: Document | None
     """The plain data with its places; None when the text is no readable YAML mapping."""
+    catalogs: tuple[Path, ...] = ()
+    """Catalog files of the user's that the spec names, for `load_catalog`."""
 
 
 def load(path: Path, *, catalog: Catalog | None = None) -> Loaded:
@@ -53,11 +56,25 @@ def load(path: Path, *, catalog: Catalog | None = None) -> Loaded:
     source = read_source(path)
     if isinstance(source, Diagnostic):
         return _unreadable(source, str(path))
-    return load_text(source, file=str(path), catalog=catalog)
+    return load_text(source, file=str(path), catalog=catalog, folder=path.parent)
 
 
-def load_text(text: str | bytes, *, file: str = "<text>", catalog: Catalog | None = None) -> Loaded:
-    """Check a spec given as text or as the bytes of a file; `file` names it in diagnostics."""
+def load_text(
+    text: str | bytes,
+    *,
+    file: str = "<text>",
+    catalog: Catalog | None = None,
+    folder: Path | None = None,
+) -> Loaded:
+    """Check a spec given as text or as the bytes of a file.
+
+    Args:
+        text: the spec.
+        file: name for the diagnostics.
+        catalog: machine types to check against; default: gcluster's, with the files that the
+            spec names.
+        folder: where the spec stands: paths in it start there; default: the current folder.
+    """
     decoded = decode(text, file=file)
     if isinstance(decoded, Diagnostic):
         return _unreadable(decoded, file)
@@ -68,7 +85,9 @@ def load_text(text: str | bytes, *, file: str = "<text>", catalog: Catalog | Non
         return Loaded(spec=None, diagnostics=_sorted(found), text=decoded, file=file, document=None)
     structured = fit(ClusterSpec, document, file=file, spoilt=frozenset(composed.broken))
     found = [*composed.diagnostics, *structured.diagnostics]
-    found += _checked(structured, document, file, catalog)
+    own = OwnCatalogs(structured.parts.get("catalog", ()), folder, given=catalog)
+    found += _checked(structured, document, file, own.load)
+    found += own.diagnostics
     has_error = any(diagnostic.is_error for diagnostic in found)
     return Loaded(
         spec=None if has_error else structured.value,
@@ -76,6 +95,7 @@ def load_text(text: str | bytes, *, file: str = "<text>", catalog: Catalog | Non
         text=decoded,
         file=file,
         document=document,
+        catalogs=own.paths,
     )
 
 
@@ -106,7 +126,7 @@ def _wrong_root(document: Document | None, file: str) -> Diagnostic:
 
 
 def _checked(
-    structured: Structured, document: Document, file: str, catalog: Catalog | None
+    structured: Structured, document: Document, file: str, catalog: Callable[[], Catalog]
 ) -> list[Diagnostic]:
     """Run the checks over the parts whose structure holds."""
     if not structured.parts:
@@ -121,15 +141,11 @@ def _checked(
         span = document.locate(structured.original(path))
         return None if span is None else span.line
 
-    def machine_types() -> Any:
-        if catalog is not None:
-            return catalog
-        from gcluster.schemas.catalog import load_catalog  # noqa: PLC0415  # as late as possible
-
-        return load_catalog()
-
     context = CheckContext(
-        structured.parts, declared=declared, catalog=machine_types, line_of=line_of
+        structured.parts,
+        declared=declared,
+        catalog=catalog,
+        line_of=line_of,
     )
     return list(
         run_checks(

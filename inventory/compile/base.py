@@ -24,7 +24,7 @@ def base_steps(spec: ClusterSpec, known_hosts: Iterable[Host], *, sets_time: boo
             nodes: the scheduler tells their addresses, and a new one must not change the others.
         sets_time: whether the node's clock is its own; a container's isn't.
     """
-    users = [_user(user) for user in spec.users]
+    users = [_user(user) for user in spec.local_users]
     time: dict[str, Json] = {"base_time": sets_time}
     names = [{"name": host.name, "address": host.address} for host in known_hosts]
     configure = {"base_cluster": spec.name, "base_hosts": names, "base_users": users, **time}

@@ -11,7 +11,7 @@ from gcluster.inventory.compile.steps import Json, Phase, Stage, Step
 from gcluster.inventory.topology import topology_of
 from gcluster.schemas.catalog.machine import Cpu
 from gcluster.schemas.hostlist import fold
-from gcluster.schemas.spec import LocalSite, Partition, SimulatedSite
+from gcluster.schemas.spec import Partition
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -42,7 +42,7 @@ def is_simulated(spec: ClusterSpec, catalog: Catalog) -> bool:
         catalog.machines[pool.machine] for pool in spec.pools.values() if pool.machine is not None
     ]
     claimed = bool(machines) and all(machine.simulated for machine in machines)
-    made = any(isinstance(site, LocalSite | SimulatedSite) for site in spec.sites.values())
+    made = any(site.makes_machines and not site.is_cloud for site in spec.sites.values())
     return claimed or made
 
 
@@ -137,15 +137,17 @@ def _node_lines(hosts: Sequence[Host], machine: Machine, pool: str) -> list[Json
     cpu = machine.cpu
     alike: dict[str, Json] = {
         "boards": 1,
-        "sockets": cpu.sockets if cpu else 0,
-        "cores": cpu.cores if cpu else 0,
-        "threads": cpu.threads_per_core if cpu else 0,
+        "sockets": (cpu.sockets or 0) if cpu else 0,
+        "cores": (cpu.cores or 0) if cpu else 0,
+        "threads": (cpu.threads_per_core or 0) if cpu else 0,
         "memory_mib": _memory_mib(machine),
         "gpu_type": "",
         "gpu_count": gpu_count(machine),
         "gpu_files": "",
         "features": [pool],
     }
+    if cpu and not cpu.sockets:
+        alike["cpus"] = cpu.threads
     if machine.gpu:
         alike["gpu_type"] = machine.gpu.model.lower()
         alike["gpu_files"] = gpu_files(machine.gpu.vendor, machine.gpu.count)
@@ -189,7 +191,7 @@ def _partitions(
 
 def _mem_per_cpu_mib(machine: Machine) -> int:
     """Return a CPU's share of the memory that jobs may use; 0: the catalog doesn't say."""
-    return _memory_mib(machine) // machine.cpu.threads if machine.cpu else 0
+    return _memory_mib(machine) // machine.cpu.threads if machine.cpu and machine.cpu.threads else 0
 
 
 def _cpus_per_gpu(machine: Machine) -> int:

@@ -95,7 +95,7 @@ def run_allreduce(
     report(StageStarted(name=STAGE, total=sum(len(_sizes(launch)) for launch in todo)))
     runs = tuple(
         _Follower(controllers[0], session, run_dir, report, limit_s).run(
-            launch, floor.value / 1e9 if floor else None
+            launch, floor.value / 1e9 if floor and not floor.is_auto else None
         )
         for launch in todo
     )

@@ -1,19 +1,53 @@
-"""The catalog: machine types as data, each number with its source and date.
+"""The catalog: machine types, fabric classes and providers as data, with source and date.
 
-Files under machines/ come with gcluster; a user's own file adds to them or overrides them.
+Files under machines/<where>/, fabrics/ and providers/ come with gcluster, one entry a file, named
+after it; a user's own files add to them or override them.
 """
 
-from gcluster.schemas.catalog.load import Catalog, CatalogError, load_catalog
-from gcluster.schemas.catalog.machine import Cpu, Gpu, Machine, Nic, Nvlink, Price
+from gcluster.schemas.catalog.citation import Citation
+from gcluster.schemas.catalog.fabric import Calibration, ExtraNetworks, Fabric, Floor
+from gcluster.schemas.catalog.load import Catalog, CatalogError, CatalogFile, load_catalog
+from gcluster.schemas.catalog.machine import (
+    Cpu,
+    Gpu,
+    Machine,
+    Market,
+    Nic,
+    Nvlink,
+    Placement,
+    Price,
+    Quota,
+)
+from gcluster.schemas.catalog.provider import (
+    CapacityBlock,
+    LustreOffer,
+    ProviderFacts,
+    Region,
+    ReservedNetwork,
+)
 
 __all__ = [
+    "Calibration",
+    "CapacityBlock",
     "Catalog",
     "CatalogError",
+    "CatalogFile",
+    "Citation",
     "Cpu",
+    "ExtraNetworks",
+    "Fabric",
+    "Floor",
     "Gpu",
+    "LustreOffer",
     "Machine",
+    "Market",
     "Nic",
     "Nvlink",
+    "Placement",
     "Price",
+    "ProviderFacts",
+    "Quota",
+    "Region",
+    "ReservedNetwork",
     "load_catalog",
 ]

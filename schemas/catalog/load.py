@@ -1,29 +1,36 @@
-"""Read the catalog's files, later ones over earlier ones."""
+"""The catalog: gcluster's own files, each read when something in it is asked for, and a user's."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Generic, Literal, TypeVar, cast
 
 import msgspec
 
+from gcluster.schemas.catalog.fabric import Fabric
 from gcluster.schemas.catalog.machine import Machine
+from gcluster.schemas.catalog.provider import ProviderFacts
 from gcluster.schemas.compose import compose
 from gcluster.schemas.diagnostics import Diagnostic
 from gcluster.schemas.source import decode, read_source
 from gcluster.schemas.spec.noun import Noun
 from gcluster.schemas.structure import fit
 
-_MACHINES = Path(__file__).parent / "machines"
+_HERE = Path(__file__).parent
+_Entry = TypeVar("_Entry", bound=Machine | Fabric | ProviderFacts)
 
 
-class MachineFile(Noun, frozen=True):
-    """A file of the catalog."""
+class CatalogFile(Noun, frozen=True):
+    """A file of the catalog: machine types, fabric classes, providers, or any of them."""
 
-    api_version: Literal["gcluster/catalog/v1"] = msgspec.field(name="apiVersion")
-    machines: list[Machine]
+    api_version: Annotated[
+        Literal["gcluster/catalog/v1"], msgspec.Meta(description="Version of the catalog's format.")
+    ] = msgspec.field(name="apiVersion")
+    machines: list[Machine] = msgspec.field(default_factory=list)
+    fabrics: list[Fabric] = msgspec.field(default_factory=list)
+    providers: list[ProviderFacts] = msgspec.field(default_factory=list)
 
 
 class CatalogError(Exception):
@@ -35,34 +42,73 @@ class CatalogError(Exception):
         self.diagnostics = diagnostics
 
 
+class Entries(Mapping[str, _Entry], Generic[_Entry]):
+    """Entries by name. gcluster's own are one a file, named after it, and read on first use."""
+
+    def __init__(self, kind: str, over: Mapping[str, _Entry]) -> None:
+        """Know the names under the folder `kind`; entries of `over` stand before them."""
+        self._kind = kind
+        self._over = over
+        self._files = _own_files(kind)
+
+    def __getitem__(self, name: str) -> _Entry:
+        """Return the entry; KeyError when there is none."""
+        if name in self._over:
+            return self._over[name]
+        return cast("_Entry", _own_entry(self._kind, self._files[name]))
+
+    def __contains__(self, name: object) -> bool:
+        """Say whether there is such an entry, without reading it."""
+        return name in self._over or name in self._files
+
+    def __iter__(self) -> Iterator[str]:
+        """Yield the names in order."""
+        return iter(sorted({*self._files, *self._over}))
+
+    def __len__(self) -> int:
+        """Count the entries."""
+        return len({*self._files, *self._over})
+
+
 class Catalog(msgspec.Struct, frozen=True, kw_only=True):
-    """Machine types by name."""
+    """What is known of machine types, fabric classes and providers, by name."""
 
     machines: Mapping[str, Machine]
+    fabrics: Mapping[str, Fabric] = msgspec.field(default_factory=dict)
+    providers: Mapping[str, ProviderFacts] = msgspec.field(default_factory=dict)
 
 
 def load_catalog(extra: Sequence[Path] = ()) -> Catalog:
     """Return the catalog that comes with gcluster, with a user's own files over it.
 
     Args:
-        extra: more machine files; a machine type of the same name replaces the earlier one.
+        extra: more files; an entry of the same kind and name replaces the earlier one.
 
     Raises:
-        CatalogError: a file can't be read or is wrong.
+        CatalogError: a file of the user's can't be read or is wrong.
     """
-    machines = dict(_own_machines())
-    for path in extra:
-        machines.update((machine.name, machine) for machine in _read(path).machines)
-    return Catalog(machines=machines)
+    files = [_read(path) for path in extra]
+    return Catalog(
+        machines=Entries("machines", {m.name: m for file in files for m in file.machines}),
+        fabrics=Entries("fabrics", {f.name: f for file in files for f in file.fabrics}),
+        providers=Entries("providers", {p.name: p for file in files for p in file.providers}),
+    )
 
 
-@lru_cache(maxsize=1)
-def _own_machines() -> Mapping[str, Machine]:
-    files = sorted(_MACHINES.glob("*.yaml"))
-    return {machine.name: machine for path in files for machine in _read(path).machines}
+@lru_cache(maxsize=8)
+def _own_files(kind: str) -> Mapping[str, Path]:
+    """Return the files of a kind by the name of their entry; machines stand in folders."""
+    return {path.name.removesuffix(".yaml"): path for path in (_HERE / kind).rglob("*.yaml")}
 
 
-def _read(path: Path) -> MachineFile:
+@lru_cache(maxsize=512)
+def _own_entry(kind: str, path: Path) -> Machine | Fabric | ProviderFacts:
+    entries: list[Machine | Fabric | ProviderFacts] = getattr(_read(path), kind)
+    (entry,) = entries
+    return entry
+
+
+def _read(path: Path) -> CatalogFile:
     source = read_source(path)
     text = source if isinstance(source, Diagnostic) else decode(source, file=str(path))
     if isinstance(text, Diagnostic):
@@ -71,8 +117,8 @@ def _read(path: Path) -> MachineFile:
     if composed.document is None:
         raise CatalogError(*composed.diagnostics)
     structured = fit(
-        MachineFile, composed.document, file=str(path), spoilt=frozenset(composed.broken)
+        CatalogFile, composed.document, file=str(path), spoilt=frozenset(composed.broken)
     )
-    if not isinstance(structured.value, MachineFile):
+    if not isinstance(structured.value, CatalogFile):
         raise CatalogError(*composed.diagnostics, *structured.diagnostics)
     return structured.value

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, TypeAlias
 
-from msgspec import Meta
+from msgspec import Meta, field
 
+from gcluster.schemas.catalog.citation import Citation, Date
 from gcluster.schemas.spec.noun import Noun
 
-ProviderName: TypeAlias = Literal["local", "simulated", "bare-metal"]
-NicKind: TypeAlias = Literal["infiniband", "roce", "efa", "gvnic", "ethernet"]
+NicKind: TypeAlias = Literal["infiniband", "roce", "efa", "ena", "gvnic", "ethernet"]
+Market: TypeAlias = Literal["on-demand", "spot", "reservation", "capacity-block", "flex-start"]
+"""How a machine is bought. reservation: ODCR, GCP reservation; capacity-block: also GCP's calendar
+(future reservation); flex-start: GCP's dynamic workload scheduler."""
 
 
 class Gpu(Noun, frozen=True):
@@ -24,21 +27,27 @@ class Gpu(Noun, frozen=True):
     """GPUs in the node."""
     power_w: Annotated[float, Meta(gt=0)] | None = None
     """Power limit of one GPU in W."""
+    compute_capability: (
+        Annotated[str, Meta(pattern=r"^([0-9]+\.[0-9]|gfx[0-9a-f]+)$(?!\n)")] | None
+    ) = None
+    """What code is built for: 9.0 (NVIDIA), gfx942 (AMD)."""
 
 
 class Cpu(Noun, frozen=True):
-    """The processors of one node."""
+    """The processors of one node; clouds often say vCPUs only."""
 
     architecture: Literal["x86_64", "aarch64"]
-    sockets: Annotated[int, Meta(ge=1)]
-    cores: Annotated[int, Meta(ge=1)]
+    vcpus: Annotated[int, Meta(ge=1)] | None = None
+    """Hardware threads, where sockets and cores are not known."""
+    sockets: Annotated[int, Meta(ge=1)] | None = None
+    cores: Annotated[int, Meta(ge=1)] | None = None
     """Cores of one socket."""
-    threads_per_core: Annotated[int, Meta(ge=1)]
+    threads_per_core: Annotated[int, Meta(ge=1)] | None = None
 
     @property
     def threads(self) -> int:
-        """Hardware threads of the node: what Slurm calls CPUs."""
-        return self.sockets * self.cores * self.threads_per_core
+        """Hardware threads of the node: what Slurm calls CPUs; 0 when nothing says."""
+        return self.vcpus or (self.sockets or 0) * (self.cores or 0) * (self.threads_per_core or 1)
 
 
 class Nvlink(Noun, frozen=True):
@@ -53,33 +62,62 @@ class Nvlink(Noun, frozen=True):
 
 
 class Nic(Noun, frozen=True):
-    """Network cards of one kind."""
+    """Network interfaces of one kind."""
 
     kind: NicKind
     count: Annotated[int, Meta(ge=1)]
-    gbps: Annotated[float, Meta(gt=0)]
-    """Speed of one card in Gb/s."""
+    gbps: Annotated[float, Meta(gt=0)] | None = None
+    """Speed of one in Gb/s."""
+    front_end: bool = False
+    """For SSH, storage and the scheduler, not for the GPUs' traffic."""
 
 
 class Price(Noun, frozen=True):
-    """What a node costs on demand."""
+    """What a node costs in one market."""
 
     usd_per_hour: Annotated[float, Meta(ge=0)]
     source: Annotated[str, Meta(min_length=1)]
-    date: Annotated[str, Meta(pattern=r"^[0-9]{4}-[0-9]{2}(-[0-9]{2})?$(?!\n)")]
-    """When the source said so: YYYY-MM or YYYY-MM-DD."""
+    date: Date
+    market: Market = "on-demand"
+    region: str | None = None
+    """Where it holds; None: where the source doesn't say."""
+
+
+class Quota(Noun, frozen=True):
+    """An allowance of the cloud account that nodes of this type count against."""
+
+    code: Annotated[str, Meta(min_length=1)]
+    """As the cloud's quota page and API call it: L-417A185B, NVIDIA_H100_GPUS."""
+    unit: Literal["vcpu", "gpu", "node"]
+    per_node: Annotated[int, Meta(ge=1)]
+    """How much one node takes, in `unit`."""
+    markets: list[Market] = field(default_factory=lambda: ["on-demand"])
+
+
+class Placement(Noun, frozen=True):
+    """What keeps nodes close, and how many fit in one."""
+
+    kind: Literal[
+        "cluster-placement-group", "compact-placement", "single-placement-group", "cluster-network"
+    ]
+    max_nodes: Annotated[int, Meta(ge=1)] | None = None
+    """Most nodes in one, without a support request."""
 
 
 class Machine(Noun, frozen=True):
     """A machine type of the catalog."""
 
     name: Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$(?!\n)")]
-    sites: Annotated[list[ProviderName], Meta(min_length=1)]
+    sites: Annotated[list[str], Meta(min_length=1)]
     """Providers whose sites can have it."""
     source: Annotated[str, Meta(min_length=1)]
     """Where the numbers come from."""
-    date: Annotated[str, Meta(pattern=r"^[0-9]{4}-[0-9]{2}(-[0-9]{2})?$(?!\n)")]
-    """When the source was read: YYYY-MM or YYYY-MM-DD."""
+    date: Date
+    """When the source was read."""
+    sources: dict[str, Citation] = field(default_factory=dict)
+    """Fields whose number comes from elsewhere, by dotted path: nvlink.busbw_gbytes_per_s."""
+    unverified: list[str] = field(default_factory=list)
+    """Fields, by dotted path, that one source claims and none confirms, or where sources differ."""
     note: str | None = None
     """What is not known or not certain."""
     simulated: bool = False
@@ -89,14 +127,39 @@ class Machine(Noun, frozen=True):
     memory_gib: Annotated[float, Meta(gt=0)] | None = None
     """Main memory of the node in GiB."""
     nvlink: Nvlink | None = None
+    fabric: str | None = None
+    """Fabric class of its NICs (catalog/fabrics); None: several are possible or it isn't known."""
     nics: list[Nic] | None = None
+    network_cards: Annotated[int, Meta(ge=1)] | None = None
+    """Network cards the interfaces spread over (AWS)."""
     nvme_gb: Annotated[float, Meta(ge=0)] | None = None
     """Local NVMe for data in GB (10^9 bytes)."""
     power_w: Annotated[float, Meta(gt=0)] | None = None
     """Most power the node draws in W."""
-    price: Price | None = None
+    markets: list[Market] | None = None
+    """How it can be bought; None: not rented, or not known."""
+    prices: list[Price] = field(default_factory=list)
+    quotas: list[Quota] = field(default_factory=list)
+    zones: list[str] | None = None
+    """Zone IDs (AWS), zone names (GCP), region-number (Azure) that offer it; None: not known."""
+    placement: Placement | None = None
 
     @property
     def gpu_key(self) -> tuple[str, int] | None:
         """Model and number of GPUs: machine types with the same key run the same jobs."""
         return None if self.gpu is None else (self.gpu.model, self.gpu.count)
+
+    def price(self, market: Market = "on-demand", region: str | None = None) -> Price | None:
+        """Return the price in a market: of the region where it is known, else the one without."""
+        fitting = [price for price in self.prices if price.market == market]
+        here = [price for price in fitting if price.region == region]
+        anywhere = [price for price in fitting if price.region is None]
+        return next(iter(here or anywhere), None)
+
+    @property
+    def fabric_gbytes_per_s(self) -> float | None:
+        """Bandwidth of all NICs for the GPUs' traffic, in GB/s, one direction."""
+        cards = [nic for nic in self.nics or () if not nic.front_end]
+        if not cards or any(nic.gbps is None for nic in cards):
+            return None
+        return sum(nic.count * (nic.gbps or 0) for nic in cards) / 8

@@ -10,14 +10,21 @@ import msgspec
 from gcluster.schemas.diagnostics import PathTuple
 from gcluster.schemas.hostlist import HostlistError, expand
 from gcluster.schemas.spec import (
-    BareMetalSite,
+    Budget,
+    Checkpointing,
+    DirectoryUsers,
     HostEntry,
-    LocalSite,
+    KubernetesScheduler,
+    Link,
+    Monitoring,
     Pool,
-    SimulatedSite,
+    Scheduler,
+    Secrets,
     Site,
     SlurmScheduler,
     Smoke,
+    Software,
+    Storage,
     User,
 )
 from gcluster.schemas.suggest import closest
@@ -25,7 +32,7 @@ from gcluster.schemas.suggest import closest
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from gcluster.schemas.catalog import Catalog, Machine
+    from gcluster.schemas.catalog import Catalog, Fabric, Machine, ProviderFacts
 
 _SUGGESTIONS = 50
 """Most suggestions looked for in one run: each compares with every name there is."""
@@ -64,11 +71,23 @@ class CheckContext:
             catalog: gives the machine types; called only when a check needs them.
             line_of: line of the file that a path of the parts stands on.
         """
-        self.sites: dict[str, Site] = _part(parts, "sites", {})
-        self.pools: dict[str, Pool] = _part(parts, "pools", {})
-        self.scheduler: SlurmScheduler | None = _part(parts, "scheduler", None)
-        self.users: list[User] = _part(parts, "users", [])
-        self.smoke: Smoke = _part(parts, "smoke", Smoke())
+        self.name: str | None = parts.get("name")
+        self.tags: dict[str, str] = parts.get("tags", {})
+        self.sites: dict[str, Site] = parts.get("sites", {})
+        self.links: list[Link] = parts.get("links", [])
+        self.pools: dict[str, Pool] = parts.get("pools", {})
+        self.storage: dict[str, Storage] = parts.get("storage", {})
+        self.scheduler: Scheduler | None = parts.get("scheduler")
+        users = parts.get("users", [])
+        self.users: list[User] = users if isinstance(users, list) else []
+        self.directory: DirectoryUsers | None = None if isinstance(users, list) else users
+        self.software: Software = parts.get("software", Software())
+        self.monitoring: Monitoring | None = parts.get("monitoring")
+        self.checkpointing: Checkpointing | None = parts.get("checkpointing")
+        self.smoke: Smoke = parts.get("smoke", Smoke())
+        self.budget: Budget | None = parts.get("budget")
+        self.state: str | None = parts.get("state")
+        self.secrets: Secrets | None = parts.get("secrets")
         self.line_of = line_of
         self._declared = declared
         self._catalog = catalog
@@ -84,10 +103,48 @@ class CheckContext:
         """Names of all pools, broken ones included; None when that can't be known."""
         return _names(self._declared("pools"))
 
+    @property
+    def slurm(self) -> SlurmScheduler | None:
+        """The scheduler when it is Slurm."""
+        return self.scheduler if isinstance(self.scheduler, SlurmScheduler) else None
+
+    @property
+    def kubernetes(self) -> KubernetesScheduler | None:
+        """The scheduler when it is Kubernetes."""
+        return self.scheduler if isinstance(self.scheduler, KubernetesScheduler) else None
+
+    def declared(self, key: str) -> frozenset[str] | None:
+        """Names under a root key, broken entries included; None when that can't be known."""
+        return _names(self._declared(key))
+
     @cached_property
+    def catalog(self) -> Catalog:
+        """Machine types, fabric classes and providers; read when first asked for."""
+        return self._catalog()
+
+    @property
     def machines(self) -> Mapping[str, Machine]:
         """Machine types of the catalog."""
-        return self._catalog().machines
+        return self.catalog.machines
+
+    @property
+    def fabrics(self) -> Mapping[str, Fabric]:
+        """Fabric classes of the catalog."""
+        return self.catalog.fabrics
+
+    @property
+    def providers(self) -> Mapping[str, ProviderFacts]:
+        """Facts about providers of the catalog."""
+        return self.catalog.providers
+
+    def machine(self, pool: Pool) -> Machine | None:
+        """Return the machine type of a pool; None when it names none or an unknown one."""
+        return None if pool.machine is None else self.machines.get(pool.machine)
+
+    def facts(self, pool: Pool) -> ProviderFacts | None:
+        """Return what is known of the provider of a pool's site; None when nothing is."""
+        provider = self.provider(pool)
+        return None if provider is None else self.providers.get(provider)
 
     @cached_property
     def host_groups(self) -> tuple[HostGroup, ...]:
@@ -119,24 +176,23 @@ class CheckContext:
     def makes_machines(self, pool: Pool) -> bool | None:
         """Say whether the pool's site makes its machines; None when the site is unknown."""
         site = self.sites.get(pool.site)
-        return None if site is None else isinstance(site, LocalSite | SimulatedSite)
+        return None if site is None else site.makes_machines
 
     def provider(self, pool: Pool) -> str | None:
         """Return the provider of the pool's site, or None when the site is unknown."""
         site = self.sites.get(pool.site)
-        names = {LocalSite: "local", SimulatedSite: "simulated", BareMetalSite: "bare-metal"}
-        return None if site is None else names[type(site)]
+        return None if site is None else site.provider
 
     def size(self, name: str) -> int | None:
-        """Return how many machines a pool has, or None when that can't be known.
+        """Return how many machines a pool has at most, or None when that can't be known.
 
         A controller or login pool of a site that makes machines has one unless it says more.
         """
         pool = self.pools[name]
         if pool.hosts is not None:
             return self._host_counts.get(name, 0)
-        if pool.count is not None:
-            return pool.count
+        if pool.most is not None:
+            return pool.most
         return 1 if pool.role != "compute" and self.makes_machines(pool) else None
 
     def suggest(self, word: str, options: Iterable[str]) -> str | None:
@@ -145,10 +201,6 @@ class CheckContext:
             return None
         self._suggestions_left -= 1
         return closest(word, options)
-
-
-def _part(parts: Mapping[str, Any], name: str, otherwise: Any) -> Any:
-    return parts.get(name, otherwise)
 
 
 def _names(names: Iterable[str] | None) -> frozenset[str] | None:

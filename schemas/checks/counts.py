@@ -95,7 +95,7 @@ def too_many_simulated(context: CheckContext) -> Iterator[Finding]:
             continue
         total = 0
         for name in context.pools_of_site.get(site_name, ()):
-            count = context.pools[name].count or 0
+            count = context.pools[name].most or 0
             total += count
             if total > MAX_HOSTS >= total - count:
                 yield Finding(

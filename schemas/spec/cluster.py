@@ -6,41 +6,89 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, field
 
+from gcluster.schemas.spec.budget import Budget
+from gcluster.schemas.spec.checkpointing import Checkpointing
+from gcluster.schemas.spec.link import Link
+from gcluster.schemas.spec.monitoring import Monitoring
 from gcluster.schemas.spec.noun import Name, Noun
 from gcluster.schemas.spec.pool import Pool
-from gcluster.schemas.spec.scheduler import SlurmScheduler
-from gcluster.schemas.spec.secrets import AgeSecrets
+from gcluster.schemas.spec.scheduler import Scheduler
+from gcluster.schemas.spec.secrets import Secrets
 from gcluster.schemas.spec.sites import Site
 from gcluster.schemas.spec.smoke import Smoke
-from gcluster.schemas.spec.user import User
+from gcluster.schemas.spec.software import Software
+from gcluster.schemas.spec.storage import Storage
+from gcluster.schemas.spec.user import DirectoryUsers, User
+from gcluster.schemas.spec.words import FilePath, Tag
 
 
-class ClusterSpec(Noun, frozen=True):
+class ClusterSpec(Noun, frozen=True, kw_only=True):
     """One GPU cluster: where its machines come from, what they are and what runs on them."""
 
     api_version: Annotated[
         Literal["gcluster/v1"], Meta(description="Version of the spec language.")
     ] = field(name="apiVersion")
     name: Annotated[Name, Meta(description="Name of the cluster; unique where it runs.")]
+    owner: Annotated[
+        Annotated[str, Meta(pattern=r"^[^\r\n]+$(?!\n)", examples=["ml-platform@example.edu"])]
+        | None,
+        Meta(description="Who answers for it; stands in the tags of all that is made."),
+    ] = None
+    tags: Annotated[
+        dict[str, Tag], Meta(description="Tags or labels of all that is made in clouds.")
+    ] = field(default_factory=dict)
+    catalog: Annotated[
+        list[FilePath],
+        Meta(
+            description="Catalog files of your own, beside the spec: machine types to add or "
+            "override.",
+            examples=[["machines.yaml"]],
+        ),
+    ] = field(default_factory=list)
     sites: Annotated[dict[Name, Site], Meta(min_length=1, description="Where machines come from.")]
-    pools: Annotated[dict[Name, Pool], Meta(min_length=1, description="Machines that are alike.")]
-    scheduler: Annotated[SlurmScheduler, Meta(description="What runs the jobs.")]
-    users: Annotated[list[User], Meta(description="Accounts on every node.")] = field(
+    links: Annotated[list[Link], Meta(description="Routes between sites.")] = field(
         default_factory=list
     )
+    pools: Annotated[dict[Name, Pool], Meta(min_length=1, description="Machines that are alike.")]
+    storage: Annotated[
+        dict[Name, Storage], Meta(description="File systems and buckets that the nodes see.")
+    ] = field(default_factory=dict)
+    scheduler: Annotated[Scheduler, Meta(description="What runs the jobs.")]
+    users: Annotated[
+        list[User] | DirectoryUsers,
+        Meta(description="Accounts on every node: a list, or a directory."),
+    ] = field(default_factory=list)
+    software: Annotated[Software, Meta(description="Versions of the nodes' software.")] = Software()
+    monitoring: Annotated[
+        Monitoring | None, Meta(description="What watches the cluster; default: nothing.")
+    ] = None
+    checkpointing: Annotated[
+        Checkpointing | None, Meta(description="Checkpoints of the largest job.")
+    ] = None
     smoke: Annotated[Smoke, Meta(description="The gate at the end of `gcluster up`.")] = Smoke()
+    budget: Annotated[Budget | None, Meta(description="What it may cost, how long it lives.")] = (
+        None
+    )
     state: Annotated[
         Annotated[
             str,
-            Meta(pattern=r"^file://[^\r\n]+$(?!\n)", examples=["file:///srv/gcluster/research"]),
+            Meta(
+                pattern=r"^(file|s3|gs|azblob)://[^\r\n]+$(?!\n)",
+                examples=["file:///srv/gcluster/research", "s3://acme-gcluster/research"],
+            ),
         ]
         | None,
         Meta(
-            description="Where journal, ledger, locks and secrets are kept (a file:// URL); "
-            "default: .gcluster/NAME beside the spec.",
+            description="Where journal, ledger, locks and secrets are kept: file://, s3://, gs:// "
+            "or azblob://ACCOUNT/CONTAINER; default: .gcluster/NAME beside the spec.",
         ),
     ] = None
     secrets: Annotated[
-        AgeSecrets | None,
+        Secrets | None,
         Meta(description="Who encrypts secrets; default: an age key made for this cluster."),
     ] = None
+
+    @property
+    def local_users(self) -> list[User]:
+        """Accounts that the spec lists; empty when a directory has them."""
+        return self.users if isinstance(self.users, list) else []

@@ -4,13 +4,25 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, TypeAlias
 
-from msgspec import Meta
+from msgspec import Meta, field
 
+from gcluster.schemas.spec.market import Count, Rung
 from gcluster.schemas.spec.noun import Name, Noun
+from gcluster.schemas.spec.software import Software
 from gcluster.schemas.spec.units import ByteSize
-from gcluster.schemas.spec.words import Bastion, HostKey, LoginUser
+from gcluster.schemas.spec.words import Bastion, HostKey, Identifier, LoginUser, Tag
 
 PoolRole: TypeAlias = Literal["compute", "controller", "login"]
+
+FabricClass: TypeAlias = Literal[
+    "nvlink",
+    "infiniband-hdr", "infiniband-ndr", "infiniband-xdr",
+    "roce",
+    "efa-v1", "efa-v2", "efa-v3", "efa-v4",
+    "gpudirect-tcpx", "gpudirect-tcpxo", "gib",
+    "ethernet",
+]  # fmt: skip
+"""What carries the GPUs' traffic between nodes; each has an entry in the catalog's fabrics."""
 
 HostRange: TypeAlias = Annotated[
     str,
@@ -77,12 +89,56 @@ class Pool(Noun, frozen=True):
         Meta(description="Existing hosts (bare metal): a range, or a list of ranges and entries."),
     ] = None
     count: Annotated[
-        Annotated[int, Meta(ge=0)] | None,
-        Meta(description="How many machines to make (sites that make machines)."),
+        Annotated[int, Meta(ge=0)] | Count | None,
+        Meta(
+            description="How many machines to make (sites that make machines): a number, or "
+            "{min, max} for a pool that grows and shrinks with the queue."
+        ),
     ] = None
     quorum: Annotated[
         Annotated[int, Meta(ge=1)] | None,
         Meta(description="Go live with this many; the rest is named and repaired later."),
+    ] = None
+    fabric: Annotated[
+        FabricClass | None,
+        Meta(description="Fabric class of the pool; default: the machine type's."),
+    ] = None
+    market: Annotated[
+        list[Literal["on-demand", "spot", "flex-start"] | Rung],
+        Meta(
+            description="How machines are bought, tried in this order (clouds); "
+            "default: on demand.",
+        ),
+    ] = field(default_factory=list)
+    mixed: Annotated[
+        bool,
+        Meta(description="Nodes of several rungs of `market` may stand in one fabric domain."),
+    ] = False
+    zones: Annotated[
+        list[Identifier],
+        Meta(description="Zones to try in this order (clouds); default: the site's."),
+    ] = field(default_factory=list)
+    placement: Annotated[
+        Identifier | None,
+        Meta(
+            description="How the nodes are placed (clouds): cluster, spread, none, or the name of "
+            "a placement group that exists; default: cluster where the fabric needs it.",
+            examples=["cluster", "none", "pg-research"],
+        ),
+    ] = None
+    image: Annotated[
+        Identifier | None,
+        Meta(description="Machine image to boot (clouds); default: the site's."),
+    ] = None
+    disk: Annotated[ByteSize | None, Meta(description="Size of the boot disk (clouds).")] = None
+    public_address: Annotated[
+        bool, Meta(description="Nodes get a public address (clouds); never compute nodes.")
+    ] = False
+    tags: Annotated[
+        dict[str, Tag], Meta(description="Tags or labels beside the cluster's, on what is made.")
+    ] = field(default_factory=dict)
+    software: Annotated[
+        Software | None, Meta(description="What differs from the cluster's software here.")
     ] = None
     cpu: Annotated[
         NodeCpu | None,
@@ -95,3 +151,18 @@ class Pool(Noun, frozen=True):
         ByteSize | None,
         Meta(description="Memory of one node, where the catalog doesn't know it or this differs."),
     ] = None
+
+    @property
+    def least(self) -> int | None:
+        """Machines that are always there; None where the spec gives no count."""
+        return self.count.min if isinstance(self.count, Count) else self.count
+
+    @property
+    def most(self) -> int | None:
+        """Machines there may be at once; None where the spec gives no count."""
+        return self.count.max if isinstance(self.count, Count) else self.count
+
+    @property
+    def is_elastic(self) -> bool:
+        """Whether nodes come and go with the queue."""
+        return isinstance(self.count, Count) and self.count.min != self.count.max

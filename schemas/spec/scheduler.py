@@ -1,25 +1,85 @@
-"""The batch scheduler and how its partitions map to pools."""
+"""The scheduler, its partitions, and who may use how much."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal, TypeAlias
 
 from msgspec import Meta, field
 
+from gcluster.schemas.spec.accounts import Account, Qos
+from gcluster.schemas.spec.kubernetes import KubernetesScheduler
 from gcluster.schemas.spec.noun import Name, Noun
-from gcluster.schemas.spec.units import Duration
+from gcluster.schemas.spec.partition import Partition
+from gcluster.schemas.spec.units import ByteSize, Duration
+from gcluster.schemas.spec.words import Secret
 
 
-class Partition(Noun, frozen=True):
-    """A Slurm partition: pools that jobs are sent to together."""
+class Topology(Noun, frozen=True):
+    """How jobs are kept close together."""
 
-    pools: Annotated[list[Name], Meta(min_length=1, description="Compute pools in this partition.")]
-    default: Annotated[
-        bool, Meta(description="Jobs that name no partition go here; one partition at most.")
-    ] = False
-    max_time: Annotated[
-        Duration | None, Meta(description="Longest run time of a job; default unlimited.")
+    plugin: Annotated[
+        Literal["auto", "block", "tree", "none"],
+        Meta(description="auto: block where the spec or the site knows blocks, else tree or none."),
+    ] = "auto"
+    block_sizes: Annotated[
+        list[Annotated[int, Meta(ge=1)]],
+        Meta(description="Nodes of a block, then of groups of blocks (topology/block)."),
+    ] = field(default_factory=list)
+
+
+class Accounting(Noun, frozen=True):
+    """slurmdbd and its database."""
+
+    pool: Annotated[
+        Name | None, Meta(description="Pool whose hosts run it; default: the controller's.")
     ] = None
+    database: Annotated[
+        str | None,
+        Meta(description="host[:port] of a MariaDB that exists; default: one is set up."),
+    ] = None
+    password: Annotated[
+        Secret | None, Meta(description="Of the existing database, by reference.")
+    ] = None
+    purge_after: Annotated[
+        Duration | None, Meta(description="Job records older than this are archived away.")
+    ] = None
+
+
+class PriorityWeights(Noun, frozen=True):
+    """How much each factor weighs in a job's priority (priority/multifactor)."""
+
+    age: Annotated[int, Meta(ge=0)] = 1_000
+    fairshare: Annotated[int, Meta(ge=0)] = 10_000
+    job_size: Annotated[int, Meta(ge=0)] = 0
+    partition: Annotated[int, Meta(ge=0)] = 0
+    qos: Annotated[int, Meta(ge=0)] = 100_000
+
+
+class Maintenance(Noun, frozen=True):
+    """A window in which no job runs on some pools."""
+
+    start: Annotated[
+        str,
+        Meta(
+            pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}(:[0-9]{2})?Z$(?!\n)",
+            description="When it starts, in UTC.",
+            examples=["2027-01-15T06:00Z"],
+        ),
+    ]
+    duration: Annotated[Duration, Meta(description="How long it lasts.")]
+    pools: Annotated[list[Name], Meta(description="Pools it is for; empty: all.")] = field(
+        default_factory=list
+    )
+    every: Annotated[Literal["day", "week"] | None, Meta(description="Repeats; default: once.")] = (
+        None
+    )
+
+
+class JobRules(Noun, frozen=True):
+    """What a GPU job must say, or it is refused with a sentence that tells what to add."""
+
+    require_time: Annotated[bool, Meta(description="--time.")] = False
+    require_gpus: Annotated[bool, Meta(description="GPUs by number in GPU partitions.")] = False
 
 
 class SlurmScheduler(Noun, frozen=True, tag_field="type", tag="slurm"):
@@ -29,3 +89,45 @@ class SlurmScheduler(Noun, frozen=True, tag_field="type", tag="slurm"):
         dict[Name, Partition],
         Meta(description='Default: one partition "main" with every compute pool.'),
     ] = field(default_factory=dict)
+    qos: Annotated[dict[Name, Qos], Meta(description="Qualities of service.")] = field(
+        default_factory=dict
+    )
+    accounts: Annotated[dict[Name, Account], Meta(description="Who shares and pays.")] = field(
+        default_factory=dict
+    )
+    accounting: Annotated[
+        Accounting | None,
+        Meta(description="slurmdbd; default: set up where qos or accounts are given."),
+    ] = None
+    state_save: Annotated[
+        Name | None,
+        Meta(
+            description="Storage for the controllers' shared state; needed for a backup controller."
+        ),
+    ] = None
+    topology: Annotated[Topology, Meta(description="How jobs are kept close together.")] = (
+        Topology()
+    )
+    priority: Annotated[PriorityWeights, Meta(description="Weights of the job priority.")] = (
+        PriorityWeights()
+    )
+    maintenance: Annotated[
+        dict[Name, Maintenance], Meta(description="Windows in which no job runs.")
+    ] = field(default_factory=dict)
+    job_rules: Annotated[JobRules, Meta(description="What jobs must say.")] = JobRules()
+    rest_api: Annotated[bool, Meta(description="Run slurmrestd (JWT).")] = False
+    suspend_after: Annotated[
+        Duration | None,
+        Meta(description="Idle elastic nodes are given back after this; default: 10m."),
+    ] = None
+    resume_timeout: Annotated[
+        Duration | None,
+        Meta(description="An elastic node must answer within this; default: 30m."),
+    ] = None
+    memory_reserved: Annotated[
+        ByteSize | None, Meta(description="Memory of a node that jobs don't get; default: 2 %.")
+    ] = None
+
+
+Scheduler: TypeAlias = SlurmScheduler | KubernetesScheduler
+"""Any scheduler; `type:` chooses the branch."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, TypeAlias
 
 from msgspec import Meta
 
 from gcluster.schemas.spec.noun import Noun
+from gcluster.schemas.spec.words import Identifier
 
 
 class AgeSecrets(Noun, frozen=True, tag_field="provider", tag="age"):
@@ -20,3 +21,28 @@ class AgeSecrets(Noun, frozen=True, tag_field="provider", tag="age"):
             examples=["env:GCLUSTER_AGE_KEY", "file:~/.config/gcluster/age.key"],
         ),
     ]
+
+
+class KmsSecrets(Noun, frozen=True, tag_field="provider", tag="kms"):
+    """A key of a cloud's key management service."""
+
+    key: Annotated[
+        Identifier,
+        Meta(
+            description="The key: an ARN (AWS), projects/.../cryptoKeys/... (GCP), or a key URL "
+            "(Azure).",
+            examples=["arn:aws:kms:us-east-1:111122223333:key/0abc"],
+        ),
+    ]
+
+
+class SopsSecrets(Noun, frozen=True, tag_field="provider", tag="sops"):
+    """A file that sops encrypts."""
+
+    file: Annotated[
+        str, Meta(min_length=1, description="The file, beside the spec.", examples=["secrets.yaml"])
+    ]
+
+
+Secrets: TypeAlias = AgeSecrets | KmsSecrets | SopsSecrets
+"""Any secrets provider; `provider:` chooses the branch."""

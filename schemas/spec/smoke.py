@@ -7,7 +7,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from gcluster.schemas.spec.noun import Noun
-from gcluster.schemas.spec.units import BusBandwidth
+from gcluster.schemas.spec.units import BandwidthFloor
 
 
 class AllReduce(Noun, frozen=True):
@@ -23,8 +23,11 @@ class AllReduce(Noun, frozen=True):
     ] = "8B..16MiB"
     iterations: Annotated[int, Meta(ge=1, le=1000, description="Timed runs per size.")] = 5
     floor: Annotated[
-        BusBandwidth | None,
-        Meta(description="Least bus bandwidth at the largest size; default: none is asked."),
+        BandwidthFloor | None,
+        Meta(
+            description="Least bus bandwidth at the largest size; auto: the fabric class's for "
+            "this many nodes; default: none is asked."
+        ),
     ] = None
 
 

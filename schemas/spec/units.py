@@ -26,7 +26,7 @@ class Quantity:
     def parse(cls, text: object) -> Self:
         """Read "12000 GiB"; raises ValueError that says what was expected."""
         match = (
-            re.fullmatch(r"([0-9]{1,15}(?:\.[0-9]{1,15})?) ?([A-Za-z/]+)", text)
+            re.fullmatch(r"([0-9]{1,15}(?:\.[0-9]{1,15})?) ?([A-Za-z/%]+)", text)
             if isinstance(text, str)
             else None
         )
@@ -99,3 +99,57 @@ class BusBandwidth(Quantity):
     __slots__ = ()
     unit_factors: ClassVar[dict[str, float]] = {"MB/s": 1e6, "GB/s": 1e9}
     examples: ClassVar[tuple[str, ...]] = ("400 GB/s",)
+
+
+class Throughput(Quantity):
+    """File-system throughput for each TiB of capacity; `value` is in bytes per second per TiB."""
+
+    __slots__ = ()
+    unit_factors: ClassVar[dict[str, float]] = {"MB/s/TiB": 1e6, "GB/s/TiB": 1e9}
+    examples: ClassVar[tuple[str, ...]] = ("250 MB/s/TiB",)
+
+
+class Percent(Quantity):
+    """A share; `value` is 0.4 for 40%."""
+
+    __slots__ = ()
+    unit_factors: ClassVar[dict[str, float]] = {"%": 0.01}
+    examples: ClassVar[tuple[str, ...]] = ("40%",)
+    _separator: ClassVar[str] = ""
+
+    def __str__(self) -> str:
+        """Print as per cent."""
+        return f"{self.value * 100:.12g}%"
+
+
+class BandwidthFloor(BusBandwidth):
+    """A bus bandwidth to reach, or "auto"; `value` is in bytes per second, 0 for auto."""
+
+    __slots__ = ()
+    examples: ClassVar[tuple[str, ...]] = ("auto", "400 GB/s")
+
+    @classmethod
+    def parse(cls, text: object) -> Self:
+        """Read "auto" or "400 GB/s"; raises ValueError, also for a floor of 0."""
+        if text == "auto":
+            return cls(0)
+        floor = super().parse(text)
+        if floor.value == 0:
+            raise ValueError("a floor is above 0")
+        return floor
+
+    @classmethod
+    def json_schema(cls) -> dict[str, Any]:
+        """Return the JSON Schema of the written form."""
+        schema = super().json_schema()
+        number = schema["pattern"].removeprefix("^").removesuffix(r"$(?!\n)")
+        return {**schema, "pattern": rf"^(auto|(?=.*[1-9]){number})$(?!\n)"}
+
+    @property
+    def is_auto(self) -> bool:
+        """Whether the fabric class says it."""
+        return self.value == 0
+
+    def __str__(self) -> str:
+        """Print as written."""
+        return "auto" if self.is_auto else super().__str__()

@@ -1,4 +1,4 @@
-"""Text that ends up in a command line or a file of its own: no white space, no leading hyphen.
+"""Text of a fixed form: words of a command line, paths, addresses, URLs, versions, labels.
 
 ssh reads a word that starts with "-" as an option, so such a user or jump host is refused here.
 """
@@ -32,3 +32,49 @@ HostKey: TypeAlias = Annotated[
     ),
 ]
 """A public host key: its type and its base64 text, as in known_hosts without the host."""
+
+MountPoint: TypeAlias = Annotated[
+    str, Meta(pattern=r"^/[^\s:,]+$(?!\n)", examples=["/lustre", "/home"])
+]
+"""An absolute path on the nodes."""
+
+Identifier: TypeAlias = Annotated[str, Meta(pattern=_WORD)]
+"""An id or resource name as the cloud writes it: vpc-0abc, projects/p/global/networks/n, an ARN."""
+
+Cidr: TypeAlias = Annotated[
+    str, Meta(pattern=r"^[0-9a-fA-F.:]+/[0-9]{1,3}$(?!\n)", examples=["10.40.0.0/16"])
+]
+"""A network: its first address and its prefix length."""
+
+Url: TypeAlias = Annotated[str, Meta(pattern=r"^[a-z][a-z0-9+.-]*://[^\s]+$(?!\n)")]
+"""A URL with its scheme."""
+
+BucketUrl: TypeAlias = Annotated[
+    str,
+    Meta(
+        pattern=r"^(s3|gs|az)://[^\s/]+(/[^\s]*)?$(?!\n)",
+        examples=["s3://datasets", "gs://datasets/train", "az://account/container"],
+    ),
+]
+"""A bucket, or a prefix in one."""
+
+Version: TypeAlias = Annotated[
+    str,
+    Meta(
+        pattern=r"^(auto|[0-9]+([.+~:-][A-Za-z0-9]+)*)$(?!\n)",
+        examples=["auto", "580", "580.126.16"],
+    ),
+]
+"""A version, a prefix of one ("580" is any 580.x), or auto: what the software lock says."""
+
+Tag: TypeAlias = Annotated[str, Meta(pattern=r"^[^\r\n]{0,255}$(?!\n)")]
+"""The value of a tag or label."""
+
+Secret: TypeAlias = Annotated[
+    str,
+    Meta(
+        pattern=r"^(env|file):[^\r\n]+$(?!\n)",
+        examples=["env:LDAP_PASSWORD", "file:~/.config/gcluster/ldap"],
+    ),
+]
+"""A secret by reference, never the secret itself: env:NAME or file:PATH."""

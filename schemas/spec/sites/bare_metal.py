@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from msgspec import Meta
 
 from gcluster.schemas.spec.noun import Noun
-from gcluster.schemas.spec.words import Bastion, FilePath, LoginUser
+from gcluster.schemas.spec.sites.site import Proxy, SiteNoun
+from gcluster.schemas.spec.words import Bastion, Cidr, FilePath, LoginUser
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 
 class Ssh(Noun, frozen=True):
@@ -28,7 +32,28 @@ class Ssh(Noun, frozen=True):
     ] = None
 
 
-class BareMetalSite(Noun, frozen=True, tag_field="provider", tag="bare-metal"):
+class BareMetalNetwork(Noun, frozen=True):
+    """The network the hosts are on; it exists already."""
+
+    cidr: Annotated[
+        Cidr | None,
+        Meta(description="Network of the hosts: routed to the other sites, and kept free of them."),
+    ] = None
+
+
+class BareMetalSite(SiteNoun, frozen=True, kw_only=True, tag_field="provider", tag="bare-metal"):
     """Hosts named by the spec's pools; gcluster installs software, never an operating system."""
 
+    makes_machines: ClassVar[bool] = False
+
     ssh: Annotated[Ssh, Meta(description="How to reach the hosts.")]
+    network: Annotated[BareMetalNetwork, Meta(description="The network they are on.")] = (
+        BareMetalNetwork()
+    )
+    proxy: Annotated[Proxy | None, Meta(description="How nodes reach the outside.")] = None
+
+    @property
+    def networks(self) -> Mapping[tuple[str, ...], str]:
+        """The hosts' network, where the spec gives it."""
+        cidr = self.network.cidr
+        return {} if cidr is None else {("network", "cidr"): cidr}

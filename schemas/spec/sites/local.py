@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from msgspec import Meta
 
 from gcluster.schemas.spec.noun import Noun
+from gcluster.schemas.spec.sites.site import SiteNoun
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 
 class LocalNetwork(Noun, frozen=True):
@@ -18,7 +22,7 @@ class LocalNetwork(Noun, frozen=True):
     ] = "auto"
 
 
-class LocalSite(Noun, frozen=True, tag_field="provider", tag="local"):
+class LocalSite(SiteNoun, frozen=True, tag_field="provider", tag="local"):
     """Containers on this machine: no cloud, no GPU, everything else real."""
 
     runtime: Annotated[
@@ -26,3 +30,9 @@ class LocalSite(Noun, frozen=True, tag_field="provider", tag="local"):
         Meta(description="Container engine; auto takes podman, and docker where podman is absent."),
     ] = "auto"
     network: Annotated[LocalNetwork, Meta(description="The nodes' network.")] = LocalNetwork()
+
+    @property
+    def networks(self) -> Mapping[tuple[str, ...], str]:
+        """The container network, where the spec gives it."""
+        cidr = self.network.cidr
+        return {} if cidr == "auto" else {("network", "cidr"): cidr}

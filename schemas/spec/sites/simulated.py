@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
 from gcluster.schemas.spec.noun import Noun
+from gcluster.schemas.spec.sites.site import SiteNoun
 from gcluster.schemas.spec.units import Duration
 
 
@@ -26,8 +27,10 @@ class SimulatedFaults(Noun, frozen=True):
     ] = 0.0
 
 
-class SimulatedSite(Noun, frozen=True, tag_field="provider", tag="simulated"):
+class SimulatedSite(SiteNoun, frozen=True, tag_field="provider", tag="simulated"):
     """Simulated nodes: nothing runs on them and no job can; plans, state and scale are real."""
+
+    runs_jobs: ClassVar[bool] = False
 
     latency: Annotated[
         Duration | None, Meta(description="How long each provider call takes; default no time.")

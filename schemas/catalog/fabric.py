@@ -1,0 +1,73 @@
+"""A fabric class: what carries the GPUs' traffic between nodes, and how fast it must be."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import Meta, field
+
+from gcluster.schemas.catalog.citation import Citation, Date
+from gcluster.schemas.catalog.machine import NicKind
+from gcluster.schemas.spec.noun import Noun
+
+
+class ExtraNetworks(Noun, frozen=True):
+    """Networks the fabric needs beside the nodes' own."""
+
+    count: Annotated[int, Meta(ge=1)]
+    mtu: Annotated[int, Meta(ge=1280)] | None = None
+    """Bytes."""
+
+
+class Calibration(Noun, frozen=True):
+    """A measured AllReduce that the floor's factor comes from."""
+
+    machine: str
+    nodes: Annotated[int, Meta(ge=1)]
+    busbw_gbytes_per_s: Annotated[float, Meta(gt=0)]
+    """Out of place, at the largest size measured, in GB/s."""
+    size: str
+    """Message size: 8 GiB."""
+    source: Annotated[str, Meta(min_length=1)]
+    date: Date
+
+
+class Floor(Noun, frozen=True):
+    """What share of the ceiling a healthy cluster reaches; see `schemas/floor.py`."""
+
+    factor: Annotated[float, Meta(gt=0, le=1)]
+    """Dimensionless: floor = factor x ceiling."""
+    reason: Annotated[str, Meta(min_length=1)]
+    """How the factor follows from the calibration."""
+    calibrated_by: list[Calibration] = field(default_factory=list)
+
+
+class Fabric(Noun, frozen=True):
+    """A fabric class of the catalog."""
+
+    name: Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9-]*$(?!\n)")]
+    description: Annotated[str, Meta(min_length=1)]
+    source: Annotated[str, Meta(min_length=1)]
+    date: Date
+    sources: dict[str, Citation] = field(default_factory=dict)
+    """Fields whose number comes from elsewhere, by dotted path."""
+    unverified: list[str] = field(default_factory=list)
+    """Fields, by dotted path, that are not confirmed."""
+    note: str | None = None
+    nic_kind: NicKind | None = None
+    """Kind of NIC it runs on; None: none (nvlink)."""
+    nic_gbps: Annotated[float, Meta(gt=0)] | None = None
+    """Speed of one NIC in Gb/s where the class fixes it."""
+    rdma: bool = False
+    """The NICs read and write GPU memory themselves."""
+    providers: list[str] = field(default_factory=list)
+    """Providers that have it; empty: any."""
+    mtu: Annotated[int, Meta(ge=1280)] | None = None
+    """MTU the class asks of its network, in bytes."""
+    extra_networks: ExtraNetworks | None = None
+    reach: Literal["zone", "placement", "fabric"] | None = None
+    """How far it goes: one zone (EFA), one placement (Azure InfiniBand), or all that is cabled."""
+    plugin: str | None = None
+    """Key of the software set (stack.lock.yaml) that drives it: efa, tcpxo, gib, ofed."""
+    floor: Floor | None = None
+    """None: no floor is known; `floor: auto` then asks for none and says so."""

@@ -1,0 +1,83 @@
+"""What a provider has and allows: regions, reserved networks, storage steps, purchase terms."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import Meta, field
+
+from gcluster.schemas.catalog.citation import Date
+from gcluster.schemas.catalog.machine import Market
+from gcluster.schemas.spec.noun import Noun
+
+
+class Region(Noun, frozen=True):
+    """A region and its zones."""
+
+    name: str
+    zones: list[str] = field(default_factory=list)
+    """Zone IDs (AWS: use1-az4) or zone names (GCP: us-central1-a; Azure: 1, 2, 3); empty: not known."""  # noqa: E501
+    kg_co2_per_kwh: Annotated[float, Meta(ge=0)] | None = None
+    """Carbon intensity of its power, in kg CO2e per kWh."""
+
+
+class ReservedNetwork(Noun, frozen=True):
+    """Addresses that no network of the cluster may use."""
+
+    cidr: str
+    reason: str
+    source: str
+    date: Date
+
+
+class LustreOffer(Noun, frozen=True, kw_only=True):
+    """One kind of managed Lustre and the sizes it comes in."""
+
+    deployment: str
+    """persistent-2, scratch-2 (AWS); managed (GCP); durable-premium (Azure)."""
+    throughput_mb_per_s_per_tib: Annotated[float, Meta(gt=0)] | None = None
+    """MB/s per TiB of capacity."""
+    efa: bool = False
+    sizes_gib: list[float] = field(default_factory=list)
+    """Sizes allowed beside the steps."""
+    minimum_gib: Annotated[float, Meta(gt=0)]
+    step_gib: Annotated[float, Meta(gt=0)]
+    maximum_gib: Annotated[float, Meta(gt=0)] | None = None
+    usd_per_gib_month: Annotated[float, Meta(ge=0)] | None = None
+    source: str
+    date: Date
+
+
+class CapacityBlock(Noun, frozen=True, kw_only=True):
+    """Terms of capacity bought ahead for a time."""
+
+    max_nodes: Annotated[int, Meta(ge=1)]
+    day_steps: list[int]
+    """Lengths in days that can be bought, where few; see the note for the rest."""
+    refundable: bool
+    note: str | None = None
+    source: str
+    date: Date
+
+
+class ProviderFacts(Noun, frozen=True):
+    """A provider of the catalog."""
+
+    name: str
+    source: Annotated[str, Meta(min_length=1)]
+    date: Date
+    note: str | None = None
+    regions: list[Region] = field(default_factory=list)
+    """Empty: the provider has none."""
+    markets: list[Market] = field(default_factory=list)
+    subnet_reserved_addresses: Annotated[int, Meta(ge=0)] | None = None
+    """Addresses of every subnet that the provider keeps."""
+    reserved_networks: list[ReservedNetwork] = field(default_factory=list)
+    lustre: list[LustreOffer] = field(default_factory=list)
+    capacity_block: CapacityBlock | None = None
+    flex_start_seconds: list[int] | None = None
+    """Shortest and longest flex-start, in seconds."""
+    pue: Annotated[float, Meta(ge=1)] | None = None
+    """Power usage effectiveness of the fleet."""
+    bucket_schemes: list[str] = field(default_factory=list)
+    """URL schemes of its object storage: s3, gs, az."""

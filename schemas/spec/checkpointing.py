@@ -1,0 +1,28 @@
+"""How long jobs save their state, so that it can be held against how often nodes fail."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import Meta
+
+from gcluster.schemas.spec.noun import Name, Noun
+from gcluster.schemas.spec.units import ByteSize, Duration
+
+
+class Checkpointing(Noun, frozen=True):
+    """The largest job's checkpoints."""
+
+    storage: Annotated[Name, Meta(description="Storage they are written to.")]
+    every: Annotated[Duration, Meta(description="Time between two checkpoints.")]
+    size: Annotated[
+        ByteSize | None, Meta(description="Size of one checkpoint; or give `parameters`.")
+    ] = None
+    parameters: Annotated[
+        Annotated[float, Meta(gt=0)] | None,
+        Meta(description="Parameters of the model; one checkpoint is taken as 14 bytes each."),
+    ] = None
+    gpus: Annotated[
+        Annotated[int, Meta(ge=1)] | None,
+        Meta(description="GPUs of the job; default: all of the largest partition."),
+    ] = None

@@ -1,0 +1,64 @@
+"""Amazon Web Services."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+from msgspec import Meta, field
+
+from gcluster.schemas.spec.noun import Noun
+from gcluster.schemas.spec.sites.site import CloudNetwork, CloudSite
+from gcluster.schemas.spec.words import Identifier
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class AwsSubnets(Noun, frozen=True):
+    """Subnets that exist."""
+
+    compute: Annotated[Identifier, Meta(description="Private subnet of the nodes, in the zone.")]
+    public: Annotated[
+        Identifier | None, Meta(description="Subnet with public addresses, for login nodes.")
+    ] = None
+
+
+class AwsNetwork(CloudNetwork, frozen=True):
+    """A VPC: made, or existing."""
+
+    vpc: Annotated[
+        Identifier | None, Meta(description="VPC that exists.", examples=["vpc-0abc"])
+    ] = None
+    subnets: Annotated[AwsSubnets | None, Meta(description="Subnets that exist, in `vpc`.")] = None
+    security_groups: Annotated[
+        list[Identifier],
+        Meta(description="Security groups that exist; EFA needs one that lets in and out itself."),
+    ] = field(default_factory=list)
+
+
+class AwsSite(CloudSite, frozen=True, kw_only=True, tag_field="provider", tag="aws"):
+    """A zone of an AWS region."""
+
+    region: Annotated[Identifier, Meta(description="Region.", examples=["us-east-1"])]
+    zone_id: Annotated[
+        Annotated[str, Meta(pattern=r"^[a-z0-9]+-az[0-9]+$(?!\n)", examples=["use1-az4"])] | None,
+        Meta(
+            description="Zone ID. EFA stays in one zone; zone names (us-east-1a) differ by account."
+        ),
+    ] = None
+    account: Annotated[
+        Annotated[str, Meta(pattern=r"^[0-9]{12}$(?!\n)", examples=["111122223333"])] | None,
+        Meta(description="Account that must be logged in; default: any."),
+    ] = None
+    network: Annotated[AwsNetwork, Meta(description="The nodes' VPC.")] = AwsNetwork()
+
+    @property
+    def zone(self) -> str | None:
+        """The zone ID."""
+        return self.zone_id
+
+    @property
+    def networks(self) -> Mapping[tuple[str, ...], str]:
+        """The VPC's CIDR, where it is made."""
+        cidr = self.network.cidr
+        return {} if cidr is None else {("network", "cidr"): cidr}

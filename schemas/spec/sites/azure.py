@@ -1,0 +1,60 @@
+"""Microsoft Azure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+from msgspec import Meta, field
+
+from gcluster.schemas.spec.noun import Noun
+from gcluster.schemas.spec.sites.site import CloudNetwork, CloudSite
+from gcluster.schemas.spec.words import Identifier
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class AzureSubnets(Noun, frozen=True):
+    """Subnets that exist."""
+
+    compute: Annotated[Identifier, Meta(description="Subnet of the nodes.")]
+    storage: Annotated[
+        Identifier | None, Meta(description="Subnet of managed Lustre; /24 is recommended.")
+    ] = None
+
+
+class AzureNetwork(CloudNetwork, frozen=True):
+    """A virtual network: made, or existing."""
+
+    vnet: Annotated[Identifier | None, Meta(description="Virtual network that exists.")] = None
+    subnets: Annotated[AzureSubnets | None, Meta(description="Subnets that exist, in `vnet`.")] = (
+        None
+    )
+
+
+class AzureSite(CloudSite, frozen=True, kw_only=True, tag_field="provider", tag="azure"):
+    """A zone of an Azure region."""
+
+    subscription: Annotated[Identifier, Meta(description="Subscription that pays.")]
+    region: Annotated[Identifier, Meta(description="Region.", examples=["eastus"])]
+    zone_number: Annotated[
+        Annotated[str, Meta(pattern=r"^[0-9]$(?!\n)", examples=["1"])] | None,
+        Meta(description="Availability zone, by number."),
+    ] = field(default=None, name="zone")
+    resource_group: Annotated[
+        Identifier | None, Meta(description="Resource group that exists; default: one is made.")
+    ] = None
+    network: Annotated[AzureNetwork, Meta(description="The nodes' virtual network.")] = (
+        AzureNetwork()
+    )
+
+    @property
+    def zone(self) -> str | None:
+        """The zone's number."""
+        return self.zone_number
+
+    @property
+    def networks(self) -> Mapping[tuple[str, ...], str]:
+        """The virtual network's CIDR, where it is made."""
+        cidr = self.network.cidr
+        return {} if cidr is None else {("network", "cidr"): cidr}

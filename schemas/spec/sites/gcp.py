@@ -1,0 +1,55 @@
+"""Google Cloud."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+from msgspec import Meta, field
+
+from gcluster.schemas.spec.sites.site import CloudNetwork, CloudSite
+from gcluster.schemas.spec.words import Identifier
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class GcpNetwork(CloudNetwork, frozen=True):
+    """The nodes' VPC: made, or existing; the fabric's own networks come beside it."""
+
+    vpc: Annotated[
+        Identifier | None,
+        Meta(description="Network that exists.", examples=["projects/p/global/networks/n"]),
+    ] = None
+    subnet: Annotated[Identifier | None, Meta(description="Subnetwork that exists, in `vpc`.")] = (
+        None
+    )
+    fabric_networks: Annotated[
+        list[Identifier],
+        Meta(description="Networks that exist for the GPUs' NICs, in the order of the NICs."),
+    ] = field(default_factory=list)
+
+
+class GcpSite(CloudSite, frozen=True, kw_only=True, tag_field="provider", tag="gcp"):
+    """A zone of a Google Cloud region."""
+
+    project: Annotated[Identifier, Meta(description="Project that owns all.", examples=["acme-ml"])]
+    region: Annotated[Identifier, Meta(description="Region.", examples=["us-central1"])]
+    zone_name: Annotated[
+        Annotated[
+            str, Meta(pattern=r"^[a-z]+-[a-z]+[0-9]+-[a-z]$(?!\n)", examples=["us-central1-a"])
+        ]
+        | None,
+        Meta(description="Zone."),
+    ] = field(default=None, name="zone")
+    network: Annotated[GcpNetwork, Meta(description="The nodes' VPC.")] = GcpNetwork()
+
+    @property
+    def zone(self) -> str | None:
+        """The zone's name."""
+        return self.zone_name
+
+    @property
+    def networks(self) -> Mapping[tuple[str, ...], str]:
+        """The subnetwork's CIDR, where it is made."""
+        cidr = self.network.cidr
+        return {} if cidr is None else {("network", "cidr"): cidr}

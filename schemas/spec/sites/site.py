@@ -1,0 +1,132 @@
+"""What all sites have in common, and what clouds have in common."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, ClassVar
+
+from msgspec import Meta, field
+
+from gcluster.schemas.spec.noun import Name, Noun
+from gcluster.schemas.spec.words import Cidr, FilePath, Identifier, LoginUser, Tag, Url
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class SiteNoun(Noun, frozen=True):
+    """Base of all sites. The traits say what kind of provider it is; they are not written."""
+
+    makes_machines: ClassVar[bool] = True
+    """The provider makes the machines that pools count; else the spec names them."""
+    is_cloud: ClassVar[bool] = False
+    """The machines are rented."""
+    runs_jobs: ClassVar[bool] = True
+    """Something really runs on the machines."""
+
+    @property
+    def provider(self) -> str:
+        """Name of the provider, as written."""
+        return str(self.__struct_config__.tag)
+
+    @property
+    def networks(self) -> Mapping[tuple[str, ...], str]:
+        """CIDRs that the spec gives the site's nodes, by their path below the site."""
+        return {}
+
+
+class Proxy(Noun, frozen=True):
+    """How nodes reach the outside."""
+
+    https: Annotated[
+        Url, Meta(description="Proxy for HTTP and HTTPS.", examples=["http://10.0.0.3:3128"])
+    ]
+    no_proxy: Annotated[
+        list[str], Meta(description="Hosts and networks that are reached without it.")
+    ] = field(default_factory=list)
+
+
+class Dns(Noun, frozen=True):
+    """A private DNS zone that exists; default: one is made for the cluster."""
+
+    zone: Annotated[
+        Identifier, Meta(description="Its id.", examples=["Z0ABC", "projects/p/managedZones/z"])
+    ]
+    domain: Annotated[
+        str | None, Meta(description="Names are made below this.", examples=["gpu.example.edu"])
+    ] = None
+
+
+class NodeRoles(Noun, frozen=True):
+    """Identities that exist; default: one with least privilege is made."""
+
+    node: Annotated[
+        Identifier | None,
+        Meta(
+            description="Identity of the nodes: instance profile (AWS), service account (GCP), "
+            "managed identity (Azure)."
+        ),
+    ] = None
+    burst: Annotated[
+        Identifier | None, Meta(description="Identity of the burst agent, which makes nodes.")
+    ] = None
+
+
+class CloudSsh(Noun, frozen=True):
+    """How to log in to machines that the site makes."""
+
+    user: Annotated[
+        LoginUser | None, Meta(description="Login user of the image; default: the image's own.")
+    ] = None
+    key: Annotated[
+        FilePath | None,
+        Meta(description="Private key; default: one is made for the cluster, 0600."),
+    ] = None
+    via: Annotated[
+        Name | None,
+        Meta(description="Pool whose first host is the way in; default: login, controller."),
+    ] = None
+
+
+class CloudNetwork(Noun, frozen=True):
+    """The nodes' network: made with this CIDR, or existing."""
+
+    cidr: Annotated[Cidr | None, Meta(description="Network to make; default: 10.40.0.0/16.")] = None
+    admin_cidrs: Annotated[
+        list[Cidr],
+        Meta(
+            description="Networks that may reach SSH of login and controller nodes.",
+            examples=[["192.0.2.0/24"]],
+        ),
+    ] = field(default_factory=list)
+    mtu: Annotated[
+        Annotated[int, Meta(ge=1280, le=9216)] | None,
+        Meta(description="MTU in bytes; default: the fabric class's, else the cloud's."),
+    ] = None
+
+
+class CloudSite(SiteNoun, frozen=True, kw_only=True):
+    """What every cloud site may say."""
+
+    is_cloud: ClassVar[bool] = True
+
+    region: Annotated[Identifier, Meta(description="Region, as the cloud calls it.")]
+    dns: Annotated[Dns | None, Meta(description="A DNS zone that exists.")] = None
+    kms_key: Annotated[
+        Identifier | None,
+        Meta(description="Key that encrypts disks and file systems; default: the cloud's own."),
+    ] = None
+    proxy: Annotated[Proxy | None, Meta(description="How nodes reach the outside.")] = None
+    roles: Annotated[NodeRoles, Meta(description="Identities that exist.")] = NodeRoles()
+    ssh: Annotated[CloudSsh, Meta(description="How to log in.")] = CloudSsh()
+    image: Annotated[
+        Identifier | None,
+        Meta(description="Machine image to boot; default: the vendor's image of the distribution."),
+    ] = None
+    tags: Annotated[dict[str, Tag], Meta(description="Tags or labels beside the cluster's.")] = (
+        field(default_factory=dict)
+    )
+
+    @property
+    def zone(self) -> str | None:
+        """The zone that pools are placed in unless they say more; as the cloud writes it."""
+        return None

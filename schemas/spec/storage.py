@@ -1,0 +1,150 @@
+"""File systems and buckets that the nodes see: one kind a class, told apart by the key `type`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, TypeAlias
+
+from msgspec import Meta, field
+
+from gcluster.schemas.spec.noun import Name, Noun
+from gcluster.schemas.spec.units import ByteSize, Duration, Throughput
+from gcluster.schemas.spec.words import BucketUrl, FilePath, Identifier, MountPoint
+
+
+class StorageNoun(Noun, frozen=True):
+    """What all storage has."""
+
+    mount: Annotated[MountPoint, Meta(description="Where the nodes see it.")]
+    pools: Annotated[
+        list[Name], Meta(description="Pools that mount it; default: all of its site, else all.")
+    ] = field(default_factory=list)
+    options: Annotated[
+        list[Annotated[str, Meta(pattern=r"^[^\s,]+$(?!\n)")]],
+        Meta(description="Mount options beside gcluster's own.", examples=[["flock"]]),
+    ] = field(default_factory=list)
+    copy_of: Annotated[
+        Name | None,
+        Meta(description="Storage whose data this one holds a copy of, for jobs at another site."),
+    ] = None
+    stage_within: Annotated[
+        Duration | None,
+        Meta(description="Data may be staged from `copy_of` before a job, within this time."),
+    ] = None
+
+
+class LustreServers(Noun, frozen=True):
+    """Lustre servers to set up on hosts of the spec."""
+
+    pool: Annotated[Name, Meta(description="Pool whose hosts serve; role login or controller not.")]
+    metadata_devices: Annotated[
+        list[FilePath], Meta(min_length=1, description="Block devices for MGS and MDT.")
+    ]
+    object_devices: Annotated[
+        list[FilePath], Meta(min_length=1, description="Block devices for OSTs, on each host.")
+    ]
+
+
+class LustreStorage(StorageNoun, frozen=True, kw_only=True, tag_field="type", tag="lustre"):
+    """A Lustre file system: managed by the site's cloud, existing, or served by hosts of ours."""
+
+    site: Annotated[Name | None, Meta(description="Site that has it or makes it.")] = None
+    mgs: Annotated[
+        Annotated[
+            str,
+            Meta(
+                pattern=r"^[^\s@]+@(tcp|o2ib)[0-9]*(:[^\s@]+@(tcp|o2ib)[0-9]*)*$(?!\n)",
+                examples=["10.0.0.5@o2ib"],
+            ),
+        ]
+        | None,
+        Meta(description="NID of the management server of a file system that exists."),
+    ] = None
+    fsname: Annotated[
+        Annotated[str, Meta(pattern=r"^[A-Za-z0-9_]{1,8}$(?!\n)", examples=["scratch"])] | None,
+        Meta(description="Name of the file system, at most 8 characters."),
+    ] = None
+    existing: Annotated[
+        Identifier | None,
+        Meta(description="Id of a managed file system that exists.", examples=["fs-0abc"]),
+    ] = None
+    servers: Annotated[
+        LustreServers | None, Meta(description="Hosts of the spec that serve it.")
+    ] = None
+    capacity: Annotated[
+        ByteSize | None, Meta(description="Size to make, in the provider's steps.")
+    ] = None
+    throughput: Annotated[
+        Throughput | None, Meta(description="Throughput for each TiB of capacity.")
+    ] = None
+    deployment: Annotated[
+        Literal["auto", "persistent-2", "scratch-2"],
+        Meta(description="Kind of file system (AWS): persistent or scratch; auto: persistent."),
+    ] = "auto"
+    efa: Annotated[
+        bool, Meta(description="Reach it over EFA (AWS); can be chosen only when it is made.")
+    ] = False
+    zone: Annotated[
+        Identifier | None, Meta(description="Zone to make it in; default: the site's.")
+    ] = None
+    import_from: Annotated[
+        BucketUrl | None, Meta(description="Bucket whose objects appear as files.")
+    ] = field(default=None, name="import")
+    export_to: Annotated[
+        BucketUrl | None, Meta(description="Bucket that changed files are written to.")
+    ] = field(default=None, name="export")
+    kms_key: Annotated[
+        Identifier | None, Meta(description="Key that encrypts it; default: the site's.")
+    ] = None
+
+
+class NfsStorage(StorageNoun, frozen=True, kw_only=True, tag_field="type", tag="nfs"):
+    """An NFS export: of a pool's host, or of a server that exists."""
+
+    server: Annotated[
+        str | None,
+        Meta(
+            description="Pool whose first host serves it, or the address of a server.",
+            examples=["head", "10.0.0.9"],
+        ),
+    ] = None
+    export: Annotated[
+        MountPoint | None, Meta(description="Path on the server; default: as mounted.")
+    ] = None
+    site: Annotated[Name | None, Meta(description="Site that has it.")] = None
+
+
+class ObjectStorage(StorageNoun, frozen=True, kw_only=True, tag_field="type", tag="object"):
+    """A bucket seen as files (mountpoint-s3, gcsfuse, blobfuse2)."""
+
+    bucket: Annotated[BucketUrl, Meta(description="The bucket, or a prefix in it.")]
+    site: Annotated[Name | None, Meta(description="Site whose nodes mount it; default: all.")] = (
+        None
+    )
+    create: Annotated[bool, Meta(description="Make the bucket; it is kept by `down`.")] = False
+    read_only: Annotated[bool, Meta(description="Nodes can't write.")] = False
+    cache: Annotated[
+        ByteSize | None, Meta(description="Local cache on each node; default: none.")
+    ] = None
+
+
+class GpfsStorage(StorageNoun, frozen=True, kw_only=True, tag_field="type", tag="gpfs"):
+    """A Spectrum Scale file system that exists."""
+
+    filesystem: Annotated[str, Meta(min_length=1, description="Its name in the GPFS cluster.")]
+    cluster: Annotated[str, Meta(min_length=1, description="The GPFS cluster that owns it.")]
+    contact: Annotated[list[str], Meta(min_length=1, description="Hosts of that cluster to ask.")]
+    site: Annotated[Name | None, Meta(description="Site whose nodes mount it.")] = None
+
+
+class ScratchStorage(StorageNoun, frozen=True, kw_only=True, tag_field="type", tag="local-nvme"):
+    """The nodes' own NVMe disks as one striped file system; empty after each start."""
+
+    site: Annotated[Name | None, Meta(description="Site whose nodes have it; default: all.")] = None
+    format: Annotated[
+        bool,
+        Meta(description="The disks may be formatted: nothing is wiped without this word."),
+    ] = False
+
+
+Storage: TypeAlias = LustreStorage | NfsStorage | ObjectStorage | GpfsStorage | ScratchStorage
+"""Any storage; `type:` chooses the branch."""
