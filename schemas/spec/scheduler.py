@@ -48,11 +48,11 @@ class Accounting(Noun, frozen=True):
 class PriorityWeights(Noun, frozen=True):
     """How much each factor weighs in a job's priority (priority/multifactor)."""
 
-    age: Annotated[int, Meta(ge=0)] = 1_000
-    fairshare: Annotated[int, Meta(ge=0)] = 10_000
-    job_size: Annotated[int, Meta(ge=0)] = 0
-    partition: Annotated[int, Meta(ge=0)] = 0
-    qos: Annotated[int, Meta(ge=0)] = 100_000
+    age: Annotated[int, Meta(ge=0, description="How long it waits.")] = 1_000
+    fairshare: Annotated[int, Meta(ge=0, description="What its account has used.")] = 10_000
+    job_size: Annotated[int, Meta(ge=0, description="How many nodes it asks for.")] = 0
+    partition: Annotated[int, Meta(ge=0, description="Its partition's tier.")] = 0
+    qos: Annotated[int, Meta(ge=0, description="The priority of its QOS.")] = 100_000
 
 
 class Maintenance(Noun, frozen=True):

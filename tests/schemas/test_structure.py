@@ -76,9 +76,18 @@ users: [{name: ada, uid: 2001}, {name: alan, uid: 2002}]
         ("count: 4", "Count: 4", 'unknown key "Count" in pools.gpu: did you mean "count"?'),
         ("max_time", "max-time",
          'unknown key "max-time" in scheduler.partitions.main: did you mean "max_time"?'),
-        ("provider: local", "provider: aws", 'unknown sites.here.provider: "aws"'),
-        ("count: 4", "count: four", 'pools.gpu.count: expected a whole number, got text "four"'),
-        ("count: 4", "count: 4.0", "pools.gpu.count: expected a whole number, got the number 4.0"),
+        ("provider: local", "provider: vsphere", 'unknown sites.here.provider: "vsphere"'),
+        (
+            "count: 4",
+            "count: four",
+            'pools.gpu.count: expected a whole number or a mapping (key: value), got text "four"',
+        ),
+        (
+            "count: 4",
+            "count: 4.0",
+            "pools.gpu.count: expected a whole number or a mapping (key: value), "
+            "got the number 4.0",
+        ),
         ("uid: 2001", "uid: 1", "users[0].uid must be at least 1000, got 1"),
         ("pools: [gpu]", "pools: gpu",
          'scheduler.partitions.main.pools: expected a list, got text "gpu"'),
