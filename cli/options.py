@@ -22,6 +22,16 @@ class Format(StrEnum):
     JSON = "json"
 
 
+class ReportFormat(StrEnum):
+    """How the findings of a check are written: for people, programs and CI servers."""
+
+    TEXT = "text"
+    JSON = "json"
+    SARIF = "sarif"
+    GITHUB = "github"
+    JUNIT = "junit"
+
+
 def _remember(ctx: typer.Context, value: Any) -> Any:
     """Keep the format where the message of an error finds it."""
     ctx.meta[FORMAT] = str(value)
@@ -84,6 +94,10 @@ SpecPath: TypeAlias = Annotated[
 OutputFormat: TypeAlias = Annotated[
     Format,
     typer.Option("--format", help="How the result is written.", callback=_remember),
+]
+ReportFormatOption: TypeAlias = Annotated[
+    ReportFormat,
+    typer.Option("--format", help="How the findings are written.", callback=_remember),
 ]
 Yes: TypeAlias = Annotated[
     bool, typer.Option("--yes", "-y", help="Do it without asking.", show_default=False)

@@ -30,10 +30,14 @@ def diagnostics_text(
         surface: what it is written on.
         sources: file -> its text, for the excerpts.
     """
-    split = {file: source_lines(text) for file, text in (sources or {}).items() if text}
-    return "\n".join(
-        line for diagnostic in diagnostics for line in _lines(diagnostic, surface, split)
-    )
+    split: dict[str, list[str]] = {}
+    lines: list[str] = []
+    for diagnostic in diagnostics:
+        file = diagnostic.file
+        if file not in split and (text := (sources or {}).get(file)):
+            split[file] = source_lines(text)
+        lines += _lines(diagnostic, surface, split)
+    return "\n".join(lines)
 
 
 def _lines(diagnostic: Diagnostic, surface: Surface, sources: Mapping[str, list[str]]) -> list[str]:

@@ -9,7 +9,7 @@ from typing import Any
 
 WRONG = """\
 apiVersion: gcluster/v1
-name: demo
+name: wrong
 sites: {here: {provider: local}}
 pools:
   head: {site: here, role: controller}

@@ -1,0 +1,63 @@
+"""How long `gcluster validate FOLDER` takes on a folder of 200 specs, in a cold process."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+from timing import Result, arguments, interleaved, report
+
+ROUNDS = 5
+SPECS = 200
+SECONDS = 5.0
+
+
+def spec(number: int) -> str:
+    """Return a spec of four pools with a network and hosts that no other has."""
+    hosts = "\n".join(
+        f"      - {{name: c{number:03d}n{n:02d}, address: 10.{number}.0.{n}}}" for n in range(1, 33)
+    )
+    return f"""apiVersion: gcluster/v1
+name: cluster{number:03d}
+sites:
+  room: {{provider: bare-metal, ssh: {{user: ops, key: ~/.ssh/id_ed25519}}}}
+  lab: {{provider: local, network: {{cidr: 10.210.{number}.0/24}}}}
+pools:
+  head: {{site: room, role: controller, hosts: c{number:03d}head}}
+  login: {{site: room, role: login, hosts: "c{number:03d}login[1-2]"}}
+  train:
+    site: room
+    machine: hgx-h100-8
+    quorum: 30
+    hosts:
+{hosts}
+  try: {{site: lab, machine: sim.h100x8, count: 2}}
+scheduler:
+  type: slurm
+  partitions:
+    train: {{pools: [train], default: true, max_time: 7d}}
+    try: {{pools: [try], max_time: 1h}}
+users:
+  - {{name: ada, uid: 2001, keys: [ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIA ada@example.org]}}
+"""
+
+
+def main() -> int:
+    """Write the folder and measure."""
+    options = arguments(__doc__ or "").parse_args()
+    gcluster = shutil.which("gcluster", path=str(Path(sys.executable).parent))
+    if gcluster is None:
+        sys.exit("gcluster is not installed beside this Python: run make setup")
+    with tempfile.TemporaryDirectory() as folder:
+        for number in range(SPECS):
+            Path(folder, f"cluster{number:03d}.yaml").write_text(spec(number), encoding="utf-8")
+        name = f"gcluster validate FOLDER, {SPECS} specs"
+        medians = interleaved({name: [gcluster, "validate", folder]}, ROUNDS)
+    result = Result(name=name, value=medians[name], unit="s", limit=SECONDS)
+    return report(f"a folder of specs, median of {ROUNDS}", [result], as_json=options.json)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,42 @@
+"""Many specs at once: the specs of a folder, and what clashes between their clusters."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gcluster.schemas.diagnostics import Diagnostic, in_file_order
+from gcluster.schemas.fleet.codes import FLEET_CODES
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gcluster.schemas.load import Loaded
+
+__all__ = ["FLEET_CODES", "check_fleet"]
+
+
+def check_fleet(loaded: Sequence[Loaded]) -> list[Diagnostic]:
+    """Return what clashes between the clusters of several specs, in file order.
+
+    Each finding stands in the later file (in the order given) and names the earlier one. About
+    as much work as there are hosts and networks.
+    """
+    from gcluster.schemas.fleet.claims import (  # noqa: PLC0415  # FLEET_CODES is read without
+        hosts_claimed_twice,
+        names_given_twice,
+        same_clusters,
+        states_given_twice,
+    )
+    from gcluster.schemas.fleet.member import Member  # noqa: PLC0415  # as above
+    from gcluster.schemas.fleet.networks import overlapping_networks  # noqa: PLC0415  # as above
+
+    members = [Member(each) for each in loaded]
+    again = same_clusters(members)
+    clusters = [member for index, member in enumerate(members) if index not in again]
+    found = [
+        *names_given_twice(members),
+        *states_given_twice(clusters),
+        *hosts_claimed_twice(clusters),
+        *overlapping_networks(clusters),
+    ]
+    return in_file_order(found)
