@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 from gcluster.schemas.diagnostics import PathTuple, Span
 
@@ -22,6 +22,18 @@ def pack(start: int, end: int, key_start: int = 0, key_end: int = 0) -> int:
     """
     bits = _OFFSET_BITS
     return start | end << bits | key_start << 2 * bits | key_end << 3 * bits
+
+
+class Offsets(NamedTuple):
+    """Characters of the text that a value takes, and its key where it has one (else 0, 0).
+
+    A value starts at its anchor or tag, if any. A block of lines ends where the next thing starts.
+    """
+
+    start: int
+    end: int
+    key_start: int
+    key_end: int
 
 
 class Document:
@@ -48,9 +60,7 @@ class Document:
             except (KeyError, IndexError, TypeError):
                 key = True
                 break
-        bits = _OFFSET_BITS
-        start, end = mark & _OFFSET_MASK, mark >> bits & _OFFSET_MASK
-        key_start, key_end = mark >> 2 * bits & _OFFSET_MASK, mark >> 3 * bits
+        start, end, key_start, key_end = _unpacked(mark)
         if key_end and (key or start == end or "\n" in self.text[start:end]):
             start, end = key_start, key_end
         return self.span(start, end)
@@ -65,6 +75,62 @@ class Document:
         width = max(1, min(end - start, len(within.rstrip()) - column))
         return Span(line=line, column=column + 1, end_line=line, end_column=column + 1 + width)
 
+    @property
+    def root(self) -> Offsets:
+        """Where the root stands."""
+        return _unpacked(self._root)
+
+    def entries(self, container: Any) -> dict[Any, Offsets]:
+        """Return where the entries of a mapping or list stand, by key or index; empty for others.
+
+        Entries of a mapping that is reached through an alias stand where its anchor is.
+        """
+        marks = self._marks.get(id(container), ())
+        pairs = marks.items() if isinstance(marks, dict) else enumerate(marks)
+        return {step: _unpacked(mark) for step, mark in pairs}
+
+    def entry(self, container: Any, step: str | int) -> Offsets | None:
+        """Return where one entry stands, or None when there is no such entry."""
+        marks = self._marks.get(id(container))
+        try:
+            return _unpacked(marks[step])  # type: ignore[index]  # checked by except
+        except (KeyError, IndexError, TypeError):
+            return None
+
+    def exact(self, start: int, end: int) -> Span:
+        """Turn character offsets into a span that may be empty or go over several lines."""
+        line, column = self.position(start)
+        end_line, end_column = self.position(end)
+        return Span(line=line, column=column, end_line=end_line, end_column=end_column)
+
+    def position(self, offset: int) -> tuple[int, int]:
+        """Return line and column, from 1, of a character offset."""
+        line = bisect_right(self._line_starts, offset)
+        return line, offset - self._line_starts[line - 1] + 1
+
+    def line(self, offset: int) -> tuple[int, int, int]:
+        """Return where the line of an offset starts, where its text ends, and the next starts."""
+        number = bisect_right(self._line_starts, offset)
+        start = self._line_starts[number - 1]
+        more = number < len(self._line_starts)
+        after = self._line_starts[number] if more else len(self.text)
+        return start, start + len(self.text[start:after].rstrip("\r\n")), after
+
     @cached_property
     def _line_starts(self) -> list[int]:
-        return [0, *(match.end() for match in re.finditer(r"\r\n|\n|\r", self.text))]
+        return line_starts(self.text)
+
+
+def line_starts(text: str) -> list[int]:
+    """Return the offsets at which lines start; they end at CR, LF, or CR LF."""
+    return [0, *(match.end() for match in re.finditer(r"\r\n|\n|\r", text))]
+
+
+def _unpacked(mark: int) -> Offsets:
+    bits = _OFFSET_BITS
+    return Offsets(
+        mark & _OFFSET_MASK,
+        mark >> bits & _OFFSET_MASK,
+        mark >> 2 * bits & _OFFSET_MASK,
+        mark >> 3 * bits,
+    )

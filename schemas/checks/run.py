@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from msgspec import structs
+
 from gcluster.schemas.checks.registry import CHECKS, Finding
 from gcluster.schemas.diagnostics import Diagnostic, Patch, PathTuple
 
@@ -37,7 +39,7 @@ def run_checks(
             needs = [original(need) for need in finding.relies_on or (finding.path,)]
             if spoilt and any(_is_spoilt(need, spoilt, holders) for need in needs):
                 continue
-            yield _diagnostic(code, finding, document, file, original(finding.path))
+            yield _diagnostic(code, finding, document, file, original)
 
 
 def _is_spoilt(need: PathTuple, spoilt: frozenset[PathTuple], holders: set[PathTuple]) -> bool:
@@ -48,12 +50,13 @@ def _is_spoilt(need: PathTuple, spoilt: frozenset[PathTuple], holders: set[PathT
 
 
 def _diagnostic(
-    code: str, finding: Finding, document: Document, file: str, path: PathTuple
+    code: str,
+    finding: Finding,
+    document: Document,
+    file: str,
+    original: Callable[[PathTuple], PathTuple],
 ) -> Diagnostic:
-    span = document.locate(path, key=finding.at_key)
-    patch = None
-    if finding.meant is not None and span is not None:
-        patch = Patch(span=span, replacement=finding.meant)
+    path = original(finding.path)
     return Diagnostic(
         code=code,
         severity=finding.severity,
@@ -61,7 +64,21 @@ def _diagnostic(
         detail=finding.detail,
         path=path,
         file=file,
-        span=span,
+        span=document.locate(path, key=finding.at_key),
         hint=finding.hint,
-        patch=patch,
+        patch=_patch(finding, document, original),
     )
+
+
+def _patch(
+    finding: Finding, document: Document, original: Callable[[PathTuple], PathTuple]
+) -> Patch | None:
+    """Return the patch of a finding that says how it is mended."""
+    if finding.fix is None and finding.meant is None:
+        return None
+    from gcluster.schemas.patches import patch_of, word_patch  # noqa: PLC0415  # only with a fix
+
+    if finding.fix is None:
+        path, word = original(finding.path), finding.meant or ""
+        return word_patch(document, path, word, at_key=finding.at_key)
+    return patch_of(structs.replace(finding.fix, path=original(finding.fix.path)), document)
