@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gcluster.schemas.diagnostics import Diagnostic, PathTuple, Severity
+from gcluster.schemas.diagnostics import Diagnostic, Patch, PathTuple, Severity
 from gcluster.schemas.document import Document
 
 
@@ -18,8 +18,29 @@ class Composed:
         self._places = Document(data=None, text=text, root=0, marks={})
         self._file = file
 
-    def report(self, code: str, summary: str, start: int, end: int, hint: str = "") -> None:
-        """Add an error at character offsets."""
+    def report(
+        self,
+        code: str,
+        summary: str,
+        start: int,
+        end: int,
+        hint: str = "",
+        *,
+        mend: tuple[int, str] | None = None,
+    ) -> None:
+        """Add an error at character offsets.
+
+        Args:
+            code: of the diagnostic.
+            summary: what is wrong.
+            start: first character to blame.
+            end: behind the last.
+            hint: what to write instead.
+            mend: the certain mend: where what it replaces ends, and the text that replaces it.
+        """
+        patch = None
+        if mend is not None:
+            patch = Patch(span=self._places.exact(start, mend[0]), replacement=mend[1])
         self.diagnostics.append(
             Diagnostic(
                 code=code,
@@ -28,6 +49,7 @@ class Composed:
                 file=self._file,
                 span=self._places.span(start, end),
                 hint=hint,
+                patch=patch,
             )
         )
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 import msgspec
 
-from gcluster.schemas.diagnostics import Diagnostic, Patch, PathTuple, Severity
+from gcluster.schemas.diagnostics import Diagnostic, PathTuple, Severity
 from gcluster.schemas.spec.units import Quantity
 
 if TYPE_CHECKING:
@@ -165,11 +165,10 @@ def _is_within(path: PathTuple, roots: frozenset[PathTuple]) -> bool:
 
 
 def _located(error: StructureError, document: Document, file: str) -> Diagnostic:
+    from gcluster.schemas.patches import patch_of  # noqa: PLC0415  # only on failure
+
     wording = error.wording
     span = document.locate(error.path, key=error.at_key and wording.code != "GC007")
-    patch = None
-    if wording.meant is not None and span is not None:
-        patch = Patch(span=span, replacement=wording.meant)
     return Diagnostic(
         code=wording.code,
         severity=Severity.ERROR,
@@ -178,7 +177,7 @@ def _located(error: StructureError, document: Document, file: str) -> Diagnostic
         file=file,
         span=span,
         hint=wording.hint,
-        patch=patch,
+        patch=None if error.fix is None else patch_of(error.fix, document),
     )
 
 

@@ -16,6 +16,8 @@ from jsonschema.exceptions import ValidationError
 from jsonschema.validators import extend
 
 from gcluster.schemas.diagnostics import PathTuple
+from gcluster.schemas.fix import Fix
+from gcluster.schemas.structure_fixes import fix_of
 from gcluster.schemas.structure_words import Wording, explain
 from gcluster.schemas.suggest import closest
 
@@ -35,6 +37,7 @@ class StructureError(msgspec.Struct, frozen=True, kw_only=True):
     spoils: PathTuple
     at_key: bool
     wording: Wording
+    fix: Fix | None = None
 
 
 def structure_errors(data: Any, schema: Schema) -> list[StructureError]:
@@ -158,6 +161,7 @@ def _translated(error: ValidationError) -> StructureError:
         spoils=spoils,
         at_key=error.validator in {"unknown", "missing", "name", "tag"},
         wording=wording,
+        fix=fix_of(error, path, wording.meant),
     )
 
 

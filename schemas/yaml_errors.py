@@ -88,13 +88,15 @@ def report_syntax(result: Composed, text: str, error: MarkedYAMLError) -> None:
     opened = error.context_mark.index if error.context_mark else place
     if problem in _FAR_FROM_CAUSE:
         place = opened
+    mend = None
     range_start = _unquoted_range(text, place)
     if range_start is not None:
         place, summary = range_start, "a host range inside { } or [ ] needs quotes"
-        hint = f'write "{text[place:].split("]", 1)[0][:40]}]"'
+        written = f"{text[place : place + 200].split(']', 1)[0]}]"
+        hint, mend = f'write "{written}"', (place + len(written), f'"{written}"')
     summary = summary.replace("{line}", str(result.line_of(opened)))
     summary = summary.replace("{character}", repr(text[place : place + 1]))
-    result.report("GC010", f"not valid YAML: {summary}", place, place + 1, hint)
+    result.report("GC010", f"not valid YAML: {summary}", place, place + 1, hint, mend=mend)
 
 
 def _unquoted_range(text: str, place: int) -> int | None:

@@ -1,0 +1,97 @@
+"""Fixes of structural errors, and the law for all: a patch mends what it is about."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.schemas.test_cases import CASES
+
+from gcluster.schemas.fixes import fixed_text
+from gcluster.schemas.load import load, load_text
+
+_SPEC = """\
+apiVersion: gcluster/v1
+name: demo  # ours
+sites: {here: {provider: local}}
+pools:
+  head: {site: here, role: controller}
+  gpu: {site: here, machine: sim.h100x8, count: 4}
+scheduler: {type: slurm, partitions: {all: {pools: [gpu], default: true}}}
+"""
+
+MENDED = [
+    ("apiVersion: gcluster/v1", "apiVersion: v1"),
+    ("apiVersion: gcluster/v1", "apiVersion: gcluster/1"),
+    ("apiVersion: gcluster/v1", "apiVersion: 1"),
+    ("apiVersion: gcluster/v1\n", ""),
+    ("machine", "machin"),
+    ("provider: local", "provider: lokal"),
+    ("type: slurm", "typ: slurm"),
+    ("role: controller", "role: controler"),
+    ("count: 4", 'count: "4"'),
+    ("default: true", "default: yes"),
+    ("pools: [gpu]", "pools: gpu"),
+    ("machine: sim.h100x8", 'machine: "sim.h100-x8"'),
+]
+NOT_MENDED = [
+    ("count: 4", "count: four"),
+    ("default: true", "default: maybe"),
+    ("name: demo", "name: 5"),
+    ("name: demo", "name: Demo"),
+    ("count: 4", "count: 0x4x"),
+    ("machine", "colour"),
+]
+
+
+@pytest.mark.parametrize(("right", "wrong"), MENDED)
+def test_a_mistake_with_one_right_answer_is_mended(right: str, wrong: str) -> None:
+    text = _SPEC.replace(right, wrong, 1)
+    loaded = load_text(text)
+    fixed = fixed_text(text, loaded.diagnostics)
+    again = load_text(fixed.text)
+
+    assert loaded.spec is None
+    assert again.diagnostics == ()
+    assert again.spec == load_text(_SPEC).spec
+
+
+@pytest.mark.parametrize(("right", "wrong"), NOT_MENDED)
+def test_a_mistake_that_a_person_must_decide_is_left(right: str, wrong: str) -> None:
+    text = _SPEC.replace(right, wrong, 1)
+    fixed = fixed_text(text, load_text(text).diagnostics)
+
+    assert fixed.applied == ()
+    assert fixed.left
+    assert fixed.text == text
+
+
+def test_a_version_number_keeps_the_digits_that_were_written() -> None:
+    text = f"{_SPEC}software: {{driver: 580.10}}\n"
+    assert 'driver: "580.10"' in fixed_text(text, load_text(text).diagnostics).text
+
+
+def test_a_host_range_without_quotes_between_brackets_is_quoted() -> None:
+    text = "pools: {gpu: {hosts: gpu[001-064], quorum: 62}}\n"
+    mended = fixed_text(text, load_text(text).diagnostics).text
+    assert mended == 'pools: {gpu: {hosts: "gpu[001-064]", quorum: 62}}\n'
+
+
+def test_a_number_as_a_key_is_quoted() -> None:
+    text = "pools: {5: {site: here}}\n"
+    assert '{"5": {site' in fixed_text(text, load_text(text).diagnostics).text
+
+
+@pytest.mark.parametrize("code", sorted(path.name for path in CASES.iterdir()))
+def test_every_patch_of_a_golden_case_mends_what_it_is_about_and_spoils_nothing(code: str) -> None:
+    for spec in sorted((CASES / code).glob("*/spec.yaml")):
+        before = load(spec)
+        patched = [d for d in before.diagnostics if d.patch is not None]
+        fixed = fixed_text(before.text, patched)
+        after = load_text(fixed.text, file=str(spec), folder=Path(spec).parent)
+        said = [(d.code, d.summary) for d in after.diagnostics]
+
+        assert fixed.left == ()
+        assert not {(d.code, d.summary) for d in patched} & set(said)
+        if not any(d.code.startswith("GC0") for d in before.diagnostics):
+            assert len(said) <= len(before.diagnostics) - len(patched)
