@@ -9,6 +9,7 @@ from msgspec import Meta, field
 from gcluster.schemas.catalog.citation import Citation, Date
 from gcluster.schemas.catalog.machine import NicKind
 from gcluster.schemas.spec.noun import Noun
+from gcluster.schemas.spec.units import ByteSize
 
 
 class ExtraNetworks(Noun, frozen=True):
@@ -32,7 +33,7 @@ class Calibration(Noun, frozen=True):
     date: Date
 
 
-class Floor(Noun, frozen=True):
+class Floor(Noun, frozen=True, kw_only=True):
     """What share of the ceiling a healthy cluster reaches; see `schemas/floor.py`."""
 
     factor: Annotated[float, Meta(gt=0, le=1)]
@@ -40,6 +41,8 @@ class Floor(Noun, frozen=True):
     reason: Annotated[str, Meta(min_length=1)]
     """How the factor follows from the calibration."""
     calibrated_by: list[Calibration] = field(default_factory=list)
+    from_size: ByteSize
+    """Smallest message the floor holds for: below it latency counts, and a healthy fabric fails."""
 
 
 class Fabric(Noun, frozen=True):
