@@ -1,0 +1,56 @@
+"""Policies: rules of an organisation as data beside the spec, in CEL.
+
+Nothing is imported until it is known that there is a policies file: most specs have none.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gcluster.schemas.policies.codes import POLICY_CODES
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from gcluster.schemas.catalog import Catalog
+    from gcluster.schemas.diagnostics import Diagnostic
+    from gcluster.schemas.load import Loaded
+    from gcluster.schemas.policies.load import LoadedPolicies
+
+__all__ = ["POLICY_CODES", "find_policies", "judge", "load_policies"]
+
+_NAMES = ("policies.yaml", "policies.yml")
+
+
+def find_policies(spec_file: Path) -> Path | None:
+    """Return the policies file beside a spec, or None; it is not opened.
+
+    Whatever carries the name counts, so that a file that can't be read is told and not passed by.
+    """
+    if spec_file.name in _NAMES:
+        return None
+    beside = (spec_file.with_name(name) for name in _NAMES)
+    return next((path for path in beside if path.exists() or path.is_symlink()), None)
+
+
+def load_policies(path: Path) -> LoadedPolicies:
+    """Read a policies file and compile its expressions; what is wrong with it is in the result."""
+    from gcluster.schemas.policies import load  # noqa: PLC0415  # see the module's docstring
+
+    return load.load_policies(path)
+
+
+def judge(
+    policies: LoadedPolicies, loaded: Loaded, *, catalog: Catalog | None = None
+) -> list[Diagnostic]:
+    """Return each breach of a policy as a diagnostic located in the spec, in file order.
+
+    Args:
+        policies: what was loaded; policies that can't be compiled are left out (and are errors
+            of their own in `policies.diagnostics`).
+        loaded: the spec; one with errors is not judged, since what it means is not known.
+        catalog: machine types for facts and prices; default: those that come with gcluster.
+    """
+    from gcluster.schemas.policies import judging  # noqa: PLC0415  # as above
+
+    return judging.judge(policies, loaded, catalog=catalog)

@@ -1,0 +1,64 @@
+"""Ask every policy about every item it applies to. What can't be judged is not let through."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gcluster.schemas.catalog import load_catalog
+from gcluster.schemas.diagnostics import Diagnostic, Severity, in_file_order
+from gcluster.schemas.policies.cel import EvaluationError
+from gcluster.schemas.policies.facts import Facts, Item
+
+if TYPE_CHECKING:
+    from gcluster.schemas.catalog import Catalog
+    from gcluster.schemas.load import Loaded
+    from gcluster.schemas.policies.compiled import CompiledPolicy
+    from gcluster.schemas.policies.load import LoadedPolicies
+
+
+def judge(
+    policies: LoadedPolicies, loaded: Loaded, *, catalog: Catalog | None = None
+) -> list[Diagnostic]:
+    """Return each breach of a policy, located in the spec, in file order."""
+    if loaded.spec is None or loaded.document is None or not policies.policies:
+        return []
+    facts = Facts(loaded.spec, catalog or load_catalog(loaded.catalogs))
+    found = [
+        _diagnostic(breach, policy, item, policies.file, loaded)
+        for policy in policies.policies
+        for item in facts.items(policy.policy.applies_to)
+        if (breach := _breach(policy, item)) is not None
+    ]
+    return in_file_order(found)
+
+
+def _breach(policy: CompiledPolicy, item: Item) -> tuple[str, str] | None:
+    """Return the code and the words of a breach, or None when the item is allowed."""
+    try:
+        if policy.when is not None and not policy.when.holds(item.variables):
+            return None
+        if policy.rule.holds(item.variables):
+            return None
+    except EvaluationError as error:
+        return "GC802", f"can't be judged, so it counts as not kept: {error}"
+    return "GC801", policy.message.text(item.variables)
+
+
+def _diagnostic(
+    breach: tuple[str, str], compiled: CompiledPolicy, item: Item, file: str, loaded: Loaded
+) -> Diagnostic:
+    policy = compiled.policy
+    code, words = breach
+    keys = tuple(policy.at.split(".")) if policy.at is not None else ()
+    path = keys if policy.applies_to == "cluster" and keys else (*item.path, *keys)
+    document = loaded.document
+    return Diagnostic(
+        code=code,
+        severity=Severity(policy.severity),
+        summary=f'policy "{policy.name}" of {policy.owner}: {item.label}: {words}',
+        detail=f"{policy.description}\nrule: {policy.rule.strip()}\n({file}:{compiled.line})",
+        path=path,
+        file=loaded.file,
+        span=document.locate(path, key=not keys) if document is not None else None,
+        hint=policy.hint or f"ask {policy.owner}, who owns this policy",
+    )

@@ -1,0 +1,80 @@
+"""One policy and the file that holds them, typed."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, TypeAlias
+
+from msgspec import Meta, field
+
+from gcluster.schemas.spec.noun import Name, Noun
+
+Expression: TypeAlias = Annotated[str, Meta(min_length=1, max_length=2000)]
+"""CEL; its length is one of the things that bound how long it can take."""
+
+Line: TypeAlias = Annotated[str, Meta(min_length=1, max_length=1000)]
+
+Kind: TypeAlias = Literal[
+    "cluster", "site", "pool", "storage", "partition", "qos", "account", "user"
+]
+"""What a policy is asked about: once for the cluster, or once for each item of a kind."""
+
+
+class Policy(Noun, frozen=True):
+    """One rule: for each item it applies to, when `when` holds, `rule` must hold."""
+
+    name: Annotated[Name, Meta(description="Name of the policy; every message carries it.")]
+    owner: Annotated[
+        Annotated[str, Meta(min_length=1, max_length=100, pattern=r"^[^\r\n]*\S[^\r\n]*$(?!\n)")],
+        Meta(
+            description="Whom to ask: a mail address or a team; every message carries it.",
+            examples=["platform@example.org"],
+        ),
+    ]
+    description: Annotated[
+        Line, Meta(description="What the policy asks for; said when there is no message.")
+    ]
+    applies_to: Annotated[Kind, Meta(description="What the rule is asked about, one by one.")]
+    rule: Annotated[
+        Expression,
+        Meta(
+            description="CEL that is true when the item is allowed.",
+            examples=["pool.public_address == false"],
+        ),
+    ]
+    severity: Annotated[
+        Literal["error", "warning"],
+        Meta(description="error: plan and up refuse; warning: it is said and work goes on."),
+    ] = "error"
+    when: Annotated[
+        Expression | None,
+        Meta(description="CEL; items for which it is false are not judged. Default: all are."),
+    ] = None
+    message: Annotated[
+        Line | None,
+        Meta(
+            description="What is said about an item that is not allowed; {...} holds CEL.",
+            examples=["{pool.name} may not cost {pool.cost.usd_per_hour} USD/h"],
+        ),
+    ] = None
+    hint: Annotated[
+        Line | None, Meta(description="What to write instead; default: ask the owner.")
+    ] = None
+    at: Annotated[
+        Annotated[str, Meta(max_length=200, pattern=r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*$(?!\n)")]
+        | None,
+        Meta(
+            description="Key of the item that the message points at; default: the item.",
+            examples=["market", "network.admin_cidrs"],
+        ),
+    ] = None
+
+
+class PolicyFile(Noun, frozen=True):
+    """The rules of an organisation for the specs of a folder."""
+
+    api_version: Annotated[
+        Literal["gcluster/policies/v1"], Meta(description="Version of the policies' format.")
+    ] = field(name="apiVersion")
+    policies: Annotated[
+        list[Policy], Meta(max_length=200, description="The rules; all of them must hold.")
+    ]
