@@ -30,5 +30,9 @@ def command(
     from gcluster.lifecycle.plan import make_plan
 
     plan = make_plan(open_cluster(cluster))
+    if plan.diagnostics and fmt is Format.TEXT:
+        from gcluster.cli.render.diagnostics import diagnostics_text
+
+        say(f"{diagnostics_text(plan.diagnostics, stdout())}\n")
     say(document(plan) if fmt is Format.JSON else plan_text(plan, stdout()))
     return Exit.PENDING if detailed_exitcode and not plan.is_empty else Exit.OK

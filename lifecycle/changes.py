@@ -6,6 +6,7 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
+from gcluster.schemas.diagnostics import Diagnostic
 from gcluster.stacks.provider import ResourceChange
 
 Disruption: TypeAlias = Literal["none", "in-place", "rolling", "replace", "destroy"]
@@ -44,6 +45,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     usd_per_hour: float | None
     """Of everything that would exist afterwards; None: a price is unknown."""
     observed_age_s: float
+    diagnostics: tuple[Diagnostic, ...] = ()
+    """Warnings about the spec: what its checks found, and what this version leaves out."""
 
     @property
     def is_empty(self) -> bool:

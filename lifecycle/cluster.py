@@ -14,11 +14,14 @@ from gcluster.lifecycle import places
 from gcluster.lifecycle.known import IndexEntry, find, known_clusters, remember
 from gcluster.lifecycle.outcome import Exit, LifecycleError, failure
 from gcluster.lifecycle.state import EventLog, Ledger, SecretVault, StateStore, munge_key
-from gcluster.lifecycle.unbuilt import not_built
+from gcluster.lifecycle.unbuilt import not_built, refuse_unbuilt
+from gcluster.schemas.catalog import Catalog, load_catalog
 from gcluster.schemas.load import Loaded, load, load_text
 from gcluster.schemas.spec import AgeSecrets
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from gcluster.inventory.compile import CompiledCluster
     from gcluster.schemas.diagnostics import Diagnostic
     from gcluster.schemas.spec import ClusterSpec
@@ -27,6 +30,8 @@ _SECRET_MAKERS = {"munge": munge_key}
 
 SPEC_KEY = "spec.yaml"
 """State key of the spec that was last applied, or whose application was begun."""
+CATALOG_PREFIX = "catalog"
+"""Below it stand the user's catalog files, as they were when the spec was applied."""
 CERTIFICATE_KEY = "certificate.json"
 """State key of the last gate's certificate."""
 
@@ -42,9 +47,11 @@ class Cluster:
         spec_path: Path,
         state_url: str,
         warnings: tuple[Diagnostic, ...] = (),
+        catalogs: Mapping[str, bytes] | None = None,
     ) -> None:
         """Hold the parts; use `open_cluster` to find them."""
         self.spec = spec
+        self.catalogs = catalogs or {}
         self.warnings = warnings
         self.spec_text = text
         self.spec_path = spec_path
@@ -60,6 +67,21 @@ class Cluster:
         """SHA-256 of the spec's meaning (not of its comments or layout), in hex."""
         canonical = msgspec.json.encode(self.spec, enc_hook=str, order="sorted")
         return hashlib.sha256(canonical).hexdigest()
+
+    @cached_property
+    def catalog(self) -> Catalog:
+        """Machine types, fabric classes and providers, with the user's own over gcluster's."""
+        return load_catalog(contents=self.catalogs)
+
+    def keep_spec(self) -> None:
+        """Store the spec that is being applied, with the catalog files that it needs."""
+        kept = self.store.list(CATALOG_PREFIX)
+        for name in kept:
+            if name.removeprefix(f"{CATALOG_PREFIX}/") not in self.catalogs:
+                self.store.delete(name)
+        for name, content in self.catalogs.items():
+            self.store.put(f"{CATALOG_PREFIX}/{name}", content)
+        self.store.put(SPEC_KEY, self.spec_text.encode())
 
     @cached_property
     def store(self) -> StateStore:
@@ -112,7 +134,7 @@ class Cluster:
         """The cluster's secrets, encrypted in its state."""
         spec = self.spec.secrets
         if spec is not None and not isinstance(spec, AgeSecrets):
-            raise not_built("secrets", f"secrets: {{provider: {spec.__struct_config__.tag}}}")
+            raise not_built(f"secrets: {{provider: {spec.__struct_config__.tag}}}")
         return SecretVault.open(self.store, spec, self.id, places.config_home() / "keys")
 
     def secret_versions(self, compiled: CompiledCluster) -> dict[str, str]:
@@ -170,12 +192,16 @@ def open_cluster(target: str, *, running: bool = False) -> Cluster:
     state_url = entry.state_url if entry else _state_url(loaded.spec, path)
     if running and (_applied := _try_applied(state_url, path)):
         return _applied
+    left_out = refuse_unbuilt(loaded)
     return Cluster(
         spec=loaded.spec,
         text=loaded.text,
         spec_path=path.resolve(),
         state_url=state_url,
-        warnings=loaded.diagnostics,
+        warnings=(*loaded.diagnostics, *left_out),
+        catalogs={
+            f"{number:02d}.yaml": file.read_bytes() for number, file in enumerate(loaded.catalogs)
+        },
     )
 
 
@@ -222,11 +248,19 @@ def _try_applied(state_url: str, path: Path) -> Cluster | None:
     text = store.get(SPEC_KEY)
     if text is None:
         return None
-    loaded = load_text(text, file=f"{state_url}/{SPEC_KEY}")
+    # What runs was checked by the version that applied it: a later check must not lock it away.
+    loaded = load_text(text, file=f"{state_url}/{SPEC_KEY}", check=False)
     if loaded.spec is None:
         raise SpecError(loaded)
     return Cluster(
-        spec=loaded.spec, text=loaded.text, spec_path=path.resolve(), state_url=state_url
+        spec=loaded.spec,
+        text=loaded.text,
+        spec_path=path.resolve(),
+        state_url=state_url,
+        catalogs={
+            key.removeprefix(f"{CATALOG_PREFIX}/"): store.get(key) or b""
+            for key in store.list(CATALOG_PREFIX)
+        },
     )
 
 

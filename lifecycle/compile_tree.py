@@ -15,6 +15,7 @@ from gcluster.lifecycle.converge.pending import pending_steps
 from gcluster.lifecycle.converge.playbook import playbook_yaml
 from gcluster.lifecycle.outcome import Exit, failure
 from gcluster.lifecycle.sites import inventory, provider_name
+from gcluster.lifecycle.unbuilt import refuse_unbuilt
 from gcluster.schemas.catalog import load_catalog
 from gcluster.schemas.load import load
 from gcluster.stacks.registry import provider
@@ -22,6 +23,7 @@ from gcluster.stacks.registry import provider
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from gcluster.schemas.catalog import Catalog
     from gcluster.schemas.spec import ClusterSpec
 
 MARKER = ".gcluster-compiled"
@@ -39,6 +41,7 @@ def compile_tree(spec_path: Path, out: Path) -> tuple[Path, ...]:
     loaded = load(spec_path)
     if loaded.spec is None:
         raise SpecError(loaded)
+    refuse_unbuilt(loaded)
     if _is_foreign(out):
         raise failure(
             "GC944",
@@ -46,7 +49,7 @@ def compile_tree(spec_path: Path, out: Path) -> tuple[Path, ...]:
             hint="name an empty or a new folder",
             exit_code=Exit.USAGE,
         )
-    files = compiled_files(loaded.spec)
+    files = compiled_files(loaded.spec, load_catalog(loaded.catalogs))
     _replace(out.resolve(), files)
     return tuple(out / name for name in sorted(files) if name != MARKER)
 
@@ -73,9 +76,8 @@ def _replace(out: Path, files: dict[str, bytes]) -> None:
     shutil.rmtree(old, ignore_errors=True)
 
 
-def compiled_files(spec: ClusterSpec) -> dict[str, bytes]:
+def compiled_files(spec: ClusterSpec, catalog: Catalog) -> dict[str, bytes]:
     """Return path -> content of the compiled tree (pure but for reading the roles)."""
-    catalog = load_catalog()
     providers = {name: provider(provider_name(site)) for name, site in spec.sites.items()}
     graphs = {name: made_by.graph(spec, name) for name, made_by in providers.items()}
     planned = (made_by.planned_hosts(spec, name) for name, made_by in providers.items())

@@ -11,7 +11,6 @@ from gcluster.lifecycle.converge.pending import Pending, pending_steps
 from gcluster.lifecycle.observe import Observation, observe
 from gcluster.lifecycle.sites import open_sites
 from gcluster.lifecycle.ssh import SshSession
-from gcluster.schemas.catalog import load_catalog
 from gcluster.schemas.cost import usd_per_hour
 from gcluster.schemas.hostlist import fold
 
@@ -34,7 +33,7 @@ def make_plan(cluster: Cluster) -> Plan:
 
 def compile_for(cluster: Cluster, observation: Observation) -> CompiledCluster:
     """Compile the spec for the hosts that it asks for."""
-    return compile_cluster(cluster.spec, observation.desired, load_catalog())
+    return compile_cluster(cluster.spec, observation.desired, cluster.catalog)
 
 
 def pending_for(cluster: Cluster, compiled: CompiledCluster, observation: Observation) -> Pending:
@@ -54,8 +53,9 @@ def plan(cluster: Cluster, observation: Observation) -> Plan:
         unreachable=tuple(
             f"{host}: {reason}" for host, reason in sorted(observation.unreachable.items())
         ),
-        usd_per_hour=usd_per_hour(cluster.spec, load_catalog()).usd_per_hour,
+        usd_per_hour=usd_per_hour(cluster.spec, cluster.catalog).usd_per_hour,
         observed_age_s=round(observation.age_s, 1),
+        diagnostics=cluster.warnings,
     )
 
 

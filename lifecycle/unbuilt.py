@@ -1,19 +1,129 @@
-"""What the spec language can say and this version doesn't act on yet: said, never passed over."""
+"""What the spec language can say and this version doesn't act on yet: said, never passed over.
+
+`validate` checks the whole language. `plan` and `up` name each part of a spec that they leave out,
+and refuse where nothing could run without it. An entry goes when its part is built.
+"""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from gcluster.lifecycle.outcome import LifecycleError, failure
+from gcluster.schemas.diagnostics import Diagnostic, Severity
+from gcluster.stacks.registry import names
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gcluster.schemas.diagnostics import PathTuple
+    from gcluster.schemas.load import Loaded
+
+_LEFT_OUT: tuple[tuple[PathTuple, str], ...] = (
+    (("links",), "routes between sites"),
+    (("storage",), "storage"),
+    (("software",), "software versions"),
+    (("monitoring",), "monitoring"),
+    (("budget", "expires"), "expiry"),
+    (("budget", "expires_on"), "expiry"),
+    (("users", "source"), "users of a directory"),
+    (("sites", "*", "proxy"), "proxies"),
+    (("pools", "*", "fabric"), "the fabric's set-up on nodes"),
+    (("pools", "*", "software"), "software versions"),
+    (("pools", "*", "count", "max"), "nodes beyond the least count"),
+    *((("scheduler", key), f"scheduler {key}") for key in (
+        "qos", "accounts", "accounting", "state_save", "topology", "priority", "maintenance",
+        "job_rules", "rest_api", "suspend_after", "resume_timeout", "memory_reserved",
+    )),
+    *((("scheduler", "partitions", "*", key), f"partitions' {key}") for key in (
+        "max_nodes", "qos", "accounts", "tier", "spill",
+    )),
+)  # fmt: skip
+"""Paths ("*": any name) that are checked and then left out, and what they are."""
 
 
-def not_built(what: str, written: str) -> LifecycleError:
-    """Return the error for a part of the spec that nothing can run without.
-
-    Args:
-        what: the part of the language.
-        written: how the spec says it.
-    """
-    return failure(
-        "GC950",
-        f"{written} is not built yet",
-        hint=f"validate, explain and cost know {what}; leave it out to go on",
+def unbuilt(loaded: Loaded) -> tuple[Diagnostic, ...]:
+    """Return a warning for each part that is left out, an error where nothing runs without it."""
+    if loaded.spec is None or loaded.document is None:
+        return ()
+    return tuple(
+        Diagnostic(
+            code="GC950" if severity is Severity.ERROR else "GC951",
+            severity=severity,
+            summary=f"{what} is not built yet"
+            if severity is Severity.ERROR
+            else f"not built yet, so left out: {what}",
+            path=path,
+            file=loaded.file,
+            span=loaded.document.locate(path, key=severity is Severity.WARNING),
+        )
+        for severity, path, what in [*_needed(loaded), *_left_out(loaded)]
     )
+
+
+def refuse_unbuilt(loaded: Loaded) -> tuple[Diagnostic, ...]:
+    """Return the warnings of `unbuilt`.
+
+    Raises:
+        LifecycleError: a part is missing that nothing can run without.
+    """
+    found = unbuilt(loaded)
+    errors = [diagnostic for diagnostic in found if diagnostic.is_error]
+    if errors:
+        raise NotBuiltError(loaded, *errors)
+    return found
+
+
+class NotBuiltError(LifecycleError):
+    """The spec asks for what this version can't do; `loaded` carries the text for the excerpts."""
+
+    def __init__(self, loaded: Loaded, *diagnostics: Diagnostic) -> None:
+        """Hold the diagnostics and the text they point into."""
+        super().__init__(*diagnostics)
+        self.loaded = loaded
+
+
+def not_built(written: str) -> LifecycleError:
+    """Return the error for something that was asked for in these words."""
+    return failure("GC950", f"{written} is not built yet")
+
+
+def _needed(loaded: Loaded) -> Iterator[tuple[Severity, PathTuple, str]]:
+    """Yield what `up` can't do without."""
+    spec = loaded.spec
+    if spec is None:
+        return
+    for name, site in spec.sites.items():
+        if site.provider not in names():
+            yield Severity.ERROR, ("sites", name, "provider"), f"provider {site.provider}"
+    scheduler = str(spec.scheduler.__struct_config__.tag)
+    if scheduler != "slurm":
+        yield Severity.ERROR, ("scheduler", "type"), f"scheduler {scheduler}"
+    if spec.state is not None and not spec.state.startswith("file://"):
+        scheme = spec.state.split(":", 1)[0]
+        yield Severity.ERROR, ("state",), f"state in {scheme}://"
+    kept_by = "age" if spec.secrets is None else str(spec.secrets.__struct_config__.tag)
+    if kept_by != "age":
+        yield Severity.ERROR, ("secrets", "provider"), f"secrets by {kept_by}"
+
+
+def _left_out(loaded: Loaded) -> Iterator[tuple[Severity, PathTuple, str]]:
+    """Yield the first place of each part that is left out."""
+    data = loaded.document.data if loaded.document is not None else {}
+    for pattern, what in _LEFT_OUT:
+        places = list(_places(data, pattern, ()))
+        if places:
+            more = f" (here and in {len(places) - 1} more)" if len(places) > 1 else ""
+            yield Severity.WARNING, places[0], f"{what}{more}"
+
+
+def _places(data: Any, pattern: PathTuple, done: PathTuple) -> Iterator[PathTuple]:
+    """Yield the paths of plain data that a pattern fits."""
+    if not pattern:
+        yield done
+        return
+    if not isinstance(data, dict):
+        return
+    step, *rest = pattern
+    for key in data if step == "*" else (step,):
+        if key in data:
+            yield from _places(data[key], tuple(rest), (*done, key))

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.lifecycle.cluster import SPEC_KEY, Cluster
 from gcluster.lifecycle.gate import pass_gate, standing_verdict
 from gcluster.lifecycle.image import ensure_image
 from gcluster.lifecycle.known import set_ended
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from gcluster.lifecycle.changes import Plan
+    from gcluster.lifecycle.cluster import Cluster
     from gcluster.lifecycle.smoke.run import SmokeResult
 
 
@@ -94,7 +94,7 @@ def _bring_up(
     report: Reporter,
 ) -> UpResult:
     cluster = run.cluster
-    cluster.store.put(SPEC_KEY, cluster.spec_text.encode())
+    cluster.keep_spec()
     _preflight(sites, report)
     compiled = compile_for(cluster, before)
     growing = {

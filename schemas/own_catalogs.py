@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -44,4 +46,4 @@ class OwnCatalogs:
                 self.diagnostics += error.diagnostics
             else:
                 good.append(path)
-        return load_catalog(good)
+        return msgspec.structs.replace(load_catalog(good), complete=not self.diagnostics)

@@ -76,18 +76,24 @@ class Catalog(msgspec.Struct, frozen=True, kw_only=True):
     machines: Mapping[str, Machine]
     fabrics: Mapping[str, Fabric] = msgspec.field(default_factory=dict)
     providers: Mapping[str, ProviderFacts] = msgspec.field(default_factory=dict)
+    complete: bool = True
+    """Whether every file that was named could be read: else an unknown name may be in one."""
 
 
-def load_catalog(extra: Sequence[Path] = ()) -> Catalog:
+def load_catalog(
+    extra: Sequence[Path] = (), *, contents: Mapping[str, bytes] | None = None
+) -> Catalog:
     """Return the catalog that comes with gcluster, with a user's own files over it.
 
     Args:
         extra: more files; an entry of the same kind and name replaces the earlier one.
+        contents: what was in such files, by a name for errors, where it is at hand already.
 
     Raises:
         CatalogError: a file of the user's can't be read or is wrong.
     """
     files = [_read(path) for path in extra]
+    files += [_parse(content, name) for name, content in (contents or {}).items()]
     return Catalog(
         machines=Entries("machines", {m.name: m for file in files for m in file.machines}),
         fabrics=Entries("fabrics", {f.name: f for file in files for f in file.fabrics}),
@@ -110,15 +116,19 @@ def _own_entry(kind: str, path: Path) -> Machine | Fabric | ProviderFacts:
 
 def _read(path: Path) -> CatalogFile:
     source = read_source(path)
-    text = source if isinstance(source, Diagnostic) else decode(source, file=str(path))
+    if isinstance(source, Diagnostic):
+        raise CatalogError(source)
+    return _parse(source, str(path))
+
+
+def _parse(content: bytes, file: str) -> CatalogFile:
+    text = decode(content, file=file)
     if isinstance(text, Diagnostic):
         raise CatalogError(text)
-    composed = compose(text, file=str(path))
+    composed = compose(text, file=file)
     if composed.document is None:
         raise CatalogError(*composed.diagnostics)
-    structured = fit(
-        CatalogFile, composed.document, file=str(path), spoilt=frozenset(composed.broken)
-    )
+    structured = fit(CatalogFile, composed.document, file=file, spoilt=frozenset(composed.broken))
     if not isinstance(structured.value, CatalogFile):
         raise CatalogError(*composed.diagnostics, *structured.diagnostics)
     return structured.value

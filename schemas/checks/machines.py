@@ -26,6 +26,8 @@ def unknown_machine(context: CheckContext) -> Iterator[Finding]:
     for name, pool in context.pools.items():
         if pool.machine is None or pool.machine in context.machines:
             continue
+        if not context.catalog.complete:
+            return  # it may be in the file that can't be read, and that is said already
         meant, hint = _meant(pool.machine, context.machines), ""
         if meant:
             hint = f"a machine type is a whole node: write {listing(meant)}"

@@ -1,0 +1,72 @@
+"""What this version leaves out of a spec is said, and what it can't do without is refused."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gcluster.lifecycle.cluster import open_cluster
+from gcluster.lifecycle.outcome import LifecycleError
+from gcluster.lifecycle.unbuilt import unbuilt
+from gcluster.schemas.load import load_text
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_SPEC = """\
+apiVersion: gcluster/v1
+name: demo
+sites: {here: {provider: local}}
+pools:
+  head: {site: here, role: controller}
+  gpu: {site: here, machine: sim.h100x8, count: 2}
+scheduler: {type: slurm}
+"""
+
+
+def _said(spec: str) -> list[tuple[str, str, int | None]]:
+    loaded = load_text(spec)
+    assert loaded.spec is not None, loaded.diagnostics
+    return [(d.code, d.summary, d.span and d.span.line) for d in unbuilt(loaded)]
+
+
+def test_nothing_is_said_about_a_spec_that_is_acted_on_in_full() -> None:
+    assert _said(_SPEC) == []
+
+
+def test_each_part_that_is_left_out_is_named_at_its_line() -> None:
+    spec = f"{_SPEC}monitoring: {{prometheus: true}}\n".replace("count: 2", "count: {max: 2}")
+
+    assert _said(spec) == [
+        ("GC951", "not built yet, so left out: monitoring", 8),
+        ("GC951", "not built yet, so left out: nodes beyond the least count", 6),
+    ]
+
+
+def test_a_part_that_is_there_often_is_told_once() -> None:
+    partitions = "\n".join(f"    p{n}: {{pools: [gpu], tier: 2}}" for n in range(3))
+    spec = _SPEC.replace("{type: slurm}", f"\n  type: slurm\n  partitions:\n{partitions}")
+
+    assert [summary for _, summary, _ in _said(spec)] == [
+        "not built yet, so left out: partitions' tier (here and in 2 more)"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("addition", "summary"),
+    [
+        ("state: s3://bucket/demo\n", "state in s3:// is not built yet"),
+        ("secrets: {provider: sops, file: s.yaml}\n", "secrets by sops is not built yet"),
+    ],
+)
+def test_what_nothing_can_run_without_is_refused(
+    tmp_path: Path, addition: str, summary: str
+) -> None:
+    path = tmp_path / "demo.yaml"
+    path.write_text(_SPEC + addition)
+    with pytest.raises(LifecycleError) as caught:
+        open_cluster(str(path))
+
+    assert [d.summary for d in caught.value.diagnostics] == [summary]
+    assert caught.value.diagnostics[0].code == "GC950"
