@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gcluster.schemas.checks.registry import Finding, check
+from gcluster.schemas.fix import Remove
 from gcluster.schemas.hostlist import MAX_HOSTS
 from gcluster.schemas.spec import SimulatedSite
 
@@ -76,10 +77,13 @@ def count_on_bare_metal(context: CheckContext) -> Iterator[Finding]:
     """
     for name, pool in context.pools.items():
         if pool.count is not None and context.makes_machines(pool) is False:
+            path = ("pools", name, "count")
+            says_the_same = pool.count is not None and pool.count == context.size(name)
             yield Finding(
                 summary=f'pool "{name}" gives a count, but bare metal has the hosts it has',
-                path=("pools", name, "count"),
+                path=path,
                 at_key=True,
+                fix=Remove(path) if says_the_same else None,
                 hint="remove count" if pool.hosts else f'write hosts: "{name}[01-04]" instead',
             )
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from gcluster.schemas.checks.registry import Finding, check
 from gcluster.schemas.checks.repeats import repeated
+from gcluster.schemas.fix import Remove
 from gcluster.schemas.hostlist import fold
 
 if TYPE_CHECKING:
@@ -68,8 +69,15 @@ def host_named_twice(context: CheckContext) -> Iterator[Finding]:
             summary=f"{fold(names)} {many} named twice: first in {where}, line {line}",
             path=name_path(group),
             hint="keep one of the two",
+            fix=Remove(group.path) if _says_the_same(group, first) else None,
             relies_on=(name_path(group), name_path(first)),
         )
+
+
+def _says_the_same(group: HostGroup, first: HostGroup) -> bool:
+    """Say whether an item of a list only repeats an earlier item of it."""
+    same = group.path != first.path and group.path[:-1] == first.path[:-1]
+    return same and (group.written, group.entry) == (first.written, first.entry)
 
 
 @check("GC113", summary="One host key is given for several hosts.")

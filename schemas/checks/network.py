@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gcluster.schemas.checks.registry import Finding, check
+from gcluster.schemas.fix import Replace
 from gcluster.schemas.spec import LocalSite
 
 if TYPE_CHECKING:
@@ -54,6 +55,16 @@ def _parsed(cidr: str) -> IPv4Network | str:
     return network
 
 
+def _around_host(site: str, cidr: str) -> Replace | None:
+    """Write the network that an address with a prefix length is in."""
+    from ipaddress import IPv4Network  # noqa: PLC0415  # rare
+
+    try:
+        return Replace(_path(site), str(IPv4Network(cidr, strict=False))) if "/" in cidr else None
+    except ValueError:
+        return None
+
+
 @check("GC301", summary="A CIDR is not an IPv4 network.")
 def invalid_cidr(context: CheckContext) -> Iterator[Finding]:
     """A network is written as its first address and its prefix length: 10.42.0.0/24."""
@@ -64,6 +75,7 @@ def invalid_cidr(context: CheckContext) -> Iterator[Finding]:
                 summary=f'site "{name}": "{cidr[:60]}" is not a network: {problem}',
                 path=_path(name),
                 hint='write a network such as 10.42.0.0/24, or "auto"',
+                fix=_around_host(name, cidr),
             )
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from gcluster.schemas.checks.registry import Finding, check
 from gcluster.schemas.diagnostics import Severity
+from gcluster.schemas.fix import Remove
 from gcluster.schemas.suggest import listing
 
 if TYPE_CHECKING:
@@ -47,6 +48,12 @@ def unknown_pool(context: CheckContext) -> Iterator[Finding]:
         )
 
 
+def _has_compute(context: CheckContext, partition: str) -> bool:
+    """Say whether a partition names a pool that computes."""
+    pools = (context.pools.get(name) for name in _partitions(context)[partition].pools)
+    return any(pool is not None and pool.role == "compute" for pool in pools)
+
+
 @check("GC505", summary="A partition names a pool that does not compute.")
 def pool_without_slurmd(context: CheckContext) -> Iterator[Finding]:
     """Only compute pools take part in partitions.
@@ -60,6 +67,7 @@ def pool_without_slurmd(context: CheckContext) -> Iterator[Finding]:
                 summary=f'partition "{partition}" names pool "{name}", which is a {pool.role}',
                 path=path,
                 hint="name compute pools only",
+                fix=Remove(path) if _has_compute(context, partition) else None,
                 relies_on=(path, ("pools", name, "role")),
             )
 

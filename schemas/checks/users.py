@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gcluster.schemas.checks.registry import Finding, check
+from gcluster.schemas.fix import Remove
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -53,6 +54,7 @@ def repeated_name(context: CheckContext) -> Iterator[Finding]:
                 f"{context.line_of(earlier)}",
                 path=path,
                 hint="keep one of the two",
+                fix=Remove(("users", index)) if context.users[before] == user else None,
                 relies_on=(path, earlier),
             )
 

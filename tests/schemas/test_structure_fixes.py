@@ -66,6 +66,61 @@ def test_a_mistake_that_a_person_must_decide_is_left(right: str, wrong: str) -> 
     assert fixed.text == text
 
 
+_METAL = """\
+apiVersion: gcluster/v1
+name: metal
+sites:
+  campus: {provider: bare-metal, ssh: {user: ops}}
+  here: {provider: local, network: {cidr: 10.210.4.0/24}}
+pools:
+  head: {site: campus, role: controller, hosts: head01}
+  gpu:
+    site: campus
+    machine: hgx-h100-8
+    hosts:
+      - gpu01
+      - name: gpu[02-03]
+scheduler: {type: slurm, partitions: {all: {pools: [gpu]}}}
+users:
+  - {name: ada, uid: 2000}
+"""
+
+CHECKED = [
+    ("      - gpu01\n", "      - gpu01\n      - gpu01\n"),
+    ("      - name: gpu[02-03]\n", "      - name: gpu[02-03]\n      - name: gpu[02-03]\n"),
+    ("    site: campus\n", "    site: campus\n    count: 3\n"),
+    ("pools: [gpu]", "pools: [gpu, head]"),
+    ("pools: [gpu]", "pools: [gup]"),
+    ("cidr: 10.210.4.0/24", "cidr: 10.210.4.7/24"),
+    ("  - {name: ada, uid: 2000}\n", "  - {name: ada, uid: 2000}\n" * 2),
+]
+UNDECIDED = [
+    ("    site: campus\n", "    site: campus\n    count: 4\n"),
+    ("      - gpu01\n", "      - gpu01\n      - gpu[01-02]\n"),
+    ("pools: [gpu]", "pools: [head]"),
+    ("  - {name: ada, uid: 2000}\n", "  - {name: ada, uid: 2000}\n  - {name: ada, uid: 2001}\n"),
+]
+
+
+@pytest.mark.parametrize(("right", "wrong"), CHECKED)
+def test_a_finding_with_one_right_answer_is_mended(right: str, wrong: str) -> None:
+    assert load_text(_METAL).diagnostics == ()
+    text = _METAL.replace(right, wrong, 1)
+    found = load_text(text).diagnostics
+
+    assert len(found) >= 1
+    assert fixed_text(text, found).text == _METAL
+
+
+@pytest.mark.parametrize(("right", "wrong"), UNDECIDED)
+def test_a_finding_that_a_person_must_decide_is_left(right: str, wrong: str) -> None:
+    text = _METAL.replace(right, wrong, 1)
+    found = load_text(text).diagnostics
+
+    assert found
+    assert fixed_text(text, found).text == text
+
+
 def test_a_version_number_keeps_the_digits_that_were_written() -> None:
     text = f"{_SPEC}software: {{driver: 580.10}}\n"
     assert 'driver: "580.10"' in fixed_text(text, load_text(text).diagnostics).text
