@@ -76,6 +76,10 @@ format: environment ## format Python and mend what ruff can mend
 schema: environment ## write the JSON Schema again from the types
 	@gcluster schema > schemas/cluster.schema.json
 
+.PHONY: docs
+docs: schema ## write the generated pages again (spec reference)
+	@python -m gcluster.schemas.reference examples docs/spec.md
+
 .PHONY: lock
 lock: environment ## resolve the lock again (UPGRADE=1 takes newer versions)
 	@$(LOCK) requirements/uv.in -o requirements/uv.txt

@@ -17,8 +17,9 @@ from gcluster.schemas.spec import ClusterSpec
 Schema: TypeAlias = dict[str, Any]
 
 SCHEMA_FILE = Path(__file__).with_name("cluster.schema.json")
-TAGS = ("provider", "type")
+TAGS = ("provider", "type", "source")
 """Keys that tell the branches of a union apart."""
+_TAG_TEXT = "Says what kind this is; the other keys depend on it."
 
 
 def cluster_schema() -> Schema:
@@ -35,6 +36,10 @@ def schema_of(kind: Any) -> Schema:
     """Return the JSON Schema of a struct type; each tagged struct stands in a tagged union."""
     schema: Schema = msgspec.json.schema(kind, schema_hook=_quantity)
     definitions = schema["$defs"]
+    for definition in definitions.values():
+        tag = _tag_of(definition)
+        if tag is not None:
+            definition["properties"][tag[0]]["description"] = _TAG_TEXT
     tagged: Schema = _with_unions(schema, definitions)
     return tagged
 

@@ -1,0 +1,42 @@
+"""The reference of the spec language: what the types say, and an example of each section."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from gcluster.schemas.json_schema import cluster_schema
+from gcluster.schemas.reference import SHOWN, reference
+
+_ROOT = Path(__file__).parents[2]
+_EXAMPLES = {
+    path.stem: path.read_text(encoding="utf-8") for path in (_ROOT / "examples").glob("*.yaml")
+}
+
+
+def test_the_page_is_up_to_date() -> None:
+    page = (_ROOT / "docs" / "spec.md").read_text(encoding="utf-8")
+
+    assert page == reference(_EXAMPLES), "run: make docs"
+
+
+def test_every_section_shows_an_example() -> None:
+    definitions = cluster_schema()["$defs"]
+    sections = {key for key, value in definitions["ClusterSpec"]["properties"].items() if value}
+
+    assert sections - set(SHOWN) == {"apiVersion", "name", "owner", "catalog"}
+    page = reference(_EXAMPLES)
+    for key, names in SHOWN.items():
+        assert names
+        assert f"\n## `{key}`\n" in page
+
+
+def test_every_noun_has_a_table_with_all_its_keys() -> None:
+    page = reference(_EXAMPLES)
+    for name, definition in cluster_schema()["$defs"].items():
+        if name == "ClusterSpec":
+            continue
+        _, _, after = page.partition(f"\n### {name}")
+        table = after.partition("\n### ")[0]
+        assert table, name
+        for key in definition.get("properties", {}):
+            assert f"`{key}`" in table, (name, key)
