@@ -10,19 +10,17 @@ import typer
 
 from gcluster.cli.options import ReportFormat, ReportFormatOption, complete_spec
 from gcluster.cli.render.output import say
-from gcluster.cli.render.report import FORMATS, CheckedSpec, Report, report_text
 from gcluster.lifecycle.outcome import Exit
 
 if TYPE_CHECKING:
-    from gcluster.schemas.diagnostics import Diagnostic
-    from gcluster.schemas.load import Loaded
-    from gcluster.schemas.spec import ClusterSpec, Pool
+    from gcluster.schemas.checked import Gathered, Report
+    from gcluster.schemas.mending import Mended
 
 STDIN_LIMIT = 8 * 2**20 + 1
 """Bytes read from standard input: one more than a spec may have, so that the limit is told."""
 
 
-def command(
+def command(  # noqa: PLR0917  # typer passes them by name
     specs: Annotated[
         list[str],
         typer.Argument(
@@ -38,17 +36,82 @@ def command(
             "--output", "-o", metavar="FILE", help="Write the findings here, text to the terminal."
         ),
     ] = None,
+    policies: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            exists=True,
+            dir_okay=False,
+            help="Policies; default: policies.yaml beside each spec.",
+        ),
+    ] = None,
+    fix: Annotated[
+        bool, typer.Option("--fix", help="Show what can be mended, as a diff.", show_default=False)
+    ] = False,
+    write: Annotated[
+        bool, typer.Option("--write", help="With --fix: mend the files.", show_default=False)
+    ] = False,
 ) -> Exit:
     """Check specs and say everything that is wrong with them.
 
-    Nothing is touched. Exit code 2 when a spec has errors.
+    Nothing is touched, except by --fix --write. Exit code 2 when a spec has errors, 4 when only
+    a policy is not kept.
     """
-    report = _check(specs)
+    from gcluster.schemas.checked import check, gather
+
+    _refuse_what_does_not_go_together(specs, fmt, fix, write)
+    gathered = gather(specs, lambda: sys.stdin.buffer.read(STDIN_LIMIT))
+    if fix:
+        mended = _mend(gathered, write, quiet=fmt != "text" and output is None)
+        after = gathered._replace(specs=tuple(each.after for each in mended))
+        report = check(after, policies=policies)
+        _tell(report, fmt, output)
+        return _exit_code(report if write else check(gathered, policies=policies))
+    report = check(gathered, policies=policies)
     _tell(report, fmt, output)
-    return Exit.OK if report.ok else Exit.SPEC
+    return _exit_code(report)
 
 
-def _tell(report: Report, fmt: ReportFormat, output: Path | None) -> None:
+def _refuse_what_does_not_go_together(
+    specs: list[str], fmt: ReportFormat, fix: bool, write: bool
+) -> None:
+    from gcluster.schemas.checked import STDIN
+
+    wrong = ""
+    if write and not fix:
+        wrong = "--write goes with --fix"
+    elif write and STDIN in specs:
+        wrong = "standard input can't be written: name a file"
+    elif fix and not write and fmt != "text":
+        wrong = f"--fix alone shows a diff, which --format {fmt} can't hold: add --write"
+    if wrong:
+        from gcluster.lifecycle.outcome import failure
+
+        raise failure("GC941", wrong, hint="gcluster validate --help", exit_code=Exit.USAGE)
+
+
+def _mend(gathered: "Gathered", write: bool, *, quiet: bool) -> "list[Mended]":
+    """Mend every spec, tell what changes, and write it where that is asked for."""
+    from gcluster.cli.render.diff import mended_text
+    from gcluster.cli.render.surface import stdout
+    from gcluster.schemas.mending import mend
+
+    mended = [mend(each) for each in gathered.specs]
+    for each in mended:
+        if not each.is_changed:
+            continue
+        if write:
+            from gcluster.lifecycle.rewrite import rewrite
+
+            rewrite(each.before.file, each.before.text, each.after.text)
+        if not quiet:
+            say(mended_text(each, stdout(), written=write))
+    return mended
+
+
+def _tell(report: "Report", fmt: ReportFormat, output: Path | None) -> None:
+    """Write the report: to the terminal, or to a file with the text on the terminal."""
+    from gcluster.cli.render.report import FORMATS, report_text
     from gcluster.cli.render.surface import Surface, stdout
 
     if output is not None:
@@ -60,79 +123,7 @@ def _tell(report: Report, fmt: ReportFormat, output: Path | None) -> None:
         say(FORMATS[fmt](report))
 
 
-def _check(named: list[str]) -> Report:
-    """Load what is named, and look for clashes when there is more than one spec."""
-    loaded: list[Loaded] = []
-    notes: list[Diagnostic] = []
-    many = len(named) > 1
-    for name in dict.fromkeys(named):
-        if name != "-" and _is_folder(name):
-            from gcluster.schemas.fleet.folder import load_folder
-
-            folder = load_folder(Path(name))
-            loaded += folder.specs
-            notes += folder.notes
-            many = True
-        else:
-            loaded.append(_load(name))
-    specs = _once(loaded)
-    clashes: dict[str, list[Diagnostic]] = {}
-    if len(specs) > 1:
-        from gcluster.schemas.fleet import check_fleet
-
-        for clash in check_fleet(specs):
-            clashes.setdefault(clash.file, []).append(clash)
-    checked = tuple(_checked(each, clashes.get(each.file, [])) for each in specs)
-    return Report(specs=checked, notes=tuple(notes), many=many)
-
-
-def _is_folder(name: str) -> bool:
-    try:
-        return Path(name).is_dir()
-    except OSError:  # loading says why
-        return False
-
-
-def _load(spec: str) -> "Loaded":
-    from gcluster.schemas.load import load, load_text
-
-    if spec == "-":
-        return load_text(sys.stdin.buffer.read(STDIN_LIMIT), file="<stdin>")
-    return load(Path(spec))
-
-
-def _once(loaded: "list[Loaded]") -> "list[Loaded]":
-    """Return each file once, however often it was named: it doesn't clash with itself."""
-    if len(loaded) == 1:
-        return loaded
-    kept: dict[Path, Loaded] = {}
-    for each in loaded:
-        kept.setdefault(Path(each.file).resolve(), each)
-    return list(kept.values())
-
-
-def _checked(loaded: "Loaded", more: "list[Diagnostic]") -> CheckedSpec:
-    found = loaded.diagnostics
-    if more:
-        from gcluster.schemas.diagnostics import in_file_order
-
-        found = tuple(in_file_order([*found, *more]))
-    hosts = None if loaded.spec is None else host_count(loaded.spec)
-    return CheckedSpec(loaded=loaded, diagnostics=found, hosts=hosts)
-
-
-def host_count(spec: "ClusterSpec") -> int:
-    """Return how many machines the spec asks for at most."""
-    count = 0
-    for name, site in spec.sites.items():
-        if site.__struct_config__.tag == "bare-metal":
-            from gcluster.inventory.bare_metal import bare_metal_hosts
-
-            count += len(bare_metal_hosts(spec, name))
-        else:
-            count += sum(_most(pool) for pool in spec.pools.values() if pool.site == name)
-    return count
-
-
-def _most(pool: "Pool") -> int:
-    return 1 if pool.most is None else pool.most
+def _exit_code(report: "Report") -> Exit:
+    if report.is_wrong:
+        return Exit.SPEC
+    return Exit.REFUSED if report.is_refused else Exit.OK

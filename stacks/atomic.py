@@ -13,11 +13,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-def write(path: Path, content: bytes) -> None:
-    """Replace `path` by `content`, 0600; a reader or a crash sees the old or the new file."""
+def write(path: Path, content: bytes, *, mode: int = 0o600) -> None:
+    """Replace `path` by `content`; a reader or a crash sees the old or the new file."""
     descriptor, temporary = mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(descriptor, "wb") as handle:
+            os.fchmod(handle.fileno(), mode)
             handle.write(content)
         Path(temporary).replace(path)
     except BaseException:

@@ -15,7 +15,7 @@ from gcluster.cli.render.places import shown
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from gcluster.cli.render.report import Report
+    from gcluster.schemas.checked import Report
     from gcluster.schemas.diagnostics import Diagnostic
 
 
@@ -25,8 +25,8 @@ def junit_xml(report: Report) -> str:
     for checked in report.specs:
         suites.append(_suite(checked.loaded.file, checked.diagnostics))
     other: dict[str, list[Diagnostic]] = {}
-    for note in report.notes:
-        other.setdefault(note.file, []).append(note)
+    for found in report.others():
+        other.setdefault(found.file, []).append(found)
     for file, notes in other.items():
         suites.append(_suite(file, notes))
     for name in ("tests", "failures", "errors", "skipped"):

@@ -1,52 +1,17 @@
 """What `gcluster validate` found in one or many specs: as text, and as one JSON document."""
 
+# ruff: noqa: PLC0415  # imported for the format that is asked for: a cold start pays for each
+
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Mapping
 
     from gcluster.cli.render.surface import Surface
-    from gcluster.schemas.diagnostics import Diagnostic
-    from gcluster.schemas.load import Loaded
-    from gcluster.schemas.spec import ClusterSpec
-
-
-class CheckedSpec(NamedTuple):
-    """A spec and everything that is said about it, clashes and policies included."""
-
-    loaded: Loaded
-    diagnostics: tuple[Diagnostic, ...]
-    hosts: int | None
-    """How many machines it asks for; None when that is not known."""
-
-    @property
-    def spec(self) -> ClusterSpec | None:
-        """The spec, when nothing at all is wrong with it."""
-        wrong = any(found.is_error for found in self.diagnostics)
-        return None if wrong else self.loaded.spec
-
-
-class Report(NamedTuple):
-    """What was checked and what was found."""
-
-    specs: tuple[CheckedSpec, ...]
-    notes: tuple[Diagnostic, ...] = ()
-    """What is said about other files and folders than the specs."""
-    many: bool = False
-    """Whether a folder or several files were asked for: then the end says how many there were."""
-
-    def found(self) -> Iterator[Diagnostic]:
-        """Yield every finding, file by file."""
-        for checked in self.specs:
-            yield from checked.diagnostics
-        yield from self.notes
-
-    @property
-    def ok(self) -> bool:
-        """Whether no finding is an error."""
-        return not any(found.is_error for found in self.found())
+    from gcluster.schemas.checked import CheckedSpec, Report
+    from gcluster.schemas.spec import ClusterSpec, Pool
 
 
 def report_text(report: Report, surface: Surface) -> str:
@@ -54,15 +19,11 @@ def report_text(report: Report, surface: Surface) -> str:
     found = list(report.found())
     lines: list[str] = []
     if found:
-        from gcluster.cli.render.diagnostics import (  # noqa: PLC0415  # a right spec needs none
-            diagnostics_text,
-            summary_line,
-        )
+        from gcluster.cli.render.diagnostics import diagnostics_text, summary_line
 
-        sources = {checked.loaded.file: checked.loaded.text for checked in report.specs}
-        lines.append(diagnostics_text(found, surface, sources))
+        lines.append(diagnostics_text(found, surface, report.texts()))
         lines += ["", summary_line(found)] if not report.many else [""]
-    lines += [_right(checked) for checked in report.specs if checked.spec is not None]
+    lines += [_right(spec) for checked in report.specs if (spec := checked.spec) is not None]
     if report.many:
         lines.append(totals(report))
     return "\n".join(lines)
@@ -70,63 +31,79 @@ def report_text(report: Report, surface: Surface) -> str:
 
 def totals(report: Report) -> str:
     """Return "3 specs: 2 errors, 1 warning"."""
-    from gcluster.cli.render.diagnostics import summary_line  # noqa: PLC0415  # as above
+    from gcluster.cli.render.diagnostics import summary_line
 
     return f"{_counted(len(report.specs), 'spec')}: {summary_line(report.found())}"
 
 
-def _right(checked: CheckedSpec) -> str:
-    spec = checked.loaded.spec
-    if spec is None:
-        return ""
-    hosts = "" if checked.hosts is None else f", {_counted(checked.hosts, 'host')}"
-    return f"ok: {spec.name}: {_counted(len(spec.pools), 'pool')}{hosts}"
+def _right(spec: ClusterSpec) -> str:
+    pools, hosts = len(spec.pools), host_count(spec)
+    return f"ok: {spec.name}: {_counted(pools, 'pool')}, {_counted(hosts, 'host')}"
 
 
 def _counted(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
+def host_count(spec: ClusterSpec) -> int:
+    """Return how many machines the spec asks for at most."""
+    count = 0
+    for name, site in spec.sites.items():
+        if site.provider == "bare-metal":
+            from gcluster.inventory.bare_metal import bare_metal_hosts
+
+            count += len(bare_metal_hosts(spec, name))
+        else:
+            count += sum(_most(pool) for pool in spec.pools.values() if pool.site == name)
+    return count
+
+
+def _most(pool: Pool) -> int:
+    return 1 if pool.most is None else pool.most
+
+
 def report_value(report: Report) -> dict[str, Any]:
     """Return what the JSON document says."""
     return {
-        "ok": report.ok,
-        "specs": [
-            {
-                "file": checked.loaded.file,
-                "ok": checked.spec is not None,
-                "cluster": checked.spec and checked.spec.name,
-                "pools": checked.spec and len(checked.spec.pools),
-                "hosts": checked.hosts if checked.spec is not None else None,
-                "diagnostics": checked.diagnostics,
-            }
-            for checked in report.specs
-        ],
-        "notes": report.notes,
+        "ok": not (report.is_wrong or report.is_refused),
+        "specs": [_spec_value(checked) for checked in report.specs],
+        "notes": list(report.others()),
+    }
+
+
+def _spec_value(checked: CheckedSpec) -> dict[str, Any]:
+    spec = checked.spec
+    return {
+        "file": checked.loaded.file,
+        "ok": spec is not None,
+        "cluster": spec and spec.name,
+        "pools": spec and len(spec.pools),
+        "hosts": spec and host_count(spec),
+        "diagnostics": checked.diagnostics,
     }
 
 
 def _json(report: Report) -> str:
-    from gcluster.cli.render.document import document  # noqa: PLC0415  # only for this format
+    from gcluster.cli.render.document import document
 
     return document(report_value(report))
 
 
 def _sarif(report: Report) -> str:
-    from gcluster.cli.render.document import document  # noqa: PLC0415  # only for this format
-    from gcluster.cli.render.sarif import sarif_log  # noqa: PLC0415  # as above
+    from gcluster.cli.render.document import document
+    from gcluster.cli.render.sarif import sarif_log
 
     return document(sarif_log(report))
 
 
 def _github(report: Report) -> str:
-    from gcluster.cli.render.github import workflow_commands  # noqa: PLC0415  # only for this format
+    from gcluster.cli.render.github import workflow_commands
 
     return "\n".join([*workflow_commands(report.found()), totals(report)])
 
 
 def _junit(report: Report) -> str:
-    from gcluster.cli.render.junit import junit_xml  # noqa: PLC0415  # only for this format
+    from gcluster.cli.render.junit import junit_xml
 
     return junit_xml(report)
 

@@ -18,7 +18,7 @@ from gcluster.schemas.diagnostics import Severity
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from gcluster.cli.render.report import Report
+    from gcluster.schemas.checked import Report
     from gcluster.schemas.diagnostics import Diagnostic, Patch, Span
 
 SCHEMA = (
@@ -36,7 +36,7 @@ def sarif_log(report: Report) -> dict[str, Any]:
     of a repository would drown the others.
     """
     found = [each for checked in report.specs for each in checked.diagnostics]
-    found += [note for note in report.notes if note.severity is not Severity.NOTE]
+    found += [other for other in report.others() if other.severity is not Severity.NOTE]
     codes = sorted({each.code for each in found})
     indexes = {code: index for index, code in enumerate(codes)}
     run = {
@@ -49,7 +49,9 @@ def sarif_log(report: Report) -> dict[str, Any]:
             {
                 "executionSuccessful": True,
                 "toolExecutionNotifications": [
-                    _notification(note) for note in report.notes if note.severity is Severity.NOTE
+                    _notification(other)
+                    for other in report.others()
+                    if other.severity is Severity.NOTE
                 ],
             }
         ],
