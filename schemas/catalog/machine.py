@@ -114,6 +114,8 @@ class Machine(Noun, frozen=True):
     """Where the numbers come from."""
     date: Date
     """When the source was read."""
+    cloud: str | None = None
+    """Who rents it, where `sites` can't say: a cloud that gcluster has no provider for."""
     sources: dict[str, Citation] = field(default_factory=dict)
     """Fields whose number comes from elsewhere, by dotted path: nvlink.busbw_gbytes_per_s."""
     unverified: list[str] = field(default_factory=list)

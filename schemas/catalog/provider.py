@@ -6,7 +6,7 @@ from typing import Annotated
 
 from msgspec import Meta, field
 
-from gcluster.schemas.catalog.citation import Date
+from gcluster.schemas.catalog.citation import Citation, Date
 from gcluster.schemas.catalog.machine import Market
 from gcluster.schemas.spec.noun import Noun
 
@@ -66,6 +66,10 @@ class ProviderFacts(Noun, frozen=True):
     name: str
     source: Annotated[str, Meta(min_length=1)]
     date: Date
+    sources: dict[str, Citation] = field(default_factory=dict)
+    """Fields whose number comes from elsewhere, by dotted path."""
+    unverified: list[str] = field(default_factory=list)
+    """Fields, by dotted path, that are not confirmed."""
     note: str | None = None
     regions: list[Region] = field(default_factory=list)
     """Empty: the provider has none."""
