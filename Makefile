@@ -31,11 +31,19 @@ test: ## run everything CI runs, stage by stage, with a table of times
 
 .PHONY: test-unit
 test-unit: environment ## run the tests that need no nodes
-	@pytest -q -m "not local and not package" $(REPORT)
+	@pytest -q -m "not local and not package and not editor" $(REPORT)
 
 .PHONY: test-package
 test-package: environment ## build wheel and sdist, install the wheel apart and test that
 	@pytest -q -m package tests/repository/test_package.py $(REPORT)
+
+.PHONY: test-editor
+test-editor: environment ## try the schema in the YAML language server that editors run
+	@lock=$$(sha256sum tests/editor/package-lock.json | cut -c1-16); \
+	cd tests/editor; [ "$$(cat node_modules/.lock 2>/dev/null)" = "$$lock" ] || { \
+		npm ci --ignore-scripts --no-audit --no-fund --loglevel=error >/dev/null; \
+		echo "$$lock" >node_modules/.lock; }
+	@pytest -q -m editor tests/editor $(REPORT)
 
 .PHONY: test-roles
 test-roles: environment ## run the molecule scenario of every role on local nodes

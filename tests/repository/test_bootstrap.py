@@ -69,13 +69,13 @@ def _installs(calls: list[str]) -> list[str]:
 
 
 def test_a_machine_that_lacks_nothing_is_left_alone(root: Path, machine: Machine) -> None:
-    machine.has("make", "shellcheck", "apt-get")
+    machine.has("make", "node", "npm", "shellcheck", "apt-get")
     done = machine.run(".ci/machine", "tests", cwd=root)
     assert (done.returncode, done.stdout, machine.calls()) == (0, "", [])
 
 
 def test_what_is_missing_is_named_before_it_is_installed(root: Path, machine: Machine) -> None:
-    machine.has("shellcheck")
+    machine.has("node", "npm", "shellcheck")
     install = f'case "$*" in *install*) /bin/ln -s /bin/true {machine.bin}/make;; esac'
     machine.double("apt-get", install)
     done = machine.run(".ci/machine", "tests", cwd=root)
@@ -95,11 +95,11 @@ def test_without_root_and_sudo_it_refuses_and_says_the_command(
     assert done.returncode == 1
     assert _installs(machine.calls()) == []
     assert "apt-get update && apt-get install -y" in done.stderr
-    assert done.stderr.rstrip().endswith("make shellcheck")
+    assert done.stderr.rstrip().endswith("make nodejs npm shellcheck")
 
 
 def test_with_sudo_that_asks_nothing_sudo_is_used(root: Path, machine: Machine) -> None:
-    machine.has("shellcheck", "apt-get")
+    machine.has("node", "npm", "shellcheck", "apt-get")
     machine.double("id", "echo 1000")
     machine.double(
         "sudo", f'case "$*" in *install*) /bin/ln -s /bin/true {machine.bin}/make;; esac'
@@ -124,7 +124,7 @@ def test_on_another_distribution_it_refuses_and_names_the_packages(
     done = machine.run(".ci/machine", "tests", cwd=root)
     assert done.returncode == 1
     assert "Debian 12 and 13 and Ubuntu 24.04" in done.stderr
-    assert "make shellcheck" in done.stderr
+    assert "make nodejs npm shellcheck" in done.stderr
 
 
 def test_when_the_installer_fails_it_says_what_to_run(root: Path, machine: Machine) -> None:
@@ -197,4 +197,4 @@ def test_a_machine_that_can_not_be_made_ready_stops_the_run_with_the_table(
 def test_an_unknown_stage_is_refused_with_the_known_ones(machine: Machine, checkout: Path) -> None:
     done = machine.run(".ci/stages", "unti", cwd=checkout)
     assert done.returncode == 64
-    assert "lint unit package roles local" in done.stderr
+    assert "lint unit editor package roles local" in done.stderr
