@@ -8,7 +8,6 @@ import tomllib
 from pathlib import Path
 
 from gcluster.cli.verbs import BY_NAME
-from gcluster.schemas.checks import CHECKS
 
 # SHA-256 of the licence as the Apache Software Foundation publishes it.
 APACHE_2_0 = "cfc7749b96f63bd31c3c42b5c471bf756814053e847c10f3eb003417bc523d30"
@@ -84,27 +83,3 @@ def test_every_page_of_the_documentation_can_be_found_from_its_index(root: Path)
     pages = {page.name for page in (root / "docs").glob("*.md")} - {"README.md"}
     index = (root / "docs" / "README.md").read_text(encoding="utf-8")
     assert {page for page in pages if f"({page})" not in index} == set()
-
-
-def _documented(root: Path) -> dict[str, str]:
-    page = (root / "docs" / "diagnostics.md").read_text(encoding="utf-8")
-    return dict(re.findall(r"^\| (GC\d{3}) \| (.+) \|$", page, re.MULTILINE))
-
-
-def test_every_code_that_the_program_can_print_is_documented_and_no_other(root: Path) -> None:
-    code = re.compile(r"\bGC\d{3}\b")
-    printed = {
-        found
-        for package in ("schemas", "inventory", "stacks", "lifecycle", "cli")
-        for module in (root / package).rglob("*.py")
-        for found in code.findall(module.read_text(encoding="utf-8"))
-        if (module.name, found) != ("explain.py", "GC204")  # its help's example of a code
-    }
-    assert set(_documented(root)) == printed
-
-
-def test_a_check_is_documented_in_its_own_words(root: Path) -> None:
-    documented = _documented(root)
-    assert {code: check.summary for code, check in CHECKS.items()} == {
-        code: documented[code] for code in CHECKS
-    }

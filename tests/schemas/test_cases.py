@@ -41,9 +41,10 @@ def test_a_case_says_exactly_what_is_expected(spec: Path) -> None:
 
 @pytest.mark.parametrize("code", sorted(checks.CHECKS))
 def test_every_check_has_a_passing_and_a_failing_case(code: str) -> None:
-    assert load(CASES / code / "passes" / "spec.yaml").diagnostics == ()
     failing = load(CASES / code / "fails" / "spec.yaml").diagnostics
-    assert code in {diagnostic.code for diagnostic in failing}
+
+    assert {diagnostic.code for diagnostic in failing} == {code}
+    assert load(CASES / code / "passes" / "spec.yaml").diagnostics == ()
 
 
 def test_every_module_of_checks_is_imported_and_every_check_is_unique() -> None:

@@ -1,0 +1,26 @@
+"""Read the data of this folder: YAML that comes with gcluster and is right by its tests."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from gcluster.schemas.compose import compose
+
+FOLDER = Path(__file__).parent
+_T = TypeVar("_T")
+
+
+class Text(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a code means, as data."""
+
+    summary: str
+    explanation: str
+
+
+def read(name: str, kind: type[_T]) -> _T:
+    """Return the typed content of a file beside this module."""
+    composed = compose((FOLDER / name).read_text(encoding="utf-8"), file=name)
+    return msgspec.convert(composed.document and composed.document.data, kind)

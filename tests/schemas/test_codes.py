@@ -1,0 +1,117 @@
+"""The register of codes: complete, unique, explained, and the page that is made from it."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import gcluster
+from gcluster.schemas.checks import CHECKS
+from gcluster.schemas.codes import FAMILIES, example_of, explanations, family_of, register
+from gcluster.schemas.codes.__main__ import main
+from gcluster.schemas.codes.page import render
+from gcluster.schemas.codes.registered import REGISTER, Entry, entries, with_new
+from gcluster.schemas.codes.texts import Text, read
+from gcluster.schemas.fleet import FLEET_CODES
+from gcluster.schemas.policies import POLICY_CODES
+
+_SOURCE = Path(gcluster.__path__[0])
+_CODE = re.compile(r"GC\d{3}")
+
+
+def _emitted() -> Iterator[tuple[str, str]]:
+    """Yield (code, module) for every code that stands in the source as a value."""
+    for package in ("schemas", "inventory", "stacks", "lifecycle", "cli"):
+        for module in sorted((_SOURCE / package).rglob("*.py")):
+            tree = ast.parse(module.read_text(encoding="utf-8"))
+            for node in ast.walk(tree):
+                value = node.value if isinstance(node, ast.Constant) else None
+                if isinstance(value, str) and _CODE.fullmatch(value):
+                    yield value, module.name
+
+
+def test_every_code_that_the_source_gives_is_in_the_register_and_no_retired_one_is_given() -> None:
+    known = register()
+    unknown = sorted({f"{code} ({module})" for code, module in _emitted() if code not in known})
+    retired = {code for code, entry in known.items() if entry.retired}
+
+    assert unknown == [], "run: python -m gcluster.schemas.codes --write"
+    assert retired & {code for code, _ in _emitted()} == set()
+
+
+def test_every_code_of_the_register_is_explained_or_retired() -> None:
+    assert set(explanations()) == {c for c, entry in register().items() if not entry.retired}
+    assert all(entry.was for entry in entries() if entry.retired)
+
+
+def test_no_code_stands_in_the_register_twice_and_its_order_is_that_of_the_codes() -> None:
+    codes = [entry.code for entry in entries()]
+    assert codes == sorted(set(codes))
+
+
+def test_no_code_is_explained_by_two_parts_of_the_program() -> None:
+    texts = [read(name, dict[str, Text]) for name in ("structure.yaml", "running.yaml")]
+    given = Counter(code for part in (CHECKS, FLEET_CODES, POLICY_CODES, *texts) for code in part)
+    assert [code for code, times in given.items() if times > 1] == []
+
+
+def test_every_explanation_is_a_sentence_for_a_table_and_a_text_to_read() -> None:
+    for known in explanations().values():
+        assert re.match(r".+[.)]$", known.summary), known
+        assert "\n" not in known.summary
+        assert "|" not in known.summary
+        assert len(known.explanation.split()) > 4, known
+        assert known.explanation != known.summary
+
+
+def test_a_code_lies_in_the_family_of_its_hundred() -> None:
+    assert [family.digit for family in FAMILIES] == list("0123456789")
+    assert {family_of(code).digit for code in CHECKS} <= set("12345678")
+    assert all(family_of(code).digit == code[2] for code in register())
+
+
+@pytest.mark.parametrize("code", sorted(CHECKS))
+def test_every_check_has_an_example_and_its_correction(code: str) -> None:
+    example = example_of(code)
+    assert example is not None
+    assert example.passes is not None
+
+
+def test_a_code_about_a_running_cluster_has_no_example() -> None:
+    assert example_of("GC920") is None
+
+
+def test_the_page_of_codes_is_as_it_would_be_generated_now(root: Path) -> None:
+    page = (root / "docs" / "diagnostics.md").read_text(encoding="utf-8")
+    assert page == render(), "run: python -m gcluster.schemas.codes --write"
+
+
+def test_printing_the_page_writes_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 0
+    assert capsys.readouterr().out == render()
+
+
+def test_writing_the_register_again_keeps_what_it_remembers() -> None:
+    text = REGISTER.read_text(encoding="utf-8")
+    assert with_new([], since="9.9.9") == text
+    added = with_new(["GC999", "GC001"], since="9.9.9")
+    assert added == text + "- {code: GC999, since: 9.9.9}\n"
+
+
+def test_a_retired_code_is_remembered_with_what_it_meant(monkeypatch: pytest.MonkeyPatch) -> None:
+    gone = Entry(code="GC999", since="0.1.0", retired=True, was="A moon is missing.")
+    known = [*entries(), gone]
+    monkeypatch.setattr("gcluster.schemas.codes.registered.entries", lambda: known)
+
+    written = with_new(["GC999"], since="9.9.9")
+    page = render().split("## Not given any more")
+
+    assert written.endswith(
+        '- {code: GC999, since: 0.1.0, retired: true, was: "A moon is missing."}\n'
+    )
+    assert "| GC999 | A moon is missing. |" in page[1]
