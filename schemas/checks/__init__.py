@@ -6,15 +6,25 @@ Importing this package registers every check in `CHECKS`.
 from gcluster.schemas.checks import (  # noqa: F401  # imported to be registered
     addresses,
     allreduce,
+    capacity_blocks,
+    cloud_keys,
     counts,
+    elastic,
+    host_names,
     hosts,
     machines,
+    markets,
     network,
     partitions,
+    placements,
+    processors,
     quorum,
+    references,
+    regions,
     roles,
     sites,
     users,
+    zones,
 )
 from gcluster.schemas.checks.context import CheckContext
 from gcluster.schemas.checks.registry import CHECKS, Check, Finding

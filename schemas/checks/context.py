@@ -12,6 +12,7 @@ from gcluster.schemas.hostlist import HostlistError, expand
 from gcluster.schemas.spec import (
     Budget,
     Checkpointing,
+    CloudSite,
     DirectoryUsers,
     HostEntry,
     KubernetesScheduler,
@@ -140,6 +141,17 @@ class CheckContext:
     def machine(self, pool: Pool) -> Machine | None:
         """Return the machine type of a pool; None when it names none or an unknown one."""
         return None if pool.machine is None else self.machines.get(pool.machine)
+
+    def fabric(self, pool: Pool) -> Fabric | None:
+        """Return the fabric class of a pool: its own, else its machine type's; None: not known."""
+        machine = self.machine(pool)
+        name = pool.fabric or (None if machine is None else machine.fabric)
+        return None if name is None else self.fabrics.get(name)
+
+    def cloud(self, pool: Pool) -> CloudSite | None:
+        """Return the pool's site when that is a cloud's."""
+        site = self.sites.get(pool.site)
+        return site if isinstance(site, CloudSite) else None
 
     def facts(self, pool: Pool) -> ProviderFacts | None:
         """Return what is known of the provider of a pool's site; None when nothing is."""

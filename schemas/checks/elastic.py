@@ -1,0 +1,35 @@
+"""Pools that grow and shrink with the queue."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gcluster.schemas.checks.registry import Finding, check
+from gcluster.schemas.fix import Replace
+from gcluster.schemas.spec import Count
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gcluster.schemas.checks.context import CheckContext
+
+
+@check("GC116", summary="A pool's least count is above its largest.")
+def count_reversed(context: CheckContext) -> Iterator[Finding]:
+    """`count: {min, max}` goes from the machines that are always there to the most at once.
+
+    A pool that never changes takes a plain number: `count: 4`.
+    """
+    for name, pool in context.pools.items():
+        count = pool.count
+        if isinstance(count, Count) and count.min > count.max:
+            path = ("pools", name, "count")
+            swapped = f"{{min: {count.max}, max: {count.min}}}"
+            yield Finding(
+                summary=f'pool "{name}": at least {count.min:,} machines, '
+                f"but at most {count.max:,}",
+                path=(*path, "min"),
+                hint=f"write count: {swapped}",
+                relies_on=((*path, "min"), (*path, "max")),
+                fix=Replace(path, swapped),
+            )
