@@ -148,7 +148,7 @@ def check(gathered: Gathered, *, policies: Path | None = None) -> Report:
 
 def _is_folder(name: str) -> bool:
     try:
-        return Path(name).is_dir()
+        return bool(name) and Path(name).is_dir()  # "": a variable of a shell that isn't set
     except OSError:  # loading says why
         return False
 
@@ -173,6 +173,9 @@ def _by_file(specs: Sequence[Loaded]) -> dict[str, list[Diagnostic]]:
 
 
 def _policies_of(loaded: Loaded, given: Path | None) -> Path | None:
+    """Return the policies to hold against a spec; none against what could not even be read."""
+    if loaded.document is None:
+        return None
     if given is not None:
         return given
     from gcluster.schemas.policies import find_policies  # noqa: PLC0415  # imported by few

@@ -9,4 +9,17 @@ import msgspec
 
 def document(value: Any) -> str:
     """Return one JSON document, indented; quantities appear as they are written in a spec."""
-    return msgspec.json.format(msgspec.json.encode(value, enc_hook=str), indent=2).decode()
+    try:
+        encoded = msgspec.json.encode(value, enc_hook=str)
+    except UnicodeEncodeError:  # a file name that is no UTF-8 holds half characters
+        encoded = msgspec.json.encode(_whole(msgspec.to_builtins(value, enc_hook=str)))
+    return msgspec.json.format(encoded, indent=2).decode()
+
+
+def _whole(value: Any) -> Any:
+    """Return plain data with half characters shown as escapes, which every reader takes."""
+    if isinstance(value, str):
+        return value.encode(errors="backslashreplace").decode()
+    if isinstance(value, dict):
+        return {_whole(key): _whole(entry) for key, entry in value.items()}
+    return [_whole(item) for item in value] if isinstance(value, list | tuple) else value

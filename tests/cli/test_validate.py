@@ -7,6 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 WRONG = """\
 apiVersion: gcluster/v1
 name: wrong
@@ -91,6 +93,18 @@ def test_a_binary_file_a_folder_and_an_empty_file_are_errors_not_tracebacks(
         assert done.stdout.startswith("error[GC0")
 
 
+def test_a_file_name_that_is_no_utf_8_is_told_in_every_format(
+    run: Callable[..., Any], tmp_path: Path
+) -> None:
+    path = tmp_path / "a\udcff.yaml"
+    path.write_text(WRONG, encoding="utf-8")
+    for fmt in ("text", "json", "sarif", "github", "junit"):
+        report = tmp_path / "report"
+        done = run("validate", str(path), "--format", fmt, "--output", str(report))
+        assert done.exit_code == 2
+        assert "GC001" in report.read_text(encoding="utf-8")
+
+
 def test_escape_sequences_in_a_spec_never_reach_the_terminal(
     run: Callable[..., Any], tmp_path: Path
 ) -> None:
@@ -100,3 +114,149 @@ def test_escape_sequences_in_a_spec_never_reach_the_terminal(
     assert done.exit_code == 2
     assert "\x1b" not in done.stdout
     assert "\u202e" not in done.stdout
+
+
+def test_a_folder_is_checked_and_counted_at_the_end(
+    run: Callable[..., Any], spec: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "bad.yaml").write_text(WRONG, encoding="utf-8")
+    (tmp_path / "pod.yaml").write_text("apiVersion: v1\n", encoding="utf-8")
+    done = run("validate", str(spec.parent))
+    assert done.exit_code == 2
+    assert "note[GC856]: left out: not a cluster spec\n" in done.stdout
+    assert done.stdout.endswith("ok: demo: 2 pools, 5 hosts\n2 specs: 2 errors, 1 note\n")
+
+
+def test_a_folder_without_a_spec_is_an_error(run: Callable[..., Any], tmp_path: Path) -> None:
+    done = run("validate", str(tmp_path))
+    assert done.exit_code == 2
+    assert done.stdout.startswith("error[GC855]: no cluster spec in this folder\n")
+
+
+def test_clashes_between_files_fail_though_each_is_right(
+    run: Callable[..., Any], spec: Path, tmp_path: Path
+) -> None:
+    copy = tmp_path / "copy.yaml"
+    copy.write_bytes(spec.read_bytes())
+    assert run("validate", str(spec)).exit_code == run("validate", str(copy)).exit_code == 0
+    done = run("validate", str(spec), str(copy))
+    assert done.exit_code == 2
+    assert f'another cluster is named "demo": {spec}:2' in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("fmt", "begins"),
+    [("json", "{"), ("sarif", "{"), ("github", "::error "), ("junit", "<?xml "), ("text", "err")],
+)
+def test_the_report_goes_to_a_file_and_the_text_to_the_terminal(
+    run: Callable[..., Any], tmp_path: Path, fmt: str, begins: str
+) -> None:
+    path, report = tmp_path / "bad.yaml", tmp_path / "report"
+    path.write_text(WRONG, encoding="utf-8")
+    done = run("validate", str(path), "--format", fmt, "-o", str(report))
+    assert done.exit_code == 2
+    assert done.stdout.startswith("error[GC001]")
+    written = report.read_text(encoding="utf-8")
+    assert written.startswith(begins)
+    if fmt != "text":
+        assert written == run("validate", str(path), "--format", fmt).stdout
+
+
+def test_a_report_that_can_t_be_written_is_said(run: Callable[..., Any], spec: Path) -> None:
+    done = run("validate", str(spec), "-o", str(spec.parent / "no" / "report"))
+    assert (done.exit_code, "GC948" in done.stderr) == (1, True)
+
+
+def test_fix_shows_a_diff_and_what_is_left_and_writes_nothing(
+    run: Callable[..., Any], tmp_path: Path
+) -> None:
+    path = tmp_path / "bad.yaml"
+    path.write_text(WRONG.replace("count: 4", "count: many"), encoding="utf-8")
+    before = path.read_bytes()
+    done = run("validate", str(path), "--fix")
+    assert done.exit_code == 2
+    assert "-  gpu: {site: here, machin: sim.h100x8, count: many}\n" in done.stdout
+    assert "+  gpu: {site: here, machine: sim.h100x8, count: many}\n" in done.stdout
+    assert "2 findings would be mended" in done.stdout
+    assert done.stdout.endswith("\n1 error\n")
+    assert path.read_bytes() == before
+
+
+def test_fix_with_write_mends_the_file_and_answers_for_it_as_it_is_now(
+    run: Callable[..., Any], tmp_path: Path
+) -> None:
+    path = tmp_path / "bad.yaml"
+    path.write_text(WRONG, encoding="utf-8")
+    done = run("validate", str(path), "--fix", "--write")
+    assert (done.exit_code, done.stdout.splitlines()[-1]) == (0, "ok: wrong: 2 pools, 5 hosts")
+    mended = WRONG.replace("machin:", "machine:").replace("typ:", "type:")
+    assert path.read_text(encoding="utf-8") == mended
+    assert run("validate", str(path), "--fix", "--write").stdout == "ok: wrong: 2 pools, 5 hosts\n"
+
+
+def test_fix_alone_answers_for_the_file_as_it_is(run: Callable[..., Any], tmp_path: Path) -> None:
+    path = tmp_path / "bad.yaml"
+    path.write_text(WRONG, encoding="utf-8")
+    assert run("validate", str(path), "--fix").exit_code == 2
+
+
+def test_fix_and_write_with_a_format_leave_the_report_whole(
+    run: Callable[..., Any], tmp_path: Path
+) -> None:
+    path = tmp_path / "bad.yaml"
+    path.write_text(WRONG, encoding="utf-8")
+    told = json.loads(run("validate", str(path), "--fix", "--write", "--format", "json").stdout)
+    assert told["ok"] is True
+
+
+@pytest.mark.parametrize(
+    "words", [["x", "--write"], ["-", "--fix", "--write"], ["x", "--fix", "--format", "json"]]
+)
+def test_words_that_do_not_go_together_are_a_usage_error(
+    run: Callable[..., Any], words: list[str]
+) -> None:
+    done = run("validate", *words)
+    assert (done.exit_code, "GC941" in done.output) == (64, True)
+
+
+POLICIES = """\
+apiVersion: gcluster/policies/v1
+policies:
+  - name: few
+    owner: ops@example.org
+    description: A pool has at most three nodes.
+    applies_to: pool
+    rule: pool.count == null || pool.count.max <= 3
+    severity: SEVERITY
+"""
+
+
+@pytest.mark.parametrize(("severity", "code"), [("error", 4), ("warning", 0)])
+def test_a_policy_that_is_not_kept_is_told_with_its_owner(
+    run: Callable[..., Any], spec: Path, severity: str, code: int
+) -> None:
+    text = POLICIES.replace("SEVERITY", severity)
+    spec.with_name("policies.yaml").write_text(text, encoding="utf-8")
+    done = run("validate", str(spec))
+    assert done.exit_code == code
+    assert f'{severity}[GC801]: policy "few" of ops@example.org' in done.stdout
+
+
+def test_errors_of_the_spec_weigh_more_than_policies(
+    run: Callable[..., Any], spec: Path, tmp_path: Path
+) -> None:
+    rules = tmp_path / "rules.yaml"
+    rules.write_text(POLICIES.replace("SEVERITY", "error"), encoding="utf-8")
+    bad = tmp_path / "bad.yaml"
+    bad.write_text(WRONG, encoding="utf-8")
+    assert run("validate", str(spec), "--policies", str(rules)).exit_code == 4
+    assert run("validate", str(spec), str(bad), "--policies", str(rules)).exit_code == 2
+
+
+def test_a_plain_validate_imports_no_format_no_fleet_and_no_policy_language(
+    shell: Callable[..., Any], spec: Path
+) -> None:
+    done = shell("validate", str(spec), PYTHONPROFILEIMPORTTIME="1")
+    names = ("render.sarif", "render.github", "render.junit", "render.diff", "schemas.fleet",
+             "policies.load", "cel_expr", "schemas.fixes", "schemas.mending")  # fmt: skip
+    assert [name for name in names if name in done.stderr] == []

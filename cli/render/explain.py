@@ -1,0 +1,104 @@
+"""A code explained: words, an example that fails as the program says it, and its correction."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from gcluster.cli.render.diagnostics import diagnostics_text
+from gcluster.cli.render.diff import diff_text
+from gcluster.schemas.codes import FAMILIES, example_of, family_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from gcluster.cli.render.surface import Surface
+    from gcluster.schemas.codes import CodeExplanation
+    from gcluster.schemas.load import Loaded
+
+_FILE = "cluster.yaml"
+"""What the example is called: people see their own file there."""
+_WIDEST = 88
+
+
+class Shown(NamedTuple):
+    """An example, run: what is said about the wrong spec, and the text of the right one."""
+
+    fails: Loaded
+    passes: str | None
+
+
+def shown_example(code: str) -> Shown | None:
+    """Load the example of a code, or return None where there is none."""
+    from gcluster.schemas.load import load_text  # noqa: PLC0415  # only codes with an example
+
+    example = example_of(code)
+    if example is None:
+        return None
+    fails = load_text(example.fails.read_bytes(), file=_FILE, folder=example.fails.parent)
+    passes = None if example.passes is None else example.passes.read_text(encoding="utf-8")
+    return Shown(fails=fails, passes=passes)
+
+
+def explained_text(code: CodeExplanation, example: Shown | None, surface: Surface) -> str:
+    """Return all that is known of a code."""
+    title = f"{surface.paint('strong', code.code)}   {surface.plain(code.summary)}"
+    parts = [title, surface.plain(_wrapped(code.explanation, surface))]
+    if example is not None:
+        parts += _example_parts(example, surface)
+    family = family_of(code.code)
+    parts.append(surface.paint("faint", f"family: {family.title.lower()} (GC{family.digit})"))
+    return "\n\n".join(parts)
+
+
+def _example_parts(example: Shown, surface: Surface) -> list[str]:
+    fails = example.fails
+    said = diagnostics_text(fails.diagnostics, surface, {fails.file: fails.text})
+    parts = [surface.paint("strong", "An example that gets it:"), said]
+    if example.passes is not None:
+        diff = diff_text(_FILE, fails.text, example.passes, surface)
+        parts += [surface.paint("strong", "Corrected:"), diff]
+    return parts
+
+
+def explained_value(code: CodeExplanation, example: Shown | None) -> dict[str, Any]:
+    """Return the same as a value for JSON."""
+    value: dict[str, Any] = {
+        "code": code.code,
+        "family": family_of(code.code).title,
+        "summary": code.summary,
+        "explanation": code.explanation,
+        "example": None,
+    }
+    if example is not None:
+        value["example"] = {
+            "fails": example.fails.text,
+            "diagnostics": example.fails.diagnostics,
+            "passes": example.passes,
+        }
+    return value
+
+
+def listed(codes: Iterable[CodeExplanation], surface: Surface) -> str:
+    """Return every code with its summary, family by family."""
+    known = list(codes)
+    parts = []
+    for family in FAMILIES:
+        rows = [code for code in known if family_of(code.code) is family]
+        if rows:
+            title = surface.paint("strong", f"GC{family.digit}  {family.title}")
+            lines = [f"  {row.code}  {surface.plain(row.summary)}" for row in rows]
+            parts.append("\n".join([f"{title}: {family.about}", *lines]))
+    return "\n\n".join(parts)
+
+
+def listed_value(codes: Iterable[CodeExplanation]) -> dict[str, Any]:
+    """Return the same as a value for JSON."""
+    return {
+        "families": {family.digit: family.title for family in FAMILIES},
+        "codes": [{"code": code.code, "summary": code.summary} for code in codes],
+    }
+
+
+def _wrapped(text: str, surface: Surface) -> str:
+    return textwrap.fill(text, width=min(_WIDEST, surface.width), break_on_hyphens=False)
