@@ -1,9 +1,8 @@
-"""`gcluster explain`: what a diagnostic code means and what to do about it."""
+"""`gcluster explain`: what a diagnostic code means, with an example and its correction."""
 
 # ruff: noqa: PLC0415  # imported when the verb runs: help and other verbs need none of it
 
-import re
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -11,60 +10,92 @@ from gcluster.cli.options import Format, OutputFormat
 from gcluster.cli.render.output import say
 from gcluster.lifecycle.outcome import Exit, failure
 
-_FAMILIES = {
-    "0": "structure: the file can't be read as a spec; the message says where and what to write",
-    "1": "capacity: machines, counts, zones, quotas",
-    "2": "fabric: what the nodes' fast network is and can do",
-    "3": "network: addresses and who may reach them",
-    "4": "storage: sizes, mounts, throughput",
-    "5": "scheduler: partitions, queues, accounts",
-    "6": "software: versions that go together",
-    "7": "hybrid: work that moves between sites",
-    "8": "budget and policy",
-    "9": "running: state, providers, nodes, the AllReduce, this command line",
-}
+if TYPE_CHECKING:
+    from gcluster.lifecycle.outcome import LifecycleError
+    from gcluster.schemas.codes import CodeExplanation
 
 
 def _complete(incomplete: str) -> list[str]:
-    from gcluster.schemas.checks import CHECKS
+    from gcluster.schemas.codes import explanations
 
-    return [code for code in sorted(CHECKS) if code.startswith(incomplete.upper())]
+    return [code for code in explanations() if code.startswith(incomplete.upper())]
 
 
 def command(
     code: Annotated[
-        str, typer.Argument(metavar="CODE", help="GC204, say.", autocompletion=_complete)
-    ],
+        str | None,
+        typer.Argument(
+            metavar="[CODE]", help="GC101, say; without one: all codes.", autocompletion=_complete
+        ),
+    ] = None,
     fmt: OutputFormat = Format.TEXT,
 ) -> Exit:
     """Explain a diagnostic code.
 
-    Checks of a spec are explained in full, other codes by the family they belong to.
+    Says what it means and what to do, and shows a spec that gets it with its correction. Without a
+    code it lists all of them by family.
     """
-    from gcluster.cli.render.document import document
-    from gcluster.schemas.checks import CHECKS
+    from gcluster.schemas.codes import explanations
 
-    code = code.upper()
-    if not re.fullmatch(r"GC\d{3}", code):
-        raise failure(
-            "GC947",
-            f'"{code}" is not a diagnostic code',
-            hint="codes look like GC204 and stand in brackets at the start of a message",
-            exit_code=Exit.USAGE,
-        )
-    family = _FAMILIES[code[2]]
-    known = CHECKS.get(code)
-    if fmt is Format.JSON:
-        told = {"summary": known.summary, "explanation": known.explanation} if known else {}
-        say(document({"code": code, "family": family, **told}))
-    elif known is not None:
-        say(f"{code}   {known.summary}\n\n{_wrapped(known.explanation)}\n\nfamily: {family}")
-    else:
-        say(f"{code}   {family}")
+    known = explanations()
+    if code is None:
+        _list(known, fmt)
+        return Exit.OK
+    explained = known.get(code.upper())
+    if explained is None:
+        raise _unknown(code, known)
+    _explain(explained, fmt)
     return Exit.OK
 
 
-def _wrapped(text: str) -> str:
-    import textwrap
+def _list(known: "dict[str, CodeExplanation]", fmt: Format) -> None:
+    from gcluster.cli.render.explain import listed, listed_value
 
-    return textwrap.fill(text, width=88)
+    if fmt is Format.JSON:
+        from gcluster.cli.render.document import document
+
+        say(document(listed_value(known.values())))
+    else:
+        from gcluster.cli.render.surface import stdout
+
+        say(listed(known.values(), stdout()))
+
+
+def _explain(explained: "CodeExplanation", fmt: Format) -> None:
+    from gcluster.cli.render.explain import explained_text, explained_value, shown_example
+
+    example = shown_example(explained.code)
+    if fmt is Format.JSON:
+        from gcluster.cli.render.document import document
+
+        say(document(explained_value(explained, example)))
+    else:
+        from gcluster.cli.render.surface import stdout
+
+        say(explained_text(explained, example, stdout()))
+
+
+def _unknown(code: str, known: "dict[str, CodeExplanation]") -> "LifecycleError":
+    """Say that there is no such code, and which are near."""
+    from gcluster.schemas.codes import register
+
+    entry = register().get(code.upper())
+    if entry is not None:
+        summary, hint = f"{entry.code} is not given any more; it meant: {entry.was}", ""
+    else:
+        near = _near(code.upper()[:8], known)
+        summary = f'"{code}" is not a diagnostic code'
+        hint = f"did you mean {', '.join(near)}? " if near else ""
+        hint += "gcluster explain lists all codes"
+    return failure("GC947", summary, hint=hint, exit_code=Exit.USAGE)
+
+
+def _near(code: str, known: "dict[str, CodeExplanation]") -> list[str]:
+    """Return codes that may have been meant: numbers near by, or letters alike."""
+    import re
+    from difflib import get_close_matches
+
+    if re.fullmatch(r"GC[0-9]{3}", code):
+        family = [other for other in known if other[2] == code[2]]
+        return sorted(family, key=lambda other: abs(int(other[2:]) - int(code[2:])))[:3]
+    return get_close_matches(code, known, n=3, cutoff=0.7)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from gcluster.cli.render.diagnostics import diagnostics_text
 from gcluster.cli.render.diff import diff_text
 from gcluster.schemas.codes import FAMILIES, example_of, family_of
+from gcluster.schemas.fixes import fixed_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -57,7 +58,9 @@ def _example_parts(example: Shown, surface: Surface) -> list[str]:
     parts = [surface.paint("strong", "An example that gets it:"), said]
     if example.passes is not None:
         diff = diff_text(_FILE, fails.text, example.passes, surface)
-        parts += [surface.paint("strong", "Corrected:"), diff]
+        by_machine = fixed_text(fails.text, fails.diagnostics).text == example.passes
+        how = "Corrected, as gcluster validate --fix does it:" if by_machine else "Corrected:"
+        parts += [surface.paint("strong", how), diff]
     return parts
 
 

@@ -1,4 +1,4 @@
-"""`gcluster explain`: every check, every family, and what is no code."""
+"""`gcluster explain`: every code, its example as the program says it, and what is no code."""
 
 from __future__ import annotations
 
@@ -8,34 +8,86 @@ from typing import Any
 
 import pytest
 
+from gcluster.schemas import codes
 from gcluster.schemas.checks import CHECKS
+from gcluster.schemas.codes import FAMILIES, example_of, explanations
+
+KNOWN = explanations()
+
+
+@pytest.mark.parametrize("code", sorted(KNOWN))
+def test_every_code_is_explained(run: Callable[..., Any], code: str) -> None:
+    done = run("explain", code.lower())
+
+    assert done.exit_code == 0
+    assert done.stdout.startswith(f"{code}   {KNOWN[code].summary}\n")
+    assert KNOWN[code].explanation.split()[-1] in done.stdout
 
 
 @pytest.mark.parametrize("code", sorted(CHECKS))
-def test_every_check_is_explained(run: Callable[..., Any], code: str) -> None:
-    done = run("explain", code.lower())
-    assert done.exit_code == 0
-    assert done.stdout.startswith(f"{code}   {CHECKS[code].summary}\n")
-    assert CHECKS[code].explanation.split()[-1] in done.stdout
-
-
-@pytest.mark.parametrize("family", range(10))
-def test_a_code_that_is_no_check_is_placed_in_its_family(
-    run: Callable[..., Any], family: int
+def test_the_example_of_a_check_fails_before_the_eyes_and_is_corrected(
+    run: Callable[..., Any], code: str
 ) -> None:
-    code = f"GC{family}99"
-    assert code not in CHECKS
     done = run("explain", code)
-    assert done.exit_code == 0
-    assert len(done.stdout.split()) > 2
+
+    assert f"[{code}]: " in done.stdout
+    assert "--> cluster.yaml" in done.stdout
+    assert "\nCorrected" in done.stdout
+    assert "\n\n--- cluster.yaml\n+++ cluster.yaml\n@@" in done.stdout
 
 
-@pytest.mark.parametrize("word", ["GC1", "204", "GC2041", "XX204"])
+def test_the_words_of_an_example_are_those_of_validate(run: Callable[..., Any]) -> None:
+    example = example_of("GC101")
+    assert example is not None
+    said = run("validate", str(example.fails)).stdout.splitlines()[0]
+    assert said in run("explain", "GC101").stdout.splitlines()
+
+
+def test_a_code_without_an_example_has_its_text_alone(run: Callable[..., Any]) -> None:
+    done = run("explain", "GC920")
+    assert "Mend the cause" in done.stdout
+    assert "example" not in done.stdout
+
+
+def test_without_a_code_all_are_listed_by_family(run: Callable[..., Any]) -> None:
+    lines = run("explain").stdout.splitlines()
+    assert [line[2:8].strip() for line in lines if line.startswith("  GC")] == list(KNOWN)
+    titles = [line for line in lines if line.startswith("GC")]
+    assert len(titles) == len({code[2] for code in KNOWN})
+    assert titles[0].startswith(f"GC0  {FAMILIES[0].title}: ")
+
+
+def test_json_lists_the_same(run: Callable[..., Any]) -> None:
+    told = json.loads(run("explain", "--format", "json").stdout)
+    assert {c["code"]: c["summary"] for c in told["codes"]} == {
+        code: known.summary for code, known in KNOWN.items()
+    }
+
+
+@pytest.mark.parametrize("word", ["GC1", "204", "GC2041", "XX204", "GC799", "x" * 5000])
 def test_what_is_no_code_is_a_usage_error(run: Callable[..., Any], word: str) -> None:
-    assert run("explain", word).exit_code == 64
+    done = run("explain", word)
+    assert done.exit_code == 64
+    assert done.stdout == ""
+    assert "gcluster explain lists all codes" in done.stderr
 
 
-def test_json_has_the_same_words(run: Callable[..., Any]) -> None:
-    code = min(CHECKS)
-    told = json.loads(run("explain", code, "--format", "json").stdout)
-    assert told["summary"] == CHECKS[code].summary
+def test_a_mistyped_code_gets_near_ones(run: Callable[..., Any]) -> None:
+    assert "did you mean GC101" in run("explain", "G101").stderr
+    assert "did you mean GC5" in run("explain", "GC599").stderr
+
+
+def test_a_retired_code_is_told_with_what_it_meant(
+    run: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone = codes.Entry(code="GC999", since="0.1.0", retired=True, was="A moon is missing.")
+    monkeypatch.setattr(codes, "register", lambda: {"GC999": gone})
+    assert "it meant: A moon is missing." in run("explain", "gc999").stderr
+
+
+def test_json_has_the_same_words_and_the_example(run: Callable[..., Any]) -> None:
+    told = json.loads(run("explain", "GC101", "--format", "json").stdout)
+    assert told["summary"] == CHECKS["GC101"].summary
+    assert [d["code"] for d in told["example"]["diagnostics"]] == ["GC101"]
+    assert told["example"]["fails"] != told["example"]["passes"]
+    assert json.loads(run("explain", "GC949", "--format", "json").stdout)["example"] is None
