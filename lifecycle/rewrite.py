@@ -22,7 +22,7 @@ def rewrite(file: str, before: str, after: str) -> None:
     mark = _UTF8_MARK if content.startswith(_UTF8_MARK) else b""
     if content != mark + before.encode():
         raise failure(
-            "GC950",
+            "GC952",
             f"{file} was changed by something else in the meantime; it is left as it is",
             hint="run the same command again",
             exit_code=Exit.FAILED,
