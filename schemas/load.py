@@ -136,7 +136,9 @@ def _checked(
     from gcluster.schemas.checks import CheckContext, run_checks  # noqa: PLC0415  # not for bad files
 
     def declared(key: str) -> Iterable[str] | None:
-        entries = document.data.get(key)
+        entries = document.data
+        for step in key.split("."):
+            entries = entries.get(step) if isinstance(entries, dict) else None
         return entries if isinstance(entries, dict) else None
 
     def line_of(path: PathTuple) -> int | None:

@@ -9,6 +9,8 @@ import msgspec
 
 from gcluster.schemas.diagnostics import PathTuple
 from gcluster.schemas.hostlist import HostlistError, expand
+from gcluster.schemas.mounts import Mounts
+from gcluster.schemas.routes import Routes
 from gcluster.schemas.spec import (
     Budget,
     Checkpointing,
@@ -25,6 +27,7 @@ from gcluster.schemas.spec import (
     SlurmScheduler,
     Smoke,
     Software,
+    Spill,
     Storage,
     User,
 )
@@ -68,7 +71,8 @@ class CheckContext:
 
         Args:
             parts: typed root fields of the spec, by attribute.
-            declared: names written under a root key, broken entries included; None: no mapping.
+            declared: names written under a key of the root or below ("scheduler.qos"), broken
+                entries included; None: no mapping.
             catalog: gives the machine types; called only when a check needs them.
             line_of: line of the file that a path of the parts stands on.
         """
@@ -93,6 +97,7 @@ class CheckContext:
         self._declared = declared
         self._catalog = catalog
         self._suggestions_left = _SUGGESTIONS
+        self._declared_names: dict[str, frozenset[str] | None] = {}
 
     @cached_property
     def declared_sites(self) -> frozenset[str] | None:
@@ -115,8 +120,28 @@ class CheckContext:
         return self.scheduler if isinstance(self.scheduler, KubernetesScheduler) else None
 
     def declared(self, key: str) -> frozenset[str] | None:
-        """Names under a root key, broken entries included; None when that can't be known."""
-        return _names(self._declared(key))
+        """Names under a key ("scheduler.qos"), broken entries included; None: that is not known."""
+        if key not in self._declared_names:
+            self._declared_names[key] = _names(self._declared(key))
+        return self._declared_names[key]
+
+    @cached_property
+    def spills(self) -> Mapping[str, Spill]:
+        """Where jobs go that wait too long, by the partition they waited in."""
+        if self.scheduler is None:
+            return {}
+        partitions = self.scheduler.partitions.items()
+        return {name: partition.spill for name, partition in partitions if partition.spill}
+
+    @cached_property
+    def mounts(self) -> Mounts:
+        """Which nodes see which storage."""
+        return Mounts(self.storage, self.pools)
+
+    @cached_property
+    def routes(self) -> Routes:
+        """Which sites reach each other, by the spec's links."""
+        return Routes(self.links)
 
     @cached_property
     def catalog(self) -> Catalog:

@@ -93,11 +93,13 @@ def two_defaults(context: CheckContext) -> Iterator[Finding]:
 
 @check("GC507", summary="A compute pool is in no partition.")
 def idle_pool(context: CheckContext) -> Iterator[Finding]:
-    """No job can reach a compute pool that is in no partition.
+    """No job can reach a compute pool that is in no partition and is no target of a spill.
 
-    Without any partitions in the spec there is one, "main", with every compute pool.
+    Without any partitions in the spec there is one, "main", with every compute pool. Pools that
+    serve a file system run no jobs and belong in none.
     """
     reached = {pool for _, pool, _ in _references(context)}
+    reached |= {spill.to for spill in context.spills.values()} | set(context.mounts.servers)
     if not _partitions(context) or not reached <= (context.declared_pools or frozenset()):
         return  # no partitions at all, or a misspelt pool, which is an error already
     for name, pool in context.pools.items():
@@ -108,5 +110,5 @@ def idle_pool(context: CheckContext) -> Iterator[Finding]:
                 at_key=True,
                 severity=Severity.WARNING,
                 hint=f"add {name} to the pools of a partition",
-                relies_on=(("scheduler",), ("pools", name, "role")),
+                relies_on=(("scheduler",), ("storage",), ("pools", name, "role")),
             )

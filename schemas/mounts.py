@@ -1,0 +1,129 @@
+"""Which nodes see which storage, and where it stands: by pool, in time linear in what is said."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from gcluster.schemas.spec import LustreStorage, NfsStorage
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from gcluster.schemas.spec import Pool, Storage
+
+
+class Mounts:
+    """The storage of a spec and the pools that mount it.
+
+    A storage with `pools` is mounted by these, one with `site` by all pools of the site, and any
+    other by all pools.
+    """
+
+    def __init__(self, storage: Mapping[str, Storage], pools: Mapping[str, Pool]) -> None:
+        """Hold the parts."""
+        self._storage = storage
+        self._pools = pools
+
+    def home(self, name: str) -> str | None:
+        """Return the site that a storage stands at; None where nothing says."""
+        storage = self._storage[name]
+        server = self.server(name)
+        if storage.site is None and server is not None:
+            return self._pools[server].site
+        return storage.site
+
+    def server(self, name: str) -> str | None:
+        """Return the pool whose hosts serve a storage; None: none of the spec's."""
+        storage = self._storage[name]
+        server = storage.server if isinstance(storage, NfsStorage) else None
+        if isinstance(storage, LustreStorage) and storage.servers is not None:
+            server = storage.servers.pool
+        return server if server in self._pools else None
+
+    @cached_property
+    def servers(self) -> Mapping[str, list[str]]:
+        """What each pool serves, where it serves something."""
+        served: dict[str, list[str]] = {}
+        for name in self._storage:
+            server = self.server(name)
+            if server is not None:
+                served.setdefault(server, []).append(name)
+        return served
+
+    @cached_property
+    def _by_pool(self) -> tuple[list[str], dict[str, list[str]], dict[str, list[str]]]:
+        """Return storage that all pools mount, by site, and by pool."""
+        everywhere: list[str] = []
+        by_site: dict[str, list[str]] = {}
+        by_pool: dict[str, list[str]] = {}
+        for name, storage in self._storage.items():
+            if storage.pools:
+                for pool in storage.pools:
+                    by_pool.setdefault(pool, []).append(name)
+            elif storage.site is not None:
+                by_site.setdefault(storage.site, []).append(name)
+            else:
+                everywhere.append(name)
+        return everywhere, by_site, by_pool
+
+    def of(self, pool: str) -> Iterator[str]:
+        """Yield the storage that a pool's nodes mount."""
+        everywhere, by_site, by_pool = self._by_pool
+        yield from everywhere
+        yield from by_site.get(self._pools[pool].site, ())
+        yield from by_pool.get(pool, ())
+
+    def mounted_by(self, name: str) -> Iterator[str]:
+        """Yield the declared pools that mount a storage."""
+        storage = self._storage[name]
+        if storage.pools:
+            yield from (pool for pool in storage.pools if pool in self._pools)
+        else:
+            yield from (
+                pool
+                for pool, what in self._pools.items()
+                if storage.site is None or what.site == storage.site
+            )
+
+
+class MountTable:
+    """Storage by the nodes that mount it; says whether another one is mounted by some of them."""
+
+    def __init__(self, pools: Mapping[str, Pool]) -> None:
+        """Start empty."""
+        self._pools = pools
+        self._any: dict[str, str] = {}
+        self._everywhere: dict[str, str] = {}
+        self._by_site: dict[tuple[str, str], str] = {}
+        self._in_site: dict[tuple[str, str], str] = {}
+        self._by_pool: dict[tuple[str, str], str] = {}
+
+    def add(self, name: str, storage: Storage) -> None:
+        """Take a storage up under its mount point; of two on the same nodes the first stays."""
+        mount = storage.mount.rstrip("/")
+        self._any.setdefault(mount, name)
+        for pool in storage.pools:
+            self._by_pool.setdefault((mount, pool), name)
+            if pool in self._pools:
+                self._in_site.setdefault((mount, self._pools[pool].site), name)
+        if not storage.pools and storage.site is None:
+            self._everywhere.setdefault(mount, name)
+        elif not storage.pools:
+            self._by_site.setdefault((mount, storage.site or ""), name)
+
+    def other(self, mount: str, storage: Storage) -> str | None:
+        """Return the storage of the table at `mount` that nodes of another one mount too."""
+        if not storage.pools and storage.site is None:
+            return self._any.get(mount)
+        if mount in self._everywhere:
+            return self._everywhere[mount]
+        if not storage.pools:
+            key = (mount, storage.site or "")
+            return self._by_site.get(key) or self._in_site.get(key)
+        for pool in storage.pools:
+            site = self._pools[pool].site if pool in self._pools else ""
+            found = self._by_pool.get((mount, pool)) or self._by_site.get((mount, site))
+            if found is not None:
+                return found
+        return None

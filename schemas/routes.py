@@ -1,0 +1,40 @@
+"""Which sites reach each other over the links of a spec, and how long a round trip takes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from gcluster.schemas.spec import Link
+
+
+class Routes:
+    """Sites that links join, directly or through other sites."""
+
+    def __init__(self, links: Iterable[Link]) -> None:
+        """Join the two sites of each link."""
+        self._above: dict[str, str] = {}
+        self._latency: dict[frozenset[str], float] = {}
+        for link in links:
+            one, other = link.between[0], link.between[-1]
+            self._above[self._top(one)] = self._top(other)
+            if link.latency is not None:
+                self._latency.setdefault(frozenset((one, other)), link.latency.value)
+
+    def joins(self, one: str, other: str) -> bool:
+        """Say whether a chain of links leads from one site to the other."""
+        return self._top(one) == self._top(other)
+
+    def latency(self, one: str, other: str) -> float | None:
+        """Return the round trip of a link between two sites in seconds; None: not known."""
+        return self._latency.get(frozenset((one, other)))
+
+    def _top(self, site: str) -> str:
+        """Return what stands for all sites that are joined with this one."""
+        above = self._above.setdefault(site, site)
+        while above != site:
+            self._above[site] = self._above[above]  # halves the way for the next call
+            site, above = above, self._above[above]
+        return site
