@@ -44,7 +44,7 @@ def test_a_byte_order_mark_stays(tmp_path: Path) -> None:
 def test_a_file_that_changed_in_the_meantime_is_left_as_it_is(spec: Path) -> None:
     with pytest.raises(LifecycleError) as refused:
         rewrite(str(spec), "something else\n", "new\n")
-    assert refused.value.diagnostics[0].code == "GC950"
+    assert refused.value.diagnostics[0].code == "GC952"
     assert spec.read_bytes() == "ä: 1\r\nb: 2\n".encode()
 
 
