@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from gcluster.schemas.checked import Report
+    from gcluster.schemas.codes import CodeExplanation
     from gcluster.schemas.diagnostics import Diagnostic, Patch, Span
 
 SCHEMA = (
@@ -62,20 +63,18 @@ def sarif_log(report: Report) -> dict[str, Any]:
 
 def _driver(codes: Iterable[str], found: Iterable[Diagnostic]) -> dict[str, Any]:
     from gcluster.schemas.codes import explanations  # noqa: PLC0415  # reads every check
-    from gcluster.schemas.fleet import FLEET_CODES  # noqa: PLC0415  # as above
 
-    known = {code: (entry.summary, entry.explanation) for code, entry in explanations().items()}
-    known |= FLEET_CODES
+    known = explanations()
     levels: dict[str, Severity] = {}
     for each in found:
         before = levels.get(each.code, each.severity)
         levels[each.code] = max(before, each.severity, key=lambda level: _WEIGHT[level])
-    rules = [_rule(code, *known.get(code, (code, "")), level=levels[code]) for code in codes]
+    rules = [_rule(code, known.get(code), level=levels[code]) for code in codes]
     return {"name": "gcluster", "semanticVersion": __version__, "rules": rules}
 
 
-def _rule(code: str, summary: str, explanation: str, *, level: Severity) -> dict[str, Any]:
-    text = explanation or summary
+def _rule(code: str, known: CodeExplanation | None, *, level: Severity) -> dict[str, Any]:
+    summary, text = (known.summary, known.explanation) if known is not None else (code, code)
     return {
         "id": code,
         "shortDescription": _message(summary),
