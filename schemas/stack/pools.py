@@ -1,0 +1,157 @@
+"""The software of each pool: the cluster's, with what the pool overrides, resolved."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from gcluster.schemas.catalog.machine import Machine
+from gcluster.schemas.spec import KubernetesScheduler, Pool, SlurmScheduler, Software
+from gcluster.schemas.stack.need import Need, need_of
+from gcluster.schemas.stack.resolve import asked_versions, resolve_need
+from gcluster.schemas.stack.resolved import Resolved
+from gcluster.schemas.stack.versions import parts
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from gcluster.schemas.catalog import Catalog
+    from gcluster.schemas.diagnostics import PathTuple
+    from gcluster.schemas.spec import ClusterSpec, Scheduler, Site
+    from gcluster.schemas.stack.lock import Lock, SchedulerType
+    from gcluster.schemas.stack.resolved import ResolvedComponent
+
+_CLUSTER_WIDE = ("slurm", "kubernetes")
+"""Components whose daemons talk to each other across pools."""
+
+
+class PoolStack(msgspec.Struct, frozen=True, kw_only=True):
+    """A pool, what is asked of its software, and what that gives."""
+
+    name: str
+    pool: Pool
+    machine: Machine | None
+    software: Software
+    asked: dict[str, str]
+    """Versions that are written for it, by component."""
+    need: Need
+    resolved: Resolved
+
+    def where(self, key: str) -> PathTuple:
+        """Return where a value of `software` that holds here is written."""
+        own = self.pool.software
+        if own is not None and getattr(own, key) != "auto":
+            return ("pools", self.name, "software", key)
+        return ("software", key)
+
+    def versions(self) -> dict[str, str]:
+        """Return every version the nodes get, by component."""
+        return {component.key: component.version for component in self.resolved.components}
+
+
+def merged(software: Software, own: Software | None) -> Software:
+    """Return the cluster's software with what a pool says over it."""
+    if own is None:
+        return software
+    said = {key: value for key, value in msgspec.structs.asdict(own).items() if value != "auto"}
+    return msgspec.structs.replace(software, **said) if said else software
+
+
+def pool_stacks(
+    pools: Mapping[str, Pool],
+    software: Software,
+    *,
+    sites: Mapping[str, Site],
+    scheduler: Scheduler | None,
+    catalog: Catalog,
+    lock: Lock,
+) -> dict[str, PoolStack]:
+    """Return every pool with its software, in the order of the spec; alike pools resolve once."""
+    found: dict[str, PoolStack] = {}
+    known: dict[tuple[Software, Need], Resolved] = {}
+    for name, pool in pools.items():
+        machine = None if pool.machine is None else catalog.machines.get(pool.machine)
+        site = sites.get(pool.site)
+        need = need_of(
+            machine,
+            pool.fabric,
+            lock,
+            provider=None if site is None else site.provider,
+            scheduler=_type_of(scheduler),
+        )
+        own = merged(software, pool.software)
+        resolved = known.get((own, need)) or resolve_need(own, need, lock)
+        known[own, need] = resolved
+        found[name] = PoolStack(
+            name=name,
+            pool=pool,
+            machine=machine,
+            software=own,
+            asked=asked_versions(own),
+            need=need,
+            resolved=resolved,
+        )
+    return found
+
+
+def resolved_software(spec: ClusterSpec, pool: str, catalog: Catalog) -> Resolved:
+    """Return the software that a pool's nodes get.
+
+    Slurm and Kubernetes are one version on all pools that don't say otherwise: the newest that any
+    pool asks for, else that of the first pool with GPUs.
+
+    Raises:
+        KeyError: the spec has no such pool.
+    """
+    from gcluster.schemas.stack.load import load_lock  # noqa: PLC0415  # only here is it read
+
+    stacks = pool_stacks(
+        spec.pools,
+        spec.software,
+        sites=spec.sites,
+        scheduler=spec.scheduler,
+        catalog=catalog,
+        lock=load_lock(),
+    )
+    return with_cluster_versions(stacks, load_lock())[pool]
+
+
+def with_cluster_versions(stacks: Mapping[str, PoolStack], lock: Lock) -> dict[str, Resolved]:
+    """Return what pools resolve to, the scheduler's version being one for all that ask for none."""
+    shared = {key: found for key in _CLUSTER_WIDE if (found := _leading(stacks, key)) is not None}
+    order = [component.key for component in lock.components]
+    return {
+        name: _with_shared(stack, {k: c for k, c in shared.items() if k not in stack.asked}, order)
+        for name, stack in stacks.items()
+    }
+
+
+def _leading(stacks: Mapping[str, PoolStack], key: str) -> ResolvedComponent | None:
+    """Return what pools without a version take: the newest asked for, else the first GPUs'."""
+    found = [(s, c) for s in stacks.values() for c in s.resolved.components if c.key == key]
+    asked = [component for _, component in found if component.origin == "asked"]
+    if asked:
+        return max(asked, key=lambda component: parts(component.version))
+    with_gpus = (c for stack, c in found if stack.need.gpu is not None)
+    return next(with_gpus, next((c for _, c in found), None))
+
+
+def _with_shared(
+    stack: PoolStack, shared: Mapping[str, ResolvedComponent], order: list[str]
+) -> Resolved:
+    kept = [c for c in stack.resolved.components if shared.get(c.key, c).version == c.version]
+    have = {component.key for component in kept}
+    taken = [
+        msgspec.structs.replace(c, origin="cluster") for key, c in shared.items() if key not in have
+    ]
+    if not taken:
+        return stack.resolved
+    components = sorted([*kept, *taken], key=lambda component: order.index(component.key))
+    return msgspec.structs.replace(stack.resolved, components=tuple(components))
+
+
+def _type_of(scheduler: Scheduler | None) -> SchedulerType | None:
+    if isinstance(scheduler, SlurmScheduler):
+        return "slurm"
+    return "kubernetes" if isinstance(scheduler, KubernetesScheduler) else None
