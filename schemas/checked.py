@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-import msgspec
+from typing import TYPE_CHECKING, NamedTuple
 
 from gcluster.schemas.diagnostics import Diagnostic, in_file_order
 from gcluster.schemas.load import Loaded, load, load_text
@@ -20,7 +18,7 @@ STDIN = "-"
 """The name of standard input."""
 
 
-class Gathered(msgspec.Struct, frozen=True, kw_only=True):
+class Gathered(NamedTuple):
     """The specs that were named, loaded."""
 
     specs: tuple[Loaded, ...]
@@ -30,7 +28,7 @@ class Gathered(msgspec.Struct, frozen=True, kw_only=True):
     """Whether a folder or several files were named."""
 
 
-class CheckedSpec(msgspec.Struct, frozen=True, kw_only=True):
+class CheckedSpec(NamedTuple):
     """A spec and everything that is said about it."""
 
     loaded: Loaded
@@ -52,7 +50,7 @@ class CheckedSpec(msgspec.Struct, frozen=True, kw_only=True):
         return None if any(found.is_error for found in self.diagnostics) else self.loaded.spec
 
 
-class Report(msgspec.Struct, frozen=True, kw_only=True):
+class Report(NamedTuple):
     """What was checked and what was found."""
 
     specs: tuple[CheckedSpec, ...]
