@@ -51,7 +51,8 @@ def pass_gate(
         return None
     nodes = ClusterInventory(cluster=cluster.name, hosts=real)
     session.trust(nodes.hosts)
-    result = run_allreduce(cluster.spec, nodes, session, run.directory, report)
+    spec, catalog = cluster.spec, cluster.catalog
+    result = run_allreduce(spec, nodes, session, run.directory, report, catalog=catalog)
     document = certificate(cluster.spec_hash, nodes, result, session)
     cluster.store.put(CERTIFICATE_KEY, msgspec.json.format(msgspec.json.encode(document)))
     cluster.events.append(SmokeFinished(verdict=result.verdict.verdict, busbw=result.verdict.busbw))

@@ -25,6 +25,8 @@ def smoke_text(verdict: Verdict, log: AllReduceLog, surface: Surface) -> str:
     values of both.
     """
     lines = [*_table(log, surface), "", _headline(verdict, surface)]
+    if verdict.floor_reason:
+        lines.append(f"  {surface.paint('faint', printable(_floor(verdict)))}")
     lines += [
         f"  {surface.paint('error', reason.code)}: {printable(reason.message)}"
         for reason in verdict.reasons
@@ -44,6 +46,11 @@ def _headline(verdict: Verdict, surface: Surface) -> str:
     simulated = " (simulated GPUs)" if verdict.simulated else ""
     end = "passed" if verdict.passed else "failed"
     return f"{mark} AllReduce {end}: {', '.join([*facts, wrong])}{simulated}"
+
+
+def _floor(verdict: Verdict) -> str:
+    """Say where an automatic floor comes from, or why there is none."""
+    return verdict.floor_reason if verdict.floor is None else f"floor: {verdict.floor_reason}"
 
 
 def _table(log: AllReduceLog, surface: Surface) -> Iterator[str]:

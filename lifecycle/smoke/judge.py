@@ -47,6 +47,8 @@ class Expectation(msgspec.Struct, frozen=True, kw_only=True):
     """Hosts that must each have a rank; empty: any hosts will do."""
     floor: float | None = None
     """Least bus bandwidth in GB/s (10^9 bytes) at the largest size; None: none is asked."""
+    floor_reason: str = ""
+    """What an automatic floor is made of, or why there is none; "" when it was written or none."""
     exit_status: int = 0
     """How the launcher ended."""
 
@@ -76,6 +78,8 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     """What carried the messages, as observed: "ethernet btl=tcp"; "" when nothing was."""
     simulated: bool
     """Whether the payload says that its GPUs are simulated."""
+    floor_reason: str = ""
+    """What an automatic floor is made of, or why there is none: "no floor: ..."."""
 
     @property
     def passed(self) -> bool:
@@ -95,6 +99,7 @@ def judge(log: AllReduceLog, expected: Expectation) -> Verdict:
         largest=largest.size if largest else None,
         busbw=_busbw_at(log, largest.size) if largest else None,
         floor=expected.floor,
+        floor_reason=expected.floor_reason,
         transport=_transport(log),
         simulated=any(transport.simulated for transport in log.transports),
     )
@@ -207,6 +212,8 @@ def _below_floor(log: AllReduceLog, expected: Expectation) -> Iterator[Reason]:
     reached = _busbw_at(log, size)
     if reached < expected.floor:
         text = f"{reached:.2f} GB/s at {size} B, the floor is {expected.floor:.2f} GB/s"
+        if expected.floor_reason:
+            text += f" ({expected.floor_reason})"
         yield _reason("below-floor", text)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 import time
+from collections import Counter
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -17,6 +18,7 @@ from gcluster.lifecycle.smoke.log import AllReduceLog
 from gcluster.lifecycle.smoke.parse import LogParser
 from gcluster.lifecycle.ssh import SshSession, Unreachable
 from gcluster.schemas.diagnostics import Diagnostic, Severity
+from gcluster.schemas.floor import FloorFigure, allreduce_floor
 from gcluster.schemas.hostlist import fold
 
 if TYPE_CHECKING:
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 
     from gcluster.inventory.hosts import ClusterInventory, Host
     from gcluster.lifecycle.progress import Reporter
+    from gcluster.schemas.catalog import Catalog
     from gcluster.schemas.spec import ClusterSpec
 
 STAGE = "smoke"
@@ -64,6 +67,7 @@ def run_allreduce(
     run_dir: Path,
     report: Reporter,
     *,
+    catalog: Catalog,
     limit_s: float = LIMIT_S,
 ) -> SmokeResult:
     """Run the AllReduce over all compute hosts of `inventory`, one rank a host.
@@ -74,6 +78,7 @@ def run_allreduce(
         session: reaches the controller.
         run_dir: where the log is kept.
         report: told of every message size.
+        catalog: says what the fabrics of the machine types reach, for an automatic floor.
         limit_s: seconds until a job is cancelled.
 
     Raises:
@@ -90,12 +95,11 @@ def run_allreduce(
     todo = launches(spec, compute, f"gcluster-smoke-{secrets.token_hex(3)}")
     if len(todo) > 1:
         report(Finding(diagnostic=_in_parts(todo)))
-    floor = spec.smoke.allreduce.floor
     began = time.monotonic()
     report(StageStarted(name=STAGE, total=sum(len(_sizes(launch)) for launch in todo)))
     runs = tuple(
         _Follower(controllers[0], session, run_dir, report, limit_s).run(
-            launch, floor.value / 1e9 if floor and not floor.is_auto else None
+            launch, floor_of(launch, spec, catalog, compute)
         )
         for launch in todo
     )
@@ -110,6 +114,16 @@ def run_allreduce(
         )
     )
     return result
+
+
+def floor_of(
+    launch: Launch, spec: ClusterSpec, catalog: Catalog, compute: tuple[Host, ...]
+) -> FloorFigure:
+    """Return the floor of one AllReduce: its nodes are one fabric domain."""
+    taking_part = set(launch.nodes)
+    return allreduce_floor(
+        spec, catalog, Counter(host.pool for host in compute if host.name in taking_part)
+    )
 
 
 def summary(run: SmokeRun) -> str:
@@ -141,7 +155,7 @@ class _Follower:
         self._report = report
         self._limit_s = limit_s
 
-    def run(self, launch: Launch, floor: float | None) -> SmokeRun:
+    def run(self, launch: Launch, floor: FloorFigure) -> SmokeRun:
         path = self._run_dir / f"allreduce-{launch.partition}.log"
         parser, done, total = LogParser(), 0, len(_sizes(launch))
         ended = False
@@ -190,13 +204,14 @@ def _not_ended(verdict: Verdict, reason: str, state: str) -> Verdict:
     return msgspec.structs.replace(verdict, verdict="fail", reasons=(first, *others))
 
 
-def _expectation(launch: Launch, floor: float | None, exit_status: int) -> Expectation:
+def _expectation(launch: Launch, floor: FloorFigure, exit_status: int) -> Expectation:
     return Expectation(
         ranks=len(launch.nodes),
         min_bytes=launch.min_bytes,
         max_bytes=launch.max_bytes,
         nodes=launch.nodes,
-        floor=floor,
+        floor=floor.gbytes_per_s,
+        floor_reason=floor.reason,
         exit_status=exit_status,
     )
 

@@ -1,0 +1,70 @@
+"""Fabric classes of the catalog: complete, true to the machines, and below what was measured."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+import pytest
+
+from gcluster.schemas.catalog import Calibration, Fabric, Machine, load_catalog
+from gcluster.schemas.floor import floor_gbytes_per_s
+from gcluster.schemas.spec.pool import FabricClass
+
+CATALOG = load_catalog()
+FABRICS = dict(CATALOG.fabrics.items())
+ON_A_FABRIC = {
+    name: machine
+    for name, machine in CATALOG.machines.items()
+    if machine.fabric is not None and not machine.simulated
+}
+MEASURED = [
+    (fabric, seen)
+    for fabric in FABRICS.values()
+    if fabric.floor is not None
+    for seen in fabric.floor.calibrated_by
+]
+
+
+def test_every_class_that_a_spec_can_name_has_an_entry_and_no_other_has() -> None:
+    assert set(FABRICS) == set(get_args(FabricClass))
+
+
+@pytest.mark.parametrize("fabric", FABRICS.values(), ids=lambda fabric: fabric.name)
+def test_what_a_class_marks_as_unverified_or_sources_is_a_field_of_it(fabric: Fabric) -> None:
+    for path in (*fabric.unverified, *fabric.sources):
+        assert hasattr(fabric, path.partition(".")[0])
+
+
+@pytest.mark.parametrize("machine", ON_A_FABRIC.values(), ids=lambda machine: machine.name)
+def test_the_nics_of_a_machine_are_those_of_its_class(machine: Machine) -> None:
+    fabric = FABRICS[machine.fabric or ""]
+
+    if fabric.nic_kind is not None and machine.nics is not None:
+        cards = [nic for nic in machine.nics if not nic.front_end]
+        assert {nic.kind for nic in cards} == {fabric.nic_kind}
+        if fabric.nic_gbps is not None and "nic_gbps" not in fabric.unverified:
+            assert {nic.gbps for nic in cards} <= {fabric.nic_gbps, None}
+    if fabric.providers:
+        assert set(machine.sites) <= set(fabric.providers)
+
+
+@pytest.mark.parametrize(
+    ("fabric", "seen"), MEASURED, ids=[f"{f.name}-{s.nodes}-{s.size}" for f, s in MEASURED]
+)
+def test_no_floor_fails_a_cluster_that_was_measured(fabric: Fabric, seen: Calibration) -> None:
+    figure = floor_gbytes_per_s(CATALOG.machines[seen.machine], fabric, seen.nodes)
+
+    assert figure.gbytes_per_s is not None, figure.reason
+    assert figure.gbytes_per_s <= seen.busbw_gbytes_per_s
+
+
+def test_a_class_says_that_it_has_no_floor_exactly_when_it_has_none() -> None:
+    for fabric in FABRICS.values():
+        assert (fabric.floor is None) == ("no floor" in " ".join((fabric.note or "").split()))
+
+
+def test_networks_that_a_class_adds_have_the_class_s_mtu() -> None:
+    for fabric in FABRICS.values():
+        if fabric.extra_networks is not None:
+            assert fabric.extra_networks.mtu == fabric.mtu
+            assert fabric.providers == ["gcp"]

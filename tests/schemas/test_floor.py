@@ -1,0 +1,203 @@
+"""The AllReduce's floor: a share of what NVLink and the NICs allow for this many nodes."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gcluster.schemas.catalog import Catalog, Fabric, Machine, Nic, load_catalog
+from gcluster.schemas.catalog.fabric import Floor
+from gcluster.schemas.catalog.machine import Gpu, Nvlink
+from gcluster.schemas.floor import allreduce_floor, floor_gbytes_per_s, nic_ceiling_gbytes_per_s
+from gcluster.schemas.load import load_text
+from gcluster.schemas.spec import ClusterSpec
+from gcluster.schemas.spec.units import ByteSize
+
+CATALOG = load_catalog()
+FACTOR = 0.85
+
+gbps = st.floats(min_value=1, max_value=1600)
+many = st.integers(min_value=2, max_value=4096)
+gpus = st.integers(min_value=2, max_value=16)
+
+
+def fabric(factor: float | None = FACTOR) -> Fabric:
+    floor = (
+        None
+        if factor is None
+        else Floor(factor=factor, reason="r", from_size=ByteSize.parse("1 GiB"))
+    )
+    return Fabric(
+        name="test", description="d", source="s", date="2026-11", nic_kind="infiniband", floor=floor
+    )
+
+
+def machine(speed: float | None = 400, *, busbw: float | None = 480, count: int = 8) -> Machine:
+    return Machine(
+        name="m",
+        sites=["bare-metal"],
+        source="s",
+        date="2026-11",
+        gpu=Gpu(vendor="nvidia", model="H100", memory_gib=80, count=count),
+        nvlink=Nvlink(domain_gpus=count, busbw_gbytes_per_s=busbw),
+        nics=[
+            Nic(kind="infiniband", count=8, gbps=speed),
+            Nic(kind="ethernet", count=1, gbps=200, front_end=True),
+        ],
+    )
+
+
+def value(of: Machine, nodes: int) -> float:
+    figure = floor_gbytes_per_s(of, fabric(), nodes)
+    assert figure.gbytes_per_s is not None, figure.reason
+    return figure.gbytes_per_s
+
+
+@given(gbps, gbps, many)
+def test_faster_nics_never_lower_the_floor(one: float, other: float, nodes: int) -> None:
+    slow, fast = sorted((one, other))
+    assert value(machine(slow), nodes) <= value(machine(fast), nodes)
+
+
+@given(gbps, many, gpus, st.floats(min_value=1, max_value=2000))
+def test_the_floor_is_its_share_of_the_smaller_limit_and_never_above_either(
+    speed: float, nodes: int, count: int, busbw: float
+) -> None:
+    of = machine(speed, busbw=busbw, count=count)
+    ceiling = nic_ceiling_gbytes_per_s(speed, nodes, count)  # 8 NICs of speed Gb/s: speed GB/s
+    assert value(of, nodes) == pytest.approx(FACTOR * min(busbw, ceiling))
+    assert value(of, nodes) < min(busbw, ceiling)
+
+
+@given(gbps, many, gpus)
+def test_where_the_nics_are_the_limit_more_nodes_lower_the_floor(
+    speed: float, nodes: int, count: int
+) -> None:
+    of = machine(speed, busbw=1e9, count=count)
+    assert value(of, nodes + 1) < value(of, nodes)
+    assert value(of, nodes) > FACTOR * speed
+
+
+@given(gbps, st.floats(min_value=1, max_value=2000))
+def test_on_one_node_only_nvlink_counts(speed: float, busbw: float) -> None:
+    assert value(machine(speed, busbw=busbw), 1) == pytest.approx(FACTOR * busbw)
+
+
+def test_64_nodes_of_400_gb_s_stand_at_406_and_two_at_750() -> None:
+    assert nic_ceiling_gbytes_per_s(400, 2, 8) == pytest.approx(750)
+    assert nic_ceiling_gbytes_per_s(400, 64, 8) == pytest.approx(405.6, abs=0.05)
+    assert value(machine(400), 64) == pytest.approx(FACTOR * 405.6, abs=0.05)
+
+
+@given(gbps, many)
+def test_one_gpu_a_node_is_limited_by_its_nics_alone(speed: float, nodes: int) -> None:
+    assert value(machine(speed, busbw=None, count=1), nodes) == pytest.approx(FACTOR * speed)
+
+
+@pytest.mark.parametrize(
+    ("of", "on", "nodes", "reason"),
+    [
+        (machine(), fabric(None), 2, "no AllReduce is published that a floor of test could"),
+        (machine(busbw=None), fabric(), 1, "no AllReduce inside one m is published"),
+        (machine(None), fabric(), 2, "the speed of m's NICs is not known"),
+        (machine(count=1), fabric(), 1, "one GPU alone sends nothing"),
+        (CATALOG.machines["sim.h100x8"], fabric(), 2, "sim.h100x8 is simulated"),
+        (CATALOG.machines["n2-standard-8"], fabric(), 2, "n2-standard-8 has no GPU"),
+        (CATALOG.machines["p5.48xlarge"], fabric(), 2, "no NICs of p5.48xlarge for test"),
+        (machine(), CATALOG.fabrics["nvlink"], 2, "16 GPUs are more than one NVLink domain of m"),
+    ],
+)
+def test_without_a_figure_there_is_no_floor_and_it_says_why(
+    of: Machine, on: Fabric, nodes: int, reason: str
+) -> None:
+    figure = floor_gbytes_per_s(of, on, nodes)
+
+    assert figure.gbytes_per_s is None
+    assert figure.reason.startswith(f"no floor: {reason}")
+
+
+def test_nics_of_the_front_end_are_not_counted() -> None:
+    of = machine()
+    slow = [nic for nic in of.nics or () if not nic.front_end]
+    front = Nic(kind="infiniband", count=1, gbps=None, front_end=True)
+    other = Machine(
+        name="m", sites=["aws"], source="s", date="2026-11", gpu=of.gpu, nvlink=of.nvlink,
+        nics=[*slow, front],
+    )  # fmt: skip
+
+    assert value(other, 64) == value(of, 64)
+
+
+def spec(
+    machine: str, *, floor: str = "auto", sizes: str = "8B..8GiB", more: str = ""
+) -> ClusterSpec:
+    text = f"""apiVersion: gcluster/v1
+name: demo
+sites: {{room: {{provider: simulated}}}}
+pools:
+  head: {{site: room, role: controller}}
+  a: {{site: room, machine: {machine}, count: 2{more}}}
+  b: {{site: room, machine: dgx-h100, count: 2}}
+scheduler: {{type: slurm}}
+smoke: {{allreduce: {{sizes: {sizes}, floor: {floor}}}}}
+"""
+    loaded = load_text(text, file="demo.yaml", check=False)
+    assert loaded.spec is not None, loaded.diagnostics
+    return loaded.spec
+
+
+@pytest.mark.parametrize(
+    ("written", "pools", "floor", "reason"),
+    [
+        (spec("dgx-h100"), {"a": 2}, 408, "0.85 of 480 GB/s (NVLink), infiniband-ndr, 2 nodes"),
+        (spec("dgx-h100"), {"a": 2, "b": 62}, 344.7, "0.85 of 405.6 GB/s (NICs), infiniband-ndr"),
+        (spec("dgx-h100", floor="100 GB/s"), {"a": 2}, 100, ""),
+        (spec("sim.h100x8", floor="2 GB/s"), {"a": 2}, 2, ""),
+    ],
+)
+def test_an_automatic_floor_is_the_class_s_for_all_nodes_that_take_part(
+    written: ClusterSpec, pools: dict[str, int], floor: float, reason: str
+) -> None:
+    figure = allreduce_floor(written, CATALOG, pools)
+
+    assert figure.gbytes_per_s == pytest.approx(floor, abs=0.05)
+    assert figure.reason.startswith(reason)
+    assert bool(figure.reason) == bool(reason)
+
+
+@pytest.mark.parametrize(
+    ("written", "pools", "reason"),
+    [
+        (spec("sim.h100x8"), {"a": 2}, "sim.h100x8 is simulated"),
+        (spec("sim.h100x8"), {"a": 2, "b": 2}, "sim.h100x8 is simulated"),
+        (spec("hgx-h200-8"), {"a": 2, "b": 2}, "pools a, b are not of one machine type"),
+        (spec("no-such"), {"a": 2}, "pools a are not of one machine type that is known"),
+        (
+            spec("dgx-h100", more=", fabric: ethernet"),
+            {"a": 2, "b": 2},
+            "pools a, b are of several",
+        ),
+        (
+            spec("dgx-h100", sizes="8B..16MiB"),
+            {"a": 2},
+            "it holds for messages from 1 GiB, and the largest is 16 MiB",
+        ),
+    ],
+)
+def test_an_automatic_floor_that_can_t_be_known_is_none_and_says_why(
+    written: ClusterSpec, pools: dict[str, int], reason: str
+) -> None:
+    figure = allreduce_floor(written, CATALOG, pools)
+
+    assert figure.gbytes_per_s is None
+    assert figure.reason.startswith(f"no floor: {reason}")
+
+
+def test_a_machine_without_a_fabric_class_asks_the_pool_for_one() -> None:
+    bare = Catalog(machines={"dgx-h100": machine()}, fabrics=CATALOG.fabrics)
+
+    figure = allreduce_floor(spec("dgx-h100"), bare, {"b": 2})
+    assert figure.reason == "no floor: the fabric class of m is not known; a pool can name it"
+    named = spec("dgx-h100", more=", fabric: infiniband-ndr")
+    assert allreduce_floor(named, bare, {"a": 2}).gbytes_per_s == pytest.approx(408)
