@@ -62,8 +62,10 @@ def command(  # noqa: PLR0917  # typer passes them by name
     _refuse_what_does_not_go_together(specs, fmt, fix, write)
     gathered = gather(specs, lambda: sys.stdin.buffer.read(STDIN_LIMIT))
     if fix:
+        from msgspec.structs import replace
+
         mended = _mend(gathered, write, quiet=fmt != "text" and output is None)
-        after = gathered._replace(specs=tuple(each.after for each in mended))
+        after = replace(gathered, specs=tuple(each.after for each in mended))
         report = check(after, policies=policies)
         _tell(report, fmt, output)
         return _exit_code(report if write else check(gathered, policies=policies))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+import msgspec
 
 from gcluster.schemas.diagnostics import Diagnostic, in_file_order
 from gcluster.schemas.load import Loaded, load, load_text
@@ -11,14 +13,15 @@ from gcluster.schemas.load import Loaded, load, load_text
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from gcluster.schemas.policies.load import LoadedPolicies
+    # Reports are never read from JSON, and most specs have no policies to import this for.
+    from gcluster.schemas.policies.load import LoadedPolicies  # noqa: TC004  # as above
     from gcluster.schemas.spec import ClusterSpec
 
 STDIN = "-"
 """The name of standard input."""
 
 
-class Gathered(NamedTuple):
+class Gathered(msgspec.Struct, frozen=True, kw_only=True):
     """The specs that were named, loaded."""
 
     specs: tuple[Loaded, ...]
@@ -28,7 +31,7 @@ class Gathered(NamedTuple):
     """Whether a folder or several files were named."""
 
 
-class CheckedSpec(NamedTuple):
+class CheckedSpec(msgspec.Struct, frozen=True, kw_only=True):
     """A spec and everything that is said about it."""
 
     loaded: Loaded
@@ -50,7 +53,7 @@ class CheckedSpec(NamedTuple):
         return None if any(found.is_error for found in self.diagnostics) else self.loaded.spec
 
 
-class Report(NamedTuple):
+class Report(msgspec.Struct, frozen=True, kw_only=True):
     """What was checked and what was found."""
 
     specs: tuple[CheckedSpec, ...]
