@@ -1,0 +1,209 @@
+"""Pools that jobs span: of one fabric, that reaches from one to the other, with GPUs that match."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gcluster.schemas.checks.placements import is_fabric_domain
+from gcluster.schemas.checks.registry import Finding, check
+from gcluster.schemas.checks.zones import zones_of_pool
+from gcluster.schemas.diagnostics import Severity
+from gcluster.schemas.suggest import listing
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Iterator, Mapping
+
+    from gcluster.schemas.checks.context import CheckContext
+    from gcluster.schemas.diagnostics import PathTuple
+
+
+def partitions_of_spec(context: CheckContext) -> Iterator[tuple[str, PathTuple, list[str]]]:
+    """Yield (partition, place, compute pools): "main" with all of them where the spec has none."""
+    if context.scheduler is None:
+        return
+    written = context.scheduler.partitions
+    for name, partition in written.items():
+        pools = [pool for pool in partition.pools if _computes(context, pool)]
+        yield name, ("scheduler", "partitions", name, "pools"), list(dict.fromkeys(pools))
+    if not written:
+        yield "main", ("pools",), [name for name in context.pools if _computes(context, name)]
+
+
+def _computes(context: CheckContext, name: str) -> bool:
+    pool = context.pools.get(name)
+    return pool is not None and pool.role == "compute"
+
+
+def _has_gpus(context: CheckContext, name: str) -> bool:
+    machine = context.machine(context.pools[name])
+    return machine is not None and machine.gpu is not None
+
+
+def _spans(
+    context: CheckContext, key: Callable[[str], Hashable | None]
+) -> Iterator[tuple[str, PathTuple, Mapping[Hashable, list[str]]]]:
+    """Yield partitions whose pools differ by a key, with the pools of each; None: not known."""
+    for partition, path, pools in partitions_of_spec(context):
+        groups: dict[Hashable, list[str]] = {}
+        for name in pools:
+            value = key(name)
+            if value is not None:
+                groups.setdefault(value, []).append(name)
+        if len(groups) > 1:
+            yield partition, path, groups
+
+
+def _relies_on(path: PathTuple, *keys: str) -> tuple[PathTuple, ...]:
+    return path, ("scheduler", "partitions"), *(("pools", "*", key) for key in keys)
+
+
+def _in_words(groups: Mapping[Hashable, list[str]]) -> str:
+    return "; ".join(f"{what}: {listing(pools, limit=3)}" for what, pools in groups.items())
+
+
+@check("GC207", summary="Pools of several fabric classes in one partition.")
+def several_classes(context: CheckContext) -> Iterator[Finding]:
+    """Jobs that span pools of different fabrics talk over plain TCP, or not at all.
+
+    The smoke test's AllReduce runs over all pools of a partition too, and is judged by the slowest.
+    Give each class a partition of its own.
+    """
+
+    def fabric_class(name: str) -> str | None:
+        fabric = context.fabric(context.pools[name]) if _has_gpus(context, name) else None
+        return None if fabric is None else fabric.name
+
+    for partition, path, groups in _spans(context, fabric_class):
+        yield Finding(
+            summary=f'partition "{partition}" holds pools of {len(groups)} fabric classes: '
+            f"{_in_words(groups)}",
+            path=path,
+            at_key=True,
+            severity=Severity.WARNING,
+            hint="make a partition for each fabric class",
+            relies_on=_relies_on(path, "fabric", "machine", "site", "role"),
+        )
+
+
+@check("GC208", summary="Pools in one partition whose fabrics don't reach each other.")
+def fabrics_apart(context: CheckContext) -> Iterator[Finding]:
+    """A fabric ends somewhere: EFA and Google's at the zone, Azure's at the placement group.
+
+    Pools of one class in two zones, placement groups or sites are two fabrics: jobs that span them
+    fall back to plain TCP between the two. Give each a partition of its own.
+    """
+
+    def domain(name: str) -> tuple[str, str, str] | None:
+        pool = context.pools[name]
+        machine, fabric = context.machine(pool), context.fabric(pool)
+        if fabric is None or fabric.plugin is None or context.provider(pool) is None:
+            return None
+        if not _has_gpus(context, name):
+            return None
+        if machine is not None and is_fabric_domain(machine) and context.cloud(pool) is not None:
+            return fabric.name, pool.site, f'placement group of "{name}"'
+        zones = {zone for zone, _ in zones_of_pool(context, name)}
+        if fabric.reach == "zone":
+            return (fabric.name, pool.site, zones.pop()) if len(zones) == 1 else None
+        return fabric.name, pool.site, f'site "{pool.site}"'
+
+    for partition, path, groups in _spans(context, domain):
+        classes = {key[0] for key in groups if isinstance(key, tuple)}
+        if len(classes) > 1:
+            continue  # said by the check of classes
+        places = "; ".join(
+            f"{key[2]}: {listing(pools, limit=3)}"
+            for key, pools in groups.items()
+            if isinstance(key, tuple)
+        )
+        yield Finding(
+            summary=f'partition "{partition}": {listing(map(str, classes))} does not reach from '
+            f"each pool to the others ({places})",
+            path=path,
+            at_key=True,
+            severity=Severity.WARNING,
+            hint="make a partition for each",
+            relies_on=_relies_on(path, "fabric", "machine", "site", "zones", "role"),
+        )
+
+
+@check("GC209", summary="Pools with different GPUs in one partition.")
+def several_gpus(context: CheckContext) -> Iterator[Finding]:
+    """A job that spans pools with different GPUs runs at the speed of the slowest.
+
+    Nothing tells the user of a partition which GPUs a job gets, and the model may not fit into
+    them. Give each GPU model a partition of its own.
+    """
+
+    def gpus(name: str) -> str | None:
+        machine = context.machine(context.pools[name])
+        return None if machine is None or machine.gpu_key is None else _gpus(machine.gpu_key)
+
+    for partition, path, groups in _spans(context, gpus):
+        if len(_vendors(context, groups)) > 1:
+            continue  # said by the check of vendors
+        yield Finding(
+            summary=f'partition "{partition}" holds pools with different GPUs: {_in_words(groups)}',
+            path=path,
+            at_key=True,
+            severity=Severity.WARNING,
+            hint="make a partition for each GPU model",
+            relies_on=_relies_on(path, "machine", "role"),
+        )
+
+
+def _gpus(key: tuple[str, int]) -> str:
+    return f"{key[1]} x {key[0]}"
+
+
+def _vendors(context: CheckContext, groups: Mapping[Hashable, list[str]]) -> set[str]:
+    """Return the vendors of the real GPUs of some pools."""
+    machines = (context.machine(context.pools[n]) for pools in groups.values() for n in pools)
+    return {m.gpu.vendor for m in machines if m is not None and m.gpu and not m.simulated}
+
+
+@check("GC210", summary="NVIDIA and AMD GPUs in one partition.")
+def two_vendors(context: CheckContext) -> Iterator[Finding]:
+    """NCCL and RCCL don't talk to each other: no job can span GPUs of two vendors.
+
+    The smoke test's AllReduce runs over all pools of a partition, so it could never pass.
+    """
+
+    def vendor(name: str) -> str | None:
+        machine = context.machine(context.pools[name])
+        real = machine is not None and machine.gpu is not None and not machine.simulated
+        return machine.gpu.vendor if real and machine is not None and machine.gpu else None
+
+    for partition, path, groups in _spans(context, vendor):
+        yield Finding(
+            summary=f'partition "{partition}" holds GPUs of two vendors: {_in_words(groups)}',
+            path=path,
+            at_key=True,
+            hint="make a partition for each vendor",
+            relies_on=_relies_on(path, "machine", "role"),
+        )
+
+
+@check("GC219", summary="A pool that is no whole number of NVLink domains.")
+def part_of_a_domain(context: CheckContext) -> Iterator[Finding]:
+    """Machines whose NVLink spans nodes come in whole domains: 18 nodes of 4 GPUs (NVL72).
+
+    A part of a domain is rarely sold, and a job that fills the pool would span domains unevenly.
+    """
+    for name, pool in context.pools.items():
+        machine, size = context.machine(pool), context.size(name)
+        if machine is None or machine.nvlink is None or machine.gpu is None or machine.simulated:
+            continue
+        nodes = machine.nvlink.domain_gpus // machine.gpu.count
+        if nodes <= 1 or not size or size % nodes == 0:
+            continue
+        key = "count" if pool.hosts is None else "hosts"
+        below, above = size - size % nodes, size - size % nodes + nodes
+        yield Finding(
+            summary=f'pool "{name}": {size:,} nodes, but an NVLink domain of {machine.name} is '
+            f"{nodes} nodes",
+            path=("pools", name, key),
+            severity=Severity.WARNING,
+            hint=f"take {f'{below:,} or ' if below else ''}{above:,} nodes",
+            relies_on=tuple(("pools", name, part) for part in ("machine", "count", "hosts")),
+        )
