@@ -25,12 +25,14 @@ if TYPE_CHECKING:
 _ERROR = re.compile(r"ERROR: <input>:(-?\d+):(-?\d+): (.*)")
 _NOISE = re.compile(r" \(in container ''\)| expecting .*")
 _STATUS = re.compile(r"^[A-Z_]+: | \[[A-Z_]+\]$")
-_OVERLOAD = re.compile(r"No matching overloads found : (\S+?)\((.*)\)")
+_OVERLOAD = re.compile(r"No matching overloads found : (?:\((.*?)\)\.)?(\S+?)\((.*)\)")
 _MISSING = re.compile(r'Key not found in map : "(.*)"')
 _KINDS = {
     "null_type": "null (not known)",
-    "int64": "a whole number",
-    "double": "a number with a fraction (double)",
+    "null type": "null (not known)",
+    "int": "a whole number (int)",
+    "int64": "a whole number (int)",
+    "double": "a number (double)",
     "bool": "true or false",
     "string": "text",
 }
@@ -144,14 +146,21 @@ def _in_words(message: str) -> str:
     if match := _MISSING.search(reason):
         return f'there is no "{match[1]}"'
     if match := _OVERLOAD.search(reason):
-        sign = match[1].strip("_").replace("_", " ")
-        kinds = " and ".join(_KINDS.get(kind, kind) for kind in match[2].split(", "))
-        return f"{sign} does not take {kinds}"
+        return _mismatch(match)
     if "SELECT to non-message" in reason:
         return "a field is asked of something that is null (not known) or has no fields"
     if "Iteration budget exceeded" in reason:
         return "it takes more than 10,000 rounds of loops"
     return _first_lower(reason)
+
+
+def _mismatch(match: re.Match[str]) -> str:
+    """Say which kinds an operator or function was given that it does not take."""
+    target = [match[1]] if match[1] else []
+    kinds = [*target, *(kind for kind in match[3].split(", ") if kind)]
+    words = " and ".join(_KINDS.get(kind, kind) for kind in kinds)
+    mixed = set(kinds) & {"int", "int64"} and "double" in kinds
+    return f"{match[2].strip('_')} does not take {words}{': write 2.0, not 2' if mixed else ''}"
 
 
 def _first_lower(reason: str) -> str:

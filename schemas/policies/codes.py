@@ -41,10 +41,12 @@ POLICY_CODES: dict[str, tuple[str, str]] = {
         ("`rule` and `when` must come out as true or false: compare the value with something."),
     ),
     "GC814": (
-        "An expression that may grow too large.",
+        "An expression that could take too long.",
         (
-            "Loops (all, exists, map, filter) that repeat their variable can double a value "
-            "each time. The uses of each loop's variable, multiplied, may not exceed 1,000."
+            "Loops (all, exists, map, filter) that repeat their variable can double a value each "
+            "time: the uses of each loop's variable, multiplied, may not exceed 1,000. And a "
+            "round of a loop may not compare, join or search whole lists of items: compare single "
+            "values."
         ),
     ),
     "GC815": (

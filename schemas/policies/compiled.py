@@ -125,24 +125,33 @@ class Compiler:
         names = frozenset(variables)
         try:
             found = References(text, parse(text, names), variables)
-            for unknown in found.unknown:
-                meant = unknown.meant
-                hint = f'did you mean "{meant}"?' if meant else f"there is: {unknown.options}"
-                span = self._span(path, whole, start + unknown.offset, unknown.length)
-                self._report("GC812", unknown.summary, path, span, hint)
-            if found.growth > MOST_GROWTH:
-                hint = "use each loop's variable less often, or make two policies of it"
-                self._report("GC814", "the loops of this could grow too large", path, hint=hint)
-            if found.unknown or found.growth > MOST_GROWTH:
+            self._references(found, path, whole, start)
+            if found.unknown or found.is_too_much:
                 return None
             return compile_expression(text, names)
         except CompileError as error:
             for problem in error.problems:
                 offset = offset_of(text, problem.line, problem.column)
-                at = len(whole) if offset is None else start + offset
-                span = self._span(path, whole, at, 1)
-                self._report("GC811", f"not valid CEL: {problem.reason:.200}", path, span)
+                last = max(len(text.rstrip()) - 1, 0)
+                place = None
+                if offset is not None:
+                    place = self._span(path, whole, start + min(offset, last), 1)
+                self._report("GC811", f"not valid CEL: {problem.reason:.200}", path, place)
         return None
+
+    def _references(self, found: References, path: PathTuple, whole: str, start: int) -> None:
+        for unknown in found.unknown:
+            hint = f'did you mean "{unknown.meant}"?' if unknown.meant else ""
+            hint = hint or (unknown.options and f"there is: {unknown.options}")
+            span = self._span(path, whole, start + unknown.offset, unknown.length)
+            self._report("GC812", unknown.summary, path, span, hint)
+        if found.growth > MOST_GROWTH:
+            hint = "use each loop's variable less often, or make two policies of it"
+            self._report("GC814", "the loops of this could grow too large", path, hint=hint)
+        elif found.compares_lists:
+            summary = "a loop compares, joins or searches whole lists in each round"
+            hint = "compare single values, such as the items' names"
+            self._report("GC814", summary, path, hint=hint)
 
     def _span(self, path: PathTuple, whole: str, offset: int, length: int) -> Span:
         return span_within(self._document, path, whole, offset, length)

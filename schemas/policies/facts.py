@@ -93,6 +93,7 @@ class Facts:
         """Hold the parts; each kind of item is made when it is asked for."""
         self._spec = spec
         self._catalog = catalog
+        self._machines: dict[str, Any] = {}
         self._items: dict[str, list[tuple[PathTuple, dict[str, Any]]]] = {}
 
     def items(self, kind: str) -> Iterator[Item]:
@@ -162,12 +163,14 @@ class Facts:
     def _pool(self, name: str, pool: Pool) -> dict[str, Any]:
         cost = self._cost.pools[name]
         machine = self._catalog.machines.get(pool.machine) if pool.machine is not None else None
+        if machine is not None and machine.name not in self._machines:
+            self._machines[machine.name] = filled(plain(machine), _MACHINE)
         least = cost.count if pool.least is None else pool.least
         per_node = machine.gpu.count if machine is not None and machine.gpu is not None else None
         words = [rung if isinstance(rung, str) else rung.market for rung in pool.market]
         default = ["on-demand"] if self._spec.sites[pool.site].is_cloud else []
         return {
-            "machine": plain(machine),
+            "machine": None if machine is None else self._machines[machine.name],
             "count": {"min": least, "max": cost.count},
             "gpus": None if per_node is None else per_node * cost.count,
             "market": words or default,
@@ -176,11 +179,12 @@ class Facts:
 
 
 _COST = shape_of(Cost)
+_MACHINE = shape_of(Machine)
 
 JOINED: Mapping[str, Mapping[str, Shape]] = {
     "site": {"is_cloud": SCALAR},
     "pool": {
-        "machine": shape_of(Machine),
+        "machine": _MACHINE,
         "count": record(min=SCALAR, max=SCALAR),
         "gpus": SCALAR,
         "market": list_of(SCALAR),

@@ -11,6 +11,8 @@ from gcluster.schemas.policies.facts import Facts, Item
 
 if TYPE_CHECKING:
     from gcluster.schemas.catalog import Catalog
+    from gcluster.schemas.diagnostics import PathTuple, Span
+    from gcluster.schemas.document import Document
     from gcluster.schemas.load import Loaded
     from gcluster.schemas.policies.compiled import CompiledPolicy
     from gcluster.schemas.policies.load import LoadedPolicies
@@ -51,7 +53,6 @@ def _diagnostic(
     code, words = breach
     keys = tuple(policy.at.split(".")) if policy.at is not None else ()
     path = keys if policy.applies_to == "cluster" and keys else (*item.path, *keys)
-    document = loaded.document
     return Diagnostic(
         code=code,
         severity=Severity(policy.severity),
@@ -59,6 +60,14 @@ def _diagnostic(
         detail=f"{policy.description}\nrule: {policy.rule.strip()}\n({file}:{compiled.line})",
         path=path,
         file=loaded.file,
-        span=document.locate(path, key=not keys) if document is not None else None,
+        span=_place(loaded.document, item, path),
         hint=policy.hint or f"ask {policy.owner}, who owns this policy",
     )
+
+
+def _place(document: Document | None, item: Item, path: PathTuple) -> Span | None:
+    """Return where the diagnostic stands: at a key that is not written, the item is shown."""
+    if document is None:
+        return None
+    written = not path or path[0] in document.data
+    return document.locate(path if written else item.path, key=not written or path == item.path)

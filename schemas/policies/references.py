@@ -1,7 +1,8 @@
 """What an expression refers to: names that are not there, and loops that could grow too large.
 
 The library knows the variables but not their fields. A field that does not exist would be an error
-only when it is evaluated, and inside has() not even then.
+only when it is evaluated, and inside has() not even then. And the library counts the rounds of
+loops, but not what one round costs.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 
-from gcluster.schemas.policies.shape import ANY, SCALAR, Shape
+from gcluster.schemas.policies.facts import PLACES
+from gcluster.schemas.policies.shape import ANY, SCALAR, Shape, list_of
 from gcluster.schemas.policies.syntax_tree import Call, Const, Ident, Loop, Made, Node, Select
 from gcluster.schemas.suggest import closest, listing
 
@@ -20,6 +22,13 @@ if TYPE_CHECKING:
 
 MOST_GROWTH = 1_000
 """Most that the uses of the loops' variables may give when multiplied."""
+_TYPES = frozenset(
+    {"bool", "bytes", "double", "int", "list", "map", "null_type", "string", "type", "uint"}
+)
+"""CEL's own names of types: type(x) == double."""
+_WALKS_BOTH_SIDES = frozenset({"_==_", "_!=_", "_+_", "@in"})
+"""Operators that go through all of a list or map, however long it is."""
+_KEEPS_SHAPE = frozenset({"_?_:_", "dyn"})
 
 
 class Unknown(msgspec.Struct, frozen=True, kw_only=True):
@@ -30,6 +39,7 @@ class Unknown(msgspec.Struct, frozen=True, kw_only=True):
     length: int
     meant: str | None
     options: str
+    """What is there; "" when nothing is."""
 
 
 Known: TypeAlias = "Mapping[str, Shape]"
@@ -50,8 +60,16 @@ class References:
         """Walk the tree."""
         self.unknown: list[Unknown] = []
         self.growth = 1
+        self.compares_lists = False
+        """Whether a loop compares, joins or searches lists or maps of items in each round."""
         self._text = text
+        self._depth = 0
         self._walk(tree, variables)
+
+    @property
+    def is_too_much(self) -> bool:
+        """Whether evaluating it could take more time or memory than a policy may."""
+        return self.growth > MOST_GROWTH or self.compares_lists
 
     def _walk(self, node: Node, known: Known) -> _Found:
         if isinstance(node, Ident):
@@ -62,15 +80,19 @@ class References:
             return self._call(node, known)
         if isinstance(node, Loop):
             return self._loop(node, known)
-        ends = (
-            [self._walk(part, known).end for part in node.parts] if isinstance(node, Made) else []
-        )
-        return _Found(ANY if isinstance(node, Made) else SCALAR, max(ends, default=0))
+        if isinstance(node, Made):
+            found = [self._walk(part, known) for part in node.parts]
+            plain = all(part.shape == SCALAR for part in found)
+            end = max((part.end for part in found), default=0)
+            return _Found(_WRITTEN if plain else ANY, end)
+        return _Found(SCALAR, 0)
 
     def _ident(self, node: Ident, known: Known) -> _Found:
         end = node.place + len(node.name)
         if node.name in known:
             return _Found(known[node.name], end, node.name)
+        if node.name in _TYPES:
+            return _Found(SCALAR, end)
         seen = [name for name in known if not name.startswith("@")]
         self._add(f'there is no variable "{node.name}" here', node.name, node.place, seen)
         return _Found(ANY, end, node.name)
@@ -95,7 +117,14 @@ class References:
             if isinstance(key, Const) and key.text is not None:
                 return self._key(holder, key.text)
             return _Found(holder.shape.items or ANY, end)
-        return _Found(ANY, end)
+        if node.function in _KEEPS_SHAPE:
+            return _Found(ANY, end)
+        if node.function in _WALKS_BOTH_SIDES and not _is_step(node):
+            shapes = [part.shape for part in found]
+            self.compares_lists |= self._depth > 0 and not _is_quick(node.function, shapes)
+            if node.function == "_+_" and SCALAR not in shapes:
+                return _Found(ANY, end)
+        return _Found(SCALAR, end)
 
     def _key(self, holder: _Found, key: str) -> _Found:
         shape = holder.shape.field(key)
@@ -117,8 +146,11 @@ class References:
         inner = {**known, **bound, node.accumulator: ANY}
         uses = sum(_uses(part, frozenset(node.variables)) for part in node.body)
         self.growth = min(self.growth * max(1, uses), MOST_GROWTH + 1)
+        self._depth += 1
         ends = [self._walk(part, inner).end for part in node.body]
-        return _Found(ANY, max(over.end, start.end, *ends))
+        self._depth -= 1
+        gives_list = isinstance(node.start, Made)
+        return _Found(ANY if gives_list else SCALAR, max(over.end, start.end, *ends))
 
     def _add(
         self, summary: str, name: str, offset: int, options: Mapping[str, Shape] | list[str]
@@ -128,10 +160,28 @@ class References:
                 summary=summary,
                 offset=offset,
                 length=len(name),
-                meant=closest(name, options),
+                meant=None if name in PLACES else closest(name, options),
                 options=listing(options),
             )
         )
+
+
+_WRITTEN = list_of(SCALAR)
+"""A list that the expression writes out, of single values."""
+
+
+def _is_step(node: Call) -> bool:
+    """Say whether this is how a macro spells out that it goes on: @result + [x]."""
+    first = node.arguments[0]
+    return isinstance(first, Ident) and first.name.startswith("@")
+
+
+def _is_quick(function: str, shapes: list[Shape]) -> bool:
+    """Say whether an operator looks at no more than one value, or a list of single values."""
+    if function == "@in":
+        where = shapes[1]
+        return shapes[0] == SCALAR and (where.is_map or where.items == SCALAR)
+    return SCALAR in shapes or _WRITTEN in shapes
 
 
 def _uses(node: Node, names: frozenset[str]) -> int:
