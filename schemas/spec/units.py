@@ -10,17 +10,22 @@ import re
 from typing import Any, ClassVar, Self
 
 
+_MOST = 1e15
+"""Numbers of a quantity have at most 15 digits before the point, and 15 after it."""
+
+
 class Quantity:
     """A number with a unit; compares and hashes by value, prints as the shortest exact form."""
 
-    __slots__ = ("value",)
+    __slots__ = ("value", "written")
     unit_factors: ClassVar[dict[str, float]]
     pattern: ClassVar[str]
     examples: ClassVar[tuple[str, ...]]
 
-    def __init__(self, value: float) -> None:
-        """Hold `value` in the base unit of the subclass."""
+    def __init__(self, value: float, written: str = "") -> None:
+        """Hold `value` in the base unit of the subclass, and how it was written if it was."""
         self.value = value
+        self.written = written
 
     @classmethod
     def parse(cls, text: object) -> Self:
@@ -33,7 +38,9 @@ class Quantity:
         if match is None or match[2] not in cls.unit_factors:
             wanted = " or ".join(f'"{example}"' for example in cls.examples)
             raise ValueError(f"expected a quantity with its unit, such as {wanted}")
-        return cls(float(match[1]) * cls.unit_factors[match[2]])
+        return cls(
+            float(match[1]) * cls.unit_factors[match[2]], f"{match[1]}{cls._separator}{match[2]}"
+        )
 
     @classmethod
     def json_schema(cls) -> dict[str, Any]:
@@ -46,16 +53,19 @@ class Quantity:
         }
 
     def __str__(self) -> str:
-        """Print with the largest unit that keeps the number whole."""
+        """Print with the largest unit that keeps the number whole, else as it was written."""
         best, best_factor = "", 0.0
         for unit, factor in self.unit_factors.items():
-            if factor > best_factor and (self.value / factor).is_integer():
+            number = self.value / factor
+            fits = number.is_integer() and number < _MOST and number * factor == self.value
+            if fits and factor > best_factor:
                 best, best_factor = unit, factor
-        if not best:
-            best, best_factor = min(self.unit_factors.items(), key=lambda item: item[1])
-        number = self.value / best_factor
-        written = f"{int(number)}" if number.is_integer() else f"{number!r}"
-        return f"{written}{self._separator}{best}"
+        if best:
+            return f"{int(self.value / best_factor)}{self._separator}{best}"
+        if self.written:
+            return self.written
+        unit, factor = min(self.unit_factors.items(), key=lambda item: item[1])
+        return f"{self.value / factor!r}{self._separator}{unit}"
 
     _separator: ClassVar[str] = " "
 
@@ -117,9 +127,6 @@ class Percent(Quantity):
     examples: ClassVar[tuple[str, ...]] = ("40%",)
     _separator: ClassVar[str] = ""
 
-    def __str__(self) -> str:
-        """Print as per cent."""
-        return f"{self.value * 100:.12g}%"
 
 
 class BandwidthFloor(BusBandwidth):

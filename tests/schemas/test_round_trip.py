@@ -1,0 +1,61 @@
+"""Laws of the language: what its schema accepts loads, and what loads is written and read again."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import msgspec
+from hypothesis import HealthCheck, given, settings
+from jsonschema import Draft202012Validator
+
+from gcluster.schemas.json_schema import cluster_schema, inlined_schema
+from gcluster.schemas.load import load_text
+from gcluster.schemas.spec import ClusterSpec
+
+from .schema_values import values
+
+_ACCEPTED = values(inlined_schema(ClusterSpec))
+_VALIDATOR = Draft202012Validator(cluster_schema())
+_SLOW = settings(
+    max_examples=100, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+)
+
+
+def _written(value: object) -> str:
+    """Return a value as JSON that is YAML too: without characters that YAML text can't hold."""
+    text = msgspec.json.encode(value, enc_hook=str).decode()
+    return re.sub("[\x7f-\x9f\ufeff\ufffe\uffff]", lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def _read(text: str) -> ClusterSpec:
+    loaded = load_text(text, check=False)
+    assert loaded.spec is not None, loaded.diagnostics
+    return loaded.spec
+
+
+@_SLOW
+@given(_ACCEPTED)
+def test_whatever_the_schema_accepts_loads(data: dict[str, Any]) -> None:
+    assert _VALIDATOR.is_valid(data)
+    _read(_written(data))
+
+
+@_SLOW
+@given(_ACCEPTED)
+def test_whatever_loads_is_written_and_loads_again_to_the_same_value(data: dict[str, Any]) -> None:
+    spec = _read(_written(data))
+    written = _written(spec)
+
+    assert _VALIDATOR.is_valid(json.loads(written)), written
+    assert _read(written) == spec
+
+
+@_SLOW
+@given(_ACCEPTED)
+def test_whatever_the_schema_accepts_is_checked_without_a_traceback(data: dict[str, Any]) -> None:
+    loaded = load_text(_written(data))
+
+    assert (loaded.spec is None) == any(found.is_error for found in loaded.diagnostics)
+    assert not [found for found in loaded.diagnostics if found.code.startswith("GC00")]
