@@ -13,6 +13,7 @@ import msgspec
 from gcluster.lifecycle import places
 from gcluster.lifecycle.known import IndexEntry, find, known_clusters, remember
 from gcluster.lifecycle.outcome import Exit, LifecycleError, failure
+from gcluster.lifecycle.policy import refuse_breaches
 from gcluster.lifecycle.state import EventLog, Ledger, SecretVault, StateStore, munge_key
 from gcluster.lifecycle.unbuilt import not_built, refuse_unbuilt
 from gcluster.schemas.catalog import Catalog, load_catalog
@@ -177,12 +178,17 @@ def open_cluster(target: str, *, running: bool = False) -> Cluster:
             that look at or end a running cluster, which must work while the file is being edited.
 
     Raises:
-        LifecycleError: the spec has errors (exit code SPEC), or no such cluster is known.
+        LifecycleError: the spec has errors (exit code SPEC), a policy beside it is not kept (exit
+            code REFUSED), or no such cluster is known.
     """
     entry = None if _is_path(target) else find(target)
     path = Path(entry.spec_path) if entry else Path(target)
     if entry and (running or not path.exists()):
-        return _open_applied(entry.state_url, path)
+        cluster = _open_applied(entry.state_url, path)
+        if not running:
+            applied_text = load_text(cluster.spec_text, file=SPEC_KEY, check=False)
+            cluster.warnings = refuse_breaches(path, applied_text, catalog=cluster.catalog)
+        return cluster
     loaded = load(path)
     if loaded.spec is None:
         applied = _applied_beside(loaded, path) if running else None
@@ -192,13 +198,14 @@ def open_cluster(target: str, *, running: bool = False) -> Cluster:
     state_url = entry.state_url if entry else _state_url(loaded.spec, path)
     if running and (_applied := _try_applied(state_url, path)):
         return _applied
+    judged = () if running else refuse_breaches(path, loaded)
     left_out = refuse_unbuilt(loaded)
     return Cluster(
         spec=loaded.spec,
         text=loaded.text,
         spec_path=path.resolve(),
         state_url=state_url,
-        warnings=(*loaded.diagnostics, *left_out),
+        warnings=(*loaded.diagnostics, *judged, *left_out),
         catalogs={
             f"{number:02d}.yaml": file.read_bytes() for number, file in enumerate(loaded.catalogs)
         },

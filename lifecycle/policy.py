@@ -1,0 +1,54 @@
+"""Hold a spec against the organisation's policies before anything is planned or touched.
+
+No flag goes around it: a policy is changed in its file, by whoever owns that.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gcluster.lifecycle.outcome import Exit, LifecycleError
+from gcluster.schemas.policies import find_policies, judge, load_policies
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from gcluster.schemas.catalog import Catalog
+    from gcluster.schemas.diagnostics import Diagnostic
+    from gcluster.schemas.load import Loaded
+    from gcluster.schemas.policies.load import LoadedPolicies
+
+
+class PolicyError(LifecycleError):
+    """A policy refused; `loaded` carries the text that the diagnostics point into."""
+
+    def __init__(self, loaded: Loaded | LoadedPolicies, *diagnostics: Diagnostic) -> None:
+        """Hold the diagnostics and the text."""
+        super().__init__(*diagnostics, exit_code=Exit.REFUSED)
+        self.loaded = loaded
+
+
+def refuse_breaches(
+    spec_path: Path, loaded: Loaded, *, catalog: Catalog | None = None
+) -> tuple[Diagnostic, ...]:
+    """Judge a spec that has no errors; return what its policies only warn of.
+
+    Args:
+        spec_path: policies.yaml is looked for beside it.
+        loaded: the spec.
+        catalog: machine types; default: gcluster's with the files that the spec names.
+
+    Raises:
+        PolicyError: a policy of severity error is not kept, or the policies can't be read; exit
+            code REFUSED.
+    """
+    path = find_policies(spec_path)
+    if path is None:
+        return ()
+    policies = load_policies(path)
+    if policies.has_errors:
+        raise PolicyError(policies, *policies.diagnostics)
+    found = judge(policies, loaded, catalog=catalog)
+    if any(diagnostic.is_error for diagnostic in found):
+        raise PolicyError(loaded, *found)
+    return (*policies.diagnostics, *found)
