@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from gcluster.schemas.spec import Pool, Storage
+
+
+def mount_point(storage: Storage) -> str:
+    """Return where a storage is mounted, without "//", "..", or a slash at the end."""
+    return "/" + posixpath.normpath(storage.mount).lstrip("/")
 
 
 class Mounts:
@@ -101,7 +107,7 @@ class MountTable:
 
     def add(self, name: str, storage: Storage) -> None:
         """Take a storage up under its mount point; of two on the same nodes the first stays."""
-        mount = storage.mount.rstrip("/")
+        mount = mount_point(storage)
         self._any.setdefault(mount, name)
         for pool in storage.pools:
             self._by_pool.setdefault((mount, pool), name)

@@ -4,11 +4,14 @@ Importing this package registers every check in `CHECKS`.
 """
 
 from gcluster.schemas.checks import (  # noqa: F401  # imported to be registered
+    accelerators,
     addresses,
     allreduce,
+    architectures,
     capacity_blocks,
     cloud_keys,
     counts,
+    distributions,
     elastic,
     fabric_domains,
     fabric_networks,
@@ -16,8 +19,11 @@ from gcluster.schemas.checks import (  # noqa: F401  # imported to be registered
     floors,
     host_names,
     hosts,
+    lustre,
+    lustre_sizes,
     machines,
     markets,
+    mount_points,
     network,
     partitions,
     placements,
@@ -26,7 +32,11 @@ from gcluster.schemas.checks import (  # noqa: F401  # imported to be registered
     references,
     regions,
     roles,
+    scheduler_software,
     sites,
+    skew,
+    software,
+    storage_routes,
     users,
     zones,
 )

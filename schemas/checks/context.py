@@ -180,8 +180,22 @@ class CheckContext:
 
     def facts(self, pool: Pool) -> ProviderFacts | None:
         """Return what is known of the provider of a pool's site; None when nothing is."""
-        provider = self.provider(pool)
-        return None if provider is None else self.providers.get(provider)
+        return self.site_facts(pool.site)
+
+    def site_facts(self, name: str | None) -> ProviderFacts | None:
+        """Return what is known of the provider of a site; None when nothing is."""
+        site = None if name is None else self.sites.get(name)
+        return None if site is None else self.providers.get(site.provider)
+
+    def are_apart(self, one: str | None, other: str | None) -> bool:
+        """Say whether no route leads between two declared sites.
+
+        Sites that are no clouds may be routed by their own networks, so only links to clouds count.
+        """
+        ends = [self.sites.get(one or ""), self.sites.get(other or "")]
+        if one == other or None in ends or not any(isinstance(end, CloudSite) for end in ends):
+            return False
+        return not self.routes.joins(one or "", other or "")
 
     @cached_property
     def host_groups(self) -> tuple[HostGroup, ...]:
