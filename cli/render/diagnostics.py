@@ -52,7 +52,7 @@ def _lines(diagnostic: Diagnostic, surface: Surface, sources: Mapping[str, list[
         lines.append(f"{gutter}{surface.paint('gutter', '-->')} {place}")
         lines += excerpt(source, span, surface, tone)
     elif diagnostic.file:
-        lines.append(f" {surface.paint('gutter', '-->')} {printable(diagnostic.file)}")
+        lines.append(f" {surface.paint('gutter', '-->')} {_place(diagnostic)}")
     lines += [
         f"  {surface.paint('gutter', '|')} {surface.plain(printable(line))}".rstrip()
         for line in diagnostic.detail.splitlines()
@@ -60,6 +60,13 @@ def _lines(diagnostic: Diagnostic, surface: Surface, sources: Mapping[str, list[
     if diagnostic.hint:
         lines.append(_help(diagnostic, surface))
     return lines
+
+
+def _place(diagnostic: Diagnostic) -> str:
+    """Return file, line and column; the start of a file stands for the file as a whole."""
+    span = diagnostic.span
+    exact = span is not None and (span.line, span.column) != (1, 1)
+    return printable(diagnostic.file) + (f":{span.line}:{span.column}" if span and exact else "")
 
 
 def _help(diagnostic: Diagnostic, surface: Surface) -> str:

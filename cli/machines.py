@@ -1,0 +1,144 @@
+"""`gcluster machines`: the machine types of the catalog, compared, or all about one."""
+
+# ruff: noqa: PLC0415  # imported when the verb runs: help and other verbs need none of it
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
+
+import typer
+
+from gcluster.cli.options import Format, OutputFormat
+from gcluster.cli.render.output import say
+from gcluster.lifecycle.outcome import Exit
+
+if TYPE_CHECKING:
+    from gcluster.lifecycle.outcome import LifecycleError
+    from gcluster.schemas.catalog import Catalog, Machine
+    from gcluster.schemas.catalog.selection import Wanted
+
+
+MarketWord: TypeAlias = Literal["on-demand", "spot", "reservation", "capacity-block", "flex-start"]
+"""The markets of the catalog, repeated here because typer wants them before it is read."""
+OrderWord: TypeAlias = Literal["price", "gpus", "memory", "name"]
+
+
+def _complete(incomplete: str) -> list[str]:
+    from gcluster.schemas.catalog import load_catalog
+
+    return [name for name in load_catalog().machines if name.startswith(incomplete)]
+
+
+def command(  # noqa: PLR0917  # typer passes them by name
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[NAME]",
+            help="Show all about one: figures with their sources, prices, quotas, zones.",
+            autocompletion=_complete,
+            show_default=False,
+        ),
+    ] = None,
+    gpu: Annotated[
+        str | None, typer.Option(metavar="MODEL", help="GPU model: h100, or 8xh100.")
+    ] = None,
+    cloud: Annotated[
+        str | None, typer.Option(metavar="NAME", help="aws, gcp, azure, oci, bare-metal, local.")
+    ] = None,
+    fabric: Annotated[
+        str | None, typer.Option(metavar="CLASS", help="Fabric class: efa-v2, infiniband-ndr.")
+    ] = None,
+    region: Annotated[
+        str | None,
+        typer.Option("--region", metavar="REGION", help="Types it may have, and its prices."),
+    ] = None,
+    market: Annotated[
+        MarketWord | None, typer.Option(help="Types sold so, and the price of that.")
+    ] = None,
+    sort: Annotated[
+        OrderWord | None, typer.Option(help="Order; default: by place, then by name.")
+    ] = None,
+    catalog: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="FILE", help="Also a catalog file of your own; may be repeated."),
+    ] = None,
+    fmt: OutputFormat = Format.TEXT,
+) -> Exit:
+    """List the machine types of the catalog and what they cost.
+
+    Exit code 1 when no type fits.
+    """
+    from gcluster.schemas.catalog.selection import Wanted, offers
+
+    known = _read(catalog or [])
+    wanted = Wanted(gpu=gpu, cloud=cloud, fabric=fabric, region=region, market=market)
+    if name is not None:
+        if wanted != Wanted() or sort is not None:
+            raise _usage(f"{name} is one type: --gpu, --sort and the like are for the list")
+        return _show(_named(known, name), fmt)
+    _refuse_unknown_words(known, wanted)
+    found = offers(known, wanted, sort)
+    if fmt is Format.JSON:
+        from gcluster.cli.render.document import document
+        from gcluster.cli.render.machines import listed
+
+        say(document({"machines": [listed(offer) for offer in found]}))
+    else:
+        from gcluster.cli.render.machines import table
+        from gcluster.cli.render.surface import stdout
+
+        say(table(found, wanted, stdout()))
+    return Exit.OK if found else Exit.FAILED
+
+
+def _read(files: list[Path]) -> "Catalog":
+    from gcluster.schemas.catalog import CatalogError, load_catalog
+
+    try:
+        return load_catalog(files)
+    except CatalogError as error:
+        from gcluster.lifecycle.outcome import LifecycleError
+
+        raise LifecycleError(*error.diagnostics, exit_code=Exit.SPEC) from error
+
+
+def _show(machine: "Machine", fmt: Format) -> Exit:
+    if fmt is Format.JSON:
+        from gcluster.cli.render.document import document
+        from gcluster.cli.render.machine import told
+
+        say(document(told(machine)))
+    else:
+        from gcluster.cli.render.machine import machine_text
+        from gcluster.cli.render.surface import stdout
+
+        say(machine_text(machine, stdout()))
+    return Exit.OK
+
+
+def _named(catalog: "Catalog", name: str) -> "Machine":
+    known = {each.casefold(): each for each in catalog.machines}
+    if name.casefold() in known:
+        return catalog.machines[known[name.casefold()]]
+    from gcluster.schemas.suggest import closest
+
+    near = closest(name, catalog.machines)
+    hint = f'did you mean "{near}"?' if near else "gcluster machines lists them all"
+    raise _usage(f'no machine type is called "{name}"', hint)
+
+
+def _refuse_unknown_words(catalog: "Catalog", wanted: "Wanted") -> None:
+    from gcluster.schemas.catalog.selection import unknown_words
+    from gcluster.schemas.suggest import listing
+
+    for unknown in unknown_words(catalog, wanted):
+        meant = f'did you mean "{unknown.near}"? ' if unknown.near else ""
+        raise _usage(
+            f'--{unknown.option}: nothing in the catalog is called "{unknown.word}"',
+            f"{meant}known: {listing(unknown.known, limit=30)}",
+        )
+
+
+def _usage(summary: str, hint: str = "gcluster machines --help") -> "LifecycleError":
+    from gcluster.lifecycle.outcome import failure
+
+    return failure("GC941", summary, hint=hint, exit_code=Exit.USAGE)

@@ -1,0 +1,231 @@
+"""The list of machine types: one row each, in as many columns as the terminal has room for."""
+
+from __future__ import annotations
+
+from itertools import compress
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from gcluster.cli.render.cells import pad, printable, width
+from gcluster.schemas.catalog.figures import is_unverified
+from gcluster.schemas.catalog.selection import short_fabric, short_place
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from gcluster.cli.render.surface import Surface
+    from gcluster.schemas.catalog import Price
+    from gcluster.schemas.catalog.selection import Offer, Wanted
+
+UNKNOWN = "–"  # noqa: RUF001  # the dash of tables; turned into "-" where there is no Unicode
+MARK = "*"
+"""Behind a figure that is not confirmed."""
+MARKETS = {
+    "on-demand": "o",
+    "spot": "s",
+    "reservation": "r",
+    "capacity-block": "c",
+    "flex-start": "f",
+}
+"""Letters of the markets."""
+_TERA = 1000
+
+
+class _Column(NamedTuple):
+    title: str
+    cell: Callable[[Offer], str | None]
+    """What it shows; None: not known."""
+    path: str = ""
+    """Figure of the machine type whose mark it carries."""
+    right: bool = True
+    may_go: int = 0
+    """Left out first where there is no room: the highest."""
+
+
+def table(offers: list[Offer], wanted: Wanted, surface: Surface) -> str:
+    """Return the machine types as a table, with a legend of what it shows."""
+    if not offers:
+        return "no machine type of the catalog fits"
+    columns, room = _fitting(offers, surface)
+    cells = [[_cell(column, offer) for column in columns] for offer in offers]
+    widths = [
+        max(width(column.title), *(width(row[number]) for row in cells))
+        for number, column in enumerate(columns)
+    ]
+    titles = _line("NAME", [column.title for column in columns], columns, widths, room)
+    lines = [surface.paint("strong", titles)]
+    for offer, row in zip(offers, cells, strict=True):
+        name = printable(offer.machine.name)
+        if width(name) > room and surface.live:
+            lines.append(name)
+            name = ""
+        lines.append(_line(name, row, columns, widths, room))
+    shown = "\n".join(cell for row in cells for cell in row)
+    legend = [surface.paint("faint", text) for text in _legend(wanted, columns, shown)]
+    text = "\n".join([*lines, "", *legend])
+    return surface.plain(text if surface.unicode else text.replace(UNKNOWN, "-"))
+
+
+def listed(offer: Offer) -> dict[str, Any]:
+    """Return an offer for JSON: the table's columns, null where a figure isn't known."""
+    machine, gpu, link = offer.machine, offer.machine.gpu, offer.machine.nvlink
+    return {
+        "name": machine.name,
+        "where": offer.where,
+        "simulated": machine.simulated,
+        "gpu": gpu.model if gpu else None,
+        "gpus": gpu.count if gpu else 0,
+        "gpu_memory_gib": gpu.memory_gib if gpu else None,
+        "vcpus": _threads(offer),
+        "memory_gib": machine.memory_gib,
+        "nvlink_domain_gpus": link.domain_gpus if link else None,
+        "fabric": machine.fabric,
+        "fabric_gbps": offer.fabric_gbps,
+        "nvme_gb": machine.nvme_gb,
+        "usd_per_hour": offer.price.usd_per_hour if offer.price else None,
+        "usd_per_gpu_hour": offer.usd_per_gpu_hour,
+        "price": _told_price(offer.price),
+        "markets": machine.markets,
+        "unverified": machine.unverified,
+    }
+
+
+def _told_price(price: Price | None) -> dict[str, Any] | None:
+    return (
+        None if price is None else {name: getattr(price, name) for name in price.__struct_fields__}
+    )
+
+
+def _fitting(offers: list[Offer], surface: Surface) -> tuple[list[_Column], int]:
+    """Choose the columns that there is room for, and how wide names may be beside them.
+
+    Only a person's terminal has columns left out or long names on lines of their own: what is
+    piped keeps one row a type.
+    """
+    longest = max(width(printable(offer.machine.name)) for offer in offers)
+    sizes = [max(width(c.title), *(width(_cell(c, o)) for o in offers)) for c in _COLUMNS]
+    kept = [True] * len(_COLUMNS)
+    least = min(longest, 18)
+    while (rest := sum(compress(sizes, kept)) + sum(kept)) + least > surface.width:
+        going = [c.may_go if k else 0 for c, k in zip(_COLUMNS, kept, strict=True)]
+        if not surface.live or not max(going):
+            break
+        kept[going.index(max(going))] = False
+    return list(compress(_COLUMNS, kept)), max(least, min(longest, surface.width - rest))
+
+
+def _line(name: str, cells: list[str], columns: list[_Column], widths: list[int], room: int) -> str:
+    shown = [
+        " " * (size - width(cell)) + cell if column.right else pad(cell, size)
+        for cell, column, size in zip(cells, columns, widths, strict=True)
+    ]
+    return " ".join([pad(name, room), *shown]).rstrip()
+
+
+def _cell(column: _Column, offer: Offer) -> str:
+    text = column.cell(offer)
+    if text is None:
+        return UNKNOWN
+    marked = column.path and is_unverified(offer.machine, column.path.format(_number(offer)))
+    return f"{text}{MARK}" if marked else text
+
+
+def _number(offer: Offer) -> int:
+    """Return which of the machine's prices is shown."""
+    return offer.machine.prices.index(offer.price) if offer.price else 0
+
+
+def _threads(offer: Offer) -> int | None:
+    return offer.machine.cpu.threads or None if offer.machine.cpu else None
+
+
+def _gpus(offer: Offer) -> str | None:
+    gpu = offer.machine.gpu
+    return f"{gpu.count}x{printable(gpu.model)}" if gpu else "none"
+
+
+def _gpu_memory(offer: Offer) -> str | None:
+    return f"{offer.machine.gpu.memory_gib:.0f}" if offer.machine.gpu else ""
+
+
+def _vcpus(offer: Offer) -> str | None:
+    threads = _threads(offer)
+    return None if threads is None else str(threads)
+
+
+def _memory(offer: Offer) -> str | None:
+    memory = offer.machine.memory_gib
+    return None if memory is None else f"{memory:.0f}"
+
+
+def _nvlink(offer: Offer) -> str | None:
+    gpu, link = offer.machine.gpu, offer.machine.nvlink
+    if link is not None:
+        return str(link.domain_gpus)
+    return "" if gpu is None or gpu.count == 1 else None
+
+
+def _fabric(offer: Offer) -> str | None:
+    fabric = offer.machine.fabric
+    return None if fabric is None else short_fabric(fabric)
+
+
+def _gbps(offer: Offer) -> str | None:
+    rate = offer.fabric_gbps
+    return None if rate is None else f"{rate:.0f}"
+
+
+def _nvme(offer: Offer) -> str | None:
+    size = offer.machine.nvme_gb
+    return None if size is None else f"{size / _TERA:.1f}"
+
+
+def _price(offer: Offer) -> str | None:
+    return f"{offer.price.usd_per_hour:.2f}" if offer.price else None
+
+
+def _gpu_price(offer: Offer) -> str | None:
+    if offer.machine.gpu is None:
+        return ""
+    price = offer.usd_per_gpu_hour
+    return None if price is None else f"{price:.2f}"
+
+
+def _markets(offer: Offer) -> str | None:
+    markets = offer.machine.markets
+    return None if markets is None else "".join(MARKETS[market] for market in markets)
+
+
+_COLUMNS = (
+    _Column("WHERE", lambda offer: short_place(offer.where), right=False, may_go=1),
+    _Column("GPUS", _gpus, "gpu.model", right=False),
+    _Column("GiB", _gpu_memory, "gpu.memory_gib"),
+    _Column("CPU", _vcpus, "cpu", may_go=4),
+    _Column("RAM", _memory, "memory_gib", may_go=3),
+    _Column("NVL", _nvlink, "nvlink.domain_gpus", may_go=5),
+    _Column("FABRIC", _fabric, "fabric", right=False),
+    _Column("Gb/s", _gbps, "nics"),
+    _Column("NVMe", _nvme, "nvme_gb", may_go=6),
+    _Column("$/h", _price, "prices.{}.usd_per_hour"),
+    _Column("$/GPU", _gpu_price, "prices.{}.usd_per_hour", may_go=2),
+    _Column("BUY", _markets, "markets", right=False),
+)
+
+
+def _legend(wanted: Wanted, columns: list[_Column], shown: str) -> Iterator[str]:
+    """Yield what the columns mean, and the marks that are there."""
+    letters = ", ".join(f"{letter} {market}" for market, letter in MARKETS.items())
+    where = f"in {wanted.region}" if wanted.region else "lowest of the regions known"
+    yield "GiB of one GPU; CPU: hardware threads; RAM in GiB; NVL: GPUs in one NVLink domain;"
+    yield "Gb/s: all NICs for the GPUs' traffic; NVMe in TB; BUY: how it is sold"
+    yield f"  {letters}"
+    yield f"$/h: a node, {wanted.market or 'on-demand'}, {where}; $/GPU: one GPU of it"
+    if len(columns) < len(_COLUMNS):
+        gone = ", ".join(column.title for column in _COLUMNS if column not in columns)
+        yield f"no room for {gone}: widen the terminal, or --format json"
+    if UNKNOWN in shown:
+        yield f"{UNKNOWN} not known"
+    if MARK in shown:
+        yield f"{MARK} not confirmed: one source only, or sources differ"
+    if wanted.region:
+        yield f"a type whose zones aren't known may still not be offered in {wanted.region}"
+    yield "gcluster machines NAME: where each figure comes from and when it was read"

@@ -1,0 +1,200 @@
+"""`gcluster machines`: the catalog as a table and as JSON, and all about one machine type."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+
+from gcluster.cli.machines import MarketWord, OrderWord
+from gcluster.cli.render.cells import width
+from gcluster.cli.render.machine import machine_text
+from gcluster.cli.render.machines import MARKETS, UNKNOWN, table
+from gcluster.cli.render.surface import Surface
+from gcluster.schemas.catalog import Market, load_catalog
+from gcluster.schemas.catalog.selection import Order, Wanted, offers
+
+Run = Callable[..., Any]
+
+_OWN = """\
+apiVersion: gcluster/catalog/v1
+machines:
+  - name: our-hgx
+    sites: [bare-metal]
+    gpu: {vendor: nvidia, model: H100, memory_gib: 80, count: 8}
+    source: purchase order
+    date: 2026-01-31
+"""
+
+
+def _table(wanted: Wanted, surface: Surface) -> str:
+    return table(offers(load_catalog(), wanted), wanted, surface)
+
+
+def test_the_words_of_the_command_are_those_of_the_catalog() -> None:
+    assert get_args(MarketWord) == get_args(Market) == tuple(MARKETS)
+    assert get_args(OrderWord) == get_args(Order)
+
+
+def test_every_machine_type_is_listed_with_its_figures(run: Run) -> None:
+    done = run("machines")
+    assert done.exit_code == 0
+    rows = {line.split()[0]: line.split() for line in done.stdout.splitlines() if line}
+    assert set(load_catalog().machines) <= set(rows)
+    row = " ".join(rows["p5.48xlarge"])
+    assert row == "p5.48xlarge aws 8xH100 80 192 2048 8 efa-v2 3200 30.4 55.04 6.88 osrc"
+
+
+def test_what_is_not_known_is_a_dash_and_never_0(run: Run) -> None:
+    row = next(
+        line for line in run("machines").stdout.splitlines() if line.startswith("hgx-h100-8 ")
+    )
+    assert row.split() == ["hgx-h100-8", "metal", "8xH100", "80", *"––8––––––"]  # noqa: RUF001  # dashes
+
+
+def test_a_doubtful_figure_is_marked_and_the_mark_explained(run: Run) -> None:
+    marked = run("machines", "--cloud", "oci").stdout
+    assert " 80.00* " in marked
+    assert "\n* not confirmed" in marked
+    assert "*" not in run("machines", "--gpu", "8xa100", "--cloud", "aws").stdout
+
+
+def test_words_narrow_the_list(run: Run) -> None:
+    listed = run(
+        "machines", "--gpu", "h100", "--cloud", "AWS", "--market", "spot", "--sort", "gpus"
+    )
+    names = [line.split()[0] for line in listed.stdout.splitlines() if line.startswith("p")]
+    assert names == ["p5.48xlarge", "p5.4xlarge"]
+
+
+def test_the_same_values_come_as_json(run: Run) -> None:
+    told = json.loads(run("machines", "--gpu", "b300", "--format", "json").stdout)
+    (machine,) = told["machines"]
+    assert machine["name"] == "p6-b300.48xlarge"
+    assert machine["fabric_gbps"] == 6400
+    assert machine["usd_per_hour"] is None
+    assert machine["price"] is None
+
+
+def test_json_gives_the_price_with_its_source_and_market(run: Run) -> None:
+    told = json.loads(run("machines", "--gpu", "1xh100", "--cloud", "aws", "--format=json").stdout)
+    price = told["machines"][0]["price"]
+    assert set(price) == {"usd_per_hour", "market", "region", "source", "date"}
+    assert price["market"] == "on-demand"
+
+
+@pytest.mark.parametrize(
+    ("words", "help_line"),
+    [
+        (("--gpu", "h10"), 'did you mean "H100"?'),
+        (("--fabric", "efa"), 'did you mean "efa-v'),
+        (("--cloud", "alibaba"), "known: aws, azure, bare-metal"),
+        (("--region", "us-west-9"), 'did you mean "us-west-'),
+        (("p5.48xlrge",), 'did you mean "p5.48xlarge"?'),
+        (("p5.48xlarge", "--gpu", "h100"), "gcluster machines --help"),
+    ],
+)
+def test_an_unknown_word_is_a_usage_error_with_the_nearest(
+    run: Run, words: tuple[str, ...], help_line: str
+) -> None:
+    done = run("machines", *words)
+    assert done.exit_code == 64
+    assert done.stdout == ""
+    assert help_line in done.stderr
+
+
+def test_nothing_that_fits_is_exit_code_1(run: Run) -> None:
+    done = run("machines", "--gpu", "mi300x", "--cloud", "aws")
+    assert done.exit_code == 1
+    assert done.stdout == "no machine type of the catalog fits\n"
+    done = run("machines", "--gpu", "mi300x", "--cloud", "aws", "--format", "json")
+    assert (done.exit_code, json.loads(done.stdout)) == (1, {"machines": []})
+
+
+def test_a_region_shows_its_prices_and_says_what_it_does_not_know(run: Run) -> None:
+    done = run("machines", "--cloud", "aws", "--region", "eu-west-1")
+    row = next(line for line in done.stdout.splitlines() if line.startswith("p5.48xlarge"))
+    assert row.split()[-3:-1] == [UNKNOWN, UNKNOWN]
+    assert "may still not be offered in eu-west-1" in done.stdout
+
+
+def test_one_machine_is_told_with_a_source_and_date_for_each_figure(run: Run) -> None:
+    done = run("machines", "P5.48xlarge")
+    assert done.exit_code == 0
+    assert re.search(r"prices\.0 +\$55\.04/h on-demand in us-east-1 \[", done.stdout)
+    assert "L-417A185B: 192 vCPU a node (on-demand, reservation) [" in done.stdout
+    numbers = {line.split()[0] for line in done.stdout.splitlines() if line.startswith("  [")}
+    figures = [line for line in done.stdout.splitlines() if line.endswith("]")]
+    assert figures
+    assert {line.split()[-1] for line in figures} == numbers
+    assert "aws/karpenter-provider-aws, reference of instance types, 2026-07-20" in done.stdout
+
+
+def test_zones_and_marks_of_one_machine_are_told(run: Run) -> None:
+    done = run("machines", "a3-highgpu-1g")
+    assert "us-central1-a" in done.stdout
+    assert "* not confirmed" in done.stdout
+
+
+def test_one_machine_comes_as_json_too(run: Run) -> None:
+    told = json.loads(run("machines", "p6-b200.48xlarge", "--format", "json").stdout)
+    count = next(figure for figure in told["figures"] if figure["path"] == "nics.0.count")
+    assert count["value"] == 8
+    assert count["unverified"] is True
+    assert count["source"]
+
+
+@pytest.mark.parametrize("name", sorted(load_catalog().machines))
+def test_every_machine_can_be_told_in_80_columns(name: str) -> None:
+    text = machine_text(load_catalog().machines[name], Surface(width=80))
+    assert all(width(line) <= 80 for line in text.splitlines())
+
+
+def test_a_file_of_ones_own_is_listed(run: Run, tmp_path: Path) -> None:
+    own = tmp_path / "own.yaml"
+    own.write_text(_OWN, encoding="utf-8")
+    assert "our-hgx" in run("machines", "--catalog", str(own)).stdout
+    assert "purchase order, 2026-01-31" in run("machines", "our-hgx", "--catalog", str(own)).stdout
+
+
+def test_a_wrong_file_of_ones_own_is_located(run: Run, tmp_path: Path) -> None:
+    own = tmp_path / "own.yaml"
+    own.write_text(_OWN.replace("count: 8", "count: eight"), encoding="utf-8")
+    done = run("machines", "--catalog", str(own))
+    assert done.exit_code == 2
+    assert f"{own}:5:" in done.stderr
+    assert run("machines", "--catalog", str(tmp_path / "none.yaml")).exit_code == 2
+
+
+def test_the_table_fits_a_terminal_of_100_columns_with_every_column() -> None:
+    text = _table(Wanted(), Surface(width=100, live=True))
+    assert all(width(line) <= 100 for line in text.splitlines())
+    assert "no room for" not in text
+
+
+@pytest.mark.parametrize("columns", [60, 72, 80])
+def test_a_narrow_terminal_leaves_columns_out_and_says_which(columns: int) -> None:
+    text = _table(Wanted(cloud="azure"), Surface(width=columns, live=True))
+    rows = text.partition("\n\n")[0].splitlines()
+    assert all(width(line) <= columns for line in rows)
+    assert "$/h" in rows[0]
+    gone = re.search(r"no room for (.*):", text)
+    assert gone is not None
+    assert not set(gone[1].split(", ")) & set(rows[0].split())
+
+
+def test_a_pipe_keeps_one_row_for_each_type_whatever_the_terminal(shell: Run) -> None:
+    wide, narrow = (shell("machines", COLUMNS=columns).stdout for columns in ("200", "40"))
+    assert wide == narrow
+    rows = wide.partition("\n\n")[0].splitlines()
+    assert len(rows) == 1 + len(load_catalog().machines)
+
+
+def test_a_terminal_without_unicode_gets_plain_dashes() -> None:
+    text = _table(Wanted(gpu="h100"), Surface(unicode=False))
+    assert text.isascii()
+    assert "- not known" in text
