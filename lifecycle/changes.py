@@ -43,7 +43,9 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     unreachable: tuple[str, ...]
     """Hosts that exist but didn't answer: their steps are unknown, and said to be."""
     usd_per_hour: float | None
-    """Of everything that would exist afterwards; None: a price is unknown."""
+    """Of the machines that would exist afterwards; None: a price is unknown."""
+    worst_usd_per_hour: float | None
+    """With every elastic machine running, on the dearest rung of its market; None: unknown."""
     observed_age_s: float
     diagnostics: tuple[Diagnostic, ...] = ()
     """Warnings about the spec: what its checks found, and what this version leaves out."""

@@ -45,6 +45,7 @@ def plan(cluster: Cluster, observation: Observation) -> Plan:
     """Compare; the same spec and observation give the same plan."""
     compiled = compile_for(cluster, observation)
     pending = pending_for(cluster, compiled, observation)
+    cost = usd_per_hour(cluster.spec, cluster.catalog)
     return Plan(
         cluster=cluster.name,
         spec_hash=cluster.spec_hash,
@@ -53,7 +54,8 @@ def plan(cluster: Cluster, observation: Observation) -> Plan:
         unreachable=tuple(
             f"{host}: {reason}" for host, reason in sorted(observation.unreachable.items())
         ),
-        usd_per_hour=usd_per_hour(cluster.spec, cluster.catalog).usd_per_hour,
+        usd_per_hour=cost.usd_per_hour_now,
+        worst_usd_per_hour=cost.usd_per_hour,
         observed_age_s=round(observation.age_s, 1),
         diagnostics=cluster.warnings,
     )

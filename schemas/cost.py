@@ -1,72 +1,181 @@
-"""What a cluster costs and draws, from its spec and the catalog. Unknown is None, never 0."""
+"""What a cluster costs and draws, from its spec and the catalog. Unknown is None, never 0.
+
+Prices are those of machines: disks, file systems, addresses and traffic are not in the totals.
+A pool is bought by its `market` ladder. Its worst case is every machine running, each on the
+dearest rung; what is always there is counted at its first rung. Where a rung has no price of its
+own but is never dearer than on demand, the on-demand price stands in and is marked as a bound.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import msgspec
 
 from gcluster.schemas.hostlist import expand
-from gcluster.schemas.spec import ClusterSpec, Pool
+from gcluster.schemas.spec.market import Rung
+from gcluster.schemas.spec.sites.site import CloudSite
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
-    from gcluster.schemas.catalog import Catalog
+    from gcluster.schemas.catalog import Catalog, Machine, Market
+    from gcluster.schemas.spec import ClusterSpec, Pool
+
+HOURS_PER_MONTH = 730
+"""Hours a month is billed as: 365 days * 24 h / 12."""
+
+_ON_DEMAND_AT_MOST: frozenset[str] = frozenset({"spot", "reservation", "flex-start"})
+"""Sold at the on-demand price or below it: spot and flex-start are discounts on it, and capacity
+reservations are billed at its rate (EC2 User Guide; Compute Engine documentation)."""
+
+
+class RungCost(msgspec.Struct, frozen=True, kw_only=True):
+    """What one node costs on one rung of a pool's market."""
+
+    market: str
+    usd_per_hour: float | None
+    is_bound: bool = False
+    """The price isn't the rung's own: it costs at most this."""
 
 
 class PoolCost(msgspec.Struct, frozen=True, kw_only=True):
-    """One pool with all its machines."""
+    """One pool."""
 
     count: int
+    """Most machines at once."""
+    least: int
+    """Machines that are always there."""
     usd_per_hour: float | None
+    """Worst case: every machine running, on the dearest rung."""
+    usd_per_hour_now: float | None
+    """Of the machines that are always there, on the first rung."""
+    usd_per_month: float | None
+    """730 hours of the worst case, with elastic machines running as the budget's utilisation."""
+    is_bound: bool
+    """A rung's price is unknown and the on-demand price stands in: it costs at most this."""
+    rungs: tuple[RungCost, ...]
+    """Empty where nothing is rented."""
     watts: float | None
-    """Most power its machines draw, where the catalog knows it."""
+    """Most power its machines draw, every machine running, where the catalog knows it."""
+
+
+class SiteCost(msgspec.Struct, frozen=True, kw_only=True):
+    """All pools of one site; a total is None as soon as one of them is unknown."""
+
+    usd_per_hour: float | None
+    usd_per_hour_now: float | None
+    usd_per_month: float | None
+    watts: float | None
 
 
 class Cost(msgspec.Struct, frozen=True, kw_only=True):
     """A whole cluster; a total is None as soon as one of its pools is unknown."""
 
     pools: dict[str, PoolCost]
+    sites: dict[str, SiteCost]
     usd_per_hour: float | None
+    """Worst case: every machine running, each pool on its dearest rung."""
+    usd_per_hour_now: float | None
+    """Of the machines that are always there."""
+    usd_per_month: float | None
     watts: float | None
     unpriced: tuple[str, ...]
-    """Pools whose price is unknown."""
+    """Pools whose worst case is unknown."""
+    bounds: tuple[str, ...]
+    """Pools whose worst case is an upper bound."""
 
 
 def usd_per_hour(spec: ClusterSpec, catalog: Catalog) -> Cost:
-    """Return the price and power of a spec that passed its checks, with every machine running."""
+    """Return the price and power of a spec that passed its checks."""
     pools = {name: _pool_cost(spec, pool, catalog) for name, pool in spec.pools.items()}
+    by_site: dict[str, list[PoolCost]] = {name: [] for name in spec.sites}
+    for name, pool in spec.pools.items():
+        by_site[pool.site].append(pools[name])
+    total = _site_cost(list(pools.values()))
     return Cost(
         pools=pools,
-        usd_per_hour=_total(cost.usd_per_hour for cost in pools.values()),
-        watts=_total(cost.watts for cost in pools.values()),
+        sites={name: _site_cost(costs) for name, costs in by_site.items()},
+        usd_per_hour=total.usd_per_hour,
+        usd_per_hour_now=total.usd_per_hour_now,
+        usd_per_month=total.usd_per_month,
+        watts=total.watts,
         unpriced=tuple(name for name, cost in pools.items() if cost.usd_per_hour is None),
+        bounds=tuple(name for name, cost in pools.items() if cost.is_bound),
     )
 
 
 def _pool_cost(spec: ClusterSpec, pool: Pool, catalog: Catalog) -> PoolCost:
     machine = catalog.machines.get(pool.machine) if pool.machine is not None else None
-    count = _count(pool)
     site = spec.sites[pool.site]
-    price = machine.price() if machine is not None else None
-    rate = price.usd_per_hour if price is not None else None
-    if site.makes_machines and not site.is_cloud:
-        rate = 0.0  # containers on this machine and nodes in a file cost nothing
-    power = machine.power_w if machine is not None else None
+    count, least = _counts(pool)
+    rungs: tuple[RungCost, ...] = ()
+    if isinstance(site, CloudSite):
+        rungs = tuple(_rung(rung, machine, site.region) for rung in pool.market or ["on-demand"])
+        rates = [rung.usd_per_hour for rung in rungs]
+    elif site.makes_machines:
+        rates = [0.0]  # containers on this machine and nodes in a file cost nothing
+    else:
+        price = None if machine is None else machine.price()
+        rates = [None if price is None else price.usd_per_hour]
+    worst, first = _dearest(rates), rates[0]
+    utilisation = 1.0 if spec.budget is None else spec.budget.utilisation
+    running = least + (count - least) * utilisation
     return PoolCost(
         count=count,
-        usd_per_hour=None if rate is None else rate * count,
-        watts=None if power is None else power * count,
+        least=least,
+        usd_per_hour=_times(worst, count),
+        usd_per_hour_now=_times(first, least),
+        usd_per_month=_times(worst, running * HOURS_PER_MONTH),
+        is_bound=worst is not None and any(rung.is_bound for rung in rungs),
+        rungs=rungs,
+        watts=_times(None if machine is None else machine.power_w, count),
     )
 
 
-def _count(pool: Pool) -> int:
-    """Return how many machines a pool has (1 for a controller or login that does not say)."""
+def _rung(written: str | Rung, machine: Machine | None, region: str) -> RungCost:
+    """Price one node on a rung, in the site's region."""
+    market = written if isinstance(written, str) else written.market
+    if isinstance(written, Rung) and written.spot_max_usd_per_hour is not None:
+        return RungCost(market=market, usd_per_hour=written.spot_max_usd_per_hour, is_bound=True)
+    own = None if machine is None else machine.price(cast("Market", market), region)
+    if own is not None:
+        return RungCost(market=market, usd_per_hour=own.usd_per_hour)
+    listed = None if machine is None else machine.price(region=region)
+    if listed is None or market not in _ON_DEMAND_AT_MOST:
+        return RungCost(market=market, usd_per_hour=None)
+    return RungCost(market=market, usd_per_hour=listed.usd_per_hour, is_bound=True)
+
+
+def _counts(pool: Pool) -> tuple[int, int]:
+    """Return most and least machines (1 for a controller or login that does not say)."""
     if pool.hosts is None:
-        return 1 if pool.most is None else pool.most
+        return 1 if pool.most is None else pool.most, 1 if pool.least is None else pool.least
     items = [pool.hosts] if isinstance(pool.hosts, str) else pool.hosts
-    return sum(len(expand(item if isinstance(item, str) else item.name)) for item in items)
+    hosts = sum(len(expand(item if isinstance(item, str) else item.name)) for item in items)
+    return hosts, hosts
+
+
+def _site_cost(pools: Sequence[PoolCost]) -> SiteCost:
+    return SiteCost(
+        usd_per_hour=_total(cost.usd_per_hour for cost in pools),
+        usd_per_hour_now=_total(cost.usd_per_hour_now for cost in pools),
+        usd_per_month=_total(cost.usd_per_month for cost in pools),
+        watts=_total(cost.watts for cost in pools),
+    )
+
+
+def _dearest(rates: Iterable[float | None]) -> float | None:
+    """Return the highest rate; None as soon as one is unknown."""
+    known = list(rates)
+    return None if None in known else max(rate for rate in known if rate is not None)
+
+
+def _times(rate: float | None, number: float) -> float | None:
+    """Multiply; none of something costs nothing, whatever one costs."""
+    if number == 0:
+        return 0.0
+    return None if rate is None else rate * number
 
 
 def _total(figures: Iterable[float | None]) -> float | None:

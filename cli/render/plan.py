@@ -46,9 +46,18 @@ def plan_text(plan: Plan, surface: Surface) -> str:
     if plan.is_empty:
         lines = [f"{plan.cluster} is as its spec says: nothing to change"]
     age = f"observed {duration(plan.observed_age_s)} ago"
-    cost = f"afterwards {usd_per_hour(plan.usd_per_hour)}"
-    lines.append(surface.paint("faint", f"{cost} · {age}"))
+    lines.append(surface.paint("faint", f"afterwards {_cost(plan)} · {age}"))
     return surface.plain("\n".join(lines))
+
+
+def _cost(plan: Plan) -> str:
+    """Return what the machines cost, and the worst case where that is another figure."""
+    now = usd_per_hour(plan.usd_per_hour)
+    if plan.worst_usd_per_hour == plan.usd_per_hour:
+        return now
+    if plan.worst_usd_per_hour is None:
+        return f"{now}, worst case unknown"
+    return f"{now}, at most {usd_per_hour(plan.worst_usd_per_hour)}"
 
 
 def _body(plan: Plan, surface: Surface) -> Iterator[str]:

@@ -22,6 +22,7 @@ def _plan(*changes: ResourceChange) -> Plan:
         steps=(),
         unreachable=(),
         usd_per_hour=None,
+        worst_usd_per_hour=None,
         observed_age_s=0.1,
     )
 

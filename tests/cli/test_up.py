@@ -21,6 +21,7 @@ PLAN = Plan(
     steps=(),
     unreachable=("gpu001: off",),
     usd_per_hour=0.0,
+    worst_usd_per_hour=0.0,
     observed_age_s=0.1,
 )
 
