@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import get_args
 
 import pytest
@@ -68,3 +69,36 @@ def test_networks_that_a_class_adds_have_the_class_s_mtu() -> None:
         if fabric.extra_networks is not None:
             assert fabric.extra_networks.mtu == fabric.mtu
             assert fabric.providers == ["gcp"]
+
+
+def test_the_tables_of_the_documentation_are_the_data() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "fabrics.md").read_text(encoding="utf-8")
+    rows = [
+        [cell.strip() for cell in line.strip("|").split("|")]
+        for line in text.splitlines()
+        if line.startswith("| ") and not line.startswith("| ---")
+    ]
+
+    classes = {row[0]: row[1:] for row in rows if row[0] in FABRICS}
+    floors = {row[0]: row[1:] for row in rows if row[0] in CATALOG.machines}
+    assert classes == {name: _row(fabric) for name, fabric in FABRICS.items()}
+    assert floors
+    for name, written in floors.items():
+        machine = CATALOG.machines[name]
+        figures = [
+            floor_gbytes_per_s(machine, FABRICS[machine.fabric or ""], nodes).gbytes_per_s
+            for nodes in (1, 2, 16, 64)
+        ]
+        assert written == [f"{figure:.0f}" for figure in figures if figure is not None]
+
+
+def _row(fabric: Fabric) -> list[str]:
+    floor = fabric.floor
+    return [
+        fabric.nic_kind or "-",
+        "-" if fabric.nic_gbps is None else f"{fabric.nic_gbps:g}",
+        fabric.reach or "-",
+        ", ".join(fabric.providers) or "any",
+        fabric.plugin or "-",
+        "-" if floor is None else f"{floor.factor:g} from {floor.from_size}",
+    ]
