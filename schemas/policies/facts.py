@@ -165,13 +165,12 @@ class Facts:
         machine = self._catalog.machines.get(pool.machine) if pool.machine is not None else None
         if machine is not None and machine.name not in self._machines:
             self._machines[machine.name] = filled(plain(machine), _MACHINE)
-        least = cost.count if pool.least is None else pool.least
         per_node = machine.gpu.count if machine is not None and machine.gpu is not None else None
         words = [rung if isinstance(rung, str) else rung.market for rung in pool.market]
         default = ["on-demand"] if self._spec.sites[pool.site].is_cloud else []
         return {
             "machine": None if machine is None else self._machines[machine.name],
-            "count": {"min": least, "max": cost.count},
+            "count": {"min": cost.least, "max": cost.count},
             "gpus": None if per_node is None else per_node * cost.count,
             "market": words or default,
             "cost": plain(cost),
