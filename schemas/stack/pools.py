@@ -45,10 +45,6 @@ class PoolStack(msgspec.Struct, frozen=True, kw_only=True):
             return ("pools", self.name, "software", key)
         return ("software", key)
 
-    def versions(self) -> dict[str, str]:
-        """Return every version the nodes get, by component."""
-        return {component.key: component.version for component in self.resolved.components}
-
 
 def merged(software: Software, own: Software | None) -> Software:
     """Return the cluster's software with what a pool says over it."""

@@ -53,6 +53,11 @@ class Resolved(msgspec.Struct, frozen=True, kw_only=True):
     """Packages that the GPUs need beside these, in whatever version fits: nvlsm."""
     evidence: Evidence | None = None
 
+    @property
+    def versions(self) -> dict[str, str]:
+        """Every version the nodes get, by component."""
+        return {component.key: component.version for component in self.components}
+
     def version(self, key: str) -> str | None:
         """Return a component's version; None when nothing says it."""
-        return next((c.version for c in self.components if c.key == key), None)
+        return self.versions.get(key)
