@@ -53,6 +53,16 @@ test-roles: environment ## run the molecule scenario of every role on local node
 test-local: environment ## run the end-to-end tests on real local nodes
 	@pytest -q -m local $(REPORT)
 
+.PHONY: fuzz
+fuzz: environment ## fuzz the loader for a while (FOR=600 seconds; crashes are left in .cache/fuzz)
+	@python tests/fuzz/corpus.py .cache/fuzz/corpus
+	@python tests/fuzz/fuzz_load.py -max_total_time=$${FOR:-600} -max_len=4096 -print_final_stats=1 \
+		-artifact_prefix=.cache/fuzz/ .cache/fuzz/corpus 2>&1 | grep -v "^INFO: Instrumenting"
+
+.PHONY: mutate-checks
+mutate-checks: environment ## disable each check in turn: each time a golden case must fail
+	@python -m tests.schemas.mutate_checks
+
 .PHONY: lint
 lint: lint-python lint-types lint-roles lint-shell ## run every static check
 
@@ -83,10 +93,12 @@ format: environment ## format Python and mend what ruff can mend
 .PHONY: schema
 schema: environment ## write the JSON Schema again from the types
 	@gcluster schema > schemas/cluster.schema.json
+	@python -m gcluster.schemas.policies.json_schema --write
 
 .PHONY: docs
-docs: schema ## write the generated pages again (spec reference)
+docs: schema ## write the generated pages again (spec reference, codes)
 	@python -m gcluster.schemas.reference examples docs/spec.md
+	@python -m gcluster.schemas.codes --write
 
 .PHONY: lock
 lock: environment ## resolve the lock again (UPGRADE=1 takes newer versions)
