@@ -1,0 +1,42 @@
+"""A coverage-guided fuzz target (atheris) for everything that reads a spec: bytes in, no traceback.
+
+`make fuzz` runs it for a while; arguments are libFuzzer's. Each input is loaded, its findings are
+drawn and their patches applied, as `gcluster validate --fix` would.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import atheris
+
+with atheris.instrument_imports(include=["gcluster"]):
+    from gcluster.cli.render.diagnostics import diagnostics_text
+    from gcluster.cli.render.surface import Surface
+    from gcluster.schemas import checks as _checks  # noqa: F401  # all of it, before the first input
+    from gcluster.schemas import structure_errors as _errors  # noqa: F401
+    from gcluster.schemas.fixes import fixed_text
+    from gcluster.schemas.load import load_text
+
+_PAPER = Surface(width=80)
+
+
+def one_input(content: bytes) -> None:
+    """Load, draw and mend one input; raises where something is wrong with us."""
+    loaded = load_text(content, file="fuzzed.yaml")
+    if (loaded.spec is None) != any(found.is_error for found in loaded.diagnostics):
+        raise AssertionError("a spec is there exactly when no finding is an error")
+    diagnostics_text(loaded.diagnostics, _PAPER, {loaded.file: loaded.text})
+    mended = fixed_text(loaded.text, loaded.diagnostics)
+    if mended.applied and load_text(mended.text).document is None and loaded.document is not None:
+        raise AssertionError("a fix made the text unreadable")
+
+
+def main() -> None:
+    """Run until libFuzzer's arguments say to stop."""
+    atheris.Setup(sys.argv, one_input)
+    atheris.Fuzz()
+
+
+if __name__ == "__main__":
+    main()
