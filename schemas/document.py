@@ -97,6 +97,33 @@ class Document:
         except (KeyError, IndexError, TypeError):
             return None
 
+    def move(self, holder: dict[str, Any], key: str, to: tuple[str, ...]) -> None:
+        """Put an entry under other keys of its mapping; it keeps its place in the text.
+
+        Mappings that are not there yet are made. The order of the other entries stays.
+        """
+        marks, last = self._marks[id(holder)], len(to) - 1
+        value, mark = holder[key], marks[key]
+        if last:
+            del holder[key], marks[key]
+        for each in to[:-1]:
+            if each not in holder:
+                holder[each], marks[each] = {}, mark
+                self._marks[id(holder[each])] = {}
+            holder = holder[each]
+            marks = self._marks[id(holder)]
+        if last:
+            holder[to[-1]], marks[to[-1]] = value, mark
+            return
+        for entries in (holder, marks):
+            renamed = [(to[0] if each == key else each, entries[each]) for each in entries]
+            entries.clear()
+            entries.update(renamed)
+
+    def offset(self, line: int, column: int) -> int:
+        """Return the character offset of a line and column, from 1."""
+        return self._line_starts[line - 1] + column - 1
+
     def exact(self, start: int, end: int) -> Span:
         """Turn character offsets into a span that may be empty or go over several lines."""
         line, column = self.position(start)

@@ -30,6 +30,10 @@ if TYPE_CHECKING:
     from gcluster.schemas.catalog import Catalog
 
 
+API_VERSION = "gcluster/v1"
+"""The version of the spec language that the types describe."""
+
+
 class Loaded(msgspec.Struct, frozen=True, kw_only=True):
     """A spec file, read: the typed spec, or why there is none."""
 
@@ -85,7 +89,9 @@ def load_text(
     if document is None or not isinstance(document.data, dict):
         found = composed.diagnostics or [_wrong_root(document, file)]
         return Loaded(spec=None, diagnostics=_sorted(found), text=decoded, file=file, document=None)
-    structured = fit(ClusterSpec, document, file=file, spoilt=frozenset(composed.broken))
+    if (newer := _newer(document, file)) is not None:
+        return msgspec.structs.replace(_unreadable(newer, file), text=decoded, document=document)
+    structured = _structured(document, file, frozenset(composed.broken))
     found = [*composed.diagnostics, *structured.diagnostics]
     own = OwnCatalogs(structured.parts.get("catalog", ()), folder, given=catalog)
     found += _checked(structured, document, file, own.load) if check else []
@@ -99,6 +105,26 @@ def load_text(
         document=document,
         catalogs=own.paths,
     )
+
+
+def _newer(document: Document, file: str) -> Diagnostic | None:
+    """Return the error of a spec for a newer gcluster."""
+    if document.data.get("apiVersion") == API_VERSION:
+        return None
+    from gcluster.schemas.migrate import newer_version  # noqa: PLC0415  # most are of this version
+
+    return newer_version(document, file=file)
+
+
+def _structured(document: Document, file: str, spoilt: frozenset[PathTuple]) -> Structured:
+    """Type the document; what does not fit may be an older spelling."""
+
+    def modernise() -> tuple[Diagnostic, ...]:
+        from gcluster.schemas import migrate  # noqa: PLC0415  # most specs fit as they are
+
+        return migrate.modernise(document, file=file, spoilt=spoilt)
+
+    return fit(ClusterSpec, document, file=file, spoilt=spoilt, modernise=modernise)
 
 
 def _sorted(found: list[Diagnostic]) -> tuple[Diagnostic, ...]:

@@ -59,7 +59,7 @@ def _may_be_plain(word: str, *, in_flow: bool) -> bool:
     return _PLAIN.fullmatch(word) is not None and not refused
 
 
-def _fitting(text: str, *, in_flow: bool) -> str:
+def fitting(text: str, *, in_flow: bool) -> str:
     """Quote a plain scalar that would end too early where it is put."""
     if text[:1] in {"", "{", "[", '"', "'"} or _may_be_plain(text, in_flow=in_flow):
         return text
@@ -68,7 +68,7 @@ def _fitting(text: str, *, in_flow: bool) -> str:
 
 def _replace(document: Document, fix: Replace) -> _Edit:
     place = place_of(document, fix.path)
-    return None if place is None else _put(place, _fitting(fix.text, in_flow=place.in_flow))
+    return None if place is None else _put(place, fitting(fix.text, in_flow=place.in_flow))
 
 
 def _put(place: Place, text: str) -> _Edit:
@@ -117,20 +117,20 @@ def _quote(document: Document, fix: Quote) -> _Edit:
 
 def _remove(document: Document, fix: Remove) -> _Edit:
     place = place_of(document, fix.path)
-    return None if place is None or _odd_key(place) else removal(place)
+    return None if place is None or is_odd_key(place) else removal(place)
 
 
 def _rename_key(document: Document, fix: RenameKey) -> _Edit:
     place = place_of(document, fix.path)
     if place is None or place.holder is None or not place.offsets.key_end:
         return None
-    if fix.key in place.holder.value or _odd_key(place):
+    if fix.key in place.holder.value or is_odd_key(place):
         return None
     _, _, start, end = place.offsets
     return start, end, yaml_text(fix.key, in_flow=place.in_flow)
 
 
-def _odd_key(place: Place) -> bool:
+def is_odd_key(place: Place) -> bool:
     """Say whether a key has an anchor, is an alias, or is written with a question mark."""
     text, start = place.document.text, place.offsets.key_start
     if not place.offsets.key_end:
@@ -144,12 +144,12 @@ def _insert(document: Document, fix: Insert) -> _Edit:
     while (place := place_of(document, path)) is None:
         if not path or isinstance(path[-1], int):
             return None
-        text = f"{yaml_text(key)}: {_fitting(text, in_flow=True)}"
+        text = f"{yaml_text(key)}: {fitting(text, in_flow=True)}"
         path, key, text = path[:-1], str(path[-1]), f"{{{text}}}"
     if not isinstance(place.value, dict) or key in place.value:
         return None
     in_flow = place.is_flow
-    entry = f"{yaml_text(key, in_flow=in_flow)}: {_fitting(text, in_flow=in_flow)}"
+    entry = f"{yaml_text(key, in_flow=in_flow)}: {fitting(text, in_flow=in_flow)}"
     if place.kind == "{":
         return _into_flow(place, entry, first=fix.first)
     return _into_block(place, entry, first=fix.first) if place.is_block else None
@@ -167,7 +167,7 @@ def _into_flow(place: Place, entry: str, *, first: bool) -> _Edit:
 def _into_block(place: Place, entry: str, *, first: bool) -> _Edit:
     document = place.document
     entries = place.entries()
-    if not entries or _odd_key(entries[0]) or _odd_key(entries[-1]):
+    if not entries or is_odd_key(entries[0]) or is_odd_key(entries[-1]):
         return None
     start = entries[0].start
     indentation = " " * (start - document.line(start)[0])

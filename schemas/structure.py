@@ -48,7 +48,12 @@ def decode_quantity(kind: type, value: Any) -> Any:
 
 
 def fit(
-    kind: type[T], document: Document, *, file: str, spoilt: frozenset[PathTuple] = frozenset()
+    kind: type[T],
+    document: Document,
+    *,
+    file: str,
+    spoilt: frozenset[PathTuple] = frozenset(),
+    modernise: Callable[[], tuple[Diagnostic, ...]] = tuple,
 ) -> Structured:
     """Type a document.
 
@@ -57,19 +62,28 @@ def fit(
         document: what was composed.
         file: name for the diagnostics.
         spoilt: paths that were reported already; they are cut out in silence.
+        modernise: changes older spellings of the document to today's, told by warnings; called
+            only when the document does not fit as it is.
     """
-    reason = ""
-    if not spoilt:
-        try:
-            value = msgspec.convert(document.data, kind, dec_hook=decode_quantity)
-            reason = _missing_tag(kind, document.data)
-        except msgspec.ValidationError as error:
-            reason = str(error)
-        if not reason:
-            return Structured(
-                value=value, parts={f: getattr(value, f) for f in kind.__struct_fields__}
-            )
-    return _fit_parts(kind, document, file=file, spoilt=spoilt, reason=reason)
+    typed = "" if spoilt else _typed(kind, document)
+    if isinstance(typed, Structured):
+        return typed
+    older = modernise()
+    if older and not spoilt:
+        typed = _typed(kind, document)
+    if not isinstance(typed, Structured):
+        typed = _fit_parts(kind, document, file=file, spoilt=spoilt, reason=typed)
+    return msgspec.structs.replace(typed, diagnostics=(*older, *typed.diagnostics))
+
+
+def _typed(kind: type[T], document: Document) -> Structured | str:
+    """Return the whole document, typed, or why it does not fit."""
+    try:
+        value = msgspec.convert(document.data, kind, dec_hook=decode_quantity)
+    except msgspec.ValidationError as error:
+        return str(error)
+    parts = {field: getattr(value, field) for field in kind.__struct_fields__}
+    return _missing_tag(kind, document.data) or Structured(value=value, parts=parts)
 
 
 @lru_cache(maxsize=8)

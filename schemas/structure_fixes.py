@@ -43,6 +43,8 @@ def _only_word(error: ValidationError, path: PathTuple, meant: str | None) -> Fi
     options: Any = error.validator_value
     word = options[0] if len(options) == 1 else meant
     is_scalar = not isinstance(error.instance, dict | list)
+    if str(error.instance).count("/") > str(word).count("/"):
+        return None  # the apiVersion of another kind of file
     return ReplaceWord(path, word) if is_scalar and isinstance(word, str) else None
 
 

@@ -107,7 +107,7 @@ class Cloud:
         stored.creations += 1
         faults = self._site.faults
         draw = random.Random(f"{faults.seed}/{stored.creations}")  # noqa: S311  # faults, not keys
-        full = self._site.capacity is not None and len(stored.nodes) >= self._site.capacity
+        full = self._site.max_nodes is not None and len(stored.nodes) >= self._site.max_nodes
         if full or draw.random() < faults.create_failure_rate:
             return "insufficient capacity"
         lost = draw.random() < faults.lost_response_rate

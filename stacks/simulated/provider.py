@@ -62,12 +62,12 @@ class SimulatedProvider:
 
     def preflight(self, context: SiteContext) -> tuple[Diagnostic, ...]:
         """Return whether the site has room for what the spec asks."""
-        capacity = fleet.described(context).capacity
+        most = fleet.described(context).max_nodes
         wanted = len(self.graph(context.spec, context.site).resources)
-        if capacity is None or wanted <= capacity:
+        if most is None or wanted <= most:
             return ()
         return provider_error(
-            "GC918", f'site "{context.site}" has {capacity} nodes to give, the spec asks {wanted}'
+            "GC918", f'site "{context.site}" has {most} nodes to give, the spec asks {wanted}'
         ).diagnostics
 
     def preview(self, context: SiteContext) -> tuple[ResourceChange, ...]:
@@ -154,9 +154,9 @@ class SimulatedProvider:
         fleet.delete(context, fleet.cloud(context), wanted)
 
     def offers(self, context: SiteContext, pool: str) -> tuple[Offer, ...]:
-        """Return what is left of the site's capacity."""
-        capacity = fleet.described(context).capacity
-        left = None if capacity is None else capacity - len(fleet.cloud(context).list())
+        """Return what is left of the site's nodes."""
+        most = fleet.described(context).max_nodes
+        left = None if most is None else most - len(fleet.cloud(context).list())
         return (Offer(pool=pool, available=left, usd_per_hour=0.0, source="simulated", age_s=0),)
 
 

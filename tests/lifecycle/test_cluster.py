@@ -139,7 +139,7 @@ def test_comments_and_the_order_of_keys_do_not_change_the_hash(trial: Trial) -> 
 
 
 @pytest.mark.parametrize(
-    "change", [{"count": 4}, {"pool": ", quorum: 2"}, {"site": ", capacity: 9"}, {"name": "other"}]
+    "change", [{"count": 4}, {"pool": ", quorum: 2"}, {"site": ", max_nodes: 9"}, {"name": "other"}]
 )
 def test_what_changes_the_meaning_changes_the_hash(trial: Trial, change: dict[str, object]) -> None:
     before = trial.open().spec_hash

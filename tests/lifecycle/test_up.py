@@ -139,7 +139,7 @@ def test_a_quorum_that_holds_lets_the_cluster_go_live_without_the_missing(trial:
 
 
 def test_more_nodes_than_the_site_can_give_are_refused_before_any_is_made(trial: Trial) -> None:
-    trial.write(count=8, site=", capacity: 4")
+    trial.write(count=8, site=", max_nodes: 4")
     with pytest.raises(LifecycleError) as error:
         trial.up()
     assert error.value.exit_code is Exit.FAILED

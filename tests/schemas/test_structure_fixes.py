@@ -77,6 +77,8 @@ pools:
   gpu:
     site: campus
     machine: hgx-h100-8
+    cpu: {sockets: 2, cores: 56, threads_per_core: 2}
+    memory: 2048 GiB
     hosts:
       - gpu01
       - name: gpu[02-03]
@@ -148,5 +150,5 @@ def test_every_patch_of_a_golden_case_mends_what_it_is_about_and_spoils_nothing(
 
         assert fixed.left == ()
         assert not {(d.code, d.summary) for d in patched} & set(said)
-        if not any(d.code.startswith("GC0") for d in before.diagnostics):
+        if spec.parent.name == "fails" and not code.startswith("GC0"):
             assert len(said) <= len(before.diagnostics) - len(patched)

@@ -35,7 +35,7 @@ class SimulatedSite(SiteNoun, frozen=True, tag_field="provider", tag="simulated"
     latency: Annotated[
         Duration | None, Meta(description="How long each provider call takes; default no time.")
     ] = None
-    capacity: Annotated[
+    max_nodes: Annotated[
         Annotated[int, Meta(ge=0)] | None,
         Meta(description="Nodes the site can give; default unlimited."),
     ] = None

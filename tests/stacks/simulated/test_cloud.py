@@ -87,7 +87,7 @@ def test_apply_ends_complete_in_spite_of_faults_and_the_ledger_agrees(trials: Tr
 
 
 def test_a_site_without_room_names_each_node_that_is_missing(trials: Trials) -> None:
-    trial = _with(trials.new("simulated"), SimulatedSite(capacity=2))
+    trial = _with(trials.new("simulated"), SimulatedSite(max_nodes=2))
     assert [d.code for d in trial.provider.preflight(trial.context)] == ["GC918"]
     with pytest.raises(ProviderError) as caught:
         trial.provider.apply(trial.context)
