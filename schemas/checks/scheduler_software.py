@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gcluster.schemas.checks.pool_software import stacks, the_lock
 from gcluster.schemas.checks.registry import Finding, check
-from gcluster.schemas.checks.software import stacks, the_lock
 from gcluster.schemas.fix import Remove
 from gcluster.schemas.spec import Software
 
