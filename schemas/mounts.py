@@ -85,12 +85,17 @@ class Mounts:
         storage = self._storage[name]
         if storage.pools:
             yield from (pool for pool in storage.pools if pool in self._pools)
+        elif storage.site is not None:
+            yield from self._pools_of_site.get(storage.site, ())
         else:
-            yield from (
-                pool
-                for pool, what in self._pools.items()
-                if storage.site is None or what.site == storage.site
-            )
+            yield from self._pools
+
+    @cached_property
+    def _pools_of_site(self) -> Mapping[str, list[str]]:
+        pools: dict[str, list[str]] = {}
+        for name, pool in self._pools.items():
+            pools.setdefault(pool.site, []).append(name)
+        return pools
 
 
 class MountTable:
