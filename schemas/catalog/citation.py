@@ -1,7 +1,5 @@
 """Where a number comes from, and when that was read."""
 
-from __future__ import annotations
-
 from typing import Annotated, TypeAlias
 
 from msgspec import Meta
@@ -16,4 +14,6 @@ class Citation(Noun, frozen=True):
     """A source and the date it said so."""
 
     source: Annotated[str, Meta(min_length=1)]
+    """Where it stands: a document, a page, a measurement."""
     date: Date
+    """When the source was read, or what it is dated: YYYY-MM or YYYY-MM-DD."""

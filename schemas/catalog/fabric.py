@@ -1,7 +1,5 @@
 """A fabric class: what carries the GPUs' traffic between nodes, and how fast it must be."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from msgspec import Meta, field
@@ -16,6 +14,7 @@ class ExtraNetworks(Noun, frozen=True):
     """Networks the fabric needs beside the nodes' own."""
 
     count: Annotated[int, Meta(ge=1)]
+    """Networks, one for each NIC of the fabric."""
     mtu: Annotated[int, Meta(ge=1280)] | None = None
     """Bytes."""
 
@@ -24,7 +23,9 @@ class Calibration(Noun, frozen=True):
     """A measured AllReduce that the floor's factor comes from."""
 
     machine: str
+    """Machine type it was measured on."""
     nodes: Annotated[int, Meta(ge=1)]
+    """Nodes of the AllReduce."""
     busbw_gbytes_per_s: Annotated[float, Meta(gt=0)]
     """Out of place, at the largest size measured, in GB/s."""
     size: str
@@ -41,6 +42,7 @@ class Floor(Noun, frozen=True, kw_only=True):
     reason: Annotated[str, Meta(min_length=1)]
     """How the factor follows from the calibration."""
     calibrated_by: list[Calibration] = field(default_factory=list)
+    """The measurements; none where it is not measured."""
     from_size: ByteSize
     """Smallest message the floor holds for: below it latency counts, and a healthy fabric fails."""
 
@@ -49,7 +51,9 @@ class Fabric(Noun, frozen=True):
     """A fabric class of the catalog."""
 
     name: Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9-]*$(?!\n)")]
+    """As `fabric:` of a pool."""
     description: Annotated[str, Meta(min_length=1)]
+    """What it is, in a line."""
     source: Annotated[str, Meta(min_length=1)]
     date: Date
     sources: dict[str, Citation] = field(default_factory=dict)
@@ -57,6 +61,7 @@ class Fabric(Noun, frozen=True):
     unverified: list[str] = field(default_factory=list)
     """Fields, by dotted path, that are not confirmed."""
     note: str | None = None
+    """What is not known or not certain."""
     nic_kind: NicKind | None = None
     """Kind of NIC it runs on; None: none (nvlink)."""
     nic_gbps: Annotated[float, Meta(gt=0)] | None = None

@@ -1,7 +1,5 @@
 """One machine type: what a whole node of it has. What is not known is None, never 0."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal, TypeAlias
 
 from msgspec import Meta, field
@@ -19,6 +17,7 @@ class Gpu(Noun, frozen=True):
     """The GPUs of one node."""
 
     vendor: Literal["nvidia", "amd"]
+    """Who makes it; its software follows from that."""
     model: Annotated[str, Meta(min_length=1)]
     """As the vendor writes it: H100, MI300X."""
     memory_gib: Annotated[float, Meta(gt=0)]
@@ -37,12 +36,15 @@ class Cpu(Noun, frozen=True):
     """The processors of one node; clouds often say vCPUs only."""
 
     architecture: Literal["x86_64", "aarch64"]
+    """What its programs are built for."""
     vcpus: Annotated[int, Meta(ge=1)] | None = None
     """Hardware threads, where sockets and cores are not known."""
     sockets: Annotated[int, Meta(ge=1)] | None = None
+    """Processors in the node."""
     cores: Annotated[int, Meta(ge=1)] | None = None
     """Cores of one socket."""
     threads_per_core: Annotated[int, Meta(ge=1)] | None = None
+    """2 where hyper-threading is on."""
 
     @property
     def threads(self) -> int:
@@ -65,7 +67,9 @@ class Nic(Noun, frozen=True):
     """Network interfaces of one kind."""
 
     kind: NicKind
+    """What it speaks."""
     count: Annotated[int, Meta(ge=1)]
+    """Interfaces of that kind in the node."""
     gbps: Annotated[float, Meta(gt=0)] | None = None
     """Speed of one in Gb/s."""
     front_end: bool = False
@@ -76,9 +80,11 @@ class Price(Noun, frozen=True):
     """What a node costs in one market."""
 
     usd_per_hour: Annotated[float, Meta(ge=0)]
+    """US dollars for a node and hour."""
     source: Annotated[str, Meta(min_length=1)]
     date: Date
     market: Market = "on-demand"
+    """How it is bought for that."""
     region: str | None = None
     """Where it holds; None: where the source doesn't say."""
 
@@ -89,9 +95,11 @@ class Quota(Noun, frozen=True):
     code: Annotated[str, Meta(min_length=1)]
     """As the cloud's quota page and API call it: L-417A185B, NVIDIA_H100_GPUS."""
     unit: Literal["vcpu", "gpu", "node"]
+    """What the quota counts."""
     per_node: Annotated[int, Meta(ge=1)]
     """How much one node takes, in `unit`."""
     markets: list[Market] = field(default_factory=lambda: ["on-demand"])
+    """Markets that count against it."""
 
 
 class Placement(Noun, frozen=True):
@@ -100,6 +108,7 @@ class Placement(Noun, frozen=True):
     kind: Literal[
         "cluster-placement-group", "compact-placement", "single-placement-group", "cluster-network"
     ]
+    """As the cloud calls it."""
     max_nodes: Annotated[int, Meta(ge=1)] | None = None
     """Most nodes in one, without a support request."""
 
@@ -108,6 +117,7 @@ class Machine(Noun, frozen=True):
     """A machine type of the catalog."""
 
     name: Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$(?!\n)")]
+    """What specs call it; one of gcluster's own is overridden by its name."""
     sites: Annotated[list[str], Meta(min_length=1)]
     """Providers whose sites can have it."""
     source: Annotated[str, Meta(min_length=1)]

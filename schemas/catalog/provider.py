@@ -1,7 +1,5 @@
 """What a provider has and allows: regions, reserved networks, storage steps, purchase terms."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from msgspec import Meta, field
@@ -15,6 +13,7 @@ class Region(Noun, frozen=True):
     """A region and its zones."""
 
     name: str
+    """As the provider calls it: us-east-1."""
     zones: list[str] = field(default_factory=list)
     """Zone IDs (AWS: use1-az4) or zone names (GCP: us-central1-a; Azure: 1, 2, 3); empty: not known."""  # noqa: E501
     kg_co2_per_kwh: Annotated[float, Meta(ge=0)] | None = None
@@ -25,7 +24,9 @@ class ReservedNetwork(Noun, frozen=True):
     """Addresses that no network of the cluster may use."""
 
     cidr: str
+    """Addresses, as a CIDR."""
     reason: str
+    """What they are for."""
     source: str
     date: Date
 
@@ -38,12 +39,17 @@ class LustreOffer(Noun, frozen=True, kw_only=True):
     throughput_mb_per_s_per_tib: Annotated[float, Meta(gt=0)] | None = None
     """MB/s per TiB of capacity."""
     efa: bool = False
+    """Whether its clients may use EFA."""
     sizes_gib: list[float] = field(default_factory=list)
     """Sizes allowed beside the steps."""
     minimum_gib: Annotated[float, Meta(gt=0)]
+    """Smallest size in steps, in GiB."""
     step_gib: Annotated[float, Meta(gt=0)]
+    """Sizes are multiples of it, in GiB."""
     maximum_gib: Annotated[float, Meta(gt=0)] | None = None
+    """Largest size in GiB."""
     usd_per_gib_month: Annotated[float, Meta(ge=0)] | None = None
+    """US dollars for a GiB and month."""
     source: str
     date: Date
 
@@ -52,10 +58,13 @@ class CapacityBlock(Noun, frozen=True, kw_only=True):
     """Terms of capacity bought ahead for a time."""
 
     max_nodes: Annotated[int, Meta(ge=1)]
+    """Most nodes in one block."""
     day_steps: list[int]
     """Lengths in days that can be bought, where few; see the note for the rest."""
     refundable: bool
+    """Whether it can be given back."""
     note: str | None = None
+    """What is not known or not certain."""
     source: str
     date: Date
 
@@ -64,6 +73,7 @@ class ProviderFacts(Noun, frozen=True):
     """A provider of the catalog."""
 
     name: str
+    """As `provider:` of a site: aws."""
     source: Annotated[str, Meta(min_length=1)]
     date: Date
     sources: dict[str, Citation] = field(default_factory=dict)
@@ -71,9 +81,11 @@ class ProviderFacts(Noun, frozen=True):
     unverified: list[str] = field(default_factory=list)
     """Fields, by dotted path, that are not confirmed."""
     note: str | None = None
+    """What is not known or not certain."""
     regions: list[Region] = field(default_factory=list)
     """Empty: the provider has none."""
     markets: list[Market] = field(default_factory=list)
+    """How it sells machines; a machine's own markets stand before these."""
     subnet_reserved_addresses: Annotated[int, Meta(ge=0)] | None = None
     """Addresses of every subnet that the provider keeps."""
     reserved_networks: list[ReservedNetwork] = field(default_factory=list)

@@ -1,7 +1,5 @@
 """Who may use how much, and whose jobs give way: the same under Slurm and Kubernetes."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from msgspec import Meta, field

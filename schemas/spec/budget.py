@@ -1,7 +1,5 @@
 """What the cluster may cost, and how long it lives."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from msgspec import Meta

@@ -1,7 +1,5 @@
 """How long jobs save their state, so that it can be held against how often nodes fail."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from msgspec import Meta

@@ -1,7 +1,5 @@
 """The root of the spec: one cluster."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from msgspec import Meta, field

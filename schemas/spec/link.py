@@ -1,7 +1,5 @@
 """Routes between sites."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from msgspec import Meta

@@ -1,7 +1,5 @@
 """How machines of a cloud are bought, and how many."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from msgspec import Meta

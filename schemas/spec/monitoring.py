@@ -1,7 +1,5 @@
 """What watches the cluster."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from msgspec import Meta

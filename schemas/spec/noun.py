@@ -1,6 +1,8 @@
-"""What every noun of the spec is made of: a frozen, keyword-only, strict struct, and the names."""
+"""What every noun of the spec is made of: a frozen, keyword-only, strict struct, and the names.
 
-from __future__ import annotations
+The files of this folder and the catalog's types don't postpone their annotations: msgspec would
+compile each from its text when the first spec is read, 20 ms of every `gcluster validate`.
+"""
 
 from typing import Annotated, TypeAlias
 

@@ -1,7 +1,5 @@
 """Pools that jobs are sent to together, and when their jobs spill to another pool."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from msgspec import Meta, field

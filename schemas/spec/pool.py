@@ -1,7 +1,5 @@
 """Machines that are alike."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal, TypeAlias
 
 from msgspec import Meta, field

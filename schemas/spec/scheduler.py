@@ -1,7 +1,5 @@
 """The scheduler, its partitions, and who may use how much."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal, TypeAlias
 
 from msgspec import Meta, field

@@ -1,7 +1,5 @@
 """Who encrypts what must be stored."""
 
-from __future__ import annotations
-
 from typing import Annotated, TypeAlias
 
 from msgspec import Meta

@@ -1,7 +1,5 @@
 """The gate at the end of `up`: a multi-node AllReduce."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from msgspec import Meta

@@ -1,7 +1,5 @@
 """The software of the nodes: versions, or auto for the tested set of the software lock."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from msgspec import Meta

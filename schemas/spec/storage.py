@@ -1,7 +1,5 @@
 """File systems and buckets that the nodes see: one kind a class, told apart by the key `type`."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal, TypeAlias
 
 from msgspec import Meta, field

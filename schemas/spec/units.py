@@ -4,11 +4,8 @@ Binary prefixes (KiB ... TiB) are powers of 1024, decimal ones (kB ... TB) power
 IEC 80000-13; bandwidths in b/s are bits. A bare number is refused: 12000 of what?
 """
 
-from __future__ import annotations
-
 import re
 from typing import Any, ClassVar, Self
-
 
 _MOST = 1e15
 """Numbers of a quantity have at most 15 digits before the point, and 15 after it."""
@@ -126,7 +123,6 @@ class Percent(Quantity):
     unit_factors: ClassVar[dict[str, float]] = {"%": 0.01}
     examples: ClassVar[tuple[str, ...]] = ("40%",)
     _separator: ClassVar[str] = ""
-
 
 
 class BandwidthFloor(BusBandwidth):

@@ -1,7 +1,5 @@
 """People, with one uid and gid on every node of every site."""
 
-from __future__ import annotations
-
 from typing import Annotated, TypeAlias
 
 from msgspec import Meta, field

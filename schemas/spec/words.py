@@ -3,8 +3,6 @@
 ssh reads a word that starts with "-" as an option, so such a user or jump host is refused here.
 """
 
-from __future__ import annotations
-
 from typing import Annotated, TypeAlias
 
 from msgspec import Meta

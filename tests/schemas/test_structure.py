@@ -85,8 +85,10 @@ users: [{name: ada, uid: 2001}, {name: alan, uid: 2002}]
         (
             "count: 4",
             "count: 4.0",
-            "pools.gpu.count: expected a whole number or a mapping (key: value), "
-            "got the number 4.0",
+            (
+                "pools.gpu.count: expected a whole number or a mapping (key: value), "
+                "got the number 4.0"
+            ),
         ),
         ("uid: 2001", "uid: 1", "users[0].uid must be at least 1000, got 1"),
         ("pools: [gpu]", "pools: gpu",

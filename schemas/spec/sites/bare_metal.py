@@ -1,17 +1,13 @@
 """Machines that exist already and answer to SSH."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from collections.abc import Mapping
+from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
 from gcluster.schemas.spec.noun import Noun
 from gcluster.schemas.spec.sites.site import Proxy, SiteNoun
 from gcluster.schemas.spec.words import Bastion, Cidr, FilePath, LoginUser
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 
 class Ssh(Noun, frozen=True):

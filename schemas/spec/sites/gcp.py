@@ -1,16 +1,12 @@
 """Google Cloud."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Mapping
+from typing import Annotated
 
 from msgspec import Meta, field
 
 from gcluster.schemas.spec.sites.site import CloudNetwork, CloudSite
 from gcluster.schemas.spec.words import Identifier
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 
 class GcpNetwork(CloudNetwork, frozen=True):

@@ -1,16 +1,12 @@
 """Nodes on this machine: containers that run systemd and sshd."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Annotated, Literal
+from collections.abc import Mapping
+from typing import Annotated, Literal
 
 from msgspec import Meta
 
 from gcluster.schemas.spec.noun import Noun
 from gcluster.schemas.spec.sites.site import SiteNoun
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 
 class LocalNetwork(Noun, frozen=True):

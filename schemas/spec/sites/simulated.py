@@ -1,7 +1,5 @@
 """A site that exists only in a file: thousands of nodes, latency and faults."""
 
-from __future__ import annotations
-
 from typing import Annotated, ClassVar
 
 from msgspec import Meta

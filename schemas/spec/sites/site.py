@@ -1,16 +1,12 @@
 """What all sites have in common, and what clouds have in common."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from collections.abc import Mapping
+from typing import Annotated, ClassVar
 
 from msgspec import Meta, field
 
 from gcluster.schemas.spec.noun import Name, Noun
 from gcluster.schemas.spec.words import Cidr, FilePath, Identifier, LoginUser, Tag, Url
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 
 class SiteNoun(Noun, frozen=True):
@@ -85,6 +81,10 @@ class CloudSsh(Noun, frozen=True):
         Name | None,
         Meta(description="Pool whose first host is the way in; default: login, controller."),
     ] = None
+
+
+DEFAULT_CLOUD_CIDR = "10.40.0.0/16"
+"""What a cloud's network is made with where the spec says nothing."""
 
 
 class CloudNetwork(Noun, frozen=True):
