@@ -29,8 +29,11 @@ class CatalogFile(Noun, frozen=True):
         Literal["gcluster/catalog/v1"], msgspec.Meta(description="Version of the catalog's format.")
     ] = msgspec.field(name="apiVersion")
     machines: list[Machine] = msgspec.field(default_factory=list)
+    """Machine types."""
     fabrics: list[Fabric] = msgspec.field(default_factory=list)
+    """Fabric classes."""
     providers: list[ProviderFacts] = msgspec.field(default_factory=list)
+    """Providers: regions, reserved networks, storage steps, terms."""
 
 
 class CatalogError(Exception):
