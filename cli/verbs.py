@@ -23,6 +23,11 @@ VERBS = (
     Verb("migrate", "Write", "Rewrite specs in today's spelling, comments kept."),
     Verb("schema", "Write", "Print the JSON Schema of the spec, for editors."),
     Verb("machines", "Write", "List the machine types of the catalog and what they cost."),
+    Verb(
+        "software",
+        "Write",
+        "Show which versions were tested together, and which a spec gets.",
+    ),
     Verb("compile", "Write", "Write all that a spec becomes as files, without touching anything."),
     Verb("plan", "Run", "Say what up would change, and change nothing."),
     Verb(
@@ -35,7 +40,7 @@ VERBS = (
     Verb("down", "End", "Remove everything that up made, and look for leftovers.", goes_on=True),
     Verb("unlock", "End", "Break a lock that its owner left behind."),
 )
-QUICK = frozenset({"explain", "init", "machines", "migrate", "schema", "validate"})
+QUICK = frozenset({"explain", "init", "machines", "migrate", "schema", "software", "validate"})
 """Verbs that read and print: no threads, no temporary files, nothing to clean up at the end."""
 BY_NAME = {verb.name: verb for verb in VERBS}
 SECTIONS = tuple(dict.fromkeys(verb.section for verb in VERBS))

@@ -5,7 +5,7 @@ The data is `schemas/catalog/stack.lock.yaml`; nothing here reads it before it i
 
 from gcluster.schemas.stack.load import load_lock
 from gcluster.schemas.stack.lock import Lock, TestedSet
-from gcluster.schemas.stack.pools import resolved_software
+from gcluster.schemas.stack.pools import resolved_pools, resolved_software
 from gcluster.schemas.stack.resolve import resolve
 from gcluster.schemas.stack.resolved import Difference, Resolved, ResolvedComponent
 
@@ -17,5 +17,6 @@ __all__ = [
     "TestedSet",
     "load_lock",
     "resolve",
+    "resolved_pools",
     "resolved_software",
 ]

@@ -100,17 +100,23 @@ def resolved_software(spec: ClusterSpec, pool: str, catalog: Catalog) -> Resolve
     Raises:
         KeyError: the spec has no such pool.
     """
+    return resolved_pools(spec, catalog)[pool]
+
+
+def resolved_pools(spec: ClusterSpec, catalog: Catalog) -> dict[str, Resolved]:
+    """Return the software of every pool; as `resolved_software`, for all at once."""
     from gcluster.schemas.stack.load import load_lock  # noqa: PLC0415  # only here is it read
 
+    lock = load_lock()
     stacks = pool_stacks(
         spec.pools,
         spec.software,
         sites=spec.sites,
         scheduler=spec.scheduler,
         catalog=catalog,
-        lock=load_lock(),
+        lock=lock,
     )
-    return with_cluster_versions(stacks, load_lock())[pool]
+    return with_cluster_versions(stacks, lock)
 
 
 def with_cluster_versions(stacks: Mapping[str, PoolStack], lock: Lock) -> dict[str, Resolved]:

@@ -1,0 +1,85 @@
+"""`gcluster software`: the tested sets, and which one each pool of a spec gets and why."""
+
+# ruff: noqa: PLC0415  # imported when the verb runs: help and other verbs need none of it
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from gcluster.cli.options import Format, OutputFormat, complete_spec
+from gcluster.cli.render.output import say
+from gcluster.lifecycle.outcome import Exit
+
+if TYPE_CHECKING:
+    from gcluster.schemas.spec import ClusterSpec
+    from gcluster.schemas.stack import Resolved
+
+
+def command(
+    spec: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[SPEC]",
+            help="Show what each pool of this spec gets; without one: the tested sets.",
+            autocompletion=complete_spec,
+            show_default=False,
+        ),
+    ] = None,
+    pool: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Only this pool of the spec.")
+    ] = None,
+    fmt: OutputFormat = Format.TEXT,
+) -> Exit:
+    """Show which versions were tested together, and which a spec gets.
+
+    Nothing is touched. Exit code 2 when the spec has errors.
+    """
+    from gcluster.cli.render.document import document
+    from gcluster.cli.render.software import pools_text, sets_text
+    from gcluster.cli.render.surface import stdout
+    from gcluster.schemas.stack import load_lock
+
+    if spec is None:
+        if pool is not None:
+            raise _unknown(f'--pool "{pool}" needs a spec', "gcluster software SPEC --pool NAME")
+        sets = load_lock().sets
+        say(document({"sets": sets}) if fmt is Format.JSON else sets_text(load_lock(), stdout()))
+        return Exit.OK
+    resolved = _resolved(_spec(spec), pool)
+    say(document({"pools": resolved}) if fmt is Format.JSON else pools_text(resolved, stdout()))
+    return Exit.OK
+
+
+def _spec(path: str) -> "tuple[ClusterSpec, tuple[Path, ...]]":
+    from gcluster.schemas.load import load
+
+    loaded = load(Path(path))
+    if loaded.spec is None:
+        from gcluster.lifecycle.cluster import SpecError
+
+        raise SpecError(loaded)
+    return loaded.spec, loaded.catalogs
+
+
+def _resolved(
+    loaded: "tuple[ClusterSpec, tuple[Path, ...]]", pool: str | None
+) -> "dict[str, Resolved]":
+    from gcluster.schemas.catalog import load_catalog
+    from gcluster.schemas.stack.pools import resolved_pools
+
+    spec, catalogs = loaded
+    if pool is not None and pool not in spec.pools:
+        from gcluster.schemas.suggest import closest, listing
+
+        near = closest(pool, spec.pools)
+        hint = f'did you mean "{near}"?' if near else f"pools: {listing(spec.pools)}"
+        raise _unknown(f'{spec.name} has no pool "{pool}"', hint)
+    resolved = resolved_pools(spec, load_catalog(catalogs))
+    return resolved if pool is None else {pool: resolved[pool]}
+
+
+def _unknown(summary: str, hint: str) -> Exception:
+    from gcluster.lifecycle.outcome import failure
+
+    return failure("GC941", summary, hint=hint, exit_code=Exit.USAGE)
