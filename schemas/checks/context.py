@@ -12,10 +12,13 @@ from gcluster.schemas.hostlist import HostlistError, expand
 from gcluster.schemas.mounts import Mounts
 from gcluster.schemas.routes import Routes
 from gcluster.schemas.spec import (
+    AwsSite,
+    AzureSite,
     Budget,
     Checkpointing,
     CloudSite,
     DirectoryUsers,
+    GcpSite,
     HostEntry,
     KubernetesScheduler,
     Link,
@@ -173,7 +176,7 @@ class CheckContext:
         name = pool.fabric or (None if machine is None else machine.fabric)
         return None if name is None else self.fabrics.get(name)
 
-    def cloud(self, pool: Pool) -> CloudSite | None:
+    def cloud(self, pool: Pool) -> AwsSite | AzureSite | GcpSite | None:
         """Return the pool's site when that is a cloud's."""
         site = self.sites.get(pool.site)
         return site if isinstance(site, CloudSite) else None

@@ -1,0 +1,160 @@
+"""Networks that have addresses in common: of sites, of providers, of pods and services."""
+
+from __future__ import annotations
+
+from itertools import chain
+from typing import TYPE_CHECKING
+
+from gcluster.schemas.checks.cidrs import kubernetes_networks, parsed, readable, site_networks
+from gcluster.schemas.checks.registry import Finding, check
+from gcluster.schemas.spec import BareMetalSite, CloudSite, LocalSite
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from gcluster.schemas.checks.cidrs import Network, Placed
+    from gcluster.schemas.checks.context import CheckContext
+    from gcluster.schemas.diagnostics import PathTuple
+
+
+def ends(network: Network) -> tuple[int, int, int]:
+    """Return a network's IP version, first and last address, to sort and compare by."""
+    return network.version, int(network.network_address), int(network.broadcast_address)
+
+
+def overlap(one: Network, other: Network) -> bool:
+    """Say whether two networks have an address in common."""
+    (kind, first, last), (other_kind, other_first, other_last) = ends(one), ends(other)
+    return kind == other_kind and first <= other_last and other_first <= last
+
+
+def _relies_on(placed: Placed) -> PathTuple:
+    written = placed.written
+    return (*written.path, "network") if written.is_default else written.path
+
+
+def _finding(context: CheckContext, later: Placed, earlier: Placed, hint: str) -> Finding:
+    """Return that one network overlaps another, told at `later`."""
+    mine, theirs = later.written, earlier.written
+    what = ", the default of" if theirs.is_default else " of"
+    default = "the default " if mine.is_default else ""
+    return Finding(
+        summary=f"{mine.who}: {default}{later.network} overlaps {earlier.network}{what} "
+        f"{theirs.who}, line {context.line_of(theirs.path)}",
+        path=mine.path,
+        at_key=mine.is_default,
+        hint=hint,
+        relies_on=(_relies_on(later), _relies_on(earlier)),
+    )
+
+
+@check("GC304", summary="The networks of two sites overlap.")
+def overlapping_cidrs(context: CheckContext) -> Iterator[Finding]:
+    """Sites of one cluster need networks of their own.
+
+    Two container networks with the same addresses can't exist side by side on one machine, and
+    nodes of two sites with the same addresses can't reach each other. A cloud site that names no
+    network gets 10.40.0.0/16. Bare-metal sites may share one: they may be one room.
+    """
+    ordered = sorted(readable(site_networks(context)), key=lambda placed: ends(placed.network))
+    position = {name: index for index, name in enumerate(context.sites)}
+    widest: dict[bool, Placed] = {}
+    free = ""
+    for placed in ordered:
+        exists = isinstance(context.sites.get(placed.written.site or ""), BareMetalSite)
+        for of_hosts, before in widest.items():
+            if (exists and of_hosts) or not overlap(before.network, placed.network):
+                continue
+            free = free or _free(ordered)
+            both = sorted((before, placed), key=lambda p: position[p.written.site or ""])
+            yield _finding(context, both[1], both[0], _hint(context, both[1], free))
+            break
+        if exists not in widest or ends(placed.network)[::2] > ends(widest[exists].network)[::2]:
+            widest[exists] = placed
+
+
+def _hint(context: CheckContext, placed: Placed, free: str) -> str:
+    """Say what to write instead of a network that is taken."""
+    site = context.sites.get(placed.written.site or "")
+    if isinstance(site, LocalSite):
+        return 'choose another network, or "auto"'
+    return f"choose another network{f', such as cidr: {free}' if free else ''}"
+
+
+def _free(placed: Iterable[Placed]) -> str:
+    """Return a /16 of 10.0.0.0/8 that no network of the spec overlaps; "" when there is none."""
+    taken = [one.network for one in placed]
+    for second in range(40, 256):
+        network = parsed(f"10.{second}.0.0/16")
+        if not isinstance(network, str) and not any(overlap(network, other) for other in taken):
+            return str(network)
+    return ""
+
+
+@check("GC305", summary="A network overlaps addresses that the provider keeps for itself.")
+def reserved_by_provider(context: CheckContext) -> Iterator[Finding]:
+    """Providers use some addresses inside their machines.
+
+    Azure's InfiniBand machines use 172.16.0.0/16 between themselves: a virtual network, or pods,
+    with these addresses cut it off. Every provider keeps 169.254.0.0/16.
+    """
+    used = {site.provider for site in context.sites.values() if isinstance(site, CloudSite)}
+    for placed in readable(chain(site_networks(context), kubernetes_networks(context))):
+        site = context.sites.get(placed.written.site or "")
+        names = used if site is None else {site.provider} & used
+        facts = [context.providers[name] for name in sorted(names) if name in context.providers]
+        clash = next(
+            (
+                (provider.name, kept)
+                for provider in facts
+                for kept in provider.reserved_networks
+                if _overlaps_text(placed.network, kept.cidr)
+            ),
+            None,
+        )
+        if clash is not None:
+            name, kept = clash
+            yield Finding(
+                summary=f"{placed.written.who}: {placed.network} overlaps {kept.cidr}, which "
+                f"{name} keeps: {kept.reason}",
+                path=placed.written.path,
+                hint="choose another network, such as one of 10.0.0.0/8",
+                relies_on=(_relies_on(placed), ("sites", "*", "provider")),
+            )
+
+
+def _overlaps_text(network: Network, text: str) -> bool:
+    other = parsed(text)
+    return not isinstance(other, str) and overlap(network, other)
+
+
+@check("GC307", summary="The networks of pods and services overlap.")
+def pods_and_services(context: CheckContext) -> Iterator[Finding]:
+    """Kubernetes needs one network for pods and another for services.
+
+    An address that is both would be sent to a pod or to a service, as it happens.
+    """
+    placed = list(readable(kubernetes_networks(context)))
+    if len(placed) > 1 and overlap(placed[0].network, placed[1].network):
+        yield _finding(
+            context,
+            placed[1],
+            placed[0],
+            "choose two that are apart; the defaults are 10.244.0.0/16 and 10.96.0.0/12",
+        )
+
+
+@check("GC308", summary="The network of a site overlaps that of pods or services.")
+def pods_and_sites(context: CheckContext) -> Iterator[Finding]:
+    """Pods and services have networks of their own, apart from the nodes'.
+
+    A node takes an address of these networks for a pod or a service: machines of the site with the
+    same address can't be reached from it.
+    """
+    sites = list(readable(site_networks(context)))
+    for placed in readable(kubernetes_networks(context)):
+        for other in sites:
+            if overlap(placed.network, other.network):
+                yield _finding(
+                    context, placed, other, f"choose a network apart from {other.network}"
+                )
