@@ -88,7 +88,7 @@ def _wrapped(words: Iterator[str], surface: Surface) -> Iterator[str]:
     """Yield the words in lines that fit the surface."""
     line = ""
     for word in words:
-        if line and width(line) + width(word) + 4 > surface.width:
+        if line and width(line) + width(word) + len("  , ,") > surface.width:
             yield f"  {line},"
             line = word
         else:

@@ -128,6 +128,7 @@ def _components(
     """Return every component the nodes use, in the lock's order."""
     tested = best.tested if best else None
     equal = _equal_versions(best, asked, lock)
+    package = lock.slurm_package(distribution)
     found = []
     for component in lock.components:
         key = component.key
@@ -140,7 +141,7 @@ def _components(
             found.append(_component(component, version, tested, "asked"))
         elif have is not None and not foreign:
             found.append(_component(component, equal.get(key, have), tested, "lock"))
-        elif key == "slurm" and (package := lock.slurm_package(distribution)) is not None:
+        elif key == need.scheduler == "slurm" and package is not None:
             found.append(_component(component, package, None, "distribution"))
     return tuple(found)
 
