@@ -45,6 +45,7 @@ class Document:
         self.text = text
         self._root = root
         self._marks = marks
+        self._orders: dict[int, tuple[list[Any], dict[Any, int]]] = {}
 
     def locate(self, path: PathTuple, *, key: bool = False) -> Span | None:
         """Return where the value at `path` stands, or its key; else the nearest parent there is.
@@ -80,14 +81,26 @@ class Document:
         """Where the root stands."""
         return _unpacked(self._root)
 
-    def entries(self, container: Any) -> dict[Any, Offsets]:
-        """Return where the entries of a mapping or list stand, by key or index; empty for others.
+    def steps(self, container: Any) -> list[Any]:
+        """Return keys or indexes of a mapping or list in the order of the text; else nothing."""
+        return self._order(container)[0]
 
-        Entries of a mapping that is reached through an alias stand where its anchor is.
-        """
-        marks = self._marks.get(id(container), ())
-        pairs = marks.items() if isinstance(marks, dict) else enumerate(marks)
-        return {step: _unpacked(mark) for step, mark in pairs}
+    def step_beside(self, container: Any, step: str | int, distance: int) -> Any:
+        """Return the key or index so many entries after one, or None when there is none."""
+        steps, numbers = self._order(container)
+        number = numbers[step] + distance
+        return steps[number] if 0 <= number < len(steps) else None
+
+    def _order(self, container: Any) -> tuple[list[Any], dict[Any, int]]:
+        """Return the steps of a container in the order of the text, and their numbers."""
+        known = self._orders.get(id(container))
+        if known is None:
+            marks = self._marks.get(id(container), ())
+            steps = list(marks) if isinstance(marks, dict) else list(range(len(marks)))
+            steps.sort(key=lambda step: marks[step] & _OFFSET_MASK)
+            known = steps, {step: number for number, step in enumerate(steps)}
+            self._orders[id(container)] = known
+        return known
 
     def entry(self, container: Any, step: str | int) -> Offsets | None:
         """Return where one entry stands, or None when there is no such entry."""
@@ -102,6 +115,7 @@ class Document:
 
         Mappings that are not there yet are made. The order of the other entries stays.
         """
+        self._orders.clear()
         marks, last = self._marks[id(holder)], len(to) - 1
         value, mark = holder[key], marks[key]
         if last:

@@ -156,24 +156,25 @@ def _insert(document: Document, fix: Insert) -> _Edit:
 
 
 def _into_flow(place: Place, entry: str, *, first: bool) -> _Edit:
-    entries = place.entries()
-    if not entries:  # all of it: two insertions into nothing would run into each other
+    top, bottom = place.first, place.last
+    if top is None or bottom is None:
+        # All of it: two insertions into nothing would run into each other.
         return place.content, place.offsets.end, f"{{{entry}}}"
     if first:
-        return entries[0].start, entries[0].start, f"{entry}, "
-    return entries[-1].end, entries[-1].end, f", {entry}"
+        return top.start, top.start, f"{entry}, "
+    return bottom.end, bottom.end, f", {entry}"
 
 
 def _into_block(place: Place, entry: str, *, first: bool) -> _Edit:
     document = place.document
-    entries = place.entries()
-    if not entries or is_odd_key(entries[0]) or is_odd_key(entries[-1]):
+    top, bottom = place.first, place.last
+    if top is None or bottom is None or is_odd_key(top) or is_odd_key(bottom):
         return None
-    start = entries[0].start
+    start = top.start
     indentation = " " * (start - document.line(start)[0])
     if first:
         return start, start, f"{entry}{newline(document)}{indentation}"
-    end = entries[-1].end
+    end = bottom.end
     if not rest_is_comment(document, end):
         return None
     line_end = document.line(end)[1]

@@ -22,13 +22,19 @@ class Place:
     """One entry in the text."""
 
     def __init__(
-        self, document: Document, value: Any, offsets: Offsets, holder: Place | None
+        self,
+        document: Document,
+        value: Any,
+        offsets: Offsets,
+        holder: Place | None = None,
+        step: str | int = "",
     ) -> None:
-        """Hold a value, where its parser's marks are, and what it is an entry of."""
+        """Hold a value, where its parser's marks are, what it is an entry of and by which step."""
         self.document = document
         self.value = value
         self.offsets = offsets
         self.holder = holder
+        self.step = step
         properties = _PROPERTIES.match(document.text, offsets.start, offsets.end)
         self.content = properties.end() if properties else offsets.start
         """Where the value starts after its anchor and tag."""
@@ -51,8 +57,8 @@ class Place:
         The mark of a block is where the next thing starts: what counts is its last entry's.
         """
         place = self
-        while place.is_block and (inner := place.entries()):
-            place = inner[-1]
+        while place.is_block and (inner := place.last) is not None:
+            place = inner
         end = place.offsets.end
         if place.kind in {"|", ">"}:
             end = place.content + len(self.document.text[place.content : end].rstrip())
@@ -76,19 +82,40 @@ class Place:
     def entry(self, step: str | int) -> Place | None:
         """Return one entry; None when it isn't there. What an alias stands for is elsewhere."""
         where = None if self.kind == "*" else self.document.entry(self.value, step)
-        return None if where is None else Place(self.document, self.value[step], where, self)
+        return None if where is None else Place(self.document, self.value[step], where, self, step)
 
-    def entries(self) -> list[Place]:
-        """Return the entries of a mapping or list, in the order of the text."""
-        if self.kind == "*":
-            return []
-        steps = sorted(self.document.entries(self.value).items(), key=lambda item: item[1])
-        return [Place(self.document, self.value[step], where, self) for step, where in steps]
+    @property
+    def first(self) -> Place | None:
+        """The first entry in the text."""
+        steps = self.document.steps(self.value)
+        return self.entry(steps[0]) if steps else None
+
+    @property
+    def last(self) -> Place | None:
+        """The last entry in the text."""
+        steps = self.document.steps(self.value)
+        return self.entry(steps[-1]) if steps else None
+
+    @property
+    def previous(self) -> Place | None:
+        """The entry before this one in the same mapping or list."""
+        return self._beside(-1)
+
+    @property
+    def following(self) -> Place | None:
+        """The entry after this one."""
+        return self._beside(1)
+
+    def _beside(self, distance: int) -> Place | None:
+        if self.holder is None:
+            return None
+        step = self.document.step_beside(self.holder.value, self.step, distance)
+        return None if step is None else self.holder.entry(step)
 
 
 def place_of(document: Document, path: PathTuple) -> Place | None:
     """Return where the entry at `path` stands; None when it isn't there."""
-    place: Place | None = Place(document, document.data, document.root, None)
+    place: Place | None = Place(document, document.data, document.root)
     for step in path:
         place = place.entry(step) if place is not None else None
     return place

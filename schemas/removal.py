@@ -29,10 +29,10 @@ def _from_flow(place: Place, holder: Place) -> tuple[int, int, str]:
     alone = text[line_start : place.start].isspace() and document.line(end)[2] == after
     if alone and rest_is_comment(document, end):
         return line_start, after, ""
-    before = [other.end for other in holder.entries() if other.start < place.start]
-    if comma or not before or document.line(before[-1])[0] != line_start:
+    before = place.previous
+    if comma or before is None or document.line(before.end)[0] != line_start:
         return place.start, end, ""
-    return before[-1], end, ""
+    return before.end, end, ""
 
 
 def _from_block(place: Place, holder: Place) -> tuple[int, int, str] | None:
@@ -41,8 +41,8 @@ def _from_block(place: Place, holder: Place) -> tuple[int, int, str] | None:
     start = _dash(place) if isinstance(holder.value, list) else place.start
     if start is None or not rest_is_comment(document, place.end):
         return None
-    siblings = holder.entries()
-    if len(siblings) == 1:
+    following = place.following
+    if following is None and place.previous is None:
         return _emptied(place, holder, start)
     line_start = document.line(start)[0]
     lead = text[line_start:start]
@@ -52,12 +52,11 @@ def _from_block(place: Place, holder: Place) -> tuple[int, int, str] | None:
             before = document.line(max(0, line_start - 1))
             return before[1], after, ""
         return line_start, after, ""
-    following = [other for other in siblings if other.start > place.start]
-    if lead.strip(" \t-") or not following:
+    if lead.strip(" \t-") or following is None:
         return None
-    up_to = following[0].start
+    up_to = following.start
     if isinstance(holder.value, list):
-        dash = _dash(following[0])
+        dash = _dash(following)
         up_to = place.end if dash is None else dash
     return None if text[line_end:up_to].strip() else (start, up_to, "")
 
