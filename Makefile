@@ -113,6 +113,8 @@ build: environment ## build wheel and sdist into dist/
 .PHONY: bench
 bench: environment ## measure what the README claims about speed (the quick ones)
 	@python bench/validate_cold.py
+	@python bench/validate_folder.py
+	@python bench/validate_errors.py
 	@python bench/scale.py
 
 .PHONY: clean

@@ -29,16 +29,35 @@ scheduler:
 
 
 def linked_pools(pools: int) -> str:
-    """Return a spec with `pools` compute pools, each in its own partition and in one of all.
+    """Return a spec with `pools` compute pools that are linked in every way the language has.
 
-    The partition of all links every pool to every other: where a compiler looks up each pool
-    for each pool, this is where it becomes quadratic.
+    Each pool is in its own partition and in one of all; each partition names a QOS and an account
+    of its own; accounts form a tree, each QOS may preempt the one before it; ten pools each share
+    a file system. Where a check looks up each for each, this is where it becomes quadratic.
     """
     names = [f"p{n:05d}" for n in range(pools)]
+    groups = [names[start : start + 10] for start in range(0, pools, 10)]
     pool_lines = "\n".join(
         f"  {name}: {{site: lab, machine: sim.h100x8, count: 1}}" for name in names
     )
-    partition_lines = "\n".join(f"    {name}: {{pools: [{name}], max_time: 1d}}" for name in names)
+    partition_lines = "\n".join(
+        f"    {name}: {{pools: [{name}], max_time: 1d, qos: [q{name}], accounts: [a{name}]}}"
+        for name in names
+    )
+    qos_lines = "\n".join(
+        f"    q{name}: {{priority: {n + 1}, preemptible: requeue"
+        + (f", preempts: [q{names[n - 1]}]}}" if n else "}")
+        for n, name in enumerate(names)
+    )
+    account_lines = "\n".join(
+        f"    a{name}: {{qos: [q{name}], default_qos: q{name}"
+        + (f", parent: a{names[(n - 1) // 2]}}}" if n else "}")
+        for n, name in enumerate(names)
+    )
+    storage_lines = "\n".join(
+        f"  s{n:05d}: {{type: nfs, mount: /srv/{n:05d}, server: head, pools: [{', '.join(group)}]}}"
+        for n, group in enumerate(groups)
+    )
     return f"""apiVersion: gcluster/v1
 name: bench
 sites:
@@ -46,9 +65,21 @@ sites:
 pools:
   head: {{site: lab, role: controller}}
 {pool_lines}
+storage:
+{storage_lines}
 scheduler:
   type: slurm
   partitions:
     everything: {{pools: [{", ".join(names)}], default: true}}
 {partition_lines}
+  qos:
+{qos_lines}
+  accounts:
+{account_lines}
 """
+
+
+def two_mistakes(hosts: int) -> str:
+    """Return a spec with `hosts` bare-metal hosts and two mistakes, one near its end."""
+    text = bare_metal_hosts(hosts).replace("machine: hgx-h100-8", "machin: hgx-h100-8")
+    return text.replace("{pools: [train]", "{pools: [trian]")

@@ -140,6 +140,8 @@ def _fit_parts(
     cuts = [*spoilt, *(error.path for error in found)]
     for _ in range(_ROUNDS):
         pruned.cut(cuts)
+        if _converts(kind, pruned.data):
+            break
         cuts = [pruned.original(e.path) for e in structure_errors(pruned.data, schema)]
         if not [cut for cut in cuts if cut]:
             break
@@ -151,6 +153,15 @@ def _fit_parts(
         spoilt=spoilt | pruned.cuts | {error.spoils for error in found} | lost,
         original=pruned.original,
     )
+
+
+def _converts(kind: type[T], data: Any) -> bool:
+    """Say whether data fits by now: far cheaper than to look for errors that aren't there."""
+    try:
+        msgspec.convert(data, kind, dec_hook=decode_quantity)
+    except msgspec.ValidationError:
+        return False
+    return not _missing_tag(kind, data)
 
 
 def _typed_parts(kind: type[T], pruned: Pruned) -> tuple[dict[str, Any], set[PathTuple]]:
