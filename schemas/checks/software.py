@@ -183,11 +183,13 @@ def _kernel(stack: PoolStack) -> Finding | None:
     series = kernel_series(the_lock(), "lustre", stack.need.provider, distribution)
     if not series or any(fits(kernel, known) for known in series):
         return None
+    path, known = stack.where("kernel"), " or ".join(f'"{one}"' for one in series)
     return Finding(
         summary=f"kernel {kernel} has no Lustre client modules on {distribution}",
-        path=stack.where("kernel"),
-        hint=f"write one of {', '.join(series)}, or leave kernel out",
+        path=path,
+        hint=f"write kernel: {known}, or leave it out",
         relies_on=(*relies_on(stack, "kernel", "distribution"), ("storage",)),
+        fix=Replace(path=path, text=known) if len(series) == 1 else None,
     )
 
 
