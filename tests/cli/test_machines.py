@@ -57,8 +57,8 @@ def test_what_is_not_known_is_a_dash_and_never_0(run: Run) -> None:
 
 
 def test_a_doubtful_figure_is_marked_and_the_mark_explained(run: Run) -> None:
-    marked = run("machines", "--cloud", "oci").stdout
-    assert " 80.00* " in marked
+    marked = run("machines", "--cloud", "aws", "--gpu", "gb200").stdout
+    assert " 22.5* " in marked
     assert "\n* not confirmed" in marked
     assert "*" not in run("machines", "--gpu", "8xa100", "--cloud", "aws").stdout
 
@@ -72,10 +72,11 @@ def test_words_narrow_the_list(run: Run) -> None:
 
 
 def test_the_same_values_come_as_json(run: Run) -> None:
-    told = json.loads(run("machines", "--gpu", "b300", "--format", "json").stdout)
+    told = json.loads(run("machines", "--gpu", "4xgb200", "--cloud=aws", "--format=json").stdout)
     (machine,) = told["machines"]
-    assert machine["name"] == "p6-b300.48xlarge"
-    assert machine["fabric_gbps"] == 6400
+    assert machine["name"] == "p6e-gb200.36xlarge"
+    assert machine["nvlink_domain_gpus"] == 72
+    assert machine["fabric_gbps"] is None
     assert machine["usd_per_hour"] is None
     assert machine["price"] is None
 
@@ -116,10 +117,12 @@ def test_nothing_that_fits_is_exit_code_1(run: Run) -> None:
 
 
 def test_a_region_shows_its_prices_and_says_what_it_does_not_know(run: Run) -> None:
-    done = run("machines", "--cloud", "aws", "--region", "eu-west-1")
-    row = next(line for line in done.stdout.splitlines() if line.startswith("p5.48xlarge"))
-    assert row.split()[-3:-1] == [UNKNOWN, UNKNOWN]
-    assert "may still not be offered in eu-west-1" in done.stdout
+    done = run("machines", "--cloud", "aws", "--region", "eu-west-2")
+    rows = {line.split()[0]: line.split() for line in done.stdout.splitlines() if line}
+    assert rows["p5.48xlarge"][-3:-1] == ["71.55", "8.94"]
+    assert rows["p6-b200.48xlarge"][-3:-1] == [UNKNOWN, UNKNOWN]
+    assert "p5en.48xlarge" not in rows
+    assert "may still not be offered in eu-west-2" in done.stdout
 
 
 def test_one_machine_is_told_with_a_source_and_date_for_each_figure(run: Run) -> None:
