@@ -7,7 +7,7 @@ def bare_metal_hosts(hosts: int) -> str:
     """Return a spec with `hosts` bare-metal hosts, each an entry of its own with an address."""
     entries = "\n".join(
         f"      - {{name: gpu{n:05d}, address: 10.{n >> 16}.{n >> 8 & 255}.{n & 255}, "
-        f"block: su{n // 64}}}"
+        f"block: su{n // 64}, leaf: leaf{n // 32:04d}, user: ops, port: 22}}"
         for n in range(1, hosts + 1)
     )
     return f"""apiVersion: gcluster/v1

@@ -16,6 +16,7 @@ from jsonschema.exceptions import ValidationError
 from jsonschema.validators import extend
 
 from gcluster.schemas.diagnostics import PathTuple
+from gcluster.schemas.fitting import Fits, fitting
 from gcluster.schemas.fix import Fix
 from gcluster.schemas.structure_fixes import fix_of
 from gcluster.schemas.structure_words import Wording, explain
@@ -105,13 +106,34 @@ def _closed(validator: Any, others: Any, value: Any, schema: Any) -> Iterator[Va
     if not isinstance(value, dict):
         return
     known = schema.get("properties", {})
+    fits = _fitting(others) if isinstance(others, dict) else None
     for key in value:
         if key in known:
             continue
-        if others is False:
+        if fits is None:
             yield ValidationError("", validator="unknown", path=(key,), instance=key)
-        else:
+        elif not fits(value[key]):
             yield from validator.descend(value[key], others, path=key)
+
+
+def _items(validator: Any, item: Any, value: Any, _schema: Any) -> Iterator[ValidationError]:
+    """Check the items of a list; those that fit are not walked: there may be 10,000 hosts."""
+    if not isinstance(value, list):
+        return
+    fits = _fitting(item)
+    for index, entry in enumerate(value):
+        if not fits(entry):
+            yield from validator.descend(entry, item, path=index)
+
+
+_FITTING: dict[int, tuple[Schema, Fits]] = {}
+"""Compiled schemas by identity; each keeps its schema, so that no other gets its id."""
+
+
+def _fitting(schema: Schema) -> Fits:
+    if id(schema) not in _FITTING:
+        _FITTING[id(schema)] = schema, fitting(schema)
+    return _FITTING[id(schema)][1]
 
 
 def _names(validator: Any, names: Any, value: Any, _schema: Any) -> Iterator[ValidationError]:
@@ -141,6 +163,7 @@ def _validator_class() -> Any:
         {
             "anyOf": _union,
             "additionalProperties": _closed,
+            "items": _items,
             "propertyNames": _names,
             "required": _required,
         },
