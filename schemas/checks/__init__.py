@@ -5,6 +5,7 @@ Importing this package registers every check in `CHECKS`.
 
 from gcluster.schemas.checks import (  # noqa: F401  # imported to be registered
     accelerators,
+    accounts,
     addresses,
     allreduce,
     architectures,
@@ -13,6 +14,7 @@ from gcluster.schemas.checks import (  # noqa: F401  # imported to be registered
     cidrs,
     clashing_hosts,
     cloud_keys,
+    controllers,
     copies,
     counts,
     distributions,
@@ -26,6 +28,7 @@ from gcluster.schemas.checks import (  # noqa: F401  # imported to be registered
     host_names,
     hosts,
     identifiers,
+    kubernetes,
     local_disks,
     lustre,
     lustre_reach,
@@ -35,8 +38,10 @@ from gcluster.schemas.checks import (  # noqa: F401  # imported to be registered
     mount_points,
     network,
     overlaps,
+    partition_limits,
     partitions,
     placements,
+    preemption,
     processors,
     quorum,
     references,
@@ -49,6 +54,7 @@ from gcluster.schemas.checks import (  # noqa: F401  # imported to be registered
     software,
     storage_routes,
     subnets,
+    topology,
     users,
     zones,
 )

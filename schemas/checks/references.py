@@ -163,7 +163,7 @@ def _service_pools(context: CheckContext) -> Iterator[Reference]:
     slurm = context.slurm
     if slurm is not None:
         for name, window in slurm.maintenance.items():
-            path = ("scheduler", "maintenance", name, "pools")
+            path: PathTuple = ("scheduler", "maintenance", name, "pools")
             yield from _listed(f'maintenance "{name}"', window.pools, path)
         if slurm.accounting is not None and slurm.accounting.pool is not None:
             path = ("scheduler", "accounting", "pool")

@@ -1,0 +1,135 @@
+"""Accounts: the tree they form, what their jobs may ask for, and how many GPUs there are."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gcluster.schemas.checks.registry import Finding, check
+from gcluster.schemas.cycles import cycles
+from gcluster.schemas.diagnostics import Severity
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gcluster.schemas.checks.context import CheckContext
+    from gcluster.schemas.diagnostics import PathTuple
+    from gcluster.schemas.spec import Account
+
+_ALL: PathTuple = ("scheduler", "accounts")
+
+
+def _accounts(context: CheckContext) -> dict[str, Account]:
+    return context.scheduler.accounts if context.scheduler is not None else {}
+
+
+@check("GC522", summary="An account's default QOS is not one that it may ask for.")
+def default_qos_not_allowed(context: CheckContext) -> Iterator[Finding]:
+    """Where an account lists its `qos`, `default_qos` is one of them."""
+    for name, account in _accounts(context).items():
+        if account.default_qos is None or not account.qos or account.default_qos in account.qos:
+            continue
+        path: PathTuple = (*_ALL, name, "default_qos")
+        yield Finding(
+            summary=f'account "{name}" takes "{account.default_qos}" by default, which it may not '
+            "ask for",
+            path=path,
+            hint=f"choose one of {', '.join(account.qos)}, or add {account.default_qos} to its qos",
+            relies_on=(path, (*_ALL, name, "qos")),
+        )
+
+
+@check("GC523", summary="Accounts are part of each other in a circle.")
+def accounts_in_a_circle(context: CheckContext) -> Iterator[Finding]:
+    """`parent` makes a tree: the part, then what it is part of, up to an account without parent."""
+    parents = {
+        name: [account.parent]
+        for name, account in _accounts(context).items()
+        if account.parent is not None
+    }
+    for circle in cycles(parents):
+        if len(circle) == 1:
+            summary = f'account "{circle[0]}" is its own parent'
+        else:
+            summary = f"accounts are parts in a circle: {' in '.join([*circle, circle[0]])}"
+        yield Finding(
+            summary=summary,
+            path=(*_ALL, circle[0], "parent"),
+            hint="remove parent from the account that is the whole",
+            relies_on=tuple((*_ALL, name, "parent") for name in circle),
+        )
+
+
+@check("GC524", summary="The quotas of an account's parts add up to more than its own.")
+def quotas_above_parent(context: CheckContext) -> Iterator[Finding]:
+    """The quota of an account holds for all its parts together.
+
+    Parts may be promised more, since seldom all of them want it at once; then each gets its quota
+    only while the others leave theirs.
+    """
+    accounts = _accounts(context)
+    sums: dict[str, int] = {}
+    for account in accounts.values():
+        if account.parent is not None and account.gpu_quota is not None:
+            sums[account.parent] = sums.get(account.parent, 0) + account.gpu_quota
+    for name, total in sums.items():
+        quota = accounts[name].gpu_quota if name in accounts else None
+        if quota is not None and total > quota:
+            path: PathTuple = (*_ALL, name, "gpu_quota")
+            yield Finding(
+                summary=f'account "{name}" may use {quota:,} GPUs, its parts {total:,} together',
+                path=path,
+                severity=Severity.WARNING,
+                hint=f"raise it to {total}, or lower the parts' quotas",
+                relies_on=((*_ALL, "*", "gpu_quota"), (*_ALL, "*", "parent")),
+            )
+
+
+@check("GC525", summary="A quota or limit is above the GPUs that exist.")
+def quota_above_what_exists(context: CheckContext) -> Iterator[Finding]:
+    """A quota above all GPUs of the cluster limits nothing.
+
+    What exists is counted from the machine types and the most machines of each compute pool, burst
+    pools included. Nothing is said while one of them isn't known.
+    """
+    limits = list(_limits(context))
+    total = _gpus(context) if limits else None
+    if total is None:
+        return
+    for who, limit, path in limits:
+        if limit > total:
+            yield Finding(
+                summary=f"{who} may use {limit:,} GPUs, but the cluster has {total:,}",
+                path=path,
+                severity=Severity.WARNING,
+                hint=f"at most {total}",
+                relies_on=(
+                    path,
+                    *(("pools", "*", key) for key in ("machine", "hosts", "count", "role")),
+                ),
+            )
+
+
+def _limits(context: CheckContext) -> Iterator[tuple[str, int, PathTuple]]:
+    for name, account in _accounts(context).items():
+        if account.gpu_quota is not None:
+            yield f'account "{name}"', account.gpu_quota, (*_ALL, name, "gpu_quota")
+    for name, qos in (context.scheduler.qos if context.scheduler is not None else {}).items():
+        path: PathTuple = ("scheduler", "qos", name)
+        if qos.gpu_limit is not None:
+            yield f'QOS "{name}"', qos.gpu_limit, (*path, "gpu_limit")
+        if qos.gpu_limit_per_user is not None:
+            who = f'a user of QOS "{name}"'
+            yield who, qos.gpu_limit_per_user, (*path, "gpu_limit_per_user")
+
+
+def _gpus(context: CheckContext) -> int | None:
+    """Return all GPUs that compute pools may have; None when one of them isn't known."""
+    total = 0
+    for name, pool in context.pools.items():
+        if pool.role != "compute":
+            continue
+        machine, size = context.machine(pool), context.size(name)
+        if machine is None or size is None:
+            return None
+        total += size * (machine.gpu.count if machine.gpu is not None else 0)
+    return total

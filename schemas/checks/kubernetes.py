@@ -1,0 +1,144 @@
+"""Kubernetes: who runs the control plane, its address, pod networks, and slices of GPUs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gcluster.schemas.checks.controllers import controller_pools
+from gcluster.schemas.checks.registry import Finding, check
+from gcluster.schemas.diagnostics import Severity
+from gcluster.schemas.spec import BareMetalSite
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gcluster.schemas.checks.context import CheckContext
+    from gcluster.schemas.diagnostics import PathTuple
+
+_PROVIDERS = {"eks": "aws", "gke": "gcp", "aks": "azure"}
+
+
+@check("GC532", summary="The control planes' address is not a free one of their network.")
+def address_not_free(context: CheckContext) -> Iterator[Finding]:
+    """`virtual_address` is an address of the controllers' network that no host has.
+
+    One host after the other answers to it, so it lies in the network they are on.
+    """
+    kubernetes = context.kubernetes
+    if kubernetes is None or kubernetes.virtual_address is None:
+        return
+    written = kubernetes.virtual_address.address
+    path: PathTuple = ("scheduler", "virtual_address", "address")
+    from ipaddress import ip_address, ip_network  # noqa: PLC0415  # only where one is named
+
+    try:
+        address = ip_address(written)
+    except ValueError:
+        yield Finding(
+            summary=f'"{written[:60]}" is no address',
+            path=path,
+            hint="write a free address such as 10.20.0.10",
+        )
+        return
+    for group in context.host_groups:
+        if written in (group.addresses or ()):
+            yield Finding(
+                summary=f"{written} is the address of a host: pool {group.pool}, line "
+                f"{context.line_of(group.path)}",
+                path=path,
+                hint="choose a free address",
+                relies_on=(path, group.path),
+            )
+    for name in dict.fromkeys(context.pools[pool].site for pool in controller_pools(context)):
+        site = context.sites.get(name)
+        cidr = site.network.cidr if isinstance(site, BareMetalSite) else None
+        try:
+            network = ip_network(cidr) if cidr is not None else None
+        except ValueError:
+            continue
+        if network is not None and address not in network:
+            yield Finding(
+                summary=f'{written} is not in {cidr}, the network of site "{name}"',
+                path=path,
+                hint=f"choose a free address of {cidr}",
+                relies_on=(path, ("sites", name, "network", "cidr"), ("pools", "*", "role")),
+            )
+
+
+@check("GC533", summary="The cloud's control plane does not fit the sites or pools.")
+def managed_control_plane(context: CheckContext) -> Iterator[Finding]:
+    """eks, gke and aks run the control plane of nodes in their own cloud.
+
+    Then no pool is a controller. With `control_plane: self` controller pools run it, anywhere.
+    """
+    kubernetes = context.kubernetes
+    if kubernetes is None or kubernetes.control_plane == "self":
+        return
+    provider = _PROVIDERS[kubernetes.control_plane]
+    path: PathTuple = ("scheduler", "control_plane")
+    for name, pool in context.pools.items():
+        other = context.provider(pool)
+        if pool.role != "controller" and other not in {None, provider}:
+            yield Finding(
+                summary=f"{kubernetes.control_plane} runs the nodes of {provider}, but pool "
+                f'"{name}" is at a site of {other}',
+                path=path,
+                hint="write control_plane: self",
+                relies_on=(path, ("pools", "*", "site"), ("pools", "*", "role")),
+            )
+            break
+    for name in controller_pools(context):
+        yield Finding(
+            summary=f'pool "{name}" is a controller, but {kubernetes.control_plane} runs the '
+            "control plane",
+            path=("pools", name, "role"),
+            hint="remove the pool, or write control_plane: self",
+            relies_on=(path, ("pools", name, "role")),
+        )
+
+
+@check("GC534", summary="Pod networks are to be routed where the network does not.")
+def pods_not_routed(context: CheckContext) -> Iterator[Finding]:
+    """`cni: routed` gives each node routes to the pods of the others, and no overlay.
+
+    That works where all nodes are on one network that passes every address: on local sites. Clouds
+    drop packets of addresses they did not give; on bare metal the nodes have to be on one segment.
+    """
+    kubernetes = context.kubernetes
+    if kubernetes is None or kubernetes.cni != "routed":
+        return
+    path: PathTuple = ("scheduler", "cni")
+    for name in context.pools_of_site:
+        site = context.sites.get(name)
+        if site is None or not (site.is_cloud or isinstance(site, BareMetalSite)):
+            continue
+        yield Finding(
+            summary=f'site "{name}" ({site.provider}) does not route the pods\' addresses'
+            if site.is_cloud
+            else f'the pods\' addresses are routed at site "{name}" only if its nodes are on one '
+            "segment",
+            path=path,
+            severity=Severity.ERROR if site.is_cloud else Severity.WARNING,
+            hint="write cni: cilium or calico",
+            relies_on=(path, ("sites", name, "provider"), ("pools", "*", "site")),
+        )
+        break
+
+
+@check("GC535", summary="GPUs are to be sliced by MIG that can't be.")
+def sliced_without_mig(context: CheckContext) -> Iterator[Finding]:
+    """MIG is NVIDIA's: AMD GPUs are partitioned in other ways, which gcluster does not set up."""
+    kubernetes = context.kubernetes
+    if kubernetes is None or kubernetes.gpu.mig is None:
+        return
+    path: PathTuple = ("scheduler", "gpu", "mig")
+    for name, pool in context.pools.items():
+        machine = context.machine(pool)
+        if machine is not None and machine.gpu is not None and machine.gpu.vendor != "nvidia":
+            yield Finding(
+                summary=f'pool "{name}" has {machine.gpu.model}, which has no MIG',
+                path=path,
+                hint="remove mig",
+                relies_on=(path, ("pools", name, "machine")),
+            )
+            break
