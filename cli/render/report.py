@@ -26,7 +26,18 @@ def report_text(report: Report, surface: Surface) -> str:
     lines += [_right(spec) for checked in report.specs if (spec := checked.spec) is not None]
     if report.many:
         lines.append(totals(report))
+    else:
+        lines += [line for checked in report.specs for line in _quotas(checked)]
     return "\n".join(lines)
+
+
+def _quotas(checked: CheckedSpec) -> list[str]:
+    """Return what a spec takes of cloud quotas; nothing is read for specs without clouds."""
+    if checked.spec is None or not any(site.is_cloud for site in checked.spec.sites.values()):
+        return []
+    from gcluster.cli.render.quotas import quota_lines
+
+    return quota_lines(checked.loaded)
 
 
 def totals(report: Report) -> str:
@@ -79,8 +90,15 @@ def _spec_value(checked: CheckedSpec) -> dict[str, Any]:
         "cluster": spec and spec.name,
         "pools": spec and len(spec.pools),
         "hosts": spec and host_count(spec),
+        "quotas": spec and _quota_needs(checked),
         "diagnostics": checked.diagnostics,
     }
+
+
+def _quota_needs(checked: CheckedSpec) -> list[Any]:
+    from gcluster.cli.render.quotas import needs
+
+    return list(needs(checked.loaded))
 
 
 def _json(report: Report) -> str:
