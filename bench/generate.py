@@ -18,7 +18,7 @@ pools:
   head: {{site: room, role: controller, hosts: head01}}
   train:
     site: room
-    machine: hgx-h100-8
+    machine: dgx-h100
     hosts:
 {entries}
 scheduler:
@@ -81,5 +81,5 @@ scheduler:
 
 def two_mistakes(hosts: int) -> str:
     """Return a spec with `hosts` bare-metal hosts and two mistakes, one near its end."""
-    text = bare_metal_hosts(hosts).replace("machine: hgx-h100-8", "machin: hgx-h100-8")
+    text = bare_metal_hosts(hosts).replace("machine: dgx-h100", "machin: dgx-h100")
     return text.replace("{pools: [train]", "{pools: [trian]")

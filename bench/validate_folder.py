@@ -29,7 +29,7 @@ pools:
   login: {{site: room, role: login, hosts: "c{number:03d}login[1-2]"}}
   train:
     site: room
-    machine: hgx-h100-8
+    machine: dgx-h100
     quorum: 30
     hosts:
 {hosts}
