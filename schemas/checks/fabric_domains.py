@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gcluster.schemas.checks.fabrics import impossible_pools
 from gcluster.schemas.checks.placements import is_fabric_domain
 from gcluster.schemas.checks.registry import Finding, check
 from gcluster.schemas.checks.zones import zones_of_pool
@@ -68,8 +69,11 @@ def several_classes(context: CheckContext) -> Iterator[Finding]:
     The smoke test's AllReduce runs over all pools of a partition too, and is judged by the slowest.
     Give each class a partition of its own.
     """
+    mistaken = impossible_pools(context)
 
     def fabric_class(name: str) -> str | None:
+        if name in mistaken:
+            return None  # GC202 or GC206 says so; what the pool has instead is not known
         fabric = context.fabric(context.pools[name]) if _has_gpus(context, name) else None
         return None if fabric is None else fabric.name
 

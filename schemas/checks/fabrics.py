@@ -120,6 +120,15 @@ def _fits(context: CheckContext, pool: Pool, machine: Machine, fabric: Fabric) -
     return machine.nics is None or any(_gpu_nics(machine, kind) for kind in kinds)
 
 
+def impossible_pools(context: CheckContext) -> frozenset[str]:
+    """Return the pools whose class can't be theirs: what they have instead is not known."""
+    return frozenset(
+        name
+        for name, pool, machine, fabric in _asked(context)
+        if not _is_of_provider(context, pool, fabric) or not _fits(context, pool, machine, fabric)
+    )
+
+
 @check("GC203", summary="A fabric class of another speed than the machine type's NICs.")
 def other_speed(context: CheckContext) -> Iterator[Finding]:
     """A class names the speed of its links: infiniband-ndr is 400 Gb/s.

@@ -1,0 +1,55 @@
+"""A spec with twenty different mistakes: each is told once, where it stands, in file order."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from gcluster.schemas.load import load_text
+
+from .test_cases import told
+
+_SPEC = Path(__file__).parents[1] / "cases" / "mistakes" / "twenty" / "spec.yaml"
+_TEXT = _SPEC.read_text(encoding="utf-8")
+_MENDED = {
+    "GC001": ("onwer:", "owner:"),
+    "GC310": ("[0.0.0.0/0]", "[192.0.2.0/24]"),
+    "GC305": ("172.16.0.0/16", "10.60.0.0/16"),
+    "GC112": ("10.20.1.[1-9]", "10.20.1.[1-8]"),
+    "GC115": ("quorum: 5", "quorum: 4"),
+    "GC102": ("H1000:8", "dgx-h100"),
+    "GC110": ("old[08-01]", "old[01-08]"),
+    "GC116": ("{min: 4, max: 2}", "{min: 2, max: 4}"),
+    "GC202": ("infiniband-ndr", "efa-v2"),
+    "GC124": ("[flex-start]", "[on-demand]"),
+    "GC108": ('hosts: "lab[01-02]", count: 2', 'hosts: "lab[01-02]"'),
+    "GC416": ("5000 GiB", "4800 GiB"),
+    "GC404": ("mount: /home, server: 10.20.0.8", "mount: /home2, server: 10.20.0.8"),
+    "GC401": ("site: nowhere", "site: east"),
+    "GC504": (", ghost]", "]"),
+    "GC514": ("[lwo]", "[low]"),
+    "GC523": ("a: {parent: b}", "a: {}"),
+    "GC512": ("grace, uid: 2001", "grace, uid: 2002"),
+    "GC602": ("570.86.15", "580.126.16"),
+    "GC201": ("8GiB..8B", "8B..8GiB"),
+}
+
+
+def test_each_of_twenty_mistakes_is_told_once_and_in_the_order_of_the_file() -> None:
+    found = told(_SPEC)
+
+    assert found == msgspec.json.decode(_SPEC.with_name("expected.json").read_bytes())
+    assert sorted(entry["code"] for entry in found) == sorted(_MENDED)
+    assert [entry["line"] for entry in found] == sorted(entry["line"] for entry in found)
+    assert len(found) == 20
+
+
+@pytest.mark.parametrize("code", _MENDED)
+def test_mending_one_ends_that_finding_and_no_other_appears(code: str) -> None:
+    wrong, right = _MENDED[code]
+    assert _TEXT.count(wrong) == 1
+    found = [d.code for d in load_text(_TEXT.replace(wrong, right)).diagnostics if d.is_error]
+
+    assert sorted(found) == sorted(set(_MENDED) - {code})
