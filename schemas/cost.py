@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from gcluster.schemas.catalog import Catalog, Machine, Market
-    from gcluster.schemas.spec import ClusterSpec, Pool
+    from gcluster.schemas.spec import ClusterSpec, Pool, Site
 
 HOURS_PER_MONTH = 730
 """Hours a month is billed as: 365 days * 24 h / 12."""
@@ -88,7 +88,11 @@ class Cost(msgspec.Struct, frozen=True, kw_only=True):
 
 def usd_per_hour(spec: ClusterSpec, catalog: Catalog) -> Cost:
     """Return the price and power of a spec that passed its checks."""
-    pools = {name: _pool_cost(spec, pool, catalog) for name, pool in spec.pools.items()}
+    utilisation = 1.0 if spec.budget is None else spec.budget.utilisation
+    pools = {
+        name: pool_cost(pool, spec.sites[pool.site], catalog, utilisation=utilisation)
+        for name, pool in spec.pools.items()
+    }
     by_site: dict[str, list[PoolCost]] = {name: [] for name in spec.sites}
     for name, pool in spec.pools.items():
         by_site[pool.site].append(pools[name])
@@ -105,9 +109,16 @@ def usd_per_hour(spec: ClusterSpec, catalog: Catalog) -> Cost:
     )
 
 
-def _pool_cost(spec: ClusterSpec, pool: Pool, catalog: Catalog) -> PoolCost:
+def pool_cost(pool: Pool, site: Site, catalog: Catalog, *, utilisation: float = 1.0) -> PoolCost:
+    """Return the price and power of one pool.
+
+    Args:
+        pool: a pool whose hosts, where it names some, can be read.
+        site: the pool's site.
+        catalog: has the machine types and their prices.
+        utilisation: share of the time that elastic nodes run.
+    """
     machine = catalog.machines.get(pool.machine) if pool.machine is not None else None
-    site = spec.sites[pool.site]
     count, least = _counts(pool)
     rungs: tuple[RungCost, ...] = ()
     if isinstance(site, CloudSite):
@@ -119,7 +130,6 @@ def _pool_cost(spec: ClusterSpec, pool: Pool, catalog: Catalog) -> PoolCost:
         price = None if machine is None else machine.price()
         rates = [None if price is None else price.usd_per_hour]
     worst, first = _dearest(rates), rates[0]
-    utilisation = 1.0 if spec.budget is None else spec.budget.utilisation
     running = least + (count - least) * utilisation
     return PoolCost(
         count=count,
