@@ -9,6 +9,7 @@ import pytest
 from gcluster.lifecycle.compile_tree import compiled_files
 from gcluster.lifecycle.unbuilt import unbuilt
 from gcluster.schemas.catalog import load_catalog
+from gcluster.schemas.fleet import check_fleet
 from gcluster.schemas.load import load
 
 EXAMPLES = [
@@ -40,3 +41,8 @@ def test_the_example_compiles_to_the_same_bytes_twice(example: Path) -> None:
 def test_every_example_points_editors_to_the_schema() -> None:
     line = "# yaml-language-server: $schema=../schemas/cluster.schema.json"
     assert [e.name for e in EXAMPLES if line not in e.read_text(encoding="utf-8")] == []
+
+
+def test_the_examples_do_not_clash_with_each_other() -> None:
+    found = check_fleet([load(example) for example in EXAMPLES])
+    assert [d.summary for d in found] == []
