@@ -23,23 +23,34 @@ def unknown_machine(context: CheckContext) -> Iterator[Finding]:
     A machine type stands for a whole node (GPUs, CPUs, NICs), not for GPUs by the piece: write
     hgx-h100-8, not H100:8.
     """
+    at_site: dict[str | None, Mapping[str, Machine]] = {}
     for name, pool in context.pools.items():
         if pool.machine is None or pool.machine in context.machines:
             continue
         if not context.catalog.complete:
             return  # it may be in the file that can't be read, and that is said already
-        meant, hint = _meant(pool.machine, context.machines), ""
+        provider = context.provider(pool)
+        if provider not in at_site:
+            at_site[provider] = _of_provider(context.machines, provider)
+        machines = at_site[provider]
+        meant, hint = _meant(pool.machine, machines), ""
         if meant:
             hint = f"a machine type is a whole node: write {listing(meant)}"
-        elif (close := context.suggest(pool.machine, context.machines)) is not None:
+        elif (close := context.suggest(pool.machine, machines)) is not None:
             meant = [close]
         question = f': did you mean "{meant[0]}"?' if len(meant) == 1 else ""
         yield Finding(
             summary=f'pool "{name}": unknown machine type "{pool.machine}"{question}',
             path=("pools", name, "machine"),
-            hint=hint or f"machine types: {listing(context.machines)}",
+            hint=hint or f"machine types: {listing(machines)}",
             meant=meant[0] if len(meant) == 1 else None,
         )
+
+
+def _of_provider(machines: Mapping[str, Machine], provider: str | None) -> Mapping[str, Machine]:
+    """Return the machine types that a provider's sites can have; all where it is not known."""
+    fitting = {name: machine for name, machine in machines.items() if provider in machine.sites}
+    return fitting or machines
 
 
 def _meant(written: str, machines: Mapping[str, Machine]) -> list[str]:
