@@ -9,6 +9,7 @@ import msgspec
 from jsonschema.exceptions import ValidationError
 
 from gcluster.schemas.spec.noun import NAME_PATTERN, NAME_RULE
+from gcluster.schemas.spec.words import SECRET_PATTERN
 from gcluster.schemas.suggest import closest, listing
 
 if TYPE_CHECKING:
@@ -135,6 +136,9 @@ def _pattern(error: ValidationError, where: str) -> Wording:
     hint = f"write it such as {examples}" if examples else schema.get("description", "")
     if error.validator_value == NAME_PATTERN:
         hint = NAME_RULE
+    if error.validator_value == SECRET_PATTERN:  # what stands there may be the secret: not repeated
+        summary = f"{where}: a secret is given by reference, never written out"
+        return Wording(code="GC006", summary=summary, hint=hint)
     return Wording(
         code="GC006", summary=f"{where}: {_shown(error.instance)} has the wrong form", hint=hint
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gcluster.schemas.checks.links import cut_off
 from gcluster.schemas.checks.registry import Finding, check
 from gcluster.schemas.diagnostics import Severity
 from gcluster.schemas.spec import ObjectStorage, ScratchStorage
@@ -41,11 +42,13 @@ def storage_out_of_reach(context: CheckContext) -> Iterator[Finding]:
     """Nodes at another site reach a file system over a link between the two sites.
 
     `links` says how sites are joined; WireGuard is set up by gcluster, other routes exist already.
-    Buckets need no link. Nothing is said about two sites that are no clouds: their networks may be
+    Buckets need no link. A site whose nodes can't even reach the controllers is told as such
+    (GC710). Nothing is said about two sites that are no clouds: their networks may be
     routed without gcluster.
     """
+    said = cut_off(context)
     for name, home, site, path in _far(context):
-        if context.are_apart(home, site):
+        if context.are_apart(home, site) and not {home, site} & said.keys():
             yield Finding(
                 summary=f'storage "{name}" stands at site "{home}", but nodes at "{site}" mount it '
                 "and no link joins the two",

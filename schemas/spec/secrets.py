@@ -5,7 +5,7 @@ from typing import Annotated, TypeAlias
 from msgspec import Meta
 
 from gcluster.schemas.spec.noun import Noun
-from gcluster.schemas.spec.words import Identifier
+from gcluster.schemas.spec.words import SECRET_PATTERN, Identifier
 
 
 class AgeSecrets(Noun, frozen=True, tag_field="provider", tag="age"):
@@ -14,7 +14,7 @@ class AgeSecrets(Noun, frozen=True, tag_field="provider", tag="age"):
     key: Annotated[
         str,
         Meta(
-            pattern=r"^(env|file):[^\r\n]+$(?!\n)",
+            pattern=SECRET_PATTERN,
             description="Where the identity (AGE-SECRET-KEY-1...) is: env:NAME or file:PATH.",
             examples=["env:GCLUSTER_AGE_KEY", "file:~/.config/gcluster/age.key"],
         ),

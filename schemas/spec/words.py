@@ -68,10 +68,12 @@ Version: TypeAlias = Annotated[
 Tag: TypeAlias = Annotated[str, Meta(pattern=r"^[^\r\n]{0,255}$(?!\n)")]
 """The value of a tag or label."""
 
+SECRET_PATTERN = r"^(env|file):[^\r\n]+$(?!\n)"  # noqa: S105  # a pattern
+
 Secret: TypeAlias = Annotated[
     str,
     Meta(
-        pattern=r"^(env|file):[^\r\n]+$(?!\n)",
+        pattern=SECRET_PATTERN,
         examples=["env:LDAP_PASSWORD", "file:~/.config/gcluster/ldap"],
     ),
 ]
