@@ -136,7 +136,7 @@ def is_odd_key(place: Place) -> bool:
     if not place.offsets.key_end:
         return False
     before = text[place.document.line(start)[0] : start].rstrip()
-    return text[start] in "&*!?" or before.endswith("?")
+    return text.startswith(("&", "*", "!", "?"), start) or before.endswith("?")
 
 
 def _insert(document: Document, fix: Insert) -> _Edit:

@@ -92,8 +92,9 @@ def _lone_tags(kind: type[msgspec.Struct]) -> tuple[tuple[str, str], ...]:
     found: list[tuple[str, str]] = []
     for field in msgspec.structs.fields(kind):
         structs = [part for part in _flat(field.type) if hasattr(part, "__struct_config__")]
-        if len(structs) == 1 and structs[0].__struct_config__.tag_field:
-            found.append((field.encode_name, structs[0].__struct_config__.tag_field))
+        tags = [s.__struct_config__.tag_field for s in structs if s.__struct_config__.tag_field]
+        if len(tags) == 1:
+            found.append((field.encode_name, tags[0]))
     return tuple(found)
 
 
