@@ -12,6 +12,7 @@ from gcluster.schemas.checks import (  # noqa: F401  # imported to be registered
     buckets,
     budget,
     capacity_blocks,
+    checkpoints,
     cidrs,
     clashing_hosts,
     cloud_keys,

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from gcluster.schemas.catalog.machine import Gpu
     from gcluster.schemas.checks.context import CheckContext
     from gcluster.schemas.diagnostics import PathTuple
-    from gcluster.schemas.spec import Partition, Pool, Software, Spill
+    from gcluster.schemas.spec import Partition, Pool, Spill
 
 _SEEN_BY_JOBS = ("driver", "cuda", "nccl", "rocm", "rccl", "mpi", "containers", "distribution")
 """What a job is built against or started by; what drives a cloud's own fabric differs."""
@@ -138,15 +138,17 @@ def spill_to_other_software(context: CheckContext) -> Iterator[Finding]:
 
 def _software(context: CheckContext, pool: Pool) -> dict[str, str]:
     """Return a pool's versions: its own where it names one, else the cluster's."""
-    own: Software | None = pool.software
     return {
-        key: _first_named(own and getattr(own, key), getattr(context.software, key))
+        key: _first_named(
+            "auto" if pool.software is None else getattr(pool.software, key),
+            getattr(context.software, key),
+        )
         for key in _SEEN_BY_JOBS
     }
 
 
-def _first_named(own: str | None, whole: str) -> str:
-    return whole if own is None or own == "auto" else own
+def _first_named(own: str, whole: str) -> str:
+    return whole if own == "auto" else own
 
 
 @check("GC707", summary="A spill goes to a pool that does not grow.")
