@@ -30,6 +30,7 @@ class Mounts:
         """Hold the parts."""
         self._storage = storage
         self._pools = pools
+        self._origins: dict[str, str] = {}
 
     def home(self, name: str) -> str | None:
         """Return the site that a storage stands at; None where nothing says."""
@@ -72,6 +73,21 @@ class Mounts:
             else:
                 everywhere.append(name)
         return everywhere, by_site, by_pool
+
+    def origin(self, name: str) -> str:
+        """Return the storage that a declared one is a copy of in the end; itself when of none."""
+        trail: list[str] = []
+        known = self._origins
+        while name not in known:
+            trail.append(name)
+            known[name] = name  # ends a circle
+            source = self._storage[name].copy_of
+            if source is None or source not in self._storage:
+                break
+            name = source
+        for copy in trail:
+            known[copy] = known[name]
+        return known[name]
 
     def of(self, pool: str) -> Iterator[str]:
         """Yield the storage that a pool's nodes mount."""

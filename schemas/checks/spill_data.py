@@ -18,16 +18,6 @@ if TYPE_CHECKING:
 _WHERE: tuple[PathTuple, ...] = (("storage",), ("pools", "*", "site"))
 
 
-def _sources(context: CheckContext, name: str) -> Iterator[str]:
-    """Yield a storage and what it is a copy of, and so on."""
-    seen: set[str] = set()
-    word: str | None = name
-    while word is not None and word not in seen and word in context.storage:
-        seen.add(word)
-        yield word
-        word = context.storage[word].copy_of
-
-
 @check("GC708", summary="Data that a spilled job needs is not where it goes.")
 def data_not_at_target(context: CheckContext) -> Iterator[Finding]:
     """Storage named in `only.data` is mounted by the target, or a copy of it is.
@@ -38,13 +28,9 @@ def data_not_at_target(context: CheckContext) -> Iterator[Finding]:
     for name, _partition, spill, target in spills(context):
         if not spill.only.data:
             continue
-        there = {
-            source
-            for storage in context.mounts.of(spill.to)
-            for source in _sources(context, storage)
-        }
+        there = {context.mounts.origin(word) for word in context.mounts.of(spill.to)}
         for index, word in enumerate(spill.only.data):
-            if word in there or word not in context.storage:
+            if word not in context.storage or context.mounts.origin(word) in there:
                 continue
             path = spill_path(name, "only", "data", index)
             yield Finding(

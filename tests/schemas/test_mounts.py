@@ -66,3 +66,17 @@ def test_a_storage_stands_where_it_says_or_where_its_server_stands() -> None:
 
     assert [mounts.home(name) for name in storage] == ["here", "there", None]
     assert mounts.servers == {"c": ["said", "served"]}
+
+
+def test_copies_of_copies_have_one_origin_and_a_circle_ends() -> None:
+    storage = {
+        "third": NfsStorage(mount="/c", copy_of="second"),
+        "second": NfsStorage(mount="/b", copy_of="first"),
+        "first": NfsStorage(mount="/a", copy_of="nowhere"),
+        "round": NfsStorage(mount="/d", copy_of="about"),
+        "about": NfsStorage(mount="/e", copy_of="round"),
+    }
+    mounts = Mounts(storage, _POOLS)
+
+    assert [mounts.origin(name) for name in ("second", "third", "first")] == ["first"] * 3
+    assert mounts.origin("round") == mounts.origin("about")
