@@ -53,6 +53,14 @@ def test_a_part_that_is_there_often_is_told_once() -> None:
     ]
 
 
+def test_a_second_controller_is_refused_until_it_is_built() -> None:
+    shared = "storage: {state: {type: nfs, mount: /srv/slurm, server: 10.0.0.9}}\n"
+    spec = (_SPEC + shared).replace("role: controller", "role: controller, count: 2")
+    spec = spec.replace("{type: slurm}", "{type: slurm, state_save: state}")
+
+    assert ("GC950", "a backup controller is not built yet", 5) in _said(spec)
+
+
 @pytest.mark.parametrize(
     ("addition", "summary"),
     [
