@@ -120,7 +120,7 @@ def topology_unknown(context: CheckContext) -> Iterator[Finding]:
         )
 
 
-@check("GC544", summary="Block sizes are given, but jobs are not kept in blocks.")
+@check("GC545", summary="Block sizes are given, but jobs are not kept in blocks.")
 def block_sizes_for_nothing(context: CheckContext) -> Iterator[Finding]:
     """`block_sizes` belongs to topology/block: with `plugin: tree` or `none` it does nothing."""
     topology = context.slurm.topology if context.slurm is not None else None
