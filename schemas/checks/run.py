@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import structs
 
+from gcluster.schemas.checks.groups import import_for
 from gcluster.schemas.checks.registry import CHECKS, Finding
 from gcluster.schemas.diagnostics import Diagnostic, Patch, PathTuple
 
@@ -26,6 +27,8 @@ def run_checks(
 ) -> Iterator[Diagnostic]:
     """Yield what all checks find, in the order of their codes.
 
+    Only modules of checks that the spec needs are imported; those that are loaded already run too.
+
     Args:
         context: the parts to check.
         document: where things stand.
@@ -33,6 +36,7 @@ def run_checks(
         spoilt: paths whose value is unknown; findings that rely on one are left out.
         original: from the parts' paths to the document's.
     """
+    import_for(context)
     holders = {path[:length] for path in spoilt for length in range(len(path))}
     for code in sorted(CHECKS):
         for finding in CHECKS[code].run(context):

@@ -23,7 +23,7 @@ _SLOW = settings(
 )
 
 
-def _written(value: object) -> str:
+def written(value: object) -> str:
     """Return a value as JSON that is YAML too: without characters that YAML text can't hold."""
     text = msgspec.json.encode(value, enc_hook=str).decode()
     return re.sub("[\x7f-\x9f\ufeff\ufffe\uffff]", lambda found: f"\\u{ord(found[0]):04x}", text)
@@ -39,23 +39,23 @@ def _read(text: str) -> ClusterSpec:
 @given(_ACCEPTED)
 def test_whatever_the_schema_accepts_loads(data: dict[str, Any]) -> None:
     assert _VALIDATOR.is_valid(data)
-    _read(_written(data))
+    _read(written(data))
 
 
 @_SLOW
 @given(_ACCEPTED)
 def test_whatever_loads_is_written_and_loads_again_to_the_same_value(data: dict[str, Any]) -> None:
-    spec = _read(_written(data))
-    written = _written(spec)
+    spec = _read(written(data))
+    text = written(spec)
 
-    assert _VALIDATOR.is_valid(json.loads(written)), written
-    assert _read(written) == spec
+    assert _VALIDATOR.is_valid(json.loads(text)), text
+    assert _read(text) == spec
 
 
 @_SLOW
 @given(_ACCEPTED)
 def test_whatever_the_schema_accepts_is_checked_without_a_traceback(data: dict[str, Any]) -> None:
-    loaded = load_text(_written(data))
+    loaded = load_text(written(data))
 
     assert (loaded.spec is None) == any(found.is_error for found in loaded.diagnostics)
     assert not [found for found in loaded.diagnostics if found.code.startswith("GC00")]

@@ -1,0 +1,72 @@
+"""No check that has something to say is left unimported: the groups only save time."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from gcluster.schemas.checks import CHECKS, CheckContext, run
+from gcluster.schemas.checks.groups import MODULES
+from gcluster.schemas.json_schema import inlined_schema
+from gcluster.schemas.load import load_text
+from gcluster.schemas.spec import ClusterSpec
+
+from .schema_values import values
+from .test_cases import CASES
+from .test_round_trip import written
+
+_ROOT = Path(__file__).parents[2]
+_SPECS = sorted([*CASES.glob("*/*/spec.yaml"), *(_ROOT / "examples").glob("*.yaml")])
+
+
+def _unneeded(text: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> set[str]:
+    """Return modules that found something and that the spec would not have imported."""
+    seen: list[CheckContext] = []
+    with monkeypatch.context() as patch:
+        patch.setattr(run, "import_for", seen.append)
+        found = load_text(text, folder=folder).diagnostics
+    modules = {CHECKS[d.code].run.__module__.rsplit(".", 1)[-1] for d in found if d.code in CHECKS}
+    return {module for module in modules if not all(MODULES[module](c) for c in seen)}
+
+
+def test_what_any_golden_case_or_example_is_told_comes_from_an_imported_module(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    left_out = {
+        str(spec.parent.relative_to(_ROOT)): modules
+        for spec in _SPECS
+        if (modules := _unneeded(spec.read_text(encoding="utf-8"), spec.parent, monkeypatch))
+    }
+
+    assert left_out == {}
+
+
+@settings(
+    max_examples=100,
+    suppress_health_check=[
+        HealthCheck.too_slow,
+        HealthCheck.data_too_large,
+        HealthCheck.function_scoped_fixture,
+    ],
+)
+@given(data=values(inlined_schema(ClusterSpec)))
+def test_what_any_spec_is_told_comes_from_an_imported_module(
+    data: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert _unneeded(written(data), Path(), monkeypatch) == set()
+
+
+def test_a_small_spec_imports_few_of_them() -> None:
+    asked = (
+        "import sys; from pathlib import Path; from gcluster.schemas.load import load;"
+        f"load(Path({str(_ROOT / 'examples' / 'local.yaml')!r}));"
+        "print(sum(name.startswith('gcluster.schemas.checks.') for name in sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", asked], check=True, capture_output=True, text=True)
+
+    assert int(done.stdout) < len(MODULES) / 2
