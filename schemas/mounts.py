@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from gcluster.schemas.spec import LustreStorage, NfsStorage
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from gcluster.schemas.spec import Pool, Storage
 
@@ -26,10 +26,16 @@ class Mounts:
     other by all pools.
     """
 
-    def __init__(self, storage: Mapping[str, Storage], pools: Mapping[str, Pool]) -> None:
-        """Hold the parts."""
+    def __init__(
+        self,
+        storage: Mapping[str, Storage],
+        pools: Mapping[str, Pool],
+        sites: Iterable[str] | None = None,
+    ) -> None:
+        """Hold the parts; with the names of all sites, a misspelt one can be told."""
         self._storage = storage
         self._pools = pools
+        self._sites = None if sites is None else frozenset(sites)
         self._origins: dict[str, str] = {}
 
     def home(self, name: str) -> str | None:
@@ -39,6 +45,17 @@ class Mounts:
         if storage.site is None and server is not None:
             return self._pools[server].site
         return storage.site
+
+    def is_certain(self, name: str) -> bool:
+        """Say whether the site and pools that a storage names are there: who mounts it is known."""
+        storage = self._storage[name]
+        site_known = None in {storage.site, self._sites} or storage.site in (self._sites or ())
+        return site_known and all(pool in self._pools for pool in storage.pools)
+
+    @cached_property
+    def are_certain(self) -> bool:
+        """Whether it is known of every storage who mounts it."""
+        return all(self.is_certain(name) for name in self._storage)
 
     def server(self, name: str) -> str | None:
         """Return the pool whose hosts serve a storage; None: none of the spec's."""

@@ -17,7 +17,10 @@ class Routes:
         """Join the two sites of each link."""
         self._above: dict[str, str] = {}
         self._latency: dict[frozenset[str], float] = {}
+        self.ends: set[str] = set()
+        """Sites that links name, declared or not."""
         for link in links:
+            self.ends.update(link.between)
             one, other = link.between[0], link.between[-1]
             self._above[self._top(one)] = self._top(other)
             if link.latency is not None:

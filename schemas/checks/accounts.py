@@ -25,9 +25,12 @@ def _accounts(context: CheckContext) -> dict[str, Account]:
 @check("GC522", summary="An account's default QOS is not one that it may ask for.")
 def default_qos_not_allowed(context: CheckContext) -> Iterator[Finding]:
     """Where an account lists its `qos`, `default_qos` is one of them."""
+    declared = context.declared("scheduler.qos") or frozenset()
     for name, account in _accounts(context).items():
-        if account.default_qos is None or not account.qos or account.default_qos in account.qos:
+        if not account.qos or account.default_qos in account.qos:
             continue
+        if account.default_qos not in declared:
+            continue  # none, or an unknown one
         path: PathTuple = (*_ALL, name, "default_qos")
         yield Finding(
             summary=f'account "{name}" takes "{account.default_qos}" by default, which it may not '

@@ -118,7 +118,9 @@ def checkpoints_not_kept(context: CheckContext) -> Iterator[Finding]:
             hint="write them to Lustre, NFS or a bucket, or copy them there",
             relies_on=needs,
         )
-    elif not any(context.pools[pool].role == "compute" for pool in mounting):
+    elif context.mounts.is_certain(name) and not any(
+        context.pools[pool].role == "compute" for pool in mounting
+    ):
         yield Finding(
             summary=f'no compute pool mounts "{name}", where checkpoints are written',
             path=path,

@@ -139,7 +139,7 @@ class CheckContext:
     @cached_property
     def mounts(self) -> Mounts:
         """Which nodes see which storage."""
-        return Mounts(self.storage, self.pools)
+        return Mounts(self.storage, self.pools, self.declared_sites)
 
     @cached_property
     def routes(self) -> Routes:
@@ -198,7 +198,8 @@ class CheckContext:
         ends = [self.sites.get(one or ""), self.sites.get(other or "")]
         if one == other or None in ends or not any(isinstance(end, CloudSite) for end in ends):
             return False
-        return not self.routes.joins(one or "", other or "")
+        known = self.routes.ends <= (self.declared_sites or frozenset())
+        return known and not self.routes.joins(one or "", other or "")
 
     @cached_property
     def host_groups(self) -> tuple[HostGroup, ...]:

@@ -54,7 +54,7 @@ def state_not_shared(context: CheckContext) -> Iterator[Finding]:
     controllers = controller_pools(context)
     mounting = set(context.mounts.mounted_by(name))
     for pool in controllers:
-        if pool not in mounting:
+        if pool not in mounting and context.mounts.is_certain(name):
             yield Finding(
                 summary=f'controller pool "{pool}" does not mount "{name}", where the state is',
                 path=path,

@@ -41,7 +41,7 @@ def lustre_without_efa(context: CheckContext) -> Iterator[Finding]:
                 relies_on=(path, ("storage", name, "site")),
                 fix=Remove(path),
             )
-        elif facts is not None and _no_node_has_efa(context, name):
+        elif facts is not None and context.mounts.is_certain(name) and _no_efa(context, name):
             yield Finding(
                 summary=f'storage "{name}" is to be reached over EFA, but no machine that mounts '
                 "it has EFA",
@@ -51,7 +51,7 @@ def lustre_without_efa(context: CheckContext) -> Iterator[Finding]:
             )
 
 
-def _no_node_has_efa(context: CheckContext, name: str) -> bool:
+def _no_efa(context: CheckContext, name: str) -> bool:
     """Say whether the machines of all pools that mount it are known, and none has EFA."""
     machines = [
         context.machine(context.pools[pool])

@@ -80,7 +80,7 @@ def system_folder(context: CheckContext) -> Iterator[Finding]:
             yield Finding(
                 summary=f'storage "{name}" would hide {mount}, which the system needs',
                 path=("storage", name, "mount"),
-                hint=f"mount it elsewhere, such as /{name}",
+                hint=f"mount it elsewhere, such as /data/{name}",
             )
 
 

@@ -90,9 +90,13 @@ def preempting_upwards(context: CheckContext) -> Iterator[Finding]:
 
 @check("GC521", summary="A QOS has a grace time, but its jobs never give way.")
 def grace_for_nothing(context: CheckContext) -> Iterator[Finding]:
-    """`grace` is the time a job gets to save before it gives way, so it needs `preemptible`."""
+    """`grace` is the time a job gets to save before it gives way, so it needs `preemptible`.
+
+    Where another QOS preempts it, GC519 says so.
+    """
+    preempted = {other for qos in _qos(context).values() for other in qos.preempts}
     for name, qos in _qos(context).items():
-        if qos.grace is not None and qos.preemptible == "no":
+        if qos.grace is not None and qos.preemptible == "no" and name not in preempted:
             path = _path(name, "grace")
             yield Finding(
                 summary=f'QOS "{name}" has a grace time, but its jobs never give way',

@@ -26,7 +26,7 @@ def data_not_at_target(context: CheckContext) -> Iterator[Finding]:
     may be fetched before the job.
     """
     for name, _partition, spill, target in spills(context):
-        if not spill.only.data:
+        if not spill.only.data or not context.mounts.are_certain:
             continue
         there = {context.mounts.origin(word) for word in context.mounts.of(spill.to)}
         for index, word in enumerate(spill.only.data):
@@ -57,7 +57,7 @@ def folders_not_at_target(context: CheckContext) -> Iterator[Finding]:
                 mount = mount_point(context.storage[word])
                 if mount not in there and (not spill.only.data or _is_home(mount)):
                     missing.setdefault(mount, word)
-        if missing:
+        if missing and context.mounts.are_certain:
             folders = ", ".join(missing)
             yield Finding(
                 summary=f'jobs that spill from "{name}" to pool "{spill.to}" find no {folders}',
