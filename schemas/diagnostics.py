@@ -53,6 +53,8 @@ class Diagnostic(msgspec.Struct, frozen=True, kw_only=True):
     span: Span | None = None
     hint: str = ""
     patch: Patch | None = None
+    is_secret: bool = False
+    """What stands at the span may be a secret: it is never shown."""
 
     @property
     def is_error(self) -> bool:

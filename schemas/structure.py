@@ -203,6 +203,7 @@ def _located(error: StructureError, document: Document, file: str) -> Diagnostic
         file=file,
         span=span,
         hint=wording.hint,
+        is_secret=wording.is_secret,
         patch=None if error.fix is None else patch_of(error.fix, document),
     )
 

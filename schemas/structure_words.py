@@ -23,6 +23,8 @@ class Wording(msgspec.Struct, frozen=True, kw_only=True):
     summary: str
     hint: str = ""
     meant: str | None = None
+    is_secret: bool = False
+    """What was written may be a secret."""
 
 
 _Writer: TypeAlias = Callable[[ValidationError, str], Wording]
@@ -138,7 +140,7 @@ def _pattern(error: ValidationError, where: str) -> Wording:
         hint = NAME_RULE
     if error.validator_value == SECRET_PATTERN:  # what stands there may be the secret: not repeated
         summary = f"{where}: a secret is given by reference, never written out"
-        return Wording(code="GC006", summary=summary, hint=hint)
+        return Wording(code="GC006", summary=summary, hint=hint, is_secret=True)
     return Wording(
         code="GC006", summary=f"{where}: {_shown(error.instance)} has the wrong form", hint=hint
     )

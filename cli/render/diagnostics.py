@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from gcluster.cli.render.surface import Surface, Tone
+    from gcluster.schemas.diagnostics import Span
 
 _TONES: dict[Severity, Tone] = {
     Severity.ERROR: "error",
@@ -30,14 +31,23 @@ def diagnostics_text(
         surface: what it is written on.
         sources: file -> its text, for the excerpts.
     """
+    told = list(diagnostics)
     split: dict[str, list[str]] = {}
-    lines: list[str] = []
-    for diagnostic in diagnostics:
+    for diagnostic in told:
         file = diagnostic.file
         if file not in split and (text := (sources or {}).get(file)):
             split[file] = source_lines(text)
-        lines += _lines(diagnostic, surface, split)
-    return "\n".join(lines)
+        if diagnostic.is_secret and diagnostic.span is not None:
+            _mask(split.get(file, []), diagnostic.span)
+    return "\n".join(line for diagnostic in told for line in _lines(diagnostic, surface, split))
+
+
+def _mask(lines: list[str], span: Span) -> None:
+    """Put asterisks over what may be a secret, for every excerpt of its line."""
+    start, end = span.column - 1, span.end_column - 1
+    if 0 < span.line <= len(lines):
+        line = lines[span.line - 1]
+        lines[span.line - 1] = f"{line[:start]}{'*' * (end - start)}{line[end:]}"
 
 
 def _lines(diagnostic: Diagnostic, surface: Surface, sources: Mapping[str, list[str]]) -> list[str]:

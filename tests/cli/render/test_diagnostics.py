@@ -11,6 +11,17 @@ import pytest
 from gcluster.cli.render.diagnostics import diagnostics_text, summary_line
 from gcluster.cli.render.surface import Surface
 from gcluster.schemas.diagnostics import Diagnostic, Severity
+from gcluster.schemas.load import load_text
+
+_WRITTEN_OUT = """\
+apiVersion: gcluster/v1
+name: demo
+sites: {here: {provider: local}}
+pools: {head: {site: here, role: controller}, gpu: {site: here, machine: sim.h100x8, count: 4}}
+scheduler: {type: slurm}
+users: {source: sssd, ldap: ldaps://d.example.edu, bind_password: hunter2, bsae: dc=example}
+secrets: {provider: age, key: AGE-SECRET-KEY-1QQQ}
+"""
 
 
 def test_a_case_is_rendered_as_its_golden_text(
@@ -42,3 +53,13 @@ def test_the_summary_counts_by_severity_and_leaves_out_what_is_none(
 
 def test_nothing_found_is_no_text() -> None:
     assert diagnostics_text([], Surface()) == ""
+
+
+def test_a_secret_that_is_written_out_is_never_shown() -> None:
+    found = load_text(_WRITTEN_OUT, file="cluster.yaml").diagnostics
+    shown = diagnostics_text(found, Surface(width=200), {"cluster.yaml": _WRITTEN_OUT})
+
+    assert len(found) == 3
+    assert "hunter2" not in shown
+    assert "AGE-SECRET-KEY-1QQQ" not in shown
+    assert "bind_password: *******" in shown
