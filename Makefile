@@ -104,7 +104,7 @@ docs: schema ## write the generated pages again (spec reference, codes)
 lock: environment ## resolve the lock again (UPGRADE=1 takes newer versions)
 	@$(LOCK) requirements/uv.in -o requirements/uv.txt
 	@$(LOCK) pyproject.toml -o requirements/runtime.txt
-	@$(LOCK) pyproject.toml --group dev -o requirements/dev.txt
+	@$(LOCK) pyproject.toml --group dev --all-extras -o requirements/dev.txt
 
 .PHONY: build
 build: environment ## build wheel and sdist into dist/

@@ -1,0 +1,259 @@
+"""A stand-in for the engine that records what a program registers; it talks to nobody."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias
+
+import msgspec
+from google.protobuf import empty_pb2, struct_pb2
+from pulumi.runtime import mocks
+from pulumi.runtime.proto import engine_pb2, provider_pb2, resource_pb2
+
+from gcluster.stacks.pulumi.recorded import (
+    NO_OPTIONS,
+    NO_TIMEOUTS,
+    Options,
+    RecordedInvoke,
+    RecordedResource,
+    Timeouts,
+    Values,
+)
+from gcluster.stacks.pulumi.sdk_types import camel_case, tag_argument, text_outputs
+from gcluster.stacks.pulumi.wire import read_struct
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    import pulumi
+    from pulumi.runtime.proto import alias_pb2
+
+    Json: TypeAlias = (
+        bool | int | float | str | list["Json"] | tuple["Json", ...] | Mapping[str, "Json"] | None
+    )
+    Answer: TypeAlias = Mapping[str, Json] | Callable[[Values], Mapping[str, Json]]
+    Answers: TypeAlias = Mapping[str, Answer]
+
+STACK = "pulumi:pulumi:Stack"
+_FEATURES = (
+    resource_pb2.RESOURCE_MONITOR_FEATURE_SECRETS,
+    resource_pb2.RESOURCE_MONITOR_FEATURE_RESOURCE_REFERENCES,
+    resource_pb2.RESOURCE_MONITOR_FEATURE_ALIAS_SPECS,
+    resource_pb2.RESOURCE_MONITOR_FEATURE_DELETED_WITH,
+    resource_pb2.RESOURCE_MONITOR_FEATURE_REPLACE_WITH,
+    resource_pb2.RESOURCE_MONITOR_FEATURE_PARAMETERIZATION,
+)
+"""Transforms and hooks are not among them: they need a server of callbacks, and so the engine."""
+
+
+class NotRecordableError(Exception):
+    """The program asked for something that a recording can't give; the engine might refuse too."""
+
+
+class _NoMocks(mocks.Mocks):
+    """The base class wants them; every call that would use them is overridden."""
+
+    def call(self, args: mocks.MockCallArgs) -> tuple[dict[str, object], None]:
+        raise NotRecordableError(args.token)
+
+    def new_resource(self, args: mocks.MockResourceArgs) -> tuple[str, dict[str, object]]:
+        raise NotRecordableError(args.typ)
+
+
+class RecordingEngine:
+    """Takes the log messages of a program."""
+
+    def __init__(self) -> None:
+        """Start with none."""
+        self.warnings: list[str] = []
+        self.errors: list[str] = []
+
+    def Log(self, request: engine_pb2.LogRequest) -> empty_pb2.Empty:  # noqa: N802  # an RPC
+        """Keep warnings and errors."""
+        if request.severity == engine_pb2.WARNING:
+            self.warnings.append(request.message)
+        elif request.severity == engine_pb2.ERROR:
+            self.errors.append(request.message)
+        return empty_pb2.Empty()
+
+
+class RecordingMonitor(mocks.MockMonitor):
+    """Answers each registration at once with the inputs, an id, and names for computed outputs."""
+
+    def __init__(self, *, project: str, stack: str, preview: bool, answers: Answers) -> None:
+        """Record under these names; `answers` are for the program's invokes."""
+        super().__init__(_NoMocks())
+        self._prefix = f"urn:pulumi:{stack}::{project}::"
+        self._preview = preview
+        self._answers = answers
+        self._stack_urn = ""
+        self.recorded: dict[str, RecordedResource] = {}
+        self.classes: dict[str, type[pulumi.Resource]] = {}
+        self.packages: dict[str, str] = {}
+        self.invokes: list[RecordedInvoke] = []
+        self.outputs: Values = {}
+        self._component_outputs: dict[str, Values] = {}
+
+    def graph_resources(self) -> tuple[RecordedResource, ...]:
+        """Return the resources by URN, with what components registered."""
+        outputs = self._component_outputs
+        done = (
+            msgspec.structs.replace(resource, outputs=outputs.get(urn)) if not resource.custom
+            else resource
+            for urn, resource in self.recorded.items()
+        )  # fmt: skip
+        return tuple(sorted(done, key=lambda resource: resource.urn))
+
+    def make_urn(self, parent: str, type_: str, name: str) -> str:
+        """Return the URN that the engine would give: the types of all parents, then the name."""
+        if parent and parent != self._stack_urn:
+            type_ = f"{parent.split('::')[2]}${type_}"
+        return f"{self._prefix}{type_}::{name}"
+
+    def RegisterResource(  # noqa: N802  # an RPC
+        self, request: resource_pb2.RegisterResourceRequest
+    ) -> resource_pb2.RegisterResourceResponse:
+        """Record a resource; raises NotRecordableError for a second one of the same URN."""
+        urn = self.make_urn(request.parent, request.type, request.name)
+        if request.type == STACK:
+            self._stack_urn = urn
+            return resource_pb2.RegisterResourceResponse(urn=urn)
+        options = _options(request)
+        self._add(urn, request, request.object, options, custom=request.custom)
+        self._remember_version(request.type, request.version)
+        if not request.custom:
+            return resource_pb2.RegisterResourceResponse(urn=urn, object=request.object)
+        return resource_pb2.RegisterResourceResponse(
+            urn=urn,
+            id="" if self._preview else f"${{{request.name}.id}}",
+            object=self._computed(request.type, request.name, request.object),
+            unknown=True,  # outputs that are not in `object` stay unknown instead of None
+        )
+
+    def ReadResource(  # noqa: N802  # an RPC
+        self, request: resource_pb2.ReadResourceRequest
+    ) -> resource_pb2.ReadResourceResponse:
+        """Record a resource that exists already."""
+        urn = self.make_urn(request.parent, request.type, request.name)
+        options = Options(read_id=request.id, provider=_without_id(request.provider))
+        self._add(urn, request, request.properties, options, custom=True)
+        properties = self._computed(request.type, request.name, request.properties)
+        return resource_pb2.ReadResourceResponse(urn=urn, properties=properties)
+
+    def RegisterResourceOutputs(  # noqa: N802  # an RPC
+        self, request: resource_pb2.RegisterResourceOutputsRequest
+    ) -> empty_pb2.Empty:
+        """Record the outputs of a component or of the stack."""
+        values = read_struct(request.outputs)
+        if request.urn == self._stack_urn:
+            self.outputs = values
+        else:
+            self._component_outputs[request.urn] = values
+        return empty_pb2.Empty()
+
+    def Invoke(  # noqa: N802  # an RPC
+        self, request: resource_pb2.ResourceInvokeRequest
+    ) -> resource_pb2.ResourceInvokeResponse:
+        """Answer from the table; raises NotRecordableError for what is not in it."""
+        arguments = read_struct(request.args)
+        text = msgspec.json.encode(arguments, order="sorted").decode()
+        self.invokes.append(RecordedInvoke(token=request.tok, arguments=text))
+        answer = self._answers.get(request.tok)
+        if answer is None:
+            message = f'the program asks {request.tok} with {text}; give `answers["{request.tok}"]`'
+            raise NotRecordableError(message)
+        given = answer(arguments) if callable(answer) else answer
+        # ResourceInvokeResponse has a field called "return", a word that Python keeps.
+        response = resource_pb2.ResourceInvokeResponse()
+        getattr(response, "return").update(msgspec.to_builtins(given))
+        return response
+
+    def Call(  # noqa: N802  # an RPC
+        self, request: resource_pb2.ResourceCallRequest
+    ) -> provider_pb2.CallResponse:
+        """Refuse: methods of providers have no answers."""
+        message = f"the program calls the method {request.tok}, which only a provider can answer"
+        raise NotRecordableError(message)
+
+    def GetDeploymentInfo(  # noqa: N802  # an RPC
+        self, request: empty_pb2.Empty  # noqa: ARG002  # as the protocol wants
+    ) -> resource_pb2.DeploymentInfo:  # fmt: skip
+        """Say what a program may use."""
+        return resource_pb2.DeploymentInfo(supportedFeatures=list(_FEATURES))
+
+    def _add(
+        self,
+        urn: str,
+        request: resource_pb2.RegisterResourceRequest | resource_pb2.ReadResourceRequest,
+        inputs: struct_pb2.Struct,
+        options: Options,
+        *,
+        custom: bool,
+    ) -> None:
+        if urn in self.recorded:
+            message = f'two resources of type {request.type} are called "{request.name}"'
+            raise NotRecordableError(message)
+        per_input = getattr(request, "propertyDependencies", {})
+        resource_class = self.classes.get(request.type)
+        argument = tag_argument(resource_class) if resource_class else ""
+        self.recorded[urn] = RecordedResource(
+            type=request.type,
+            name=request.name,
+            urn=urn,
+            parent="" if request.parent == self._stack_urn else request.parent,
+            custom=custom,
+            dependencies=tuple(sorted(request.dependencies)),
+            property_dependencies={
+                k: tuple(sorted(d.urns)) for k, d in per_input.items() if d.urns
+            },
+            options=NO_OPTIONS if options == NO_OPTIONS else options,
+            inputs=read_struct(inputs),
+            takes_tags=camel_case(argument),
+        )
+
+    def _computed(self, type_: str, name: str, inputs: struct_pb2.Struct) -> struct_pb2.Struct:
+        """Return the inputs and, of an applied program, names that stand for computed text."""
+        outputs = struct_pb2.Struct()
+        outputs.CopyFrom(inputs)
+        resource_class = self.classes.get(type_)
+        if not self._preview and resource_class is not None:
+            for output in text_outputs(resource_class):
+                if output not in outputs.fields:
+                    outputs.fields[output].string_value = f"${{{name}.{output}}}"
+        return outputs
+
+    def _remember_version(self, type_: str, version: str) -> None:
+        if version:
+            self.packages[type_.partition(":")[0]] = version
+
+
+def _options(request: resource_pb2.RegisterResourceRequest) -> Options:
+    wait = request.customTimeouts
+    timeouts = Timeouts(create=wait.create, update=wait.update, delete=wait.delete)
+    before = request.deleteBeforeReplace if request.deleteBeforeReplaceDefined else None
+    return Options(
+        protect=request.protect,
+        retain_on_delete=request.retainOnDelete,
+        delete_before_replace=before,
+        ignore_changes=tuple(request.ignoreChanges),
+        replace_on_changes=tuple(request.replaceOnChanges),
+        secret_outputs=tuple(request.additionalSecretOutputs),
+        aliases=tuple(_alias(alias) for alias in request.aliases),
+        timeouts=NO_TIMEOUTS if timeouts == NO_TIMEOUTS else timeouts,
+        import_id=request.importId,
+        deleted_with=request.deletedWith,
+        provider=_without_id(request.provider),
+    )
+
+
+def _alias(alias: alias_pb2.Alias) -> str:
+    if alias.urn:
+        return alias.urn
+    spec = alias.spec
+    parts = {"name": spec.name, "type": spec.type, "stack": spec.stack, "project": spec.project}
+    parts["parent"] = "none" if spec.noParent else spec.parentUrn
+    return " ".join(f"{key}={value}" for key, value in parts.items() if value)
+
+
+def _without_id(provider: str) -> str:
+    """Return the URN of a provider reference "URN::ID"."""
+    return provider.rpartition("::")[0]

@@ -1,0 +1,53 @@
+"""Puts a site's tags on every resource of a program that takes them, in one place."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pulumi
+from pulumi.runtime import register_stack_transformation
+
+from gcluster.stacks.pulumi.sdk_types import tag_argument, tag_list
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from gcluster.stacks.pulumi.labels import Labels
+
+
+def tag_everything(labels: Labels) -> None:
+    """Tag all resources that the running program makes from here on; call it first.
+
+    A resource keeps its own tags too; the site's win. It is done in the program and not by the
+    engine, so a recording shows it.
+    """
+
+    def tag(
+        args: pulumi.ResourceTransformationArgs,
+    ) -> pulumi.ResourceTransformationResult | None:
+        argument = tag_argument(type(args.resource))
+        if not argument:
+            return None
+        props = dict(args.props)
+        theirs = labels.tags() if argument != "labels" else labels.gcp()
+        if tag_list(type(args.resource)):
+            props[argument] = _listed(props.get(argument), theirs)
+        else:
+            props[argument] = _merged(props.get(argument), theirs)
+        return pulumi.ResourceTransformationResult(props=props, opts=args.opts)
+
+    register_stack_transformation(tag)
+
+
+def _merged(
+    own: pulumi.Input[Mapping[str, str]] | None, theirs: Mapping[str, str]
+) -> pulumi.Input[Mapping[str, str]]:
+    if own is None or isinstance(own, dict):
+        return {**(own or {}), **theirs}
+    return pulumi.Output.from_input(own).apply(lambda known: {**known, **theirs})
+
+
+def _listed(own: object, theirs: Mapping[str, str]) -> list[object]:
+    """Return the form of Auto Scaling groups, which hand the tags on to their machines."""
+    ours = ({"key": k, "value": v, "propagate_at_launch": True} for k, v in theirs.items())
+    return [*(own if isinstance(own, list | tuple) else ()), *ours]
