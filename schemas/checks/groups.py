@@ -24,7 +24,7 @@ def _always(_: CheckContext) -> bool:
 
 
 def _hosts(context: CheckContext) -> bool:
-    return any(pool.hosts is not None for pool in context.pools.values())
+    return _sites(context) or any(pool.hosts is not None for pool in context.pools.values())
 
 
 def _clouds(context: CheckContext) -> bool:
@@ -110,7 +110,7 @@ MODULES: Mapping[str, Callable[[CheckContext], bool]] = {
         ),
         _always,
     ),
-    **dict.fromkeys(("addresses", "clashing_hosts", "hosts", "placements", "processors"), _sites),
+    **dict.fromkeys(("addresses", "clashing_hosts", "hosts", "placements", "processors"), _hosts),
     **dict.fromkeys(
         (
             "architectures", "capacity_blocks", "existing_networks", "exposure", "fabric_networks",
