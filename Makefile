@@ -91,9 +91,8 @@ format: environment ## format Python and mend what ruff can mend
 	@ruff check --fix
 
 .PHONY: schema
-schema: environment ## write the JSON Schema again from the types
-	@gcluster schema > schemas/cluster.schema.json
-	@python -m gcluster.schemas.policies.json_schema --write
+schema: environment ## write the JSON Schemas again from the types
+	@for kind in cluster catalog policies; do gcluster schema $$kind > schemas/$$kind.schema.json; done
 
 .PHONY: docs
 docs: schema ## write the generated pages again (spec reference, codes)

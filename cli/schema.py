@@ -2,17 +2,38 @@
 
 # ruff: noqa: PLC0415  # imported when the verb runs: help and other verbs need none of it
 
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
 from gcluster.cli.render.output import say
 from gcluster.lifecycle.outcome import Exit
 
 
-def command() -> Exit:
-    """Print the JSON Schema of the spec, for editors.
+class Document(StrEnum):
+    """A kind of document that people write."""
+
+    CLUSTER = "cluster"
+    CATALOG = "catalog"
+    POLICIES = "policies"
+
+
+def command(
+    document: Annotated[
+        Document, typer.Argument(metavar="[KIND]", help="cluster, catalog or policies.")
+    ] = Document.CLUSTER,
+) -> Exit:
+    """Print the JSON Schema of a spec, a catalog or a policies file, for editors.
 
     gcluster schema > cluster.schema.json, and in the first line of a spec:
     # yaml-language-server: $schema=cluster.schema.json
     """
-    from gcluster.schemas.json_schema import render
-
+    if document is Document.CATALOG:
+        from gcluster.schemas.catalog.json_schema import render
+    elif document is Document.POLICIES:
+        from gcluster.schemas.policies.json_schema import render
+    else:
+        from gcluster.schemas.json_schema import render
     say(render().rstrip("\n"))
     return Exit.OK

@@ -8,13 +8,22 @@ from __future__ import annotations
 import sys
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import msgspec
 
+from gcluster.schemas.published import Schema, print_or_write, published, text_of
 from gcluster.schemas.spec import ClusterSpec
 
-Schema: TypeAlias = dict[str, Any]
+__all__ = [
+    "SCHEMA_FILE",
+    "Schema",
+    "cluster_schema",
+    "inlined_schema",
+    "main",
+    "render",
+    "schema_of",
+]
 
 SCHEMA_FILE = Path(__file__).with_name("cluster.schema.json")
 TAGS = ("provider", "type", "source")
@@ -24,12 +33,7 @@ _TAG_TEXT = "Says what kind this is; the other keys depend on it."
 
 def cluster_schema() -> Schema:
     """Return the JSON Schema (2020-12) of a cluster spec, descriptions for hovering included."""
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "$id": "urn:gcluster:schema:cluster:v1",
-        "title": "gcluster cluster spec",
-        **schema_of(ClusterSpec),
-    }
+    return published("cluster", "gcluster cluster spec", schema_of(ClusterSpec))
 
 
 def schema_of(kind: Any) -> Schema:
@@ -54,7 +58,7 @@ def inlined_schema(kind: Any) -> Schema:
 
 def render() -> str:
     """Return the text of cluster.schema.json."""
-    return msgspec.json.format(msgspec.json.encode(cluster_schema()), indent=2).decode() + "\n"
+    return text_of(cluster_schema())
 
 
 def _quantity(kind: Any) -> Schema:
@@ -114,11 +118,7 @@ def _inline(node: Any, definitions: Schema) -> Any:
 
 def main(arguments: list[str]) -> int:
     """Print the schema, or write it to its file with --write."""
-    if arguments == ["--write"]:
-        SCHEMA_FILE.write_text(render(), encoding="utf-8")
-    else:
-        sys.stdout.write(render())
-    return 0
+    return print_or_write(arguments, render, SCHEMA_FILE)
 
 
 if __name__ == "__main__":

@@ -7,11 +7,10 @@ import inspect
 import sys
 from pathlib import Path
 
-import msgspec
-
 from gcluster.schemas.catalog import citation, fabric, load, machine, provider
 from gcluster.schemas.catalog.load import CatalogFile
 from gcluster.schemas.json_schema import Schema, schema_of
+from gcluster.schemas.published import print_or_write, published, text_of
 
 SCHEMA_FILE = Path(__file__).parent.with_name("catalog.schema.json")
 _MODULES = (citation, fabric, load, machine, provider)
@@ -26,26 +25,17 @@ def catalog_schema() -> Schema:
             text = texts.get((name, key)) or texts.get(("Citation", key))
             if "description" not in about:
                 about["description"] = text or _text_of_type(about, definitions)
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "$id": "urn:gcluster:schema:catalog:v1",
-        "title": "gcluster catalog",
-        **schema,
-    }
+    return published("catalog", "gcluster catalog", schema)
 
 
 def render() -> str:
     """Return the text of catalog.schema.json."""
-    return msgspec.json.format(msgspec.json.encode(catalog_schema()), indent=2).decode() + "\n"
+    return text_of(catalog_schema())
 
 
 def main(arguments: list[str]) -> int:
     """Print the schema, or write it to its file with --write."""
-    if arguments == ["--write"]:
-        SCHEMA_FILE.write_text(render(), encoding="utf-8")
-    else:
-        sys.stdout.write(render())
-    return 0
+    return print_or_write(arguments, render, SCHEMA_FILE)
 
 
 def _text_of_type(about: Schema, definitions: Schema) -> str:

@@ -5,36 +5,26 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-import msgspec
-
 from gcluster.schemas.json_schema import Schema, schema_of
 from gcluster.schemas.policies.policy import PolicyFile
+from gcluster.schemas.published import print_or_write, published, text_of
 
 SCHEMA_FILE = Path(__file__).parent.with_name("policies.schema.json")
 
 
 def policies_schema() -> Schema:
     """Return the JSON Schema (2020-12) of a policies file, descriptions for hovering included."""
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "$id": "urn:gcluster:schema:policies:v1",
-        "title": "gcluster policies",
-        **schema_of(PolicyFile),
-    }
+    return published("policies", "gcluster policies", schema_of(PolicyFile))
 
 
 def render() -> str:
     """Return the text of policies.schema.json."""
-    return msgspec.json.format(msgspec.json.encode(policies_schema()), indent=2).decode() + "\n"
+    return text_of(policies_schema())
 
 
 def main(arguments: list[str]) -> int:
     """Print the schema, or write it to its file with --write."""
-    if arguments == ["--write"]:
-        SCHEMA_FILE.write_text(render(), encoding="utf-8")
-    else:
-        sys.stdout.write(render())
-    return 0
+    return print_or_write(arguments, render, SCHEMA_FILE)
 
 
 if __name__ == "__main__":
