@@ -24,7 +24,7 @@ def command(
         Document, typer.Argument(metavar="[KIND]", help="cluster, catalog or policies.")
     ] = Document.CLUSTER,
 ) -> Exit:
-    """Print the JSON Schema of a spec, a catalog or a policies file, for editors.
+    """Print the JSON Schema of the spec (or of catalogs, policies), for editors.
 
     gcluster schema > cluster.schema.json, and in the first line of a spec:
     # yaml-language-server: $schema=cluster.schema.json
