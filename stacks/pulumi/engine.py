@@ -1,0 +1,169 @@
+"""Runs a program for real, through Pulumi's Automation API: the only module that changes a cloud.
+
+Everything said by the engine comes back as our own values: events, changes, diagnostics.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, TypeVar
+
+import msgspec
+from pulumi import automation
+
+from gcluster.stacks.provider import ProviderError
+from gcluster.stacks.pulumi.backend import make_backend
+from gcluster.stacks.pulumi.command import find_command
+from gcluster.stacks.pulumi.errors import translate
+from gcluster.stacks.pulumi.events import EventFold
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from gcluster.stacks.provider import ResourceChange, SiteEvent
+    from gcluster.stacks.pulumi.backend import StackPlace
+    from gcluster.stacks.pulumi.recorded import Values
+
+T = TypeVar("T")
+
+
+class Existing(msgspec.Struct, frozen=True, kw_only=True):
+    """A thing of the cloud that the stack shall own from now on."""
+
+    type: str
+    """Type token, e.g. aws:ec2/vpc:Vpc."""
+    name: str
+    id: str
+    """The provider's id."""
+
+
+class Engine:
+    """The stack of one site. Every call may be repeated, and may have been killed before."""
+
+    def __init__(
+        self,
+        place: StackPlace,
+        program: Callable[[], None],
+        *,
+        passphrase: str,
+        emit: Callable[[SiteEvent], None],
+        total: int = 0,
+        command: automation.PulumiCommand | None = None,
+    ) -> None:
+        """Hold what is needed; nothing is run before the first call.
+
+        `passphrase` encrypts secrets in the stack; only the engine's processes see it, in their
+        environment. `total` is the number of resources of the recorded graph, for progress.
+        """
+        self._place = place
+        self._program = program
+        self._passphrase = passphrase
+        self._emit = emit
+        self._total = total
+        self._command = command
+        self._opened: automation.Stack | None = None
+
+    def preview(self) -> tuple[ResourceChange, ...]:
+        """Return what `up` would do. Changes nothing; raises ProviderError."""
+        with self._folding() as fold:
+            self._stack().preview(on_event=fold.take, suppress_progress=True, color="never")
+        return fold.changes()
+
+    def up(self) -> tuple[ResourceChange, ...]:
+        """Make it so, and return what was done.
+
+        Raises:
+            ProviderError: one diagnostic per resource that failed; the others are kept, and the
+                next call goes on from them.
+        """
+        with self._folding() as fold:
+            self._stack().up(
+                on_event=fold.take,
+                suppress_progress=True,
+                show_secrets=False,
+                continue_on_error=True,
+                color="never",
+            )
+        return fold.changes()
+
+    def refresh(self) -> tuple[ResourceChange, ...]:
+        """Read back what the cloud has; raises ProviderError.
+
+        What a killed run had begun to create is dropped from the stack, which can't know its id:
+        the ledger's intents and the sweep by tag find it.
+        """
+        with self._folding() as fold:
+            self._stack().refresh(
+                on_event=fold.take,
+                suppress_progress=True,
+                show_secrets=False,
+                clear_pending_creates=True,
+                color="never",
+            )
+        return fold.changes()
+
+    def destroy(self, *, keep_protected: bool = True) -> tuple[ResourceChange, ...]:
+        """Remove what the stack made, but for protected data; raises ProviderError."""
+        with self._folding() as fold:
+            self._stack().destroy(
+                on_event=fold.take,
+                suppress_progress=True,
+                show_secrets=False,
+                exclude_protected=keep_protected,
+                color="never",
+            )
+        return fold.changes()
+
+    def cancel(self) -> None:
+        """Free the stack of a run that was killed. Only for whoever holds the site's lock."""
+        with self._folding():
+            self._stack().cancel()
+
+    def adopt(self, resources: Iterable[Existing]) -> None:
+        """Let the stack own what exists (`pulumi import`), protected; raises ProviderError."""
+        with self._folding():
+            self._stack().import_resources(
+                resources=[{"type": r.type, "name": r.name, "id": r.id} for r in resources],
+                protect=True,
+                generate_code=False,
+                show_secrets=False,
+            )
+
+    def outputs(self) -> Values:
+        """Return the stack's outputs; secret ones are left out."""
+        with self._folding():
+            found = self._stack().outputs()
+        return {name: output.value for name, output in found.items() if not output.secret}
+
+    def _stack(self) -> automation.Stack:
+        if self._opened is None:
+            make_backend(self._place)
+            settings = automation.ProjectSettings(name=self._place.project, runtime="python")
+            self._opened = automation.create_or_select_stack(
+                stack_name=self._place.stack,
+                project_name=self._place.project,
+                program=self._program,
+                opts=automation.LocalWorkspaceOptions(
+                    work_dir=str(self._place.workdir),
+                    project_settings=settings,
+                    secrets_provider="passphrase",
+                    env_vars=self._place.environment(self._passphrase),
+                    pulumi_command=self._command or find_command(),
+                ),
+            )
+        return self._opened
+
+    @contextmanager
+    def _folding(self) -> Iterator[EventFold]:
+        """Yield a fold for the events; turn what the engine raises into a ProviderError."""
+        fold = EventFold(self._place.site, self._emit, total=self._total)
+        try:
+            yield fold
+        except automation.ConcurrentUpdateError as error:
+            raise ProviderError(translate(self._clean(error))) from error
+        except automation.CommandError as error:
+            raise ProviderError(*fold.findings(self._clean(error))) from error
+
+    def _clean(self, error: Exception) -> str:
+        """Return the engine's words; the passphrase is in none, and here it is made sure of."""
+        return str(error).replace(self._passphrase, "***") if self._passphrase else str(error)

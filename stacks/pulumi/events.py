@@ -1,0 +1,144 @@
+"""Folds the engine's events into our progress, the changes it made, and what went wrong."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gcluster.stacks.provider import Effect, Resource, ResourceChange, SiteEvent
+from gcluster.stacks.pulumi.errors import translate
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pulumi.automation import EngineEvent, StepEventMetadata
+
+    from gcluster.schemas.diagnostics import Diagnostic
+
+_EFFECTS: dict[str, Effect] = {
+    "same": "keep",
+    "read": "keep",
+    "refresh": "keep",
+    "import": "keep",
+    "create": "create",
+    "update": "update",
+    "delete": "delete",
+    "replace": "replace",
+    "create-replacement": "replace",
+    "delete-replaced": "replace",
+    "import-replacement": "replace",
+}
+"""Of the engine's operations (pulumi/sdk/go/common/apitype/events.go); others are not steps."""
+_DONE = {
+    "keep": "is as it should be",
+    "create": "is made",
+    "update": "is updated",
+    "replace": "is replaced",
+    "delete": "is gone",
+}
+_STACK = "pulumi:pulumi:Stack"
+
+
+class EventFold:
+    """Takes the events of one operation, in order."""
+
+    def __init__(self, site: str, emit: Callable[[SiteEvent], None], *, total: int = 0) -> None:
+        """Report for `site`; `total` is how many resources there are to do, 0 where not known."""
+        self._site = site
+        self._emit = emit
+        self._total = total
+        self._changes: dict[str, ResourceChange] = {}
+        self._done: set[str] = set()
+        self._failures: list[tuple[str, str]] = []
+        self.warnings: list[str] = []
+
+    def take(self, event: EngineEvent) -> None:
+        """Take the next event."""
+        if event.resource_pre_event is not None:
+            self._plan(event.resource_pre_event.metadata)
+        elif event.res_outputs_event is not None:
+            self._finish(event.res_outputs_event.metadata)
+        elif event.res_op_failed_event is not None:
+            self._plan(event.res_op_failed_event.metadata)
+        elif event.diagnostic_event is not None:
+            said = event.diagnostic_event
+            if said.severity == "error":
+                self._failures.append((said.urn or "", said.message))
+            elif said.severity == "warning":
+                self.warnings.append(said.message.strip())
+
+    def changes(self) -> tuple[ResourceChange, ...]:
+        """Return one change per resource, in the order in which they began."""
+        return tuple(self._changes.values())
+
+    def findings(self, rest: str = "") -> tuple[Diagnostic, ...]:
+        """Return what went wrong, each resource with its own words; `rest` where none has any.
+
+        The engine closes with the bare line "update failed", which is left out beside a reason.
+        """
+        said = [(urn, text) for urn, text in self._failures if not _is_closing(urn, text)]
+        if not said:
+            return (translate(rest or "\n".join(text for _, text in self._failures)),)
+        return tuple(translate(text, resource=_label(urn)) for urn, text in dict.fromkeys(said))
+
+    def _plan(self, step: StepEventMetadata) -> None:
+        effect = _EFFECTS.get(str(step.op.value))
+        if effect is None or not _is_made(step):
+            return
+        known = self._changes.get(step.urn)
+        if known is not None and known.effect == "replace":
+            return  # the steps of a replacement come one by one
+        resource = Resource(kind=_kind(step.urn), name=_name(step.urn), parent=_parent(step))
+        self._changes[step.urn] = ResourceChange(
+            effect=effect, resource=resource, reason=_reason(step)
+        )
+
+    def _finish(self, step: StepEventMetadata) -> None:
+        self._plan(step)
+        change = self._changes.get(step.urn)
+        if change is None or step.urn in self._done or str(step.op.value) == "delete-replaced":
+            return
+        self._done.add(step.urn)
+        what = f"{change.resource.kind} {change.resource.name} {_DONE[change.effect]}"
+        done = len(self._done)
+        total = max(self._total, done, len(self._changes))
+        self._emit(SiteEvent(site=self._site, done=done, total=total, what=what))
+
+
+def _is_made(step: StepEventMetadata) -> bool:
+    """Whether a provider makes it: components and the stack are only frames."""
+    state = step.new or step.old
+    return step.type != _STACK and (state is None or state.custom is not False)
+
+
+def _reason(step: StepEventMetadata) -> str:
+    """Return which inputs the engine says differ."""
+    if step.detailed_diff:
+        return ", ".join(sorted(step.detailed_diff))
+    return ", ".join(step.keys or step.diffs or ())
+
+
+def _parent(step: StepEventMetadata) -> str | None:
+    state = step.new or step.old
+    urn = state.parent if state is not None else ""
+    return _name(urn) if urn and f"::{_STACK}::" not in urn else None
+
+
+def _kind(urn: str) -> str:
+    return urn.split("::")[2].rpartition(":")[2]
+
+
+def _name(urn: str) -> str:
+    return urn.split("::", 3)[3]
+
+
+def _label(urn: str) -> str:
+    return f"{_kind(urn)} {_name(urn)}" if urn.count("::") >= 3 and _STACK not in urn else ""  # noqa: PLR2004  # parts of a URN
+
+
+def _is_closing(urn: str, text: str) -> bool:
+    return (not urn or _STACK in urn) and text.strip().removeprefix("error:").strip() in {
+        "update failed",
+        "preview failed",
+        "refresh failed",
+        "destroy failed",
+    }
