@@ -14,7 +14,7 @@ from gcluster.lifecycle.outcome import Exit
 
 if TYPE_CHECKING:
     from gcluster.schemas.checked import Gathered, Report
-    from gcluster.schemas.mending import Mended
+    from gcluster.schemas.mend.mending import Mended
 
 STDIN_LIMIT = 8 * 2**20 + 1
 """Bytes read from standard input: one more than a spec may have, so that the limit is told."""
@@ -96,7 +96,7 @@ def _mend(gathered: "Gathered", write: bool, *, quiet: bool) -> "list[Mended]":
     """Mend every spec, tell what changes, and write it where that is asked for."""
     from gcluster.cli.render.diff import mended_text
     from gcluster.cli.render.surface import stdout
-    from gcluster.schemas.mending import mend
+    from gcluster.schemas.mend.mending import mend
 
     mended = [mend(each) for each in gathered.specs]
     for each in mended:

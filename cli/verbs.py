@@ -21,7 +21,11 @@ VERBS = (
     Verb("validate", "Write", "Check specs and say everything that is wrong with them."),
     Verb("explain", "Write", "Explain a diagnostic code."),
     Verb("migrate", "Write", "Rewrite specs in today's spelling, comments kept."),
-    Verb("schema", "Write", "Print the JSON Schema of the spec (or of catalogs, policies), for editors."),
+    Verb(
+        "schema",
+        "Write",
+        "Print the JSON Schema of the spec (or of catalogs, policies), for editors.",
+    ),
     Verb("machines", "Write", "List the machine types of the catalog and what they cost."),
     Verb(
         "software",

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.schemas.compose import compose
 from gcluster.schemas.diagnostics import (
     Diagnostic,
     PathTuple,
@@ -18,11 +17,12 @@ from gcluster.schemas.diagnostics import (
     Span,
     in_file_order,
 )
-from gcluster.schemas.document import Document
 from gcluster.schemas.own_catalogs import OwnCatalogs
-from gcluster.schemas.source import decode, read_source
 from gcluster.schemas.spec import ClusterSpec
-from gcluster.schemas.structure import Structured, fit
+from gcluster.schemas.structure.fit import Structured, fit
+from gcluster.schemas.text.compose import compose
+from gcluster.schemas.text.document import Document
+from gcluster.schemas.text.source import decode, read_source
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -10,7 +10,7 @@ from gcluster.cli.render.excerpt import source_lines
 
 if TYPE_CHECKING:
     from gcluster.cli.render.surface import Surface, Tone
-    from gcluster.schemas.mending import Mended
+    from gcluster.schemas.mend.mending import Mended
 
 _TONES: dict[str, Tone] = {"-": "error", "+": "good", "@": "note"}
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from gcluster.cli.render.diagnostics import diagnostics_text
 from gcluster.cli.render.diff import diff_text
 from gcluster.schemas.codes import FAMILIES, example_of, family_of
-from gcluster.schemas.fixes import fixed_text
+from gcluster.schemas.mend.fixes import fixed_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -12,11 +12,11 @@ import msgspec
 from gcluster.schemas.catalog.fabric import Fabric
 from gcluster.schemas.catalog.machine import Machine
 from gcluster.schemas.catalog.provider import ProviderFacts
-from gcluster.schemas.compose import compose
 from gcluster.schemas.diagnostics import Diagnostic
-from gcluster.schemas.source import decode, read_source
 from gcluster.schemas.spec.noun import Noun
-from gcluster.schemas.structure import fit
+from gcluster.schemas.structure.fit import fit
+from gcluster.schemas.text.compose import compose
+from gcluster.schemas.text.source import decode, read_source
 
 _HERE = Path(__file__).parent
 _Entry = TypeVar("_Entry", bound=Machine | Fabric | ProviderFacts)

@@ -9,8 +9,8 @@ from typing import Annotated
 from msgspec import Meta, convert
 
 from gcluster.schemas.catalog.citation import Date
-from gcluster.schemas.compose import compose
 from gcluster.schemas.spec.noun import Noun
+from gcluster.schemas.text.compose import compose
 
 _FILE = Path(__file__).with_suffix(".yaml")
 _HOURS_PER_DAY = 24

@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from gcluster.schemas.checks.registry import Finding, check
-from gcluster.schemas.fix import Replace
+from gcluster.schemas.mend.fix import Replace
 from gcluster.schemas.spec import AwsSite, AzureSite, BareMetalSite, CloudSite, GcpSite, LocalSite
 from gcluster.schemas.spec.sites.site import DEFAULT_CLOUD_CIDR
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gcluster.schemas.checks.registry import Finding, check
-from gcluster.schemas.fix import Remove
+from gcluster.schemas.mend.fix import Remove
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gcluster.schemas.checks.registry import Finding, check
-from gcluster.schemas.fix import Remove
 from gcluster.schemas.hostlist import MAX_HOSTS
+from gcluster.schemas.mend.fix import Remove
 from gcluster.schemas.spec import SimulatedSite
 
 if TYPE_CHECKING:

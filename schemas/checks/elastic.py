@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gcluster.schemas.checks.registry import Finding, check
-from gcluster.schemas.fix import Replace
+from gcluster.schemas.mend.fix import Replace
 from gcluster.schemas.spec import Count
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from gcluster.schemas.checks.cidrs import admin_networks, existing_network, readable
 from gcluster.schemas.checks.registry import Finding, check
 from gcluster.schemas.diagnostics import Severity
-from gcluster.schemas.fix import Remove
+from gcluster.schemas.mend.fix import Remove
 from gcluster.schemas.spec import CloudSite
 
 if TYPE_CHECKING:

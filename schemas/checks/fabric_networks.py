@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from gcluster.schemas.checks.registry import Finding, check
 from gcluster.schemas.diagnostics import Severity
-from gcluster.schemas.fix import Remove, Replace
+from gcluster.schemas.mend.fix import Remove, Replace
 from gcluster.schemas.spec import AwsSite, CloudSite, GcpSite
 from gcluster.schemas.suggest import listing
 

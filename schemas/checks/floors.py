@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from gcluster.schemas.checks.registry import Finding, check
 from gcluster.schemas.diagnostics import Severity
-from gcluster.schemas.fix import Replace
 from gcluster.schemas.floor import floor_gbytes_per_s, nic_ceiling_gbytes_per_s
+from gcluster.schemas.mend.fix import Replace
 from gcluster.schemas.spec import AllReduce
 from gcluster.schemas.spec.units import ByteSize
 from gcluster.schemas.suggest import listing

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from gcluster.schemas.checks.registry import Finding, check
 from gcluster.schemas.checks.repeats import repeated
-from gcluster.schemas.fix import Remove
 from gcluster.schemas.hostlist import fold
+from gcluster.schemas.mend.fix import Remove
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from gcluster.schemas.checks.controllers import controller_pools
 from gcluster.schemas.checks.registry import Finding, check
 from gcluster.schemas.diagnostics import Severity
-from gcluster.schemas.fix import Remove
+from gcluster.schemas.mend.fix import Remove
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from gcluster.schemas.checks.lustre import lustre, source_of
 from gcluster.schemas.checks.registry import Finding, check
-from gcluster.schemas.fix import Replace
+from gcluster.schemas.mend.fix import Replace
 from gcluster.schemas.spec.units import ByteSize
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from gcluster.schemas.checks.registry import Finding, check
 from gcluster.schemas.diagnostics import Severity
-from gcluster.schemas.fix import Remove
+from gcluster.schemas.mend.fix import Remove
 from gcluster.schemas.spec import Rung
 
 if TYPE_CHECKING:

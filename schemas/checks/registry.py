@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import msgspec
 
 from gcluster.schemas.diagnostics import PathTuple, Severity
-from gcluster.schemas.fix import Fix
+from gcluster.schemas.mend.fix import Fix
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

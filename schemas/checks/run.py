@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from gcluster.schemas.checks.context import CheckContext
-    from gcluster.schemas.document import Document
+    from gcluster.schemas.text.document import Document
 
 
 def run_checks(
@@ -80,7 +80,7 @@ def _patch(
     """Return the patch of a finding that says how it is mended."""
     if finding.fix is None and finding.meant is None:
         return None
-    from gcluster.schemas.patches import patch_of, word_patch  # noqa: PLC0415  # only with a fix
+    from gcluster.schemas.mend.patches import patch_of, word_patch  # noqa: PLC0415  # only with a fix
 
     if finding.fix is None:
         path, word = original(finding.path), finding.meant or ""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from gcluster.schemas.checks.registry import Finding, check
 from gcluster.schemas.diagnostics import Severity
-from gcluster.schemas.fix import Insert, Replace
+from gcluster.schemas.mend.fix import Insert, Replace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

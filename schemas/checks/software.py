@@ -10,7 +10,7 @@ from msgspec import structs
 from gcluster.schemas.checks.pool_software import once, relies_on, stacks, the_lock
 from gcluster.schemas.checks.registry import Finding, check
 from gcluster.schemas.diagnostics import Severity
-from gcluster.schemas.fix import Replace
+from gcluster.schemas.mend.fix import Replace
 from gcluster.schemas.spec import LustreStorage
 
 if TYPE_CHECKING:

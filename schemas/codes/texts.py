@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import msgspec
 
-from gcluster.schemas.compose import compose
+from gcluster.schemas.text.compose import compose
 
 FOLDER = Path(__file__).parent
 _T = TypeVar("_T")

@@ -9,16 +9,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from gcluster.schemas.diagnostics import Diagnostic, Patch, PathTuple, Severity
-from gcluster.schemas.fix import RenameKey, ReplaceWord
+from gcluster.schemas.mend.fix import RenameKey, ReplaceWord
+from gcluster.schemas.mend.patches import patch_of
 from gcluster.schemas.migrate.moving import move_patch
 from gcluster.schemas.migrate.steps import STEPS, Move, Pattern, Rename, Reword, Step
-from gcluster.schemas.patches import patch_of
-from gcluster.schemas.structure_words import dotted
+from gcluster.schemas.structure.words import dotted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from gcluster.schemas.document import Document
+    from gcluster.schemas.text.document import Document
 
 
 def modernise(

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from gcluster.schemas.diagnostics import Diagnostic
-from gcluster.schemas.fixes import fixed_text
 from gcluster.schemas.load import load_text
-from gcluster.schemas.source import read_source
+from gcluster.schemas.mend.fixes import fixed_text
+from gcluster.schemas.text.source import read_source
 
 if TYPE_CHECKING:
     from pathlib import Path

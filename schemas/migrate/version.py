@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from gcluster.schemas.diagnostics import Diagnostic, Severity
 
 if TYPE_CHECKING:
-    from gcluster.schemas.document import Document
+    from gcluster.schemas.text.document import Document
 
 _LATEST = 1
 """Highest number of an `apiVersion` that this gcluster reads."""

@@ -18,8 +18,8 @@ from gcluster.schemas.suggest import closest, listing
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from gcluster.schemas.document import Document
     from gcluster.schemas.policies.shape import Shape
+    from gcluster.schemas.text.document import Document
 
 
 class CompiledPolicy(msgspec.Struct, frozen=True, kw_only=True):

@@ -12,10 +12,10 @@ from gcluster.schemas.policies.facts import Facts, Item
 if TYPE_CHECKING:
     from gcluster.schemas.catalog import Catalog
     from gcluster.schemas.diagnostics import PathTuple, Span
-    from gcluster.schemas.document import Document
     from gcluster.schemas.load import Loaded
     from gcluster.schemas.policies.compiled import CompiledPolicy
     from gcluster.schemas.policies.load import LoadedPolicies
+    from gcluster.schemas.text.document import Document
 
 
 def judge(

@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.schemas.compose import compose
 from gcluster.schemas.diagnostics import Diagnostic, Severity, Span, in_file_order
 from gcluster.schemas.policies.compiled import CompiledPolicy, Compiler
 from gcluster.schemas.policies.policy import PolicyFile
-from gcluster.schemas.source import decode, read_source
-from gcluster.schemas.structure import fit
+from gcluster.schemas.structure.fit import fit
+from gcluster.schemas.text.compose import compose
+from gcluster.schemas.text.source import decode, read_source
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from gcluster.schemas.document import Document
+    from gcluster.schemas.text.document import Document
 
 
 class LoadedPolicies(msgspec.Struct, frozen=True, kw_only=True):

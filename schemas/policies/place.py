@@ -9,7 +9,7 @@ from gcluster.schemas.diagnostics import Span
 
 if TYPE_CHECKING:
     from gcluster.schemas.diagnostics import PathTuple
-    from gcluster.schemas.document import Document
+    from gcluster.schemas.text.document import Document
 
 _BLOCK = re.compile(r"[|>][-+0-9]*[ \t]*(#[^\n]*)?\n")
 

@@ -6,9 +6,9 @@ from functools import lru_cache
 from pathlib import Path
 
 from gcluster.schemas.catalog.load import CatalogError
-from gcluster.schemas.compose import compose
 from gcluster.schemas.stack.lock import Lock
-from gcluster.schemas.structure import fit
+from gcluster.schemas.structure.fit import fit
+from gcluster.schemas.text.compose import compose
 
 LOCK_FILE = Path(__file__).parent.parent / "catalog" / "stack.lock.yaml"
 

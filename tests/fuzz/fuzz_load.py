@@ -13,10 +13,10 @@ import atheris
 with atheris.instrument_imports(include=["gcluster"]):
     from gcluster.cli.render.diagnostics import diagnostics_text
     from gcluster.cli.render.surface import Surface
-    from gcluster.schemas import checks as _checks  # noqa: F401  # all of it, before the first input
-    from gcluster.schemas import structure_errors as _errors  # noqa: F401
-    from gcluster.schemas.fixes import fixed_text
+    from gcluster.schemas.checks import CHECKS as _CHECKS  # noqa: F401  # all, before any input
     from gcluster.schemas.load import load_text
+    from gcluster.schemas.mend.fixes import fixed_text
+    from gcluster.schemas.structure import errors as _errors  # noqa: F401  # as above
 
 _PAPER = Surface(width=80)
 

@@ -11,14 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.schemas import written_yaml
 
-from gcluster.schemas.compose import compose
 from gcluster.schemas.diagnostics import Diagnostic, Severity
-from gcluster.schemas.document import Document
-from gcluster.schemas.fixes import fixed_text
 from gcluster.schemas.load import API_VERSION, load_text
+from gcluster.schemas.mend.fixes import fixed_text
 from gcluster.schemas.migrate import STEPS, Move, Rename, Reword, Step, modernise
 from gcluster.schemas.migrate.rewriting import migration
 from gcluster.schemas.spec import ClusterSpec
+from gcluster.schemas.text.compose import compose
+from gcluster.schemas.text.document import Document
 
 _OLD = """\
 apiVersion: gcluster/v1

@@ -1,0 +1,113 @@
+"""Apply the patches of diagnostics to a text: what can be mended safely, and nothing else."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from typing import TYPE_CHECKING, TypeAlias
+
+import msgspec
+
+from gcluster.schemas.diagnostics import Diagnostic, Patch
+from gcluster.schemas.text.compose import compose
+from gcluster.schemas.text.document import line_starts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+_Edit: TypeAlias = tuple[int, int, str]
+"""Start, end, and what stands between them afterwards."""
+
+
+class Fixed(msgspec.Struct, frozen=True, kw_only=True):
+    """A text after its patches."""
+
+    text: str
+    applied: tuple[Diagnostic, ...]
+    """Those whose patch is in the text."""
+    left: tuple[Diagnostic, ...]
+    """The others: without a patch, overlapping an earlier one, or leaving no readable YAML."""
+
+
+def fixed_text(text: str, diagnostics: Iterable[Diagnostic]) -> Fixed:
+    """Apply the patches that do not overlap; everything outside their spans stays as it is.
+
+    The result reads as YAML at least as well as the text did: a patch that would change that is
+    left. Of two that overlap the first counts; equal ones are one.
+
+    Args:
+        text: what the diagnostics were found in.
+        diagnostics: of this text only.
+    """
+    found = list(diagnostics)
+    starts = line_starts(text)
+    wanted: dict[_Edit, None] = {}
+    edits: dict[int, _Edit] = {}
+    for index, diagnostic in enumerate(found):
+        edit = _edit(diagnostic.patch, text, starts) if diagnostic.patch else None
+        if edit is not None:
+            wanted[edit] = None
+            edits[index] = edit
+    problems = _problems(text)
+    kept = _settled(text, [], _apart(wanted), problems)
+    chosen = set(kept)
+    done = {index for index, edit in edits.items() if edit in chosen}
+    return Fixed(
+        text=_applied(text, kept),
+        applied=tuple(d for index, d in enumerate(found) if index in done),
+        left=tuple(d for index, d in enumerate(found) if index not in done),
+    )
+
+
+def _edit(patch: Patch, text: str, starts: Sequence[int]) -> _Edit | None:
+    """Return the offsets of a patch, or None when it is of another text."""
+    span = patch.span
+    if not (0 < span.line <= len(starts) and 0 < span.end_line <= len(starts)):
+        return None
+    start = starts[span.line - 1] + span.column - 1
+    end = starts[span.end_line - 1] + span.end_column - 1
+    of_this_text = start <= end <= len(text) and bisect_right(starts, start) == span.line
+    return (start, end, patch.replacement) if of_this_text else None
+
+
+def _apart(edits: Iterable[_Edit]) -> list[_Edit]:
+    """Return the edits that overlap no earlier one, in the order of the text.
+
+    Insertions at one place stand side by side, and beside an edit that ends or starts there.
+    """
+    taken: list[_Edit] = []
+    reach = -1
+    for edit in sorted(edits, key=lambda edit: edit[:2]):  # stable: insertions keep their order
+        if edit[0] >= reach:
+            taken.append(edit)
+            reach = edit[1]
+    return taken
+
+
+def _settled(text: str, sure: list[_Edit], new: list[_Edit], problems: int) -> list[_Edit]:
+    """Return `sure` and those of `new`, which stand after them, that leave a readable text.
+
+    Halves find the others.
+    """
+    if not new or _problems(_applied(text, [*sure, *new])) <= problems:
+        return [*sure, *new]
+    if len(new) == 1:
+        return sure
+    middle = len(new) // 2
+    first = _settled(text, sure, new[:middle], problems)
+    return _settled(text, first, new[middle:], problems)
+
+
+def _applied(text: str, edits: Iterable[_Edit]) -> str:
+    parts: list[str] = []
+    at = 0
+    for start, end, replacement in edits:
+        parts += [text[at:start], replacement]
+        at = end
+    return "".join([*parts, text[at:]])
+
+
+def _problems(text: str) -> int:
+    """Count what keeps a text from being read as one YAML mapping."""
+    composed = compose(text, file="")
+    readable = composed.document is not None and isinstance(composed.document.data, dict)
+    return len(composed.diagnostics) + (0 if readable else 1_000_000)

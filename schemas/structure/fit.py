@@ -1,0 +1,224 @@
+"""Fit plain data to the typed spec: the fast way when it fits, all errors when it does not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, TypeVar, get_args
+
+import msgspec
+
+from gcluster.schemas.diagnostics import Diagnostic, PathTuple, Severity
+from gcluster.schemas.spec.units import Quantity
+
+if TYPE_CHECKING:
+    from gcluster.schemas.structure.errors import StructureError
+    from gcluster.schemas.structure.prune import Pruned
+    from gcluster.schemas.text.document import Document
+
+T = TypeVar("T", bound=msgspec.Struct)
+
+_ROUNDS = 5
+"""Cutting one part can leave its holder too short; a few rounds settle that."""
+
+
+class Structured(msgspec.Struct, frozen=True, kw_only=True):
+    """What could be typed: all of it (`value`), or the root's fields that hold (`parts`)."""
+
+    value: Any | None
+    parts: Mapping[str, Any]
+    """Typed fields by attribute name; all of them when `value` is there."""
+    diagnostics: tuple[Diagnostic, ...] = ()
+    spoilt: frozenset[PathTuple] = frozenset()
+    """Paths whose value is unknown: no check may speak about them."""
+    original: Callable[[PathTuple], PathTuple] = lambda path: path
+    """From the typed parts' paths to the file's."""
+
+
+def decode_quantity(kind: type, value: Any) -> Any:
+    """Read a Quantity for msgspec.
+
+    Raises:
+        ValueError: the text is no quantity of this kind.
+        NotImplementedError: the type is none of ours.
+    """
+    if issubclass(kind, Quantity):
+        return kind.parse(value)
+    raise NotImplementedError(kind)
+
+
+def fit(
+    kind: type[T],
+    document: Document,
+    *,
+    file: str,
+    spoilt: frozenset[PathTuple] = frozenset(),
+    modernise: Callable[[], tuple[Diagnostic, ...]] = tuple,
+) -> Structured:
+    """Type a document.
+
+    Args:
+        kind: the struct type of the root.
+        document: what was composed.
+        file: name for the diagnostics.
+        spoilt: paths that were reported already; they are cut out in silence.
+        modernise: changes older spellings of the document to today's, told by warnings; called
+            only when the document does not fit as it is.
+    """
+    typed = "" if spoilt else _typed(kind, document)
+    if isinstance(typed, Structured):
+        return typed
+    older = modernise()
+    if older and not spoilt:
+        typed = _typed(kind, document)
+    if not isinstance(typed, Structured):
+        typed = _fit_parts(kind, document, file=file, spoilt=spoilt, reason=typed)
+    return msgspec.structs.replace(typed, diagnostics=(*older, *typed.diagnostics))
+
+
+def _typed(kind: type[T], document: Document) -> Structured | str:
+    """Return the whole document, typed, or why it does not fit."""
+    try:
+        value = msgspec.convert(document.data, kind, dec_hook=decode_quantity)
+    except msgspec.ValidationError as error:
+        return str(error)
+    parts = {field: getattr(value, field) for field in kind.__struct_fields__}
+    return _missing_tag(kind, document.data) or Structured(value=value, parts=parts)
+
+
+@lru_cache(maxsize=8)
+def _lone_tags(kind: type[msgspec.Struct]) -> tuple[tuple[str, str], ...]:
+    """Return (key, tag key) of the root's fields that hold a tagged struct with no alternative."""
+    found: list[tuple[str, str]] = []
+    for field in msgspec.structs.fields(kind):
+        structs = [part for part in _flat(field.type) if hasattr(part, "__struct_config__")]
+        tags = [s.__struct_config__.tag_field for s in structs if s.__struct_config__.tag_field]
+        if len(tags) == 1:
+            found.append((field.encode_name, tags[0]))
+    return tuple(found)
+
+
+def _flat(annotation: Any) -> Iterator[Any]:
+    """Yield a type and all that it is put together from."""
+    yield annotation
+    for part in get_args(annotation):
+        yield from _flat(part)
+
+
+def _missing_tag(kind: type[msgspec.Struct], data: Any) -> str:
+    """Return what is wrong when a tag is missing that msgspec forgives, else "".
+
+    Where a tagged struct has no alternative yet, msgspec takes it without its tag. Files must
+    carry the tag all the same: they would stop loading once there is an alternative.
+    """
+    for key, tag_key in _lone_tags(kind):
+        part = data.get(key)
+        if isinstance(part, dict) and tag_key not in part:
+            return f"{key} has no {tag_key}"
+    return ""
+
+
+def _fit_parts(
+    kind: type[T], document: Document, *, file: str, spoilt: frozenset[PathTuple], reason: str
+) -> Structured:
+    from gcluster.schemas.json_schema import inlined_schema  # noqa: PLC0415  # only on failure
+    from gcluster.schemas.structure.errors import (  # noqa: PLC0415  # jsonschema costs 0.1 s
+        MAX_ERRORS,
+        structure_errors,
+    )
+    from gcluster.schemas.structure.prune import Pruned  # noqa: PLC0415  # as above
+
+    schema = inlined_schema(kind)
+    pruned = Pruned(document.data, schema)
+    found = structure_errors(document.data, schema)
+    errors = [error for error in found if not _is_within(error.path, spoilt)]
+    reported = [_located(error, document, file) for error in errors[:MAX_ERRORS]]
+    if len(found) > MAX_ERRORS:
+        reported.append(_too_many(file, MAX_ERRORS))
+        return Structured(value=None, parts={}, diagnostics=tuple(reported))
+    if not reported and not spoilt:
+        reported.append(_unexplained(reason, file))
+    cuts = [*spoilt, *(error.path for error in found)]
+    for _ in range(_ROUNDS):
+        pruned.cut(cuts)
+        if _converts(kind, pruned.data):
+            break
+        cuts = [pruned.original(e.path) for e in structure_errors(pruned.data, schema)]
+        if not [cut for cut in cuts if cut]:
+            break
+    parts, lost = _typed_parts(kind, pruned)
+    return Structured(
+        value=None,
+        parts=parts,
+        diagnostics=tuple(reported),
+        spoilt=spoilt | pruned.cuts | {error.spoils for error in found} | lost,
+        original=pruned.original,
+    )
+
+
+def _converts(kind: type[T], data: Any) -> bool:
+    """Say whether data fits by now: far cheaper than to look for errors that aren't there."""
+    try:
+        msgspec.convert(data, kind, dec_hook=decode_quantity)
+    except msgspec.ValidationError:
+        return False
+    return not _missing_tag(kind, data)
+
+
+def _typed_parts(kind: type[T], pruned: Pruned) -> tuple[dict[str, Any], set[PathTuple]]:
+    """Type each field of the root by itself; return those that hold and the paths of the rest."""
+    parts: dict[str, Any] = {}
+    lost: set[PathTuple] = set()
+    data = pruned.data if isinstance(pruned.data, dict) else {}
+    for field in msgspec.structs.fields(kind):
+        if field.encode_name not in data:
+            if field.default is not msgspec.NODEFAULT:
+                parts[field.name] = field.default
+            elif field.default_factory is not msgspec.NODEFAULT:
+                parts[field.name] = field.default_factory()
+            continue
+        try:
+            parts[field.name] = msgspec.convert(
+                data[field.encode_name], field.type, dec_hook=decode_quantity
+            )
+        except msgspec.ValidationError:
+            lost.add((field.encode_name,))
+    return parts, lost
+
+
+def _is_within(path: PathTuple, roots: frozenset[PathTuple]) -> bool:
+    return any(path[:length] in roots for length in range(len(path) + 1))
+
+
+def _located(error: StructureError, document: Document, file: str) -> Diagnostic:
+    from gcluster.schemas.mend.patches import patch_of  # noqa: PLC0415  # only on failure
+
+    wording = error.wording
+    span = document.locate(error.path, key=error.at_key and wording.code != "GC007")
+    return Diagnostic(
+        code=wording.code,
+        severity=Severity.ERROR,
+        summary=wording.summary,
+        path=error.path,
+        file=file,
+        span=span,
+        hint=wording.hint,
+        is_secret=wording.is_secret,
+        patch=None if error.fix is None else patch_of(error.fix, document),
+    )
+
+
+def _too_many(file: str, limit: int) -> Diagnostic:
+    return Diagnostic(
+        code="GC024",
+        severity=Severity.ERROR,
+        summary=f"more than {limit:,} structural errors: the rest is not listed",
+        file=file,
+        hint="is this the right file?",
+    )
+
+
+def _unexplained(reason: str, file: str) -> Diagnostic:
+    return Diagnostic(
+        code="GC006", severity=Severity.ERROR, summary=f"the spec does not fit: {reason}", file=file
+    )

@@ -1,0 +1,81 @@
+"""How a structural error is mended by a machine, for those where there is one right answer."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from gcluster.schemas.mend.fix import Fix, Insert, Quote, RenameKey, Replace, ReplaceWord
+from gcluster.schemas.mend.patches import yaml_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from jsonschema.exceptions import ValidationError
+
+    from gcluster.schemas.diagnostics import PathTuple
+
+_TRUE = frozenset({"yes", "on", "y", "true"})
+_FALSE = frozenset({"no", "off", "n", "false"})
+
+
+def fix_of(error: ValidationError, path: PathTuple, meant: str | None) -> Fix | None:
+    """Return the fix of an error, or None where a person must decide.
+
+    Args:
+        error: what the walker found.
+        path: where, from the root.
+        meant: the word that its message suggests.
+    """
+    kind = str(error.validator)
+    if kind == "unknown":
+        return RenameKey(path, meant) if meant is not None else None
+    if kind == "tag":
+        return ReplaceWord(path, meant) if meant is not None else None
+    if kind == "enum":
+        return _only_word(error, path, meant)
+    if kind == "missing":
+        return _only_value(error, path)
+    return _right_kind(error.instance, error.schema, path) if kind == "type" else None
+
+
+def _only_word(error: ValidationError, path: PathTuple, meant: str | None) -> Fix | None:
+    options: Any = error.validator_value
+    word = options[0] if len(options) == 1 else meant
+    is_scalar = not isinstance(error.instance, dict | list)
+    if str(error.instance).count("/") > str(word).count("/"):
+        return None  # the apiVersion of another kind of file
+    return ReplaceWord(path, word) if is_scalar and isinstance(word, str) else None
+
+
+def _only_value(error: ValidationError, path: PathTuple) -> Fix | None:
+    """Add a key that can have one value only, such as apiVersion."""
+    key = str(error.validator_value)
+    about = error.schema["properties"][key]  # type: ignore[index]  # a required key is a property
+    choices = about.get("enum", ())
+    return Insert(path, key, yaml_text(str(choices[0])), first=True) if len(choices) == 1 else None
+
+
+def _right_kind(value: Any, schema: Any, path: PathTuple) -> Fix | None:
+    """Write a value as the kind that is expected, where it says the same."""
+    branches = {branch.get("type"): branch for branch in _branches(schema)}
+    if isinstance(value, str):
+        folded = value.casefold()
+        if "boolean" in branches and folded in _TRUE | _FALSE:
+            return Replace(path, "true" if folded in _TRUE else "false")
+        if "integer" in branches and re.fullmatch(r"[1-9][0-9]{0,17}|0", value, re.ASCII):
+            return Replace(path, value)
+        if branches.get("array", {}).get("items", {}).get("type") == "string":
+            return Replace(path, f"[{yaml_text(value)}]")
+    if isinstance(value, int | float) and not isinstance(value, bool) and "string" in branches:
+        pattern = branches["string"].get("pattern", "")
+        return Quote(path) if re.search(pattern, str(value)) else None
+    return None
+
+
+def _branches(schema: Any) -> Iterator[Any]:
+    """Yield the alternatives of a schema."""
+    for branch in schema.get("anyOf", ()):
+        yield from _branches(branch)
+    if "anyOf" not in schema:
+        yield schema

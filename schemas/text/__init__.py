@@ -1,0 +1,1 @@
+"""YAML text to plain data that knows where everything stands."""
