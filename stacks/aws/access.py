@@ -1,0 +1,158 @@
+"""Who may reach whom, and what nodes may do: security groups and identities."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING
+
+import pulumi
+import pulumi_aws as aws
+
+from gcluster.stacks.aws.network import EVERYWHERE
+from gcluster.stacks.aws.plan import IdentityPlan
+from gcluster.stacks.aws.policies import bucket_policy, burst_policy, trust
+from gcluster.stacks.aws.rules import Group, make_group
+from gcluster.stacks.pulumi.component import Args, Component
+from gcluster.stacks.pulumi.names import Names
+
+if TYPE_CHECKING:
+    from gcluster.schemas.spec import PoolRole
+
+_SSH = (22, 22)
+_HTTPS = (443, 443)
+
+
+class FirewallArgs(Args):
+    """What the nodes' security groups are made from."""
+
+    names: Names
+    region: str
+    vpc_id: pulumi.Input[str]
+    existing: tuple[str, ...]
+    """Groups that exist: used for the nodes instead of one that is made."""
+    admin_cidrs: tuple[str, ...]
+    endpoints: tuple[str, ...]
+    """Services that get an interface endpoint, which nodes alone may reach."""
+    endpoint_subnet: pulumi.Input[str]
+
+
+class Firewall(Component[FirewallArgs]):
+    """Security groups of nodes, of those that people log in to, and of the services' endpoints."""
+
+    kind = "aws:Firewall"
+    node_groups: list[pulumi.Output[str]]
+    """Groups of every node."""
+    login_groups: list[pulumi.Output[str]]
+    """Groups of login and controller nodes beside those; none where nobody may come from outside."""  # noqa: E501  # one sentence
+
+    def build(self, args: FirewallArgs) -> None:
+        """Make the groups."""
+        self.node_groups = [pulumi.Output.from_input(group) for group in args.existing]
+        if not self.node_groups:
+            self.node_groups = [self._nodes(args)]
+        self.login_groups = [self._login(args)] if args.admin_cidrs else []
+        if args.endpoints:
+            self._endpoints(args)
+
+    def groups(self, role: PoolRole) -> list[pulumi.Output[str]]:
+        """Return the groups of a node."""
+        return [*self.node_groups, *(self.login_groups if role != "compute" else ())]
+
+    def _group(self, args: FirewallArgs, what: str, why: str) -> Group:
+        return make_group(args.names, what, vpc_id=args.vpc_id, why=why, opts=self.child())
+
+    def _nodes(self, args: FirewallArgs) -> pulumi.Output[str]:
+        """Make the nodes' group. EFA wants all protocols from and to the group itself.
+
+        The way out to everywhere doesn't count for it: EFA's own traffic isn't IP (EC2 User Guide,
+        "Get started with EFA and MPI", step 1).
+        """
+        nodes = self._group(args, "nodes", "Nodes of the cluster")
+        nodes.lets_in("self", group=nodes.id)
+        nodes.lets_out("self", group=nodes.id)
+        nodes.lets_out("everywhere", cidr=EVERYWHERE)
+        return nodes.id
+
+    def _login(self, args: FirewallArgs) -> pulumi.Output[str]:
+        login = self._group(args, "login", "SSH from the administrators")
+        for cidr in args.admin_cidrs:
+            what = f"ssh-{hashlib.sha256(cidr.encode()).hexdigest()[:6]}"
+            login.lets_in(what, "tcp", ports=_SSH, cidr=cidr)
+        return login.id
+
+    def _endpoints(self, args: FirewallArgs) -> None:
+        group = self._group(args, "endpoints", "Endpoints of AWS services")
+        for number, nodes in enumerate(self.node_groups, 1):
+            group.lets_in(f"nodes-{number}", "tcp", ports=_HTTPS, group=nodes)
+        for service in args.endpoints:
+            name = args.names(f"endpoint-{service}")
+            aws.ec2.VpcEndpoint(
+                name,
+                vpc_id=args.vpc_id,
+                service_name=f"com.amazonaws.{args.region}.{service}",
+                vpc_endpoint_type="Interface",
+                private_dns_enabled=True,
+                subnet_ids=[args.endpoint_subnet],
+                security_group_ids=[group.id],
+                tags={"Name": name},
+                opts=self.child(),
+            )
+
+
+class IdentitiesArgs(Args):
+    """What the nodes' identities are made from."""
+
+    names: Names
+    partition: str
+    cluster: str
+    site: str
+    plan: IdentityPlan
+
+
+class Identities(Component[IdentitiesArgs]):
+    """Instance profiles: one of all nodes, and one of controllers that start elastic nodes."""
+
+    kind = "aws:Identities"
+    node_profile: pulumi.Output[str]
+    """Name."""
+    controller_profile: pulumi.Output[str]
+    """Name; that of the other nodes where the site has no elastic pools."""
+
+    def build(self, args: IdentitiesArgs) -> None:
+        """Make the profiles; those that exist are used as they are."""
+        plan = args.plan
+        node_role: pulumi.Input[str] = f"arn:{args.partition}:iam::*:role/*"
+        if plan.node_profile is None:
+            role = self._role(args, "node")
+            node_role = role.arn
+            self.node_profile = self._profile(args, "node", role)
+        else:
+            self.node_profile = pulumi.Output.from_input(plan.node_profile)
+        self.controller_profile = self.node_profile
+        if plan.burst_profile is not None:
+            self.controller_profile = pulumi.Output.from_input(plan.burst_profile)
+        elif plan.bursts:
+            self.controller_profile = self._controller(args, node_role)
+
+    def _controller(self, args: IdentitiesArgs, node_role: pulumi.Input[str]) -> pulumi.Output[str]:
+        role = self._role(args, "controller")
+        policy = pulumi.Output.from_input(node_role).apply(
+            lambda arn: burst_policy(
+                args.partition, cluster=args.cluster, site=args.site, node_role_arn=arn
+            )
+        )
+        aws.iam.RolePolicy(args.names("burst"), role=role.name, policy=policy, opts=self.child())
+        return self._profile(args, "controller", role)
+
+    def _role(self, args: IdentitiesArgs, what: str) -> aws.iam.Role:
+        name = args.names(what, kind="role")
+        role = aws.iam.Role(name, assume_role_policy=trust(args.partition), opts=self.child())
+        if args.plan.grants:
+            policy = bucket_policy(args.partition, args.plan.grants)
+            what = args.names(f"{what}-buckets")
+            aws.iam.RolePolicy(what, role=role.name, policy=policy, opts=self.child())
+        return role
+
+    def _profile(self, args: IdentitiesArgs, what: str, role: aws.iam.Role) -> pulumi.Output[str]:
+        name = args.names(what, kind="role")
+        return aws.iam.InstanceProfile(name, role=role.name, opts=self.child()).name

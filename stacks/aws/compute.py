@@ -1,0 +1,199 @@
+"""Machines: placement groups, a launch template for each offer, and the nodes of fixed pools."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pulumi
+import pulumi_aws as aws
+
+from gcluster.stacks.aws.blocks import CapacityBlock, CapacityBlockArgs
+from gcluster.stacks.aws.plan import OfferPlan, PlacementPlan, PoolPlan
+from gcluster.stacks.aws.templates import launch_template
+from gcluster.stacks.pulumi.component import Args, Component
+from gcluster.stacks.pulumi.names import Names
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+HOST_TAG = "gcluster-host"
+POOL_TAG = "gcluster-pool"
+OFFER_TAG = "gcluster-offer"
+"""Tags of nodes: name in the cluster, pool, and the offer it was bought by."""
+
+
+class PlacementsArgs(Args):
+    """What the placement groups are made from."""
+
+    names: Names
+    plans: tuple[PlacementPlan, ...]
+
+
+class Placements(Component[PlacementsArgs]):
+    """Placement groups, one for each fabric domain; those that exist are used by their name."""
+
+    kind = "aws:Placements"
+    groups: dict[str, pulumi.Output[str]]
+    """Key of the plan -> name of the group."""
+
+    def build(self, args: PlacementsArgs) -> None:
+        """Make the groups."""
+        self.groups = {plan.key: self._group(args, plan) for plan in args.plans}
+
+    def _group(self, args: PlacementsArgs, plan: PlacementPlan) -> pulumi.Output[str]:
+        if plan.existing is not None:
+            return pulumi.Output.from_input(plan.existing)
+        return aws.ec2.PlacementGroup(
+            args.names(plan.key), strategy=plan.strategy, opts=self.child()
+        ).name
+
+
+class NodePoolArgs(Args):
+    """What a pool is made from."""
+
+    names: Names
+    plan: PoolPlan
+    offer: OfferPlan
+    """What its fixed nodes are bought by."""
+    subnets: dict[str, pulumi.Input[str]]
+    """Key of each offer -> subnet."""
+    security_groups: list[pulumi.Input[str]]
+    placements: dict[str, pulumi.Output[str]]
+    profile: pulumi.Input[str]
+    kms_key: str | None
+    user_data: str
+    """Base64."""
+    tags: dict[str, str]
+    """Tags of what EC2 makes from a template: nodes, disks, interfaces."""
+
+
+class NodePool(Component[NodePoolArgs]):
+    """A pool: launch templates, and one instance resource for each fixed node.
+
+    Fixed nodes are instances of their own and not a fleet or a scaling group: gpu003 stays gpu003
+    when gpu001 is replaced, a plan shows which node it touches, and a node that fails is not
+    replaced behind the scheduler's back. An elastic pool has a template for each offer, for
+    `elastic.py` to choose from; a fixed one only that of its offer.
+    """
+
+    kind = "aws:NodePool"
+    templates: dict[str, pulumi.Output[str]]
+    """Key of an offer -> launch template."""
+    instance_ids: dict[str, pulumi.Output[str]]
+    """Node -> instance."""
+    addresses: dict[str, pulumi.Output[str]]
+    """Node -> private address."""
+    public_addresses: dict[str, pulumi.Output[str]]
+    """Node -> address of its own; only of login and controller nodes that ask for one."""
+
+    def build(self, args: NodePoolArgs) -> None:
+        """Make templates and nodes."""
+        bought = args.offer.rung.buy_hours
+        block = None if bought is None else self._buy(args, bought)
+        others = (o for o in args.plan.offers if args.plan.elastic and o.rung.buy_hours is None)
+        offers = {offer.key: offer for offer in (args.offer, *others)}
+        templates = {
+            key: self._template(args, offer, block if offer == args.offer else None)
+            for key, offer in offers.items()
+        }
+        nodes = dict(self._nodes(args, templates[args.offer.key]))
+        self.templates = {key: template.id for key, template in templates.items()}
+        self.instance_ids = {name: node.id for name, node in nodes.items()}
+        self.addresses = {name: node.private_ip for name, node in nodes.items()}
+        self.public_addresses = {}
+        if args.plan.public:
+            self.public_addresses = {
+                name: self._address(args, name, node) for name, node in nodes.items()
+            }
+
+    def _buy(self, args: NodePoolArgs, hours: int) -> pulumi.Output[str]:
+        """Buy a block for the pool: only the offer that is taken gets here."""
+        plan = args.plan
+        wanted = CapacityBlockArgs(
+            names=args.names, pool=plan.name, machine=plan.machine, count=plan.most, hours=hours
+        )
+        name = args.names(f"block-{plan.name}")
+        return CapacityBlock(name, wanted, self.child()).reservation_id
+
+    def _template(
+        self, args: NodePoolArgs, offer: OfferPlan, block: pulumi.Output[str] | None
+    ) -> aws.ec2.LaunchTemplate:
+        tags = {**args.tags, POOL_TAG: args.plan.name, OFFER_TAG: offer.key}
+        return launch_template(
+            args.names(f"{args.plan.name}-{offer.key}"),
+            pool=args.plan,
+            offer=offer,
+            subnet_id=args.subnets[offer.key],
+            security_groups=args.security_groups,
+            placement=args.placements[offer.placement] if offer.placement else None,
+            profile=args.profile,
+            kms_key=args.kms_key,
+            user_data=args.user_data,
+            block=block,
+            tags=tags,
+            opts=self.child(),
+        )
+
+    def _nodes(
+        self, args: NodePoolArgs, template: aws.ec2.LaunchTemplate
+    ) -> Iterator[tuple[str, aws.ec2.Instance]]:
+        """Yield the fixed nodes.
+
+        A template's new version is for new nodes: it carries what happens at the first start, which
+        is over for those that run. What would need another machine (type, image, offer) is said on
+        the instance itself, where a plan shows it.
+        """
+        plan = args.plan
+        keep = pulumi.ResourceOptions(ignore_changes=["launchTemplate"])
+        for name in plan.nodes:
+            tags = {
+                **plan.tags,
+                "Name": f"{args.names.cluster}-{name}",
+                HOST_TAG: name,
+                POOL_TAG: plan.name,
+                OFFER_TAG: args.offer.key,
+            }
+            yield (
+                name,
+                aws.ec2.Instance(
+                    args.names(name),
+                    instance_type=plan.machine,
+                    ami=plan.image.ami if plan.image.is_fixed else None,
+                    launch_template=aws.ec2.InstanceLaunchTemplateArgs(
+                        id=template.id,
+                        version=template.latest_version.apply(str),
+                    ),
+                    instance_market_options=_market(args.offer),
+                    tags=tags,
+                    opts=self.child(keep),
+                ),
+            )
+
+    def _address(self, args: NodePoolArgs, name: str, node: aws.ec2.Instance) -> pulumi.Output[str]:
+        """Give a node an address that it keeps when it is stopped or replaced."""
+        what = args.names(f"address-{name}")
+        address = aws.ec2.Eip(what, domain="vpc", tags={"Name": what}, opts=self.child())
+        aws.ec2.EipAssociation(
+            what, instance_id=node.id, allocation_id=address.id, opts=self.child()
+        )
+        return address.public_ip
+
+
+def _market(offer: OfferPlan) -> aws.ec2.InstanceInstanceMarketOptionsArgs | None:
+    """Return how a spot node is bought.
+
+    It stands on the node, not in the template: a fleet says it itself and takes no template that
+    says it too.
+    """
+    rung = offer.rung
+    if rung.market != "spot":
+        return None
+    limit = None if rung.max_usd_per_hour is None else f"{rung.max_usd_per_hour:g}"
+    return aws.ec2.InstanceInstanceMarketOptionsArgs(
+        market_type="spot",
+        spot_options=aws.ec2.InstanceInstanceMarketOptionsSpotOptionsArgs(
+            max_price=limit,
+            spot_instance_type="one-time",
+            instance_interruption_behavior="terminate",
+        ),
+    )

@@ -1,0 +1,33 @@
+"""What the spec may leave open on AWS: images, the login user, the disk, the service machine."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+import msgspec
+
+
+class VendorImage(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The newest image of a distribution."""
+
+    user: str
+    root_device: str
+    parameters: dict[str, str]
+    """Architecture -> public SSM parameter that holds the AMI."""
+
+
+class Defaults(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The data of defaults.yaml, where each figure has its source."""
+
+    service_machine: str
+    root_disk_gib: int
+    distribution: str
+    images: dict[str, VendorImage]
+
+
+@cache
+def defaults() -> Defaults:
+    """Return the data."""
+    text = (Path(__file__).parent / "defaults.yaml").read_bytes()
+    return msgspec.yaml.decode(text, type=Defaults)

@@ -1,0 +1,187 @@
+"""A site on AWS as a Pulumi program: the components, put together."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+import pulumi
+import pulumi_aws as aws
+
+from gcluster.stacks.aws import cloud_init
+from gcluster.stacks.aws.access import Firewall, FirewallArgs, Identities, IdentitiesArgs
+from gcluster.stacks.aws.compute import NodePool, NodePoolArgs, Placements, PlacementsArgs
+from gcluster.stacks.aws.dns import Dns, DnsArgs
+from gcluster.stacks.aws.layout import site_plan
+from gcluster.stacks.aws.network import Network, NetworkArgs
+from gcluster.stacks.aws.spending import Spending, SpendingArgs
+from gcluster.stacks.aws.storage import Bucket, BucketArgs, Lustre, LustreArgs
+from gcluster.stacks.pulumi.tagging import tag_everything
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from gcluster.schemas.catalog import Catalog
+    from gcluster.schemas.spec import ClusterSpec
+    from gcluster.stacks.aws.plan import PoolPlan, SitePlan
+
+
+def program(
+    spec: ClusterSpec,
+    site: str,
+    catalog: Catalog,
+    *,
+    authorized_key: str = cloud_init.NO_KEY,
+    offers: Mapping[str, str] | None = None,
+) -> Callable[[], None]:
+    """Return the program of one site.
+
+    Args:
+        spec: a spec that passed its checks.
+        site: name of an AWS site of it.
+        catalog: has its machine types.
+        authorized_key: the cluster's public key, which may log in to the nodes.
+        offers: pool -> key of the offer that its fixed nodes are bought by, where that is no longer
+            the first (a fallback ladder that was walked).
+    """
+    plan = site_plan(spec, site, catalog)
+    return lambda: _Site(plan, authorized_key, offers or {}).build()
+
+
+class _Site:
+    """The components of one site while they are put together."""
+
+    def __init__(self, plan: SitePlan, authorized_key: str, offers: Mapping[str, str]) -> None:
+        self._plan = plan
+        self._key = authorized_key
+        self._offers = offers
+
+    def build(self) -> None:
+        plan = self._plan
+        tag_everything(plan.labels)
+        accounts = None if plan.account is None else [plan.account]
+        region = aws.Provider(plan.names("aws"), region=plan.region, allowed_account_ids=accounts)
+        self._opts = pulumi.ResourceOptions(provider=region)
+        self._network = self._make_network()
+        self._firewall = self._make_firewall()
+        self._identities = self._make_identities()
+        groups = PlacementsArgs(names=plan.names, plans=plan.placements)
+        self._placements = Placements(plan.names("placements"), groups, self._opts)
+        pools = {pool.name: self._make_pool(pool) for pool in plan.pools}
+        self._make_dns(pools)
+        self._make_storage()
+        if plan.budget is not None:
+            args = SpendingArgs(names=plan.names, cluster=plan.labels.cluster, plan=plan.budget)
+            Spending(plan.names("spending"), args, self._opts)
+        pulumi.export("vpc", self._network.vpc_id)
+        pulumi.export("subnets", self._network.subnets)
+        pulumi.export("pools", {name: _exported(pool) for name, pool in pools.items()})
+
+    def _make_network(self) -> Network:
+        plan = self._plan
+        args = NetworkArgs(names=plan.names, region=plan.region, plan=plan.network)
+        return Network(plan.names("network"), args, self._opts)
+
+    def _make_firewall(self) -> Firewall:
+        plan = self._plan
+        args = FirewallArgs(
+            names=plan.names,
+            region=plan.region,
+            vpc_id=self._network.vpc_id,
+            existing=plan.network.security_groups,
+            admin_cidrs=plan.network.admin_cidrs,
+            endpoints=plan.network.endpoints,
+            endpoint_subnet=self._network.subnet(None),
+        )
+        return Firewall(plan.names("firewall"), args, self._opts)
+
+    def _make_identities(self) -> Identities:
+        plan = self._plan
+        args = IdentitiesArgs(
+            names=plan.names,
+            partition=plan.partition,
+            cluster=plan.labels.cluster,
+            site=plan.labels.site,
+            plan=plan.identity,
+        )
+        return Identities(plan.names("identities"), args, self._opts)
+
+    def _make_pool(self, pool: PoolPlan) -> NodePool:
+        plan = self._plan
+        network = self._network
+        public = network.public_subnet_id
+        profiles = self._identities
+        text = cloud_init.user_data(user=pool.image.user, authorized_key=self._key)
+        args = NodePoolArgs(
+            names=plan.names,
+            plan=pool,
+            offer=pool.offer(self._offers.get(pool.name)),
+            subnets={
+                offer.key: public if pool.public else network.subnet(offer.zone)
+                for offer in pool.offers
+            },
+            security_groups=self._firewall.groups(pool.role),
+            placements=self._placements.groups,
+            profile=profiles.controller_profile
+            if pool.role == "controller"
+            else profiles.node_profile,
+            kms_key=plan.kms_key,
+            user_data=cloud_init.encoded(text),
+            # The hash of the spec would make a new version of every template with each change.
+            tags={**pool.tags, **_without_hash(plan)},
+        )
+        return NodePool(plan.names(f"pool-{pool.name}"), args, self._opts)
+
+    def _make_dns(self, pools: Mapping[str, NodePool]) -> None:
+        plan = self._plan
+        args = DnsArgs(
+            names=plan.names,
+            plan=plan.dns,
+            vpc_id=self._network.vpc_id,
+            addresses={
+                node: address for pool in pools.values() for node, address in pool.addresses.items()
+            },
+        )
+        zone = Dns(plan.names("dns"), args, self._opts)
+        pulumi.export("zone", zone.zone_id)
+
+    def _make_storage(self) -> None:
+        plan = self._plan
+        buckets = {
+            bucket.name: Bucket(
+                plan.names(f"bucket-{bucket.name}"),
+                BucketArgs(names=plan.names, partition=plan.partition, plan=bucket),
+                self._opts,
+            )
+            for bucket in plan.buckets
+        }
+        for lustre in plan.lustre:
+            args = LustreArgs(
+                names=plan.names,
+                plan=lustre,
+                vpc_id=self._network.vpc_id,
+                subnet_id=self._network.subnet(lustre.zone),
+                node_groups=self._firewall.node_groups,
+                opens_nodes=not plan.network.security_groups,
+            )
+            after = pulumi.ResourceOptions(depends_on=list(buckets.values()))
+            opts = pulumi.ResourceOptions.merge(self._opts, after)
+            made = Lustre(plan.names(f"lustre-{lustre.name}"), args, opts)
+            pulumi.export(
+                f"lustre-{lustre.name}",
+                {"id": made.file_system_id, "dns": made.dns_name, "mount": made.mount_name},
+            )
+        pulumi.export("buckets", {name: bucket.name for name, bucket in buckets.items()})
+
+
+def _exported(pool: NodePool) -> dict[str, dict[str, pulumi.Output[str]]]:
+    return {
+        "templates": pool.templates,
+        "instances": pool.instance_ids,
+        "addresses": pool.addresses,
+        "public": pool.public_addresses,
+    }
+
+
+def _without_hash(plan: SitePlan) -> dict[str, str]:
+    return msgspec.structs.replace(plan.labels, spec_hash="").tags()
