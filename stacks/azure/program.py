@@ -1,0 +1,164 @@
+"""The Pulumi program of a site on Azure: the components, put together as the plan says."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING
+
+import msgspec
+import pulumi
+from pulumi_azure_native import resources
+
+from gcluster.stacks.azure.identifiers import parse
+from gcluster.stacks.azure.layout import layout
+from gcluster.stacks.azure.limits import Alarm, AlarmArgs
+from gcluster.stacks.azure.machines import Machines
+from gcluster.stacks.azure.moment import Moment
+from gcluster.stacks.azure.network import KEPT, Dns, DnsArgs, Network, NetworkArgs
+from gcluster.stacks.azure.stored import Data
+from gcluster.stacks.pulumi.component import Args, Component
+from gcluster.stacks.pulumi.labels import Labels
+from gcluster.stacks.pulumi.names import Names
+from gcluster.stacks.pulumi.tagging import tag_everything
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gcluster.schemas.catalog import Catalog
+    from gcluster.schemas.spec import ClusterSpec
+    from gcluster.stacks.azure.plan import SitePlan
+
+
+def program(
+    spec: ClusterSpec, site: str, catalog: Catalog, moment: Moment | None = None
+) -> Callable[[], None]:
+    """Return the program of a site; without `moment` for a recording, which needs no world.
+
+    Raises:
+        ProviderError: GC990, the spec asks for what Azure does not make.
+    """
+    plan = layout(spec, site, catalog)
+    tags = labels(spec, plan)
+    return lambda: build(plan, tags, moment or Moment())
+
+
+def labels(spec: ClusterSpec, plan: SitePlan) -> Labels:
+    """Return the tags of everything that the site makes."""
+    meaning = msgspec.json.encode(spec, enc_hook=str, order="sorted")
+    return Labels(
+        cluster=plan.cluster,
+        site=plan.site,
+        spec_hash=hashlib.sha256(meaning).hexdigest()[:16],
+        owner=plan.owner,
+        extra=plan.tags,
+    )
+
+
+class GroupsArgs(Args, frozen=True, kw_only=True):
+    """What resource groups are made from."""
+
+    names: Names
+    region: str
+    existing: str = ""
+    """Name of one that exists: then it holds everything."""
+    data: bool = False
+    """Something is made that `down` keeps."""
+
+
+class Groups(Component[GroupsArgs]):
+    """The resource groups. Deleting a group deletes all in it, so kept data has one of its own."""
+
+    kind = "azure:Groups"
+    cluster: pulumi.Output[str]
+    data: pulumi.Output[str]
+
+    def build(self, args: GroupsArgs) -> None:
+        """Make them, or use the one that exists."""
+        if args.existing:
+            self.cluster = self.data = pulumi.Output.from_input(args.existing)
+            return
+        kind = "resource-group"
+        group = resources.ResourceGroup(
+            args.names("cluster", kind=kind), location=args.region, opts=self.child()
+        )
+        self.cluster = self.data = group.name
+        if args.data:
+            kept = resources.ResourceGroup(
+                args.names("data", kind=kind), location=args.region, opts=self.child(KEPT)
+            )
+            self.data = kept.name
+
+
+def build(plan: SitePlan, tags: Labels, moment: Moment) -> None:
+    """Register everything and export what `hosts` and the operators need."""
+    tag_everything(tags)
+    names = Names(cluster=plan.cluster, site=plan.site, cloud="azure")
+    groups = Groups(
+        names("groups"),
+        GroupsArgs(
+            names=names,
+            region=plan.region,
+            existing=plan.resource_group,
+            data=plan.storage.makes_data,
+        ),
+    )
+    network = _network(plan, names, groups)
+    data = Data(plan, names, groups.data, groups.cluster, network)
+    machines = Machines(plan, names, groups.cluster, data, moment)
+    _dns(plan, names, groups, network, machines)
+    if plan.budget is not None:
+        Alarm(
+            names("alarm"),
+            AlarmArgs(
+                names=names,
+                subscription=plan.subscription,
+                usd_per_month=plan.budget.usd_per_month,
+                emails=plan.budget.emails,
+                found_by=tags.found_by(),
+                month=moment.month,
+            ),
+        )
+    pulumi.export("resource_group", groups.cluster)
+    pulumi.export("data_group", groups.data)
+    pulumi.export("vnet", network.vnet_id)
+    pulumi.export("subnets", network.subnet_ids)
+    pulumi.export("pools", machines.outputs)
+    pulumi.export("file_systems", data.mgs_addresses)
+    pulumi.export("containers", data.container_ids)
+
+
+def _network(plan: SitePlan, names: Names, groups: Groups) -> Network:
+    network = plan.network
+    return Network(
+        names("network"),
+        NetworkArgs(
+            names=names,
+            region=plan.region,
+            resource_group=groups.cluster,
+            network_group=groups.data if network.kept else groups.cluster,
+            cidr=network.cidr,
+            existing=network.existing,
+            subnets={subnet.name: subnet.existing or subnet.cidr for subnet in network.subnets},
+            admin_cidrs=network.admin_cidrs,
+            nat=network.nat,
+            kept=network.kept,
+        ),
+    )
+
+
+def _dns(
+    plan: SitePlan, names: Names, groups: Groups, network: Network, machines: Machines
+) -> None:
+    zone = parse(plan.dns.existing)
+    Dns(
+        names("dns"),
+        DnsArgs(
+            names=names,
+            resource_group=groups.cluster if zone is None else zone.group,
+            domain=plan.dns.domain,
+            zone="" if zone is None else zone.name,
+            vnet_id=network.vnet_id,
+            link=not plan.network.existing,
+            addresses={host: made.private_address for host, made in machines.named.items()},
+        ),
+    )
