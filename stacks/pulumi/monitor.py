@@ -19,7 +19,7 @@ from gcluster.stacks.pulumi.recorded import (
     Values,
 )
 from gcluster.stacks.pulumi.sdk_types import camel_case, tag_argument, text_outputs
-from gcluster.stacks.pulumi.wire import read_struct
+from gcluster.stacks.pulumi.wire import UNKNOWN, read_struct
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -214,6 +214,8 @@ class RecordingMonitor(mocks.MockMonitor):
         """Return the inputs and, of an applied program, names that stand for computed text."""
         outputs = struct_pb2.Struct()
         outputs.CopyFrom(inputs)
+        if "identity" in outputs.fields:  # Azure takes a list in it and answers a map
+            outputs.fields["identity"].string_value = UNKNOWN
         resource_class = self.classes.get(type_)
         if not self._preview and resource_class is not None:
             for output in text_outputs(resource_class):
