@@ -12,13 +12,20 @@ A = TypeVar("A", bound="Args")
 
 
 class Args(msgspec.Struct, frozen=True, kw_only=True):
-    """Base of a component's arguments: named, frozen; values may be outputs of others."""
+    """Base of a component's arguments: named, frozen; values may be outputs of others.
+
+    A subclass says `frozen=True, kw_only=True` again: msgspec and mypy don't inherit all of it.
+    """
 
 
 class Component(pulumi.ComponentResource, Generic[A]):
     """A component with arguments of type A.
 
     A subclass says its `kind`, annotates its outputs, and sets them in `build`:
+
+        class NetworkArgs(Args, frozen=True, kw_only=True):
+            names: Names
+            cidr: str
 
         class Network(Component[NetworkArgs]):
             kind = "aws:Network"

@@ -37,7 +37,7 @@ class RecordError(Exception):
 
 
 def record(
-    program: Callable[[], None],
+    program: Callable[[], object],
     *,
     project: str,
     stack: str,
@@ -95,7 +95,7 @@ class _Recording:
         self._preview = preview
         self._constructed: list[tuple[str, str]] = []
 
-    def run(self, program: Callable[[], None]) -> None:
+    def run(self, program: Callable[[], object]) -> None:
         reset_options()
         configure(
             Settings(
@@ -119,7 +119,7 @@ class _Recording:
             reset_options()
             reset_options()
 
-    def _run_program(self, program: Callable[[], None]) -> None:
+    def _run_program(self, program: Callable[[], object]) -> None:
         transform_all(self._remember_class)
         program()
 

@@ -17,7 +17,7 @@ NAMES = Names(cluster="demo", site="east", cloud="aws")
 LABELS = Labels(cluster="demo", site="east", spec_hash="0a1b2c3d", owner="ops@example.edu")
 
 
-class NetworkArgs(Args):
+class NetworkArgs(Args, frozen=True, kw_only=True):
     """What a network is made from."""
 
     names: Names
@@ -43,7 +43,7 @@ class Network(Component[NetworkArgs]):
         self.subnet_id = subnet.id
 
 
-class PoolArgs(Args):
+class PoolArgs(Args, frozen=True, kw_only=True):
     """What a pool is made from."""
 
     names: Names

@@ -18,7 +18,7 @@ from gcluster.stacks.pulumi.record import RecordError, record
 from gcluster.stacks.pulumi.tagging import tag_everything
 
 
-class Nothing(Args):
+class Nothing(Args, frozen=True, kw_only=True):
     """No arguments."""
 
 
@@ -49,7 +49,7 @@ def test_a_component_without_outputs_fails(
     component: type[Component[Nothing]], reason: str
 ) -> None:
     with pytest.raises(RecordError, match=reason):
-        record(lambda: component("x", Nothing()) and None, project="p", stack="s")
+        record(lambda: component("x", Nothing()), project="p", stack="s")
 
 
 def test_outputs_of_the_base_class_are_registered_too() -> None:
@@ -68,7 +68,7 @@ def test_outputs_of_the_base_class_are_registered_too() -> None:
             super().build(args)
             self.second = self.first
 
-    graph = record(lambda: More("x", Nothing()) and None, project="p", stack="s")
+    graph = record(lambda: More("x", Nothing()), project="p", stack="s")
     assert Graph(graph).only("More").outputs == {"first": "${first.id}", "second": "${first.id}"}
 
 

@@ -76,7 +76,7 @@ def test_every_taggable_resource_is_tagged_and_keeps_its_own() -> None:
 
 
 def test_an_untagged_resource_is_found() -> None:
-    graph = record(lambda: aws.ec2.Vpc("bare") and None, project="p", stack="s")
+    graph = record(lambda: aws.ec2.Vpc("bare"), project="p", stack="s")
     assert [resource.name for resource in untagged(graph, LABELS.found_by())] == ["bare"]
 
 
@@ -86,7 +86,7 @@ def test_a_forgotten_parent_and_forgotten_outputs_are_found() -> None:
             super().__init__("test:Forgetful", "forgetful")
             random.RandomPet("stray")
 
-    graph = record(lambda: Forgetful() and None, project="p", stack="s")
+    graph = record(Forgetful, project="p", stack="s")
     assert [resource.name for resource in orphans(graph)] == ["stray"]
     assert [resource.name for resource in unregistered(graph)] == ["forgetful"]
 
