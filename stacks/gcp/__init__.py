@@ -1,0 +1,1 @@
+"""Google Cloud sites: VPCs, the fabrics' own networks, instances, Managed Lustre, buckets."""

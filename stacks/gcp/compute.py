@@ -1,0 +1,167 @@
+"""The machines of a Google Cloud pool, as a component: templates, placement, instances."""
+
+from __future__ import annotations
+
+import pulumi
+import pulumi_gcp as gcp
+
+from gcluster.stacks.gcp.templates import TemplateArgs, make_template
+from gcluster.stacks.pulumi.component import Args, Component
+from gcluster.stacks.pulumi.labels import label_value
+from gcluster.stacks.pulumi.names import Names
+
+HOST_LABEL = "gcluster-host"
+POOL_LABEL = "gcluster-pool"
+
+
+class PolicyArgs(Args, frozen=True, kw_only=True):
+    """Placement policies to make, all alike."""
+
+    count: int
+    collocated: bool
+    """Close together; else spread over `domains`."""
+    topology: str | None
+    """Shape of an NVLink domain that spans machines."""
+    domains: int | None
+
+
+class MachineArgs(Args, frozen=True, kw_only=True):
+    """One machine that is always there."""
+
+    host: str
+    policy: int | None
+    """Which of the policies, from 0; None: none of them."""
+
+
+class PoolArgs(Args, frozen=True, kw_only=True):
+    """One pool."""
+
+    names: Names
+    name: str
+    project: str
+    region: str
+    labels: dict[str, str]
+    templates: tuple[TemplateArgs, ...]
+    """One a rung; the first is what machines that are always there are made from."""
+    policies: PolicyArgs | None
+    existing_policy: str | None
+    machines: tuple[MachineArgs, ...]
+    queued: bool
+    """All machines are asked for at once and come together: flex-start."""
+
+
+class Pool(Component[PoolArgs]):
+    """Machines that are alike; what comes and goes is made from the same templates elsewhere."""
+
+    kind = "gcp:Pool"
+    template_ids: dict[str, pulumi.Output[str]]
+    """Rung -> template."""
+    policy_ids: list[pulumi.Output[str]]
+    machine_ids: dict[str, pulumi.Output[str]]
+    """Host -> id; of a queued pool none: its machines get their names when they are read."""
+    addresses: dict[str, pulumi.Output[str]]
+    """Host -> private address."""
+    group: pulumi.Output[str | None]
+    """Instance group of a queued pool."""
+
+    def build(self, args: PoolArgs) -> None:
+        """Make templates, policies, and the machines that are always there."""
+        made = [make_template(template, self.child()) for template in args.templates]
+        self.template_ids = {
+            plan.rung: template.id for plan, template in zip(args.templates, made, strict=True)
+        }
+        policies = self._policies(args)
+        self.policy_ids = [policy.id for policy in policies]
+        self.machine_ids, self.addresses = {}, {}
+        self.group = pulumi.Output.from_input(None)
+        if args.queued and args.machines:
+            self.group = self._queue(args, made[0])
+            return
+        for machine in args.machines:
+            placed = args.existing_policy
+            policy = placed if machine.policy is None else policies[machine.policy].id
+            instance = self._machine(args, machine.host, made[0], policy)
+            self.machine_ids[machine.host] = instance.instance_id
+            self.addresses[machine.host] = instance.network_interfaces.apply(
+                lambda nics: nics[0].network_ip or ""
+            )
+
+    def _policies(self, args: PoolArgs) -> list[gcp.compute.ResourcePolicy]:
+        wanted = args.policies
+        if wanted is None:
+            return []
+        return [
+            gcp.compute.ResourcePolicy(
+                args.names(f"{args.name}-placement", number),
+                project=args.project,
+                region=args.region,
+                group_placement_policy=gcp.compute.ResourcePolicyGroupPlacementPolicyArgs(
+                    collocation="COLLOCATED" if wanted.collocated else None,
+                    gpu_topology=wanted.topology,
+                    availability_domain_count=wanted.domains,
+                ),
+                opts=self.child(),
+            )
+            for number in range(1, wanted.count + 1)
+        ]
+
+    def _machine(
+        self,
+        args: PoolArgs,
+        host: str,
+        template: gcp.compute.InstanceTemplate,
+        policy: pulumi.Input[str] | None,
+    ) -> gcp.compute.InstanceFromTemplate:
+        return gcp.compute.InstanceFromTemplate(
+            args.names(host),
+            # Its own name and not the engine's: one that is replaced keeps it.
+            name=args.names(host),
+            project=args.project,
+            zone=args.templates[0].zone,
+            source_instance_template=template.self_link_unique,
+            resource_policies=policy,
+            labels=labels_of(args, host),
+            allow_stopping_for_update=True,
+            opts=self.child(pulumi.ResourceOptions(delete_before_replace=True)),
+        )
+
+    def _queue(
+        self, args: PoolArgs, template: gcp.compute.InstanceTemplate
+    ) -> pulumi.Output[str | None]:
+        """Ask for all machines at once; they come together, or none does."""
+        zone = args.templates[0].zone
+        group = gcp.compute.InstanceGroupManager(
+            args.names(args.name),
+            project=args.project,
+            zone=zone,
+            base_instance_name=args.names(args.name),
+            versions=[
+                gcp.compute.InstanceGroupManagerVersionArgs(
+                    instance_template=template.self_link_unique
+                )
+            ],
+            target_size=0,
+            instance_lifecycle_policy=gcp.compute.InstanceGroupManagerInstanceLifecyclePolicyArgs(
+                default_action_on_failure="DO_NOTHING"
+            ),
+            all_instances_config=gcp.compute.InstanceGroupManagerAllInstancesConfigArgs(
+                labels=labels_of(args)
+            ),
+            # The request grows the group; without this the next update would shrink it to 0.
+            opts=self.child(pulumi.ResourceOptions(ignore_changes=["target_size"])),
+        )
+        gcp.compute.ResizeRequest(
+            args.names(f"{args.name}-request"),
+            project=args.project,
+            zone=zone,
+            instance_group_manager=group.name,
+            resize_by=len(args.machines),
+            opts=self.child(),
+        )
+        return group.name.apply(lambda name: name)
+
+
+def labels_of(args: PoolArgs, host: str | None = None) -> dict[str, str]:
+    """Return a machine's own labels, by which it is found and called."""
+    own = {POOL_LABEL: args.name} | ({} if host is None else {HOST_LABEL: host})
+    return {key: label_value(value) for key, value in (args.labels | own).items()}

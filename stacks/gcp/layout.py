@@ -1,0 +1,200 @@
+"""What a Google Cloud site is made of: spec and catalog turned into plain values (pure).
+
+No Pulumi here: components get their arguments from this plan, and it is tested by itself.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from gcluster.schemas.spec import GcpSite
+from gcluster.schemas.spec.sites.site import DEFAULT_CLOUD_CIDR
+from gcluster.stacks.gcp.access_plan import AccessPlan, access
+from gcluster.stacks.gcp.fabric_networks import FabricNetworkPlan, fabric_networks, fabric_range
+from gcluster.stacks.gcp.facts import facts
+from gcluster.stacks.gcp.pools import PoolPlan, machine_of, pool_plan
+from gcluster.stacks.gcp.storage_plan import BucketPlan, LustrePlan, buckets, lustre
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from gcluster.schemas.catalog import Catalog, Fabric
+    from gcluster.schemas.spec import ClusterSpec
+
+
+class NodeNetworkPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """The nodes' own network."""
+
+    cidr: str
+    mtu: int | None
+    """Bytes; None: Google's own."""
+    vpc: str | None
+    """Network that exists; then nothing of it is made: no subnet, firewall or NAT."""
+    subnet: str | None
+    ssh_from: tuple[str, ...]
+    """Networks that may reach SSH of logins and controllers; never the world unless written so."""
+    nat: bool
+    peering: bool
+    """Whether something is reached over private services access: Managed Lustre."""
+
+
+class DnsPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """Names of controllers and logins."""
+
+    zone: str | None
+    """Managed zone that exists; None: a private one is made."""
+    domain: str
+    """Names are made below it; without a dot at the end."""
+
+
+class BudgetPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """A billing budget that tells when the month's money goes."""
+
+    usd_per_month: int
+
+
+class SiteLayout(msgspec.Struct, frozen=True, kw_only=True):
+    """All of one site."""
+
+    cluster: str
+    site: str
+    project: str
+    region: str
+    kms_key: str | None
+    user: str
+    """Login user that the nodes make."""
+    labels: dict[str, str]
+    """The spec's and the site's own tags."""
+    network: NodeNetworkPlan
+    fabric_networks: tuple[FabricNetworkPlan, ...]
+    pools: tuple[PoolPlan, ...]
+    access: AccessPlan
+    lustre: tuple[LustrePlan, ...]
+    buckets: tuple[BucketPlan, ...]
+    dns: DnsPlan | None
+    budget: BudgetPlan | None
+
+    def pool(self, name: str) -> PoolPlan:
+        """Return the plan of a pool; KeyError when the site has none of this name."""
+        for pool in self.pools:
+            if pool.name == name:
+                return pool
+        raise KeyError(name)
+
+
+LOGIN_USER = "gcluster"
+"""Google's images have no login user of their own: the guest agent makes the one of the key."""
+
+
+def layout(spec: ClusterSpec, site_name: str, catalog: Catalog) -> SiteLayout:
+    """Return what a site is made of. Same input, same value.
+
+    Raises:
+        TypeError: the site isn't one of Google Cloud.
+    """
+    site = spec.sites[site_name]
+    if not isinstance(site, GcpSite):
+        raise TypeError(f'site "{site_name}" is of {site.provider}')
+    pools = _pools(spec, site_name, site, catalog)
+    file_systems = tuple(lustre(spec, site_name, site, pools))
+    return SiteLayout(
+        cluster=spec.name,
+        site=site_name,
+        project=site.project,
+        region=site.region,
+        kms_key=site.kms_key,
+        user=site.ssh.user or LOGIN_USER,
+        labels=spec.tags | site.tags,
+        network=_network(spec, site_name, site, catalog, peering=bool(file_systems)),
+        fabric_networks=_fabric_networks(spec, site, pools, catalog),
+        pools=pools,
+        access=access(site, pools),
+        lustre=file_systems,
+        buckets=tuple(buckets(spec, site_name)),
+        dns=_dns(spec, site_name, site),
+        budget=_budget(spec),
+    )
+
+
+def _pools(
+    spec: ClusterSpec, site_name: str, site: GcpSite, catalog: Catalog
+) -> tuple[PoolPlan, ...]:
+    from gcluster.schemas.stack import resolved_pools  # noqa: PLC0415  # it reads the software lock
+
+    software = resolved_pools(spec, catalog)
+    return tuple(
+        pool_plan(name, pool, site, catalog=catalog, software=software[name])
+        for name, pool in spec.pools.items()
+        if pool.site == site_name
+    )
+
+
+def _network(
+    spec: ClusterSpec, site_name: str, site: GcpSite, catalog: Catalog, *, peering: bool
+) -> NodeNetworkPlan:
+    network = site.network
+    mtus = [fabric.mtu for fabric in _fabrics(spec, site_name, catalog) if fabric.mtu is not None]
+    return NodeNetworkPlan(
+        cidr=network.cidr or DEFAULT_CLOUD_CIDR,
+        # Where two fabrics ask for different ones, both work with the smaller.
+        mtu=network.mtu or min(mtus, default=None),
+        vpc=network.vpc,
+        subnet=network.subnet,
+        ssh_from=tuple(network.admin_cidrs or facts().iap_ranges),
+        nat=site.proxy is None,
+        peering=peering,
+    )
+
+
+def _fabrics(spec: ClusterSpec, site_name: str, catalog: Catalog) -> Iterator[Fabric]:
+    for pool in spec.pools.values():
+        if pool.site == site_name:
+            machine = catalog.machines.get(machine_of(pool))
+            name = pool.fabric or (machine.fabric if machine else None)
+            if name is not None and name in catalog.fabrics:
+                yield catalog.fabrics[name]
+
+
+def _fabric_networks(
+    spec: ClusterSpec, site: GcpSite, pools: tuple[PoolPlan, ...], catalog: Catalog
+) -> tuple[FabricNetworkPlan, ...]:
+    base = fabric_range(facts().fabric_ranges, _written_networks(spec))
+    found: dict[str, FabricNetworkPlan] = {}
+    for pool in pools:
+        machine, fabric = catalog.machines.get(pool.machine), catalog.fabrics.get(pool.fabric or "")
+        if machine is None or fabric is None:
+            continue
+        zones = list(dict.fromkeys(rung.zone for rung in pool.rungs))
+        existing = site.network.fabric_networks
+        for plan in fabric_networks(machine, fabric, zones, base=base, existing=existing):
+            before = found.get(plan.key)
+            if before is None or len(before.subnets) < len(plan.subnets):
+                found[plan.key] = plan
+    return tuple(found.values())
+
+
+def _written_networks(spec: ClusterSpec) -> Iterator[str]:
+    """Yield every network of the spec: a fabric's must not look like one that nodes talk to."""
+    for site in spec.sites.values():
+        yield from site.networks.values()
+
+
+def _dns(spec: ClusterSpec, site_name: str, site: GcpSite) -> DnsPlan | None:
+    """Return the names to make; none in a zone that exists and whose domain the spec can't say."""
+    if site.dns is None:
+        return DnsPlan(zone=None, domain=f"{site_name}.{spec.name}.internal")
+    if site.dns.domain is None:
+        return None
+    return DnsPlan(zone=site.dns.zone, domain=site.dns.domain.rstrip("."))
+
+
+def _budget(spec: ClusterSpec) -> BudgetPlan | None:
+    most = None if spec.budget is None else spec.budget.max_usd_per_month
+    return None if most is None else BudgetPlan(usd_per_month=max(1, round(most)))
+
+
+def host_names(site: SiteLayout) -> Mapping[str, str]:
+    """Return host name -> pool, of all fixed machines in spec order."""
+    return {host: pool.name for pool in site.pools for host in pool.hosts}

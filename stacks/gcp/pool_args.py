@@ -1,0 +1,109 @@
+"""A pool's plan and the parts of its site, put together into the arguments of its component."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+import pulumi
+
+from gcluster.stacks.gcp.compute import MachineArgs, PolicyArgs, PoolArgs
+from gcluster.stacks.gcp.pools import PoolPlan, uses_policy
+from gcluster.stacks.gcp.templates import NicArgs, TemplateArgs
+from gcluster.stacks.pulumi.labels import label_key, label_value
+from gcluster.stacks.pulumi.names import Names
+
+if TYPE_CHECKING:
+    from gcluster.stacks.gcp.rungs import RungPlan
+
+NO_IMAGE = "image-is-not-known"
+"""Stands where no image is known; preflight stops before it is asked for."""
+
+
+class SiteParts(msgspec.Struct, frozen=True, kw_only=True):
+    """What all pools of a site share."""
+
+    names: Names
+    project: str
+    region: str
+    kms_key: str | None
+    subnets: dict[str, pulumi.Input[str]]
+    """Key -> id."""
+    account: pulumi.Input[str]
+    """E-mail of the nodes' identity."""
+    metadata: dict[str, str]
+    labels: dict[str, str]
+
+
+def pool_args(pool: PoolPlan, site: SiteParts, *, taken: int = 0) -> PoolArgs:
+    """Return the arguments of a pool whose machines are bought on the rung `taken`.
+
+    An elastic pool has a template for every rung; another has one, of the rung it is on.
+    """
+    rung = pool.rungs[taken]
+    others = [other for other in pool.rungs if other is not rung] if pool.is_elastic else []
+    placement = pool.placement
+    used = any(uses_policy(pool, each) for each in (rung, *others))
+    numbers = range(1, len(pool.hosts) + 1)
+    return PoolArgs(
+        names=site.names,
+        name=pool.name,
+        project=site.project,
+        region=site.region,
+        labels=_labels(pool.labels),
+        templates=tuple(_template(pool, each, site) for each in (rung, *others)),
+        policies=PolicyArgs(
+            count=pool.policies(),
+            collocated=placement.collocated,
+            topology=placement.topology,
+            domains=placement.spread_over,
+        )
+        if used
+        else None,
+        existing_policy=placement.existing,
+        machines=tuple(
+            MachineArgs(
+                host=host, policy=pool.policy_of(number) if uses_policy(pool, rung) else None
+            )
+            for host, number in zip(pool.hosts, numbers, strict=True)
+        ),
+        queued=rung.market == "flex-start",
+    )
+
+
+def _template(pool: PoolPlan, rung: RungPlan, site: SiteParts) -> TemplateArgs:
+    nics = tuple(
+        NicArgs(
+            subnet_id=site.subnets[nic.subnet],
+            nic_type=nic.nic_type,
+            public=pool.public_address and number == 0,
+        )
+        for number, nic in enumerate(rung.interfaces)
+    )
+    return TemplateArgs(
+        name=site.names(f"{pool.name}-{rung.key}"),
+        rung=rung.key,
+        project=site.project,
+        region=site.region,
+        zone=rung.zone,
+        machine=pool.machine,
+        has_gpus=pool.has_gpus,
+        nics=nics,
+        image=pool.image or NO_IMAGE,
+        disk_type=pool.disk_type,
+        disk_gib=pool.disk_gib,
+        kms_key=site.kms_key,
+        provisioning_model=rung.provisioning_model,
+        affinity=rung.affinity,
+        reservation=rung.reservation,
+        run_seconds=rung.run_seconds,
+        taken_back=rung.comes_and_goes,
+        account=site.account,
+        metadata=site.metadata,
+        network_tags=(site.names("ssh"),) if pool.role != "compute" else (),
+        labels=_labels(pool.labels) | {"gcluster-pool": label_value(pool.name)},
+    )
+
+
+def _labels(tags: dict[str, str]) -> dict[str, str]:
+    return {label_key(key): label_value(value) for key, value in tags.items()}

@@ -1,0 +1,169 @@
+"""The machines of a pool: names, type, image, disk, placement and the ladder they are bought by."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from gcluster.inventory.hosts import pool_host_names
+from gcluster.schemas.spec import PoolRole
+from gcluster.stacks.gcp.fabric_networks import interfaces
+from gcluster.stacks.gcp.facts import facts
+from gcluster.stacks.gcp.rungs import DENSE, RungPlan, rungs
+
+if TYPE_CHECKING:
+    from gcluster.schemas.catalog import Catalog, Machine
+    from gcluster.schemas.spec import GcpSite, Pool
+    from gcluster.schemas.stack import Resolved
+
+_GIB = 2**30
+_POLICY_WORDS = frozenset({"cluster", "spread", "none"})
+
+
+class PlacementPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """How a pool's machines are kept together, or apart."""
+
+    existing: str | None = None
+    """A policy that exists; nothing is made."""
+    collocated: bool = False
+    """Make one compact placement policy."""
+    spread_over: int | None = None
+    """Make a spread policy over this many availability domains."""
+    domain_nodes: int | None = None
+    """Machines of one NVLink domain: each gets a policy of its own."""
+    topology: str | None = None
+    """Shape of the NVLink domain: 1x72."""
+
+    @property
+    def makes_policy(self) -> bool:
+        """Whether there is a policy to make."""
+        return self.collocated or self.spread_over is not None
+
+
+class PoolPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """One pool."""
+
+    name: str
+    role: PoolRole
+    machine: str
+    fabric: str | None
+    has_gpus: bool
+    hosts: tuple[str, ...]
+    """Names of the machines that are always there."""
+    most: int
+    """Machines there may be at once."""
+    rungs: tuple[RungPlan, ...]
+    mixed: bool
+    placement: PlacementPlan
+    image: str | None
+    """None: neither the spec nor facts.yaml has one; preflight says so."""
+    disk_type: str
+    disk_gib: int
+    public_address: bool
+    labels: dict[str, str]
+
+    @property
+    def is_elastic(self) -> bool:
+        """Whether more machines may come than are always there."""
+        return self.most > len(self.hosts)
+
+    def policies(self) -> int:
+        """Return how many placement policies the pool has."""
+        nodes = self.placement.domain_nodes
+        if not self.placement.makes_policy:
+            return 0
+        return math.ceil(max(self.most, 1) / nodes) if nodes else 1
+
+    def policy_of(self, number: int) -> int:
+        """Return which policy the machine with this number (from 1) belongs to, from 0."""
+        nodes = self.placement.domain_nodes
+        return (number - 1) // nodes if nodes else 0
+
+
+def machine_of(pool: Pool) -> str:
+    """Return the machine type of a pool; controllers and logins may name none."""
+    return pool.machine or facts().default_machine
+
+
+def pool_plan(
+    name: str, pool: Pool, site: GcpSite, *, catalog: Catalog, software: Resolved
+) -> PoolPlan:
+    """Return what a pool is made of."""
+    type_ = machine_of(pool)
+    machine = catalog.machines.get(type_)
+    fabric_name = pool.fabric or (machine.fabric if machine else None)
+    fabric = catalog.fabrics.get(fabric_name or "")
+    zones = pool.zones or [_zone(site, machine, catalog)]
+    ladder = [
+        msgspec.structs.replace(rung, interfaces=tuple(interfaces(machine, fabric, rung.zone)))
+        for rung in rungs(pool, zones, catalog.providers.get("gcp"))
+    ]
+    hosts = tuple(pool_host_names(name, pool))
+    return PoolPlan(
+        name=name,
+        role=pool.role,
+        machine=type_,
+        fabric=fabric_name,
+        has_gpus=machine is not None and machine.gpu is not None,
+        hosts=hosts,
+        most=max(len(hosts), pool.most or 0),
+        rungs=tuple(ladder),
+        mixed=pool.mixed,
+        placement=_placement(pool, machine, fabric_name),
+        image=pool.image or site.image or _image(machine, software),
+        disk_type=facts().disk_type(type_),
+        disk_gib=facts().boot_disk_gib if pool.disk is None else math.ceil(pool.disk.value / _GIB),
+        public_address=pool.public_address and pool.role != "compute",
+        labels=pool.tags,
+    )
+
+
+def uses_policy(pool: PoolPlan, rung: RungPlan) -> bool:
+    """Say whether machines of this rung carry a policy that was made for the pool.
+
+    Reserved and queued capacity stands close together already, but for machines whose NVLink domain
+    spans nodes: those need one always (Google's overview of placement policies, November 2026).
+    """
+    if not pool.placement.makes_policy:
+        return False
+    return rung.market not in DENSE or pool.placement.domain_nodes is not None
+
+
+def _placement(pool: Pool, machine: Machine | None, fabric: str | None) -> PlacementPlan:
+    word = pool.placement
+    if word is not None and word not in _POLICY_WORDS:
+        return PlacementPlan(existing=word)
+    if word == "spread":
+        return PlacementPlan(spread_over=min(facts().spread_domains, max(1, pool.most or 1)))
+    needed = fabric not in {None, "ethernet", "nvlink"} and machine is not None
+    nodes = _domain_nodes(machine)
+    if word == "none" or (word is None and not needed) or (pool.most or 0) <= 1:
+        return PlacementPlan()
+    topology = f"1x{machine.nvlink.domain_gpus}" if nodes and machine and machine.nvlink else None
+    return PlacementPlan(collocated=True, domain_nodes=nodes, topology=topology)
+
+
+def _domain_nodes(machine: Machine | None) -> int | None:
+    """Return how many machines share an NVLink domain; None where each has its own."""
+    if machine is None or machine.nvlink is None or machine.gpu is None:
+        return None
+    nodes = machine.nvlink.domain_gpus // machine.gpu.count
+    return nodes if nodes > 1 else None
+
+
+def _zone(site: GcpSite, machine: Machine | None, catalog: Catalog) -> str:
+    """Return the site's zone; without one the first of the region that has the machine."""
+    if site.zone is not None:
+        return site.zone
+    having = [] if machine is None else machine.zones or []
+    facts_ = catalog.providers.get("gcp")
+    known = next((r.zones for r in facts_.regions if r.name == site.region), []) if facts_ else []
+    here = [zone for zone in having if zone.startswith(f"{site.region}-")]
+    return next(iter([*here, *known]), f"{site.region}-a")
+
+
+def _image(machine: Machine | None, software: Resolved) -> str | None:
+    architecture = machine.cpu.architecture if machine is not None and machine.cpu else "x86_64"
+    return facts().image(software.distribution or "ubuntu-24.04", architecture)

@@ -1,0 +1,282 @@
+"""The Pulumi program of a Google Cloud site: components made from the plan, wired together."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING
+
+import msgspec
+import pulumi
+
+from gcluster.stacks.gcp import cloud_init
+from gcluster.stacks.gcp.access import (
+    BurstIdentity,
+    BurstIdentityArgs,
+    CostAlarm,
+    CostAlarmArgs,
+    NodeIdentity,
+    NodeIdentityArgs,
+)
+from gcluster.stacks.gcp.compute import Pool
+from gcluster.stacks.gcp.fabric_networks import NODES
+from gcluster.stacks.gcp.facts import facts
+from gcluster.stacks.gcp.layout import SiteLayout, layout
+from gcluster.stacks.gcp.names import Dns, DnsArgs
+from gcluster.stacks.gcp.network import (
+    FabricNetwork,
+    FabricNetworkArgs,
+    FabricSubnetArgs,
+    NodeNetwork,
+    NodeNetworkArgs,
+    PeeringArgs,
+    existing_subnets,
+)
+from gcluster.stacks.gcp.pool_args import SiteParts, pool_args
+from gcluster.stacks.gcp.storage import Bucket, BucketArgs, Lustre, LustreArgs
+from gcluster.stacks.pulumi.labels import CLUSTER, Labels, label_value
+from gcluster.stacks.pulumi.names import Names
+from gcluster.stacks.pulumi.tagging import tag_everything
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from gcluster.schemas.catalog import Catalog
+    from gcluster.schemas.spec import ClusterSpec
+
+NO_KEY = "ssh-ed25519 AAAA"
+"""Stands for the cluster's login key where a program is only recorded."""
+_HASH = 12
+
+
+def program(
+    spec: ClusterSpec,
+    site: str,
+    catalog: Catalog,
+    *,
+    login_key: str = NO_KEY,
+    taken: Mapping[str, int] | None = None,
+) -> Callable[[], None]:
+    """Return the program of one site.
+
+    Args:
+        spec: the cluster.
+        site: name of a site of Google Cloud.
+        catalog: machine types, fabrics, limits.
+        login_key: public key that may log in to the nodes.
+        taken: pool -> rung of its ladder that its machines are bought on; default: the first.
+    """
+    plan = layout(spec, site, catalog)
+    labels = Labels(
+        cluster=spec.name,
+        site=site,
+        spec_hash=spec_digest(spec),
+        owner=spec.owner or "",
+        extra=plan.labels,
+    )
+
+    def run() -> None:
+        tag_everything(labels)
+        _Site(plan, cloud_init.metadata(plan.user, login_key), dict(taken or {})).make()
+
+    return run
+
+
+def spec_digest(spec: ClusterSpec) -> str:
+    """Return a short hash of the spec's meaning, for labels."""
+    canonical = msgspec.json.encode(spec, enc_hook=str, order="sorted")
+    return hashlib.sha256(canonical).hexdigest()[:_HASH]
+
+
+def names_of(plan: SiteLayout) -> Names:
+    """Return how a site's resources are called."""
+    return Names(cluster=plan.cluster, site=plan.site, cloud="gcp")
+
+
+class _Site:
+    """Makes one site, part by part."""
+
+    def __init__(
+        self, plan: SiteLayout, metadata: dict[str, str], taken: Mapping[str, int]
+    ) -> None:
+        self.plan = plan
+        self.names = names_of(plan)
+        self.metadata = metadata
+        self.taken = taken
+        self.subnets: dict[str, pulumi.Input[str]] = {}
+
+    def make(self) -> None:
+        network_id, peered_id = self._node_network()
+        self._fabric_networks()
+        account, made = self._node_identity()
+        pools = self._pools(account)
+        self._storage(peered_id, account if made else None)
+        self._names(network_id, pools)
+        if self.plan.budget is not None:
+            CostAlarm(
+                self.names("cost"),
+                CostAlarmArgs(
+                    names=self.names,
+                    project=self.plan.project,
+                    usd_per_month=self.plan.budget.usd_per_month,
+                    # A filter takes one label.
+                    labels={CLUSTER: label_value(self.plan.cluster)},
+                ),
+            )
+
+    def _node_network(self) -> tuple[pulumi.Input[str], pulumi.Input[str]]:
+        """Return the network's id, and the same known once private services access is there."""
+        plan, network = self.plan, self.plan.network
+        if network.vpc is not None:
+            self.subnets[NODES] = network.subnet or ""
+            return network.vpc, network.vpc
+        peering = PeeringArgs(service=facts().peering_service, prefix=facts().peering_prefix)
+        made = NodeNetwork(
+            self.names("nodes"),
+            NodeNetworkArgs(
+                names=self.names,
+                project=plan.project,
+                region=plan.region,
+                cidr=network.cidr,
+                mtu=network.mtu,
+                ssh_from=network.ssh_from,
+                ssh_tag=self.names("ssh"),
+                nat=network.nat,
+                peering=peering if network.peering else None,
+            ),
+        )
+        self.subnets[NODES] = made.subnet_id
+        pulumi.export("subnet", made.subnet_id)
+        return made.network_id, made.peered_network_id
+
+    def _fabric_networks(self) -> None:
+        plan = self.plan
+        for network in plan.fabric_networks:
+            if network.existing is not None:
+                keys = [subnet.key for subnet in network.subnets]
+                self.subnets |= existing_subnets(
+                    network.existing, project=plan.project, region=plan.region, keys=keys
+                )
+                continue
+            profile = f"projects/{plan.project}/global/networkProfiles/{network.roce_zone}-vpc-roce"
+            made = FabricNetwork(
+                self.names(network.key),
+                FabricNetworkArgs(
+                    names=self.names,
+                    project=plan.project,
+                    region=plan.region,
+                    key=network.key,
+                    mtu=network.mtu,
+                    profile=None if network.roce_zone is None else profile,
+                    subnets=tuple(
+                        FabricSubnetArgs(key=subnet.key, cidr=subnet.cidr)
+                        for subnet in network.subnets
+                    ),
+                ),
+            )
+            self.subnets |= made.subnet_ids
+
+    def _node_identity(self) -> tuple[pulumi.Input[str], bool]:
+        """Return the nodes' e-mail, and whether it was made here."""
+        access = self.plan.access
+        email: pulumi.Input[str] | None = access.node
+        account_id: pulumi.Input[str] | None = None
+        if access.node is None:
+            made = NodeIdentity(
+                self.names("node"),
+                NodeIdentityArgs(
+                    names=self.names, project=self.plan.project, roles=access.node_roles
+                ),
+            )
+            email, account_id = made.email, made.account_id
+        if access.needs_burst:
+            burst = BurstIdentity(
+                self.names("burst"),
+                BurstIdentityArgs(
+                    names=self.names,
+                    project=self.plan.project,
+                    permissions=access.burst_permissions,
+                    node_account=account_id,
+                ),
+            )
+            pulumi.export("burst", burst.email)
+        return email or "", access.node is None
+
+    def _pools(self, account: pulumi.Input[str]) -> dict[str, Pool]:
+        parts = SiteParts(
+            names=self.names,
+            project=self.plan.project,
+            region=self.plan.region,
+            kms_key=self.plan.kms_key,
+            subnets=self.subnets,
+            account=account,
+            metadata=self.metadata,
+            labels=self.plan.labels,
+        )
+        made: dict[str, Pool] = {}
+        for plan in self.plan.pools:
+            args = pool_args(plan, parts, taken=self.taken.get(plan.name, 0))
+            pool = made[plan.name] = Pool(self.names(f"pool-{plan.name}"), args)
+            exported = {
+                "templates": pool.template_ids,
+                "policies": pool.policy_ids,
+                "ids": pool.machine_ids,
+                "addresses": pool.addresses,
+                "group": pool.group,
+            }
+            pulumi.export(f"pool-{plan.name}", exported)
+        return made
+
+    def _storage(self, network_id: pulumi.Input[str], node: pulumi.Input[str] | None) -> None:
+        plan = self.plan
+        for lustre in plan.lustre:
+            made = Lustre(
+                self.names(f"lustre-{lustre.name}"),
+                LustreArgs(
+                    names=self.names,
+                    name=lustre.name,
+                    project=plan.project,
+                    zone=lustre.zone,
+                    network_id=network_id,
+                    filesystem=lustre.filesystem,
+                    capacity_gib=lustre.capacity_gib,
+                    mb_per_s_per_tib=lustre.mb_per_s_per_tib,
+                    kms_key=lustre.kms_key,
+                ),
+            )
+            pulumi.export(f"storage-{lustre.name}", {"mount_point": made.mount_point})
+        for bucket in plan.buckets:
+            kept = Bucket(
+                self.names(f"bucket-{bucket.name}"),
+                BucketArgs(
+                    names=self.names,
+                    name=bucket.name,
+                    project=plan.project,
+                    region=plan.region,
+                    bucket=bucket.bucket,
+                    create=bucket.create,
+                    read_only=bucket.read_only,
+                    kms_key=plan.kms_key,
+                    node=node,
+                ),
+            )
+            pulumi.export(f"storage-{bucket.name}", {"bucket": kept.bucket})
+
+    def _names(self, network_id: pulumi.Input[str], pools: Mapping[str, Pool]) -> None:
+        dns = self.plan.dns
+        if dns is None:
+            return
+        served = (p.name for p in self.plan.pools if p.role != "compute")
+        addresses = {
+            host: address for name in served for host, address in pools[name].addresses.items()
+        }
+        Dns(
+            self.names("names"),
+            DnsArgs(
+                names=self.names,
+                project=self.plan.project,
+                network_id=network_id,
+                zone=dns.zone,
+                domain=dns.domain,
+                addresses=addresses,
+            ),
+        )
