@@ -22,7 +22,7 @@ _SSH = (22, 22)
 _HTTPS = (443, 443)
 
 
-class FirewallArgs(Args):
+class FirewallArgs(Args, frozen=True):
     """What the nodes' security groups are made from."""
 
     names: Names
@@ -99,7 +99,7 @@ class Firewall(Component[FirewallArgs]):
             )
 
 
-class IdentitiesArgs(Args):
+class IdentitiesArgs(Args, frozen=True):
     """What the nodes' identities are made from."""
 
     names: Names

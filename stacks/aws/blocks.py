@@ -1,4 +1,4 @@
-"""A capacity block that is bought: paid at once, not refundable, and only where the spec says so."""
+"""A capacity block that is bought: paid at once, not refundable, only where the spec says so."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ OFFERING = "aws:ec2/getCapacityBlockOffering:getCapacityBlockOffering"
 RECORDED = {"capacityBlockOfferingId": "${the earliest offering when it is bought}"}
 
 
-class CapacityBlockArgs(Args):
+class CapacityBlockArgs(Args, frozen=True):
     """What is bought."""
 
     names: Names

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import pulumi
@@ -9,6 +10,7 @@ import pulumi_aws as aws
 
 from gcluster.stacks.aws.blocks import CapacityBlock, CapacityBlockArgs
 from gcluster.stacks.aws.plan import OfferPlan, PlacementPlan, PoolPlan
+from gcluster.stacks.aws.tags import HOST, OFFER, POOL
 from gcluster.stacks.aws.templates import launch_template
 from gcluster.stacks.pulumi.component import Args, Component
 from gcluster.stacks.pulumi.names import Names
@@ -16,13 +18,8 @@ from gcluster.stacks.pulumi.names import Names
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-HOST_TAG = "gcluster-host"
-POOL_TAG = "gcluster-pool"
-OFFER_TAG = "gcluster-offer"
-"""Tags of nodes: name in the cluster, pool, and the offer it was bought by."""
 
-
-class PlacementsArgs(Args):
+class PlacementsArgs(Args, frozen=True):
     """What the placement groups are made from."""
 
     names: Names
@@ -48,16 +45,16 @@ class Placements(Component[PlacementsArgs]):
         ).name
 
 
-class NodePoolArgs(Args):
+class NodePoolArgs(Args, frozen=True):
     """What a pool is made from."""
 
     names: Names
     plan: PoolPlan
     offer: OfferPlan
     """What its fixed nodes are bought by."""
-    subnets: dict[str, pulumi.Input[str]]
+    subnets: Mapping[str, pulumi.Input[str]]
     """Key of each offer -> subnet."""
-    security_groups: list[pulumi.Input[str]]
+    security_groups: Sequence[pulumi.Input[str]]
     placements: dict[str, pulumi.Output[str]]
     profile: pulumi.Input[str]
     kms_key: str | None
@@ -118,7 +115,7 @@ class NodePool(Component[NodePoolArgs]):
     def _template(
         self, args: NodePoolArgs, offer: OfferPlan, block: pulumi.Output[str] | None
     ) -> aws.ec2.LaunchTemplate:
-        tags = {**args.tags, POOL_TAG: args.plan.name, OFFER_TAG: offer.key}
+        tags = {**args.tags, POOL: args.plan.name, OFFER: offer.key}
         return launch_template(
             args.names(f"{args.plan.name}-{offer.key}"),
             pool=args.plan,
@@ -144,14 +141,14 @@ class NodePool(Component[NodePoolArgs]):
         the instance itself, where a plan shows it.
         """
         plan = args.plan
-        keep = pulumi.ResourceOptions(ignore_changes=["launchTemplate"])
+        keep = pulumi.ResourceOptions(ignore_changes=["launch_template"])
         for name in plan.nodes:
             tags = {
                 **plan.tags,
                 "Name": f"{args.names.cluster}-{name}",
-                HOST_TAG: name,
-                POOL_TAG: plan.name,
-                OFFER_TAG: args.offer.key,
+                HOST: name,
+                POOL: plan.name,
+                OFFER: args.offer.key,
             }
             yield (
                 name,

@@ -13,7 +13,7 @@ _TTL_S = 60
 """A replaced node has another address: its name follows within a minute."""
 
 
-class DnsArgs(Args):
+class DnsArgs(Args, frozen=True):
     """What the zone is made from."""
 
     names: Names

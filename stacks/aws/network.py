@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 EVERYWHERE = "0.0.0.0/0"
 
 
-class NetworkArgs(Args):
+class NetworkArgs(Args, frozen=True):
     """What a network is made from."""
 
     names: Names

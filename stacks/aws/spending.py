@@ -14,7 +14,7 @@ _ALARMS = (("ACTUAL", 80.0), ("ACTUAL", 100.0), ("FORECASTED", 100.0))
 """What is looked at, and per cent of the ceiling at which the owner is told."""
 
 
-class SpendingArgs(Args):
+class SpendingArgs(Args, frozen=True):
     """What the alarm is made from."""
 
     names: Names
@@ -33,7 +33,7 @@ class Spending(Component[SpendingArgs]):
 
     def build(self, args: SpendingArgs) -> None:
         """Make the budget; without an owner's address nobody is told, but it can be looked at."""
-        to = args.plan.email
+        to = [args.plan.email] if args.plan.email else []
         self.budget_name = aws.budgets.Budget(
             args.names("budget"),
             budget_type="COST",
@@ -51,7 +51,7 @@ class Spending(Component[SpendingArgs]):
                     notification_type=kind,
                     threshold=percent,
                     threshold_type="PERCENTAGE",
-                    subscriber_email_addresses=[to],
+                    subscriber_email_addresses=to,
                 )
                 for kind, percent in (_ALARMS if to else ())
             ],

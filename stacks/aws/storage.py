@@ -21,7 +21,7 @@ KEPT = pulumi.ResourceOptions(protect=True, retain_on_delete=True)
 """Data: neither `down` nor a change of the spec removes it."""
 
 
-class LustreArgs(Args):
+class LustreArgs(Args, frozen=True):
     """What a file system is made from."""
 
     names: Names
@@ -125,7 +125,7 @@ def _open(group: Group, what: str, peer: pulumi.Output[str], *, efa: bool) -> No
         group.lets_out(f"{what}-{ports[0]}", "tcp", ports=ports, group=peer)
 
 
-class BucketArgs(Args):
+class BucketArgs(Args, frozen=True):
     """What a bucket is made from."""
 
     names: Names

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import pulumi_aws as aws
 
+from gcluster.stacks.aws.tags import OFFER, POOL
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -63,14 +65,16 @@ def launch_template(
             )
             for interface in pool.interfaces
         ],
-        placement=placement and aws.ec2.LaunchTemplatePlacementArgs(group_name=placement),
+        placement=None
+        if placement is None
+        else aws.ec2.LaunchTemplatePlacementArgs(group_name=placement),
         instance_market_options=_market(offer.rung),
         capacity_reservation_specification=_reservation(offer.rung, block),
         tag_specifications=[
             aws.ec2.LaunchTemplateTagSpecificationArgs(resource_type=kind, tags=tags)
             for kind in _TAGGED
         ],
-        tags={"Name": name},
+        tags={"Name": name, POOL: pool.name, OFFER: offer.key},
         opts=opts,
     )
 

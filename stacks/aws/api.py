@@ -1,0 +1,132 @@
+"""Questions to AWS with typed answers, and its refusals as diagnostics: the only user of boto3."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import msgspec
+
+from gcluster.stacks.provider import ProviderError
+from gcluster.stacks.pulumi.errors import translate
+from gcluster.stacks.pulumi.extras import require
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gcluster.schemas.diagnostics import Diagnostic
+
+T = TypeVar("T")
+_LOGIN = ("NoCredentialsError", "PartialCredentialsError", "ProfileNotFound", "TokenRetrievalError",
+          "SSOTokenLoadError", "UnauthorizedSSOTokenError", "CredentialRetrievalError",
+          "LoginRefreshRequired", "LoginTokenLoadError")  # fmt: skip
+"""Errors of botocore that mean: nobody is logged in."""
+
+
+class AwsError(ProviderError):
+    """AWS refused or could not be asked; `code` is its own word (InsufficientInstanceCapacity)."""
+
+    def __init__(self, code: str, finding: Diagnostic) -> None:
+        """Hold both."""
+        super().__init__(finding)
+        self.code = code
+
+
+class Answer(msgspec.Struct, frozen=True, rename="pascal"):
+    """Base of answers: fields as AWS spells them, in CamelCase; others are left out."""
+
+
+class Api:
+    """AWS in one region. Clients are made once and shared by threads, which botocore allows."""
+
+    def __init__(self, region: str, *, endpoint_url: str | None = None) -> None:
+        """Ask nothing yet.
+
+        Args:
+            region: as the site says it.
+            endpoint_url: where AWS is, for tests; default: AWS, or AWS_ENDPOINT_URL.
+
+        Raises:
+            ProviderError: GC967, boto3 is not installed.
+        """
+        require("aws")
+        self.region = region
+        self._endpoint_url = endpoint_url
+        self._clients: dict[str, Any] = {}
+        self._lock = threading.Lock()
+
+    def client(self, service: str) -> Any:
+        """Return botocore's client of a service."""
+        import boto3  # type: ignore[import-untyped]  # noqa: PLC0415  # 0.3 s; it ships no types
+        from botocore.config import Config  # type: ignore[import-untyped]  # noqa: PLC0415  # as boto3
+
+        with self._lock:
+            if service not in self._clients:
+                config = Config(retries={"mode": "standard", "max_attempts": 5})
+                region = _HOMES.get(service, self.region)
+                self._clients[service] = boto3.session.Session().client(
+                    service, region_name=region, endpoint_url=self._endpoint_url, config=config
+                )
+            return self._clients[service]
+
+    def ask(self, answer: type[T], service: str, operation: str, **parameters: Any) -> T:
+        """Call an operation ("describe_subnets") and return its answer.
+
+        Raises:
+            AwsError: AWS refused, or could not be asked.
+        """
+        with _Translated():
+            return _typed(getattr(self.client(service), operation)(**parameters), answer)
+
+    def pages(
+        self, answer: type[T], service: str, operation: str, **parameters: Any
+    ) -> Iterator[T]:
+        """Yield the pages of a list; raises as `ask`."""
+        with _Translated():
+            pages = self.client(service).get_paginator(operation).paginate(**parameters)
+            for page in pages:
+                yield _typed(page, answer)
+
+
+_HOMES = {"pricing": "us-east-1", "iam": "us-east-1", "route53": "us-east-1"}
+"""Region of services that are in few regions or in one (AWS General Reference, endpoints)."""
+
+
+def filters(**wanted: str | list[str]) -> list[dict[str, str | list[str]]]:
+    """Return EC2's filters; an underscore stands for a hyphen: zone_id=..., and see `tagged`."""
+    return [
+        {"Name": name.replace("_", "-"), "Values": [value] if isinstance(value, str) else value}
+        for name, value in wanted.items()
+    ]
+
+
+def tagged(tags: dict[str, str]) -> list[dict[str, str | list[str]]]:
+    """Return EC2's filters for what has these tags."""
+    return [{"Name": f"tag:{key}", "Values": [value]} for key, value in tags.items()]
+
+
+class _Translated:
+    """Turns what botocore raises into an AwsError."""
+
+    def __enter__(self) -> None:
+        """Begin."""
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, _: object
+    ) -> None:
+        from botocore.exceptions import (  # type: ignore[import-untyped]  # noqa: PLC0415  # as boto3
+            BotoCoreError,
+            ClientError,
+        )
+
+        if isinstance(error, ClientError):
+            code = str(error.response.get("Error", {}).get("Code", ""))
+            raise AwsError(code, translate(str(error))) from error
+        if isinstance(error, BotoCoreError):
+            name = type(error).__name__
+            said = f"NoCredentialProviders: {error}" if name in _LOGIN else str(error)
+            raise AwsError(name, translate(said)) from error
+
+
+def _typed(raw: object, answer: type[T]) -> T:
+    return msgspec.convert(raw, answer, strict=False)

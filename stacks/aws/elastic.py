@@ -1,0 +1,270 @@
+"""Elastic nodes: started by one EC2 Fleet call, all of them or none, and ended by their names.
+
+No stack is involved. What is needed to go on after a kill stands on the machines themselves: the
+tags of the cluster, the burst's token, and later the name.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from typing import TYPE_CHECKING
+
+
+from gcluster.stacks.aws.api import Answer, AwsError, tagged
+from gcluster.stacks.aws.hosts import Instance, instances
+from gcluster.stacks.aws.tags import HOST, OFFER, POOL, TOKEN
+from gcluster.stacks.provider import ProviderError, provider_error
+from gcluster.stacks.pulumi.errors import NO_CAPACITY, translate
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from gcluster.schemas.diagnostics import Diagnostic
+    from gcluster.stacks.aws.api import Api
+    from gcluster.stacks.aws.plan import OfferPlan, PoolPlan, SitePlan
+
+_LONGEST_TOKEN = 64
+"""Characters of a client token (EC2 API, "Ensuring idempotency")."""
+_SEEN_WITHIN_S = 30
+"""DescribeInstances may lag behind CreateFleet ("Eventual consistency", EC2 API)."""
+_TERMINATE_BATCH = 100
+
+
+class _Launched(Answer, frozen=True):
+    instance_ids: tuple[str, ...] = ()
+
+
+class _LaunchError(Answer, frozen=True):
+    error_code: str = ""
+    error_message: str = ""
+
+
+class _Fleet(Answer, frozen=True):
+    fleet_id: str = ""
+    instances: tuple[_Launched, ...] = ()
+    errors: tuple[_LaunchError, ...] = ()
+
+
+class _Template(Answer, frozen=True):
+    launch_template_id: str
+
+
+class _Templates(Answer, frozen=True):
+    launch_templates: tuple[_Template, ...] = ()
+
+
+def grow(
+    api: Api, plan: SitePlan, pool: PoolPlan, names: Sequence[str], token: str
+) -> tuple[Instance, ...]:
+    """Return the machines of these names, started where they are missing.
+
+    The pool's offers are tried in their order, each with one call for all that is missing: a fabric
+    domain is bought from one rung. A call that brings fewer is undone before the next is tried.
+
+    Raises:
+        ProviderError: no offer had all of them; nothing is left of the tries.
+    """
+    there = _settled(api, plan, pool, names, token)
+    missing = [name for name in names if name not in {machine.host for machine in there}]
+    if not missing:
+        return there
+    findings: list[Diagnostic] = []
+    for number, offer in enumerate(_open_offers(pool, there)):
+        started, findings_here = _launch(
+            api, plan, pool, offer, len(missing), token=token, number=number
+        )
+        findings += findings_here
+        if len(started) >= len(missing):
+            _name(api, plan, dict(zip(sorted(started), missing, strict=False)))
+            return _await_names(api, plan, pool, names)
+        if started:
+            terminate(api, started)
+        if not started and any(finding.code != NO_CAPACITY for finding in findings_here):
+            break  # another rung won't help against a missing right or a wrong template
+    raise ProviderError(*(findings or [_none(pool, missing)]))
+
+
+def shrink(api: Api, plan: SitePlan, names: Iterable[str]) -> dict[str, str]:
+    """End elastic nodes; return name -> instance of those that existed.
+
+    Raises:
+        ProviderError: GC917, a name is of a node that the spec lists.
+    """
+    fixed = {node for pool in plan.pools for node in pool.nodes}
+    wanted = set(names)
+    if kept := wanted & fixed:
+        raise provider_error("GC917", f"node {min(kept)} belongs to the spec, not elastic")
+    gone = {m.host: m.instance_id for m in instances(api, plan) if m.host in wanted and m.token}
+    terminate(api, tuple(gone.values()))
+    return gone
+
+
+def terminate(api: Api, ids: Sequence[str]) -> None:
+    """End machines; those that are gone already are no error. Raises AwsError."""
+    for start in range(0, len(ids), _TERMINATE_BATCH):
+        batch = list(ids[start : start + _TERMINATE_BATCH])
+        try:
+            api.ask(Answer, "ec2", "terminate_instances", InstanceIds=batch)
+        except AwsError as error:
+            if error.code != "InvalidInstanceID.NotFound":
+                raise
+            for one in batch if len(batch) > 1 else ():
+                terminate(api, [one])
+
+
+def _settled(
+    api: Api, plan: SitePlan, pool: PoolPlan, names: Sequence[str], token: str
+) -> tuple[Instance, ...]:
+    """Return the machines that have these names, after nameless ones of this burst got one.
+
+    A process that was killed between starting and naming left such: they are found by the token.
+    """
+    there = instances(api, plan, **{POOL: pool.name})
+    taken = {machine.host for machine in there}
+    free = [name for name in names if name not in taken]
+    nameless = sorted(m.instance_id for m in there if m.token == token and not m.host)
+    named = dict(zip(nameless, free, strict=False))
+    if not named:
+        return tuple(machine for machine in there if machine.host in set(names))
+    _name(api, plan, named)
+    terminate(api, [i for i in nameless if i not in named])
+    wanted = [name for name in names if name in taken or name in named.values()]
+    return _await_names(api, plan, pool, wanted)
+
+
+def _open_offers(pool: PoolPlan, there: Sequence[Instance]) -> tuple[OfferPlan, ...]:
+    """Return the offers to try: none that buys a block, and none beside the one that is used.
+
+    Nodes that came by one rung stand in a fabric domain with those that come later, so a burst
+    goes on by the same, unless the spec allows a mix.
+    """
+    offers = tuple(offer for offer in pool.offers if offer.rung.buy_hours is None)
+    used = {machine.offer for machine in there if machine.offer}
+    if not used or pool.mixed:
+        return offers
+    return tuple(offer for offer in offers if offer.key in used)
+
+
+def _launch(
+    api: Api,
+    plan: SitePlan,
+    pool: PoolPlan,
+    offer: OfferPlan,
+    count: int,
+    *,
+    token: str,
+    number: int,
+) -> tuple[tuple[str, ...], list[Diagnostic]]:
+    """Ask for machines by one offer; return what came, and what AWS said where less came."""
+    try:
+        answer = api.ask(
+            _Fleet,
+            "ec2",
+            "create_fleet",
+            **_request(api, plan, pool, offer, count, client_token(token, number)),
+            TagSpecifications=[
+                {"ResourceType": kind, "Tags": _tags(plan, pool, offer, token)}
+                for kind in ("fleet", "instance")
+            ],
+        )
+    except AwsError as error:
+        return (), list(error.diagnostics)
+    started = tuple(i for launched in answer.instances for i in launched.instance_ids)
+    said = dict.fromkeys(f"{e.error_code}: {e.error_message}" for e in answer.errors)
+    label = f"pool {pool.name} ({offer.key})"
+    return started, [translate(text, resource=label) for text in said]
+
+
+def _request(
+    api: Api, plan: SitePlan, pool: PoolPlan, offer: OfferPlan, count: int, token: str
+) -> dict[str, object]:
+    """Return what the offer asks of CreateFleet: all machines of one type in one zone, or none."""
+    template = {"LaunchTemplateId": _template(api, plan, pool, offer), "Version": "$Latest"}
+    together = {
+        "SingleInstanceType": True,
+        "SingleAvailabilityZone": True,
+        "MinTargetCapacity": count,
+    }
+    request: dict[str, object] = {
+        "Type": "instant",
+        "ClientToken": token,
+        "LaunchTemplateConfigs": [{"LaunchTemplateSpecification": template}],
+    }
+    rung = offer.rung
+    if rung.market == "spot":
+        limit = rung.max_usd_per_hour
+        total = {} if limit is None else {"MaxTotalPrice": f"{limit * count:g}"}
+        request["SpotOptions"] = {"AllocationStrategy": "capacity-optimized", **together, **total}
+    elif rung.market != "capacity-block":  # a block takes no options, and gives what it has
+        request["OnDemandOptions"] = {"AllocationStrategy": "prioritized", **together}
+    kind = rung.market if rung.market in {"spot", "capacity-block"} else "on-demand"
+    request["TargetCapacitySpecification"] = {
+        "TotalTargetCapacity": count,
+        "DefaultTargetCapacityType": kind,
+    }
+    return request
+
+
+def client_token(token: str, number: int) -> str:
+    """Return the idempotency token of a try: the burst's own for the first offer.
+
+    The next offer is another request, and EC2 refuses one token for two. The same burst gives the
+    same tokens again.
+    """
+    text = token if number == 0 else f"{token}.{number}"
+    if len(text) <= _LONGEST_TOKEN:
+        return text
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _template(api: Api, plan: SitePlan, pool: PoolPlan, offer: OfferPlan) -> str:
+    wanted = tagged({**plan.labels.found_by(), POOL: pool.name, OFFER: offer.key})
+    found = api.ask(_Templates, "ec2", "describe_launch_templates", Filters=wanted)
+    if not found.launch_templates:
+        raise provider_error(
+            "GC978",
+            f'pool "{pool.name}" has no launch template for {offer.key}',
+            hint="run `gcluster up`: it makes the templates that elastic nodes start from",
+        )
+    return found.launch_templates[0].launch_template_id
+
+
+def _tags(plan: SitePlan, pool: PoolPlan, offer: OfferPlan, token: str) -> list[dict[str, str]]:
+    """Return the tags of a burst, in the form of EC2."""
+    own = {POOL: pool.name, OFFER: offer.key, TOKEN: token}
+    tags = {**pool.tags, **plan.labels.tags(), **own}
+    return [{"Key": key, "Value": value} for key, value in sorted(tags.items())]
+
+
+def _name(api: Api, plan: SitePlan, names: dict[str, str]) -> None:
+    """Give machines their names."""
+    for instance, name in names.items():
+        tags = {HOST: name, "Name": f"{plan.labels.cluster}-{name}"}
+        api.ask(
+            Answer,
+            "ec2",
+            "create_tags",
+            Resources=[instance],
+            Tags=[{"Key": key, "Value": value} for key, value in tags.items()],
+        )
+
+
+def _await_names(
+    api: Api, plan: SitePlan, pool: PoolPlan, names: Sequence[str]
+) -> tuple[Instance, ...]:
+    """Return the machines of these names, as soon as AWS tells of all of them."""
+    until = time.monotonic() + _SEEN_WITHIN_S
+    while True:
+        found = instances(api, plan, **{POOL: pool.name})
+        there = tuple(machine for machine in found if machine.host in set(names))
+        if len(there) >= len(names) or time.monotonic() >= until:
+            return there
+        time.sleep(1)
+
+
+def _none(pool: PoolPlan, missing: Sequence[str]) -> Diagnostic:
+    error = provider_error(
+        NO_CAPACITY, f'pool "{pool.name}": no offer has {len(missing)} machines of {pool.machine}'
+    )
+    return error.diagnostics[0]

@@ -1,0 +1,259 @@
+"""Reads the nodes back: addresses, the host keys on their consoles, and where they stand."""
+
+from __future__ import annotations
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from gcluster.inventory.hosts import Host, Placement, SshTarget
+from gcluster.stacks import atomic
+from gcluster.stacks.aws import cloud_init
+from gcluster.stacks.aws.api import Answer, AwsError, filters, tagged
+from gcluster.stacks.aws.tags import HOST, OFFER, POOL, TOKEN
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
+
+    from gcluster.stacks.aws.api import Api
+    from gcluster.stacks.aws.plan import SitePlan
+
+ALIVE = ["pending", "running", "stopping", "stopped"]
+"""States of an instance that still exists."""
+_AT_ONCE = 8
+"""Consoles read at the same time: the account's request rate is shared with everybody in it."""
+_TOPOLOGY_BATCH = 100
+"""Instances one DescribeInstanceTopology call takes (EC2 API, MaxResults)."""
+
+
+class Tag(Answer, frozen=True):
+    """A tag."""
+
+    key: str
+    value: str = ""
+
+
+class State(Answer, frozen=True):
+    """How an instance is."""
+
+    name: str
+
+
+class Instance(Answer, frozen=True):
+    """A machine, as DescribeInstances tells it."""
+
+    instance_id: str
+    state: State
+    instance_type: str = ""
+    private_ip_address: str = ""
+    public_ip_address: str = ""
+    image_id: str = ""
+    tags: tuple[Tag, ...] = ()
+
+    def tag(self, key: str) -> str:
+        """Return a tag's value, "" where it has none."""
+        return next((tag.value for tag in self.tags if tag.key == key), "")
+
+    @property
+    def host(self) -> str:
+        """Its name in the cluster; "" while it has none."""
+        return self.tag(HOST)
+
+    @property
+    def token(self) -> str:
+        """The burst it belongs to; "" for fixed nodes."""
+        return self.tag(TOKEN)
+
+    @property
+    def offer(self) -> str:
+        """Key of the offer it was bought by."""
+        return self.tag(OFFER)
+
+    @property
+    def pool(self) -> str:
+        """Its pool."""
+        return self.tag(POOL)
+
+
+class _Reservation(Answer, frozen=True):
+    instances: tuple[Instance, ...] = ()
+
+
+class _Reservations(Answer, frozen=True):
+    reservations: tuple[_Reservation, ...] = ()
+
+
+class _Console(Answer, frozen=True):
+    output: str = ""
+
+
+class _Place(Answer, frozen=True):
+    instance_id: str
+    network_nodes: tuple[str, ...] = ()
+    capacity_block_id: str | None = None
+
+
+class _Places(Answer, frozen=True):
+    instances: tuple[_Place, ...] = ()
+
+
+def instances(api: Api, plan: SitePlan, **tags: str) -> tuple[Instance, ...]:
+    """Return the machines of a site that exist, with these tags beside the site's, by name."""
+    wanted = [*tagged({**plan.labels.found_by(), **tags}), *filters(instance_state_name=ALIVE)]
+    pages = api.pages(_Reservations, "ec2", "describe_instances", Filters=wanted)
+    found = (
+        i for page in pages for reservation in page.reservations for i in reservation.instances
+    )
+    return tuple(sorted(found, key=lambda i: (i.host, i.instance_id)))
+
+
+def host_keys(
+    api: Api, machines: Iterable[Instance], *, cache: Path, patience_s: float = 0
+) -> dict[str, tuple[str, ...]]:
+    """Return instance -> public host keys; machines whose console shows none yet are left out.
+
+    Keys are kept in `cache`: a console holds the last 64 KiB only, and an instance never changes
+    its key. One with another key is another instance, or somebody in between.
+
+    Args:
+        api: the site's region.
+        machines: whose consoles are read.
+        cache: file on this machine.
+        patience_s: seconds to wait for nodes that are still starting.
+    """
+    ids = [machine.instance_id for machine in machines]
+    until = time.monotonic() + patience_s
+    with atomic.locked(cache.with_suffix(".lock")):
+        known = _kept(cache)
+        while missing := [i for i in ids if i not in known]:
+            with ThreadPoolExecutor(_AT_ONCE) as pool:
+                read = dict(
+                    zip(missing, pool.map(lambda i: _console(api, i), missing), strict=True)
+                )
+            new = {i: keys for i, keys in read.items() if keys}
+            known |= new
+            if new:
+                atomic.write(cache, msgspec.json.encode(known))
+            if len(new) == len(missing) or time.monotonic() >= until:
+                break
+            time.sleep(min(10.0, max(0.0, until - time.monotonic())))
+    return {i: tuple(known[i]) for i in ids if i in known}
+
+
+def _kept(cache: Path) -> dict[str, tuple[str, ...]]:
+    if not cache.exists():
+        return {}
+    return msgspec.json.decode(cache.read_bytes(), type=dict[str, tuple[str, ...]])
+
+
+def _console(api: Api, instance: str) -> tuple[str, ...]:
+    """Return the keys on a console; () also where it can't be read yet."""
+    try:
+        answer = api.ask(_Console, "ec2", "get_console_output", InstanceId=instance, Latest=True)
+    except AwsError as error:
+        if error.code in {"InvalidInstanceID.NotFound", "UnsupportedOperation"}:
+            return ()
+        raise
+    return cloud_init.host_keys(answer.output)
+
+
+def places(api: Api, machines: Iterable[Instance]) -> dict[str, Placement]:
+    """Return where machines stand: their closest switch, and the UltraServer they are part of.
+
+    {} where AWS doesn't say it: for other machine types, and to logins without the right.
+    """
+    ids = [machine.instance_id for machine in machines]
+    found: dict[str, Placement] = {}
+    try:
+        for start in range(0, len(ids), _TOPOLOGY_BATCH):
+            batch = ids[start : start + _TOPOLOGY_BATCH]
+            answer = api.ask(_Places, "ec2", "describe_instance_topology", InstanceIds=batch)
+            found |= {
+                place.instance_id: Placement(
+                    block=place.capacity_block_id,
+                    leaf=place.network_nodes[-1] if place.network_nodes else None,
+                )
+                for place in answer.instances
+            }
+    except AwsError as error:
+        if error.code not in _NO_TOPOLOGY:
+            raise
+    return found
+
+
+_NO_TOPOLOGY = {"UnsupportedOperation", "UnauthorizedOperation", "InvalidParameterValue",
+                "InvalidAction", "NotImplemented"}  # fmt: skip
+
+
+def to_hosts(
+    plan: SitePlan,
+    machines: Iterable[Instance],
+    *,
+    key_file: str | None,
+    keys: Mapping[str, tuple[str, ...]],
+    placements: Mapping[str, Placement],
+    way_in: str | None,
+) -> tuple[Host, ...]:
+    """Return machines as hosts, in the order of the spec's pools, then by name.
+
+    Args:
+        plan: the site.
+        machines: as read back; those without a name or of no pool of the spec are left out.
+        key_file: the cluster's private key.
+        keys: instance -> host keys.
+        placements: instance -> where it stands.
+        way_in: pool whose first host is the way in; None: login pools, then controllers.
+    """
+    named = [machine for machine in machines if machine.host]
+    door = _door(plan, named, way_in)
+    found: list[Host] = []
+    for pool in plan.pools:
+        for machine in sorted(named, key=lambda m: m.host):
+            if machine.pool != pool.name:
+                continue
+            found.append(
+                Host(
+                    name=machine.host,
+                    site=plan.labels.site,
+                    pool=pool.name,
+                    role=pool.role,
+                    machine=machine.instance_type or pool.machine,
+                    address=machine.private_ip_address,
+                    ssh=SshTarget(
+                        user=pool.image.user,
+                        key_file=key_file,
+                        host_keys=keys.get(machine.instance_id, ()),
+                        bastion=_bastion(plan, machine, door),
+                    ),
+                    placement=placements.get(machine.instance_id, Placement()),
+                    image=machine.image_id or None,
+                )
+            )
+    return tuple(found)
+
+
+def _door(plan: SitePlan, machines: list[Instance], way_in: str | None) -> Instance | None:
+    """Return the machine through which the others are reached."""
+    roles = {pool.name: pool.role for pool in plan.pools}
+    order = {"login": 0, "controller": 1}
+    doors = [
+        machine
+        for machine in machines
+        if (machine.pool == way_in if way_in else roles.get(machine.pool) in order)
+    ]
+    return min(doors, key=lambda m: (order.get(roles.get(m.pool, ""), 2), m.host), default=None)
+
+
+def _bastion(plan: SitePlan, machine: Instance, door: Instance | None) -> str | None:
+    """Return the jump to a machine: nodes know each other by private addresses.
+
+    A machine with a public address is reached through that address of its own.
+    """
+    through = machine if machine.public_ip_address else door
+    if through is None or (through == machine and not machine.public_ip_address):
+        return None
+    user = next((pool.image.user for pool in plan.pools if pool.name == through.pool), "")
+    return f"{user}@{through.public_ip_address or through.private_ip_address}"
