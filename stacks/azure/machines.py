@@ -18,10 +18,10 @@ from gcluster.stacks.azure.disks import DiskKey, DiskKeyArgs
 if TYPE_CHECKING:
     import pulumi
 
+    from gcluster.stacks.azure.ground import Ground
     from gcluster.stacks.azure.moment import Moment
-    from gcluster.stacks.azure.plan import PoolPlan, ScaleSetPlan, SitePlan
+    from gcluster.stacks.azure.plan import PoolPlan, ScaleSetPlan
     from gcluster.stacks.azure.stored import Data
-    from gcluster.stacks.pulumi.names import Names
 
 
 class Machines:
@@ -29,15 +29,15 @@ class Machines:
 
     def __init__(
         self,
-        plan: SitePlan,
-        names: Names,
+        ground: Ground,
         group: pulumi.Output[str],
         data: Data,
         moment: Moment,
     ) -> None:
         """Make scale sets first: the burst agent on the controller is let change them."""
-        self._plan = plan
-        self._names = names
+        self._plan = ground.plan
+        self._names = ground.names
+        self._options = ground.options
         self._group = group
         self._network = data.network
         self._moment = moment
@@ -46,15 +46,15 @@ class Machines:
         self.sets: dict[str, ScaleSet] = {}
         """Scale set, by its name in the plan."""
         self._disk_set_id = self._disk_set(data)
-        self._node = self._identity("node", plan.access.node_identity, self._reads(data))
-        for pool in plan.pools:
+        self._node = self._identity("node", self._plan.access.node_identity, self._reads(data))
+        for pool in self._plan.pools:
             for part in pool.sets:
                 self.sets[part.name] = self._scale_set(pool, part)
         burst = self._burst()
-        for pool in plan.pools:
+        for pool in self._plan.pools:
             if not pool.sets:
                 self._named_machines(pool, burst if pool.role == "controller" else ())
-        self.outputs = {pool.name: self._output(pool) for pool in plan.pools}
+        self.outputs = {pool.name: self._output(pool) for pool in self._plan.pools}
         """Pool -> what `hosts` needs to find its machines."""
 
     def _disk_set(self, data: Data) -> pulumi.Input[str] | None:
@@ -72,6 +72,7 @@ class Machines:
                 key_url=key.url,
                 identity_id=data.key_user(key, "disk", self._group),
             ),
+            self._options,
         )
         return made.disk_set_id
 
@@ -99,6 +100,7 @@ class Machines:
                 existing=existing,
                 grants=grants,
             ),
+            self._options,
         )
         return made.identity_id
 
@@ -135,6 +137,7 @@ class Machines:
                 capacity=max(part.count, grown),
                 single_placement=pool.single_placement,
             ),
+            self._options,
         )
 
     def _named_machines(self, pool: PoolPlan, more: tuple[pulumi.Output[str], ...]) -> None:
@@ -146,6 +149,7 @@ class Machines:
                     host=host,
                     public_address=pool.public_address,
                 ),
+                self._options,
             )
 
     def _machine(

@@ -9,6 +9,7 @@ import msgspec
 import pulumi
 from pulumi_azure_native import resources
 
+from gcluster.stacks.azure.ground import Ground, ground
 from gcluster.stacks.azure.identifiers import parse
 from gcluster.stacks.azure.layout import layout
 from gcluster.stacks.azure.limits import Alarm, AlarmArgs
@@ -92,32 +93,29 @@ class Groups(Component[GroupsArgs]):
 def build(plan: SitePlan, tags: Labels, moment: Moment) -> None:
     """Register everything and export what `hosts` and the operators need."""
     tag_everything(tags)
-    names = Names(cluster=plan.cluster, site=plan.site, cloud="azure")
-    groups = Groups(
-        names("groups"),
-        GroupsArgs(
-            names=names,
-            region=plan.region,
-            existing=plan.resource_group,
-            data=plan.storage.makes_data,
-        ),
+    here = ground(plan)
+    names, options = here.names, here.options
+    held = GroupsArgs(
+        names=names,
+        region=plan.region,
+        existing=plan.resource_group,
+        data=plan.storage.makes_data,
     )
-    network = _network(plan, names, groups)
-    data = Data(plan, names, groups.data, groups.cluster, network)
-    machines = Machines(plan, names, groups.cluster, data, moment)
-    _dns(plan, names, groups, network, machines)
+    groups = Groups(names("groups"), held, options)
+    network = _network(here, groups)
+    data = Data(here, groups.data, groups.cluster, network)
+    machines = Machines(here, groups.cluster, data, moment)
+    _dns(here, groups, network, machines)
     if plan.budget is not None:
-        Alarm(
-            names("alarm"),
-            AlarmArgs(
-                names=names,
-                subscription=plan.subscription,
-                usd_per_month=plan.budget.usd_per_month,
-                emails=plan.budget.emails,
-                found_by=tags.found_by(),
-                month=moment.month,
-            ),
+        alarm = AlarmArgs(
+            names=names,
+            subscription=plan.subscription,
+            usd_per_month=plan.budget.usd_per_month,
+            emails=plan.budget.emails,
+            found_by=tags.found_by(),
+            month=moment.month,
         )
+        Alarm(names("alarm"), alarm, options)
     pulumi.export("resource_group", groups.cluster)
     pulumi.export("data_group", groups.data)
     pulumi.export("vnet", network.vnet_id)
@@ -127,38 +125,33 @@ def build(plan: SitePlan, tags: Labels, moment: Moment) -> None:
     pulumi.export("containers", data.container_ids)
 
 
-def _network(plan: SitePlan, names: Names, groups: Groups) -> Network:
-    network = plan.network
-    return Network(
-        names("network"),
-        NetworkArgs(
-            names=names,
-            region=plan.region,
-            resource_group=groups.cluster,
-            network_group=groups.data if network.kept else groups.cluster,
-            cidr=network.cidr,
-            existing=network.existing,
-            subnets={subnet.name: subnet.existing or subnet.cidr for subnet in network.subnets},
-            admin_cidrs=network.admin_cidrs,
-            nat=network.nat,
-            kept=network.kept,
-        ),
+def _network(here: Ground, groups: Groups) -> Network:
+    network = here.plan.network
+    args = NetworkArgs(
+        names=here.names,
+        region=here.plan.region,
+        resource_group=groups.cluster,
+        network_group=groups.data if network.kept else groups.cluster,
+        cidr=network.cidr,
+        existing=network.existing,
+        subnets={subnet.name: subnet.existing or subnet.cidr for subnet in network.subnets},
+        admin_cidrs=network.admin_cidrs,
+        nat=network.nat,
+        kept=network.kept,
     )
+    return Network(here.names("network"), args, here.options)
 
 
-def _dns(
-    plan: SitePlan, names: Names, groups: Groups, network: Network, machines: Machines
-) -> None:
+def _dns(here: Ground, groups: Groups, network: Network, machines: Machines) -> None:
+    plan = here.plan
     zone = parse(plan.dns.existing)
-    Dns(
-        names("dns"),
-        DnsArgs(
-            names=names,
-            resource_group=groups.cluster if zone is None else zone.group,
-            domain=plan.dns.domain,
-            zone="" if zone is None else zone.name,
-            vnet_id=network.vnet_id,
-            link=not plan.network.existing,
-            addresses={host: made.private_address for host, made in machines.named.items()},
-        ),
+    args = DnsArgs(
+        names=here.names,
+        resource_group=groups.cluster if zone is None else zone.group,
+        domain=plan.dns.domain,
+        zone="" if zone is None else zone.name,
+        vnet_id=network.vnet_id,
+        link=not plan.network.existing,
+        addresses={host: made.private_address for host, made in machines.named.items()},
     )
+    Dns(here.names("dns"), args, here.options)

@@ -11,9 +11,9 @@ from gcluster.stacks.azure.lustre import FileSystem, FileSystemArgs
 from gcluster.stacks.azure.storage import Account, AccountArgs, CustomerKey, Door, DoorArgs
 
 if TYPE_CHECKING:
+    from gcluster.stacks.azure.ground import Ground
     from gcluster.stacks.azure.network import Network
-    from gcluster.stacks.azure.plan import ContainerPlan, FileSystemPlan, KeyPlan, SitePlan
-    from gcluster.stacks.pulumi.names import Names
+    from gcluster.stacks.azure.plan import ContainerPlan, FileSystemPlan, KeyPlan
 
 
 class Data:
@@ -21,29 +21,29 @@ class Data:
 
     def __init__(
         self,
-        plan: SitePlan,
-        names: Names,
+        ground: Ground,
         group: pulumi.Output[str],
         doors: pulumi.Output[str],
         network: Network,
     ) -> None:
         """Make all of it: data in `group`, the private ways to it in the group `doors`."""
-        self._plan = plan
-        self._names = names
+        self._plan = ground.plan
+        self._names = ground.names
+        self._options = ground.options
         self._group = group
         self.network = network
         self._identities: dict[tuple[str, str], Identity] = {}
         self.container_ids: dict[str, pulumi.Output[str]] = {}
         """ACCOUNT/CONTAINER -> id, of those whose resource group is known."""
         self.mgs_addresses: dict[str, pulumi.Output[str]] = {}
-        accounts = {item.name: self._account(item.name) for item in plan.storage.accounts}
+        accounts = {item.name: self._account(item.name) for item in self._plan.storage.accounts}
         for account, made in accounts.items():
             for container, identifier in made.container_ids.items():
                 self.container_ids[f"{account}/{container}"] = identifier
-        for item in plan.storage.containers:
+        for item in self._plan.storage.containers:
             self._known(item)
         self._doors(accounts, doors)
-        for system in plan.storage.file_systems:
+        for system in self._plan.storage.file_systems:
             self.mgs_addresses[system.name] = self._file_system(system).mgs_address
 
     def _account(self, name: str) -> Account:
@@ -58,6 +58,7 @@ class Data:
                 containers=plan.containers,
                 key=self._customer_key(plan.key),
             ),
+            self._options,
         )
 
     def _known(self, item: ContainerPlan) -> None:
@@ -88,6 +89,7 @@ class Data:
                 vnet_id=self.network.vnet_id,
                 makes_zone=not self._plan.network.existing,
             ),
+            self._options,
         )
 
     def _file_system(self, plan: FileSystemPlan) -> FileSystem:
@@ -111,6 +113,7 @@ class Data:
                 export_prefixes=plan.export_prefixes,
                 key=self._customer_key(plan.key),
             ),
+            self._options,
         )
 
     def _id_of(self, item: ContainerPlan | None) -> pulumi.Output[str] | None:
@@ -141,6 +144,7 @@ class Data:
                     grants=grants,
                     kept=what == "data",
                 ),
+                self._options,
             )
             self._identities[what, plan.url] = made
         return made.identity_id
