@@ -8,6 +8,8 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
 # Every tracked file whose first line names a shell.
 SHELL_FILES = $$(git grep -nE '^\#!/(usr/)?bin/(env )?(ba|da)?sh' | sed -n 's/:1:.*//p')
+# Clouds whose stacks are built; each has a folder in stacks/.
+CLOUDS := aws
 LOCK := uv pip compile --quiet --universal --generate-hashes --no-header --no-annotate \
 	--python-version 3.11 $(if $(UPGRADE),--upgrade)
 # Where a stage leaves its JUnit report for the closing count (.ci/count.py).
@@ -64,7 +66,7 @@ mutate-checks: environment ## disable each check in turn: each time a golden cas
 	@python -m tests.schemas.mutate_checks
 
 .PHONY: lint
-lint: lint-python lint-types lint-roles lint-shell ## run every static check
+lint: lint-python lint-types lint-clouds lint-roles lint-shell ## run every static check
 
 .PHONY: lint-python
 lint-python: environment ## check Python style and format (ruff)
@@ -75,6 +77,12 @@ lint-python: environment ## check Python style and format (ruff)
 lint-types: environment ## check types (mypy strict)
 	@mypy --no-error-summary
 	@mypy --no-error-summary bench .ci/count.py .ci/node_image.py
+
+.PHONY: lint-clouds
+lint-clouds: environment ## check types of each cloud's stack against its real SDK, one by one
+	@for cloud in $(CLOUDS); do \
+		mypy --no-error-summary --exclude '^$$' --cache-dir .mypy_cache/$$cloud \
+			-p gcluster.stacks.$$cloud || exit; done
 
 .PHONY: lint-roles
 lint-roles: environment ## check roles and YAML (ansible-lint production, yamllint)
