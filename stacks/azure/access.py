@@ -54,8 +54,7 @@ class Identity(Component[IdentityArgs]):
             location=args.region,
             opts=options,
         )
-        self.identity_id = identity.id
-        for grant in args.grants:
+        assigned = [
             authorization.RoleAssignment(
                 args.names(f"{args.name}-{grant.what}"),
                 principal_id=identity.principal_id,
@@ -63,7 +62,11 @@ class Identity(Component[IdentityArgs]):
                 role_definition_id=role_id(args.subscription, grant.role),
                 scope=grant.scope,
                 opts=options,
-            )
+            ).id
+            for grant in args.grants
+        ]
+        # Whoever uses the identity waits until it may do what it must.
+        self.identity_id = pulumi.Output.all(identity.id, *assigned).apply(lambda ids: str(ids[0]))
 
 
 def role_id(subscription: str, role: str) -> str:

@@ -16,6 +16,8 @@ class ImageFact(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """PUBLISHER:OFFER:SKU:VERSION."""
     gpu: str = ""
     """Vendor of the GPUs whose drivers are in it; "": none."""
+    cpu: str = "x86_64"
+    """Architecture that it runs on."""
 
 
 class ScaleSetMachines(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -47,9 +49,10 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     user: str
     maintenance: Maintenance
 
-    def image(self, distribution: str, gpu: str) -> str | None:
+    def image(self, distribution: str, gpu: str, cpu: str) -> str | None:
         """Return the image's URN; None where the vendor has none."""
-        found = (i.urn for i in self.images if (i.distribution, i.gpu) == (distribution, gpu))
+        wanted = (distribution, gpu, cpu)
+        found = (i.urn for i in self.images if (i.distribution, i.gpu, i.cpu) == wanted)
         return next(found, None)
 
 

@@ -35,7 +35,7 @@ class FileSystemArgs(Args, frozen=True, kw_only=True):
     """Another container of the same account."""
     logs_account: str = ""
     """Account that exists, in which that container is to be made; "": it is made elsewhere."""
-    import_prefixes: tuple[str, ...] = ()
+    import_prefix: str = "/"
     export_prefixes: tuple[str, ...] = ()
     key: CustomerKey | None = None
 
@@ -104,7 +104,7 @@ def _hsm(
         settings=storagecache.AmlFilesystemHsmSettingsArgs(
             container=args.container_id,
             logging_container=logs,
-            import_prefixes_initial=list(args.import_prefixes) or None,
+            import_prefix=args.import_prefix,
         )
     )
 

@@ -20,8 +20,8 @@ class NetworkArgs(Args, frozen=True, kw_only=True):
     names: Names
     region: str
     resource_group: pulumi.Input[str]
-    network_group: pulumi.Input[str]
-    """Resource group of the network: that of the data where data is kept."""
+    base_group: pulumi.Input[str]
+    """Resource group of the network itself, which may be kept."""
     cidr: str = ""
     existing: str = ""
     """Id of a network that exists."""
@@ -58,7 +58,7 @@ class Network(Component[NetworkArgs]):
         options = self.child(KEPT if args.kept else None)
         vnet = network.VirtualNetwork(
             args.names("vnet"),
-            resource_group_name=args.network_group,
+            resource_group_name=args.base_group,
             location=args.region,
             address_space=network.AddressSpaceArgs(address_prefixes=[args.cidr]),
             opts=options,
@@ -100,7 +100,7 @@ class Network(Component[NetworkArgs]):
         """
         storage = network.Subnet(
             args.names("storage"),
-            resource_group_name=args.network_group,
+            resource_group_name=args.base_group,
             virtual_network_name=vnet.name,
             address_prefix=args.subnets["storage"],
             default_outbound_access=True,
@@ -113,7 +113,7 @@ class Network(Component[NetworkArgs]):
         for name, group in groups.items():
             last = network.Subnet(
                 args.names(name),
-                resource_group_name=args.network_group,
+                resource_group_name=args.base_group,
                 virtual_network_name=vnet.name,
                 address_prefix=args.subnets[name],
                 default_outbound_access=False,

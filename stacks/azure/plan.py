@@ -155,7 +155,8 @@ class FileSystemPlan(Plan, frozen=True, kw_only=True):
     """Container whose blobs appear as files."""
     logging: ContainerPlan | None = None
     """Where it writes what it imported; in the same account."""
-    import_prefixes: tuple[str, ...] = ()
+    import_prefix: str = "/"
+    """Only blobs below it appear."""
     export_prefixes: tuple[str, ...] = ()
     """Paths whose changed files are written back; empty: none."""
     key: KeyPlan | None = None
@@ -208,7 +209,7 @@ class SitePlan(Plan, frozen=True, kw_only=True):
     subscription: str
     region: str
     resource_group: str = ""
-    """Name of one that exists; "": one is made, and one for data where there is some."""
+    """Name of one that exists; "": two are made, one of them for what may be kept."""
     user: str
     """Login user of all machines."""
     network: NetworkPlan

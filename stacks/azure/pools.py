@@ -140,9 +140,10 @@ def _image(
     written = spec.pools[name].image or site.image
     if written is not None:
         return _written_image(name, written)
-    resolved = resolved_software(spec, name, catalog).version("distribution")
+    resolved = resolved_software(spec, name, catalog).distribution
     distribution = resolved or facts().distribution
-    urn = facts().image(distribution, machine.gpu.vendor if machine.gpu else "")
+    gpu = machine.gpu.vendor if machine.gpu else ""
+    urn = facts().image(distribution, gpu, machine.cpu.architecture if machine.cpu else "x86_64")
     if urn is None:
         what = f"there is no vendor's image of {distribution} for {machine.name}"
         raise _refused(name, what, "name one in `image` of the pool or the site")

@@ -62,32 +62,34 @@ class GroupsArgs(Args, frozen=True, kw_only=True):
     region: str
     existing: str = ""
     """Name of one that exists: then it holds everything."""
-    data: bool = False
+    keeps: bool = False
     """Something is made that `down` keeps."""
 
 
 class Groups(Component[GroupsArgs]):
-    """The resource groups. Deleting a group deletes all in it, so kept data has one of its own."""
+    """The resource groups: deleting a group deletes all in it, so what may be kept has its own.
+
+    The network is there too, whether something is kept or not: it could not move there later.
+    """
 
     kind = "azure:Groups"
     cluster: pulumi.Output[str]
-    data: pulumi.Output[str]
+    base: pulumi.Output[str]
 
     def build(self, args: GroupsArgs) -> None:
         """Make them, or use the one that exists."""
         if args.existing:
-            self.cluster = self.data = pulumi.Output.from_input(args.existing)
+            self.cluster = self.base = pulumi.Output.from_input(args.existing)
             return
         kind = "resource-group"
+        kept = self.child(KEPT if args.keeps else None)
         group = resources.ResourceGroup(
             args.names("cluster", kind=kind), location=args.region, opts=self.child()
         )
-        self.cluster = self.data = group.name
-        if args.data:
-            kept = resources.ResourceGroup(
-                args.names("data", kind=kind), location=args.region, opts=self.child(KEPT)
-            )
-            self.data = kept.name
+        base = resources.ResourceGroup(
+            args.names("base", kind=kind), location=args.region, opts=kept
+        )
+        self.cluster, self.base = group.name, base.name
 
 
 def build(plan: SitePlan, tags: Labels, moment: Moment) -> None:
@@ -99,11 +101,11 @@ def build(plan: SitePlan, tags: Labels, moment: Moment) -> None:
         names=names,
         region=plan.region,
         existing=plan.resource_group,
-        data=plan.storage.makes_data,
+        keeps=plan.storage.makes_data,
     )
     groups = Groups(names("groups"), held, options)
     network = _network(here, groups)
-    data = Data(here, groups.data, groups.cluster, network)
+    data = Data(here, groups.base, groups.cluster, network)
     machines = Machines(here, groups.cluster, data, moment)
     _dns(here, groups, network, machines)
     if plan.budget is not None:
@@ -117,7 +119,7 @@ def build(plan: SitePlan, tags: Labels, moment: Moment) -> None:
         )
         Alarm(names("alarm"), alarm, options)
     pulumi.export("resource_group", groups.cluster)
-    pulumi.export("data_group", groups.data)
+    pulumi.export("base_group", groups.base)
     pulumi.export("vnet", network.vnet_id)
     pulumi.export("subnets", network.subnet_ids)
     pulumi.export("pools", machines.outputs)
@@ -131,7 +133,7 @@ def _network(here: Ground, groups: Groups) -> Network:
         names=here.names,
         region=here.plan.region,
         resource_group=groups.cluster,
-        network_group=groups.data if network.kept else groups.cluster,
+        base_group=groups.base,
         cidr=network.cidr,
         existing=network.existing,
         subnets={subnet.name: subnet.existing or subnet.cidr for subnet in network.subnets},

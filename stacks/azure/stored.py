@@ -109,7 +109,7 @@ class Data:
                 logs_account=""
                 if plan.logging is None or plan.logging.made
                 else plan.logging.account,
-                import_prefixes=plan.import_prefixes,
+                import_prefix=plan.import_prefix,
                 export_prefixes=plan.export_prefixes,
                 key=self._customer_key(plan.key),
             ),

@@ -123,7 +123,7 @@ def _file_system(name: str, item: LustreStorage, site: AzureSite, made: set[str]
     if item.capacity is None or item.throughput is None:
         what = "Managed Lustre is made with a capacity and a throughput"
         raise _refused(name, what, "add capacity: 16 TiB and throughput: 125 MB/s/TiB")
-    container, prefixes, exports = _blobs(name, item, site, made)
+    container, prefix, exports = _blobs(name, item, site, made)
     written = item.kms_key or site.kms_key
     customers = None if written is None else _data_key(site, written, f"storage.{name}.kms_key")
     if customers is not None and not customers.key:
@@ -137,7 +137,7 @@ def _file_system(name: str, item: LustreStorage, site: AzureSite, made: set[str]
         container=container,
         logging=container
         and ContainerPlan(account=container.account, name=LOGGING, made=container.made),
-        import_prefixes=prefixes,
+        import_prefix=prefix,
         export_prefixes=exports,
         key=customers,
     )
@@ -145,11 +145,11 @@ def _file_system(name: str, item: LustreStorage, site: AzureSite, made: set[str]
 
 def _blobs(
     name: str, item: LustreStorage, site: AzureSite, made: set[str]
-) -> tuple[ContainerPlan | None, tuple[str, ...], tuple[str, ...]]:
+) -> tuple[ContainerPlan | None, str, tuple[str, ...]]:
     """Return the container behind a file system, what is imported, and what is exported."""
     urls = [url for url in (item.import_from, item.export_to) if url is not None]
     if not urls:
-        return None, (), ()
+        return None, "/", ()
     parts = [_split(url) for url in urls]
     if len({part[:2] for part in parts}) > 1:
         what = "Managed Lustre imports from and exports to one and the same container"
@@ -160,9 +160,9 @@ def _blobs(
         hint = "add the resource_group of the account to the site, or let the spec create it"
         raise _refused(name, what, hint)
     plan = ContainerPlan(account=account, name=container, made=account in made)
-    imports = () if item.import_from is None else (f"/{_split(item.import_from)[2]}",)
     exports = () if item.export_to is None else (f"/{_split(item.export_to)[2]}",)
-    return plan, imports, exports
+    prefix = "" if item.import_from is None else _split(item.import_from)[2]
+    return plan, f"/{prefix}", exports
 
 
 def _refused(name: str, what: str, hint: str) -> ProviderError:

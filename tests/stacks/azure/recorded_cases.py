@@ -1,0 +1,74 @@
+"""Records the example of each machine type of Azure, and writes the golden graphs.
+
+`python -m tests.stacks.azure.recorded_cases` writes them again: read the difference first.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from gcluster.schemas.catalog import load_catalog
+from gcluster.schemas.load import load_text
+from gcluster.stacks.azure.program import program
+from gcluster.stacks.pulumi.graph import Graph
+from gcluster.stacks.pulumi.record import record
+
+if TYPE_CHECKING:
+    from gcluster.schemas.spec import ClusterSpec
+    from gcluster.stacks.azure.moment import Moment
+    from gcluster.stacks.pulumi.recorded import RecordedGraph
+
+CASES = Path(__file__).parents[2] / "cases/stacks/azure"
+MACHINES = sorted(folder.name for folder in CASES.glob("Standard_*"))
+
+
+def spec_of(machine: str) -> ClusterSpec:
+    return parsed((CASES / machine / "spec.yaml").read_text(encoding="utf-8"))
+
+
+def parsed(text: str) -> ClusterSpec:
+    loaded = load_text(text, file="spec.yaml")
+    assert loaded.spec is not None, loaded.diagnostics
+    return loaded.spec
+
+
+def recorded(
+    spec: ClusterSpec, *, preview: bool = False, moment: Moment | None = None
+) -> RecordedGraph:
+    [site] = spec.sites
+    run = program(spec, site, load_catalog(), moment)
+    return record(run, project=f"gcluster-{spec.name}", stack=site, preview=preview)
+
+
+@cache
+def example(machine: str) -> RecordedGraph:
+    return recorded(spec_of(machine))
+
+
+def golden(graph: RecordedGraph) -> bytes:
+    """Return a graph without the aliases that the SDK gives every type: its older API versions."""
+    plain = (
+        msgspec.structs.replace(
+            resource, options=msgspec.structs.replace(resource.options, aliases=())
+        )
+        for resource in graph.resources
+    )
+    return msgspec.structs.replace(graph, resources=tuple(plain)).to_json()
+
+
+@cache
+def graph(machine: str) -> Graph:
+    return Graph(example(machine))
+
+
+def main() -> None:
+    for machine in MACHINES:
+        (CASES / machine / "graph.json").write_bytes(golden(example(machine)))
+
+
+if __name__ == "__main__":
+    main()
