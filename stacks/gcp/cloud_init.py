@@ -1,7 +1,7 @@
 """What a node gets at its first start: a login key, a hardened sshd, and its host keys told.
 
 All of Google's images run a start-up script and take login keys from metadata (the guest agent
-does both); not all have cloud-init. So this is a script; each start runs it, and it may be repeated.
+does both); not all have cloud-init. So this is a script, which runs at each start.
 """
 
 from __future__ import annotations

@@ -24,6 +24,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     iap_ranges: list[str]
     peering_service: str
     peering_prefix: int
+    lustre_port: int
     fabric_ranges: list[str]
     node_roles: list[str]
     burst_permissions: list[str]

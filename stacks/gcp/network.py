@@ -22,6 +22,8 @@ class PeeringArgs(Args, frozen=True, kw_only=True):
     service: str
     prefix: int
     """Length of the range that Google's side takes addresses from."""
+    port: int
+    """TCP port on which the file system's servers reach the nodes."""
 
 
 class NodeNetworkArgs(Args, frozen=True, kw_only=True):
@@ -132,6 +134,16 @@ class NodeNetwork(Component[NodeNetworkArgs]):
             address_type="INTERNAL",
             prefix_length=peering.prefix,
             network=network.id,
+            opts=self.child(),
+        )
+        gcp.compute.Firewall(
+            args.names("nodes-lustre"),
+            project=args.project,
+            network=network.id,
+            description="Servers of Managed Lustre",
+            direction="INGRESS",
+            source_ranges=[pulumi.Output.concat(addresses.address, "/", str(peering.prefix))],
+            allows=[gcp.compute.FirewallAllowArgs(protocol="tcp", ports=[str(peering.port)])],
             opts=self.child(),
         )
         return gcp.servicenetworking.Connection(

@@ -129,7 +129,10 @@ class _Site:
         if network.vpc is not None:
             self.subnets[NODES] = network.subnet or ""
             return network.vpc, network.vpc
-        peering = PeeringArgs(service=facts().peering_service, prefix=facts().peering_prefix)
+        known = facts()
+        peering = PeeringArgs(
+            service=known.peering_service, prefix=known.peering_prefix, port=known.lustre_port
+        )
         made = NodeNetwork(
             self.names("nodes"),
             NodeNetworkArgs(

@@ -75,7 +75,7 @@ def make_template(args: TemplateArgs, opts: pulumi.ResourceOptions) -> gcp.compu
             enable_integrity_monitoring=True,
         ),
         metadata=args.metadata,
-        tags=list(args.network_tags),
+        tags=list(args.network_tags) or None,
         labels=args.labels,
         opts=pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(ignore_changes=["labels"])),
     )

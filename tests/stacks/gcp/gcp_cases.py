@@ -1,0 +1,69 @@
+"""Records the example spec of each machine type; `python tests/stacks/gcp/gcp_cases.py` renews.
+
+Read what changed in the graphs before you keep it: they are what is asked of the cloud.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from gcluster.schemas.catalog import load_catalog
+from gcluster.schemas.load import load, load_text
+from gcluster.schemas.spec import ClusterSpec, GcpSite
+from gcluster.stacks.gcp.answers import answers
+from gcluster.stacks.gcp.program import program
+from gcluster.stacks.pulumi.record import record
+from gcluster.stacks.pulumi.recorded import RecordedGraph
+
+CASES = Path(__file__).parents[2] / "cases" / "stacks" / "gcp"
+KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGNsdXN0ZXI"
+
+
+def machines() -> list[str]:
+    """Return the machine types that have an example."""
+    return sorted(path.parent.name for path in CASES.glob("*/spec.yaml"))
+
+
+def spec_of(machine: str) -> ClusterSpec:
+    """Return the example spec of a machine type."""
+    loaded = load(CASES / machine / "spec.yaml")
+    assert loaded.spec is not None, loaded.diagnostics
+    return loaded.spec
+
+
+def spec_from(text: str) -> ClusterSpec:
+    """Return a spec that a test writes out."""
+    loaded = load_text(text, file="spec.yaml", check=False)
+    assert loaded.spec is not None, loaded.diagnostics
+    return loaded.spec
+
+
+def site_of(spec: ClusterSpec) -> str:
+    """Return the site of Google Cloud."""
+    return next(name for name, site in spec.sites.items() if site.provider == "gcp")
+
+
+def recorded(
+    spec: ClusterSpec, *, preview: bool = False, taken: dict[str, int] | None = None
+) -> RecordedGraph:
+    """Return what the program of the spec's site asks for."""
+    name = site_of(spec)
+    site = spec.sites[name]
+    assert isinstance(site, GcpSite)
+    run = program(spec, name, load_catalog(), login_key=KEY, taken=taken)
+    known = answers(site.region)
+    return record(run, project="gcluster", stack=name, preview=preview, answers=known)
+
+
+def main() -> int:
+    """Write the graphs."""
+    for machine in machines():
+        graph = recorded(spec_of(machine)).to_json()
+        (CASES / machine / "graph.json").write_bytes(graph)
+        sys.stdout.write(f"{machine}: {len(graph)} bytes\n")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
