@@ -55,6 +55,10 @@ class Api:
         self._clients: dict[str, Any] = {}
         self._lock = threading.Lock()
 
+    def elsewhere(self, region: str) -> Api:
+        """Return the same AWS in another region."""
+        return self if region == self.region else Api(region, endpoint_url=self._endpoint_url)
+
     def client(self, service: str) -> Any:
         """Return botocore's client of a service."""
         import boto3  # type: ignore[import-untyped]  # noqa: PLC0415  # 0.3 s; it ships no types

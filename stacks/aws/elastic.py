@@ -10,7 +10,6 @@ import hashlib
 import time
 from typing import TYPE_CHECKING
 
-
 from gcluster.stacks.aws.api import Answer, AwsError, tagged
 from gcluster.stacks.aws.hosts import Instance, instances
 from gcluster.stacks.aws.tags import HOST, OFFER, POOL, TOKEN
@@ -70,7 +69,7 @@ def grow(
     if not missing:
         return there
     findings: list[Diagnostic] = []
-    for number, offer in enumerate(_open_offers(pool, there)):
+    for number, offer in enumerate(_open_offers(api, plan, pool)):
         started, findings_here = _launch(
             api, plan, pool, offer, len(missing), token=token, number=number
         )
@@ -133,14 +132,14 @@ def _settled(
     return _await_names(api, plan, pool, wanted)
 
 
-def _open_offers(pool: PoolPlan, there: Sequence[Instance]) -> tuple[OfferPlan, ...]:
-    """Return the offers to try: none that buys a block, and none beside the one that is used.
+def _open_offers(api: Api, plan: SitePlan, pool: PoolPlan) -> tuple[OfferPlan, ...]:
+    """Return the offers to try: none that buys a block, and none beside the one that is in use.
 
-    Nodes that came by one rung stand in a fabric domain with those that come later, so a burst
-    goes on by the same, unless the spec allows a mix.
+    A pool's nodes stand in one fabric domain, so those that come later are bought by the same rung
+    in the same zone as those that are there, unless the spec allows a mix.
     """
     offers = tuple(offer for offer in pool.offers if offer.rung.buy_hours is None)
-    used = {machine.offer for machine in there if machine.offer}
+    used = {m.offer for m in instances(api, plan, **{POOL: pool.name}) if m.offer}
     if not used or pool.mixed:
         return offers
     return tuple(offer for offer in offers if offer.key in used)
@@ -162,7 +161,7 @@ def _launch(
             _Fleet,
             "ec2",
             "create_fleet",
-            **_request(api, plan, pool, offer, count, client_token(token, number)),
+            **_request(api, plan, pool, offer, count=count, token=client_token(token, number)),
             TagSpecifications=[
                 {"ResourceType": kind, "Tags": _tags(plan, pool, offer, token)}
                 for kind in ("fleet", "instance")
@@ -177,7 +176,7 @@ def _launch(
 
 
 def _request(
-    api: Api, plan: SitePlan, pool: PoolPlan, offer: OfferPlan, count: int, token: str
+    api: Api, plan: SitePlan, pool: PoolPlan, offer: OfferPlan, *, count: int, token: str
 ) -> dict[str, object]:
     """Return what the offer asks of CreateFleet: all machines of one type in one zone, or none."""
     template = {"LaunchTemplateId": _template(api, plan, pool, offer), "Version": "$Latest"}

@@ -1,0 +1,68 @@
+"""What still carries a site's tags in AWS, by the service that knows the tags of all others."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gcluster.stacks.aws.api import Answer, Api
+from gcluster.stacks.aws.hosts import instances
+from gcluster.stacks.provider import Leftover
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gcluster.stacks.aws.plan import SitePlan
+
+_GLOBAL = "us-east-1"
+"""Region that tells of services without one: zones, roles (Resource Groups Tagging API)."""
+_DATA = {"fsx": "file-system", "s3": "bucket"}
+"""Services whose resources hold data, and what is called so here."""
+_MOMENTARY = {"fleet", "spot-instances-request", "network-interface", "volume"}
+"""Kinds of EC2 that end with their instance, or are records of requests."""
+
+
+class _Found(Answer, frozen=True):
+    resource_tag_mapping_list: tuple[dict[str, object], ...] = ()
+
+
+def leftovers(api: Api, plan: SitePlan) -> tuple[Leftover, ...]:
+    """Return everything of a site, sorted by kind and name; data is marked as kept.
+
+    EC2 shows ended machines for about an hour: what counts is which are alive.
+    """
+    alive = {machine.instance_id: machine for machine in instances(api, plan)}
+    found: dict[str, Leftover] = {}
+    regions = {api.region: api, _GLOBAL: api.elsewhere(_GLOBAL)}
+    for there in regions.values():
+        for arn in _tagged_arns(there, plan):
+            item = _leftover(arn)
+            machine = alive.get(item.name)
+            if item.kind == "instance" and machine is None:
+                continue
+            if item.kind not in _MOMENTARY:
+                found[arn] = item
+    known = {item.name for item in found.values()}
+    for machine in alive.values():  # tagged a moment ago: the index of tags may not know it yet
+        if machine.instance_id not in known:
+            arn = f"arn:{plan.partition}:ec2:{api.region}::instance/{machine.instance_id}"
+            found[arn] = _leftover(arn)
+    return tuple(sorted(found.values(), key=lambda item: (item.kind, item.name)))
+
+
+def _tagged_arns(api: Api, plan: SitePlan) -> Iterator[str]:
+    wanted = [{"Key": k, "Values": [v]} for k, v in plan.labels.found_by().items()]
+    pages = api.pages(_Found, "resourcegroupstaggingapi", "get_resources", TagFilters=wanted)
+    for page in pages:
+        yield from (str(entry["ResourceARN"]) for entry in page.resource_tag_mapping_list)
+
+
+def _leftover(arn: str) -> Leftover:
+    """Return what an ARN names: arn:PARTITION:SERVICE:REGION:ACCOUNT:KIND/NAME, or only NAME."""
+    service, resource = arn.split(":", 5)[2], arn.split(":", 5)[5]
+    kind, _, name = resource.rpartition("/")
+    return Leftover(
+        kind=kind.partition("/")[0] or _DATA.get(service, service),
+        name=name,
+        provider_id=arn if service != "ec2" else name,
+        kept_data=service in _DATA,
+    )

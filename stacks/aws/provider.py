@@ -1,0 +1,164 @@
+"""The AWS provider: what stays is Pulumi's, what bursts is EC2 Fleet's, what exists is asked."""
+
+from __future__ import annotations
+
+import shutil
+from typing import TYPE_CHECKING
+
+from gcluster.inventory.hosts import Host, SshTarget, pool_host_names
+from gcluster.stacks.provider import Grown, Leftover, Offer, Resource, ResourceChange, ResourceGraph
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from gcluster.schemas.catalog import Catalog
+    from gcluster.schemas.diagnostics import Diagnostic
+    from gcluster.schemas.spec import ClusterSpec
+    from gcluster.stacks.aws.session import Session
+    from gcluster.stacks.provider import SiteContext
+    from gcluster.stacks.pulumi.recorded import RecordedGraph
+
+_STACK = "stack"
+"""Kind under which the ledger knows a site's stack: Pulumi's checkpoint owns what is in it."""
+
+
+class AwsProvider:
+    """Provider of sites on AWS. What is heavy is imported when it is asked to act."""
+
+    name = "aws"
+
+    def __init__(self, catalog: Catalog | None = None) -> None:
+        """Use a catalog; default: gcluster's own."""
+        self._given = catalog
+
+    def graph(self, spec: ClusterSpec, site: str) -> ResourceGraph:
+        """Return the resources of the recorded program; raises ProviderError without the extra."""
+        from gcluster.stacks.aws.recording import resource_graph  # noqa: PLC0415  # 0.7 s
+
+        return resource_graph(self.record(spec, site), site)
+
+    def record(self, spec: ClusterSpec, site: str, *, preview: bool = False) -> RecordedGraph:
+        """Return the site's program as recorded offline, with its components and inputs."""
+        from gcluster.stacks.aws.recording import record_site  # noqa: PLC0415  # 0.7 s
+
+        return record_site(spec, site, self._catalog(), preview=preview)
+
+    def planned_hosts(self, spec: ClusterSpec, site: str) -> tuple[Host, ...]:
+        """Return the nodes that are always there, without addresses."""
+        from gcluster.stacks.aws.pools import pool_plan  # noqa: PLC0415  # only here
+
+        return tuple(
+            Host(
+                name=node,
+                site=site,
+                pool=name,
+                role=pool.role,
+                machine=pool.machine,
+                ssh=SshTarget(user=pool_plan(spec, name, self._catalog()).image.user),
+            )
+            for name, pool in spec.pools.items()
+            if pool.site == site
+            for node in pool_host_names(name, pool)
+        )
+
+    def preflight(self, context: SiteContext) -> tuple[Diagnostic, ...]:
+        """Ask AWS what stands in the way of `up`."""
+        from gcluster.stacks.aws.preflight import preflight  # noqa: PLC0415  # boto3
+
+        session = self._session(context)
+        return preflight(session.api, context.spec, session.plan, self._catalog())
+
+    def preview(self, context: SiteContext) -> tuple[ResourceChange, ...]:
+        """Ask the engine what it would do."""
+        return self._session(context).engine().preview()
+
+    def apply(self, context: SiteContext) -> None:
+        """Read back what is there, then make it so; raises ProviderError."""
+        resource = Resource(kind=_STACK, name=context.site)
+        intent = context.ledger.intend(context.site, resource)
+        engine = self._session(context).engine(
+            len(self.graph(context.spec, context.site).resources)
+        )
+        engine.refresh()
+        engine.up()
+        context.ledger.created(intent, f"{context.cluster_id}/{context.site}")
+
+    def hosts(self, context: SiteContext) -> tuple[Host, ...]:
+        """Return the nodes that exist, with the keys on their consoles."""
+        session = self._session(context)
+        return session.hosts(session.machines())
+
+    def refresh(self, context: SiteContext) -> tuple[Leftover, ...]:
+        """Return everything with the site's tags."""
+        return self.sweep(context)
+
+    def destroy(self, context: SiteContext) -> None:
+        """End elastic nodes, then the stack but for data; the site's files go when all is gone."""
+        from gcluster.stacks.aws.elastic import terminate  # noqa: PLC0415  # boto3
+
+        session = self._session(context)
+        terminate(session.api, [m.instance_id for m in session.machines() if m.token])
+        session.engine().destroy(keep_protected=True)
+        stack = f"{context.cluster_id}/{context.site}"
+        context.ledger.deleted(context.site, f"{_STACK}/{context.site}", stack)
+        if not session.plan.lustre and not session.plan.buckets:
+            shutil.rmtree(session.folder, ignore_errors=True)
+
+    def sweep(self, context: SiteContext) -> tuple[Leftover, ...]:
+        """Return whatever carries the site's tags."""
+        from gcluster.stacks.aws.leftovers import leftovers  # noqa: PLC0415  # boto3
+
+        session = self._session(context)
+        return leftovers(session.api, session.plan)
+
+    def grow(self, context: SiteContext, pool: str, names: Iterable[str], token: str) -> Grown:
+        """Start elastic nodes by one fleet call; `token` finds them again after a kill."""
+        from gcluster.stacks.aws.elastic import grow  # noqa: PLC0415  # boto3
+
+        session = self._session(context)
+        wanted = list(names)
+        nodes = [Resource(kind="node", name=name, pool=pool) for name in wanted]
+        missing = _missing(session, nodes)
+        intents = context.ledger.intend_many(context.site, missing)
+        try:
+            started = grow(session.api, session.plan, session.plan.pool(pool), wanted, token)
+        except Exception as error:
+            for intent in intents.values():
+                context.ledger.failed(intent, str(error))
+            raise
+        ids = {f"node/{machine.host}": machine.instance_id for machine in started}
+        context.ledger.created_many({intents[key]: ids[key] for key in intents if key in ids})
+        return Grown(hosts=session.hosts(session.machines(), of=started))
+
+    def shrink(self, context: SiteContext, names: Iterable[str]) -> None:
+        """End elastic nodes; raises ProviderError for nodes of the spec."""
+        from gcluster.stacks.aws.elastic import shrink  # noqa: PLC0415  # boto3
+
+        session = self._session(context)
+        for name, instance in shrink(session.api, session.plan, names).items():
+            context.ledger.deleted(context.site, f"node/{name}", instance)
+
+    def offers(self, context: SiteContext, pool: str) -> tuple[Offer, ...]:
+        """Return each rung's price, asked now, and what a reservation has left."""
+        from gcluster.stacks.aws.offers import offers  # noqa: PLC0415  # boto3
+
+        session = self._session(context)
+        return offers(session.api, session.plan.pool(pool), self._catalog())
+
+    def _session(self, context: SiteContext) -> Session:
+        from gcluster.stacks.aws.session import Session  # noqa: PLC0415  # boto3
+
+        return Session(context, self._catalog())
+
+    def _catalog(self) -> Catalog:
+        if self._given is None:
+            from gcluster.schemas.catalog import load_catalog  # noqa: PLC0415  # where it is needed
+
+            self._given = load_catalog()
+        return self._given
+
+
+def _missing(session: Session, nodes: list[Resource]) -> list[Resource]:
+    """Return the nodes that don't exist: only those are intended."""
+    there = {machine.host for machine in session.machines()}
+    return [node for node in nodes if node.name not in there]

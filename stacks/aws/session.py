@@ -1,0 +1,138 @@
+"""One site while it is worked on: its plan, its region, its keys, its stack."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from gcluster.stacks.aws.api import Api
+from gcluster.stacks.aws.hosts import host_keys, instances, places, to_hosts
+from gcluster.stacks.aws.layout import site_plan
+from gcluster.stacks.local.ssh import ensure_client_key, public_half
+from gcluster.stacks.provider import provider_error
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gcluster.inventory.hosts import Host
+    from gcluster.schemas.catalog import Catalog
+    from gcluster.schemas.spec import AwsSite
+    from gcluster.stacks.aws.hosts import Instance
+    from gcluster.stacks.aws.plan import SitePlan
+    from gcluster.stacks.provider import SiteContext
+    from gcluster.stacks.pulumi.engine import Engine
+
+BOOT_LIMIT_S = 900.0
+"""Longest wait for host keys on consoles, in seconds: our choice, AWS names no time. Machines with
+8 GPUs test their memory before they boot."""
+
+
+class Session:
+    """What the calls of the provider share; made anew for each, and lazy in all its parts."""
+
+    def __init__(self, context: SiteContext, catalog: Catalog, api: Api | None = None) -> None:
+        """Hold the context; `api` is for tests."""
+        self._context = context
+        self._catalog = catalog
+        self._api = api
+
+    @cached_property
+    def plan(self) -> SitePlan:
+        """The site's plan."""
+        return site_plan(self._context.spec, self._context.site, self._catalog)
+
+    @cached_property
+    def api(self) -> Api:
+        """AWS in the site's region."""
+        return self._api or Api(self.plan.region)
+
+    @property
+    def _site(self) -> AwsSite:
+        return cast("AwsSite", self._context.spec.sites[self._context.site])
+
+    @property
+    def folder(self) -> Path:
+        """This site's own files on this machine."""
+        folder = self._context.workdir / f"aws-{self._context.site}"
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return folder
+
+    @cached_property
+    def private_key(self) -> Path:
+        """The key that logs in to the nodes: the site's own, or one made for the cluster."""
+        if self._site.ssh.key is not None:
+            return Path(self._site.ssh.key).expanduser()
+        return ensure_client_key(self._context.workdir)
+
+    def authorized_key(self) -> str:
+        """Return its public half, which the nodes let in.
+
+        Raises:
+            ProviderError: GC968, it is not beside the private one.
+        """
+        public = public_half(self.private_key)
+        try:
+            return public.read_text(encoding="utf-8").strip()
+        except OSError as error:
+            raise provider_error(
+                "GC968",
+                f"the public key {public} can't be read: {error.strerror}",
+                hint=f"ssh-keygen -y -f {self.private_key} > {public}",
+            ) from None
+
+    def engine(self, total: int = 0) -> Engine:
+        """Return the site's stack. Its program has no secret, so the passphrase guards none."""
+        from gcluster.stacks.aws.program import program  # noqa: PLC0415  # 0.7 s, for the engine only
+        from gcluster.stacks.pulumi.backend import StackPlace  # noqa: PLC0415  # as above
+        from gcluster.stacks.pulumi.engine import Engine  # noqa: PLC0415  # as above
+
+        context = self._context
+        state = context.spec.state or (self.folder / "state").as_uri()
+        place = StackPlace(
+            cluster=context.spec.name, site=context.site, state=state, workdir=self.folder / "work"
+        )
+        run = program(
+            context.spec, context.site, self._catalog, authorized_key=self.authorized_key()
+        )
+        return Engine(place, run, passphrase=context.cluster_id, emit=context.emit, total=total)
+
+    def machines(self) -> tuple[Instance, ...]:
+        """Return the machines that exist."""
+        return instances(self.api, self.plan)
+
+    def hosts(
+        self, machines: Sequence[Instance], *, of: Sequence[Instance] | None = None
+    ) -> tuple[Host, ...]:
+        """Return machines as hosts, each with its pinned host key.
+
+        Args:
+            machines: all of the site: the way in is among them.
+            of: those to wait for and to return; default: all.
+
+        Raises:
+            ProviderError: GC968, a console shows no host key in time.
+        """
+        wanted = machines if of is None else of
+        keys = host_keys(
+            self.api, wanted, cache=self.folder / "host-keys.json", patience_s=BOOT_LIMIT_S
+        )
+        silent = [machine.host for machine in wanted if machine.instance_id not in keys]
+        if silent:
+            raise provider_error(
+                "GC968",
+                f"{len(silent)} nodes show no host key on their console: {', '.join(silent[:5])}",
+                detail="Nobody logs in to a node whose key was not read through AWS itself.",
+                hint="look at one: aws ec2 get-console-output --latest --instance-id ID; then run "
+                "the same command again",
+            )
+        hosts = to_hosts(
+            self.plan,
+            machines,
+            key_file=str(self.private_key),
+            keys=keys,
+            placements=places(self.api, wanted),
+            way_in=self._site.ssh.via,
+        )
+        names = {machine.host for machine in wanted}
+        return tuple(host for host in hosts if host.name in names)
