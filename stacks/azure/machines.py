@@ -14,6 +14,7 @@ from gcluster.stacks.azure.compute import (
     ScaleSetArgs,
 )
 from gcluster.stacks.azure.disks import DiskKey, DiskKeyArgs
+from gcluster.stacks.azure.tags import HOST, POOL, SET
 
 if TYPE_CHECKING:
     import pulumi
@@ -127,7 +128,8 @@ class Machines:
     def _scale_set(self, pool: PoolPlan, part: ScaleSetPlan) -> ScaleSet:
         live = self._moment.live.get(part.name)
         grown = live.capacity if live is not None and pool.elastic else 0
-        tags = {**pool.tags, **(live.tags if live is not None else {})}
+        said = {POOL: pool.name, SET: part.name}
+        tags = {**pool.tags, **(live.tags if live is not None else {}), **said}
         return ScaleSet(
             self._names(f"pool-{part.name}"),
             ScaleSetArgs(
@@ -142,10 +144,11 @@ class Machines:
 
     def _named_machines(self, pool: PoolPlan, more: tuple[pulumi.Output[str], ...]) -> None:
         for host in pool.names:
+            tags = {**pool.tags, POOL: pool.name, HOST: host}
             self.named[host] = NamedMachine(
                 self._names(f"machine-{host}"),
                 NamedMachineArgs(
-                    machine=self._machine(pool, (self._node, *more), pool.tags),
+                    machine=self._machine(pool, (self._node, *more), tags),
                     host=host,
                     public_address=pool.public_address,
                 ),

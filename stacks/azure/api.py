@@ -1,0 +1,135 @@
+"""One subscription, asked through Azure's own SDK; refusals come back as our diagnostics."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from functools import cached_property
+from typing import TYPE_CHECKING, TypeVar
+from urllib.parse import urlencode
+
+import msgspec
+from azure.core.exceptions import ClientAuthenticationError, HttpResponseError, ServiceRequestError
+from azure.core.rest import HttpRequest
+from azure.identity import DefaultAzureCredential
+from azure.mgmt.compute import ComputeManagementClient
+
+from gcluster.stacks.provider import ProviderError, provider_error
+from gcluster.stacks.pulumi.errors import translate
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from azure.core.credentials import TokenCredential
+    from azure.core.pipeline.transport import HttpTransport
+    from azure.core.rest import HttpResponse
+
+T = TypeVar("T")
+_MANAGEMENT = "https://management.azure.com"
+_LOGGED_OUT = 401
+_RESOURCES = "2021-04-01"
+"""API version of Microsoft.Resources."""
+
+
+class Answer(msgspec.Struct, frozen=True, rename="camel"):
+    """Base of what we read of an answer; all else in it is left alone."""
+
+
+class Tagged(Answer, frozen=True):
+    """A resource, as the list by tags tells it."""
+
+    id: str
+    name: str
+    type: str
+    tags: dict[str, str] = {}
+
+
+class _Page(Answer, frozen=True):
+    value: list[msgspec.Raw]
+    next_link: str | None = None
+
+
+class Api:
+    """A subscription. `credential` and `transport` are for tests."""
+
+    def __init__(
+        self,
+        subscription: str,
+        *,
+        credential: TokenCredential | None = None,
+        transport: HttpTransport[object, object] | None = None,
+        interval_s: float = 5.0,
+    ) -> None:
+        """Hold what is needed; nothing is asked before the first call."""
+        self.subscription = subscription
+        self.interval_s = interval_s
+        """Seconds between two questions whether something long is done."""
+        self._credential = credential
+        self._transport = transport
+
+    @cached_property
+    def compute(self) -> ComputeManagementClient:
+        """The SDK's client; its calls belong into `refusals`."""
+        more = {} if self._transport is None else {"transport": self._transport}
+        return ComputeManagementClient(
+            self._credential or DefaultAzureCredential(),
+            self.subscription,
+            polling_interval=self.interval_s,
+            **more,
+        )
+
+    def get(self, kind: type[T], path: str, version: str, **query: str) -> T:
+        """Return one answer of Azure Resource Manager; raises ProviderError."""
+        return self._ask(kind, _url(path, version, query))
+
+    def pages(self, kind: type[T], path: str, version: str, **query: str) -> Iterator[T]:
+        """Yield the items of all pages; raises ProviderError."""
+        url: str | None = _url(path, version, query)
+        while url:
+            page = self._ask(_Page, url)
+            yield from (msgspec.json.decode(item, type=kind) for item in page.value)
+            url = page.next_link
+
+    def tagged(self, key: str, value: str) -> Iterator[Tagged]:
+        """Yield the resources and resource groups that carry a tag."""
+        wanted = f"tagName eq '{key}' and tagValue eq '{value}'"
+        below = f"/subscriptions/{self.subscription}"
+        for what in ("resources", "resourcegroups"):
+            yield from self.pages(Tagged, f"{below}/{what}", _RESOURCES, **{"$filter": wanted})
+
+    def _ask(self, kind: type[T], url: str) -> T:
+        with refusals():
+            response: HttpResponse = self.compute.send_request(HttpRequest("GET", url))
+            response.raise_for_status()
+            return msgspec.json.decode(response.content, type=kind)
+
+
+@contextmanager
+def refusals(resource: str = "") -> Iterator[None]:
+    """Turn what the SDK raises into ProviderError, Azure's own words in the detail."""
+    try:
+        yield
+    except ClientAuthenticationError as error:
+        raise _logged_out(error) from error
+    except ServiceRequestError as error:
+        raise provider_error(
+            "GC966",
+            f"Azure can't be reached: {error.message}",
+            hint="check the network and the proxy of this machine, then run the same command again",
+        ) from error
+    except HttpResponseError as error:
+        if error.status_code == _LOGGED_OUT:
+            raise _logged_out(error) from error
+        raise ProviderError(translate(str(error), resource=resource)) from error
+
+
+def _logged_out(error: Exception) -> ProviderError:
+    return provider_error(
+        "GC963",
+        "the login to Azure has expired or is missing",
+        detail=str(error),
+        hint="log in with `az login`, then run the same command again",
+    )
+
+
+def _url(path: str, version: str, query: dict[str, str]) -> str:
+    return f"{_MANAGEMENT}{path}?{urlencode({**query, 'api-version': version})}"

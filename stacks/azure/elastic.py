@@ -1,0 +1,199 @@
+"""Elastic pools: capacity of a scale set up, single machines of it away; no stack is touched.
+
+Capacity is a set-point without an idempotency token of its own. So the token, the target and the
+names are written into the scale set's tags by the very call that raises the capacity: whoever comes
+again with the token finds them there and raises nothing twice.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from gcluster.stacks.azure.namebook import Book, Intent, settle
+from gcluster.stacks.azure.scale_sets import BROKEN
+from gcluster.stacks.provider import ProviderError, provider_error
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from gcluster.stacks.azure.plan import PoolPlan
+    from gcluster.stacks.azure.scale_sets import ScaleSets, Seen
+
+_TRIES = 10
+"""Times that a change is begun again because somebody else changed the scale set meanwhile."""
+PATIENCE_S = 1800.0
+"""Longest wait for Azure to end what another call began: our choice; machines with 8 GPUs take 10
+minutes and more."""
+
+
+def grow(
+    sets: ScaleSets, pool: PoolPlan, names: Sequence[str], token: str, *, least: int | None = None
+) -> dict[str, str]:
+    """Add machines with these names; those that exist are not made again.
+
+    Args:
+        sets: the site's scale sets.
+        pool: an elastic pool.
+        names: of all machines that are wanted.
+        token: of the ledger's intent; the same token asks once.
+        least: fewest of them to be content with; default: all. With fewer, what came goes again.
+
+    Returns:
+        Name -> number of the machine, of those that exist now.
+
+    Raises:
+        ProviderError: no capacity, no quota, or more than the pool may have.
+    """
+    part = sets.of_pool(pool.name)
+    refusal = _ask(sets, pool, part, names, token)
+    before = set(sets.look(part).book.ids)
+    seen, book = _write_names(sets, part, pool.names)
+    broken = {machine.number for machine in seen.machines if machine.state in BROKEN}
+    came = {name: book.ids[name] for name in names if name in book.ids}
+    sound = {name: number for name, number in came.items() if number not in broken}
+    enough = len(sound) >= (len(names) if least is None else least)
+    gone = {number for name, number in came.items() if number in broken}
+    if not enough:
+        gone |= {number for name, number in came.items() if name not in before}
+    _end(sets, part, gone, pool.names, done=token)
+    if not enough:
+        raise refusal or provider_error(
+            "GC960",
+            f'pool "{pool.name}": only {len(sound)} of {len(names)} machines came',
+            detail="What came has been taken away again.",
+            hint="name another zone or market for the pool, or try again later",
+        )
+    return sound
+
+
+def _ask(
+    sets: ScaleSets, pool: PoolPlan, part: str, names: Sequence[str], token: str
+) -> ProviderError | None:
+    """Raise the capacity once for a token; return what Azure said where it refused."""
+    for _ in range(_TRIES):
+        seen = sets.settled(part, patience_s=PATIENCE_S)
+        book = settle(seen.book, seen.numbers, pool.names)
+        missing = [name for name in names if name not in book.ids]
+        if not missing or book.intent(token) is not None:
+            return None
+        pending = {n for i in book.intents for n in i.names if n not in book.ids}
+        target = seen.capacity + len([name for name in missing if name not in pending])
+        if target > pool.most:
+            raise provider_error(
+                "GC917",
+                f'pool "{pool.name}" may have {pool.most} machines, not {target}',
+                hint=f"raise count.max of the pool, or ask for {pool.most - seen.capacity}",
+            )
+        intent = Intent(token=token, target=target, names=tuple(missing))
+        asked = msgspec.structs.replace(book, intents=(*book.intents, intent))
+        try:
+            if sets.write(seen, asked, capacity=target):
+                return None
+        except ProviderError as error:
+            return error
+    raise _busy(part)
+
+
+def _write_names(sets: ScaleSets, part: str, planned: Sequence[str]) -> tuple[Seen, Book]:
+    """Write the names of machines that have none yet; return what was seen and written."""
+    for _ in range(_TRIES):
+        seen = sets.settled(part, patience_s=PATIENCE_S)
+        book = settle(seen.book, seen.numbers, planned)
+        if sets.write(seen, book):
+            return seen, book
+    raise _busy(part)
+
+
+def _end(
+    sets: ScaleSets,
+    part: str,
+    numbers: Collection[str],
+    planned: Sequence[str],
+    *,
+    done: str = "",
+) -> None:
+    """Delete machines whose names are written, then write who is left; intent `done` is closed.
+
+    Capacity that no machine stands for is taken back: Azure would fill it whenever it can.
+    """
+    sets.delete(part, numbers)
+    for _ in range(_TRIES):
+        seen = sets.settled(part, patience_s=PATIENCE_S)
+        there = [number for number in seen.numbers if number not in numbers]
+        book = settle(_without(seen.book, done), there, planned)
+        capacity = seen.capacity if book.intents else len(there)
+        if sets.write(seen, book, capacity=capacity):
+            return
+    raise _busy(part)
+
+
+def _busy(part: str) -> ProviderError:
+    return provider_error(
+        "GC966",
+        f"scale set {part}: others change it all the time",
+        hint="run the same command again when the site is quieter",
+    )
+
+
+def _without(book: Book, token: str) -> Book:
+    """Return the book without an intent; its machines were settled by it before."""
+    return Book(ids=book.ids, intents=tuple(i for i in book.intents if i.token != token))
+
+
+def shrink(sets: ScaleSets, pool: PoolPlan, names: Collection[str]) -> dict[str, str]:
+    """End machines by name; those that are gone already are no mistake.
+
+    Returns:
+        Name -> number of the machine that was ended.
+
+    Raises:
+        ProviderError: GC917, a machine belongs to the spec; or Azure refused.
+    """
+    kept = sorted(set(names).intersection(pool.names))
+    if kept:
+        raise provider_error("GC917", f"node {kept[0]} belongs to the spec, not elastic")
+    part = sets.of_pool(pool.name)
+    _, book = _write_names(sets, part, pool.names)
+    gone = {name: book.ids[name] for name in names if name in book.ids}
+    if gone:
+        _end(sets, part, set(gone.values()), pool.names)
+    return gone
+
+
+def trim(sets: ScaleSets, pool: PoolPlan) -> None:
+    """End what a fixed pool has beyond the spec, by name, before Azure would choose itself."""
+    for part in pool.sets:
+        if pool.elastic or part.name not in sets.parts:
+            continue
+        _, book = _write_names(sets, part.name, names_of(pool, part.name))
+        beyond = {number for name, number in book.ids.items() if name not in pool.names}
+        if beyond:
+            _end(sets, part.name, beyond, names_of(pool, part.name))
+
+
+def fill(sets: ScaleSets, pool: PoolPlan, part: str) -> None:
+    """Name what has no name yet; an elastic pool is raised to what is always there.
+
+    Raises:
+        ProviderError: Azure refused.
+    """
+    planned = names_of(pool, part)
+    for _ in range(_TRIES):
+        seen, book = _write_names(sets, part, planned)
+        missing = [name for name in planned if name not in book.ids]
+        if not missing or not pool.elastic:
+            return
+        sets.write(sets.look(part), book, capacity=seen.capacity + len(missing))
+    raise _busy(part)
+
+
+def names_of(pool: PoolPlan, part: str) -> tuple[str, ...]:
+    """Return the names that are always in one of the pool's scale sets."""
+    start = 0
+    for candidate in pool.sets:
+        if candidate.name == part:
+            return pool.names[start : start + candidate.count]
+        start += candidate.count
+    return ()

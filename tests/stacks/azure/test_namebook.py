@@ -1,0 +1,76 @@
+"""The book of names in a scale set's tags: nothing is lost, nobody is renamed."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gcluster.stacks.azure.namebook import Book, Intent, read, settle, without
+
+LONGEST = 256
+TOKEN = "0123abcd"  # noqa: S105  # an id
+names = st.from_regex(r"[a-z]{1,8}(-[a-z0-9]{1,6})?-?[0-9]{0,4}", fullmatch=True)
+numbers = st.integers(0, 2000).map(str)
+books = st.builds(
+    Book,
+    ids=st.dictionaries(names, numbers, max_size=100),
+    intents=st.lists(
+        st.builds(
+            Intent,
+            token=st.from_regex(r"[a-f0-9]{8}", fullmatch=True),
+            target=st.integers(1, 1000),
+            names=st.lists(names, min_size=1, max_size=60, unique=True).map(tuple),
+        ),
+        max_size=3,
+        unique_by=lambda intent: intent.token,
+    ).map(tuple),
+)
+
+
+@given(book=books)
+def test_a_book_is_read_back_as_it_was_written(book: Book) -> None:
+    tags = book.tags()
+    again = read({"gcluster-cluster": "x", **tags})
+    assert again.ids == book.ids
+    assert {i.token: (i.target, set(i.names)) for i in again.intents} == {
+        i.token: (i.target, set(i.names)) for i in book.intents
+    }
+    assert all(len(value) <= LONGEST for value in tags.values())
+    assert without({"a": "b", **tags}) == {"a": "b"}
+
+
+def test_a_hundred_machines_that_count_up_need_one_short_tag() -> None:
+    ids = {f"gpu{n:03d}": str(n - 1) for n in range(1, 101)}
+    assert Book(ids=ids).tags() == {"gcluster-names-0": "gpu001..100:0"}
+
+
+@given(book=books, machines=st.sets(numbers, max_size=50), planned=st.lists(names, unique=True))
+def test_nobody_who_has_a_name_loses_it_and_no_machine_has_two(
+    book: Book, machines: set[str], planned: list[str]
+) -> None:
+    unique = {number: name for name, number in book.ids.items()}
+    book = Book(ids={name: number for number, name in unique.items()}, intents=book.intents)
+    after = settle(book, machines, planned)
+    for name, number in book.ids.items():
+        assert after.ids.get(name) == (number if number in machines else after.ids.get(name))
+    assert len(set(after.ids.values())) == len(after.ids)
+    assert set(after.ids.values()) <= machines
+    assert settle(after, machines, planned) == after
+
+
+def test_new_machines_get_the_names_of_an_intent_before_those_of_the_spec() -> None:
+    intent = Intent(token=TOKEN, target=4, names=("gpu101", "gpu102"))
+    book = settle(
+        Book(ids={"gpu001": "0"}, intents=(intent,)), ["0", "3", "5"], ["gpu001", "gpu002"]
+    )
+    assert book == Book(ids={"gpu001": "0", "gpu101": "3", "gpu102": "5"})
+
+
+def test_an_intent_stays_until_all_its_machines_are_there() -> None:
+    intent = Intent(token=TOKEN, target=2, names=("gpu101", "gpu102"))
+    assert settle(Book(intents=(intent,)), ["0"], []).intents == (intent,)
+
+
+def test_a_number_that_azure_uses_again_keeps_the_name_of_its_place() -> None:
+    book = Book(ids={"gpu001": "0", "gpu002": "1"})
+    gone = settle(book, ["0"], [])
+    assert gone.ids == {"gpu001": "0"}
+    assert settle(gone, ["0", "1"], ["gpu001", "gpu002"]).ids == book.ids
