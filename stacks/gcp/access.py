@@ -5,6 +5,7 @@ from __future__ import annotations
 import pulumi
 import pulumi_gcp as gcp
 
+from gcluster.stacks.gcp.marks import description
 from gcluster.stacks.pulumi.component import Args, Component
 from gcluster.stacks.pulumi.names import Names
 
@@ -98,6 +99,7 @@ def _account(
         account_id=names(what, kind="service-account"),
         project=project,
         display_name=title,
+        description=description(names.cluster, names.site),
         opts=component.child(),
     )
 

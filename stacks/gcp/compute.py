@@ -5,13 +5,11 @@ from __future__ import annotations
 import pulumi
 import pulumi_gcp as gcp
 
+from gcluster.stacks.gcp.marks import HOST, POOL, RUNG
 from gcluster.stacks.gcp.templates import TemplateArgs, make_template
 from gcluster.stacks.pulumi.component import Args, Component
 from gcluster.stacks.pulumi.labels import label_value
 from gcluster.stacks.pulumi.names import Names
-
-HOST_LABEL = "gcluster-host"
-POOL_LABEL = "gcluster-pool"
 
 
 class PolicyArgs(Args, frozen=True, kw_only=True):
@@ -40,6 +38,8 @@ class PoolArgs(Args, frozen=True, kw_only=True):
     name: str
     project: str
     region: str
+    mark: str
+    """Description of what takes no labels."""
     labels: dict[str, str]
     templates: tuple[TemplateArgs, ...]
     """One a rung; the first is what machines that are always there are made from."""
@@ -95,6 +95,7 @@ class Pool(Component[PoolArgs]):
                 args.names(f"{args.name}-placement", number),
                 project=args.project,
                 region=args.region,
+                description=args.mark,
                 group_placement_policy=gcp.compute.ResourcePolicyGroupPlacementPolicyArgs(
                     collocation="COLLOCATED" if wanted.collocated else None,
                     gpu_topology=wanted.topology,
@@ -134,6 +135,7 @@ class Pool(Component[PoolArgs]):
             args.names(args.name),
             project=args.project,
             zone=zone,
+            description=args.mark,
             base_instance_name=args.names(args.name),
             versions=[
                 gcp.compute.InstanceGroupManagerVersionArgs(
@@ -163,5 +165,6 @@ class Pool(Component[PoolArgs]):
 
 def labels_of(args: PoolArgs, host: str | None = None) -> dict[str, str]:
     """Return a machine's own labels, by which it is found and called."""
-    own = {POOL_LABEL: args.name} | ({} if host is None else {HOST_LABEL: host})
+    own = {POOL: args.name, RUNG: args.templates[0].rung}
+    own |= {} if host is None else {HOST: host}
     return {key: label_value(value) for key, value in (args.labels | own).items()}

@@ -18,7 +18,7 @@ from gcluster.stacks.gcp.pools import PoolPlan, machine_of, pool_plan
 from gcluster.stacks.gcp.storage_plan import BucketPlan, LustrePlan, buckets, lustre
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
     from gcluster.schemas.catalog import Catalog, Fabric
     from gcluster.schemas.spec import ClusterSpec
@@ -88,6 +88,12 @@ LOGIN_USER = "gcluster"
 """Google's images have no login user of their own: the guest agent makes the one of the key."""
 
 
+def login_user(spec: ClusterSpec, site_name: str) -> str:
+    """Return the login user of a site's nodes."""
+    site = spec.sites[site_name]
+    return (site.ssh.user if isinstance(site, GcpSite) else None) or LOGIN_USER
+
+
 def layout(spec: ClusterSpec, site_name: str, catalog: Catalog) -> SiteLayout:
     """Return what a site is made of. Same input, same value.
 
@@ -105,7 +111,7 @@ def layout(spec: ClusterSpec, site_name: str, catalog: Catalog) -> SiteLayout:
         project=site.project,
         region=site.region,
         kms_key=site.kms_key,
-        user=site.ssh.user or LOGIN_USER,
+        user=login_user(spec, site_name),
         labels=spec.tags | site.tags,
         network=_network(spec, site_name, site, catalog, peering=bool(file_systems)),
         fabric_networks=_fabric_networks(spec, site, pools, catalog),
@@ -193,8 +199,3 @@ def _dns(spec: ClusterSpec, site_name: str, site: GcpSite) -> DnsPlan | None:
 def _budget(spec: ClusterSpec) -> BudgetPlan | None:
     most = None if spec.budget is None else spec.budget.max_usd_per_month
     return None if most is None else BudgetPlan(usd_per_month=max(1, round(most)))
-
-
-def host_names(site: SiteLayout) -> Mapping[str, str]:
-    """Return host name -> pool, of all fixed machines in spec order."""
-    return {host: pool.name for pool in site.pools for host in pool.hosts}

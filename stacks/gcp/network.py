@@ -32,6 +32,8 @@ class NodeNetworkArgs(Args, frozen=True, kw_only=True):
     names: Names
     project: str
     region: str
+    mark: str
+    """Description of what is made: nothing here takes labels."""
     cidr: str
     mtu: int | None
     ssh_from: tuple[str, ...]
@@ -59,6 +61,7 @@ class NodeNetwork(Component[NodeNetworkArgs]):
             auto_create_subnetworks=False,
             routing_mode="REGIONAL",
             mtu=args.mtu,
+            description=args.mark,
             opts=self.child(),
         )
         subnet = gcp.compute.Subnetwork(
@@ -67,15 +70,16 @@ class NodeNetwork(Component[NodeNetworkArgs]):
             region=args.region,
             network=network.id,
             ip_cidr_range=args.cidr,
+            description=args.mark,
             private_ip_google_access=True,
             opts=self.child(),
         )
-        let_in_itself(self, names("nodes-internal"), args.project, network.id, [args.cidr])
+        let_in_itself(self, args, names("nodes-internal"), network.id, [args.cidr])
         gcp.compute.Firewall(
             names("nodes-ssh"),
             project=args.project,
             network=network.id,
-            description="SSH of logins and controllers",
+            description=args.mark,
             direction="INGRESS",
             source_ranges=list(args.ssh_from),
             target_tags=[args.ssh_tag],
@@ -104,6 +108,7 @@ class NodeNetwork(Component[NodeNetworkArgs]):
             project=args.project,
             region=args.region,
             network=network.id,
+            description=args.mark,
             opts=self.child(),
         )
         gcp.compute.RouterNat(
@@ -140,7 +145,7 @@ class NodeNetwork(Component[NodeNetworkArgs]):
             args.names("nodes-lustre"),
             project=args.project,
             network=network.id,
-            description="Servers of Managed Lustre",
+            description=args.mark,
             direction="INGRESS",
             source_ranges=[pulumi.Output.concat(addresses.address, "/", str(peering.prefix))],
             allows=[gcp.compute.FirewallAllowArgs(protocol="tcp", ports=[str(peering.port)])],
@@ -168,6 +173,7 @@ class FabricNetworkArgs(Args, frozen=True, kw_only=True):
     names: Names
     project: str
     region: str
+    mark: str
     key: str
     mtu: int | None
     profile: str | None
@@ -190,6 +196,7 @@ class FabricNetwork(Component[FabricNetworkArgs]):
             auto_create_subnetworks=False,
             routing_mode="REGIONAL",
             mtu=args.mtu,
+            description=args.mark,
             network_profile=args.profile,
             opts=self.child(),
         )
@@ -201,6 +208,7 @@ class FabricNetwork(Component[FabricNetworkArgs]):
                 region=args.region,
                 network=network.id,
                 ip_cidr_range=subnet.cidr,
+                description=args.mark,
                 opts=self.child(),
             ).id
             for subnet in args.subnets
@@ -208,22 +216,22 @@ class FabricNetwork(Component[FabricNetworkArgs]):
         if args.profile is None:  # VPC firewall rules don't exist in networks of a RoCE profile
             cidrs = [subnet.cidr for subnet in args.subnets]
             name = args.names(f"{args.key}-internal")
-            let_in_itself(self, name, args.project, network.id, cidrs)
+            let_in_itself(self, args, name, network.id, cidrs)
 
 
 def let_in_itself(
     component: Component[NodeNetworkArgs] | Component[FabricNetworkArgs],
+    args: NodeNetworkArgs | FabricNetworkArgs,
     name: str,
-    project: str,
     network: pulumi.Input[str],
     cidrs: Sequence[str],
 ) -> None:
     """Make the rule that lets the nodes of a network reach each other."""
     gcp.compute.Firewall(
         name,
-        project=project,
+        project=args.project,
         network=network,
-        description="The nodes among themselves",
+        description=args.mark,
         direction="INGRESS",
         source_ranges=list(cidrs),
         allows=[gcp.compute.FirewallAllowArgs(protocol="all")],

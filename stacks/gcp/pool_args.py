@@ -8,6 +8,7 @@ import msgspec
 import pulumi
 
 from gcluster.stacks.gcp.compute import MachineArgs, PolicyArgs, PoolArgs
+from gcluster.stacks.gcp.marks import POOL, RUNG, description
 from gcluster.stacks.gcp.pools import PoolPlan, uses_policy
 from gcluster.stacks.gcp.templates import NicArgs, TemplateArgs
 from gcluster.stacks.pulumi.labels import label_key, label_value
@@ -50,6 +51,7 @@ def pool_args(pool: PoolPlan, site: SiteParts, *, taken: int = 0) -> PoolArgs:
         name=pool.name,
         project=site.project,
         region=site.region,
+        mark=description(site.names.cluster, site.names.site),
         labels=_labels(pool.labels),
         templates=tuple(_template(pool, each, site) for each in (rung, *others)),
         policies=PolicyArgs(
@@ -101,7 +103,7 @@ def _template(pool: PoolPlan, rung: RungPlan, site: SiteParts) -> TemplateArgs:
         account=site.account,
         metadata=site.metadata,
         network_tags=(site.names("ssh"),) if pool.role != "compute" else (),
-        labels=_labels(pool.labels) | {"gcluster-pool": label_value(pool.name)},
+        labels=_labels(pool.labels) | {POOL: label_value(pool.name), RUNG: label_value(rung.key)},
     )
 
 

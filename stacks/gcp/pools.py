@@ -52,8 +52,8 @@ class PoolPlan(msgspec.Struct, frozen=True, kw_only=True):
     has_gpus: bool
     hosts: tuple[str, ...]
     """Names of the machines that are always there."""
-    most: int
-    """Machines there may be at once."""
+    more_hosts: tuple[str, ...]
+    """Names of the machines that come and go."""
     rungs: tuple[RungPlan, ...]
     mixed: bool
     placement: PlacementPlan
@@ -64,10 +64,19 @@ class PoolPlan(msgspec.Struct, frozen=True, kw_only=True):
     public_address: bool
     labels: dict[str, str]
 
+    def all_hosts(self) -> tuple[str, ...]:
+        """Return the names of all machines there may be."""
+        return self.hosts + self.more_hosts
+
     @property
     def is_elastic(self) -> bool:
         """Whether more machines may come than are always there."""
-        return self.most > len(self.hosts)
+        return bool(self.more_hosts)
+
+    @property
+    def most(self) -> int:
+        """Machines there may be at once."""
+        return len(self.hosts) + len(self.more_hosts)
 
     def policies(self) -> int:
         """Return how many placement policies the pool has."""
@@ -101,6 +110,7 @@ def pool_plan(
         for rung in rungs(pool, zones, catalog.providers.get("gcp"))
     ]
     hosts = tuple(pool_host_names(name, pool))
+    whole = pool_host_names(name, msgspec.structs.replace(pool, count=pool.most))
     return PoolPlan(
         name=name,
         role=pool.role,
@@ -108,7 +118,7 @@ def pool_plan(
         fabric=fabric_name,
         has_gpus=machine is not None and machine.gpu is not None,
         hosts=hosts,
-        most=max(len(hosts), pool.most or 0),
+        more_hosts=tuple(whole[len(hosts) :]),
         rungs=tuple(ladder),
         mixed=pool.mixed,
         placement=_placement(pool, machine, fabric_name),

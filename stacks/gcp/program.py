@@ -18,10 +18,12 @@ from gcluster.stacks.gcp.access import (
     NodeIdentityArgs,
 )
 from gcluster.stacks.gcp.compute import Pool
+from gcluster.stacks.gcp.dns import Dns, DnsArgs
 from gcluster.stacks.gcp.fabric_networks import NODES
 from gcluster.stacks.gcp.facts import facts
 from gcluster.stacks.gcp.layout import SiteLayout, layout
-from gcluster.stacks.gcp.names import Dns, DnsArgs
+from gcluster.stacks.gcp.marks import description
+from gcluster.stacks.gcp.names import names_of
 from gcluster.stacks.gcp.network import (
     FabricNetwork,
     FabricNetworkArgs,
@@ -34,7 +36,6 @@ from gcluster.stacks.gcp.network import (
 from gcluster.stacks.gcp.pool_args import SiteParts, pool_args
 from gcluster.stacks.gcp.storage import Bucket, BucketArgs, Lustre, LustreArgs
 from gcluster.stacks.pulumi.labels import CLUSTER, Labels, label_value
-from gcluster.stacks.pulumi.names import Names
 from gcluster.stacks.pulumi.tagging import tag_everything
 
 if TYPE_CHECKING:
@@ -87,11 +88,6 @@ def spec_digest(spec: ClusterSpec) -> str:
     return hashlib.sha256(canonical).hexdigest()[:_HASH]
 
 
-def names_of(plan: SiteLayout) -> Names:
-    """Return how a site's resources are called."""
-    return Names(cluster=plan.cluster, site=plan.site, cloud="gcp")
-
-
 class _Site:
     """Makes one site, part by part."""
 
@@ -139,6 +135,7 @@ class _Site:
                 names=self.names,
                 project=plan.project,
                 region=plan.region,
+                mark=description(plan.cluster, plan.site),
                 cidr=network.cidr,
                 mtu=network.mtu,
                 ssh_from=network.ssh_from,
@@ -167,6 +164,7 @@ class _Site:
                     names=self.names,
                     project=plan.project,
                     region=plan.region,
+                    mark=description(plan.cluster, plan.site),
                     key=network.key,
                     mtu=network.mtu,
                     profile=None if network.roce_zone is None else profile,

@@ -1,0 +1,249 @@
+"""Google's HTTP interfaces, asked with the login of this machine; answers are typed values.
+
+Plain requests: what is needed is spread over five services, of which the client library of Compute
+Engine has one and takes 2.4 s to import.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
+from urllib.parse import quote
+
+import msgspec
+
+from gcluster.stacks.provider import ProviderError
+from gcluster.stacks.pulumi.errors import translate
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+Body: TypeAlias = "Mapping[str, Body] | Sequence[Body] | str | int | bool | None"
+SERVICES = {
+    "compute": "https://compute.googleapis.com/compute/v1",
+    "iam": "https://iam.googleapis.com/v1",
+    "lustre": "https://lustre.googleapis.com/v1",
+    "resources": "https://cloudresourcemanager.googleapis.com/v1",
+    "storage": "https://storage.googleapis.com/storage/v1",
+}
+_SCOPE = "https://www.googleapis.com/auth/cloud-platform"
+_TIMEOUT_S = 130
+"""Seconds for one call: `operations.wait` answers after 2 minutes at the latest."""
+_TRIES = 4
+_AGAIN = frozenset({429, 500, 502, 503, 504})
+"""Statuses that Google asks to try again."""
+NOT_FOUND = 404
+
+
+class Answer(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """Base of what Google answers; what a subclass doesn't name is left out."""
+
+
+T = TypeVar("T", bound=Answer)
+
+
+class _Detail(Answer, frozen=True):
+    code: str = ""
+    message: str = ""
+
+
+class _Problems(Answer, frozen=True):
+    errors: tuple[_Detail, ...] = ()
+
+
+class Operation(Answer, frozen=True):
+    """Something that goes on at Google's."""
+
+    name: str
+    status: str = ""
+    zone: str = ""
+    error: _Problems | None = None
+
+
+class _Refusal(Answer, frozen=True):
+    message: str = ""
+    status: str = ""
+
+
+class _Refused(Answer, frozen=True):
+    error: _Refusal = _Refusal()
+
+
+class _Page(Answer, frozen=True):
+    next_page_token: str = ""
+
+
+class GoogleError(ProviderError):
+    """Google refused; `status` is that of HTTP, 0 where it was never asked."""
+
+    def __init__(self, message: str, *, status: int = 0, resource: str = "") -> None:
+        """Translate Google's words."""
+        super().__init__(translate(message, resource=resource))
+        self.status = status
+
+
+class Reply(Protocol):
+    """What a session returns."""
+
+    status_code: int
+    content: bytes
+
+
+class Login(Protocol):
+    """A session of requests that is logged in."""
+
+    def request(
+        self,
+        method: str,
+        url: str,
+        *,
+        params: Mapping[str, str] | None = None,
+        json: Body = None,
+        timeout: float | None = None,
+    ) -> Reply:
+        """Ask once."""
+        ...
+
+
+class Api:
+    """One project; may be shared by threads."""
+
+    def __init__(
+        self,
+        project: str,
+        *,
+        login: Login | None = None,
+        services: Mapping[str, str] = SERVICES,
+        pause_s: float = 1.0,
+    ) -> None:
+        """Hold what is needed; nobody logs in before the first question.
+
+        Args:
+            project: its id.
+            login: a session; default: the application-default login of this machine.
+            services: addresses, by the words of `SERVICES`.
+            pause_s: first wait before a question is asked again; it doubles.
+        """
+        self.project = project
+        self._login = login
+        self._services = services
+        self._pause_s = pause_s
+
+    def ask(
+        self,
+        answer: type[T],
+        path: str,
+        *,
+        service: str = "compute",
+        method: str = "GET",
+        query: Mapping[str, str] | None = None,
+        body: Body = None,
+    ) -> T:
+        """Return Google's answer to one question; `path` starts below the service.
+
+        Raises:
+            GoogleError: it refused, or nobody is logged in.
+        """
+        return msgspec.json.decode(self._ask(service, method, path, query, body), type=answer)
+
+    def pages(
+        self,
+        answer: type[T],
+        path: str,
+        *,
+        service: str = "compute",
+        query: Mapping[str, str] | None = None,
+    ) -> Iterator[T]:
+        """Yield the pages of a list; raises GoogleError."""
+        token = ""
+        while True:
+            asked = {**(query or {}), **({"pageToken": token} if token else {})}
+            content = self._ask(service, "GET", path, asked, None)
+            yield msgspec.json.decode(content, type=answer)
+            token = msgspec.json.decode(content, type=_Page).next_page_token
+            if not token:
+                return
+
+    def wait(self, operation: Operation, *, resource: str = "", patience_s: float = 3600) -> None:
+        """Wait for the end of an operation in a zone.
+
+        Raises:
+            GoogleError: it failed, or is not at its end in time; Google's words say why.
+        """
+        zone, ends = operation.zone.rpartition("/")[2], time.monotonic() + patience_s
+        while operation.status != "DONE":
+            if time.monotonic() > ends:
+                message = f"operation {operation.name} is not at its end after {patience_s:.0f} s"
+                raise GoogleError(message, resource=resource)
+            path = f"{self.in_zone(zone)}/operations/{operation.name}/wait"
+            operation = self.ask(Operation, path, method="POST")
+        if operation.error is not None:
+            said = "\n".join(f"{e.code}: {e.message}" for e in operation.error.errors)
+            raise GoogleError(said, resource=resource)
+
+    def in_project(self) -> str:
+        """Return the path of what belongs to no region."""
+        return f"projects/{quote(self.project)}"
+
+    def in_zone(self, zone: str) -> str:
+        """Return the path of a zone."""
+        return f"{self.in_project()}/zones/{quote(zone)}"
+
+    def in_region(self, region: str) -> str:
+        """Return the path of a region."""
+        return f"{self.in_project()}/regions/{quote(region)}"
+
+    def _ask(
+        self, service: str, method: str, path: str, query: Mapping[str, str] | None, body: Body
+    ) -> bytes:
+        url = f"{self._services[service]}/{path}"
+        pause = self._pause_s
+        for left in reversed(range(_TRIES)):
+            try:
+                reply = self._session().request(
+                    method, url, params=query, json=body, timeout=_TIMEOUT_S
+                )
+            except OSError as error:  # what requests raises: no route, no name, cut off
+                message = f"{service} of Google can't be reached: {error}"
+                raise GoogleError(message) from error
+            if reply.status_code not in _AGAIN or not left:
+                break
+            time.sleep(pause)
+            pause *= 2
+        if reply.status_code >= 400:  # noqa: PLR2004  # statuses of errors
+            raise GoogleError(_words(reply), status=reply.status_code)
+        return reply.content or b"{}"
+
+    def _session(self) -> Login:
+        if self._login is None:
+            self._login = _log_in()
+        return self._login
+
+
+def _words(reply: Reply) -> str:
+    try:
+        said = msgspec.json.decode(reply.content, type=_Refused).error
+    except msgspec.DecodeError:
+        return f"HTTP {reply.status_code}: {reply.content[:500].decode(errors='replace')}"
+    return f"{said.status or reply.status_code}: {said.message}"
+
+
+def _log_in() -> Login:
+    import google.auth  # noqa: PLC0415  # 0.25 s, and only where Google is asked
+    from google.auth.exceptions import GoogleAuthError  # noqa: PLC0415  # as above
+    from google.auth.transport.requests import AuthorizedSession  # noqa: PLC0415  # as above
+
+    class Session(AuthorizedSession):
+        """A session whose failures to log in are Google's refusals."""
+
+        def request(self, *args: object, **kwargs: object) -> Reply:
+            try:
+                return super().request(*args, **kwargs)
+            except GoogleAuthError as error:
+                raise GoogleError(f"could not find default credentials: {error}") from error
+
+    try:
+        credentials, _ = google.auth.default(scopes=[_SCOPE])
+    except GoogleAuthError as error:
+        raise GoogleError(f"could not find default credentials: {error}") from error
+    return Session(credentials)

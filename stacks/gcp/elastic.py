@@ -1,0 +1,268 @@
+"""Elastic machines: made by one bulkInsert, all of them or none, and deleted by their names.
+
+No stack is involved. What is needed to go on after a kill stands on the machines themselves: the
+labels of the cluster, the burst's token, the rung they were bought on; their names are theirs.
+"""
+
+from __future__ import annotations
+
+import re
+import uuid
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from gcluster.stacks.gcp.api import NOT_FOUND, Answer, GoogleError, Operation
+from gcluster.stacks.gcp.facts import facts
+from gcluster.stacks.gcp.hosts import ALIVE, Instance, host_of, instances
+from gcluster.stacks.gcp.marks import POOL, RUNG, TOKEN, found_by
+from gcluster.stacks.gcp.names import names_of
+from gcluster.stacks.gcp.pools import uses_policy
+from gcluster.stacks.provider import ProviderError, provider_error
+from gcluster.stacks.pulumi.errors import NO_CAPACITY
+from gcluster.stacks.pulumi.labels import label_value
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from gcluster.schemas.diagnostics import Diagnostic
+    from gcluster.stacks.gcp.api import Api, Body
+    from gcluster.stacks.gcp.layout import SiteLayout
+    from gcluster.stacks.gcp.pools import PoolPlan
+    from gcluster.stacks.gcp.rungs import RungPlan
+
+_AT_ONCE = 16
+_NAMESPACE = uuid.UUID("0d6c7c1e-6f1b-5d0e-9f0a-6c3b5f1f4a17")
+"""Of the request ids that are made from tokens; any would do, as long as it stays."""
+
+
+class _Properties(Answer, frozen=True):
+    labels: dict[str, str] = msgspec.field(default_factory=dict)
+
+
+class _Template(Answer, frozen=True):
+    self_link: str
+    creation_timestamp: str = ""
+    properties: _Properties = _Properties()
+
+
+class _Templates(Answer, frozen=True):
+    items: tuple[_Template, ...] = ()
+
+
+class _Policy(Answer, frozen=True):
+    name: str
+    self_link: str
+
+
+class _Policies(Answer, frozen=True):
+    items: tuple[_Policy, ...] = ()
+
+
+def grow(
+    api: Api, plan: SiteLayout, pool: PoolPlan, names: Sequence[str], token: str
+) -> tuple[Instance, ...]:
+    """Return the machines of these names, made where they are missing.
+
+    The pool's rungs are tried in their order, each for all that is missing: a fabric domain is
+    bought on one rung, unless the spec says `mixed`. A rung that brings fewer is undone before the
+    next is tried.
+
+    Raises:
+        ProviderError: no rung had all of them; nothing is left of the tries.
+    """
+    there = _alive(api, plan, pool)
+    missing = [name for name in names if name not in there]
+    findings: list[Diagnostic] = []
+    templates = _templates(api, plan, pool) if missing else {}
+    for rung in _open_rungs(pool, there.values()) if missing else ():
+        try:
+            _insert(api, plan, pool, rung, missing, token=token, templates=templates)
+            missing = []
+            break
+        except GoogleError as error:
+            findings += error.diagnostics
+            _undo(api, plan, pool, missing, token)
+            if error.diagnostics[0].code != NO_CAPACITY:
+                break  # another rung won't help against a missing right or a wrong template
+    if missing:
+        raise ProviderError(*(findings or [_none(pool, missing)]))
+    now = _alive(api, plan, pool)
+    return tuple(now[name] for name in names if name in now)
+
+
+def shrink(api: Api, plan: SiteLayout, names: Iterable[str]) -> dict[str, str]:
+    """Delete elastic machines; return name -> id of those that existed.
+
+    Raises:
+        ProviderError: GC917, a name is of a machine that the spec lists.
+    """
+    fixed = {host for pool in plan.pools for host in pool.hosts}
+    wanted = set(names)
+    if kept := wanted & fixed:
+        raise provider_error("GC917", f"node {min(kept)} belongs to the spec, not elastic")
+    gone = {
+        host: machine
+        for machine in instances(api, plan)
+        if machine.token and (host := host_of(plan, machine)) in wanted
+    }
+    delete(api, gone.values())
+    return {host: machine.id for host, machine in gone.items()}
+
+
+def delete(api: Api, machines: Iterable[Instance]) -> None:
+    """Delete machines and wait for it; those that are gone already are no error."""
+
+    def one(machine: Instance) -> None:
+        path = f"{api.in_zone(machine.zone_name)}/instances/{machine.name}"
+        try:
+            api.wait(api.ask(Operation, path, method="DELETE"), resource=machine.name)
+        except GoogleError as error:
+            if error.status != NOT_FOUND:
+                raise
+
+    with ThreadPoolExecutor(_AT_ONCE) as workers:
+        list(workers.map(one, machines))
+
+
+def request_id(token: str, *parts: str) -> str:
+    """Return the id by which Google knows a repeated request: the same for the same burst."""
+    return str(uuid.uuid5(_NAMESPACE, "/".join((token, *parts))))
+
+
+def _alive(api: Api, plan: SiteLayout, pool: PoolPlan) -> dict[str, Instance]:
+    return {
+        host: machine
+        for machine in instances(api, plan)
+        if machine.pool == label_value(pool.name)
+        and machine.status in ALIVE
+        and (host := host_of(plan, machine))
+    }
+
+
+def _open_rungs(pool: PoolPlan, there: Iterable[Instance]) -> Iterator[RungPlan]:
+    """Yield the rungs that may be tried: what stands in the pool now binds it, unless mixed."""
+    bound = {machine.labels.get(RUNG, "") for machine in there} - {""}
+    for rung in pool.rungs:
+        if pool.mixed or not bound or label_value(rung.key) in bound:
+            yield rung
+
+
+def _insert(
+    api: Api,
+    plan: SiteLayout,
+    pool: PoolPlan,
+    rung: RungPlan,
+    hosts: Sequence[str],
+    *,
+    token: str,
+    templates: Mapping[str, str],
+) -> None:
+    """Make machines, all or none of each call; raises GoogleError."""
+    template = templates.get(label_value(rung.key))
+    if template is None:
+        message = f"pool {pool.name} has no template for {rung.key}: run `gcluster up` first"
+        raise GoogleError(message)
+    policies = _policies(api, plan, pool, rung)
+    operations = []
+    for number, (policy, group) in enumerate(_calls(pool, hosts, policies)):
+        operations.append(
+            api.ask(
+                Operation,
+                f"{api.in_zone(rung.zone)}/instances/bulkInsert",
+                method="POST",
+                query={"requestId": request_id(token, rung.key, str(number), *group)},
+                body=_body(plan, pool, rung, group, token=token, template=template, policy=policy),
+            )
+        )
+    for operation in operations:
+        api.wait(operation, resource=f"pool {pool.name} on {rung.key}")
+
+
+def _calls(
+    pool: PoolPlan, hosts: Sequence[str], policies: Sequence[str]
+) -> Iterator[tuple[str | None, list[str]]]:
+    """Yield (placement policy, machines) of each call: one, but for NVLink domains and limits."""
+    every = {host: number for number, host in enumerate(pool.all_hosts(), start=1)}
+    groups: dict[int, list[str]] = {}
+    for host in hosts:
+        groups.setdefault(pool.policy_of(every.get(host, 1)), []).append(host)
+    for index, group in sorted(groups.items()):
+        policy = policies[index] if index < len(policies) else None
+        for start in range(0, len(group), facts().bulk_limit):
+            yield policy, group[start : start + facts().bulk_limit]
+
+
+def _body(
+    plan: SiteLayout,
+    pool: PoolPlan,
+    rung: RungPlan,
+    hosts: Sequence[str],
+    *,
+    token: str,
+    template: str,
+    policy: str | None,
+) -> Body:
+    """Return the request: the template, with what is this burst's own over it."""
+    labels = found_by(plan) | {
+        POOL: label_value(pool.name),
+        RUNG: label_value(rung.key),
+        TOKEN: label_value(token),
+    }
+    placed = policy or pool.placement.existing
+    return {
+        "count": str(len(hosts)),
+        "minCount": str(len(hosts)),
+        "sourceInstanceTemplate": template,
+        "perInstanceProperties": {names_of(plan)(host): {} for host in hosts},
+        "instanceProperties": {
+            "labels": labels,
+            **({"resourcePolicies": [placed]} if placed else {}),
+        },
+    }
+
+
+def _templates(api: Api, plan: SiteLayout, pool: PoolPlan) -> dict[str, str]:
+    """Return rung -> the newest template of the pool for it; their labels tell."""
+    wanted = found_by(plan) | {POOL: label_value(pool.name)}
+    path = f"{api.in_project()}/global/instanceTemplates"
+    pages = api.pages(_Templates, path)
+    found = [template for page in pages for template in page.items]
+    mine = [t for t in found if wanted.items() <= t.properties.labels.items()]
+    mine.sort(key=lambda template: template.creation_timestamp)
+    return {t.properties.labels.get(RUNG, ""): t.self_link for t in mine}
+
+
+def _policies(api: Api, plan: SiteLayout, pool: PoolPlan, rung: RungPlan) -> list[str]:
+    """Return the placement policies that the stack made for a pool, in order of their numbers."""
+    if not uses_policy(pool, rung):
+        return []
+    pages = api.pages(_Policies, f"{api.in_region(plan.region)}/resourcePolicies")
+    found = [policy for page in pages for policy in page.items]
+    links = []
+    for number in range(1, pool.policies() + 1):
+        name = names_of(plan)(f"{pool.name}-placement", number)
+        engine_made = re.compile(rf"{re.escape(name)}-[0-9a-f]{{7}}")
+        links += [policy.self_link for policy in found if engine_made.fullmatch(policy.name)][:1]
+    return links
+
+
+def _undo(api: Api, plan: SiteLayout, pool: PoolPlan, hosts: Sequence[str], token: str) -> None:
+    """Delete what a failed try left: Google rolls a call back, not the calls before it."""
+    left = [
+        machine
+        for host, machine in _alive(api, plan, pool).items()
+        if host in hosts and machine.token == label_value(token)
+    ]
+    delete(api, left)
+
+
+def _none(pool: PoolPlan, missing: Sequence[str]) -> Diagnostic:
+    error = provider_error(
+        NO_CAPACITY,
+        f'pool "{pool.name}": no rung may be tried for {len(missing)} nodes',
+        detail="The nodes that run now were bought on a rung that its ladder no longer has.",
+        hint="write mixed: true, or let the running nodes end first",
+    )
+    return error.diagnostics[0]

@@ -1,0 +1,253 @@
+"""Reads the machines back: names, addresses, the host keys they told, and where they stand."""
+
+from __future__ import annotations
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from gcluster.inventory.hosts import Host, Placement, SshTarget
+from gcluster.stacks import atomic
+from gcluster.stacks.gcp import cloud_init
+from gcluster.stacks.gcp.api import NOT_FOUND, Answer, GoogleError
+from gcluster.stacks.gcp.marks import HOST, POOL, TOKEN, found_by, label_filter
+from gcluster.stacks.gcp.names import names_of
+from gcluster.stacks.pulumi.labels import label_value
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from pathlib import Path
+
+    from gcluster.stacks.gcp.api import Api
+    from gcluster.stacks.gcp.layout import SiteLayout
+
+_AT_ONCE = 16
+ALIVE = frozenset({"PENDING", "PROVISIONING", "STAGING", "RUNNING", "REPAIRING"})
+"""Statuses of a machine that is there or on its way."""
+
+
+class _AccessConfig(Answer, frozen=True):
+    nat_i_p: str = ""
+
+
+class _Interface(Answer, frozen=True):
+    network_i_p: str = ""
+    access_configs: tuple[_AccessConfig, ...] = ()
+
+
+class _Topology(Answer, frozen=True):
+    block: str = ""
+    subblock: str = ""
+
+
+class _ResourceStatus(Answer, frozen=True):
+    physical_host: str = ""
+    physical_host_topology: _Topology = _Topology()
+
+
+class Instance(Answer, frozen=True):
+    """A machine, as Compute Engine tells it."""
+
+    name: str
+    id: str = ""
+    status: str = ""
+    zone: str = ""
+    """Address of the zone."""
+    machine_type: str = ""
+    labels: dict[str, str] = msgspec.field(default_factory=dict)
+    label_fingerprint: str = ""
+    network_interfaces: tuple[_Interface, ...] = ()
+    resource_status: _ResourceStatus = _ResourceStatus()
+
+    @property
+    def zone_name(self) -> str:
+        """The zone."""
+        return self.zone.rpartition("/")[2]
+
+    @property
+    def address(self) -> str:
+        """Private address in the nodes' own network."""
+        return next((nic.network_i_p for nic in self.network_interfaces), "")
+
+    @property
+    def public_address(self) -> str:
+        """Public address, "" without one."""
+        configs = (c.nat_i_p for nic in self.network_interfaces for c in nic.access_configs)
+        return next((address for address in configs if address), "")
+
+    @property
+    def pool(self) -> str:
+        """Label of its pool."""
+        return self.labels.get(POOL, "")
+
+    @property
+    def token(self) -> str:
+        """Burst it came with, "" where the stack made it."""
+        return self.labels.get(TOKEN, "")
+
+
+class _Zone(Answer, frozen=True):
+    instances: tuple[Instance, ...] = ()
+
+
+class _Instances(Answer, frozen=True):
+    items: dict[str, _Zone] = msgspec.field(default_factory=dict)
+
+
+class _Item(Answer, frozen=True):
+    key: str
+    value: str
+
+
+class _QueryValue(Answer, frozen=True):
+    items: tuple[_Item, ...] = ()
+
+
+class _GuestAttributes(Answer, frozen=True):
+    query_value: _QueryValue = _QueryValue()
+
+
+def instances(api: Api, plan: SiteLayout) -> tuple[Instance, ...]:
+    """Return the site's machines of all zones, by name; raises GoogleError."""
+    query = {"filter": label_filter(found_by(plan)), "returnPartialSuccess": "true"}
+    pages = api.pages(_Instances, f"{api.in_project()}/aggregated/instances", query=query)
+    found = (
+        machine for page in pages for zone in page.items.values() for machine in zone.instances
+    )
+    return tuple(sorted(found, key=lambda machine: machine.name))
+
+
+def host_of(plan: SiteLayout, machine: Instance) -> str:
+    """Return what a machine is called in the cluster, "" while it is called nothing yet.
+
+    Machines of the stack carry it as a label. Elastic ones are made in bulk, where labels are the
+    same for all: theirs follows from their own name.
+    """
+    return machine.labels.get(HOST) or (_hosts_by_name(plan).get(machine.name, ""))
+
+
+def host_keys(
+    api: Api, machines: Iterable[Instance], *, cache: Path, patience_s: float = 0
+) -> dict[str, tuple[str, ...]]:
+    """Return machine id -> public host keys; machines that told none yet are left out.
+
+    Every process on a machine can write its guest attributes, so keys are read once, before anybody
+    else is on it, and kept in `cache`.
+    """
+    wanted = {machine.id: machine for machine in machines}
+    until = time.monotonic() + patience_s
+    with atomic.locked(cache.with_suffix(".lock")):
+        known = _kept(cache)
+        while missing := [machine for id_, machine in wanted.items() if id_ not in known]:
+            with ThreadPoolExecutor(_AT_ONCE) as pool:
+                told = list(pool.map(lambda machine: _told(api, machine), missing))
+            new = {m.id: keys for m, keys in zip(missing, told, strict=True) if keys}
+            known |= new
+            if new:
+                atomic.write(cache, msgspec.json.encode(known))
+            if len(new) == len(missing) or time.monotonic() >= until:
+                break
+            time.sleep(min(5.0, max(0.0, until - time.monotonic())))
+    return {id_: known[id_] for id_ in wanted if id_ in known}
+
+
+def to_hosts(
+    plan: SiteLayout,
+    machines: Sequence[Instance],
+    *,
+    key_file: str | None,
+    keys: Mapping[str, tuple[str, ...]],
+    way_in: str | None,
+) -> tuple[Host, ...]:
+    """Return machines as hosts, in the order of the spec's pools, then by name.
+
+    Args:
+        plan: the site.
+        machines: as read back; those without a name or of no pool of the spec are left out.
+        key_file: the cluster's private key.
+        keys: machine id -> host keys.
+        way_in: pool whose first host is the way in; None: logins, then controllers.
+    """
+    named = {host: machine for machine in machines if (host := host_of(plan, machine))}
+    door = _door(plan, named, way_in)
+    return tuple(
+        Host(
+            name=host,
+            site=plan.site,
+            pool=pool.name,
+            role=pool.role,
+            machine=machine.machine_type.rpartition("/")[2] or pool.machine,
+            address=machine.address,
+            ssh=SshTarget(
+                user=plan.user,
+                key_file=key_file,
+                host_keys=keys.get(machine.id, ()),
+                bastion=_bastion(plan, machine, door),
+            ),
+            placement=placement(machine, one_domain=pool.placement.domain_nodes is not None),
+        )
+        for pool in plan.pools
+        for host, machine in sorted(named.items())
+        if machine.pool == label_value(pool.name)
+    )
+
+
+def placement(machine: Instance, *, one_domain: bool) -> Placement:
+    """Return where a machine stands: blocks hold sub-blocks; one of A4X is an NVLink domain."""
+    status = machine.resource_status
+    block, subblock = status.physical_host_topology.block, status.physical_host_topology.subblock
+    if not block:
+        parts = [part for part in status.physical_host.split("/") if part]
+        block, subblock = (parts[0], parts[1]) if len(parts) > 2 else ("", "")  # noqa: PLR2004  # block, sub-block, host
+    return Placement(block=(subblock if one_domain else block) or None, leaf=subblock or None)
+
+
+def _hosts_by_name(plan: SiteLayout) -> dict[str, str]:
+    names = names_of(plan)
+    hosts = (host for pool in plan.pools for host in pool.all_hosts())
+    return {names(host): host for host in hosts}
+
+
+def _told(api: Api, machine: Instance) -> tuple[str, ...]:
+    path = f"{api.in_zone(machine.zone_name)}/instances/{machine.name}/getGuestAttributes"
+    query = {"queryPath": f"{cloud_init.HOST_KEYS}/"}
+    try:
+        items = api.ask(_GuestAttributes, path, query=query).query_value.items
+    except GoogleError as error:
+        if error.status == NOT_FOUND:  # it told nothing yet, or is gone
+            return ()
+        raise
+    return tuple(sorted(f"{item.key} {item.value}" for item in items if item.value))
+
+
+def _kept(cache: Path) -> dict[str, tuple[str, ...]]:
+    try:
+        return msgspec.json.decode(cache.read_bytes(), type=dict[str, tuple[str, ...]])
+    except FileNotFoundError:
+        return {}
+
+
+def _door(plan: SiteLayout, named: Mapping[str, Instance], way_in: str | None) -> Instance | None:
+    """Return the machine through which the others are reached."""
+    order = {"login": 0, "controller": 1}
+    doors = [
+        (order.get(pool.role, 2), host)
+        for pool in plan.pools
+        for host in named
+        if named[host].pool == label_value(pool.name)
+        and (pool.name == way_in if way_in else pool.role in order)
+    ]
+    return named[min(doors)[1]] if doors else None
+
+
+def _bastion(plan: SiteLayout, machine: Instance, door: Instance | None) -> str | None:
+    """Return the jump to a machine: nodes know each other by private addresses.
+
+    A machine with a public address is reached through that address of its own.
+    """
+    through = machine if machine.public_address else door
+    if through is None or (through == machine and not machine.public_address):
+        return None
+    return f"{plan.user}@{through.public_address or through.address}"

@@ -1,0 +1,138 @@
+"""What still carries a site's mark at Google's: machines, disks, networks, identities, data."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from gcluster.stacks.gcp.api import Answer
+from gcluster.stacks.gcp.marks import description, found_by
+from gcluster.stacks.provider import Leftover
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gcluster.schemas.catalog import Catalog
+    from gcluster.stacks.gcp.api import Api
+    from gcluster.stacks.gcp.layout import SiteLayout
+
+_AT_ONCE = 8
+_GLOBAL = ("networks", "firewalls", "instanceTemplates", "addresses")
+_ZONED = (
+    "instances",
+    "disks",
+    "subnetworks",
+    "routers",
+    "resourcePolicies",
+    "instanceGroupManagers",
+)
+_KINDS = {"instances": "node", "networks": "network", "disks": "volume", "subnetworks": "subnet"}
+
+
+class _Properties(Answer, frozen=True):
+    labels: dict[str, str] = msgspec.field(default_factory=dict)
+
+
+class _Thing(Answer, frozen=True):
+    name: str
+    id: str = ""
+    self_link: str = ""
+    description: str = ""
+    machine_type: str = ""
+    labels: dict[str, str] = msgspec.field(default_factory=dict)
+    properties: _Properties = _Properties()
+    email: str = ""
+
+
+class _Things(Answer, frozen=True):
+    items: tuple[_Thing, ...] = ()
+    instances: tuple[_Thing, ...] = ()
+    accounts: tuple[_Thing, ...] = ()
+
+
+class _Scopes(Answer, frozen=True):
+    items: dict[str, dict[str, msgspec.Raw]] = msgspec.field(default_factory=dict)
+
+
+def leftovers(api: Api, plan: SiteLayout, catalog: Catalog) -> tuple[Leftover, ...]:
+    """Return everything with the site's labels or description, by kind and name.
+
+    Raises:
+        GoogleError: a list could not be read: then nobody can say that nothing is left.
+    """
+    lists = [*((kind, False) for kind in _GLOBAL), *((kind, True) for kind in _ZONED)]
+    with ThreadPoolExecutor(_AT_ONCE) as workers:
+        compute = workers.map(lambda one: list(_compute(api, plan, *one)), lists)
+        others = workers.map(lambda ask: list(ask(api, plan)), (_file_systems, _buckets, _accounts))
+        found = [item for part in (*compute, *others) for item in part]
+    priced = (_priced(item, machine, plan, catalog) for item, machine in found)
+    return tuple(sorted(priced, key=lambda item: (item.kind, item.name)))
+
+
+def _compute(api: Api, plan: SiteLayout, kind: str, zoned: bool) -> Iterator[tuple[Leftover, str]]:
+    for thing in _zoned(api, kind) if zoned else _flat(api, kind):
+        if _is_ours(thing, plan):
+            name = _KINDS.get(kind, kind)
+            id_ = thing.self_link or thing.id
+            yield Leftover(kind=name, name=thing.name, provider_id=id_), thing.machine_type
+
+
+def _flat(api: Api, kind: str) -> Iterator[_Thing]:
+    for page in api.pages(_Things, f"{api.in_project()}/global/{kind}"):
+        yield from page.items
+
+
+def _zoned(api: Api, kind: str) -> Iterator[_Thing]:
+    """Yield things of all zones and regions; scopes that hold none carry a warning instead."""
+    query = {"returnPartialSuccess": "true"}
+    for page in api.pages(_Scopes, f"{api.in_project()}/aggregated/{kind}", query=query):
+        for scope in page.items.values():
+            if kind in scope:
+                yield from msgspec.json.decode(scope[kind], type=tuple[_Thing, ...])
+
+
+def _file_systems(api: Api, plan: SiteLayout) -> Iterator[tuple[Leftover, str]]:
+    path = f"{api.in_project()}/locations/-/instances"
+    for page in api.pages(_Things, path, service="lustre") if plan.lustre else ():
+        for thing in page.instances:
+            if _is_ours(thing, plan):
+                name = thing.name.rpartition("/")[2]
+                kept = Leftover(
+                    kind="file-system", name=name, provider_id=thing.name, kept_data=True
+                )
+                yield kept, ""
+
+
+def _buckets(api: Api, plan: SiteLayout) -> Iterator[tuple[Leftover, str]]:
+    query = {"project": plan.project}
+    for page in api.pages(_Things, "b", service="storage", query=query) if plan.buckets else ():
+        for thing in page.items:
+            if _is_ours(thing, plan):
+                kept = Leftover(
+                    kind="bucket", name=thing.name, provider_id=thing.self_link, kept_data=True
+                )
+                yield kept, ""
+
+
+def _accounts(api: Api, plan: SiteLayout) -> Iterator[tuple[Leftover, str]]:
+    for page in api.pages(_Things, f"{api.in_project()}/serviceAccounts", service="iam"):
+        for thing in page.accounts:
+            if _is_ours(thing, plan):
+                yield Leftover(kind="identity", name=thing.email, provider_id=thing.name), ""
+
+
+def _is_ours(thing: _Thing, plan: SiteLayout) -> bool:
+    labels = thing.labels | thing.properties.labels
+    return found_by(plan).items() <= labels.items() or (
+        thing.description == description(plan.cluster, plan.site)
+    )
+
+
+def _priced(item: Leftover, machine: str, plan: SiteLayout, catalog: Catalog) -> Leftover:
+    known = catalog.machines.get(machine.rpartition("/")[2])
+    price = None if known is None else known.price(region=plan.region)
+    if price is None:
+        return item
+    return msgspec.structs.replace(item, usd_per_hour=price.usd_per_hour)

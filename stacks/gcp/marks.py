@@ -1,0 +1,33 @@
+"""By what a site's resources are known: labels on what takes them, descriptions on the rest."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gcluster.stacks.pulumi.labels import CLUSTER, SITE, label_value
+
+if TYPE_CHECKING:
+    from gcluster.stacks.gcp.layout import SiteLayout
+
+HOST = "gcluster-host"
+"""What the machine is called in the cluster."""
+POOL = "gcluster-pool"
+RUNG = "gcluster-rung"
+"""Rung of the ladder that an elastic machine, or a template, is of."""
+TOKEN = "gcluster-token"  # noqa: S105  # an idempotency token is no secret
+"""Burst that an elastic machine came with; machines of the stack have none."""
+
+
+def description(cluster: str, site: str) -> str:
+    """Return what networks, firewall rules and policies, which take no labels, say."""
+    return f"gcluster {cluster}/{site}"
+
+
+def found_by(plan: SiteLayout) -> dict[str, str]:
+    """Return the labels by which a site's machines are found."""
+    return {CLUSTER: label_value(plan.cluster), SITE: label_value(plan.site)}
+
+
+def label_filter(labels: dict[str, str]) -> str:
+    """Return the filter of lists for things that carry all of these labels."""
+    return " AND ".join(f"labels.{key}={value}" for key, value in labels.items())

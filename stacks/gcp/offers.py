@@ -1,0 +1,48 @@
+"""What Google would give for a pool, rung by rung: price and room, each with source and age."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from gcluster.stacks.gcp.capacity import reservation
+from gcluster.stacks.provider import Offer
+
+if TYPE_CHECKING:
+    from gcluster.schemas.catalog import Catalog, Price
+    from gcluster.stacks.gcp.api import Api
+    from gcluster.stacks.gcp.layout import SiteLayout
+    from gcluster.stacks.gcp.pools import PoolPlan
+    from gcluster.stacks.gcp.rungs import RungPlan
+
+
+def offers(
+    api: Api, plan: SiteLayout, pool: PoolPlan, catalog: Catalog, *, now: datetime | None = None
+) -> tuple[Offer, ...]:
+    """Return one offer for each rung, in the order in which they are tried; raises GoogleError."""
+    today = now or datetime.now(UTC)
+    machine = catalog.machines.get(pool.machine)
+    prices = (None if machine is None else machine.price(r.market, plan.region) for r in pool.rungs)
+    return tuple(
+        _offer(api, pool.name, rung, price, today)
+        for rung, price in zip(pool.rungs, prices, strict=True)
+    )
+
+
+def _offer(api: Api, pool: str, rung: RungPlan, price: Price | None, today: datetime) -> Offer:
+    found = reservation(api, rung) if rung.reservation is not None else None
+    source = f"no price ({rung.key})" if price is None else f"{price.source} ({rung.key})"
+    return Offer(
+        pool=pool,
+        available=None if found is None else found.specific_reservation.free,
+        usd_per_hour=None if price is None else price.usd_per_hour,
+        source=source,
+        age_s=0.0 if price is None else _age_s(price.date, today),
+    )
+
+
+def _age_s(date: str, today: datetime) -> float:
+    """Return seconds since a day, or since the first of a month."""
+    whole = date if date.count("-") > 1 else f"{date}-01"
+    said = datetime.fromisoformat(whole).replace(tzinfo=UTC)
+    return max(0.0, (today - said).total_seconds())
