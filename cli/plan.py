@@ -29,7 +29,7 @@ def command(
     from gcluster.lifecycle.cluster import open_cluster
     from gcluster.lifecycle.plan import make_plan
 
-    plan = make_plan(open_cluster(cluster))
+    plan = make_plan(open_cluster(cluster, planning=True))
     if plan.diagnostics and fmt is Format.TEXT:
         from gcluster.cli.render.diagnostics import diagnostics_text
 

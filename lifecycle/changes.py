@@ -18,6 +18,8 @@ class SitePlan(msgspec.Struct, frozen=True, kw_only=True):
     site: str
     provider: str
     changes: tuple[ResourceChange, ...]
+    unobserved: str = ""
+    """Why the site could not be asked what exists; then `changes` is all that the spec wants."""
 
 
 class StepChange(msgspec.Struct, frozen=True, kw_only=True):

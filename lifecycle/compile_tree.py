@@ -41,7 +41,7 @@ def compile_tree(spec_path: Path, out: Path) -> tuple[Path, ...]:
     loaded = load(spec_path)
     if loaded.spec is None:
         raise SpecError(loaded)
-    refuse_unbuilt(loaded)
+    refuse_unbuilt(loaded, planning=True)
     if _is_foreign(out):
         raise failure(
             "GC944",

@@ -12,10 +12,10 @@ from gcluster.lifecycle.changes import SitePlan
 from gcluster.lifecycle.converge.stamps import read_stamps
 from gcluster.lifecycle.sites import OpenSite, at_each, inventory
 from gcluster.lifecycle.ssh import SshSession, Unreachable
+from gcluster.stacks.provider import ProviderError, ResourceChange
 
 if TYPE_CHECKING:
     from gcluster.lifecycle.cluster import Cluster
-    from gcluster.stacks.provider import ResourceChange
 
 
 class Observation(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,6 +49,25 @@ class _SiteView(msgspec.Struct, frozen=True):
     planned: tuple[Host, ...]
 
 
+def _look_or_guess(site: OpenSite) -> _SiteView:
+    """Look, or where a cloud can't be asked take the spec's whole graph as wanted."""
+    try:
+        return _look(site)
+    except ProviderError as error:
+        if not site.context.spec.sites[site.name].is_cloud:
+            raise
+        spec, name = site.context.spec, site.name
+        graph = site.provider.graph(spec, name)
+        wanted = tuple(ResourceChange(effect="create", resource=r) for r in graph.resources)
+        return _SiteView(
+            plan=SitePlan(
+                site=name, provider=site.provider.name, changes=wanted, unobserved=str(error)
+            ),
+            existing=(),
+            planned=site.provider.planned_hosts(spec, name),
+        )
+
+
 def _look(site: OpenSite) -> _SiteView:
     changes = site.provider.preview(site.context)
     return _SiteView(
@@ -58,9 +77,23 @@ def _look(site: OpenSite) -> _SiteView:
     )
 
 
-def observe(cluster: Cluster, sites: tuple[OpenSite, ...], session: SshSession) -> Observation:
-    """Ask every site and every node that runs; one SSH exec a node, all in parallel."""
-    views = at_each(sites, _look)
+def observe(
+    cluster: Cluster,
+    sites: tuple[OpenSite, ...],
+    session: SshSession,
+    *,
+    guess: bool = False,
+) -> Observation:
+    """Ask every site and every node that runs; one SSH exec a node, all in parallel.
+
+    Args:
+        cluster: whose sites and nodes.
+        sites: its sites, open.
+        session: how nodes are reached.
+        guess: a cloud that can't be asked is planned as if nothing were there, and says so; only
+            for plans that nobody acts on.
+    """
+    views = at_each(sites, _look_or_guess if guess else _look)
     existing = {host.name: host for view in views.values() for host in view.existing}
     desired = [existing.get(h.name, h) for view in views.values() for h in view.planned]
     wanted = {host.name for host in desired}

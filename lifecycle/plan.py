@@ -27,7 +27,7 @@ def make_plan(cluster: Cluster) -> Plan:
     """Observe the cluster and say what `up` would do. Changes nothing."""
     sites = open_sites(cluster)
     with SshSession(cluster.workdir) as session:
-        observation = observe(cluster, sites, session)
+        observation = observe(cluster, sites, session, guess=True)
     return plan(cluster, observation)
 
 

@@ -70,6 +70,9 @@ def _body(plan: Plan, surface: Surface) -> Iterator[str]:
             *_steps((s for s in plan.steps if s.pool in pools), surface),
         ]
         yield _heading(site, surface, empty=not rows)
+        if site.unobserved:
+            mark = surface.paint("error", "!")
+            yield f"  {mark} not observed, all of it is shown as new: {printable(site.unobserved)}"
         yield from rows
     rest = [step for step in plan.steps if step.pool not in pools_told]
     if rest:
