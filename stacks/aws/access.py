@@ -106,6 +106,7 @@ class IdentitiesArgs(Args, frozen=True):
     partition: str
     cluster: str
     site: str
+    kms_key: str | None
     plan: IdentityPlan
 
 
@@ -138,7 +139,11 @@ class Identities(Component[IdentitiesArgs]):
         role = self._role(args, "controller")
         policy = pulumi.Output.from_input(node_role).apply(
             lambda arn: burst_policy(
-                args.partition, cluster=args.cluster, site=args.site, node_role_arn=arn
+                args.partition,
+                cluster=args.cluster,
+                site=args.site,
+                node_role_arn=arn,
+                kms_key=args.kms_key,
             )
         )
         aws.iam.RolePolicy(args.names("burst"), role=role.name, policy=policy, opts=self.child())

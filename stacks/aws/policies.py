@@ -43,7 +43,9 @@ def bucket_policy(partition: str, grants: Iterable[GrantPlan]) -> str:
     return _document(statements)
 
 
-def burst_policy(partition: str, *, cluster: str, site: str, node_role_arn: str) -> str:
+def burst_policy(
+    partition: str, *, cluster: str, site: str, node_role_arn: str, kms_key: str | None
+) -> str:
     """Return what the controller needs to start and end elastic nodes of its own site, no other.
 
     It starts machines from launch templates of the cluster alone, ends and tags only what carries
@@ -52,8 +54,15 @@ def burst_policy(partition: str, *, cluster: str, site: str, node_role_arn: str)
     ec2 = f"arn:{partition}:ec2:*:*:"
     ours = {f"aws:ResourceTag/{CLUSTER}": cluster, f"aws:ResourceTag/{SITE}": site}
     asked = {f"aws:RequestTag/{CLUSTER}": cluster, f"aws:RequestTag/{SITE}": site}
-    launched = ("instance", "fleet", "volume", "network-interface", "spot-instances-request")
-    used = ("subnet", "security-group", "image", "placement-group", "capacity-reservation")
+    launched = ("instance", "fleet", "volume", "network-interface")
+    used = (
+        "spot-instances-request",
+        "subnet",
+        "security-group",
+        "image",
+        "placement-group",
+        "capacity-reservation",
+    )
     return _document(
         [
             _statement("look", _LOOK, "*"),
@@ -78,8 +87,22 @@ def burst_policy(partition: str, *, cluster: str, site: str, node_role_arn: str)
                 ours,
             ),
             _statement("pass", ["iam:PassRole"], node_role_arn),
+            *([_key_use(partition, kms_key)] if kms_key else []),
         ]
     )
+
+
+def _key_use(partition: str, kms_key: str) -> Statement:
+    """Return what a disk with a key of one's own needs of whoever starts the node."""
+    is_arn = kms_key.startswith("arn:")
+    actions = ["CreateGrant", "DescribeKey", "GenerateDataKeyWithoutPlaintext", "Decrypt"]
+    return {
+        "Sid": "key",
+        "Effect": "Allow",
+        "Action": [f"kms:{action}" for action in actions],
+        "Resource": kms_key if is_arn else f"arn:{partition}:kms:*:*:key/{kms_key}",
+        "Condition": {"StringLike": {"kms:ViaService": "ec2.*"}},
+    }
 
 
 _LOOK = [

@@ -97,8 +97,8 @@ def _of_images(api: Api, plan: SitePlan, catalog: Catalog) -> Iterator[tuple[str
     users: dict[tuple[str, str], list[PoolPlan]] = {}
     for pool in plan.pools:
         machine = catalog.machines.get(pool.machine)
-        cpu = machine.cpu if machine is not None else None
-        architecture = "x86_64" if cpu is None else cpu.architecture
+        cpu = None if machine is None else machine.cpu
+        architecture = "x86_64" if cpu is None else str(cpu.architecture)
         users.setdefault((pool.image.ami, architecture), []).append(pool)
     for (ami, architecture), pools in users.items():
         names = tuple(pool.name for pool in pools)

@@ -102,6 +102,7 @@ class _Site:
             partition=plan.partition,
             cluster=plan.labels.cluster,
             site=plan.labels.site,
+            kms_key=plan.kms_key,
             plan=plan.identity,
         )
         return Identities(plan.names("identities"), args, self._opts)

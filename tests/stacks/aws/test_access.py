@@ -1,0 +1,72 @@
+"""What nodes on AWS may do: nothing by themselves, and the controller no more than its bursts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+from gcluster.stacks.pulumi.graph import Graph
+
+from .conftest import BASE
+
+Ask = Callable[..., Graph]
+BURSTS = BASE.replace("count: 2", "count: {min: 0, max: 8}")
+
+
+def profile_of(recorded: Graph, pool: str) -> object:
+    template = next(t for t in recorded.of_type("LaunchTemplate") if f"-{pool}-" in t.name)
+    return template.inputs["iamInstanceProfile"]
+
+
+def test_nodes_have_a_role_without_any_right(graph: Ask) -> None:
+    recorded = graph()
+    assert recorded.only("Role").name == "demo-east-node"
+    assert recorded.of_type("RolePolicy") == ()
+    assert recorded.of_type("RolePolicyAttachment") == ()
+    assert profile_of(recorded, "head") == {"name": "${demo-east-node.name}"}
+
+
+def test_only_the_controller_of_an_elastic_site_may_start_nodes(graph: Ask) -> None:
+    recorded = graph(BURSTS)
+    assert profile_of(recorded, "train") == {"name": "${demo-east-node.name}"}
+    assert profile_of(recorded, "head") == {"name": "${demo-east-controller.name}"}
+    policy = recorded.only("RolePolicy")
+    assert policy.inputs["role"] == "${demo-east-controller.name}"
+
+
+def test_the_burst_policy_ends_and_reads_the_clusters_own_nodes_alone(graph: Ask) -> None:
+    policy = json.loads(graph(BURSTS).only("RolePolicy").inputs["policy"])
+    ours = {
+        "StringEquals": {
+            "aws:ResourceTag/gcluster-cluster": "demo",
+            "aws:ResourceTag/gcluster-site": "east",
+        }
+    }
+    by_action = {
+        action: statement for statement in policy["Statement"] for action in statement["Action"]
+    }
+    for action in ("ec2:TerminateInstances", "ec2:GetConsoleOutput"):
+        assert by_action[action]["Condition"] == ours
+    assert by_action["iam:PassRole"]["Resource"] == "${demo-east-node.arn}"
+    for statement in policy["Statement"]:
+        if statement["Resource"] == "*":
+            assert all("Describe" in a or "Get" in a for a in statement["Action"])
+        assert not any(action.endswith("*") for action in statement["Action"])
+
+
+def test_roles_that_exist_are_used_and_none_is_made(graph: Ask) -> None:
+    text = BURSTS.replace(
+        "    network:", "    roles: {node: gpu-nodes, burst: gpu-burst}\n    network:"
+    )
+    recorded = graph(text)
+    assert recorded.of_type("Role") == ()
+    assert recorded.of_type("InstanceProfile") == ()
+    assert profile_of(recorded, "train") == {"name": "gpu-nodes"}
+    assert profile_of(recorded, "head") == {"name": "gpu-burst"}
+
+
+def test_another_partition_has_arns_of_its_own(graph: Ask) -> None:
+    text = BURSTS.replace("us-east-1", "us-gov-west-1").replace("use1-az4", "usgw1-az1")
+    policy = str(graph(text).only("RolePolicy").inputs["policy"])
+    assert "arn:aws-us-gov:ec2" in policy
+    assert "arn:aws:" not in policy
