@@ -1,0 +1,277 @@
+"""Reads the machines back: names, addresses, and host keys through run-command.
+
+Run-command goes through Azure's own agent, authenticated by the login and by nothing on the
+network: so the first SSH connection already knows whom it must meet.
+"""
+
+from __future__ import annotations
+
+import re
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+import msgspec
+from azure.mgmt.compute.models import RunCommandInput
+
+from gcluster.inventory.hosts import Host, Placement, SshTarget
+from gcluster.stacks import atomic
+from gcluster.stacks.azure.api import Answer, refusals
+from gcluster.stacks.azure.elastic import names_of
+from gcluster.stacks.azure.identifiers import parse
+from gcluster.stacks.azure.namebook import settle
+from gcluster.stacks.azure.tags import HOST, POOL
+from gcluster.stacks.pulumi.labels import CLUSTER, SITE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
+
+    from gcluster.stacks.azure.api import Api
+    from gcluster.stacks.azure.plan import PoolPlan, SitePlan
+    from gcluster.stacks.azure.scale_sets import ScaleSets
+
+_INTERFACES = "2018-10-01"
+"""API version of the interfaces of scale sets, which Microsoft.Network answers."""
+_NETWORK = "2024-05-01"
+_COMPUTE = "2024-07-01"
+_AT_ONCE = 32
+"""Machines that are asked at once."""
+_SCRIPT = ("cat /etc/ssh/ssh_host_*_key.pub",)
+_MACHINE = "microsoft.compute/virtualmachines"
+
+
+class Node(msgspec.Struct, frozen=True, kw_only=True):
+    """A machine that exists."""
+
+    host: str
+    pool: str
+    id: str
+    """Of the machine."""
+    vm_id: str
+    """Unique for ever: what is remembered of a machine is remembered by it."""
+    address: str
+    public_address: str = ""
+    part: str = ""
+    """Scale set, by its name in the plan; "" for a named machine."""
+
+
+class _Public(Answer, frozen=True):
+    id: str = ""
+
+
+class _IpProperties(Answer, frozen=True):
+    private_ip_address: str = msgspec.field(name="privateIPAddress", default="")
+    public_ip_address: _Public | None = msgspec.field(name="publicIPAddress", default=None)
+
+
+class _IpConfiguration(Answer, frozen=True):
+    properties: _IpProperties = _IpProperties()
+
+
+class _Of(Answer, frozen=True):
+    id: str
+
+
+class _InterfaceProperties(Answer, frozen=True):
+    virtual_machine: _Of | None = None
+    ip_configurations: tuple[_IpConfiguration, ...] = ()
+
+
+class _Interface(Answer, frozen=True):
+    properties: _InterfaceProperties
+
+
+class _MachineProfile(Answer, frozen=True):
+    network_interfaces: tuple[_Of, ...] = ()
+
+
+class _MachineProperties(Answer, frozen=True):
+    vm_id: str = ""
+    network_profile: _MachineProfile = _MachineProfile()
+
+
+class _NamedMachine(Answer, frozen=True):
+    properties: _MachineProperties
+
+
+class _AddressProperties(Answer, frozen=True):
+    ip_address: str = ""
+
+
+class _Address(Answer, frozen=True):
+    properties: _AddressProperties = _AddressProperties()
+
+
+def nodes(api: Api, sets: ScaleSets, plan: SitePlan) -> tuple[Node, ...]:
+    """Return the machines that exist and have a name, in spec order; elastic ones last.
+
+    Raises:
+        ProviderError: Azure can't be asked.
+    """
+    found: dict[str, Node] = {}
+    for pool in plan.pools:
+        for part in pool.sets:
+            if part.name in sets.parts:
+                found |= {n.host: n for n in _of_set(api, sets, pool, part.name)}
+    found |= {node.host: node for node in _named(api, plan)}
+    order = [name for pool in plan.pools for name in pool.names]
+    order += sorted(found.keys() - set(order))
+    return tuple(found[name] for name in order if name in found)
+
+
+def _of_set(api: Api, sets: ScaleSets, pool: PoolPlan, part: str) -> Iterator[Node]:
+    seen = sets.look(part)
+    book = settle(seen.book, seen.numbers, names_of(pool, part))
+    where = sets.where(part)
+    answers = api.pages(_Interface, f"{where}/networkInterfaces", _INTERFACES)
+    addresses = {
+        answer.properties.virtual_machine.id.rpartition("/")[2]: _private(answer)
+        for answer in answers
+        if answer.properties.virtual_machine is not None
+    }
+    machines = {machine.number: machine for machine in seen.machines}
+    for host, number in book.ids.items():
+        yield Node(
+            host=host,
+            pool=pool.name,
+            id=f"{where}/virtualMachines/{number}",
+            vm_id=machines[number].vm_id,
+            address=addresses.get(number, ""),
+            part=part,
+        )
+
+
+def _named(api: Api, plan: SitePlan) -> Iterator[Node]:
+    for found in api.tagged(CLUSTER, plan.cluster):
+        if found.type.casefold() != _MACHINE or found.tags.get(SITE) != plan.site:
+            continue
+        machine = api.get(_NamedMachine, found.id, _COMPUTE).properties
+        ids = [interface.id for interface in machine.network_profile.network_interfaces]
+        interface = api.get(_Interface, ids[0], _NETWORK)
+        yield Node(
+            host=found.tags.get(HOST, found.name),
+            pool=found.tags.get(POOL, ""),
+            id=found.id,
+            vm_id=machine.vm_id,
+            address=_private(interface),
+            public_address=_public(api, interface),
+        )
+
+
+def _private(interface: _Interface) -> str:
+    first = next(iter(interface.properties.ip_configurations), None)
+    return "" if first is None else first.properties.private_ip_address
+
+
+def _public(api: Api, interface: _Interface) -> str:
+    for part in interface.properties.ip_configurations:
+        if part.properties.public_ip_address is not None:
+            found = api.get(_Address, part.properties.public_ip_address.id, _NETWORK)
+            return found.properties.ip_address
+    return ""
+
+
+def host_keys(api: Api, machines: Iterable[Node], cache: Path) -> dict[str, tuple[str, ...]]:
+    """Return the public host keys by the machines' unique ids, read once for each machine.
+
+    Machines that show none are left out: they have not booted yet, or their agent is silent.
+
+    Raises:
+        ProviderError: Azure can't be asked.
+    """
+    known = _remembered(cache)
+    unknown = [node for node in machines if node.vm_id not in known]
+    if unknown:
+        with ThreadPoolExecutor(min(_AT_ONCE, len(unknown))) as pool:
+            answers = pool.map(lambda node: _run(api, node), unknown)
+            read = {n.vm_id: keys for n, keys in zip(unknown, answers, strict=True) if keys}
+        known |= read
+        atomic.write(cache, msgspec.json.encode(known))
+    return known
+
+
+def _run(api: Api, node: Node) -> tuple[str, ...]:
+    where = parse(node.id)
+    if where is None:
+        return ()
+    command = RunCommandInput(command_id="RunShellScript", script=list(_SCRIPT))
+    with refusals(node.host):
+        poller = (
+            api.compute.virtual_machine_scale_set_vms.begin_run_command(
+                where.group, where.names[0], where.name, command
+            )
+            if len(where.names) > 1
+            else api.compute.virtual_machines.begin_run_command(where.group, where.name, command)
+        )
+        said = poller.result()
+    messages = [status.message or "" for status in said.value or ()]
+    return read_keys("\n".join(messages))
+
+
+def read_keys(message: str) -> tuple[str, ...]:
+    """Return the public keys in what run-command answers; its own decoration is left out."""
+    printed = message.partition("[stdout]")[2].partition("[stderr]")[0] or message
+    keys = re.findall(
+        r"^((?:ssh-ed25519|ssh-rsa|ecdsa-sha2-\S+) [A-Za-z0-9+/=]+)", printed, re.MULTILINE
+    )
+    return tuple(sorted(keys))
+
+
+def _remembered(cache: Path) -> dict[str, tuple[str, ...]]:
+    try:
+        return msgspec.json.decode(cache.read_bytes(), type=dict[str, tuple[str, ...]])
+    except (OSError, msgspec.MsgspecError):
+        return {}
+
+
+def to_hosts(
+    plan: SitePlan,
+    machines: Iterable[Node],
+    keys: dict[str, tuple[str, ...]],
+    *,
+    key_file: str,
+    via: str | None,
+) -> tuple[Host, ...]:
+    """Return the machines as hosts of the inventory.
+
+    A scale set is one InfiniBand, so it is the hosts' block; Azure doesn't say which switch.
+    Private machines are reached through the first host of `via`, else a login, else a controller.
+    """
+    every = tuple(machines)
+    door = _door(plan, every, via)
+    return tuple(
+        Host(
+            name=node.host,
+            site=plan.site,
+            pool=node.pool,
+            role=pool.role,
+            machine=pool.size,
+            address=node.address,
+            ssh=SshTarget(
+                user=plan.user,
+                key_file=key_file,
+                bastion=_bastion(plan, node, door),
+                host_keys=keys.get(node.vm_id, ()),
+            ),
+            placement=Placement(block=node.part if pool.single_placement else None),
+        )
+        for node in every
+        for pool in [plan.pool(node.pool)]
+    )
+
+
+def _bastion(plan: SitePlan, node: Node, door: Node | None) -> str | None:
+    """Return the jump to a machine; one with a public address is reached through that."""
+    through = node if node.public_address else door
+    if through is None or (through == node and not node.public_address):
+        return None
+    return f"{plan.user}@{through.public_address or through.address}"
+
+
+def _door(plan: SitePlan, machines: Iterable[Node], via: str | None) -> Node | None:
+    order = [via] if via is not None else []
+    order += [p.name for role in ("login", "controller") for p in plan.pools if p.role == role]
+    by_pool: dict[str, Node] = {}
+    for node in machines:
+        by_pool.setdefault(node.pool, node)
+    return next((by_pool[name] for name in order if name in by_pool), None)

@@ -1,0 +1,49 @@
+"""What still carries a site's tags in Azure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gcluster.stacks.provider import Leftover
+from gcluster.stacks.pulumi.labels import CLUSTER, SITE
+
+if TYPE_CHECKING:
+    from gcluster.stacks.azure.api import Api
+    from gcluster.stacks.azure.plan import SitePlan
+
+_DATA = {"microsoft.storage/storageaccounts", "microsoft.storagecache/amlfilesystems"}
+"""What holds data."""
+
+
+def leftovers(api: Api, plan: SitePlan) -> tuple[Leftover, ...]:
+    """Return everything of a site, sorted by kind and name; data is marked as kept.
+
+    A network or group that kept data stands in is marked alike where the data is there.
+
+    Raises:
+        ProviderError: Azure can't be asked.
+    """
+    found = {item.id: item for item in api.tagged(CLUSTER, plan.cluster)}
+    ours = [item for item in found.values() if item.tags.get(SITE) == plan.site]
+    data = [item for item in ours if item.type.casefold() in _DATA]
+    groups = {_group(item.id) for item in data}
+    return tuple(
+        sorted(
+            (
+                Leftover(
+                    kind=item.type.rpartition("/")[2],
+                    name=item.name,
+                    provider_id=item.id,
+                    kept_data=(_group(item.id) in groups and not plan.resource_group)
+                    or item in data,
+                )
+                for item in ours
+            ),
+            key=lambda item: (item.kind, item.name),
+        )
+    )
+
+
+def _group(identifier: str) -> str:
+    """Return the resource group of an id, in small letters: Azure spells it in several ways."""
+    return "/".join(identifier.casefold().split("/")[:5])

@@ -1,0 +1,173 @@
+"""What Azure would give this subscription in this region: quotas, sizes, images, reservations."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gcluster.schemas.diagnostics import Diagnostic, Severity
+from gcluster.stacks.azure.api import Answer, refusals
+from gcluster.stacks.azure.identifiers import parse
+from gcluster.stacks.provider import ProviderError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from azure.mgmt.compute.models import ResourceSku
+
+    from gcluster.schemas.quotas import QuotaNeed
+    from gcluster.stacks.azure.api import Api
+    from gcluster.stacks.azure.plan import ImagePlan, PoolPlan, RungPlan, SitePlan
+
+_GALLERIES = "2024-03-03"
+_IMAGES = "2024-07-01"
+_CORES = "cores"
+"""Azure's name of the quota over all machine types of a region."""
+
+
+def check_quotas(api: Api, plan: SitePlan, needs: Sequence[QuotaNeed]) -> Iterator[Diagnostic]:
+    """Yield the quotas that the largest size of the pools does not fit in.
+
+    Machines of this cluster that run already count as used, so a second `up` may be told of a
+    quota that is large enough: it is a warning then, an error only where the whole is too small.
+    """
+    with refusals("quotas"):
+        found = {
+            usage.name.value: (usage.current_value, usage.limit)
+            for usage in api.compute.usage.list(plan.region)
+            if usage.name and usage.name.value
+        }
+    by_code: dict[str, tuple[int, list[str]]] = {}
+    for need in needs:
+        codes = [need.code] if need.code == "lowPriorityCores" else [need.code, _CORES]
+        for code in codes:
+            amount, pools = by_code.get(code, (0, []))
+            by_code[code] = amount + need.amount, [*pools, *need.pools]
+    for code, (amount, pools) in by_code.items():
+        used, limit = found.get(code, (0, None))
+        if limit is None:
+            yield _quota(plan, code, f"has no quota {code}", pools, Severity.WARNING)
+        elif amount > limit:
+            what = f"quota {code} is {limit:,} vCPU, the pools need {amount:,}"
+            yield _quota(plan, code, what, pools, Severity.ERROR)
+        elif amount > limit - used:
+            free = f"{limit - used:,} of {limit:,} vCPU are free"
+            what = f"quota {code}: {free}, the pools need {amount:,}"
+            yield _quota(plan, code, what, pools, Severity.WARNING)
+
+
+def _quota(
+    plan: SitePlan, code: str, what: str, pools: Sequence[str], severity: Severity
+) -> Diagnostic:
+    return Diagnostic(
+        code="GC994",
+        severity=severity,
+        summary=f"{plan.region}: {what} ({', '.join(dict.fromkeys(pools))})",
+        hint=f"ask for more of {code} on the portal's page Quotas, or lower the count",
+    )
+
+
+def check_sizes(api: Api, plan: SitePlan) -> Iterator[Diagnostic]:
+    """Yield the machine types that this region, a zone, or this subscription does not get."""
+    with refusals("machine types"):
+        listed = api.compute.resource_skus.list(filter=f"location eq '{plan.region}'")
+        found = {
+            sku.name: sku for sku in listed if sku.resource_type == "virtualMachines" and sku.name
+        }
+    for pool in plan.pools:
+        sku = found.get(pool.size)
+        if sku is None:
+            yield _size(pool, f"{plan.region} has no {pool.size}", "choose another region")
+            continue
+        zones = {zone for info in sku.location_info or () for zone in info.zones or ()}
+        barred, barred_zones = _restrictions(sku)
+        if barred:
+            what = f"this subscription gets no {pool.size} in {plan.region} ({barred})"
+            yield _size(pool, what, "ask Azure's support for access to the size, or another region")
+            continue
+        for rung in pool.rungs:
+            if rung.zone and rung.zone not in zones - barred_zones:
+                has = ", ".join(sorted(zones - barred_zones)) or "none"
+                what = f"zone {rung.zone} of {plan.region} has no {pool.size}; zones with it: {has}"
+                yield _size(pool, what, "name another zone, or none")
+
+
+def _restrictions(sku: ResourceSku) -> tuple[str, set[str]]:
+    """Return why the size is not to be had at all, "" where it is, and zones that are closed."""
+    why, zones = "", set()
+    for restriction in sku.restrictions or ():
+        if str(restriction.type).rpartition(".")[2].casefold() == "zone":
+            info = restriction.restriction_info
+            zones |= set((info.zones if info else None) or ())
+        else:
+            why = str(restriction.reason_code or "restricted").rpartition(".")[2]
+    return why, zones
+
+
+def _size(pool: PoolPlan, what: str, hint: str) -> Diagnostic:
+    return Diagnostic(
+        code="GC995", severity=Severity.ERROR, summary=f'pool "{pool.name}": {what}', hint=hint
+    )
+
+
+def image_words(image: ImagePlan) -> str:
+    """Return an image as a spec writes it."""
+    return image.id or f"{image.publisher}:{image.offer}:{image.sku}:{image.version}"
+
+
+def check_image(api: Api, plan: SitePlan, image: ImagePlan) -> Iterator[Diagnostic]:
+    """Yield a finding where an image does not exist in the region."""
+    if image.shared or image.community:
+        return
+    try:
+        exists = _exists(api, plan, image)
+    except ProviderError as error:
+        if "NotFound" not in error.diagnostics[0].detail:
+            raise
+        exists = False
+    if not exists:
+        yield Diagnostic(
+            code="GC996",
+            severity=Severity.ERROR,
+            summary=f"there is no image {image_words(image)} in {plan.region}",
+            hint="name another in `image` of the pool or the site; `az vm image list --all "
+            f"--location {plan.region} --offer {image.offer or 'ubuntu-hpc'}` tells which there are",
+        )
+
+
+def _exists(api: Api, plan: SitePlan, image: ImagePlan) -> bool:
+    if image.id:
+        api.get(Answer, image.id, _GALLERIES if "/galleries/" in image.id else _IMAGES)
+        return True
+    with refusals(image_words(image)):
+        versions = api.compute.virtual_machine_images.list(
+            plan.region, image.publisher, image.offer, image.sku
+        )
+    return any(image.version in {"latest", version.name} for version in versions)
+
+
+def check_reservation(api: Api, pool: PoolPlan, rung: RungPlan) -> Iterator[Diagnostic]:
+    """Yield a finding where a reservation is not of the pool's size, zone and number."""
+    where = parse(rung.reservation)
+    if where is None:
+        return
+    with refusals(rung.reservation):
+        held = list(
+            api.compute.capacity_reservations.list_by_capacity_reservation_group(
+                where.group, where.name
+            )
+        )
+    fitting = [
+        one
+        for one in held
+        if one.sku.name == pool.size and (not rung.zone or rung.zone in (one.zones or ()))
+    ]
+    room = sum(int(one.sku.capacity or 0) for one in fitting)
+    if room < len(pool.names):
+        zone = f" in zone {rung.zone}" if rung.zone else ""
+        yield Diagnostic(
+            code="GC999",
+            severity=Severity.ERROR,
+            summary=f'pool "{pool.name}": reservation {where.name} holds {room} {pool.size}{zone}, '
+            f"not {len(pool.names)}",
+            hint="enlarge the reservation, or put on-demand after it in `market`",
+        )

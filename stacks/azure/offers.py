@@ -1,0 +1,69 @@
+"""What Azure would charge for a pool: its public price list, asked now, without a login."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+from urllib.parse import urlencode
+from urllib.request import Request, urlopen
+
+from gcluster.stacks.provider import Offer, provider_error
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gcluster.stacks.azure.plan import PoolPlan, RungPlan, SitePlan
+
+PRICES = "https://prices.azure.com/api/retail/prices"
+"""Azure Retail Prices REST API (learn.microsoft.com/rest/api/cost-management/retail-prices)."""
+_TIMEOUT_S = 20
+
+
+def offers(
+    plan: SitePlan, pool: PoolPlan, fetch: Callable[[str], bytes] | None = None
+) -> tuple[Offer, ...]:
+    """Return the price of each rung; how much capacity there is Azure tells nobody.
+
+    Raises:
+        ProviderError: GC966, the price list can't be reached.
+    """
+    query = (
+        f"armRegionName eq '{plan.region}' and armSkuName eq '{pool.size}' "
+        "and priceType eq 'Consumption' and serviceName eq 'Virtual Machines'"
+    )
+    url = f"{PRICES}?{urlencode({'$filter': query, 'currencyCode': 'USD'})}"
+    try:
+        items = json.loads((fetch or _fetch)(url))["Items"]
+    except OSError as error:
+        raise provider_error(
+            "GC966",
+            f"Azure's price list can't be reached: {error}",
+            hint="the plan shows the catalog's prices, with their dates",
+        ) from error
+    return tuple(_offer(pool, rung, items) for rung in pool.rungs)
+
+
+def _offer(pool: PoolPlan, rung: RungPlan, items: list[dict[str, object]]) -> Offer:
+    spot = rung.market == "spot"
+    prices = [
+        float(str(item["retailPrice"]))
+        for item in items
+        if "Windows" not in str(item.get("productName"))
+        and "Low Priority" not in str(item.get("skuName"))
+        and ("Spot" in str(item.get("skuName"))) == spot
+    ]
+    zone = f", zone {rung.zone}" if rung.zone else ""
+    return Offer(
+        pool=pool.name,
+        available=None,
+        usd_per_hour=min(prices, default=None),
+        source=f"{rung.market}{zone}: Azure Retail Prices",
+        age_s=0.0,
+    )
+
+
+def _fetch(url: str) -> bytes:
+    request = Request(url, headers={"Accept": "application/json"})  # noqa: S310  # our own https URL
+    with urlopen(request, timeout=_TIMEOUT_S) as answer:  # noqa: S310  # as above
+        found: bytes = answer.read()
+    return found
