@@ -130,7 +130,7 @@ def check_image(api: Api, plan: SitePlan, image: ImagePlan) -> Iterator[Diagnost
             severity=Severity.ERROR,
             summary=f"there is no image {image_words(image)} in {plan.region}",
             hint="name another in `image` of the pool or the site; `az vm image list --all "
-            f"--location {plan.region} --offer {image.offer or 'ubuntu-hpc'}` tells which there are",
+            f"--location {plan.region} --offer {image.offer or 'ubuntu-hpc'}` lists them",
         )
 
 

@@ -111,7 +111,10 @@ class AzureProvider:
     def destroy(self, context: SiteContext) -> None:
         """Take the stack down but for data; the site's files go when nothing of it is left."""
         session = self._session(context)
+        elastic = session.elastic_nodes()
         session.engine().destroy(keep_protected=True)
+        for name, number in elastic.items():
+            context.ledger.deleted(context.site, f"node/{name}", number)
         stack = f"{context.cluster_id}/{context.site}"
         context.ledger.deleted(context.site, f"{_STACK}/{context.site}", stack)
         if not session.plan.storage.makes_data:

@@ -99,6 +99,13 @@ class Session:
         run = program(context.spec, context.site, self._catalog, self.moment())
         return Engine(place, run, passphrase=context.cluster_id, emit=context.emit, total=total)
 
+    def elastic_nodes(self) -> dict[str, str]:
+        """Return name -> number of the machines that are there beyond the spec."""
+        sets = self.sets()
+        fixed = {name for pool in self.plan.pools for name in pool.names}
+        books = [sets.look(part).book.ids for part in sets.parts]
+        return {n: number for ids in books for n, number in ids.items() if n not in fixed}
+
     def hosts(self, of: Collection[str] | None = None) -> tuple[Host, ...]:
         """Return the machines that exist as hosts, each with its pinned host key.
 
