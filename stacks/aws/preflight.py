@@ -37,8 +37,9 @@ def preflight(
     checks = list(_checks(api, spec, plan, catalog))
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         answers = list(pool.map(lambda check: _answer(*check), checks))
-    if all(isinstance(answer, AwsError) and _is_login(answer) for answer in answers):
-        return (_not_logged_in(answers[0], [what for what, _ in checks]),)
+    failed = [(w, a) for (w, _), a in zip(checks, answers, strict=True) if isinstance(a, AwsError)]
+    if failed and all(_is_login(error) for _, error in failed):
+        return (_not_logged_in(failed[0][1], [what for what, _ in failed]),)
     findings: list[Diagnostic] = []
     for (what, _), answer in zip(checks, answers, strict=True):
         if isinstance(answer, AwsError):
@@ -119,13 +120,13 @@ def _is_login(error: AwsError) -> bool:
     return any(cause(finding) == "expired" for finding in error.diagnostics)
 
 
-def _not_logged_in(answer: list[Diagnostic] | AwsError, asked: list[str]) -> Diagnostic:
-    said = answer.diagnostics[0] if isinstance(answer, AwsError) else None
+def _not_logged_in(error: AwsError, unknown: list[str]) -> Diagnostic:
+    said = error.diagnostics[0]
     return capacity.finding(
         "GC970",
-        f"nobody is logged in to AWS: {len(asked)} questions were not asked",
-        detail="Not known: " + ", ".join(asked) + (f"\n{said.detail}" if said else ""),
-        hint=(said.hint if said else "") or "log in with `aws sso login` or `aws configure`",
+        f"nobody is logged in to AWS: {len(unknown)} questions were not asked",
+        detail=f"Not known: {', '.join(unknown)}\n{said.detail}",
+        hint=said.hint,
         severity=Severity.WARNING,
     )
 

@@ -13,9 +13,9 @@ from botocore.awsrequest import AWSResponse
 from moto.server import ThreadedMotoServer
 
 from gcluster.schemas.catalog import Catalog, load_catalog
-from gcluster.schemas.text.compose import compose
 from gcluster.schemas.spec import ClusterSpec
 from gcluster.schemas.structure.fit import fit
+from gcluster.schemas.text.compose import compose
 from gcluster.stacks.aws.api import Api
 from gcluster.stacks.aws.recording import record_site
 from gcluster.stacks.pulumi.graph import Graph
@@ -102,6 +102,7 @@ class Recorded:
         """Answer for this account."""
         self._api = api
         self.asked: list[str] = []
+        self._answers: dict[str, AWSResponse] = {}
         self.only_if: Callable[[str], bool] = lambda _: True
         """What the request's body must hold; others go on to moto."""
 
@@ -111,17 +112,20 @@ class Recorded:
         self.say(service, operation, body, status)
 
     def say(self, service: str, operation: str, body: bytes, status: int = 200) -> None:
-        """Let an operation be answered by these bytes."""
+        """Let an operation be answered by these bytes; what was said before counts no more."""
+        is_new = operation not in self._answers
+        self._answers[operation] = AWSResponse("https://recorded", status, {}, _Raw(body))
 
         def reply(request: Any, **_: Any) -> AWSResponse | None:
             sent = request.body.decode() if isinstance(request.body, bytes) else request.body
             if not self.only_if(str(sent)):
                 return None
             self.asked.append(operation)
-            return AWSResponse("https://recorded", status, {}, _Raw(body))
+            return self._answers[operation]
 
-        events = self._api.client(service).meta.events
-        events.register_first(f"before-send.{service}.{operation}", reply)
+        if is_new:
+            events = self._api.client(service).meta.events
+            events.register_first(f"before-send.{service}.{operation}", reply)
 
     def console(self, text: str) -> None:
         """Let every console show this text."""

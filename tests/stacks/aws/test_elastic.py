@@ -1,4 +1,6 @@
-"""Bursts on AWS, against moto: one fleet call, all or none, found again after a kill, no rung mixed.
+"""Bursts on AWS, against moto: one fleet call, all or none, found again after a kill.
+
+No rung is mixed with another.
 
 Moto makes instances out of fleets and templates and keeps their tags; it has no idea of capacity,
 client tokens or minimum sizes. What those do is AWS's; that they are asked for is tested here.
@@ -6,7 +8,7 @@ client tokens or minimum sizes. What those do is AWS's; that they are asked for 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -19,7 +21,7 @@ from gcluster.stacks.aws.layout import site_plan
 from gcluster.stacks.aws.plan import SitePlan
 from gcluster.stacks.provider import ProviderError
 
-from .conftest import BASE, SITE, spec_of
+from .conftest import BASE, SITE, Recorded, spec_of
 
 TEXT = BASE.replace(
     "count: 2", "count: {min: 0, max: 8}, image: ami-1e749f67, market: [spot, on-demand]"
@@ -165,9 +167,7 @@ def test_killed_between_starting_and_naming_the_nodes_are_found_by_the_token(
     assert len(asked) == 1
 
 
-def test_more_nameless_nodes_than_names_are_ended(
-    api: Api, plan: SitePlan, grow: Grow
-) -> None:
+def test_more_nameless_nodes_than_names_are_ended(api: Api, plan: SitePlan, grow: Grow) -> None:
     grow(["train001", "train002"])
     ids = [machine.instance_id for machine in instances(api, plan)]
     api.client("ec2").delete_tags(Resources=ids, Tags=[{"Key": "gcluster-host"}])
@@ -175,9 +175,7 @@ def test_more_nameless_nodes_than_names_are_ended(
     assert len(alive(api, plan)) == 1
 
 
-def test_shrinking_ends_the_named_nodes_and_no_other(
-    api: Api, plan: SitePlan, grow: Grow
-) -> None:
+def test_shrinking_ends_the_named_nodes_and_no_other(api: Api, plan: SitePlan, grow: Grow) -> None:
     first, second = grow(["train001", "train002"])
     assert elastic.shrink(api, plan, ["train002", "train777"]) == {"train002": second}
     assert alive(api, plan) == {"train001": first}
@@ -201,14 +199,10 @@ def test_another_cluster_of_the_account_is_not_touched(
 
 
 @pytest.fixture
-def without_spot(api: Api) -> Iterator[None]:
-    """Let AWS have no spot machines: recorded from the EC2 documentation, moto knows no limits."""
-    from .conftest import Recorded  # noqa: PLC0415  # for this fixture only
-
-    recorded = Recorded(api)
-    recorded.only_if = lambda body: "DefaultTargetCapacityType=spot" in body
-    recorded.say("ec2", "CreateFleet", NO_ROOM)
-    yield
+def without_spot(aws_says: Recorded) -> None:
+    """Let AWS have no spot machines, as the EC2 documentation words it: moto knows no limits."""
+    aws_says.only_if = lambda body: "DefaultTargetCapacityType=spot" in body
+    aws_says.say("ec2", "CreateFleet", NO_ROOM)
 
 
 @pytest.mark.usefixtures("without_spot")

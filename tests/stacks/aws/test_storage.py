@@ -1,4 +1,4 @@
-"""Data of an AWS site: file systems in AWS's own terms, private buckets, and nothing that is lost."""
+"""Data of an AWS site: file systems in its own terms, private buckets, and nothing is lost."""
 
 from __future__ import annotations
 
@@ -43,15 +43,18 @@ def test_over_efa_it_has_a_metadata_configuration(graph: Ask) -> None:
     assert made["metadataConfiguration"] == {"mode": "AUTOMATIC"}
 
 
+KINDS = {"in": "SecurityGroupIngressRule", "out": "SecurityGroupEgressRule"}
+
+
 def rules_of(recorded: Graph, group: str) -> set[tuple[str, str, object, object]]:
-    """Return (direction, peer, first port, last port) of a group's rules."""
+    """Return (direction, peer, first port, last port) of a group's rules with other groups."""
     return {
-        (direction, str(r.inputs["referencedSecurityGroupId"]), r.inputs.get("fromPort"),
-         r.inputs.get("toPort"))
-        for direction, kind in (("in", "SecurityGroupIngressRule"), ("out", "SecurityGroupEgressRule"))
-        for r in recorded.of_type(kind)
-        if r.inputs["securityGroupId"] == group and "referencedSecurityGroupId" in r.inputs
-    }  # fmt: skip
+        (direction, str(peer), rule.inputs.get("fromPort"), rule.inputs.get("toPort"))
+        for direction, kind in KINDS.items()
+        for rule in recorded.of_type(kind)
+        if rule.inputs["securityGroupId"] == group
+        and (peer := rule.inputs.get("referencedSecurityGroupId")) is not None
+    }
 
 
 def test_lustre_and_the_nodes_reach_each_other_on_its_ports(graph: Ask) -> None:

@@ -1,0 +1,289 @@
+"""What is asked of AWS before `up`: of moto where it has the API, of recorded answers elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from gcluster.schemas.catalog import Catalog
+from gcluster.schemas.diagnostics import Diagnostic, Severity
+from gcluster.stacks.aws import capacity, owned
+from gcluster.stacks.aws.api import Api
+from gcluster.stacks.aws.layout import site_plan
+from gcluster.stacks.aws.offers import offers
+from gcluster.stacks.aws.plan import SitePlan
+from gcluster.stacks.aws.preflight import preflight
+
+from .conftest import BASE, SITE, Recorded, spec_of
+
+IMAGE = BASE.replace("    zone_id", "    image: ami-1e749f67\n    zone_id")
+
+
+@pytest.fixture
+def planned(catalog: Catalog) -> Callable[..., SitePlan]:
+    """Give a spec's plan."""
+    return lambda text=IMAGE: site_plan(spec_of(text), SITE, catalog)
+
+
+@pytest.fixture
+def calm(aws_says: Recorded) -> Recorded:
+    """Let AWS be content with everything that moto can't be asked."""
+    for operation in ("CreateVpc", "CreatePlacementGroup"):
+        aws_says.answer("ec2", operation, "dry-run.xml", 412)
+    aws_says.answer("pricing", "GetProducts", "prices.json")
+    quota = b'{"Quota": {"Value": 100000.0, "QuotaName": "P"}}'
+    aws_says.say("service-quotas", "GetServiceQuota", quota)
+    return aws_says
+
+
+def said(findings: Iterator[Diagnostic]) -> list[tuple[str, str]]:
+    return [(finding.code, finding.summary) for finding in findings]
+
+
+@pytest.mark.usefixtures("calm")
+def test_a_spec_that_fits_has_its_prices_told_and_nothing_else(
+    api: Api, catalog: Catalog, planned: Callable[..., SitePlan]
+) -> None:
+    findings = preflight(api, spec_of(IMAGE), planned(), catalog)
+    assert {finding.code for finding in findings} == {"GC979"}
+    assert not any(finding.is_error for finding in findings)
+
+
+def test_nobody_logged_in_is_one_warning_that_lists_what_is_not_known(
+    api: Api, catalog: Catalog, planned: Callable[..., SitePlan], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", "/nowhere")
+    monkeypatch.setenv("AWS_CONFIG_FILE", "/nowhere")
+    [only] = preflight(api, spec_of(IMAGE), planned(), catalog)
+    assert (only.code, only.severity) == ("GC970", Severity.WARNING)
+    assert "quota L-417A185B" in only.detail
+    assert "aws sso login" in only.hint
+
+
+@pytest.mark.usefixtures("calm")
+def test_one_question_that_fails_leaves_the_others(
+    api: Api, catalog: Catalog, planned: Callable[..., SitePlan], aws_says: Recorded
+) -> None:
+    aws_says.answer("ec2", "DescribeInstanceTypeOfferings", "unauthorized.xml", 403)
+    findings = preflight(api, spec_of(IMAGE), planned(), catalog)
+    unanswered = [finding for finding in findings if finding.code == "GC970"]
+    assert {finding.summary for finding in unanswered} == {
+        'AWS did not say how it is with zones of pool "head": UnauthorizedOperation',
+        'AWS did not say how it is with zones of pool "train": UnauthorizedOperation',
+    }
+    assert "GC979" in {finding.code for finding in findings}
+
+
+def test_another_account_is_told(api: Api, planned: Callable[..., SitePlan]) -> None:
+    text = BASE.replace("    zone_id", "    account: '999999999999'\n    zone_id")
+    [(code, summary)] = said(owned.check_account(api, planned(text)))
+    assert code == "GC971"
+    assert "123456789012 is logged in" in summary
+    assert said(owned.check_account(api, planned())) == []
+
+
+def test_a_right_that_is_missing_is_named_and_nothing_is_made(
+    api: Api, planned: Callable[..., SitePlan], calm: Recorded
+) -> None:
+    before = len(api.client("ec2").describe_internet_gateways()["InternetGateways"])
+    calm.answer("ec2", "CreateVpc", "unauthorized.xml", 403)
+    [finding] = owned.check_rights(api, planned())
+    assert finding.code == "GC971"
+    assert "create_vpc" in finding.summary
+    assert "ec2:CreateVpc" in finding.detail
+    assert len(api.client("ec2").describe_internet_gateways()["InternetGateways"]) == before
+
+
+def test_a_zone_that_does_not_offer_the_machine_is_told_with_those_that_do(
+    api: Api, planned: Callable[..., SitePlan]
+) -> None:
+    wrong = planned(BASE.replace("use1-az4", "use1-az9"))
+    [finding] = capacity.check_zones(api, wrong.pool("train"))
+    assert finding.summary == 'pool "train": p5.48xlarge is not offered in use1-az9'
+    assert "use1-az4" in finding.hint
+    assert said(capacity.check_zones(api, planned().pool("train"))) == []
+
+
+def test_a_quota_below_the_need_says_how_to_ask_for_more(
+    api: Api, catalog: Catalog, aws_says: Recorded
+) -> None:
+    from gcluster.schemas.quotas import quota_needs  # noqa: PLC0415  # for this test only
+
+    aws_says.answer("service-quotas", "GetServiceQuota", "quota.json")
+    [need] = [n for n in quota_needs(spec_of(), catalog) if n.code == "L-417A185B"]
+    [finding] = capacity.check_quota(api, need)
+    assert finding.code == "GC972"
+    assert "is 192 vcpu, pools train need 384" in finding.summary
+    assert "--desired-value 384" in finding.hint
+
+
+RESERVED = BASE.replace("count: 2", "count: 2, market: [{reservation: cr-0abc}]")
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        (RESERVED, None),
+        (RESERVED.replace("count: 2", "count: 5"), "has 4 machines, the pool needs 5"),
+        (RESERVED.replace("use1-az4", "use1-az6"), "is in use1-az4, not use1-az6"),
+        (RESERVED.replace("p5.48", "p5en.48"), "is for p5.48xlarge, not p5en.48xlarge"),
+        (RESERVED.replace("reservation:", "capacity_block:"), "is no capacity block"),
+    ],
+)
+def test_a_reservation_must_fit_the_pool(
+    text: str,
+    problem: str | None,
+    api: Api,
+    planned: Callable[..., SitePlan],
+    aws_says: Recorded,
+) -> None:
+    aws_says.answer("ec2", "DescribeCapacityReservations", "reservation.xml")
+    pool = planned(text).pool("train")
+    found = said(capacity.check_reservation(api, pool, pool.offers[0]))
+    if problem is None:
+        assert found == []
+    else:
+        [(code, summary)] = found
+        assert code == "GC974"
+        assert problem in summary
+
+
+def test_a_reservation_that_is_not_there_is_told(
+    api: Api, planned: Callable[..., SitePlan], aws_says: Recorded
+) -> None:
+    aws_says.answer("ec2", "DescribeCapacityReservations", "no-reservation.xml", 400)
+    pool = planned(RESERVED).pool("train")
+    [(code, summary)] = said(capacity.check_reservation(api, pool, pool.offers[0]))
+    assert code == "GC974"
+    assert "is not in us-east-1" in summary
+
+
+BUYS = BASE.replace("count: 2", "count: 2, market: [{buy_capacity_block: 7d}]")
+
+
+def test_the_price_of_a_block_is_told_before_it_is_bought(
+    api: Api, planned: Callable[..., SitePlan], aws_says: Recorded
+) -> None:
+    aws_says.answer("ec2", "DescribeCapacityBlockOfferings", "block-offerings.xml")
+    pool = planned(BUYS).pool("train")
+    [finding] = capacity.check_block_offering(api, pool, pool.offers[0])
+    assert finding.severity is Severity.WARNING
+    assert "costs 13214.88 USD at once, from 2026-12-01 11:30 UTC" in finding.summary
+    assert "not refundable" in finding.detail
+
+
+def test_no_block_on_offer_is_an_error(
+    api: Api, planned: Callable[..., SitePlan], aws_says: Recorded
+) -> None:
+    aws_says.answer("ec2", "DescribeCapacityBlockOfferings", "no-block-offerings.xml")
+    pool = planned(BUYS).pool("train")
+    [finding] = capacity.check_block_offering(api, pool, pool.offers[0])
+    assert finding.is_error
+
+
+def existing(subnet: str, vpc: str, group: str) -> str:
+    return BASE.replace(
+        "{cidr: 10.40.0.0/16, admin_cidrs: [192.0.2.0/24]}",
+        f"{{vpc: {vpc}, subnets: {{compute: {subnet}}}, security_groups: [{group}]}}",
+    )
+
+
+def test_a_network_that_exists_is_looked_at(api: Api, planned: Callable[..., SitePlan]) -> None:
+    ec2 = api.client("ec2")
+    vpc = ec2.create_vpc(CidrBlock="10.9.0.0/16")["Vpc"]["VpcId"]
+    zones = {"AvailabilityZoneId": "use1-az4"}
+    subnet = ec2.create_subnet(VpcId=vpc, CidrBlock="10.9.1.0/28", **zones)["Subnet"]["SubnetId"]
+    fits = planned(existing(subnet, vpc, "sg-0a"))
+    assert said(owned.check_network(api, fits)) == []
+    full = planned(existing(subnet, vpc, "sg-0a").replace("count: 2", "count: 12"))
+    [finding] = owned.check_network(api, full)
+    assert finding.summary == f"subnet {subnet} has 11 free addresses, the nodes need 13"
+    other = planned(existing(subnet, "vpc-0other", "sg-0a").replace("use1-az4", "use1-az6"))
+    assert [summary for _, summary in said(owned.check_network(api, other))] == [
+        f"subnet {subnet} is in {vpc}, not vpc-0other",
+        f"subnet {subnet} is in use1-az4, not use1-az6",
+    ]
+    gone = planned(existing("subnet-0abc", vpc, "sg-0a"))
+    [(code, summary)] = said(owned.check_network(api, gone))
+    assert (code, summary) == ("GC976", "subnet subnet-0abc is not in us-east-1 of this account")
+
+
+def test_efa_wants_a_group_that_is_open_to_itself_both_ways(
+    api: Api, planned: Callable[..., SitePlan]
+) -> None:
+    ec2 = api.client("ec2")
+    vpc = ec2.create_vpc(CidrBlock="10.9.0.0/16")["Vpc"]["VpcId"]
+    group = ec2.create_security_group(GroupName="g", Description="d", VpcId=vpc)["GroupId"]
+    plan = planned(existing("subnet-0a", vpc, group))
+    everything = [{"IpProtocol": "-1", "UserIdGroupPairs": [{"GroupId": group}]}]
+    ec2.authorize_security_group_ingress(GroupId=group, IpPermissions=everything)
+    [finding] = owned.check_groups(api, plan)
+    assert "EFA needs" in finding.summary
+    ec2.authorize_security_group_egress(GroupId=group, IpPermissions=everything)
+    assert said(owned.check_groups(api, plan)) == []
+
+
+def test_an_image_must_exist_and_boot_as_planned(
+    api: Api, planned: Callable[..., SitePlan]
+) -> None:
+    image = planned().pool("train").image
+    assert said(owned.check_image(api, image, "x86_64", ("train",))) == []
+    [(code, summary)] = said(owned.check_image(api, image, "aarch64", ("train",)))
+    assert code == "GC977"
+    assert "is for x86_64, not aarch64" in summary
+    debian = IMAGE.replace("scheduler:", "software: {distribution: debian-12}\nscheduler:")
+    [(_, summary)] = said(
+        owned.check_image(api, planned(debian).pool("train").image, "x86_64", ("train",))
+    )
+    assert "boots from /dev/sda1, not /dev/xvda" in summary
+    gone = planned(IMAGE.replace("ami-1e749f67", "ami-0abc")).pool("train").image
+    [(_, summary)] = said(owned.check_image(api, gone, "x86_64", ("train",)))
+    assert "ami-0abc is not in us-east-1" in summary
+
+
+def test_a_distribution_without_a_known_image_asks_for_one(
+    api: Api, planned: Callable[..., SitePlan]
+) -> None:
+    plan = planned(BASE.replace("scheduler:", "software: {distribution: el-9}\nscheduler:"))
+    [(code, summary)] = said(owned.check_image(api, plan.pool("train").image, "x86_64", ("train",)))
+    assert code == "GC977"
+    assert "image: AMI" in summary
+
+
+def test_keys_and_profiles_that_do_not_exist_are_told(api: Api) -> None:
+    key = api.client("kms").create_key()["KeyMetadata"]["KeyId"]
+    assert said(owned.check_key(api, key)) == []
+    assert said(owned.check_key(api, "alias/none")) == [("GC976", "the key alias/none is missing")]
+    api.client("iam").create_instance_profile(InstanceProfileName="nodes")
+    assert said(owned.check_profile(api, "nodes")) == []
+    assert [code for code, _ in said(owned.check_profile(api, "none"))] == ["GC976"]
+
+
+def test_a_price_other_than_the_catalogs_is_told(
+    api: Api, planned: Callable[..., SitePlan], aws_says: Recorded
+) -> None:
+    aws_says.answer("pricing", "GetProducts", "prices.json")
+    pool = planned().pool("train")
+    assert said(capacity.check_price(api, pool, 60.0)) == []
+    [(code, summary)] = said(capacity.check_price(api, pool, 55.04))
+    assert code == "GC979"
+    assert "costs 60.50 USD/h" in summary
+    assert "55.04" in summary
+
+
+def test_offers_tell_price_room_source_and_age_rung_by_rung(
+    api: Api, catalog: Catalog, planned: Callable[..., SitePlan], aws_says: Recorded
+) -> None:
+    aws_says.answer("pricing", "GetProducts", "prices.json")
+    aws_says.answer("ec2", "DescribeCapacityReservations", "reservation.xml")
+    market = "market: [{reservation: cr-0abc}, spot, on-demand]"
+    pool = planned(BASE.replace("count: 2", f"count: 2, {market}")).pool("train")
+    reserved, spot, demand = offers(api, pool, catalog)
+    assert (reserved.available, reserved.usd_per_hour) == (3, 60.5)
+    assert spot.source.startswith("EC2 spot price history")
+    assert spot.age_s > 0
+    assert (demand.available, demand.usd_per_hour, demand.age_s) == (None, 60.5, 0.0)
