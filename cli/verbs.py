@@ -32,6 +32,7 @@ VERBS = (
         "Write",
         "Show which versions were tested together, and which a spec gets.",
     ),
+    Verb("cost", "Write", "Say what specs cost: pools, sites, markets, power, from the catalog."),
     Verb("compile", "Write", "Write all that a spec becomes as files, without touching anything."),
     Verb("plan", "Run", "Say what up would change, and change nothing."),
     Verb(
@@ -44,7 +45,9 @@ VERBS = (
     Verb("down", "End", "Remove everything that up made, and look for leftovers.", goes_on=True),
     Verb("unlock", "End", "Break a lock that its owner left behind."),
 )
-QUICK = frozenset({"explain", "init", "machines", "migrate", "schema", "software", "validate"})
+QUICK = frozenset(
+    {"cost", "explain", "init", "machines", "migrate", "schema", "software", "validate"}
+)
 """Verbs that read and print: no threads, no temporary files, nothing to clean up at the end."""
 BY_NAME = {verb.name: verb for verb in VERBS}
 SECTIONS = tuple(dict.fromkeys(verb.section for verb in VERBS))

@@ -8,7 +8,7 @@ own but is never dearer than on demand, the on-demand price stands in and is mar
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 import msgspec
 
@@ -19,7 +19,7 @@ from gcluster.schemas.spec.sites.site import CloudSite
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from gcluster.schemas.catalog import Catalog, Machine, Market
+    from gcluster.schemas.catalog import Catalog, Machine, Market, Price
     from gcluster.schemas.spec import ClusterSpec, Pool, Site
 
 HOURS_PER_MONTH = 730
@@ -37,6 +37,15 @@ class RungCost(msgspec.Struct, frozen=True, kw_only=True):
     usd_per_hour: float | None
     is_bound: bool = False
     """The price isn't the rung's own: it costs at most this."""
+
+
+class Quote(NamedTuple):
+    """What the catalog says of one machine type in one market and region."""
+
+    price: Price | None
+    """The market's own, or the on-demand price in its stead; None: not known."""
+    is_bound: bool = False
+    """It is the on-demand price: a node costs at most this."""
 
 
 class PoolCost(msgspec.Struct, frozen=True, kw_only=True):
@@ -86,9 +95,16 @@ class Cost(msgspec.Struct, frozen=True, kw_only=True):
     """Pools whose worst case is an upper bound."""
 
 
-def usd_per_hour(spec: ClusterSpec, catalog: Catalog) -> Cost:
-    """Return the price and power of a spec that passed its checks."""
-    utilisation = 1.0 if spec.budget is None else spec.budget.utilisation
+def usd_per_hour(spec: ClusterSpec, catalog: Catalog, *, utilisation: float | None = None) -> Cost:
+    """Return the price and power of a spec that passed its checks.
+
+    Args:
+        spec: the spec.
+        catalog: has the machine types and their prices.
+        utilisation: share of the time that elastic nodes run; default: the budget's.
+    """
+    if utilisation is None:
+        utilisation = utilisation_of(spec)
     pools = {
         name: pool_cost(pool, spec.sites[pool.site], catalog, utilisation=utilisation)
         for name, pool in spec.pools.items()
@@ -107,6 +123,22 @@ def usd_per_hour(spec: ClusterSpec, catalog: Catalog) -> Cost:
         unpriced=tuple(name for name, cost in pools.items() if cost.usd_per_hour is None),
         bounds=tuple(name for name, cost in pools.items() if cost.is_bound),
     )
+
+
+def utilisation_of(spec: ClusterSpec) -> float:
+    """Return the share of the time that elastic nodes run, as the budget says; 1 without one."""
+    return 1.0 if spec.budget is None else spec.budget.utilisation
+
+
+def quote(machine: Machine | None, market: Market, region: str) -> Quote:
+    """Look up what a node costs in a market; the on-demand price may stand in as a bound."""
+    own = None if machine is None else machine.price(market, region)
+    if own is not None or machine is None:
+        return Quote(own)
+    listed = machine.price(region=region)
+    if listed is None or market not in _ON_DEMAND_AT_MOST:
+        return Quote(None)
+    return Quote(listed, is_bound=True)
 
 
 def pool_cost(pool: Pool, site: Site, catalog: Catalog, *, utilisation: float = 1.0) -> PoolCost:
@@ -148,13 +180,9 @@ def _rung(written: str | Rung, machine: Machine | None, region: str) -> RungCost
     market = written if isinstance(written, str) else written.market
     if isinstance(written, Rung) and written.spot_max_usd_per_hour is not None:
         return RungCost(market=market, usd_per_hour=written.spot_max_usd_per_hour, is_bound=True)
-    own = None if machine is None else machine.price(cast("Market", market), region)
-    if own is not None:
-        return RungCost(market=market, usd_per_hour=own.usd_per_hour)
-    listed = None if machine is None else machine.price(region=region)
-    if listed is None or market not in _ON_DEMAND_AT_MOST:
-        return RungCost(market=market, usd_per_hour=None)
-    return RungCost(market=market, usd_per_hour=listed.usd_per_hour, is_bound=True)
+    found = quote(machine, cast("Market", market), region)
+    rate = None if found.price is None else found.price.usd_per_hour
+    return RungCost(market=market, usd_per_hour=rate, is_bound=found.is_bound)
 
 
 def _counts(pool: Pool) -> tuple[int, int]:
