@@ -216,7 +216,7 @@ class Api:
 
     def _session(self) -> Login:
         if self._login is None:
-            self._login = _log_in()
+            self._login = _GoogleLogin()
         return self._login
 
 
@@ -228,22 +228,36 @@ def _words(reply: Reply) -> str:
     return f"{said.status or reply.status_code}: {said.message}"
 
 
-def _log_in() -> Login:
-    import google.auth  # noqa: PLC0415  # 0.25 s, and only where Google is asked
-    from google.auth.exceptions import GoogleAuthError  # noqa: PLC0415  # as above
-    from google.auth.transport.requests import AuthorizedSession  # noqa: PLC0415  # as above
+class _GoogleLogin:
+    """The application-default login; that it is missing or over is Google's refusal like others."""
 
-    class Session(AuthorizedSession):
-        """A session whose failures to log in are Google's refusals."""
+    def __init__(self) -> None:
+        import google.auth  # noqa: PLC0415  # 0.25 s, and only where Google is asked
+        from google.auth.exceptions import GoogleAuthError  # noqa: PLC0415  # as above
+        from google.auth.transport.requests import AuthorizedSession  # noqa: PLC0415  # as above
 
-        def request(self, *args: object, **kwargs: object) -> Reply:
-            try:
-                return super().request(*args, **kwargs)
-            except GoogleAuthError as error:
-                raise GoogleError(f"could not find default credentials: {error}") from error
+        self._refused: type[Exception] = GoogleAuthError
+        try:
+            credentials, _ = google.auth.default(scopes=[_SCOPE])
+        except GoogleAuthError as error:
+            raise _no_login(error) from error
+        # google-auth types a part of itself only
+        self._session: Login = AuthorizedSession(credentials)  # type: ignore[no-untyped-call]
 
-    try:
-        credentials, _ = google.auth.default(scopes=[_SCOPE])
-    except GoogleAuthError as error:
-        raise GoogleError(f"could not find default credentials: {error}") from error
-    return Session(credentials)
+    def request(
+        self,
+        method: str,
+        url: str,
+        *,
+        params: Mapping[str, str] | None = None,
+        json: Body = None,
+        timeout: float | None = None,  # as requests calls it
+    ) -> Reply:
+        try:
+            return self._session.request(method, url, params=params, json=json, timeout=timeout)
+        except self._refused as error:
+            raise _no_login(error) from error
+
+
+def _no_login(error: Exception) -> GoogleError:
+    return GoogleError(f"could not find default credentials: {error}")

@@ -91,7 +91,7 @@ def _of_images(api: Api, plan: SiteLayout, catalog: Catalog) -> Iterator[tuple[s
     for pool in plan.pools:
         machine = catalog.machines.get(pool.machine)
         cpu = machine.cpu if machine is not None else None
-        architecture = "x86_64" if cpu is None else cpu.architecture
+        architecture: str = "x86_64" if cpu is None else cpu.architecture
         users.setdefault((pool.image, architecture), []).append(pool.name)
     for (image, architecture), pools in users.items():
         check = partial(owned.check_image, api, image, architecture, tuple(pools))

@@ -15,7 +15,7 @@ from gcluster.stacks.pulumi.labels import label_value
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gcluster.stacks.gcp.api import Api
+    from gcluster.stacks.gcp.api import Api, Body
     from gcluster.stacks.gcp.hosts import Instance
     from gcluster.stacks.gcp.layout import SiteLayout
     from gcluster.stacks.gcp.pools import PoolPlan
@@ -27,10 +27,8 @@ def name_queued(api: Api, plan: SiteLayout, machines: Sequence[Instance]) -> int
     for pool in plan.pools:
         for machine, host in new_names(pool, machines):
             path = f"{api.in_zone(machine.zone_name)}/instances/{machine.name}/setLabels"
-            body = {
-                "labels": {**machine.labels, HOST: label_value(host)},
-                "labelFingerprint": machine.label_fingerprint,
-            }
+            labels = {**machine.labels, HOST: label_value(host)}
+            body: Body = {"labels": labels, "labelFingerprint": machine.label_fingerprint}
             api.wait(api.ask(Operation, path, method="POST", body=body), resource=machine.name)
             named += 1
     return named

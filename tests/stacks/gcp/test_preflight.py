@@ -1,0 +1,198 @@
+"""Preflight asks Google everything at once, makes nothing, and says what it could not learn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+
+import pytest
+from gcp_cases import site_of, spec_of
+from google_double import Google
+
+from gcluster.schemas.catalog import load_catalog
+from gcluster.schemas.diagnostics import Diagnostic, Severity
+from gcluster.stacks.gcp.api import Api, GoogleError, Operation, Reply
+from gcluster.stacks.gcp.layout import layout
+from gcluster.stacks.gcp.offers import offers
+from gcluster.stacks.gcp.preflight import preflight
+
+REGION = "/compute/projects/acme-ml/regions/us-central1"
+ZONE = "/compute/projects/acme-ml/zones/us-central1-b"
+RESERVATION = "/compute/projects/acme-ml/zones/us-central1-a/reservations/a3-mega"
+
+
+@pytest.fixture
+def google() -> Iterator[Google]:
+    double = Google("gib")
+    yield double
+    double.close()
+
+
+def asked(google: Google, machine: str = "a3-ultragpu-8g") -> dict[str, list[Diagnostic]]:
+    spec = spec_of(machine)
+    plan = layout(spec, site_of(spec), load_catalog())
+    found: dict[str, list[Diagnostic]] = {}
+    for diagnostic in preflight(google.api(), spec, plan, load_catalog()):
+        found.setdefault(diagnostic.code, []).append(diagnostic)
+    return found
+
+
+def one(google: Google, code: str, machine: str = "a3-ultragpu-8g") -> Diagnostic:
+    [found] = asked(google, machine)[code]
+    return found
+
+
+def test_nothing_is_made(google: Google) -> None:
+    asked(google)
+    posted = [path for method, path, _, _ in google.asked if method != "GET"]
+    assert posted == ["/resources/projects/acme-ml:testIamPermissions"]
+
+
+def test_a_quota_below_the_need_is_an_error_and_one_in_use_a_warning(google: Google) -> None:
+    small, used = asked(google)["GC982"]
+    assert small.severity is Severity.ERROR
+    assert "NVIDIA_H200_GPUS in us-central1 is 32" in small.summary
+    assert "need 64" in small.summary
+    assert used.severity is Severity.WARNING
+    assert "16 of 64 are in use" in used.summary
+
+
+def test_a_quota_that_google_does_not_tell_is_said_to_be_unknown(google: Google) -> None:
+    google.fixed[REGION] = (200, {"name": "us-central1", "quotas": []})
+    unknown = asked(google)["GC982"]
+    assert {found.severity for found in unknown} == {Severity.WARNING}
+    assert "is not among those" in unknown[0].summary
+
+
+def test_missing_rights_are_listed(google: Google) -> None:
+    google.fixed["/resources/projects/acme-ml:testIamPermissions"] = (
+        200, {"permissions": ["compute.instances.create"]},
+    )  # fmt: skip
+    found = one(google, "GC981")
+    assert "compute.networks.create" in found.detail.splitlines()
+    assert "compute.instances.create" not in found.detail.splitlines()
+
+
+def test_a_zone_without_the_machine_type_is_an_error(google: Google) -> None:
+    del google.fixed[f"{ZONE}/machineTypes/a3-ultragpu-8g"]
+    found = one(google, "GC983")
+    assert found.severity is Severity.ERROR
+    assert "zone us-central1-b has no a3-ultragpu-8g" in found.summary
+
+
+def reserved(**more: object) -> dict[str, object]:
+    kind = {"instanceProperties": {"machineType": "a3-megagpu-8g"}, "count": "4"}
+    return {"name": "a3-mega", "status": "READY",
+            "specificReservation": kind | {"inUseCount": "0"} | more}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("answer", "says"),
+    [
+        (None, "is not in us-central1-a"),
+        (reserved() | {"status": "CREATING"}, "is creating"),
+        (reserved(instanceProperties={"machineType": "a3-highgpu-8g"}), "for a3-highgpu-8g"),
+        (reserved(inUseCount="3"), "has 1 machines free, the pool needs 2"),
+    ],
+)
+def test_a_reservation_that_does_not_fit_is_told(
+    google: Google, answer: dict[str, object] | None, says: str
+) -> None:
+    if answer is not None:
+        google.fixed[RESERVATION] = (200, answer)
+    assert says in one(google, "GC984", "a3-megagpu-8g").summary
+
+
+def test_a_reservation_that_fits_is_not_mentioned_and_is_an_offer(google: Google) -> None:
+    google.fixed[RESERVATION] = (200, reserved(inUseCount="1"))
+    assert "GC984" not in asked(google, "a3-megagpu-8g")
+    spec = spec_of("a3-megagpu-8g")
+    plan = layout(spec, "central", load_catalog())
+    now = datetime(2026, 11, 2, tzinfo=UTC)
+    first, spot = offers(google.api(), plan, plan.pool("train"), load_catalog(), now=now)
+    assert first.available == 3
+    assert spot.available is None
+    assert spot.usd_per_hour is None, "unknown is not 0"
+    assert "no price" in spot.source
+
+
+def test_a_price_has_its_source_and_age(google: Google) -> None:
+    spec = spec_of("a3-ultragpu-8g")
+    plan = layout(spec, "west", load_catalog())
+    now = datetime(2026, 11, 2, tzinfo=UTC)
+    demand, spot = offers(google.api(), plan, plan.pool("train"), load_catalog(), now=now)
+    assert (demand.usd_per_hour, spot.usd_per_hour) == (84.81, 50.09)
+    assert demand.age_s == 24 * 3600
+    notes = [found for found in asked(google)["GC987"] if "a3-ultragpu-8g" in found.summary]
+    assert {found.severity for found in notes} == {Severity.NOTE}
+    assert all("2026-1" in found.detail for found in notes)
+
+
+def test_an_image_that_is_gone_or_of_other_processors_is_an_error(google: Google) -> None:
+    image = "/compute/projects/ubuntu-os-cloud/global/images/family/ubuntu-2204-lts"
+    google.fixed[image] = (200, {"status": "READY", "architecture": "ARM64"})
+    assert "is for ARM64, the machines are x86_64" in one(google, "GC986").summary
+    del google.fixed[image]
+    assert "does not exist" in one(google, "GC986").summary
+
+
+def test_what_exists_must_fit(google: Google) -> None:
+    subnet = "/compute/projects/acme-net/regions/us-central1/subnetworks/gpu"
+    google.fixed[subnet] = (200, {"network": "x/networks/other", "ipCidrRange": "10.0.0.0/30"})
+    said = [found.summary for found in asked(google, "a2-ultragpu-8g")["GC985"]]
+    assert any("is in x/networks/other" in summary for summary in said)
+    assert any("has 0 addresses, the nodes need 3" in summary for summary in said)
+    assert any("nodes@acme-ml.iam.gserviceaccount.com does not exist" in s for s in said)
+
+
+def test_one_question_that_fails_leaves_the_others_answered(google: Google) -> None:
+    refusal = {"error": {"code": 403, "status": "PERMISSION_DENIED", "message": "no quota for you"}}
+    google.fixed[REGION] = (403, refusal)
+    found = asked(google)
+    assert "quota N2_CPUS could not be asked" in found["GC988"][0].summary
+    assert "no quota for you" in found["GC988"][0].detail
+    assert "GC987" in found
+
+
+class NobodyLoggedIn:
+    """A login that has ended."""
+
+    def request(self, *_: object, **__: object) -> Reply:
+        """Refuse, in the words of google-auth."""
+        raise GoogleError("could not find default credentials: Your default credentials were not")
+
+
+def test_without_a_login_one_warning_says_what_is_not_known() -> None:
+    spec = spec_of("a3-ultragpu-8g")
+    plan = layout(spec, "west", load_catalog())
+    api = Api("acme-ml", login=NobodyLoggedIn())
+    [found] = preflight(api, spec, plan, load_catalog())
+    assert (found.code, found.severity) == ("GC980", Severity.WARNING)
+    assert "quota NVIDIA_H200_GPUS" in found.detail
+    assert "gcloud auth application-default login" in found.hint
+
+
+def test_a_busy_google_is_asked_again(google: Google) -> None:
+    plain, times = google.answer, iter(range(9))
+
+    def busy(method: str, path: str, query: dict[str, str], body: object) -> object:
+        return (503, {}) if next(times) < 2 else plain(method, path, query, body)
+
+    google.answer = busy  # type: ignore[method-assign, assignment]
+    api = google.api()
+    path = "projects/acme-ml/zones/us-central1-b/machineTypes/n2-standard-8"
+    assert api.ask(Operation, path).name == "n2-standard-8"
+
+
+@pytest.mark.parametrize(
+    "make", [lambda api: api.ask(Operation, "x"), lambda api: next(api.pages(Operation, "x"))]
+)
+def test_a_google_that_is_not_there_is_an_error_and_no_traceback(
+    make: Callable[[Api], object],
+) -> None:
+    import requests  # noqa: PLC0415  # only here
+
+    gone = {"compute": "http://127.0.0.1:1"}
+    with pytest.raises(GoogleError) as caught:
+        make(Api("acme-ml", login=requests.Session(), services=gone))
+    assert "can't be reached" in caught.value.diagnostics[0].summary

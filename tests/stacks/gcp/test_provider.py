@@ -1,0 +1,154 @@
+"""The provider contract, as far as it goes without the engine: offline, elastic, and its ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+from gcp_cases import machines, site_of, spec_of
+from google_double import Google
+
+from gcluster.stacks.gcp.provider import GcpProvider
+from gcluster.stacks.provider import Provider, ProviderError, Resource, SiteContext
+
+KEYS = [{"namespace": "hostkeys", "key": "ssh-ed25519", "value": "AAAAC3Nza"}]
+
+
+class Book:
+    """A ledger that remembers what it was told."""
+
+    def __init__(self) -> None:
+        """Begin empty."""
+        self.told: list[tuple[str, str]] = []
+
+    def intend(self, site: str, resource: Resource) -> str:
+        """Take one intent."""
+        return self.intend_many(site, [resource])[resource.key]
+
+    def intend_many(self, _site: str, resources: list[Resource]) -> dict[str, str]:
+        """Take intents."""
+        self.told += [("intend", resource.key) for resource in resources]
+        return {resource.key: f"intent-{resource.name}" for resource in resources}
+
+    def created(self, intent: str, provider_id: str) -> None:
+        """Take one result."""
+        self.created_many({intent: provider_id})
+
+    def created_many(self, created: dict[str, str]) -> None:
+        """Take results."""
+        self.told += [("created", intent) for intent in created]
+
+    def failed(self, intent: str, _reason: str) -> None:
+        """Take a failure."""
+        self.told.append(("failed", intent))
+
+    def deleted(self, _site: str, resource_key: str, _provider_id: str) -> None:
+        """Take an end."""
+        self.told.append(("deleted", resource_key))
+
+
+@pytest.fixture
+def google() -> Iterator[Google]:
+    double = Google("gib")
+    yield double
+    double.close()
+
+
+def context_of(folder: Path, book: Book, machine: str = "a3-ultragpu-8g") -> SiteContext:
+    spec = spec_of(machine)
+    return SiteContext(
+        spec=spec,
+        site=site_of(spec),
+        cluster_id="c1",
+        workdir=folder,
+        cache=folder,
+        ledger=book,  # type: ignore[arg-type]
+        emit=lambda _: None,
+    )
+
+
+def test_it_is_a_provider() -> None:
+    provider: Provider = GcpProvider()
+    assert provider.name == "gcp"
+
+
+@pytest.mark.parametrize("machine", machines())
+def test_the_graph_is_offline_the_same_twice_and_its_keys_are_unique(machine: str) -> None:
+    spec = spec_of(machine)
+    site = site_of(spec)
+    graph = GcpProvider().graph(spec, site)
+    assert msgspec.json.encode(graph) == msgspec.json.encode(GcpProvider().graph(spec, site))
+    keys = [resource.key for resource in graph.resources]
+    assert len(keys) == len(set(keys))
+    assert "startup-script" not in str([resource.properties for resource in graph.resources])
+
+
+def test_planned_hosts_are_those_that_are_always_there() -> None:
+    spec = spec_of("a3-ultragpu-8g")
+    hosts = GcpProvider().planned_hosts(spec, "west")
+    assert [(host.name, host.machine) for host in hosts] == [
+        ("head", "n2-standard-8"),
+        ("train001", "a3-ultragpu-8g"),
+    ]
+    assert {host.address for host in hosts} == {""}
+
+
+def test_without_the_extra_the_command_that_installs_it_is_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("gcluster.stacks.pulumi.extras._there", lambda name: name != "pulumi_gcp")
+    with pytest.raises(ProviderError) as caught:
+        GcpProvider().graph(spec_of("a3-highgpu-8g"), "east")
+    [found] = caught.value.diagnostics
+    assert found.code == "GC967"
+    assert "pip install 'gcluster[gcp]'" in found.hint
+
+
+def test_growing_intends_before_it_creates_and_pins_the_keys(
+    google: Google, tmp_path: Path
+) -> None:
+    book = Book()
+    google.keys = {f"gib-west-train00{n}": KEYS for n in (2, 3)}
+    provider, context = GcpProvider(api=google.api()), context_of(tmp_path, book)
+    names = ["train002", "train003"]
+    grown = provider.grow(context, "train", names, token="burst-1")  # noqa: S106  # no secret
+    assert [host.name for host in grown.hosts] == names
+    assert {host.ssh.host_keys for host in grown.hosts} == {("ssh-ed25519 AAAAC3Nza",)}
+    assert book.told == [
+        ("intend", "node/train002"),
+        ("intend", "node/train003"),
+        ("created", "intent-train002"),
+        ("created", "intent-train003"),
+    ]
+    provider.grow(context, "train", names, token="burst-1")  # noqa: S106  # no secret
+    assert len(book.told) == 4, "what exists is not intended again"
+    provider.shrink(context, names)
+    assert book.told[-2:] == [("deleted", "node/train002"), ("deleted", "node/train003")]
+
+
+def test_a_failed_growth_is_told_to_the_ledger(google: Google, tmp_path: Path) -> None:
+    book = Book()
+    google.full |= {"on-demand-us-central1-b", "spot-us-central1-b"}
+    provider = GcpProvider(api=google.api())
+    with pytest.raises(ProviderError):
+        provider.grow(
+            context_of(tmp_path, book),
+            "train",
+            ["train002"],
+            token="burst-1",  # noqa: S106  # no secret
+        )
+    assert book.told == [("intend", "node/train002"), ("failed", "intent-train002")]
+
+
+def test_a_machine_that_tells_no_key_is_never_logged_in_to(
+    google: Google, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gcluster.stacks.gcp.session.BOOT_LIMIT_S", 0.0)
+    labels = {"gcluster-cluster": "gib", "gcluster-site": "west", "gcluster-pool": "head"}
+    google.add("gib-west-head", "us-central1-b", labels | {"gcluster-host": "head"})
+    with pytest.raises(ProviderError) as caught:
+        GcpProvider(api=google.api()).hosts(context_of(tmp_path, Book()))
+    assert caught.value.diagnostics[0].code == "GC968"
+    assert "gib-west-head" in caught.value.diagnostics[0].summary
