@@ -79,7 +79,9 @@ def _ask(
         if not missing or book.intent(token) is not None:
             return None
         pending = {n for i in book.intents for n in i.names if n not in book.ids}
-        target = seen.capacity + len([name for name in missing if name not in pending])
+        spare = len(seen.numbers) - len(book.ids)  # machines that nobody has named
+        new = len([name for name in missing if name not in pending])
+        target = seen.capacity + max(0, new - spare)
         if target > pool.most:
             raise provider_error(
                 "GC917",
@@ -167,8 +169,9 @@ def trim(sets: ScaleSets, pool: PoolPlan) -> None:
     for part in pool.sets:
         if pool.elastic or part.name not in sets.parts:
             continue
-        _, book = _write_names(sets, part.name, names_of(pool, part.name))
-        beyond = {number for name, number in book.ids.items() if name not in pool.names}
+        seen, book = _write_names(sets, part.name, names_of(pool, part.name))
+        kept = {number for name, number in book.ids.items() if name in pool.names}
+        beyond = set(seen.numbers) - kept
         if beyond:
             _end(sets, part.name, beyond, names_of(pool, part.name))
 

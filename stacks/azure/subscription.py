@@ -12,8 +12,6 @@ from gcluster.stacks.azure.api import Answer
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    import msgspec
-
     from gcluster.stacks.azure.api import Api
     from gcluster.stacks.azure.plan import SitePlan, SubnetPlan
 
@@ -51,7 +49,7 @@ class _Feature(Answer, frozen=True):
 class _SubnetProperties(Answer, frozen=True):
     address_prefix: str = ""
     address_prefixes: tuple[str, ...] = ()
-    ip_configurations: tuple[msgspec.Raw, ...] = ()
+    ip_configurations: tuple[object, ...] = ()
 
 
 class _Subnet(Answer, frozen=True):

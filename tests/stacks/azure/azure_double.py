@@ -160,6 +160,7 @@ class AzureDouble(BaseAdapter):
     def send(
         self, request: requests.PreparedRequest, *_: object, **__: object
     ) -> requests.Response:
+        """Answer one request."""
         url = urlsplit(str(request.url))
         self.asked.append(f"{request.method} {url.path}")
         status, body = self.refused or self._answer(request, url.path, parse_qs(url.query))

@@ -179,6 +179,24 @@ def test_a_smaller_fixed_pool_loses_its_last_machines(
     assert train.tags["gcluster-names-0"] == "train001:0 train002:4"
 
 
+def test_a_machine_that_nobody_named_is_used_before_more_are_asked_for(
+    azure: AzureDouble, train: ScaleSetDouble
+) -> None:
+    train.numbers["2"] = "Succeeded"
+    train.capacity = 3
+    assert grown(azure, "train101", "train102") == {"train101": "2", "train102": "3"}
+    assert train.calls == ["capacity 3 -> 4"]
+
+
+def test_a_machine_that_nobody_named_goes_before_azure_would_choose(
+    azure: AzureDouble, train: ScaleSetDouble
+) -> None:
+    train.numbers["9"] = "Succeeded"
+    train.capacity = 3
+    trim(sets(azure), pool("2"))
+    assert train.calls == ["delete 9"]
+
+
 def test_an_elastic_pool_is_raised_to_what_is_always_there(
     azure: AzureDouble, train: ScaleSetDouble
 ) -> None:

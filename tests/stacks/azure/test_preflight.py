@@ -1,0 +1,207 @@
+"""What is asked of Azure before `up`, against answers in the form of its REST reference."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from gcluster.schemas.catalog import load_catalog
+from gcluster.schemas.diagnostics import Diagnostic, Severity
+from gcluster.stacks.azure.layout import layout
+from gcluster.stacks.azure.preflight import preflight
+
+from .azure_double import SUBSCRIPTION, AzureDouble, fixture
+from .recorded_cases import CASES, parsed
+
+S = f"/subscriptions/{SUBSCRIPTION}"
+COMPUTE = f"{S}/providers/Microsoft.Compute"
+IMAGES = f"{COMPUTE}/locations/eastus/publishers"
+CATALOG = load_catalog()
+USAGES = f"{COMPUTE}/locations/eastus/usages"
+SKUS = f"{COMPUTE}/skus"
+HPC = f"{IMAGES}/microsoft-dsvm/artifacttypes/vmimage/offers/ubuntu-hpc/skus/2204/versions"
+CANONICAL = (
+    f"{IMAGES}/Canonical/artifacttypes/vmimage/offers/0001-com-ubuntu-server-jammy"
+    "/skus/22_04-lts-gen2/versions"
+)
+FEATURE = f"{S}/providers/Microsoft.Features/providers/Microsoft.Compute/features/EncryptionAtHost"
+VNET = f"{S}/resourceGroups/hub/providers/Microsoft.Network/virtualNetworks/spoke7"
+NODES = f"{VNET}/subnets/nodes"
+
+
+@pytest.fixture
+def azure() -> AzureDouble:
+    double = AzureDouble()
+    double.answers = {
+        S: "subscription.json",
+        f"{S}/providers/Microsoft.Authorization/permissions": "permissions.json",
+        USAGES: "usages.json",
+        SKUS: "skus.json",
+        HPC: "images.json",
+        CANONICAL: "images.json",
+        FEATURE: "feature.json",
+    }
+    for service in ("Compute", "Network", "ManagedIdentity", "Storage", "StorageCache"):
+        double.answers[f"{S}/providers/Microsoft.{service}"] = "registered.json"
+    return double
+
+
+def asked(
+    azure: AzureDouble, *changes: tuple[str, str], machine: str = "Standard_ND96isr_H100_v5"
+) -> tuple[Diagnostic, ...]:
+    text = (CASES / machine / "spec.yaml").read_text(encoding="utf-8")
+    for old, new in changes:
+        assert old in text
+        text = text.replace(old, new)
+    spec = parsed(text)
+    [site] = spec.sites
+    return preflight(azure.api(), spec, layout(spec, site, CATALOG), CATALOG)
+
+
+def only(findings: tuple[Diagnostic, ...]) -> Diagnostic:
+    [finding] = findings
+    return finding
+
+
+def test_where_all_is_well_nothing_is_said(azure: AzureDouble) -> None:
+    assert asked(azure) == ()
+
+
+def test_without_a_login_one_warning_names_all_that_was_not_asked(azure: AzureDouble) -> None:
+    azure.refused = 401, {"error": {"code": "InvalidAuthenticationToken", "message": "no"}}
+    finding = only(asked(azure))
+    assert (finding.code, finding.severity) == ("GC991", Severity.WARNING)
+    for what in ("quotas", "machine types", "the login's rights"):
+        assert what in finding.detail
+    assert "az login" in finding.hint
+
+
+def test_a_question_without_an_answer_is_a_warning_and_the_others_count(
+    azure: AzureDouble,
+) -> None:
+    del azure.answers[USAGES]
+    finding = only(asked(azure))
+    assert (finding.code, finding.severity) == ("GC992", Severity.WARNING)
+    assert finding.summary.startswith("quotas: not checked")
+
+
+def test_a_subscription_that_is_disabled_is_an_error(azure: AzureDouble) -> None:
+    azure.answers[S] = {"state": "Disabled", "displayName": "old"}
+    assert only(asked(azure)).summary == "subscription old is Disabled"
+
+
+def test_rights_that_are_lacking_are_listed(azure: AzureDouble) -> None:
+    granted = fixture("permissions.json")["value"][:1]
+    below = f"{S}/providers/Microsoft.Authorization/permissions"
+    azure.answers[below] = {"value": granted}
+    finding = only(asked(azure))
+    assert finding.code == "GC993"
+    assert finding.detail == "Microsoft.Authorization/roleAssignments/write"
+    assert "Role Based Access Control Administrator" in finding.hint
+
+
+@pytest.mark.parametrize(
+    ("limit", "severity"), [(1535, Severity.ERROR), (1536, Severity.WARNING), (1632, None)]
+)
+def test_a_quota_is_held_against_the_largest_size(
+    azure: AzureDouble, limit: int, severity: Severity | None
+) -> None:
+    usages = fixture("usages.json")
+    usages["value"][3] |= {"limit": limit, "currentValue": 96}
+    azure.answers[USAGES] = usages
+    found = asked(azure)
+    assert [f.severity for f in found] == ([severity] if severity else [])
+    assert all("standardNDSH100v5Family" in f.summary for f in found)
+
+
+def test_the_quota_over_all_machine_types_counts_too(azure: AzureDouble) -> None:
+    usages = fixture("usages.json")
+    usages["value"][0]["limit"] = 1551
+    azure.answers[USAGES] = usages
+    assert "quota cores is 1,551 vCPU, the pools need 1,552" in only(asked(azure)).summary
+
+
+def test_a_size_that_the_region_lacks_is_an_error(azure: AzureDouble) -> None:
+    skus = fixture("skus.json")
+    azure.answers[SKUS] = {"value": skus["value"][:1]}
+    finding = only(asked(azure))
+    assert finding.code == "GC995"
+    assert finding.summary == 'pool "train": eastus has no Standard_ND96isr_H100_v5'
+
+
+def test_a_zone_that_is_closed_to_the_subscription_is_an_error(azure: AzureDouble) -> None:
+    change = ("    count: {min: 2", '    zones: ["2"]\n    count: {min: 2')
+    finding = asked(azure, change)[0]
+    assert finding.summary == (
+        'pool "train": zone 2 of eastus has no Standard_ND96isr_H100_v5; zones with it: 1'
+    )
+
+
+def test_a_size_that_the_subscription_does_not_get_is_an_error(azure: AzureDouble) -> None:
+    skus = fixture("skus.json")
+    skus["value"][1]["restrictions"][0] |= {"type": "Location"}
+    azure.answers[SKUS] = skus
+    assert "this subscription gets no Standard_ND96isr_H100_v5" in only(asked(azure)).summary
+
+
+def test_an_image_that_does_not_exist_is_an_error(azure: AzureDouble) -> None:
+    azure.answers[HPC] = []
+    finding = only(asked(azure))
+    assert finding.code == "GC996"
+    assert "microsoft-dsvm:ubuntu-hpc:2204:latest" in finding.summary
+
+
+def test_a_customers_key_needs_encryption_at_host(azure: AzureDouble) -> None:
+    azure.answers[FEATURE] = {"properties": {"state": "NotRegistered"}}
+    finding = only(asked(azure))
+    assert finding.code == "GC998"
+    assert "az feature register" in finding.hint
+
+
+def test_a_service_that_is_not_registered_is_an_error(azure: AzureDouble) -> None:
+    azure.answers[f"{S}/providers/Microsoft.StorageCache"] = {"registrationState": "NotRegistered"}
+    assert "Microsoft.StorageCache" in only(asked(azure)).summary
+
+
+@pytest.fixture
+def guest(azure: AzureDouble) -> AzureDouble:
+    """Answer for the site where everything exists, in another region."""
+    here = {k.replace("/eastus/", "/westeurope/"): v for k, v in azure.answers.items()}
+    group = f"{S}/resourceGroups/ml-cluster/providers/Microsoft.Authorization/permissions"
+    server = CANONICAL.replace("/eastus/", "/westeurope/").replace(
+        "0001-com-ubuntu-server-jammy/skus/22_04-lts-gen2", "ubuntu-24_04-lts/skus/server"
+    )
+    here |= {group: "permissions.json", NODES: "subnet.json", server: "images.json"}
+    here[f"{VNET}/subnets/lustre"] = "subnet.json"
+    usages = fixture("usages.json")
+    usages["value"][2]["limit"] = 5000
+    here[USAGES.replace("/eastus/", "/westeurope/")] = usages
+    azure.answers = here
+    return azure
+
+
+GUEST = "Standard_D16s_v5"
+
+
+def test_a_subnet_that_exists_must_have_room(guest: AzureDouble) -> None:
+    assert asked(guest, machine=GUEST) == ()
+    small = fixture("subnet.json")
+    small["properties"]["addressPrefix"] = "10.9.0.0/28"
+    guest.answers[NODES] = small
+    found = asked(guest, machine=GUEST)
+    assert {f.code for f in found} == {"GC997"}
+    assert found[0].summary == "subnet nodes has 7 addresses left, batch may need 20"
+
+
+@pytest.mark.parametrize(("least", "codes"), [(3, set()), (4, {"GC999"})])
+def test_a_reservation_must_hold_what_is_always_there(
+    guest: AzureDouble, least: int, codes: set[str]
+) -> None:
+    group = f"{S}/resourceGroups/held/providers/Microsoft.Compute/capacityReservationGroups/crg"
+    guest.answers[f"{group}/capacityReservations"] = "reservations.json"
+    changes = (
+        ("min: 0", f"min: {least}"),
+        ("placement: near", f"market: [{{reservation: {json.dumps(group)}}}]"),
+    )
+    assert {f.code for f in asked(guest, *changes, machine=GUEST)} == codes
