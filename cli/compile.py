@@ -17,6 +17,9 @@ def command(
     out: Annotated[
         Path, typer.Option("--out", "-o", help="Folder to write; new, empty or compiled before.")
     ],
+    diagram: Annotated[
+        bool, typer.Option("--diagram", help="Draw cloud sites too, as Mermaid flowcharts.")
+    ] = False,
     fmt: OutputFormat = Format.TEXT,
 ) -> Exit:
     """Write all that a spec becomes as files, without touching anything.
@@ -26,7 +29,7 @@ def command(
     from gcluster.cli.render.document import document
     from gcluster.lifecycle.compile_tree import compile_tree
 
-    files = compile_tree(Path(spec), out)
+    files = compile_tree(Path(spec), out, diagram=diagram)
     if fmt is Format.JSON:
         say(document({"out": str(out), "files": [str(file) for file in files]}))
     else:

@@ -18,6 +18,8 @@ from gcluster.lifecycle.sites import inventory, provider_name
 from gcluster.lifecycle.unbuilt import refuse_unbuilt
 from gcluster.schemas.catalog import load_catalog
 from gcluster.schemas.load import load
+from gcluster.stacks.provider import Recorder
+from gcluster.stacks.pulumi.diagram import mermaid
 from gcluster.stacks.registry import provider
 
 if TYPE_CHECKING:
@@ -30,8 +32,13 @@ MARKER = ".gcluster-compiled"
 """A file that says: this folder is ours to write again."""
 
 
-def compile_tree(spec_path: Path, out: Path) -> tuple[Path, ...]:
+def compile_tree(spec_path: Path, out: Path, *, diagram: bool = False) -> tuple[Path, ...]:
     """Compile a spec into `out` and return the files written, sorted.
+
+    Args:
+        spec_path: the spec.
+        out: a folder that is new, empty or compiled before.
+        diagram: draw the resources of cloud sites too, as Mermaid flowcharts.
 
     Raises:
         LifecycleError: the spec has errors, or `out` holds files that are not from here.
@@ -49,7 +56,7 @@ def compile_tree(spec_path: Path, out: Path) -> tuple[Path, ...]:
             hint="name an empty or a new folder",
             exit_code=Exit.USAGE,
         )
-    files = compiled_files(loaded.spec, load_catalog(loaded.catalogs))
+    files = compiled_files(loaded.spec, load_catalog(loaded.catalogs), diagram=diagram)
     _replace(out.resolve(), files)
     return tuple(out / name for name in sorted(files) if name != MARKER)
 
@@ -76,7 +83,9 @@ def _replace(out: Path, files: dict[str, bytes]) -> None:
     shutil.rmtree(old, ignore_errors=True)
 
 
-def compiled_files(spec: ClusterSpec, catalog: Catalog) -> dict[str, bytes]:
+def compiled_files(
+    spec: ClusterSpec, catalog: Catalog, *, diagram: bool = False
+) -> dict[str, bytes]:
     """Return path -> content of the compiled tree (pure but for reading the roles)."""
     providers = {name: provider(provider_name(site)) for name, site in spec.sites.items()}
     graphs = {name: made_by.graph(spec, name) for name, made_by in providers.items()}
@@ -86,6 +95,12 @@ def compiled_files(spec: ClusterSpec, catalog: Catalog) -> dict[str, bytes]:
     files = {MARKER: b"", "hosts.json": _json(hosts), "site.yml": _playbook(compiled)}
     files |= {f"graph/{name}.json": _json(graph) for name, graph in graphs.items()}
     files |= {f"groups/{group.name}.json": _json(group) for group in compiled.groups}
+    for name, made_by in providers.items():
+        if isinstance(made_by, Recorder):
+            recorded = made_by.record(spec, name)
+            files[f"graph/{name}.pulumi.json"] = recorded.to_json()
+            if diagram:
+                files[f"graph/{name}.mmd"] = mermaid(recorded).encode()
     return files
 
 

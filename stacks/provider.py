@@ -7,13 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Literal, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, runtime_checkable
 
 import msgspec
 
 from gcluster.inventory.hosts import Host
 from gcluster.schemas.diagnostics import Diagnostic, Severity
 from gcluster.schemas.spec import ClusterSpec
+
+if TYPE_CHECKING:
+    from gcluster.stacks.pulumi import recorded as pulumi_graph
 
 Effect: TypeAlias = Literal["create", "update", "replace", "delete", "keep"]
 
@@ -213,6 +216,17 @@ class Provider(Protocol):
 
     def offers(self, context: SiteContext, pool: str) -> tuple[Offer, ...]:
         """SHOULD: return capacity, quota and price, each with its source and age."""
+        ...
+
+
+@runtime_checkable
+class Recorder(Protocol):
+    """SHOULD, for providers whose resources a Pulumi program makes."""
+
+    def record(
+        self, spec: ClusterSpec, site: str, *, preview: bool = False
+    ) -> pulumi_graph.RecordedGraph:
+        """Return the program as recorded offline: every resource with its resolved inputs."""
         ...
 
 

@@ -9,7 +9,10 @@ from typing import cast
 from gcluster.stacks.provider import Provider, provider_error
 
 _PROVIDERS = {
+    "aws": "gcluster.stacks.aws.provider:AwsProvider",
+    "azure": "gcluster.stacks.azure.provider:AzureProvider",
     "bare-metal": "gcluster.stacks.bare_metal.provider:BareMetalProvider",
+    "gcp": "gcluster.stacks.gcp.provider:GcpProvider",
     "local": "gcluster.stacks.local.provider:LocalProvider",
     "simulated": "gcluster.stacks.simulated.provider:SimulatedProvider",
 }

@@ -66,7 +66,7 @@ def _body(plan: Plan, surface: Surface) -> Iterator[str]:
         pools = {c.resource.pool for c in site.changes if c.resource.pool}
         pools_told |= pools
         rows = [
-            *_resources(site, surface),
+            *_resources(plan.cluster, site, surface),
             *_steps((s for s in plan.steps if s.pool in pools), surface),
         ]
         yield _heading(site, surface, empty=not rows)
@@ -102,12 +102,17 @@ def _heading(site: SitePlan, surface: Surface, *, empty: bool) -> str:
     return f"{surface.paint('strong', title)}{gap}{surface.paint('good', right)}".rstrip()
 
 
-def _resources(site: SitePlan, surface: Surface) -> Iterator[str]:
-    """Yield one line for the changes of one effect, kind, pool and reason together."""
+def _resources(cluster: str, site: SitePlan, surface: Surface) -> Iterator[str]:
+    """Yield one line for the changes of one effect, kind, pool and reason together.
+
+    What every name of a cloud site starts with, the cluster and the site, is left out.
+    """
     alike: dict[tuple[Effect, str, str, str], list[str]] = {}
     for change in site.changes:
         if change.effect != "keep":
-            alike.setdefault(_likeness(change), []).append(change.resource.name)
+            alike.setdefault(_likeness(change), []).append(
+                change.resource.name.removeprefix(f"{cluster}-{site.site}-")
+            )
     for (effect, kind, pool, reason), names in alike.items():
         mark, tone = _MARKS[effect]
         one = len(names) == 1

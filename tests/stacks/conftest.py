@@ -10,8 +10,11 @@ import msgspec
 import pytest
 
 from gcluster.schemas.spec import (
+    AwsSite,
+    AzureSite,
     BareMetalSite,
     ClusterSpec,
+    GcpSite,
     LocalSite,
     Pool,
     SimulatedSite,
@@ -25,6 +28,22 @@ from gcluster.stacks.registry import provider
 from .ledger_double import RecordingLedger
 
 SITE = "here"
+_CLOUDS: dict[str, tuple[Site, str, str]] = {
+    "aws": (AwsSite(region="us-east-1", zone_id="use1-az4"), "m7i.4xlarge", "p5.48xlarge"),
+    "azure": (
+        AzureSite(subscription="00000000-0000-0000-0000-000000000000", region="eastus"),
+        "Standard_D16s_v5",
+        "Standard_ND96isr_H100_v5",
+    ),
+    "gcp": (
+        GcpSite(project="acme-ml", region="us-central1", zone_name="us-central1-a"),
+        "n2-standard-16",
+        "a3-megagpu-8g",
+    ),
+}
+"""Site, controller's and nodes' machine type. Their programs are recorded; applying them needs
+Pulumi's engine and an account, so the tests that apply leave them out."""
+CLOUDS = frozenset(_CLOUDS)
 
 
 class Trial:
@@ -68,10 +87,17 @@ def _spec(kind: str) -> ClusterSpec:
             "head": Pool(site=SITE, role="controller", hosts="head01"),
             "gpu": Pool(site=SITE, machine="hgx-h100-8", hosts="gpu[001-002]"),
         }
+    if kind in CLOUDS:
+        _, head, nodes = _CLOUDS[kind]
+        pools = {
+            "head": Pool(site=SITE, role="controller", machine=head),
+            "gpu": Pool(site=SITE, machine=nodes, count=2),
+        }
     sites: dict[str, Site] = {
         "bare-metal": BareMetalSite(ssh=Ssh(user="ops")),
         "local": LocalSite(),
         "simulated": SimulatedSite(),
+        **{cloud: site for cloud, (site, _, _) in _CLOUDS.items()},
     }
     return ClusterSpec(
         api_version="gcluster/v1",
@@ -98,7 +124,8 @@ class Trials:
     def end(self) -> None:
         """Destroy everything that was made."""
         for trial in self._made:
-            trial.provider.destroy(trial.context)
+            if trial.provider.name not in CLOUDS:
+                trial.provider.destroy(trial.context)
 
 
 @pytest.fixture
