@@ -138,10 +138,13 @@ class NodePool(Component[NodePoolArgs]):
 
         A template's new version is for new nodes: it carries what happens at the first start, which
         is over for those that run. What would need another machine (type, image, offer) is said on
-        the instance itself, where a plan shows it.
+        the instance itself, where a plan shows it. A node that was bought by another offer is
+        replaced: a fabric domain doesn't mix rungs.
         """
         plan = args.plan
-        keep = pulumi.ResourceOptions(ignore_changes=["launch_template"])
+        keep = pulumi.ResourceOptions(
+            ignore_changes=["launch_template"], replace_on_changes=[f"tags.{OFFER}"]
+        )
         for name in plan.nodes:
             tags = {
                 **plan.tags,

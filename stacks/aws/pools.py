@@ -78,14 +78,15 @@ def interfaces(machine: Machine | None, *, fabric: bool = True) -> tuple[Interfa
 
 
 def placement_plans(spec: ClusterSpec, site: str, catalog: Catalog) -> tuple[PlacementPlan, ...]:
-    """Return the placement groups of a site, by key."""
+    """Return the placement groups that a site's offers use, by key."""
     found: dict[str, PlacementPlan] = {}
     for name, pool in spec.pools.items():
         if pool.site != site:
             continue
-        for zone in _zones(pool, cast("AwsSite", spec.sites[site])):
-            plan = _placement(pool, name, machine_of(pool, catalog), zone)
-            if plan is not None:
+        machine = machine_of(pool, catalog)
+        for offer in _offers(name, pool, cast("AwsSite", spec.sites[site]), machine):
+            plan = _placement(pool, name, machine, offer.zone)
+            if plan is not None and plan.key == offer.placement:
                 found[plan.key] = plan
     return tuple(found[key] for key in sorted(found))
 

@@ -119,7 +119,8 @@ def test_a_capacity_block_that_is_owned_is_used_and_not_bought(graph: Ask) -> No
     recorded = graph(with_market("{capacity_block: cr-0abc}"))
     template = template_of(recorded, "train")
     assert template.inputs["instanceMarketOptions"] == {"marketType": "capacity-block"}
-    assert "placement" not in template.inputs
+    assert "placement" not in template.inputs  # its machines stand close together already
+    assert recorded.of_type("PlacementGroup") == ()
     assert recorded.of_type("CapacityBlockReservation") == ()
 
 
@@ -180,6 +181,14 @@ def test_another_pool_changes_nothing_that_is_there(recorded: Record) -> None:
     hash_tags = {"tags.gcluster-spec"}
     assert all(set(change.inputs) <= hash_tags for change in difference.changed)
     assert not any(change.options for change in difference.changed)
+
+
+def test_a_pool_that_moves_to_another_rung_is_replaced_as_a_whole(recorded: Record) -> None:
+    moved = recorded(with_market("{reservation: cr-0abc}"))
+    changes = {change.urn.rpartition("::")[2]: change for change in diff(recorded(), moved).changed}
+    assert changes["demo-east-train001"].replaced
+    assert changes["demo-east-train002"].replaced
+    assert not changes["demo-east-head"].replaced
 
 
 def test_growing_a_pool_renames_no_node(recorded: Record) -> None:
