@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
     from azure.core.credentials import TokenCredential
     from azure.core.pipeline.transport import HttpTransport
     from azure.core.rest import HttpResponse
+
+logging.getLogger("azure").addHandler(logging.NullHandler())
+"""What the SDK would log to standard error stands in our diagnostics."""
 
 T = TypeVar("T")
 _MANAGEMENT = "https://management.azure.com"
