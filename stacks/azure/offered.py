@@ -165,7 +165,7 @@ def check_reservation(api: Api, pool: PoolPlan, rung: RungPlan) -> Iterator[Diag
     if room < len(pool.names):
         zone = f" in zone {rung.zone}" if rung.zone else ""
         yield Diagnostic(
-            code="GC999",
+            code="GC995",
             severity=Severity.ERROR,
             summary=f'pool "{pool.name}": reservation {where.name} holds {room} {pool.size}{zone}, '
             f"not {len(pool.names)}",
