@@ -13,10 +13,13 @@ from gcluster.schemas.load import load, load_text
 from gcluster.schemas.spec import ClusterSpec, GcpSite
 from gcluster.stacks.gcp.answers import answers
 from gcluster.stacks.gcp.program import program
+from gcluster.stacks.pulumi.graph import Graph
 from gcluster.stacks.pulumi.record import record
-from gcluster.stacks.pulumi.recorded import RecordedGraph
+from gcluster.stacks.pulumi.recorded import RecordedGraph, RecordedResource, Value
 
 CASES = Path(__file__).parents[2] / "cases" / "stacks" / "gcp"
+TEMPLATE = "InstanceTemplate"
+MACHINE = "InstanceFromTemplate"
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGNsdXN0ZXI"
 
 
@@ -54,6 +57,30 @@ def recorded(
     run = program(spec, name, load_catalog(), login_key=KEY, taken=taken)
     known = answers(site.region)
     return record(run, project="gcluster", stack=name, preview=preview, answers=known)
+
+
+def graph_of(machine: str) -> Graph:
+    """Return what is asked for the example of a machine type, to ask questions of."""
+    return Graph(recorded(spec_of(machine)))
+
+
+def items(value: Value) -> list[dict[str, Value]]:
+    """Return the objects of a list."""
+    assert isinstance(value, list)
+    return [item for item in value if isinstance(item, dict)]
+
+
+def part(resource: RecordedResource, key: str) -> dict[str, Value]:
+    """Return an input that is an object."""
+    value = resource.inputs[key]
+    assert isinstance(value, dict)
+    return value
+
+
+def template(graph: Graph, pool: str) -> RecordedResource:
+    """Return a pool's template, its first rung's."""
+    found = [t for t in graph.of_type(TEMPLATE) if graph.tags(t)["gcluster-pool"] == pool]
+    return found[0]
 
 
 def main() -> int:

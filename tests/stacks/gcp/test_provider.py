@@ -11,42 +11,11 @@ from gcp_cases import machines, site_of, spec_of
 from google_double import Google
 
 from gcluster.stacks.gcp.provider import GcpProvider
-from gcluster.stacks.provider import Provider, ProviderError, Resource, SiteContext
+from gcluster.stacks.provider import Provider, ProviderError, SiteContext
+
+from ..ledger_double import RecordingLedger  # noqa: TID252  # tests are no installed package
 
 KEYS = [{"namespace": "hostkeys", "key": "ssh-ed25519", "value": "AAAAC3Nza"}]
-
-
-class Book:
-    """A ledger that remembers what it was told."""
-
-    def __init__(self) -> None:
-        """Begin empty."""
-        self.told: list[tuple[str, str]] = []
-
-    def intend(self, site: str, resource: Resource) -> str:
-        """Take one intent."""
-        return self.intend_many(site, [resource])[resource.key]
-
-    def intend_many(self, _site: str, resources: list[Resource]) -> dict[str, str]:
-        """Take intents."""
-        self.told += [("intend", resource.key) for resource in resources]
-        return {resource.key: f"intent-{resource.name}" for resource in resources}
-
-    def created(self, intent: str, provider_id: str) -> None:
-        """Take one result."""
-        self.created_many({intent: provider_id})
-
-    def created_many(self, created: dict[str, str]) -> None:
-        """Take results."""
-        self.told += [("created", intent) for intent in created]
-
-    def failed(self, intent: str, _reason: str) -> None:
-        """Take a failure."""
-        self.told.append(("failed", intent))
-
-    def deleted(self, _site: str, resource_key: str, _provider_id: str) -> None:
-        """Take an end."""
-        self.told.append(("deleted", resource_key))
 
 
 @pytest.fixture
@@ -56,7 +25,7 @@ def google() -> Iterator[Google]:
     double.close()
 
 
-def context_of(folder: Path, book: Book, machine: str = "a3-ultragpu-8g") -> SiteContext:
+def context_of(folder: Path, book: RecordingLedger, machine: str = "a3-ultragpu-8g") -> SiteContext:
     spec = spec_of(machine)
     return SiteContext(
         spec=spec,
@@ -64,7 +33,7 @@ def context_of(folder: Path, book: Book, machine: str = "a3-ultragpu-8g") -> Sit
         cluster_id="c1",
         workdir=folder,
         cache=folder,
-        ledger=book,  # type: ignore[arg-type]
+        ledger=book,
         emit=lambda _: None,
     )
 
@@ -109,27 +78,27 @@ def test_without_the_extra_the_command_that_installs_it_is_told(
 def test_growing_intends_before_it_creates_and_pins_the_keys(
     google: Google, tmp_path: Path
 ) -> None:
-    book = Book()
+    book = RecordingLedger()
     google.keys = {f"gib-west-train00{n}": KEYS for n in (2, 3)}
     provider, context = GcpProvider(api=google.api()), context_of(tmp_path, book)
     names = ["train002", "train003"]
     grown = provider.grow(context, "train", names, token="burst-1")  # noqa: S106  # no secret
     assert [host.name for host in grown.hosts] == names
     assert {host.ssh.host_keys for host in grown.hosts} == {("ssh-ed25519 AAAAC3Nza",)}
-    assert book.told == [
-        ("intend", "node/train002"),
-        ("intend", "node/train003"),
-        ("created", "intent-train002"),
-        ("created", "intent-train003"),
+    places = ["west/node/train002", "west/node/train003"]
+    assert [(verb, place) for verb, place, _ in book.entries] == [
+        *(("intend", place) for place in places),
+        *(("created", place) for place in places),
     ]
     provider.grow(context, "train", names, token="burst-1")  # noqa: S106  # no secret
-    assert len(book.told) == 4, "what exists is not intended again"
+    assert len(book.entries) == 4, "what exists is not intended again"
     provider.shrink(context, names)
-    assert book.told[-2:] == [("deleted", "node/train002"), ("deleted", "node/train003")]
+    assert book.count("deleted") == 2
+    assert book.existing == {}
 
 
 def test_a_failed_growth_is_told_to_the_ledger(google: Google, tmp_path: Path) -> None:
-    book = Book()
+    book = RecordingLedger()
     google.full |= {"on-demand-us-central1-b", "spot-us-central1-b"}
     provider = GcpProvider(api=google.api())
     with pytest.raises(ProviderError):
@@ -139,7 +108,8 @@ def test_a_failed_growth_is_told_to_the_ledger(google: Google, tmp_path: Path) -
             ["train002"],
             token="burst-1",  # noqa: S106  # no secret
         )
-    assert book.told == [("intend", "node/train002"), ("failed", "intent-train002")]
+    assert [verb for verb, _, _ in book.entries] == ["intend", "failed"]
+    assert book.open == {}
 
 
 def test_a_machine_that_tells_no_key_is_never_logged_in_to(
@@ -149,6 +119,6 @@ def test_a_machine_that_tells_no_key_is_never_logged_in_to(
     labels = {"gcluster-cluster": "gib", "gcluster-site": "west", "gcluster-pool": "head"}
     google.add("gib-west-head", "us-central1-b", labels | {"gcluster-host": "head"})
     with pytest.raises(ProviderError) as caught:
-        GcpProvider(api=google.api()).hosts(context_of(tmp_path, Book()))
+        GcpProvider(api=google.api()).hosts(context_of(tmp_path, RecordingLedger()))
     assert caught.value.diagnostics[0].code == "GC968"
     assert "gib-west-head" in caught.value.diagnostics[0].summary
