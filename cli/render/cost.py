@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from gcluster.cli.render.cells import printable
 from gcluster.cli.render.cost_chart import chart as chart_lines
-from gcluster.cli.render.cost_figures import Sources, ascii_only, is_priced, money
+from gcluster.cli.render.cost_figures import Sources, ascii_only, is_priced, money, names
 from gcluster.cli.render.cost_notes import notes
 from gcluster.cli.render.cost_tables import ladders, markets, pools
 
@@ -30,7 +30,7 @@ def bills_text(bills: Sequence[Bill], surface: Surface, *, chart: bool = False) 
 
 def _bill(bill: Bill, surface: Surface, *, chart: bool) -> Iterator[str]:
     sources = Sources()
-    yield surface.paint("strong", printable(bill.cluster)) + f": {_headline(bill)}"
+    yield from _folded(f"{printable(bill.cluster)}: {_headline(bill)}", surface)
     yield from _budget(bill, surface)
     yield ""
     gone: list[str] = []
@@ -61,65 +61,59 @@ def _section(title: str, lines: list[str]) -> Iterator[str]:
 
 
 def _headline(bill: Bill) -> str:
-    """Return "$0.81/h now, at most $110.89/h, $80,947 a month"."""
+    """Return "at most $110.89/h now, worst case $110.89/h, $80,947 a month"."""
     totals = bill.totals
     if not is_priced(bill.pools):
         return "nothing is rented"
-    elastic = any(pool.nodes_now != pool.nodes for pool in bill.pools)
+    lacks = totals.hour.lacks
     return (
         f"{_dollars(totals.hour_now, '/h')} now, worst case {_dollars(totals.hour, '/h')}, "
-        f"{_dollars(totals.month, '', digits=0)} a month of {bill.hours_per_month} h"
-        + (f", elastic nodes running {_share(bill.utilisation)} of it" if elastic else "")
+        f"{_dollars(totals.month, '', digits=0)} a month"
+        + (f"; without {names(lacks)}, whose price is unknown" if lacks else "")
+        + (f"; your own {names(bill.own_unpriced)} not counted" if bill.own_unpriced else "")
     )
 
 
 def _dollars(total: Sum, unit: str, *, digits: int = 2) -> str:
     if total.usd is None:
         return "unknown"
-    at_most = "at most " if total.is_bound else ""
-    lacks = f" without {_names(total.lacks)}" if total.lacks else ""
-    return f"{at_most}${total.usd:,.{digits}f}{unit}{lacks}"
-
-
-def _share(share: float) -> str:
-    return f"{100 * share:.4g}%"
-
-
-def _names(names: Sequence[str], most: int = 5) -> str:
-    shown = ", ".join(map(printable, names[:most]))
-    return shown if len(names) <= most else f"{shown} and {len(names) - most:,} more"
+    return f"{'at most ' if total.is_bound else ''}${total.usd:,.{digits}f}{unit}"
 
 
 def _budget(bill: Bill, surface: Surface) -> Iterator[str]:
     """Yield what is left of each ceiling of the budget."""
-    for ceiling, total, unit, what in (
-        (bill.max_usd_per_hour, bill.totals.hour, "/h", "the worst case"),
-        (bill.max_usd_per_month, bill.totals.month, " a month", "the month"),
+    for ceiling, total, unit, what, digits in (
+        (bill.max_usd_per_hour, bill.totals.hour, "/h", "the worst case", 2),
+        (bill.max_usd_per_month, bill.totals.month, " a month", "the month", 0),
     ):
         if ceiling is None:
             continue
-        begin = f"budget ${ceiling:,.2f}{unit}"
+        begin = f"budget ${ceiling:,.{digits}f}{unit}"
         if total.usd is None:
-            yield f"{begin}: not judged, {what} is unknown"
+            yield from _folded(f"{begin}: not judged, {what} is unknown", surface)
             continue
         rest = ceiling - total.usd
         share = f"{what} takes {'at most ' if total.is_bound else ''}{total.usd / ceiling:.0%}"
-        share += f" without {_names(total.lacks)}" if total.lacks else ""
+        without = f", without {names(total.lacks)}" if total.lacks else ""
         if rest < 0:
-            yield surface.paint("error", f"{begin}: {share}, ${-rest:,.2f} too much")
+            text = f"{begin}: {share}, ${-rest:,.{digits}f} too much{without}"
+            yield from (surface.paint("error", line) for line in _folded(text, surface))
         else:
-            yield f"{begin}: {share}, ${rest:,.2f} left"
+            yield from _folded(f"{begin}: {share}, ${rest:,.{digits}f} left{without}", surface)
 
 
 def _wrapped(note: str, surface: Surface) -> list[str]:
-    lines = textwrap.wrap(
-        note,
+    return [surface.paint("faint", line) for line in _folded(note, surface)]
+
+
+def _folded(text: str, surface: Surface) -> list[str]:
+    return textwrap.wrap(
+        text,
         width=max(40, min(surface.width, 100)),
         subsequent_indent="  ",
         break_long_words=False,
         break_on_hyphens=False,
     )
-    return [surface.paint("faint", line) for line in lines]
 
 
 def _sources(sources: Sources, surface: Surface) -> Iterator[str]:
@@ -141,7 +135,7 @@ def _together(bills: Sequence[Bill]) -> str:
         return f"{begin}: nothing is rented"
     now = _added([bill.totals.hour_now for bill in bills])
     worst = _added([bill.totals.hour for bill in bills])
-    without = f", without {_names(lacks)}" if lacks else ""
+    without = f", without {names(lacks)}" if lacks else ""
     return f"{begin}: {now} $/h now, worst case {worst} $/h{without}"
 
 

@@ -35,7 +35,7 @@ def chart(bill: Bill, surface: Surface) -> list[str]:
         lines.append(f"{pad(name, left)}  {drawn}  {figures[pool.name]}")
     if not dearest:
         return lines
-    scale = f"{NOW} now, {MOST} worst case, in $/h; the longest bar is ${dearest:,.2f}/h"
+    scale = f"{NOW} now, {MOST} worst case; the longest: ${dearest:,.2f}/h"
     return [*lines, "", surface.paint("faint", scale)]
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gcluster.cli.render.cells import printable
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -49,6 +51,13 @@ def money(value: float | None, *, is_bound: bool = False, digits: int = 2) -> st
     if value is None:
         return UNKNOWN
     return f"{AT_MOST if is_bound else ''}{value:,.{digits}f}"
+
+
+def names(those: Iterable[str], most: int = 8) -> str:
+    """Return "head, login and 12 more", safe to show."""
+    every = [*those]
+    shown = ", ".join(map(printable, every[:most]))
+    return shown if len(every) <= most else f"{shown} and {len(every) - most:,} more"
 
 
 def is_priced(pools: Iterable[PoolBill]) -> bool:

@@ -5,10 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gcluster.cli.render.cells import printable
-from gcluster.cli.render.cost_figures import AT_LEAST, AT_MOST, FREE, LACKS, OWN, UNKNOWN
+from gcluster.cli.render.cost_figures import (
+    AT_LEAST,
+    AT_MOST,
+    FREE,
+    LACKS,
+    OWN,
+    UNKNOWN,
+    is_priced,
+    names,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
     from gcluster.schemas.bill import Bill
 
@@ -25,15 +34,12 @@ def notes(bill: Bill, gone: list[str], *, chart: bool) -> Iterator[str]:
         chart: whether bars are shown, and no comparison of the markets.
     """
     yield from _marks(bill, chart=chart)
+    yield from _month(bill)
     yield from _holdings(bill)
     yield from _power(bill)
-    yield from _not_counted(bill)
+    yield from _not_counted(bill, chart=chart)
     if gone:
         yield f"no room for {', '.join(gone)}: widen the terminal, or --format json"
-
-
-def _names(names: Iterable[str]) -> str:
-    return ", ".join(map(printable, names))
 
 
 def _marks(bill: Bill, *, chart: bool) -> Iterator[str]:
@@ -49,22 +55,29 @@ def _marks(bill: Bill, *, chart: bool) -> Iterator[str]:
         )
     lacks = bill.totals.hour.lacks or bill.totals.month.lacks
     if lacks:
-        yield f"{LACKS} the price of {_names(lacks)} is unknown and in no sum; {UNKNOWN} not known"
+        yield f"{LACKS} the price of {names(lacks)} is unknown and in no sum; {UNKNOWN} not known"
     elif any(offer.usd_per_hour is None for offer in offers):
         yield f"{UNKNOWN} sold so, at a price that is not known"
     if any(offer.market in _HELD for pool in bill.pools for offer in pool.ladder):
         yield "a reservation or capacity block is paid while it is held, nodes running or not"
 
 
+def _month(bill: Bill) -> Iterator[str]:
+    if is_priced(bill.pools):
+        elastic = any(pool.nodes_now != pool.nodes for pool in bill.pools)
+        share = f", elastic nodes running {100 * bill.utilisation:.4g}% of it" if elastic else ""
+        yield f"a month has {bill.hours_per_month} h{share}, at the worst case's prices"
+
+
 def _holdings(bill: Bill) -> Iterator[str]:
     if bill.own_unpriced:
         yield (
-            f"{OWN}: machines that exist ({_names(bill.own_unpriced)}); nothing is rented for "
+            f"{OWN}: machines that exist ({names(bill.own_unpriced)}); nothing is rented for "
             "them, and the catalog has no price of yours, so they are in no sum"
         )
     free = [pool.name for pool in bill.pools if pool.holding == "free"]
     if free:
-        yield f"{FREE}: on this machine or in a file ({_names(free)}); nothing is rented for them"
+        yield f"{FREE}: on this machine or in a file ({names(free)}); nothing is rented for them"
 
 
 def _power(bill: Bill) -> Iterator[str]:
@@ -72,7 +85,7 @@ def _power(bill: Bill) -> Iterator[str]:
     lacks = bill.totals.kw_lacks
     if not drawing:
         if lacks:
-            yield f"power unknown: no figure for {_names(lacks)}"
+            yield f"power unknown: no figure for {names(lacks)}"
             yield "carbon unknown, as the power is"
         return
     pues = {s.provider: p.power.pue for s in bill.sites for p in drawing if p.site == s.name}
@@ -85,9 +98,9 @@ def _power(bill: Bill) -> Iterator[str]:
     yield f"power {total}, every node running at its limit ({'; '.join(factors)})"
     alone = [pool.name for pool in drawing if pool.power.basis == "gpus"]
     if alone:
-        yield f"{AT_LEAST} the GPUs alone ({_names(alone)}): the rest of the node is not known"
+        yield f"{AT_LEAST} the GPUs alone ({names(alone)}): the rest of the node is not known"
     if lacks:
-        yield f"power unknown, in no sum: {_names(lacks)}"
+        yield f"power unknown, in no sum: {names(lacks)}"
     yield from _carbon(bill)
 
 
@@ -96,7 +109,7 @@ def _carbon(bill: Bill) -> Iterator[str]:
     if known:
         yield f"carbon of that power: {sum(known):,.1f} kg CO2e/h"
     dark = [
-        printable(f"{site.name} ({site.region})" if site.region else site.name)
+        f"{site.name} ({site.region})" if site.region else site.name
         for site in bill.sites
         if any(
             pool.power.kw is not None and pool.power.kg_co2_per_hour is None
@@ -105,11 +118,17 @@ def _carbon(bill: Bill) -> Iterator[str]:
         )
     ]
     if dark:
-        yield f"carbon unknown: no kg CO2e per kWh is known for {', '.join(dark)}"
+        yield f"carbon unknown: no kg CO2e per kWh is known for {names(dark)}"
 
 
-def _not_counted(bill: Bill) -> Iterator[str]:
+def _not_counted(bill: Bill, *, chart: bool) -> Iterator[str]:
     """Yield what costs money and is in no figure."""
+    priced = [each for each in bill.storage if each.usd_per_month is not None]
+    if priced and chart:
+        month = sum(each.usd_per_month or 0.0 for each in priced)
+        yield f"not in the bars: storage {names(s.name for s in priced)}, ${month:,.0f} a month"
+    elif priced:
+        yield "a budget is held against the machines alone, without storage"
     storage = []
     for each in bill.storage:
         if each.usd_per_month is None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import textwrap
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from gcluster.cli.render.cells import pad, printable, width
 from gcluster.cli.render.cost_figures import (
     AT_LEAST,
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gcluster.cli.render.surface import Surface
-    from gcluster.schemas.bill import Bill, PoolBill, SiteBill, Totals
+    from gcluster.schemas.bill import Bill, PoolBill, SiteBill, Sum, Totals
     from gcluster.schemas.storage_cost import StorageCost
 
 _COLUMNS = (
@@ -54,10 +56,13 @@ def pools(bill: Bill, sources: Sources, surface: Surface) -> Grid:
             strong.append(len(rows) + 1)
             rows.append(_sums(_place(site), site.totals, mine))
         rows += [_pool(pool, "  " if several else "") for pool in mine]
-    priced = [each for each in bill.storage if each.usd_per_month is not None]
-    rows += [_storage(each, bill, sources) for each in priced]
     strong.append(len(rows) + 1)
     rows.append(_sums("all machines", bill.totals, list(bill.pools)))
+    priced = [each for each in bill.storage if each.usd_per_month is not None]
+    rows += [_storage(each, bill, sources) for each in priced]
+    if priced:
+        strong.append(len(rows) + 1)
+        rows.append(_with_storage(bill))
     table = grid(_COLUMNS, rows, surface)
     return Grid(
         [
@@ -113,8 +118,26 @@ def _storage(storage: StorageCost, bill: Bill, sources: Sources) -> list[str]:
     cited = storage.citation
     mark = "" if cited is None else f" [{sources.cite(cited.source, cited.date)}]"
     hour = money(month / bill.hours_per_month)
-    title = f"{printable(storage.name)} (storage)"
+    title = f"storage {printable(storage.name)}"
     return [title, f"{storage.type}{size}{mark}", "", "", hour, hour, money(month, digits=0), ""]
+
+
+def _with_storage(bill: Bill) -> list[str]:
+    """Return the sums of machines and priced storage."""
+    month = sum(each.usd_per_month or 0.0 for each in bill.storage)
+    hour, totals = month / bill.hours_per_month, bill.totals
+    return [
+        "with storage",
+        *("", "", ""),
+        sum_money(_more(totals.hour_now, hour)),
+        sum_money(_more(totals.hour, hour)),
+        sum_money(_more(totals.month, month), digits=0),
+        "",
+    ]
+
+
+def _more(total: Sum, usd: float) -> Sum:
+    return replace(total, usd=usd + (total.usd or 0.0))
 
 
 def ladders(bill: Bill, sources: Sources, surface: Surface) -> list[str]:
