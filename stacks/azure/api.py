@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from contextlib import contextmanager
 from functools import cached_property
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlencode
 
 import msgspec
@@ -73,7 +73,7 @@ class Api:
     @cached_property
     def compute(self) -> ComputeManagementClient:
         """The SDK's client; its calls belong into `refusals`."""
-        more = {} if self._transport is None else {"transport": self._transport}
+        more: dict[str, Any] = {} if self._transport is None else {"transport": self._transport}
         return ComputeManagementClient(
             self._credential or DefaultAzureCredential(),
             self.subscription,
