@@ -6,7 +6,16 @@ import shutil
 from typing import TYPE_CHECKING
 
 from gcluster.inventory.hosts import Host, SshTarget, pool_host_names
-from gcluster.stacks.provider import Grown, Leftover, Offer, Resource, ResourceChange, ResourceGraph
+from gcluster.stacks.provider import (
+    Grown,
+    Leftover,
+    Offer,
+    ProviderError,
+    Resource,
+    ResourceChange,
+    ResourceGraph,
+)
+from gcluster.stacks.pulumi.extras import require
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -14,6 +23,7 @@ if TYPE_CHECKING:
     from gcluster.schemas.catalog import Catalog
     from gcluster.schemas.diagnostics import Diagnostic
     from gcluster.schemas.spec import ClusterSpec
+    from gcluster.stacks.aws.api import Api
     from gcluster.stacks.aws.session import Session
     from gcluster.stacks.provider import SiteContext
     from gcluster.stacks.pulumi.recorded import RecordedGraph
@@ -27,18 +37,21 @@ class AwsProvider:
 
     name = "aws"
 
-    def __init__(self, catalog: Catalog | None = None) -> None:
-        """Use a catalog; default: gcluster's own."""
+    def __init__(self, catalog: Catalog | None = None, api: Api | None = None) -> None:
+        """Use a catalog; default: gcluster's own. `api` is asked instead of AWS, for tests."""
         self._given = catalog
+        self._api = api
 
     def graph(self, spec: ClusterSpec, site: str) -> ResourceGraph:
         """Return the resources of the recorded program; raises ProviderError without the extra."""
+        recorded = self.record(spec, site)
         from gcluster.stacks.aws.recording import resource_graph  # noqa: PLC0415  # 0.7 s
 
-        return resource_graph(self.record(spec, site), site)
+        return resource_graph(recorded, site)
 
     def record(self, spec: ClusterSpec, site: str, *, preview: bool = False) -> RecordedGraph:
         """Return the site's program as recorded offline, with its components and inputs."""
+        require("aws")
         from gcluster.stacks.aws.recording import record_site  # noqa: PLC0415  # 0.7 s
 
         return record_site(spec, site, self._catalog(), preview=preview)
@@ -122,10 +135,11 @@ class AwsProvider:
         intents = context.ledger.intend_many(context.site, missing)
         try:
             started = grow(session.api, session.plan, session.plan.pool(pool), wanted, token)
-        except Exception as error:
-            for intent in intents.values():
-                context.ledger.failed(intent, str(error))
-            raise
+        except ProviderError as error:
+            if not any(machine.token == token for machine in session.machines()):
+                for intent in intents.values():
+                    context.ledger.failed(intent, str(error))
+            raise  # what is left keeps its intent open: the next call with the token goes on
         ids = {f"node/{machine.host}": machine.instance_id for machine in started}
         context.ledger.created_many({intents[key]: ids[key] for key in intents if key in ids})
         return Grown(hosts=session.hosts(session.machines(), of=started))
@@ -148,7 +162,7 @@ class AwsProvider:
     def _session(self, context: SiteContext) -> Session:
         from gcluster.stacks.aws.session import Session  # noqa: PLC0415  # boto3
 
-        return Session(context, self._catalog())
+        return Session(context, self._catalog(), self._api)
 
     def _catalog(self) -> Catalog:
         if self._given is None:

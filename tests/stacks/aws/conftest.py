@@ -10,7 +10,6 @@ from typing import Any
 import msgspec
 import pytest
 from botocore.awsrequest import AWSResponse
-from moto.server import ThreadedMotoServer
 
 from gcluster.schemas.catalog import Catalog, load_catalog
 from gcluster.schemas.spec import ClusterSpec
@@ -75,6 +74,8 @@ def graph(recorded: Callable[..., RecordedGraph]) -> Callable[..., Graph]:
 @pytest.fixture(scope="session")
 def moto() -> Iterator[str]:
     """Run a moto server: EC2's API, kept in memory; yields its address."""
+    from moto.server import ThreadedMotoServer  # noqa: PLC0415  # graphs are tested without it
+
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
     host, port = server.get_host_and_port()

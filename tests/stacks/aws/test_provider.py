@@ -1,0 +1,190 @@
+"""The provider contract on AWS: offline parts, bursts with ledger and pinned keys, the stack."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from gcluster.schemas.catalog import Catalog
+from gcluster.stacks.aws.api import Api
+from gcluster.stacks.aws.provider import AwsProvider
+from gcluster.stacks.provider import Provider, ProviderError, SiteContext
+
+from ..ledger_double import RecordingLedger  # noqa: TID252  # as pytest imports test folders
+from .conftest import BASE, CASES, SITE, Recorded, spec_of
+from .test_elastic import TEXT, made
+
+CONSOLE = (CASES / "recorded/console.txt").read_text(encoding="utf-8")
+
+
+@pytest.fixture
+def context(tmp_path: Path) -> SiteContext:
+    """Give a cluster with an elastic pool."""
+    workdir = tmp_path / "work"
+    workdir.mkdir(mode=0o700)
+    return SiteContext(
+        spec=spec_of(TEXT),
+        site=SITE,
+        cluster_id="0a1b2c3d",
+        workdir=workdir,
+        cache=tmp_path,
+        ledger=RecordingLedger(),
+        emit=lambda _: None,
+    )
+
+
+@pytest.fixture
+def provider(api: Api, catalog: Catalog, context: SiteContext, aws_says: Recorded) -> AwsProvider:
+    """Give a provider whose site was made: its templates exist, its consoles show keys."""
+    from gcluster.stacks.aws.layout import site_plan  # noqa: PLC0415  # for this fixture only
+
+    made(api, site_plan(context.spec, SITE, catalog))
+    aws_says.console(CONSOLE)
+    aws_says.answer("ec2", "DescribeInstanceTopology", "unauthorized.xml", 403)
+    return AwsProvider(catalog, api)
+
+
+def test_it_is_a_provider() -> None:
+    provider: Provider = AwsProvider()
+    assert provider.name == "aws"
+
+
+def test_the_graph_needs_nothing_and_its_keys_are_unique() -> None:
+    first = AwsProvider().graph(spec_of(), SITE)
+    assert msgspec.json.encode(first) == msgspec.json.encode(AwsProvider().graph(spec_of(), SITE))
+    keys = [resource.key for resource in first.resources]
+    assert len(keys) == len(set(keys))
+    nodes = {r.name: r.pool for r in first.resources if r.kind == "Instance"}
+    assert nodes == {
+        "demo-east-head": "head",
+        "demo-east-train001": "train",
+        "demo-east-train002": "train",
+    }
+
+
+def test_without_the_extra_it_is_named_with_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gcluster.stacks.pulumi.extras.find_spec", lambda _: None)
+    for call in (lambda: AwsProvider().graph(spec_of(), SITE), lambda: Api("us-east-1")):
+        with pytest.raises(ProviderError) as refused:
+            call()
+        assert refused.value.diagnostics[0].code == "GC967"
+        assert "gcluster[aws]" in refused.value.diagnostics[0].hint
+
+
+def test_planned_hosts_are_those_of_the_spec() -> None:
+    hosts = AwsProvider().planned_hosts(spec_of(BASE), SITE)
+    assert [(h.name, h.pool, h.role, h.address, h.ssh.user) for h in hosts] == [
+        ("head", "head", "controller", "", "ubuntu"),
+        ("train001", "train", "compute", "", "ubuntu"),
+        ("train002", "train", "compute", "", "ubuntu"),
+    ]
+
+
+def test_a_burst_is_intended_before_and_recorded_after_and_has_pinned_keys(
+    provider: AwsProvider, context: SiteContext
+) -> None:
+    grown = provider.grow(context, "train", ["train001", "train002"], token="intent-7")  # noqa: S106
+    assert [host.name for host in grown.hosts] == ["train001", "train002"]
+    assert all(host.address and host.ssh.host_keys for host in grown.hosts)
+    ledger = context.ledger
+    assert isinstance(ledger, RecordingLedger)
+    assert [verb for verb, _, _ in ledger.entries] == ["intend", "intend", "created", "created"]
+    assert ledger.open == {}
+    ids = {item.provider_id for item in provider.sweep(context) if item.kind == "instance"}
+    assert set(ledger.existing.values()) == ids
+
+
+def test_growing_again_changes_neither_the_cloud_nor_the_ledger(
+    provider: AwsProvider, context: SiteContext
+) -> None:
+    first = provider.grow(context, "train", ["train001"], token="intent-7")  # noqa: S106
+    assert isinstance(context.ledger, RecordingLedger)
+    told = list(context.ledger.entries)
+    assert provider.grow(context, "train", ["train001"], token="intent-7") == first  # noqa: S106
+    assert context.ledger.entries == told
+
+
+def test_shrinking_strikes_the_nodes_out(provider: AwsProvider, context: SiteContext) -> None:
+    provider.grow(context, "train", ["train001", "train002"], token="intent-7")  # noqa: S106
+    provider.shrink(context, ["train001"])
+    assert [host.name for host in provider.hosts(context)] == ["train002"]
+    assert isinstance(context.ledger, RecordingLedger)
+    assert list(context.ledger.existing) == ["east/node/train002"]
+
+
+def test_a_burst_that_fails_closes_its_intents(
+    provider: AwsProvider, context: SiteContext, aws_says: Recorded
+) -> None:
+    aws_says.answer("ec2", "CreateFleet", "unauthorized.xml", 403)
+    with pytest.raises(ProviderError) as refused:
+        provider.grow(context, "train", ["train001"], token="intent-7")  # noqa: S106
+    assert refused.value.diagnostics[0].code == "GC962"
+    assert isinstance(context.ledger, RecordingLedger)
+    assert context.ledger.open == {}
+    assert context.ledger.existing == {}
+
+
+def test_what_a_failed_burst_leaves_keeps_its_intent_and_the_next_call_goes_on(
+    provider: AwsProvider, context: SiteContext, aws_says: Recorded
+) -> None:
+    aws_says.answer("ec2", "CreateTags", "unauthorized.xml", 403)
+    with pytest.raises(ProviderError):
+        provider.grow(context, "train", ["train001"], token="intent-7")  # noqa: S106
+    assert isinstance(context.ledger, RecordingLedger)
+    assert list(context.ledger.open) == ["east/node/train001"]
+    aws_says.only_if = lambda body: "Action=CreateTags" not in body  # the right was given
+    provider.grow(context, "train", ["train001"], token="intent-7")  # noqa: S106
+    assert context.ledger.open == {}
+
+
+def test_a_node_without_a_host_key_on_its_console_is_not_handed_over(
+    provider: AwsProvider,
+    context: SiteContext,
+    aws_says: Recorded,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("gcluster.stacks.aws.session.BOOT_LIMIT_S", 0.0)
+    aws_says.console("[    0.000000] Linux version 6.8.0")
+    with pytest.raises(ProviderError) as refused:
+        provider.grow(context, "train", ["train001"], token="intent-7")  # noqa: S106
+    [said] = refused.value.diagnostics
+    assert said.code == "GC968"
+    assert "train001" in said.summary
+
+
+def test_a_login_key_without_its_public_half_is_named(
+    context: SiteContext, catalog: Catalog, tmp_path: Path
+) -> None:
+    from gcluster.stacks.aws.session import Session  # noqa: PLC0415  # for this test only
+
+    text = BASE.replace("    zone_id", f"    ssh: {{key: {tmp_path}/mine}}\n    zone_id")
+    named = msgspec.structs.replace(context, spec=spec_of(text))
+    with pytest.raises(ProviderError) as refused:
+        Session(named, catalog).authorized_key()
+    assert refused.value.diagnostics[0].code == "GC968"
+    assert "ssh-keygen -y" in refused.value.diagnostics[0].hint
+
+
+@pytest.mark.engine
+def test_the_program_is_made_and_removed_by_the_engine(
+    moto: str, catalog: Catalog, context: SiteContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A site without a fabric: moto has no placement groups."""
+    from gcluster.stacks.pulumi.command import find_roots  # noqa: PLC0415  # for this test only
+
+    if not find_roots():
+        pytest.skip("the engine, the `pulumi` command, is not installed on this machine")
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "testing")
+    monkeypatch.setenv("AWS_ENDPOINT_URL", moto)
+    text = BASE.replace("p5.48xlarge", "m7i.xlarge").replace(
+        "    zone_id", "    image: ami-1e749f67\n    zone_id"
+    )
+    plain = msgspec.structs.replace(context, spec=spec_of(text))
+    provider = AwsProvider(catalog, Api("us-east-1", endpoint_url=moto))
+    provider.apply(plain)
+    assert {change.effect for change in provider.preview(plain)} == {"keep"}
+    provider.destroy(plain)
+    assert provider.sweep(plain) == ()
