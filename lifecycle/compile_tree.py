@@ -87,7 +87,7 @@ def compiled_files(
     spec: ClusterSpec, catalog: Catalog, *, diagram: bool = False
 ) -> dict[str, bytes]:
     """Return path -> content of the compiled tree (pure but for reading the roles)."""
-    providers = {name: provider(provider_name(site)) for name, site in spec.sites.items()}
+    providers = {name: provider(provider_name(site), catalog) for name, site in spec.sites.items()}
     graphs = {name: made_by.graph(spec, name) for name, made_by in providers.items()}
     planned = (made_by.planned_hosts(spec, name) for name, made_by in providers.items())
     hosts = inventory(spec, (host for found in planned for host in found))

@@ -50,11 +50,12 @@ def open_sites(
 ) -> tuple[OpenSite, ...]:
     """Return the cluster's sites in spec order; nothing is contacted yet."""
     workdir = cluster.workdir
+    catalog = cluster.catalog if cluster.catalogs else None
     cache = places.private_directory(places.cache_home())
     return tuple(
         OpenSite(
             name=name,
-            provider=provider(provider_name(site)),
+            provider=provider(provider_name(site), catalog),
             context=SiteContext(
                 spec=cluster.spec,
                 site=name,

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from functools import cache
 from importlib import import_module
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from gcluster.stacks.provider import Provider, provider_error
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gcluster.schemas.catalog import Catalog
 
 _PROVIDERS = {
     "aws": "gcluster.stacks.aws.provider:AwsProvider",
@@ -23,15 +28,34 @@ def names() -> tuple[str, ...]:
     return tuple(sorted(_PROVIDERS))
 
 
-@cache
-def provider(name: str) -> Provider:
+_BY_CATALOG = frozenset({"aws", "azure", "gcp"})
+"""Providers that look machine types up, and so must know a user's own."""
+
+
+def provider(name: str, catalog: Catalog | None = None) -> Provider:
     """Return the provider called `name`.
+
+    Args:
+        name: as the spec writes it.
+        catalog: machine types with a user's own; default: gcluster's.
 
     Raises:
         ProviderError: there is none of this name.
     """
+    made = _made_by(name)
+    if catalog is None or name not in _BY_CATALOG:
+        return _shared(name)
+    return made(catalog)
+
+
+@cache
+def _shared(name: str) -> Provider:
+    return _made_by(name)()
+
+
+def _made_by(name: str) -> Callable[..., Provider]:
     if name not in _PROVIDERS:
         known = ", ".join(names())
         raise provider_error("GC917", f'there is no provider "{name}"', hint=f"known: {known}")
     module, _, attribute = _PROVIDERS[name].partition(":")
-    return cast("Provider", getattr(import_module(module), attribute)())
+    return cast("Callable[..., Provider]", getattr(import_module(module), attribute))

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from gcluster.lifecycle.cluster import open_cluster
 from gcluster.lifecycle.outcome import Exit, LifecycleError
+from gcluster.lifecycle.plan import make_plan
 
 from .trial import Trial
 
@@ -64,3 +68,44 @@ def test_a_file_that_is_not_there_stops_up_before_anything_is_made(own: Trial) -
         own.up()
 
     assert len(caught.value.diagnostics) == 1
+
+
+def test_a_cloud_site_is_planned_with_a_machine_type_of_ones_own(tmp_path: Path) -> None:
+    (tmp_path / "ours.yaml").write_text(
+        """\
+apiVersion: gcluster/catalog/v1
+machines:
+  - name: p5.next
+    sites: [aws]
+    gpu: {vendor: nvidia, model: H100, memory_gib: 80, count: 8}
+    fabric: efa-v2
+    nics: [{kind: efa, count: 32, gbps: 100}]
+    network_cards: 32
+    source: private offer
+    date: 2026-11
+""",
+        encoding="utf-8",
+    )
+    spec = tmp_path / "demo.yaml"
+    spec.write_text(
+        """\
+apiVersion: gcluster/v1
+name: demo
+catalog: [ours.yaml]
+sites:
+  east:
+    provider: aws
+    region: us-east-1
+    zone_id: use1-az4
+    network: {admin_cidrs: [192.0.2.0/24]}
+pools:
+  head: {site: east, role: controller, machine: m7i.4xlarge}
+  gpu: {site: east, machine: p5.next, count: 2}
+scheduler: {type: slurm}
+""",
+        encoding="utf-8",
+    )
+    plan = make_plan(open_cluster(str(spec), planning=True))
+
+    assert plan.sites[0].unobserved
+    assert [c.resource.name for c in plan.sites[0].changes if c.resource.pool == "gpu"]

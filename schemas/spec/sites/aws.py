@@ -37,7 +37,10 @@ class AwsSite(CloudSite, frozen=True, kw_only=True, tag_field="provider", tag="a
 
     region: Annotated[Identifier, Meta(description="Region.", examples=["us-east-1"])]
     zone_id: Annotated[
-        Annotated[str, Meta(pattern=r"^[a-z0-9]+-az[0-9]+$(?!\n)", examples=["use1-az4"])] | None,
+        Annotated[
+            str, Meta(pattern=r"^[a-z0-9]+(-[a-z0-9]+)?-az[0-9]+$(?!\n)", examples=["use1-az4"])
+        ]
+        | None,
         Meta(
             description="Zone ID. EFA stays in one zone; zone names (us-east-1a) differ by account."
         ),
