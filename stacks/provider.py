@@ -146,6 +146,14 @@ class SiteContext(msgspec.Struct, frozen=True, kw_only=True):
     emit: Callable[[SiteEvent], None]
     image: str | None = None
     """Key of a baked image that new nodes boot from (Baker); None: the provider's own base."""
+    state: str = ""
+    """URL of the cluster's state (file, s3, gs, azblob): a stack stands there beside its journal."""
+    passphrase: Callable[[], str] = str
+    """Reads the secret that encrypts a stack's own secrets; a call, so that no repr shows it."""
+    taken: Mapping[str, str] = {}
+    """Node -> key of the rung that it is bought by; absent: the first, "": it is not made."""
+    delete_data: frozenset[str] = frozenset()
+    """Names of storage of the spec whose data `destroy` removes; all other data it keeps."""
 
 
 class Grown(msgspec.Struct, frozen=True, kw_only=True):

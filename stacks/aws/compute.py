@@ -10,9 +10,10 @@ import pulumi_aws as aws
 
 from gcluster.stacks.aws.blocks import CapacityBlock, CapacityBlockArgs
 from gcluster.stacks.aws.plan import OfferPlan, PlacementPlan, PoolPlan
-from gcluster.stacks.aws.tags import HOST, OFFER, POOL
+from gcluster.stacks.aws.tags import OFFER
 from gcluster.stacks.aws.templates import launch_template
 from gcluster.stacks.pulumi.component import Args, Component
+from gcluster.stacks.pulumi.labels import HOST, POOL
 from gcluster.stacks.pulumi.names import Names
 
 if TYPE_CHECKING:

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 
 from gcluster.stacks.aws.api import Answer, AwsError, tagged
 from gcluster.stacks.aws.hosts import Instance, instances
-from gcluster.stacks.aws.tags import HOST, OFFER, POOL, TOKEN
+from gcluster.stacks.aws.tags import OFFER, TOKEN
 from gcluster.stacks.provider import ProviderError, provider_error
 from gcluster.stacks.pulumi.errors import NO_CAPACITY, translate
+from gcluster.stacks.pulumi.labels import HOST, POOL
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

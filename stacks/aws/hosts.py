@@ -12,7 +12,8 @@ from gcluster.inventory.hosts import Host, Placement, SshTarget
 from gcluster.stacks import atomic
 from gcluster.stacks.aws import cloud_init
 from gcluster.stacks.aws.api import Answer, AwsError, filters, tagged
-from gcluster.stacks.aws.tags import HOST, OFFER, POOL, TOKEN
+from gcluster.stacks.aws.tags import OFFER, TOKEN
+from gcluster.stacks.pulumi.labels import HOST, POOL
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -16,6 +16,7 @@ from gcluster.stacks.provider import (
     ResourceGraph,
 )
 from gcluster.stacks.pulumi.extras import require
+from gcluster.stacks.pulumi.site_graph import site_graph
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -44,10 +45,7 @@ class AwsProvider:
 
     def graph(self, spec: ClusterSpec, site: str) -> ResourceGraph:
         """Return the resources of the recorded program; raises ProviderError without the extra."""
-        recorded = self.record(spec, site)
-        from gcluster.stacks.aws.recording import resource_graph  # noqa: PLC0415  # 0.7 s
-
-        return resource_graph(recorded, site)
+        return site_graph(self.record(spec, site), provider=self.name, site=site)
 
     def record(self, spec: ClusterSpec, site: str, *, preview: bool = False) -> RecordedGraph:
         """Return the site's program as recorded offline, with its components and inputs."""

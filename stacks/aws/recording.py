@@ -1,4 +1,4 @@
-"""A site's program recorded offline, and the recording as the provider contract's graph."""
+"""A site's program recorded offline."""
 
 from __future__ import annotations
 
@@ -6,15 +6,12 @@ from typing import TYPE_CHECKING
 
 from gcluster.stacks.aws.blocks import OFFERING, RECORDED
 from gcluster.stacks.aws.program import program
-from gcluster.stacks.aws.tags import POOL
-from gcluster.stacks.provider import Resource, ResourceGraph
-from gcluster.stacks.pulumi.graph import short_type, tags_of
 from gcluster.stacks.pulumi.record import record
 
 if TYPE_CHECKING:
     from gcluster.schemas.catalog import Catalog
     from gcluster.schemas.spec import ClusterSpec
-    from gcluster.stacks.pulumi.recorded import RecordedGraph, RecordedResource
+    from gcluster.stacks.pulumi.recorded import RecordedGraph
 
 
 def record_site(
@@ -28,36 +25,3 @@ def record_site(
         preview=preview,
         answers={OFFERING: RECORDED},
     )
-
-
-def resource_graph(recorded: RecordedGraph, site: str) -> ResourceGraph:
-    """Return what providers make in a recording, with their plain inputs."""
-    names = {resource.urn: resource.name for resource in recorded.resources}
-    return ResourceGraph(
-        site=site,
-        provider="aws",
-        resources=tuple(
-            Resource(
-                kind=short_type(made.type),
-                name=made.name,
-                pool=_pool(made),
-                properties=_plain(made),
-                parent=names.get(made.parent),
-            )
-            for made in recorded.resources
-            if made.custom and not made.type.startswith("pulumi:providers:")
-        ),
-    )
-
-
-def _pool(made: RecordedResource) -> str | None:
-    pool = tags_of(made).get(POOL)
-    return pool if isinstance(pool, str) else None
-
-
-def _plain(made: RecordedResource) -> dict[str, str | int | bool | None]:
-    return {
-        key: value
-        for key, value in made.inputs.items()
-        if isinstance(value, str | int | bool) and key != "userData"
-    }

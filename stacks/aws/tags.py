@@ -1,8 +1,5 @@
 """Tags of AWS resources beside those of every cloud: which node a machine is, and why it exists."""
 
-HOST = "gcluster-host"
-"""Name in the cluster: gpu001."""
-POOL = "gcluster-pool"
 OFFER = "gcluster-offer"
 """Key of the offer that a node was bought by; on launch templates the one they are for."""
 TOKEN = "gcluster-token"  # noqa: S105  # a tag's key

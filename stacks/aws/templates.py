@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import pulumi_aws as aws
 
-from gcluster.stacks.aws.tags import OFFER, POOL
+from gcluster.stacks.aws.tags import OFFER
+from gcluster.stacks.pulumi.labels import POOL
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -19,8 +19,7 @@ from gcluster.stacks.azure.api import Answer, refusals
 from gcluster.stacks.azure.elastic import names_of
 from gcluster.stacks.azure.identifiers import parse
 from gcluster.stacks.azure.namebook import settle
-from gcluster.stacks.azure.tags import HOST, POOL
-from gcluster.stacks.pulumi.labels import CLUSTER, SITE
+from gcluster.stacks.pulumi.labels import CLUSTER, HOST, POOL, SITE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

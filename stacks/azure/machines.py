@@ -14,7 +14,8 @@ from gcluster.stacks.azure.compute import (
     ScaleSetArgs,
 )
 from gcluster.stacks.azure.disks import DiskKey, DiskKeyArgs
-from gcluster.stacks.azure.tags import HOST, POOL, SET
+from gcluster.stacks.azure.tags import SET
+from gcluster.stacks.pulumi.labels import HOST, POOL
 
 if TYPE_CHECKING:
     import pulumi

@@ -17,9 +17,9 @@ from azure.mgmt.compute.models import (
 from gcluster.stacks.azure.api import refusals
 from gcluster.stacks.azure.identifiers import ArmId, parse
 from gcluster.stacks.azure.namebook import Book, read, without
-from gcluster.stacks.azure.tags import POOL, SET
+from gcluster.stacks.azure.tags import SET
 from gcluster.stacks.provider import provider_error
-from gcluster.stacks.pulumi.labels import CLUSTER, SITE
+from gcluster.stacks.pulumi.labels import CLUSTER, POOL, SITE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

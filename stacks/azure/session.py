@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gcluster.stacks.azure.api import Api
 from gcluster.stacks.azure.hosts import host_keys, nodes, to_hosts
-from gcluster.stacks.azure.layout import described, layout
+from gcluster.stacks.azure.layout import layout
 from gcluster.stacks.azure.moment import LivePool, Moment
 from gcluster.stacks.azure.scale_sets import ScaleSets
-from gcluster.stacks.local.ssh import ensure_client_key, public_half
 from gcluster.stacks.provider import provider_error
+from gcluster.stacks.pulumi.site_session import SiteSession
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -25,13 +24,14 @@ if TYPE_CHECKING:
     from gcluster.stacks.pulumi.engine import Engine
 
 
-class Session:
-    """What the calls of the provider share; made anew for each, and lazy in all its parts."""
+class Session(SiteSession):
+    """What the calls of the provider share."""
+
+    cloud = "azure"
 
     def __init__(self, context: SiteContext, catalog: Catalog, api: Api | None = None) -> None:
         """Hold the context; `api` is for tests."""
-        self._context = context
-        self._catalog = catalog
+        super().__init__(context, catalog)
         self._given = api
 
     @cached_property
@@ -48,19 +48,6 @@ class Session:
         """Find the site's scale sets."""
         return ScaleSets(self.api, self.plan.cluster, self.plan.site)
 
-    @property
-    def folder(self) -> Path:
-        """This site's own files on this machine."""
-        folder = self._context.workdir / f"azure-{self._context.site}"
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        return folder
-
-    @cached_property
-    def private_key(self) -> Path:
-        """The key that logs in to the nodes: the site's own, or one made for the cluster."""
-        own = described(self._context.spec, self._context.site).ssh.key
-        return ensure_client_key(self._context.workdir) if own is None else Path(own).expanduser()
-
     def moment(self) -> Moment:
         """Return what the program can't know from the spec.
 
@@ -68,15 +55,7 @@ class Session:
             ProviderError: GC968, the public key is not beside the private one; or Azure can't be
                 asked for what runs now.
         """
-        public = public_half(self.private_key)
-        try:
-            key = public.read_text(encoding="utf-8").strip()
-        except OSError as error:
-            raise provider_error(
-                "GC968",
-                f"the public key {public} can't be read: {error.strerror}",
-                hint=f"ssh-keygen -y -f {self.private_key} > {public}",
-            ) from None
+        key = self.authorized_key()
         sets = self.sets()
         live = {}
         for part in sets.parts:
@@ -86,18 +65,12 @@ class Session:
         return Moment(public_key=key, month=month, live=live)
 
     def engine(self, total: int = 0) -> Engine:
-        """Return the site's stack. Its program has no secret, so the passphrase guards none."""
+        """Return the site's stack."""
         from gcluster.stacks.azure.program import program  # noqa: PLC0415  # 1 s, for the engine
-        from gcluster.stacks.pulumi.backend import StackPlace  # noqa: PLC0415  # as above
-        from gcluster.stacks.pulumi.engine import Engine  # noqa: PLC0415  # as above
 
         context = self._context
-        state = context.spec.state or (self.folder / "state").as_uri()
-        place = StackPlace(
-            cluster=context.spec.name, site=context.site, state=state, workdir=self.folder / "work"
-        )
         run = program(context.spec, context.site, self._catalog, self.moment())
-        return Engine(place, run, passphrase=context.cluster_id, emit=context.emit, total=total)
+        return self._stack(run, total)
 
     def elastic_nodes(self) -> dict[str, str]:
         """Return name -> number of the machines that are there beyond the spec."""
@@ -126,7 +99,7 @@ class Session:
                 detail="Nobody logs in to a node whose key was not read through Azure itself.",
                 hint="their agent may still be starting: run the same command again",
             )
-        via = described(self._context.spec, self._context.site).ssh.via
+        via = self._site.ssh.via
         found = to_hosts(self.plan, machines, keys, key_file=str(self.private_key), via=via)
         names = {node.host for node in wanted}
         return tuple(host for host in found if host.name in names)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pulumi
 import pulumi_gcp as gcp
 
-from gcluster.stacks.gcp.marks import HOST, POOL, RUNG
+from gcluster.stacks.gcp.marks import RUNG
 from gcluster.stacks.gcp.templates import TemplateArgs, make_template
 from gcluster.stacks.pulumi.component import Args, Component
-from gcluster.stacks.pulumi.labels import label_value
+from gcluster.stacks.pulumi.labels import HOST, POOL, label_value
 from gcluster.stacks.pulumi.names import Names
 
 

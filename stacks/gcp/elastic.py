@@ -16,12 +16,12 @@ import msgspec
 from gcluster.stacks.gcp.api import NOT_FOUND, Answer, GoogleError, Operation
 from gcluster.stacks.gcp.facts import facts
 from gcluster.stacks.gcp.hosts import ALIVE, Instance, host_of, instances
-from gcluster.stacks.gcp.marks import POOL, RUNG, TOKEN, found_by
+from gcluster.stacks.gcp.marks import RUNG, TOKEN, found_by
 from gcluster.stacks.gcp.names import names_of
 from gcluster.stacks.gcp.pools import uses_policy
 from gcluster.stacks.provider import ProviderError, provider_error
 from gcluster.stacks.pulumi.errors import NO_CAPACITY
-from gcluster.stacks.pulumi.labels import label_value
+from gcluster.stacks.pulumi.labels import POOL, label_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

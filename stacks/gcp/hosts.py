@@ -12,9 +12,9 @@ from gcluster.inventory.hosts import Host, Placement, SshTarget
 from gcluster.stacks import atomic
 from gcluster.stacks.gcp import cloud_init
 from gcluster.stacks.gcp.api import NOT_FOUND, Answer, GoogleError
-from gcluster.stacks.gcp.marks import HOST, POOL, TOKEN, found_by, label_filter
+from gcluster.stacks.gcp.marks import TOKEN, found_by, label_filter
 from gcluster.stacks.gcp.names import names_of
-from gcluster.stacks.pulumi.labels import label_value
+from gcluster.stacks.pulumi.labels import HOST, POOL, label_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -9,9 +9,6 @@ from gcluster.stacks.pulumi.labels import CLUSTER, SITE, label_value
 if TYPE_CHECKING:
     from gcluster.stacks.gcp.layout import SiteLayout
 
-HOST = "gcluster-host"
-"""What the machine is called in the cluster."""
-POOL = "gcluster-pool"
 RUNG = "gcluster-rung"
 """Rung of the ladder that an elastic machine, or a template, is of."""
 TOKEN = "gcluster-token"  # noqa: S105  # an idempotency token is no secret

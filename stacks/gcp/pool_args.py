@@ -8,10 +8,10 @@ import msgspec
 import pulumi
 
 from gcluster.stacks.gcp.compute import MachineArgs, PolicyArgs, PoolArgs
-from gcluster.stacks.gcp.marks import POOL, RUNG, description
+from gcluster.stacks.gcp.marks import RUNG, description
 from gcluster.stacks.gcp.pools import PoolPlan, uses_policy
 from gcluster.stacks.gcp.templates import NicArgs, TemplateArgs
-from gcluster.stacks.pulumi.labels import label_key, label_value
+from gcluster.stacks.pulumi.labels import POOL, label_key, label_value
 from gcluster.stacks.pulumi.names import Names
 
 if TYPE_CHECKING:

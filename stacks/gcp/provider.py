@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from gcluster.inventory.hosts import Host, SshTarget, pool_host_names
 from gcluster.stacks.provider import Grown, Leftover, Offer, Resource, ResourceChange, ResourceGraph
+from gcluster.stacks.pulumi.site_graph import site_graph
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -35,10 +36,7 @@ class GcpProvider:
 
     def graph(self, spec: ClusterSpec, site: str) -> ResourceGraph:
         """Return the resources of the recorded program; raises ProviderError without the extra."""
-        recorded = self.record(spec, site)
-        from gcluster.stacks.gcp.recording import resource_graph  # noqa: PLC0415  # after `require`
-
-        return resource_graph(recorded, site)
+        return site_graph(self.record(spec, site), provider=self.name, site=site)
 
     def record(self, spec: ClusterSpec, site: str, *, preview: bool = False) -> RecordedGraph:
         """Return the site's program as recorded offline, with its components and inputs."""

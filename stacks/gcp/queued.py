@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 from gcluster.stacks.gcp.api import Operation
 from gcluster.stacks.gcp.hosts import ALIVE
-from gcluster.stacks.gcp.marks import HOST
-from gcluster.stacks.pulumi.labels import label_value
+from gcluster.stacks.pulumi.labels import HOST, label_value
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

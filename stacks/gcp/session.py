@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 from functools import cached_property
-from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from gcluster.stacks.gcp.api import Api
 from gcluster.stacks.gcp.hosts import ALIVE, host_keys, host_of, instances, to_hosts
 from gcluster.stacks.gcp.layout import layout
 from gcluster.stacks.gcp.marks import RUNG
-from gcluster.stacks.local.ssh import ensure_client_key, public_half
 from gcluster.stacks.provider import provider_error
 from gcluster.stacks.pulumi.labels import label_value
+from gcluster.stacks.pulumi.site_session import SiteSession
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from gcluster.inventory.hosts import Host
     from gcluster.schemas.catalog import Catalog
-    from gcluster.schemas.spec import GcpSite
     from gcluster.stacks.gcp.hosts import Instance
     from gcluster.stacks.gcp.layout import SiteLayout
     from gcluster.stacks.provider import SiteContext
@@ -30,13 +28,14 @@ BOOT_LIMIT_S = 900.0
 test their memory before they boot."""
 
 
-class Session:
-    """What the calls of the provider share; made anew for each, and lazy in all its parts."""
+class Session(SiteSession):
+    """What the calls of the provider share."""
+
+    cloud = "gcp"
 
     def __init__(self, context: SiteContext, catalog: Catalog, api: Api | None = None) -> None:
         """Hold the context; `api` is for tests."""
-        self._context = context
-        self._catalog = catalog
+        super().__init__(context, catalog)
         self._api = api
 
     @cached_property
@@ -49,62 +48,22 @@ class Session:
         """Google, in the site's project."""
         return self._api or Api(self.plan.project)
 
-    @property
-    def _site(self) -> GcpSite:
-        return cast("GcpSite", self._context.spec.sites[self._context.site])
-
-    @property
-    def folder(self) -> Path:
-        """This site's own files on this machine."""
-        folder = self._context.workdir / f"gcp-{self._context.site}"
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        return folder
-
-    @cached_property
-    def private_key(self) -> Path:
-        """The key that logs in to the nodes: the site's own, or one made for the cluster."""
-        if self._site.ssh.key is not None:
-            return Path(self._site.ssh.key).expanduser()
-        return ensure_client_key(self._context.workdir)
-
-    def login_key(self) -> str:
-        """Return its public half, which the nodes let in.
-
-        Raises:
-            ProviderError: GC968, it is not beside the private one.
-        """
-        public = public_half(self.private_key)
-        try:
-            return public.read_text(encoding="utf-8").strip()
-        except OSError as error:
-            raise provider_error(
-                "GC968",
-                f"the public key {public} can't be read: {error.strerror}",
-                hint=f"ssh-keygen -y -f {self.private_key} > {public}",
-            ) from None
-
     def engine(self, total: int = 0) -> Engine:
-        """Return the site's stack. Its program has no secret, so the passphrase guards none.
+        """Return the site's stack.
 
         Pools stay on the rung that their machines were bought on; raises GoogleError.
         """
         from gcluster.stacks.gcp.program import program  # noqa: PLC0415  # 2 s, for the engine only
-        from gcluster.stacks.pulumi.backend import StackPlace  # noqa: PLC0415  # as above
-        from gcluster.stacks.pulumi.engine import Engine  # noqa: PLC0415  # as above
 
         context = self._context
-        state = context.spec.state or (self.folder / "state").as_uri()
-        place = StackPlace(
-            cluster=context.spec.name, site=context.site, state=state, workdir=self.folder / "work"
-        )
         run = program(
             context.spec,
             context.site,
             self._catalog,
-            login_key=self.login_key(),
+            login_key=self.authorized_key(),
             taken=taken_rungs(self.plan, self.machines()),
         )
-        return Engine(place, run, passphrase=context.cluster_id, emit=context.emit, total=total)
+        return self._stack(run, total)
 
     def machines(self) -> tuple[Instance, ...]:
         """Return the machines that exist; raises GoogleError."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 from ipaddress import IPv4Network
 from typing import TYPE_CHECKING
 
-from gcluster.stacks.local import image, labels, network, records, ssh
+from gcluster.stacks.client_key import ensure_client_key
+from gcluster.stacks.local import image, labels, network, records
 from gcluster.stacks.local.nodes import Ground
 from gcluster.stacks.provider import (
     ProviderError,
@@ -55,7 +56,7 @@ def prepare(
         subnet=_network(context, engine, existing, net),
         image=reference,
         image_key=image_key or image.base_digest(),
-        private_key=ssh.ensure_client_key(home),
+        private_key=ensure_client_key(home),
         elastic=elastic,
     )
 

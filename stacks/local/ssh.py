@@ -1,17 +1,15 @@
-"""The cluster's client key, and how a new node is told about it and tells its own host key."""
+"""How a new node is told of the cluster's client key, and tells its own host key."""
 
 from __future__ import annotations
 
-import subprocess
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from gcluster.inventory.hosts import SshTarget
-from gcluster.stacks import atomic
-from gcluster.stacks.provider import provider_error
+from gcluster.stacks.client_key import public_half
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from gcluster.stacks.local.engine import Engine
 
 BOOT_LIMIT_S = 60
@@ -31,41 +29,6 @@ systemctl list-units --failed --plain --no-legend >&2
 echo "sshd did not answer within {BOOT_LIMIT_S} s" >&2
 exit 75
 """
-
-
-def ensure_client_key(directory: Path) -> Path:
-    """Return the cluster's private key on this machine; make it the first time, 0600.
-
-    Raises:
-        ProviderError: ssh-keygen isn't installed or failed.
-    """
-    private = directory / "id_ed25519"
-    with atomic.locked(directory / ".key.lock"):
-        if not private.exists():
-            directory.chmod(0o700)
-            with TemporaryDirectory(dir=directory) as scratch:
-                made = Path(scratch) / "key"
-                _keygen(made)
-                made.with_suffix(".pub").replace(public_half(private))
-                made.replace(private)
-    return private
-
-
-def public_half(private: Path) -> Path:
-    """Return where the public key of `private` is."""
-    return private.with_name(private.name + ".pub")
-
-
-def _keygen(target: Path) -> None:
-    command = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "gcluster", "-f", str(target)]
-    try:
-        subprocess.run(command, check=True, capture_output=True, text=True, timeout=30)
-    except FileNotFoundError:
-        raise provider_error(
-            "GC910", "ssh-keygen is not installed", hint="sudo apt-get install -y openssh-client"
-        ) from None
-    except subprocess.CalledProcessError as error:
-        raise provider_error("GC911", f"ssh-keygen failed: {error.stderr.strip()}") from None
 
 
 def welcome(engine: Engine, container: str, private: Path) -> tuple[str, ...]:

@@ -20,6 +20,9 @@ CLUSTER = "gcluster-cluster"
 SITE = "gcluster-site"
 SPEC = "gcluster-spec"
 OWNER = "gcluster-owner"
+POOL = "gcluster-pool"
+HOST = "gcluster-host"
+"""Name in the cluster: gpu001."""
 _HASH = 8
 
 

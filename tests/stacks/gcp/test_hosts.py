@@ -15,9 +15,10 @@ from gcluster.schemas.catalog import load_catalog
 from gcluster.stacks.gcp import cloud_init
 from gcluster.stacks.gcp.hosts import Instance, host_keys, instances, placement, to_hosts
 from gcluster.stacks.gcp.layout import SiteLayout, layout
-from gcluster.stacks.gcp.marks import HOST, POOL, RUNG, TOKEN
+from gcluster.stacks.gcp.marks import RUNG, TOKEN
 from gcluster.stacks.gcp.queued import name_queued
 from gcluster.stacks.gcp.session import taken_rungs
+from gcluster.stacks.pulumi.labels import HOST, POOL
 
 KEY = [{"namespace": "hostkeys", "key": "ssh-ed25519", "value": "AAAAC3Nza"}]
 
