@@ -8,6 +8,8 @@ from gcluster.inventory.compile.steps import Stage, Step
 def allreduce_steps() -> list[Step]:
     """Return the steps of role allreduce."""
     return [
-        Step(stage=Stage.SCHEDULER, role="allreduce", phase="install", variables={}),
+        Step(
+            stage=Stage.SCHEDULER, role="allreduce", phase="install", variables={}, spares_jobs=True
+        ),
         Step(stage=Stage.SCHEDULER, role="allreduce", phase="verify", variables={}),
     ]

@@ -30,8 +30,10 @@ def base_steps(spec: ClusterSpec, known_hosts: Iterable[Host], *, sets_time: boo
     configure = {"base_cluster": spec.name, "base_hosts": names, "base_users": users, **time}
     return [
         Step(stage=Stage.BASE, role="base", phase="preflight", variables={}),
-        Step(stage=Stage.BASE, role="base", phase="install", variables=time),
-        Step(stage=Stage.BASE, role="base", phase="configure", variables=configure),
+        Step(stage=Stage.BASE, role="base", phase="install", variables=time, spares_jobs=True),
+        Step(
+            stage=Stage.BASE, role="base", phase="configure", variables=configure, spares_jobs=True
+        ),
         Step(stage=Stage.BASE, role="base", phase="verify", variables={"base_users": users}),
     ]
 

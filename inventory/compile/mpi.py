@@ -8,6 +8,6 @@ from gcluster.inventory.compile.steps import Stage, Step
 def mpi_steps() -> list[Step]:
     """Return the steps of role mpi."""
     return [
-        Step(stage=Stage.SCHEDULER, role="mpi", phase="install", variables={}),
+        Step(stage=Stage.SCHEDULER, role="mpi", phase="install", variables={}, spares_jobs=True),
         Step(stage=Stage.SCHEDULER, role="mpi", phase="verify", variables={}),
     ]

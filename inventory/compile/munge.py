@@ -11,13 +11,14 @@ MUNGE_SECRET = "munge"  # noqa: S105  # the secret's name
 def munge_steps() -> list[Step]:
     """Return the steps of role munge."""
     return [
-        Step(stage=Stage.SCHEDULER, role="munge", phase="install", variables={}),
+        Step(stage=Stage.SCHEDULER, role="munge", phase="install", variables={}, spares_jobs=True),
         Step(
             stage=Stage.SCHEDULER,
             role="munge",
             phase="configure",
             variables={},
             secrets={"munge_key_file": MUNGE_SECRET},
+            spares_jobs=True,
         ),
         Step(stage=Stage.SCHEDULER, role="munge", phase="verify", variables={}),
     ]

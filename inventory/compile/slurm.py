@@ -111,7 +111,10 @@ def gpu_count(machine: Machine | None) -> int:
 
 
 def _step(phase: Phase, variables: dict[str, Json]) -> Step:
-    return Step(stage=Stage.SCHEDULER, role="slurm", phase=phase, variables=variables)
+    """Return a step; slurmstepd keeps the jobs of a slurmd that is started anew."""
+    return Step(
+        stage=Stage.SCHEDULER, role="slurm", phase=phase, variables=variables, spares_jobs=True
+    )
 
 
 def _machine_of(spec: ClusterSpec, pool: str, catalog: Catalog) -> Machine:

@@ -14,6 +14,8 @@ Json: TypeAlias = Any
 Phase: TypeAlias = Literal["preflight", "install", "configure", "join", "verify"]
 PHASES: tuple[Phase, ...] = ("preflight", "install", "configure", "join", "verify")
 """The phases of a role, in the order they run."""
+CHANGING_PHASES: frozenset[Phase] = frozenset({"install", "configure", "join"})
+"""Phases that change a node; the others only look."""
 
 
 class Stage(StrEnum):
@@ -38,11 +40,18 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
     """Role variables of this phase only, as its argument_specs entry point declares them."""
     secrets: dict[str, str] = {}
     """Variable -> secret: converge sets the variable to the path of a file with the secret."""
+    spares_jobs: bool = False
+    """Jobs that run on the node don't feel this phase; else the node is drained for it first."""
 
     @property
     def key(self) -> str:
         """Name of the step and of its stamp: "slurm.configure"."""
         return f"{self.role}.{self.phase}"
+
+    @property
+    def needs_drain(self) -> bool:
+        """Whether a running job could be hurt: phases that only look hurt none."""
+        return not self.spares_jobs and self.phase in CHANGING_PHASES
 
     def digest(self, role_digest: str, secret_versions: dict[str, str]) -> str:
         """Return the stamp of this step: what it was compiled from, as SHA-256 in hex.

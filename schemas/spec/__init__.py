@@ -48,6 +48,7 @@ from gcluster.schemas.spec.storage import (
     Storage,
     StorageNoun,
 )
+from gcluster.schemas.spec.update import Update
 from gcluster.schemas.spec.user import DirectoryUsers, User
 
 __all__ = [
@@ -103,6 +104,7 @@ __all__ = [
     "Storage",
     "StorageNoun",
     "Topology",
+    "Update",
     "User",
     "VirtualAddress",
 ]

@@ -8,6 +8,7 @@ from gcluster.schemas.spec.market import Count, Rung
 from gcluster.schemas.spec.noun import Name, Noun
 from gcluster.schemas.spec.software import Software
 from gcluster.schemas.spec.units import ByteSize
+from gcluster.schemas.spec.update import Update
 from gcluster.schemas.spec.words import Bastion, HostKey, Identifier, LoginUser, Tag
 
 PoolRole: TypeAlias = Literal["compute", "controller", "login"]
@@ -149,6 +150,9 @@ class Pool(Noun, frozen=True):
         ByteSize | None,
         Meta(description="Memory of one node, where the catalog doesn't know it or this differs."),
     ] = None
+    update: Annotated[
+        Update, Meta(description="How running nodes are changed without hurting their jobs.")
+    ] = field(default_factory=Update)
 
     @property
     def least(self) -> int | None:
