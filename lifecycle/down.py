@@ -14,7 +14,7 @@ from gcluster.lifecycle.known import set_ended
 from gcluster.lifecycle.outcome import Exit, failure
 from gcluster.lifecycle.progress import Reporter, StageFinished, StageProgress, StageStarted
 from gcluster.lifecycle.run import Run
-from gcluster.lifecycle.sites import OpenSite, at_each, open_sites, provider_name
+from gcluster.lifecycle.sites import OpenSite, at_each, open_sites
 from gcluster.lifecycle.ssh import SshSession
 from gcluster.lifecycle.state import acquire
 from gcluster.stacks.provider import Leftover, SiteEvent
@@ -48,7 +48,7 @@ def down(
     Raises:
         LifecycleError: the lock is held, or the answer was no.
     """
-    untouched = tuple(n for n, s in cluster.spec.sites.items() if provider_name(s) == "bare-metal")
+    untouched = tuple(n for n, s in cluster.spec.sites.items() if not s.makes_machines)
     if not cluster.was_applied:
         return _nothing(cluster, untouched)
     sites = open_sites(cluster, lambda event: report(_progress(event)))

@@ -43,10 +43,6 @@ _LEFT_OUT: tuple[tuple[PathTuple, str], ...] = (
 """Paths ("*": any name) that are checked and then left out, and what they are."""
 
 
-_PLANNED = frozenset({"aws", "azure", "gcp"})
-"""Providers whose sites are planned and compiled, and not brought up."""
-
-
 def unbuilt(loaded: Loaded, *, planning: bool = False) -> tuple[Diagnostic, ...]:
     """Return a warning for each part that is left out, an error where nothing runs without it.
 
@@ -106,7 +102,7 @@ def _needed(loaded: Loaded, planning: bool) -> Iterator[tuple[Severity, PathTupl
     for name, site in spec.sites.items():
         if site.provider not in names():
             yield Severity.ERROR, ("sites", name, "provider"), f"provider {site.provider}"
-        elif site.provider in _PLANNED:
+        elif site.is_cloud:  # planned and compiled, and not brought up
             severity = Severity.WARNING if planning else Severity.ERROR
             yield severity, ("sites", name, "provider"), f"bringing up sites on {site.provider}"
     scheduler = str(spec.scheduler.__struct_config__.tag)

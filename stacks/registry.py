@@ -1,4 +1,8 @@
-"""Which provider answers to which `provider:` of the spec; imported when first asked for."""
+"""Which provider answers to which `provider:` of the spec; imported when first asked for.
+
+There is no list here: the sites that a spec can have (`schemas/spec/sites/__init__.py`) name the
+providers, and `bare-metal` is `BareMetalProvider` of `stacks/bare_metal/provider.py`.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,7 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, cast
 
+from gcluster.schemas.spec.sites import SITE_TYPES
 from gcluster.stacks.provider import Provider, provider_error
 
 if TYPE_CHECKING:
@@ -13,23 +18,15 @@ if TYPE_CHECKING:
 
     from gcluster.schemas.catalog import Catalog
 
-_PROVIDERS = {
-    "aws": "gcluster.stacks.aws.provider:AwsProvider",
-    "azure": "gcluster.stacks.azure.provider:AzureProvider",
-    "bare-metal": "gcluster.stacks.bare_metal.provider:BareMetalProvider",
-    "gcp": "gcluster.stacks.gcp.provider:GcpProvider",
-    "local": "gcluster.stacks.local.provider:LocalProvider",
-    "simulated": "gcluster.stacks.simulated.provider:SimulatedProvider",
-}
-
 
 def names() -> tuple[str, ...]:
     """Return the names of all providers, sorted."""
-    return tuple(sorted(_PROVIDERS))
+    return tuple(sorted(SITE_TYPES))
 
 
-_BY_CATALOG = frozenset({"aws", "azure", "gcp"})
-"""Providers that look machine types up, and so must know a user's own."""
+def clouds() -> tuple[str, ...]:
+    """Return the names of the providers that rent machines out, sorted."""
+    return tuple(name for name in names() if SITE_TYPES[name].is_cloud)
 
 
 def provider(name: str, catalog: Catalog | None = None) -> Provider:
@@ -37,15 +34,17 @@ def provider(name: str, catalog: Catalog | None = None) -> Provider:
 
     Args:
         name: as the spec writes it.
-        catalog: machine types with a user's own; default: gcluster's.
+        catalog: machine types with a user's own; default: gcluster's. Only clouds look them up.
 
     Raises:
         ProviderError: there is none of this name.
     """
-    made = _made_by(name)
-    if catalog is None or name not in _BY_CATALOG:
+    if name not in SITE_TYPES:
+        known = ", ".join(names())
+        raise provider_error("GC917", f'there is no provider "{name}"', hint=f"known: {known}")
+    if catalog is None or not SITE_TYPES[name].is_cloud:
         return _shared(name)
-    return made(catalog)
+    return _made_by(name)(catalog)
 
 
 @cache
@@ -54,8 +53,7 @@ def _shared(name: str) -> Provider:
 
 
 def _made_by(name: str) -> Callable[..., Provider]:
-    if name not in _PROVIDERS:
-        known = ", ".join(names())
-        raise provider_error("GC917", f'there is no provider "{name}"', hint=f"known: {known}")
-    module, _, attribute = _PROVIDERS[name].partition(":")
-    return cast("Callable[..., Provider]", getattr(import_module(module), attribute))
+    """Return the class of a provider, by its name alone."""
+    module = import_module(f"gcluster.stacks.{name.replace('-', '_')}.provider")
+    words = "".join(word.capitalize() for word in name.split("-"))
+    return cast("Callable[..., Provider]", getattr(module, f"{words}Provider"))

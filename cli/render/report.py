@@ -60,7 +60,7 @@ def host_count(spec: ClusterSpec) -> int:
     """Return how many machines the spec asks for at most."""
     count = 0
     for name, site in spec.sites.items():
-        if site.provider == "bare-metal":
+        if not site.makes_machines:
             from gcluster.inventory.bare_metal import bare_metal_hosts
 
             count += len(bare_metal_hosts(spec, name))

@@ -54,6 +54,15 @@ class LustreOffer(Noun, frozen=True, kw_only=True):
     date: Date
 
 
+class IdForm(Noun, frozen=True, kw_only=True):
+    """How the ids of one kind of thing look."""
+
+    pattern: str
+    """Regular expression that the whole id matches."""
+    example: str
+    """One that does, to show."""
+
+
 class CapacityBlock(Noun, frozen=True, kw_only=True):
     """Terms of capacity bought ahead for a time."""
 
@@ -95,5 +104,8 @@ class ProviderFacts(Noun, frozen=True):
     """Shortest and longest flex-start, in seconds."""
     pue: Annotated[float, Meta(ge=1)] | None = None
     """Power usage effectiveness of the fleet."""
+    id_forms: dict[str, IdForm] = field(default_factory=dict)
+    """Forms of ids as its API documents them, by the key of the spec that takes one: keys of the
+    site's network (vpc, subnets), kms_key, image, zone (of DNS), reservation, capacity_block."""
     bucket_schemes: list[str] = field(default_factory=list)
     """URL schemes of its object storage: s3, gs, az."""

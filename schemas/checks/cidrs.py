@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from gcluster.schemas.checks.registry import Finding, check
 from gcluster.schemas.mend.fix import Replace
-from gcluster.schemas.spec import AwsSite, AzureSite, BareMetalSite, CloudSite, GcpSite, LocalSite
+from gcluster.schemas.spec import CloudSite, LocalSite
 from gcluster.schemas.spec.sites.site import DEFAULT_CLOUD_CIDR
 
 if TYPE_CHECKING:
@@ -56,20 +56,13 @@ def parsed(text: str) -> Network | str:
     return network
 
 
-def existing_network(site: CloudSite) -> tuple[str, str | None]:
-    """Return the key for a network that exists, and what the site gives for it."""
-    if isinstance(site, AzureSite):
-        return "vnet", site.network.vnet
-    return "vpc", site.network.vpc if isinstance(site, AwsSite | GcpSite) else None
-
-
 def site_networks(context: CheckContext) -> Iterator[Written]:
     """Yield the networks of sites, with what clouds take where nothing is written."""
     for name, site in context.sites.items():
         who = f'site "{name}"'
         for below, text in site.networks.items():
             yield Written(who, text, ("sites", name, *below), name)
-        if isinstance(site, CloudSite) and not site.networks and existing_network(site)[1] is None:
+        if isinstance(site, CloudSite) and not site.networks and site.existing_network is None:
             yield Written(who, DEFAULT_CLOUD_CIDR, ("sites", name), name, is_default=True)
 
 
@@ -107,7 +100,7 @@ def invalid_cidr(context: CheckContext) -> Iterator[Finding]:
     """
     for one in (*site_networks(context), *kubernetes_networks(context)):
         site = context.sites.get(one.site or "")
-        problem = _problem(one, only_v4=site is not None and not isinstance(site, BareMetalSite))
+        problem = _problem(one, only_v4=site is not None and site.makes_machines)
         if problem:
             auto = ', or "auto"' if isinstance(site, LocalSite) else ""
             yield Finding(

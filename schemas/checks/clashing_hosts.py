@@ -10,7 +10,6 @@ from gcluster.schemas.checks.cidrs import kubernetes_networks, parsed, readable,
 from gcluster.schemas.checks.overlaps import ends, overlap
 from gcluster.schemas.checks.registry import Finding, check
 from gcluster.schemas.hostlist import fold
-from gcluster.schemas.spec import BareMetalSite
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,14 +30,14 @@ def host_in_other_network(context: CheckContext) -> Iterator[Finding]:
     made = _apart(
         placed
         for placed in readable(chain(site_networks(context), kubernetes_networks(context)))
-        if not isinstance(context.sites.get(placed.written.site or ""), BareMetalSite)
+        if not context.exists(placed.written.site)
     )
     if not made:
         return
     starts = [ends(placed.network)[:2] for placed in made]
     for group in context.host_groups:
         site = context.sites.get(context.pools[group.pool].site)
-        own = parsed((site.network.cidr if isinstance(site, BareMetalSite) else None) or "")
+        own = parsed(site.networks.get(("network", "cidr"), "") if site is not None else "")
         for placed, addresses in _inside(group, made, starts).items():
             written = placed.written
             if not isinstance(own, str) and overlap(own, placed.network):

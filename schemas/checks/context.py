@@ -12,13 +12,10 @@ from gcluster.schemas.hostlist import HostlistError, expand
 from gcluster.schemas.mounts import Mounts
 from gcluster.schemas.routes import Routes
 from gcluster.schemas.spec import (
-    AwsSite,
-    AzureSite,
     Budget,
     Checkpointing,
     CloudSite,
     DirectoryUsers,
-    GcpSite,
     HostEntry,
     KubernetesScheduler,
     Link,
@@ -176,7 +173,7 @@ class CheckContext:
         name = pool.fabric or (None if machine is None else machine.fabric)
         return None if name is None else self.fabrics.get(name)
 
-    def cloud(self, pool: Pool) -> AwsSite | AzureSite | GcpSite | None:
+    def cloud(self, pool: Pool) -> CloudSite | None:
         """Return the pool's site when that is a cloud's."""
         site = self.sites.get(pool.site)
         return site if isinstance(site, CloudSite) else None
@@ -232,6 +229,16 @@ class CheckContext:
         """Say whether the pool's site makes its machines; None when the site is unknown."""
         site = self.sites.get(pool.site)
         return None if site is None else site.makes_machines
+
+    def exists(self, site: str | None) -> bool:
+        """Say whether a site's machines and network were there before the cluster."""
+        found = self.sites.get(site or "")
+        return found is not None and not found.makes_machines
+
+    def catalog_name(self, pool: Pool) -> str | None:
+        """Return what machine types call the provider of the pool's site; None: unknown site."""
+        site = self.sites.get(pool.site)
+        return None if site is None else site.catalog_name
 
     def provider(self, pool: Pool) -> str | None:
         """Return the provider of the pool's site, or None when the site is unknown."""

@@ -108,7 +108,7 @@ def control_planes_without_address(context: CheckContext) -> Iterator[Finding]:
         return
     sites = {context.pools[pool].site for pool in controller_pools(context)}
     known = [context.sites[site] for site in sites if site in context.sites]
-    if kubernetes.virtual_address is None and any(s.provider == "bare-metal" for s in known):
+    if kubernetes.virtual_address is None and not all(s.makes_machines for s in known):
         yield Finding(
             summary=f"{hosts:,} control planes on bare metal have no address in common",
             path=("scheduler",),

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.schemas.checks.cidrs import existing_network
 from gcluster.schemas.checks.registry import Finding, check
-from gcluster.schemas.spec import AwsSite, AzureSite, CloudSite, GcpSite
+from gcluster.schemas.spec import CloudSite
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -14,14 +13,7 @@ if TYPE_CHECKING:
     from gcluster.schemas.checks.context import CheckContext
 
 
-def _parts(site: CloudSite) -> tuple[str, bool]:
-    """Return the key for subnets that exist, and whether the site gives it."""
-    if isinstance(site, GcpSite):
-        return "subnet", site.network.subnet is not None
-    return "subnets", isinstance(site, AwsSite | AzureSite) and site.network.subnets is not None
-
-
-def _clouds(context: CheckContext) -> Iterator[tuple[str, AwsSite | AzureSite | GcpSite]]:
+def _clouds(context: CheckContext) -> Iterator[tuple[str, CloudSite]]:
     for name, site in context.sites.items():
         if isinstance(site, CloudSite):
             yield name, site
@@ -34,7 +26,7 @@ def made_and_existing(context: CheckContext) -> Iterator[Finding]:
     Give one of the two.
     """
     for name, site in _clouds(context):
-        key, existing = existing_network(site)
+        key, existing = site.existing_key, site.existing_network
         if existing is not None and site.network.cidr is not None:
             path = ("sites", name, "network", "cidr")
             yield Finding(
@@ -54,11 +46,11 @@ def parts_without_network(context: CheckContext) -> Iterator[Finding]:
     A network that gcluster makes gets subnets and groups of its own.
     """
     for name, site in _clouds(context):
-        key, existing = existing_network(site)
+        key, existing = site.existing_key, site.existing_network
         if existing is not None:
             continue
-        subnets, given = _parts(site)
-        groups = isinstance(site, AwsSite) and bool(site.network.security_groups)
+        subnets, given = site.subnets_key, site.names_subnets
+        groups = bool(getattr(site.network, "security_groups", ()))
         for part in [subnets] * given + ["security_groups"] * groups:
             path = ("sites", name, "network", part)
             yield Finding(
@@ -77,8 +69,8 @@ def network_without_subnets(context: CheckContext) -> Iterator[Finding]:
     Name the subnet of the nodes, and on AWS the public one where nodes have public addresses.
     """
     for name, site in _clouds(context):
-        key, existing = existing_network(site)
-        subnets, given = _parts(site)
+        key, existing = site.existing_key, site.existing_network
+        subnets, given = site.subnets_key, site.names_subnets
         if existing is not None and not given:
             written = "subnet: NAME" if subnets == "subnet" else "subnets: {compute: ID}"
             yield Finding(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.schemas.checks.cidrs import admin_networks, existing_network, readable
+from gcluster.schemas.checks.cidrs import admin_networks, readable
 from gcluster.schemas.checks.registry import Finding, check
 from gcluster.schemas.diagnostics import Severity
 from gcluster.schemas.mend.fix import Remove
@@ -112,7 +112,7 @@ def unreachable(context: CheckContext) -> Iterator[Finding]:
             continue
         pools = [context.pools[pool] for pool in context.pools_of_site.get(name, ())]
         doors = [pool for pool in pools if pool.role != "compute"]
-        if not doors or existing_network(site)[1] or any(p.public_address for p in doors):
+        if not doors or site.existing_network or any(p.public_address for p in doors):
             continue
         yield Finding(
             summary=f'nobody can log in to site "{name}": it names no admin_cidrs and no link '

@@ -27,8 +27,9 @@ def _asked(context: CheckContext) -> Iterator[tuple[str, Pool, Machine, Fabric]]
     for name, pool in context.pools.items():
         machine = context.machine(pool)
         fabric = context.fabric(pool) if pool.fabric not in (None, _TCP) else None
-        provider = context.provider(pool)
-        if machine is None or fabric is None or provider not in machine.sites or machine.simulated:
+        if machine is None or fabric is None or machine.simulated:
+            continue
+        if context.catalog_name(pool) not in machine.sites:
             continue
         yield name, pool, machine, fabric
 
@@ -62,12 +63,12 @@ def not_of_provider(context: CheckContext) -> Iterator[Finding]:
             f'site "{pool.site}" is {provider}',
             path=("pools", name, "fabric"),
             hint=_instead(context.machine(pool)),
-            meant=_own(context.machine(pool), provider),
+            meant=_own(context.machine(pool), context.catalog_name(pool)),
             relies_on=(("pools", name, "fabric"), ("pools", name, "site")),
         )
 
 
-def _own(machine: Machine | None, provider: str) -> str | None:
+def _own(machine: Machine | None, provider: str | None) -> str | None:
     """Return the one class a machine type of a provider has."""
     return machine.fabric if machine is not None and provider in machine.sites else None
 

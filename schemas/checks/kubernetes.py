@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from gcluster.schemas.checks.controllers import controller_pools
 from gcluster.schemas.checks.registry import Finding, check
 from gcluster.schemas.diagnostics import Severity
-from gcluster.schemas.spec import BareMetalSite
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -15,6 +14,7 @@ if TYPE_CHECKING:
     from gcluster.schemas.checks.context import CheckContext
     from gcluster.schemas.diagnostics import PathTuple
 
+_CIDR = ("network", "cidr")
 _PROVIDERS = {"eks": "aws", "gke": "gcp", "aks": "azure"}
 
 
@@ -50,8 +50,7 @@ def address_not_free(context: CheckContext) -> Iterator[Finding]:
                 relies_on=(path, group.path),
             )
     for name in dict.fromkeys(context.pools[pool].site for pool in controller_pools(context)):
-        site = context.sites.get(name)
-        cidr = site.network.cidr if isinstance(site, BareMetalSite) else None
+        cidr = context.sites[name].networks.get(_CIDR) if context.exists(name) else None
         try:
             network = ip_network(cidr) if cidr is not None else None
         except ValueError:
@@ -110,7 +109,7 @@ def pods_not_routed(context: CheckContext) -> Iterator[Finding]:
     path: PathTuple = ("scheduler", "cni")
     for name in context.pools_of_site:
         site = context.sites.get(name)
-        if site is None or not (site.is_cloud or isinstance(site, BareMetalSite)):
+        if site is None or not (site.is_cloud or not site.makes_machines):
             continue
         yield Finding(
             summary=f'site "{name}" ({site.provider}) does not route the pods\' addresses'

@@ -29,10 +29,10 @@ def unknown_machine(context: CheckContext) -> Iterator[Finding]:
             continue
         if not context.catalog.complete:
             return  # it may be in the file that can't be read, and that is said already
-        provider = context.provider(pool)
-        if provider not in at_site:
-            at_site[provider] = _of_provider(context.machines, provider)
-        machines = at_site[provider]
+        place = context.catalog_name(pool)
+        if place not in at_site:
+            at_site[place] = _of_provider(context.machines, place)
+        machines = at_site[place]
         meant, hint = _meant(pool.machine, machines), ""
         if meant:
             hint = f"a machine type is a whole node: write {listing(meant)}"
@@ -47,9 +47,9 @@ def unknown_machine(context: CheckContext) -> Iterator[Finding]:
         )
 
 
-def _of_provider(machines: Mapping[str, Machine], provider: str | None) -> Mapping[str, Machine]:
+def _of_provider(machines: Mapping[str, Machine], place: str | None) -> Mapping[str, Machine]:
     """Return the machine types that a provider's sites can have; all where it is not known."""
-    fitting = {name: machine for name, machine in machines.items() if provider in machine.sites}
+    fitting = {name: machine for name, machine in machines.items() if place in machine.sites}
     return fitting or machines
 
 
@@ -80,8 +80,8 @@ def compute_needs_machine(context: CheckContext) -> Iterator[Finding]:
     """
     for name, pool in context.pools.items():
         if pool.role == "compute" and pool.machine is None:
-            provider = context.provider(pool)
-            fitting = [n for n, m in context.machines.items() if provider in m.sites]
+            place = context.catalog_name(pool)
+            fitting = [n for n, m in context.machines.items() if place in m.sites]
             yield Finding(
                 summary=f'compute pool "{name}" names no machine type',
                 path=("pools", name),
@@ -100,10 +100,10 @@ def machine_at_site(context: CheckContext) -> Iterator[Finding]:
     """
     for name, pool in context.pools.items():
         machine = context.machines.get(pool.machine) if pool.machine is not None else None
-        provider = context.provider(pool)
-        if machine is None or provider is None or provider in machine.sites:
+        provider, place = context.provider(pool), context.catalog_name(pool)
+        if machine is None or place is None or place in machine.sites:
             continue
-        trial = machine.simulated and provider == "bare-metal"
+        trial = machine.simulated and context.exists(pool.site)
         what = "has no GPU of its own" if provider == "local" else f"is {provider}"
         summary = f'pool "{name}": {machine.name} can\'t be had at site "{pool.site}", which {what}'
         if trial:
@@ -112,13 +112,13 @@ def machine_at_site(context: CheckContext) -> Iterator[Finding]:
             summary=summary,
             path=("pools", name, "machine"),
             severity=Severity.WARNING if trial else Severity.ERROR,
-            hint=_instead(machine, provider, context.machines),
+            hint=_instead(machine, place, context.machines),
             relies_on=(("pools", name, "machine"), ("pools", name, "site")),
         )
 
 
-def _instead(machine: Machine, provider: str, machines: Mapping[str, Machine]) -> str:
+def _instead(machine: Machine, place: str, machines: Mapping[str, Machine]) -> str:
     """Say which machine type of the same GPU the site has, else which it has at all."""
-    fitting = {name: other for name, other in machines.items() if provider in other.sites}
+    fitting = {name: other for name, other in machines.items() if place in other.sites}
     alike = [n for n, other in fitting.items() if other.gpu_key == machine.gpu_key]
     return f"use {listing(alike or fitting)}"

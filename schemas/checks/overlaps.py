@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from gcluster.schemas.checks.cidrs import kubernetes_networks, parsed, readable, site_networks
 from gcluster.schemas.checks.registry import Finding, check
-from gcluster.schemas.spec import BareMetalSite, CloudSite, LocalSite
+from gcluster.schemas.spec import CloudSite, LocalSite
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -61,7 +61,7 @@ def overlapping_cidrs(context: CheckContext) -> Iterator[Finding]:
     widest: dict[bool, Placed] = {}
     free = ""
     for placed in ordered:
-        exists = isinstance(context.sites.get(placed.written.site or ""), BareMetalSite)
+        exists = context.exists(placed.written.site)
         for of_hosts, before in widest.items():
             if (exists and of_hosts) or not overlap(before.network, placed.network):
                 continue

@@ -33,7 +33,7 @@ def node_unknown(context: CheckContext) -> Iterator[Finding]:
         return
     for name, pool in context.pools.items():
         machine = context.machine(pool)
-        if pool.role != "compute" or machine is None or context.provider(pool) != "bare-metal":
+        if pool.role != "compute" or machine is None or not context.exists(pool.site):
             continue
         missing = _missing(pool, machine)
         if missing:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from gcluster.schemas.checks.registry import Finding, check
 from gcluster.schemas.diagnostics import Severity
-from gcluster.schemas.spec import AwsSite, CloudSite
+from gcluster.schemas.spec import CloudSite
 from gcluster.schemas.suggest import listing
 
 if TYPE_CHECKING:
@@ -15,11 +15,6 @@ if TYPE_CHECKING:
     from gcluster.schemas.catalog import ProviderFacts
     from gcluster.schemas.checks.context import CheckContext
     from gcluster.schemas.diagnostics import PathTuple
-
-
-def zone_key(site: CloudSite) -> str:
-    """Return the key that a site's zone is written under."""
-    return "zone_id" if isinstance(site, AwsSite) else "zone"
 
 
 def zones_of_region(facts: ProviderFacts | None, region: str) -> list[str]:
@@ -49,7 +44,7 @@ def _zones(context: CheckContext) -> Iterator[tuple[str, CloudSite, str, PathTup
     """Yield (site, its value, zone, place) for every zone that the spec names."""
     for name, site in context.sites.items():
         if isinstance(site, CloudSite) and site.zone is not None:
-            yield name, site, site.zone, ("sites", name, zone_key(site))
+            yield name, site, site.zone, ("sites", name, site.zone_key)
     for name, pool in context.pools.items():
         cloud = context.cloud(pool)
         for index, zone in enumerate(pool.zones if cloud else ()):
@@ -81,7 +76,7 @@ def unknown_region(context: CheckContext) -> Iterator[Finding]:
             severity=Severity.WARNING,
             hint=f"known regions: {listing(known)}",
             meant=by_zone,
-            relies_on=(("sites", name, "region"), ("sites", name, zone_key(site))),
+            relies_on=(("sites", name, "region"), ("sites", name, site.zone_key)),
         )
 
 

@@ -29,10 +29,8 @@ def _compute_groups(context: CheckContext) -> Iterator[HostGroup]:
 
 def _only_bare_metal(context: CheckContext) -> bool:
     """Say whether the spec alone can know where nodes stand: clouds say it themselves."""
-    providers = {
-        context.provider(pool) for pool in context.pools.values() if pool.role == "compute"
-    }
-    return providers == {"bare-metal"}
+    sites = {pool.site for pool in context.pools.values() if pool.role == "compute"}
+    return bool(sites) and all(context.exists(site) for site in sites)
 
 
 @check("GC541", summary="Block sizes that Slurm refuses.")

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gcluster.schemas.checks.placements import is_fabric_domain
-from gcluster.schemas.checks.regions import is_elsewhere, zone_key, zones_of_region
+from gcluster.schemas.checks.regions import is_elsewhere, zones_of_region
 from gcluster.schemas.checks.registry import Finding, check
 from gcluster.schemas.diagnostics import Severity
-from gcluster.schemas.spec import AzureSite, Rung
+from gcluster.schemas.spec import Rung
 from gcluster.schemas.suggest import listing
 
 if TYPE_CHECKING:
@@ -29,22 +29,17 @@ def zones_of_pool(context: CheckContext, name: str) -> list[tuple[str, PathTuple
     return [] if site is None or site.zone is None else [(site.zone, ("pools", name, "machine"))]
 
 
-def _place(site: CloudSite, zone: str) -> str:
-    """Return a zone as the catalog's machines name it."""
-    return f"{site.region}-{zone}" if isinstance(site, AzureSite) and zone.isdigit() else zone
-
-
 def _offering(context: CheckContext, site: CloudSite, machine: Machine) -> list[str] | None:
     """Return the zones of the site's region that offer a machine; None: not known."""
     inside = zones_of_region(context.providers.get(site.provider), site.region)
     if machine.zones is None or not inside:
         return None
-    return [zone for zone in inside if _place(site, zone) in machine.zones]
+    return [zone for zone in inside if site.place(zone) in machine.zones]
 
 
 def _relies_on(site: CloudSite, name: str, pool: Pool) -> tuple[PathTuple, ...]:
     of_pool = tuple(("pools", name, key) for key in ("machine", "site", "zones", "fabric", "mixed"))
-    return *of_pool, *(("sites", pool.site, key) for key in (zone_key(site), "region"))
+    return *of_pool, *(("sites", pool.site, key) for key in (site.zone_key, "region"))
 
 
 @check("GC204", summary="A zone does not offer the machine type.")
@@ -62,7 +57,7 @@ def not_offered(context: CheckContext) -> Iterator[Finding]:
         facts = context.facts(pool)
         offering = _offering(context, site, machine) or machine.zones
         for zone, path in zones_of_pool(context, name):
-            if _place(site, zone) in machine.zones or is_elsewhere(facts, site.region, zone):
+            if site.place(zone) in machine.zones or is_elsewhere(facts, site.region, zone):
                 continue
             yield Finding(
                 summary=f'pool "{name}": {machine.name} is not offered in {zone}',
@@ -153,6 +148,6 @@ def no_zone(context: CheckContext) -> Iterator[Finding]:
             "none",
             path=("sites", pool.site),
             at_key=True,
-            hint=f"add {zone_key(site)}: {_either(zones) if zones else 'ZONE'}",
+            hint=f"add {site.zone_key}: {_either(zones) if zones else 'ZONE'}",
             relies_on=_relies_on(site, name, pool),
         )

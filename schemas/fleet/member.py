@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gcluster.schemas.hostlist import HostlistError, expand
+from gcluster.schemas.spec.sites import SITE_TYPES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -80,7 +81,7 @@ class Member:
         return {
             name: f"bastion {bastion}" if (bastion := _bastion(_ssh(site))) else f"site {name}"
             for name, site in self._entries("sites")
-            if site.get("provider") == "bare-metal"
+            if _exists(site.get("provider"))
         }
 
     def hosts(self) -> Iterator[Hosts]:
@@ -174,6 +175,12 @@ class Member:
             return True
         above = any(path[:length] in self._spoilt for length in range(1, len(path) + 1))
         return not above and path not in self._holders
+
+
+def _exists(provider: Any) -> bool:
+    """Say whether the machines of a provider's sites were there before the cluster."""
+    kind = SITE_TYPES.get(provider) if isinstance(provider, str) else None
+    return kind is not None and not kind.makes_machines
 
 
 def _ssh(site: dict[str, Any]) -> dict[str, Any]:

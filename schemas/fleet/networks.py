@@ -6,6 +6,7 @@ from ipaddress import IPv4Network, IPv6Network, ip_network
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from gcluster.schemas.diagnostics import Diagnostic, Severity
+from gcluster.schemas.spec.sites import SITE_TYPES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -96,7 +97,8 @@ class _Seen:
 
 
 def _is_bare_metal(made: _Made) -> bool:
-    return made.network.provider == "bare-metal"
+    kind = SITE_TYPES.get(made.network.provider)
+    return kind is not None and not kind.makes_machines
 
 
 def _groups(made: _Made) -> tuple[str, ...]:

@@ -73,7 +73,7 @@ def pool_stacks(
             machine,
             pool.fabric,
             lock,
-            provider=None if site is None else site.provider,
+            provider=None if site is None else site.catalog_name,
             scheduler=_type_of(scheduler),
         )
         own = merged(software, pool.software)

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from importlib.util import find_spec
 
 from gcluster.stacks.provider import provider_error
 
-MODULES = {
-    "aws": ("pulumi", "pulumi_aws", "boto3"),
-    "gcp": ("pulumi", "pulumi_gcp", "google.cloud.compute_v1"),
-    "azure": ("pulumi", "pulumi_azure_native", "azure.identity", "azure.mgmt.compute"),
-}
-"""What an extra of gcluster brings, as modules."""
-
 
 def require(cloud: str) -> None:
-    """Go on where the cloud's extra is installed.
+    """Go on where the cloud's extra is installed: the MODULES that its folder of stacks names.
 
     Raises:
         ProviderError: GC967 with the command that installs it.
     """
-    missing = [module for module in MODULES[cloud] if not _there(module)]
+    modules: tuple[str, ...] = import_module(f"gcluster.stacks.{cloud}").MODULES
+    missing = [module for module in modules if not _there(module)]
     if missing:
         raise provider_error(
             "GC967",

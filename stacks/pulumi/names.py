@@ -30,12 +30,12 @@ class Names(msgspec.Struct, frozen=True, kw_only=True):
     cluster: str
     site: str
     cloud: str
-    """aws, gcp, azure ...: a key of names.yaml; clouds that it lacks have no limit."""
+    """Its folder of stacks: names.yaml there says what it takes; without one there is no limit."""
 
     def __call__(self, what: str, number: int | None = None, *, kind: str = "default") -> str:
         """Return the name of a thing; `kind` is the cloud's kind with limits of its own."""
         parts = [self.cluster, self.site, what, *([] if number is None else [str(number)])]
-        limits = _limits().get(self.cloud)
+        limits = _limits(self.cloud)
         name = "-".join(parts)
         if limits is None:
             return name
@@ -56,6 +56,7 @@ def shortened(name: str, limit: Limit) -> str:
 
 
 @cache
-def _limits() -> dict[str, dict[str, Limit]]:
-    text = (Path(__file__).parent / "names.yaml").read_bytes()
-    return msgspec.yaml.decode(text, type=dict[str, dict[str, Limit]])
+def _limits(cloud: str) -> dict[str, Limit] | None:
+    """Return what a cloud takes by kind of resource; None where nobody says."""
+    file = Path(__file__).parents[1] / cloud / "names.yaml"
+    return msgspec.yaml.decode(file.read_bytes(), type=dict[str, Limit]) if file.exists() else None

@@ -9,41 +9,19 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from gcluster.schemas.spec import (
-    AwsSite,
-    AzureSite,
-    BareMetalSite,
-    ClusterSpec,
-    GcpSite,
-    LocalSite,
-    Pool,
-    SimulatedSite,
-    Site,
-    SlurmScheduler,
-    Ssh,
-)
+from gcluster.schemas.load import load
+from gcluster.schemas.spec import ClusterSpec
 from gcluster.stacks.provider import Provider, SiteContext, SiteEvent
-from gcluster.stacks.registry import provider
+from gcluster.stacks.registry import clouds, provider
 
 from .ledger_double import RecordingLedger
 
 SITE = "here"
-_CLOUDS: dict[str, tuple[Site, str, str]] = {
-    "aws": (AwsSite(region="us-east-1", zone_id="use1-az4"), "m7i.4xlarge", "p5.48xlarge"),
-    "azure": (
-        AzureSite(subscription="00000000-0000-0000-0000-000000000000", region="eastus"),
-        "Standard_D16s_v5",
-        "Standard_ND96isr_H100_v5",
-    ),
-    "gcp": (
-        GcpSite(project="acme-ml", region="us-central1", zone_name="us-central1-a"),
-        "n2-standard-16",
-        "a3-megagpu-8g",
-    ),
-}
-"""Site, controller's and nodes' machine type. Their programs are recorded; applying them needs
-Pulumi's engine and an account, so the tests that apply leave them out."""
-CLOUDS = frozenset(_CLOUDS)
+CLOUDS = frozenset(clouds())
+"""Their programs are recorded; the tests that apply leave them out: that needs an engine and an
+account."""
+_CASES = Path(__file__).parent.parent / "cases" / "stacks" / "contract"
+"""A small cluster for each provider: site "here", pools head and gpu."""
 
 
 class Trial:
@@ -78,34 +56,9 @@ class Trial:
 
 
 def _spec(kind: str) -> ClusterSpec:
-    pools = {
-        "head": Pool(site=SITE, role="controller"),
-        "gpu": Pool(site=SITE, machine="sim.h100x8", count=2),
-    }
-    if kind == "bare-metal":
-        pools = {
-            "head": Pool(site=SITE, role="controller", hosts="head01"),
-            "gpu": Pool(site=SITE, machine="hgx-h100-8", hosts="gpu[001-002]"),
-        }
-    if kind in CLOUDS:
-        _, head, nodes = _CLOUDS[kind]
-        pools = {
-            "head": Pool(site=SITE, role="controller", machine=head),
-            "gpu": Pool(site=SITE, machine=nodes, count=2),
-        }
-    sites: dict[str, Site] = {
-        "bare-metal": BareMetalSite(ssh=Ssh(user="ops")),
-        "local": LocalSite(),
-        "simulated": SimulatedSite(),
-        **{cloud: site for cloud, (site, _, _) in _CLOUDS.items()},
-    }
-    return ClusterSpec(
-        api_version="gcluster/v1",
-        name=f"contract-{secrets.token_hex(3)}",
-        sites={SITE: sites[kind]},
-        pools=pools,
-        scheduler=SlurmScheduler(),
-    )
+    loaded = load(_CASES / f"{kind}.yaml")
+    assert loaded.spec is not None, loaded.diagnostics
+    return msgspec.structs.replace(loaded.spec, name=f"contract-{secrets.token_hex(3)}")
 
 
 class Trials:

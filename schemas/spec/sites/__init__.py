@@ -1,4 +1,11 @@
-"""Where machines come from: one file per provider, told apart by the key `provider`."""
+"""Where machines come from: one file per provider, told apart by the key `provider`.
+
+`Site` is the register of providers: what is in it may be written in specs, and is looked for in the
+folder of `stacks/` that is called as it.
+"""
+
+from collections.abc import Mapping
+from typing import get_args
 
 from gcluster.schemas.spec.sites.aws import AwsNetwork, AwsSite, AwsSubnets
 from gcluster.schemas.spec.sites.azure import AzureNetwork, AzureSite, AzureSubnets
@@ -19,7 +26,13 @@ from gcluster.schemas.spec.sites.site import (
 Site = AwsSite | AzureSite | BareMetalSite | GcpSite | LocalSite | SimulatedSite
 """Any site; `provider:` chooses the branch."""
 
+SITE_TYPES: Mapping[str, type[SiteNoun]] = {
+    str(kind.__struct_config__.tag): kind for kind in get_args(Site)
+}
+"""Type of the sites of each provider, by its name; their traits say what holds for it."""
+
 __all__ = [
+    "SITE_TYPES",
     "AwsNetwork",
     "AwsSite",
     "AwsSubnets",

@@ -1,7 +1,6 @@
 """Amazon Web Services."""
 
-from collections.abc import Mapping
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from msgspec import Meta, field
 
@@ -35,6 +34,8 @@ class AwsNetwork(CloudNetwork, frozen=True):
 class AwsSite(CloudSite, frozen=True, kw_only=True, tag_field="provider", tag="aws"):
     """A zone of an AWS region."""
 
+    zone_key: ClassVar[str] = "zone_id"
+
     region: Annotated[Identifier, Meta(description="Region.", examples=["us-east-1"])]
     zone_id: Annotated[
         Annotated[
@@ -55,9 +56,3 @@ class AwsSite(CloudSite, frozen=True, kw_only=True, tag_field="provider", tag="a
     def zone(self) -> str | None:
         """The zone ID."""
         return self.zone_id
-
-    @property
-    def networks(self) -> Mapping[tuple[str, ...], str]:
-        """The VPC's CIDR, where it is made."""
-        cidr = self.network.cidr
-        return {} if cidr is None else {("network", "cidr"): cidr}

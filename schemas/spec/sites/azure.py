@@ -1,7 +1,6 @@
 """Microsoft Azure."""
 
-from collections.abc import Mapping
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from msgspec import Meta, field
 
@@ -31,6 +30,8 @@ class AzureNetwork(CloudNetwork, frozen=True):
 class AzureSite(CloudSite, frozen=True, kw_only=True, tag_field="provider", tag="azure"):
     """A zone of an Azure region."""
 
+    existing_key: ClassVar[str] = "vnet"
+
     subscription: Annotated[Identifier, Meta(description="Subscription that pays.")]
     region: Annotated[Identifier, Meta(description="Region.", examples=["eastus"])]
     zone_number: Annotated[
@@ -49,8 +50,6 @@ class AzureSite(CloudSite, frozen=True, kw_only=True, tag_field="provider", tag=
         """The zone's number."""
         return self.zone_number
 
-    @property
-    def networks(self) -> Mapping[tuple[str, ...], str]:
-        """The virtual network's CIDR, where it is made."""
-        cidr = self.network.cidr
-        return {} if cidr is None else {("network", "cidr"): cidr}
+    def place(self, zone: str) -> str:
+        """Return region-number: the catalog tells the zones of all regions apart."""
+        return f"{self.region}-{zone}" if zone.isdigit() else zone

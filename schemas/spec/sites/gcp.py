@@ -1,7 +1,6 @@
 """Google Cloud."""
 
-from collections.abc import Mapping
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from msgspec import Meta, field
 
@@ -28,6 +27,8 @@ class GcpNetwork(CloudNetwork, frozen=True):
 class GcpSite(CloudSite, frozen=True, kw_only=True, tag_field="provider", tag="gcp"):
     """A zone of a Google Cloud region."""
 
+    subnets_key: ClassVar[str] = "subnet"
+
     project: Annotated[Identifier, Meta(description="Project that owns all.", examples=["acme-ml"])]
     region: Annotated[Identifier, Meta(description="Region.", examples=["us-central1"])]
     zone_name: Annotated[
@@ -43,9 +44,3 @@ class GcpSite(CloudSite, frozen=True, kw_only=True, tag_field="provider", tag="g
     def zone(self) -> str | None:
         """The zone's name."""
         return self.zone_name
-
-    @property
-    def networks(self) -> Mapping[tuple[str, ...], str]:
-        """The subnetwork's CIDR, where it is made."""
-        cidr = self.network.cidr
-        return {} if cidr is None else {("network", "cidr"): cidr}

@@ -18,11 +18,18 @@ class SiteNoun(Noun, frozen=True):
     """The machines are rented."""
     runs_jobs: ClassVar[bool] = True
     """Something really runs on the machines."""
+    machines_of: ClassVar[str] = ""
+    """Provider whose machine types of the catalog the site has; "": its own."""
 
     @property
     def provider(self) -> str:
         """Name of the provider, as written."""
         return str(self.__struct_config__.tag)
+
+    @property
+    def catalog_name(self) -> str:
+        """What machine types of the catalog call sites that can have them."""
+        return self.machines_of or self.provider
 
     @property
     def networks(self) -> Mapping[tuple[str, ...], str]:
@@ -108,6 +115,12 @@ class CloudSite(SiteNoun, frozen=True, kw_only=True):
     """What every cloud site may say."""
 
     is_cloud: ClassVar[bool] = True
+    zone_key: ClassVar[str] = "zone"
+    """Key that the zone is written under."""
+    existing_key: ClassVar[str] = "vpc"
+    """Key of `network` for one that exists."""
+    subnets_key: ClassVar[str] = "subnets"
+    """Key of `network` for the subnets of one that exists."""
 
     region: Annotated[Identifier, Meta(description="Region, as the cloud calls it.")]
     dns: Annotated[Dns | None, Meta(description="A DNS zone that exists.")] = None
@@ -115,6 +128,7 @@ class CloudSite(SiteNoun, frozen=True, kw_only=True):
         Identifier | None,
         Meta(description="Key that encrypts disks and file systems; default: the cloud's own."),
     ] = None
+    network: Annotated[CloudNetwork, Meta(description="The nodes' network.")] = CloudNetwork()
     proxy: Annotated[Proxy | None, Meta(description="How nodes reach the outside.")] = None
     roles: Annotated[NodeRoles, Meta(description="Identities that exist.")] = NodeRoles()
     ssh: Annotated[CloudSsh, Meta(description="How to log in.")] = CloudSsh()
@@ -130,3 +144,24 @@ class CloudSite(SiteNoun, frozen=True, kw_only=True):
     def zone(self) -> str | None:
         """The zone that pools are placed in unless they say more; as the cloud writes it."""
         return None
+
+    def place(self, zone: str) -> str:
+        """Return a zone as machine types of the catalog name it."""
+        return zone
+
+    @property
+    def networks(self) -> Mapping[tuple[str, ...], str]:
+        """The network's CIDR, where it is written."""
+        cidr = self.network.cidr
+        return {} if cidr is None else {("network", "cidr"): cidr}
+
+    @property
+    def existing_network(self) -> str | None:
+        """The network that exists, where one is named."""
+        found: str | None = getattr(self.network, self.existing_key, None)
+        return found
+
+    @property
+    def names_subnets(self) -> bool:
+        """Whether subnets that exist are named."""
+        return getattr(self.network, self.subnets_key, None) is not None

@@ -8,6 +8,7 @@ import pulumi_random as random
 import pytest
 from pulumi.automation import PulumiCommand
 
+import gcluster.stacks.aws
 from gcluster.stacks.provider import ProviderError, SiteEvent
 from gcluster.stacks.pulumi import extras
 from gcluster.stacks.pulumi.backend import StackPlace, backend_url, make_backend
@@ -111,7 +112,9 @@ def test_without_an_engine_it_says_what_was_tried_and_what_to_do(tmp_path: Path)
 
 
 def test_a_missing_extra_is_named_with_its_command(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(extras.MODULES, "aws", ("pulumi", "no_such_module", "no.such.module"))
+    monkeypatch.setattr(
+        gcluster.stacks.aws, "MODULES", ("pulumi", "no_such_module", "no.such.module")
+    )
     with pytest.raises(ProviderError) as failure:
         extras.require("aws")
     [finding] = failure.value.diagnostics
