@@ -6,6 +6,7 @@ told, by `gcluster validate` after "ok", and not a finding.
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
@@ -32,11 +33,21 @@ class QuotaNeed(msgspec.Struct, frozen=True, kw_only=True):
     pools: tuple[str, ...]
 
 
-def quota_needs(spec: ClusterSpec, catalog: Catalog) -> tuple[QuotaNeed, ...]:
+_NONE: Mapping[str, int] = MappingProxyType({})
+
+
+def quota_needs(
+    spec: ClusterSpec, catalog: Catalog, there: Mapping[str, int] = _NONE
+) -> tuple[QuotaNeed, ...]:
     """Return the quotas that the largest size of every pool needs, in the order of the pools.
 
     A pool that may be bought in several markets needs the quota of each: whichever has room gives
     all of it. Quotas that the catalog does not know are left out.
+
+    Args:
+        spec: what is asked for.
+        catalog: which quota a machine counts against.
+        there: pool -> machines that exist already; what they take is not needed once more.
     """
     needs: dict[tuple[str, str, str], QuotaNeed] = {}
     for name, pool in spec.pools.items():
@@ -46,7 +57,7 @@ def quota_needs(spec: ClusterSpec, catalog: Catalog) -> tuple[QuotaNeed, ...]:
             continue
         markets = _markets(pool)
         for quota in machine.quotas:
-            amount = quota.per_node * _most(pool)
+            amount = quota.per_node * max(0, _most(pool) - there.get(name, 0))
             if not amount or markets.isdisjoint(quota.markets):
                 continue
             key = site.provider, site.region, quota.code
@@ -60,6 +71,15 @@ def quota_needs(spec: ClusterSpec, catalog: Catalog) -> tuple[QuotaNeed, ...]:
                 pools=(*(so_far.pools if so_far else ()), name),
             )
     return tuple(needs.values())
+
+
+def still_needed(
+    spec: ClusterSpec, catalog: Catalog, need: QuotaNeed, there: Mapping[str, int]
+) -> int:
+    """Return how much of a quota the machines take that don't exist yet; `there` as above."""
+    left = quota_needs(spec, catalog, there)
+    key = need.provider, need.region, need.code
+    return sum(n.amount for n in left if (n.provider, n.region, n.code) == key)
 
 
 _WORDS: Mapping[str, Market] = {

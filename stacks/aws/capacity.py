@@ -1,23 +1,21 @@
-"""Whether AWS has what a site asks for: zones, quotas, reservations, capacity blocks, prices."""
+"""Whether AWS has the machines that a site asks for: zones, reservations, capacity blocks."""
 
 from __future__ import annotations
 
-import json
-from datetime import UTC, datetime
+from datetime import datetime  # noqa: TC003  # msgspec reads the annotation
 from typing import TYPE_CHECKING
 
-from gcluster.schemas.diagnostics import Diagnostic, Severity
+from gcluster.schemas.diagnostics import Severity
 from gcluster.stacks.aws.api import Answer, AwsError, filters
+from gcluster.stacks.pulumi.questions import finding
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gcluster.schemas.quotas import QuotaNeed
+    from gcluster.schemas.diagnostics import Diagnostic
     from gcluster.stacks.aws.api import Api
     from gcluster.stacks.aws.plan import OfferPlan, PoolPlan
-
-PRICE_TOLERANCE = 0.05
-"""Share by which a price may be off the catalog's before it is told."""
+    from gcluster.stacks.pulumi.questions import Standing
 
 
 class _Offering(Answer, frozen=True):
@@ -26,15 +24,6 @@ class _Offering(Answer, frozen=True):
 
 class _Offerings(Answer, frozen=True):
     instance_type_offerings: tuple[_Offering, ...] = ()
-
-
-class _QuotaValue(Answer, frozen=True):
-    value: float
-    quota_name: str = ""
-
-
-class _Quota(Answer, frozen=True):
-    quota: _QuotaValue
 
 
 class Reservation(Answer, frozen=True):
@@ -67,19 +56,6 @@ class _BlockOfferings(Answer, frozen=True):
     capacity_block_offerings: tuple[_BlockOffering, ...] = ()
 
 
-class _SpotPrice(Answer, frozen=True):
-    spot_price: str
-    timestamp: datetime
-
-
-class _SpotPrices(Answer, frozen=True):
-    spot_price_history: tuple[_SpotPrice, ...] = ()
-
-
-class _Prices(Answer, frozen=True):
-    price_list: tuple[str, ...] = ()
-
-
 def check_zones(api: Api, pool: PoolPlan) -> Iterator[Diagnostic]:
     """Yield the zones of a pool that don't offer its machine type."""
     wanted = filters(instance_type=pool.machine)
@@ -100,23 +76,6 @@ def check_zones(api: Api, pool: PoolPlan) -> Iterator[Diagnostic]:
             )
 
 
-def check_quota(api: Api, need: QuotaNeed) -> Iterator[Diagnostic]:
-    """Yield a finding where a quota is below what the spec takes at its largest."""
-    answer = api.ask(
-        _Quota, "service-quotas", "get_service_quota", ServiceCode="ec2", QuotaCode=need.code
-    )
-    if answer.quota.value >= need.amount:
-        return
-    yield finding(
-        "GC972",
-        f"quota {need.code} ({answer.quota.quota_name}) is {answer.quota.value:g} {need.unit}, "
-        f"pools {', '.join(need.pools)} need {need.amount}",
-        detail="What already runs in the account counts against it too.",
-        hint="aws service-quotas request-service-quota-increase --service-code ec2 "
-        f"--quota-code {need.code} --desired-value {need.amount} --region {api.region}",
-    )
-
-
 def reservation(api: Api, name: str) -> Reservation | None:
     """Return a capacity reservation or block; None where the region of this account has none."""
     try:
@@ -130,7 +89,9 @@ def reservation(api: Api, name: str) -> Reservation | None:
     return next(iter(answer.capacity_reservations), None)
 
 
-def check_reservation(api: Api, pool: PoolPlan, offer: OfferPlan) -> Iterator[Diagnostic]:
+def check_reservation(
+    api: Api, pool: PoolPlan, offer: OfferPlan, standing: Standing
+) -> Iterator[Diagnostic]:
     """Yield what keeps a reservation or capacity block from serving a pool."""
     wanted = offer.rung.reservation
     if wanted is None:
@@ -140,8 +101,18 @@ def check_reservation(api: Api, pool: PoolPlan, offer: OfferPlan) -> Iterator[Di
     if found is None:
         yield finding("GC974", f"{lead} is not in {api.region} of this account")
         return
-    for said in _mismatches(found, pool, offer):
+    mismatches = list(_mismatches(found, pool, offer))
+    for said in mismatches:
         yield finding("GC974", f"{lead} {said}")
+    missing = len(pool.nodes) - standing.of(pool.name)
+    if not mismatches and found.available_instance_count < missing:
+        yield finding(
+            "GC974",
+            f"{lead} has {found.available_instance_count} machines free, {missing} are still to "
+            "be made",
+            severity=Severity.WARNING,
+            detail="What uses it may be this cluster's own elastic nodes, or another cluster.",
+        )
 
 
 def _mismatches(found: Reservation, pool: PoolPlan, offer: OfferPlan) -> Iterator[str]:
@@ -163,10 +134,15 @@ def _mismatches(found: Reservation, pool: PoolPlan, offer: OfferPlan) -> Iterato
         yield f"was made in placement group {group}; write placement: {group}"
 
 
-def check_block_offering(api: Api, pool: PoolPlan, offer: OfferPlan) -> Iterator[Diagnostic]:
-    """Yield what a capacity block that is to be bought costs, or that there is none."""
+def check_block_offering(
+    api: Api, pool: PoolPlan, offer: OfferPlan, standing: Standing
+) -> Iterator[Diagnostic]:
+    """Yield what a capacity block that is to be bought costs, or that there is none.
+
+    A pool whose machines are all there has its block, and buys no other.
+    """
     hours = offer.rung.buy_hours
-    if hours is None:
+    if hours is None or standing.of(pool.name) >= pool.most:
         return
     answer = api.ask(
         _BlockOfferings,
@@ -188,80 +164,3 @@ def check_block_offering(api: Api, pool: PoolPlan, offer: OfferPlan) -> Iterator
         detail="It is not refundable: the money is gone whether the machines run or not.",
         severity=Severity.WARNING,
     )
-
-
-def spot_price(api: Api, machine: str, zone_name: str = "") -> tuple[float, float] | None:
-    """Return the newest spot price in USD per hour and its age in seconds; None: AWS has none."""
-    wanted = filters(availability_zone=zone_name) if zone_name else []
-    answer = api.ask(
-        _SpotPrices,
-        "ec2",
-        "describe_spot_price_history",
-        InstanceTypes=[machine],
-        ProductDescriptions=["Linux/UNIX"],
-        Filters=wanted,
-        StartTime=datetime.now(UTC),
-    )
-    if not answer.spot_price_history:
-        return None
-    newest = max(answer.spot_price_history, key=lambda price: price.timestamp)
-    age = (datetime.now(UTC) - newest.timestamp).total_seconds()
-    return float(newest.spot_price), max(0.0, age)
-
-
-def on_demand_price(api: Api, machine: str) -> float | None:
-    """Return the list price in USD per hour; None: the price list has none."""
-    wanted = {
-        "instanceType": machine,
-        "regionCode": api.region,
-        "operatingSystem": "Linux",
-        "tenancy": "Shared",
-        "preInstalledSw": "NA",
-        "capacitystatus": "Used",
-    }
-    answer = api.ask(
-        _Prices,
-        "pricing",
-        "get_products",
-        ServiceCode="AmazonEC2",
-        Filters=[{"Type": "TERM_MATCH", "Field": k, "Value": v} for k, v in wanted.items()],
-    )
-    prices = [price for product in answer.price_list for price in _list_prices(product)]
-    return min(prices, default=None)
-
-
-def _list_prices(product: str) -> Iterator[float]:
-    """Yield the hourly prices in one product of the price list."""
-    for term in json.loads(product).get("terms", {}).get("OnDemand", {}).values():
-        for dimension in term.get("priceDimensions", {}).values():
-            price = float(dimension.get("pricePerUnit", {}).get("USD", 0))
-            if dimension.get("unit") == "Hrs" and price > 0:
-                yield price
-
-
-def check_price(api: Api, pool: PoolPlan, known: float | None) -> Iterator[Diagnostic]:
-    """Yield a note where the price list says something else than the catalog."""
-    price = on_demand_price(api, pool.machine)
-    if price is None:
-        return
-    if known is not None and abs(price - known) <= known * PRICE_TOLERANCE:
-        return
-    before = "has no price" if known is None else f"says {known:.2f} USD/h"
-    yield finding(
-        "GC979",
-        f"{pool.machine} costs {price:.2f} USD/h on demand in {api.region}; the catalog {before}",
-        detail="From the AWS price list, asked now.",
-        severity=Severity.WARNING,
-    )
-
-
-def finding(
-    code: str,
-    summary: str,
-    *,
-    detail: str = "",
-    hint: str = "",
-    severity: Severity = Severity.ERROR,
-) -> Diagnostic:
-    """Return a diagnostic that has no place in the spec."""
-    return Diagnostic(code=code, severity=severity, summary=summary, detail=detail, hint=hint)

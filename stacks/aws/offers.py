@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.stacks.aws.capacity import on_demand_price, reservation, spot_price
+from gcluster.stacks.aws.capacity import reservation
+from gcluster.stacks.aws.prices import on_demand_price, spot_price
 from gcluster.stacks.provider import Offer
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from gcluster.schemas.diagnostics import Severity
 from gcluster.stacks.aws.api import Answer, AwsError
-from gcluster.stacks.aws.capacity import finding
+from gcluster.stacks.pulumi.questions import finding
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from gcluster.schemas.diagnostics import Diagnostic
     from gcluster.stacks.aws.api import Api
     from gcluster.stacks.aws.plan import ImagePlan, SitePlan
+    from gcluster.stacks.pulumi.questions import Standing
 
 
 class _Caller(Answer, frozen=True):
@@ -127,12 +128,13 @@ def check_rights(api: Api, plan: SitePlan) -> Iterator[Diagnostic]:
                 raise
 
 
-def check_network(api: Api, plan: SitePlan) -> Iterator[Diagnostic]:
+def check_network(api: Api, plan: SitePlan, standing: Standing) -> Iterator[Diagnostic]:
     """Yield what is wrong with a network that exists: subnets missing, elsewhere, too full."""
     network = plan.network
     if network.vpc is None:
         return
-    most = sum(pool.most for pool in plan.pools if not pool.public)
+    inside = [pool for pool in plan.pools if not pool.public]
+    most = sum(max(0, pool.most - standing.of(pool.name)) for pool in inside)
     zone = next((offer.zone for pool in plan.pools for offer in pool.offers if offer.zone), None)
     for subnet, need in ((network.compute_subnet, most), (network.public_subnet, 0)):
         if subnet is None:
@@ -155,7 +157,7 @@ def check_network(api: Api, plan: SitePlan) -> Iterator[Diagnostic]:
             yield finding(
                 "GC976",
                 f"subnet {subnet} has {found.available_ip_address_count} free addresses, the "
-                f"nodes need {need}",
+                f"nodes still need {need}",
                 severity=Severity.WARNING,
             )
 

@@ -1,69 +1,25 @@
-"""What Azure would give this subscription in this region: quotas, sizes, images, reservations."""
+"""What Azure would give this subscription in this region: sizes, images, reservations."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.schemas.diagnostics import Diagnostic, Severity
 from gcluster.stacks.azure.api import Answer, refusals
 from gcluster.stacks.azure.identifiers import parse
 from gcluster.stacks.provider import ProviderError
+from gcluster.stacks.pulumi.questions import finding
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from azure.mgmt.compute.models import ResourceSku
 
-    from gcluster.schemas.quotas import QuotaNeed
+    from gcluster.schemas.diagnostics import Diagnostic
     from gcluster.stacks.azure.api import Api
     from gcluster.stacks.azure.plan import ImagePlan, PoolPlan, RungPlan, SitePlan
 
 _GALLERIES = "2024-03-03"
 _IMAGES = "2024-07-01"
-_CORES = "cores"
-"""Azure's name of the quota over all machine types of a region."""
-
-
-def check_quotas(api: Api, plan: SitePlan, needs: Sequence[QuotaNeed]) -> Iterator[Diagnostic]:
-    """Yield the quotas that the largest size of the pools does not fit in.
-
-    Machines of this cluster that run already count as used, so a second `up` may be told of a
-    quota that is large enough: it is a warning then, an error only where the whole is too small.
-    """
-    with refusals("quotas"):
-        found = {
-            usage.name.value: (usage.current_value, usage.limit)
-            for usage in api.compute.usage.list(plan.region)
-            if usage.name and usage.name.value
-        }
-    by_code: dict[str, tuple[int, list[str]]] = {}
-    for need in needs:
-        codes = [need.code] if need.code == "lowPriorityCores" else [need.code, _CORES]
-        for code in codes:
-            amount, pools = by_code.get(code, (0, []))
-            by_code[code] = amount + need.amount, [*pools, *need.pools]
-    for code, (amount, pools) in by_code.items():
-        used, limit = found.get(code, (0, None))
-        if limit is None:
-            yield _quota(plan, code, f"has no quota {code}", pools, Severity.WARNING)
-        elif amount > limit:
-            what = f"quota {code} is {limit:,} vCPU, the pools need {amount:,}"
-            yield _quota(plan, code, what, pools, Severity.ERROR)
-        elif amount > limit - used:
-            free = f"{limit - used:,} of {limit:,} vCPU are free"
-            what = f"quota {code}: {free}, the pools need {amount:,}"
-            yield _quota(plan, code, what, pools, Severity.WARNING)
-
-
-def _quota(
-    plan: SitePlan, code: str, what: str, pools: Sequence[str], severity: Severity
-) -> Diagnostic:
-    return Diagnostic(
-        code="GC994",
-        severity=severity,
-        summary=f"{plan.region}: {what} ({', '.join(dict.fromkeys(pools))})",
-        hint=f"ask for more of {code} on the portal's page Quotas, or lower the count",
-    )
 
 
 def check_sizes(api: Api, plan: SitePlan) -> Iterator[Diagnostic]:
@@ -104,9 +60,7 @@ def _restrictions(sku: ResourceSku) -> tuple[str, set[str]]:
 
 
 def _size(pool: PoolPlan, what: str, hint: str) -> Diagnostic:
-    return Diagnostic(
-        code="GC995", severity=Severity.ERROR, summary=f'pool "{pool.name}": {what}', hint=hint
-    )
+    return finding("GC995", f'pool "{pool.name}": {what}', hint=hint)
 
 
 def image_words(image: ImagePlan) -> str:
@@ -125,10 +79,9 @@ def check_image(api: Api, plan: SitePlan, image: ImagePlan) -> Iterator[Diagnost
             raise
         exists = False
     if not exists:
-        yield Diagnostic(
-            code="GC996",
-            severity=Severity.ERROR,
-            summary=f"there is no image {image_words(image)} in {plan.region}",
+        yield finding(
+            "GC996",
+            f"there is no image {image_words(image)} in {plan.region}",
             hint="name another in `image` of the pool or the site; `az vm image list --all "
             f"--location {plan.region} --offer {image.offer or 'ubuntu-hpc'}` lists them",
         )
@@ -164,10 +117,9 @@ def check_reservation(api: Api, pool: PoolPlan, rung: RungPlan) -> Iterator[Diag
     room = sum(int(one.sku.capacity or 0) for one in fitting)
     if room < len(pool.names):
         zone = f" in zone {rung.zone}" if rung.zone else ""
-        yield Diagnostic(
-            code="GC995",
-            severity=Severity.ERROR,
-            summary=f'pool "{pool.name}": reservation {where.name} holds {room} {pool.size}{zone}, '
+        yield finding(
+            "GC995",
+            f'pool "{pool.name}": reservation {where.name} holds {room} {pool.size}{zone}, '
             f"not {len(pool.names)}",
             hint="enlarge the reservation, or put on-demand after it in `market`",
         )

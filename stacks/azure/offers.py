@@ -7,15 +7,21 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 from urllib.request import Request, urlopen
 
+from gcluster.schemas.diagnostics import Severity
 from gcluster.stacks.provider import Offer, provider_error
+from gcluster.stacks.pulumi.questions import finding, price_told
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
+    from gcluster.schemas.catalog import Catalog
+    from gcluster.schemas.diagnostics import Diagnostic
     from gcluster.stacks.azure.plan import PoolPlan, RungPlan, SitePlan
 
 PRICES = "https://prices.azure.com/api/retail/prices"
 """Azure Retail Prices REST API (learn.microsoft.com/rest/api/cost-management/retail-prices)."""
+PRICE = "GC989"
+"""Code of what a machine costs."""
 _TIMEOUT_S = 20
 
 
@@ -41,6 +47,37 @@ def offers(
             hint="the plan shows the catalog's prices, with their dates",
         ) from error
     return tuple(_offer(pool, rung, items) for rung in pool.rungs)
+
+
+def check_price(
+    plan: SitePlan,
+    pool: PoolPlan,
+    catalog: Catalog,
+    fetch: Callable[[str], bytes] | None = None,
+) -> Iterator[Diagnostic]:
+    """Yield what a machine costs on each market, asked now; a warning where the catalog is off.
+
+    Raises:
+        ProviderError: GC966, the price list can't be reached.
+    """
+    machine = catalog.machines.get(pool.size)
+    by_market = {
+        rung.market: offer
+        for rung, offer in zip(pool.rungs, offers(plan, pool, fetch), strict=True)
+    }
+    for market, offer in by_market.items():
+        listed = machine.price(market, plan.region) if machine is not None else None
+        known = None if listed is None else listed.usd_per_hour
+        if offer.usd_per_hour is None:
+            yield finding(
+                PRICE,
+                f"nobody tells what {pool.size} costs ({market}) in {plan.region}",
+                severity=Severity.WARNING,
+                detail="Azure Retail Prices were asked now.",
+            )
+            continue
+        source = f"Azure Retail Prices of {plan.region}, asked now"
+        yield price_told(PRICE, pool.size, market, offer.usd_per_hour, source=source, known=known)
 
 
 def _offer(pool: PoolPlan, rung: RungPlan, items: list[dict[str, object]]) -> Offer:

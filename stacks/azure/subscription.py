@@ -6,14 +6,16 @@ from fnmatch import fnmatchcase
 from ipaddress import ip_network
 from typing import TYPE_CHECKING
 
-from gcluster.schemas.diagnostics import Diagnostic, Severity
 from gcluster.stacks.azure.api import Answer
+from gcluster.stacks.pulumi.questions import finding
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from gcluster.schemas.diagnostics import Diagnostic
     from gcluster.stacks.azure.api import Api
     from gcluster.stacks.azure.plan import SitePlan, SubnetPlan
+    from gcluster.stacks.pulumi.questions import Standing
 
 _SUBSCRIPTIONS = "2022-12-01"
 _PERMISSIONS = "2022-04-01"
@@ -60,10 +62,9 @@ def check_subscription(api: Api, plan: SitePlan) -> Iterator[Diagnostic]:
     """Yield a finding where the subscription can't be used."""
     found = api.get(_Subscription, f"/subscriptions/{plan.subscription}", _SUBSCRIPTIONS)
     if found.state not in {"Enabled", "Warned"}:
-        yield Diagnostic(
-            code="GC993",
-            severity=Severity.ERROR,
-            summary=f"subscription {found.display_name or plan.subscription} is {found.state}",
+        yield finding(
+            "GC993",
+            f"subscription {found.display_name or plan.subscription} is {found.state}",
             hint="choose another with `subscription` of the site, or have it enabled again",
         )
 
@@ -77,10 +78,9 @@ def check_rights(api: Api, plan: SitePlan) -> Iterator[Diagnostic]:
     granted = list(api.pages(_Permission, below, _PERMISSIONS))
     lacking = [action for action in needed_actions(plan) if not _may(granted, action)]
     if lacking:
-        yield Diagnostic(
-            code="GC993",
-            severity=Severity.ERROR,
-            summary=f"the login may not do {len(lacking)} of the things that `up` does",
+        yield finding(
+            "GC993",
+            f"the login may not do {len(lacking)} of the things that `up` does",
             detail="\n".join(lacking),
             hint=f"give it Contributor at {scope}"
             + (
@@ -132,10 +132,9 @@ def check_registered(api: Api, plan: SitePlan) -> Iterator[Diagnostic]:
         path = f"/subscriptions/{plan.subscription}/providers/{service}"
         state = api.get(_Registration, path, _PROVIDERS).registration_state
         if state != "Registered":
-            yield Diagnostic(
-                code="GC998",
-                severity=Severity.ERROR,
-                summary=f"the subscription is not registered for {service} ({state or 'unknown'})",
+            yield finding(
+                "GC998",
+                f"the subscription is not registered for {service} ({state or 'unknown'})",
                 hint=f"az provider register --wait --namespace {service} "
                 f"--subscription {plan.subscription}",
             )
@@ -149,10 +148,9 @@ def _check_host_encryption(api: Api, plan: SitePlan) -> Iterator[Diagnostic]:
         "/providers/Microsoft.Compute/features/EncryptionAtHost"
     )
     if api.get(_Feature, path, _FEATURES).properties.state != "Registered":
-        yield Diagnostic(
-            code="GC998",
-            severity=Severity.ERROR,
-            summary="kms_key: the subscription has no encryption at host",
+        yield finding(
+            "GC998",
+            "kms_key: the subscription has no encryption at host",
             detail="With a customer's key the hosts encrypt caches and temporary disks too, which "
             "a subscription has to switch on once.",
             hint="az feature register --namespace Microsoft.Compute --name EncryptionAtHost "
@@ -160,10 +158,12 @@ def _check_host_encryption(api: Api, plan: SitePlan) -> Iterator[Diagnostic]:
         )
 
 
-def check_subnet(api: Api, plan: SitePlan, subnet: SubnetPlan) -> Iterator[Diagnostic]:
+def check_subnet(
+    api: Api, plan: SitePlan, subnet: SubnetPlan, standing: Standing
+) -> Iterator[Diagnostic]:
     """Yield a finding where a subnet that exists has too few addresses left."""
     pools = [pool for pool in plan.pools if pool.subnet == subnet.name]
-    needed = sum(pool.most for pool in pools)
+    needed = sum(max(0, pool.most - standing.of(pool.name)) for pool in pools)
     found = api.get(_Subnet, subnet.existing, _NETWORK, **{"$expand": "ipConfigurations"})
     written = found.properties
     prefixes = written.address_prefixes or (
@@ -173,11 +173,9 @@ def check_subnet(api: Api, plan: SitePlan, subnet: SubnetPlan) -> Iterator[Diagn
     free = sum(sizes) - len(written.ip_configurations)
     if needed > free:
         names = ", ".join(pool.name for pool in pools)
-        yield Diagnostic(
-            code="GC997",
-            severity=Severity.ERROR,
-            summary=f"subnet {subnet.existing.rpartition('/')[2]} has {max(free, 0):,} addresses "
-            f"left, {names} may need {needed:,}",
-            detail="Machines of this cluster that run already are among those that are counted.",
+        yield finding(
+            "GC997",
+            f"subnet {subnet.existing.rpartition('/')[2]} has {max(free, 0):,} addresses "
+            f"left, {names} may need {needed:,} more",
             hint="name a larger subnet, or lower the count of the pools",
         )

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.schemas.diagnostics import Diagnostic, Severity
+from gcluster.schemas.diagnostics import Severity
+from gcluster.schemas.quotas import still_needed
 from gcluster.stacks.gcp.api import NOT_FOUND, Answer, GoogleError
+from gcluster.stacks.pulumi.questions import finding
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gcluster.schemas.catalog import Catalog
+    from gcluster.schemas.diagnostics import Diagnostic
     from gcluster.schemas.quotas import QuotaNeed
+    from gcluster.schemas.spec import ClusterSpec
     from gcluster.stacks.gcp.api import Api
     from gcluster.stacks.gcp.layout import SiteLayout
     from gcluster.stacks.gcp.pools import PoolPlan
     from gcluster.stacks.gcp.rungs import RungPlan
+    from gcluster.stacks.pulumi.questions import Standing
 
 _EVERYWHERE = "GPUS_ALL_REGIONS"
 """The one quota of GPUs that belongs to the project and not to a region."""
@@ -54,24 +59,10 @@ class Reservation(Answer, frozen=True):
     specific_reservation: _Count = _Count()
 
 
-def finding(
-    code: str,
-    summary: str,
-    *,
-    severity: Severity = Severity.ERROR,
-    detail: str = "",
-    hint: str = "",
-) -> Diagnostic:
-    """Return a diagnostic that has no place in the spec."""
-    return Diagnostic(code=code, severity=severity, summary=summary, detail=detail, hint=hint)
-
-
-def check_quota(api: Api, need: QuotaNeed) -> Iterator[Diagnostic]:
-    """Yield a finding where the account may not have that much, or nobody can say."""
-    path = api.in_project() if need.code == _EVERYWHERE else api.in_region(need.region)
-    quotas = {quota.metric: quota for quota in api.ask(_Quotas, path).quotas}
+def check_limit(api: Api, need: QuotaNeed) -> Iterator[Diagnostic]:
+    """Yield a finding where the project may not have that much, or nobody can say."""
+    found = _quota(api, need)
     where = f"quota {need.code} in {need.region}"
-    found = quotas.get(need.code)
     if found is None:
         yield finding(
             "GC982",
@@ -86,13 +77,33 @@ def check_quota(api: Api, need: QuotaNeed) -> Iterator[Diagnostic]:
             f"{where} is {found.limit:g}, the pools {', '.join(need.pools)} need {need.amount}",
             hint="ask for more on the project's page IAM & Admin, Quotas, or lower the count",
         )
-    elif found.limit - found.usage < need.amount:
+
+
+def check_room(
+    api: Api, spec: ClusterSpec, catalog: Catalog, need: QuotaNeed, standing: Standing
+) -> Iterator[Diagnostic]:
+    """Yield a warning where a quota is large enough, but others use what the spec still needs.
+
+    Machines of this cluster that run are among what is used, and are needed no more.
+    """
+    found = _quota(api, need)
+    if found is None or found.limit < need.amount:  # told by check_limit
+        return
+    missing = still_needed(spec, catalog, need, standing.counts())
+    if found.limit - found.usage < missing:
         yield finding(
             "GC982",
-            f"{where}: {found.usage:g} of {found.limit:g} are in use, {need.amount} are needed",
+            f"quota {need.code} in {need.region}: {found.usage:g} of {found.limit:g} are in use, "
+            f"{missing} more are needed",
             severity=Severity.WARNING,
-            detail="What this cluster already has counts as used too.",
+            hint="ask for more on the project's page IAM & Admin, Quotas, or lower the count",
         )
+
+
+def _quota(api: Api, need: QuotaNeed) -> _Quota | None:
+    path = api.in_project() if need.code == _EVERYWHERE else api.in_region(need.region)
+    quotas = {quota.metric: quota for quota in api.ask(_Quotas, path).quotas}
+    return quotas.get(need.code)
 
 
 def check_zone(api: Api, pool: PoolPlan, zone: str) -> Iterator[Diagnostic]:
@@ -125,7 +136,9 @@ def reservation(api: Api, rung: RungPlan) -> Reservation | None:
         raise
 
 
-def check_reservation(api: Api, pool: PoolPlan, rung: RungPlan) -> Iterator[Diagnostic]:
+def check_reservation(
+    api: Api, pool: PoolPlan, rung: RungPlan, standing: Standing
+) -> Iterator[Diagnostic]:
     """Yield what keeps a reservation from serving a pool: missing, of another type, too small."""
     lead = f'reservation {rung.reservation} of pool "{pool.name}"'
     found = reservation(api, rung)
@@ -137,13 +150,15 @@ def check_reservation(api: Api, pool: PoolPlan, rung: RungPlan) -> Iterator[Diag
         yield finding("GC984", f"{lead} is for {kind}, not {pool.machine}")
     if found.status not in {"READY", ""}:
         yield finding("GC984", f"{lead} is {found.status.lower()}, not ready")
-    elif found.specific_reservation.free < len(pool.hosts):
+        return
+    missing = len(pool.hosts) - standing.of(pool.name)
+    if found.specific_reservation.free < missing:
         yield finding(
             "GC984",
-            f"{lead} has {found.specific_reservation.free} machines free, the pool needs "
-            f"{len(pool.hosts)}",
+            f"{lead} has {found.specific_reservation.free} machines free, {missing} are still to "
+            "be made",
             severity=Severity.WARNING,
-            detail="Machines of this cluster that run from it already count as used.",
+            detail="What uses it may be this cluster's own elastic nodes, or another cluster.",
         )
 
 

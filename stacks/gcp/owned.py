@@ -5,18 +5,20 @@ from __future__ import annotations
 from ipaddress import ip_network
 from typing import TYPE_CHECKING, TypeVar
 
-from gcluster.schemas.diagnostics import Diagnostic, Severity
+from gcluster.schemas.diagnostics import Severity
 from gcluster.stacks.gcp.api import NOT_FOUND, Answer, GoogleError
-from gcluster.stacks.gcp.capacity import finding
 from gcluster.stacks.gcp.facts import facts
+from gcluster.stacks.pulumi.questions import finding
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gcluster.schemas.catalog import Catalog
+    from gcluster.schemas.diagnostics import Diagnostic
     from gcluster.stacks.gcp.api import Api
     from gcluster.stacks.gcp.fabric_networks import FabricNetworkPlan
     from gcluster.stacks.gcp.layout import SiteLayout
+    from gcluster.stacks.pulumi.questions import Standing
 
 _A = TypeVar("_A", bound=Answer)
 _ARCHITECTURES = {"X86_64": "x86_64", "ARM64": "aarch64"}
@@ -26,10 +28,28 @@ class _Granted(Answer, frozen=True):
     permissions: tuple[str, ...] = ()
 
 
+class _Utilization(Answer, frozen=True):
+    range_name: str = ""
+    """"" for the primary range, which machines take their addresses from."""
+    total_free_ip: str = ""
+
+
+class _Utilizations(Answer, frozen=True):
+    ipv4_utilizations: tuple[_Utilization, ...] = ()
+
+
 class _Subnet(Answer, frozen=True):
     network: str = ""
     ip_cidr_range: str = ""
-    private_ip_google_access: bool = False
+    utilization_details: _Utilizations = _Utilizations()
+
+    @property
+    def free(self) -> int | None:
+        """Free addresses of the primary range; None: Google doesn't tell."""
+        for part in self.utilization_details.ipv4_utilizations:
+            if not part.range_name and part.total_free_ip:
+                return int(part.total_free_ip)
+        return None
 
 
 class _Network(Answer, frozen=True):
@@ -63,13 +83,15 @@ def check_rights(api: Api, plan: SiteLayout) -> Iterator[Diagnostic]:
         )
 
 
-def check_subnet(api: Api, plan: SiteLayout, catalog: Catalog) -> Iterator[Diagnostic]:
+def check_subnet(
+    api: Api, plan: SiteLayout, catalog: Catalog, standing: Standing
+) -> Iterator[Diagnostic]:
     """Yield what is wrong with a subnet that exists: elsewhere, or without room."""
     subnet = plan.network.subnet
     if plan.network.vpc is None or subnet is None:
         return
     path = subnet if subnet.startswith("projects/") else _own_subnet(api, plan, subnet)
-    found = _found(api, _Subnet, path)
+    found = _found(api, _Subnet, path, views="WITH_UTILIZATION")
     if found is None:
         yield finding("GC985", f"subnet {subnet} is not in {plan.region}")
         return
@@ -81,6 +103,14 @@ def check_subnet(api: Api, plan: SiteLayout, catalog: Catalog) -> Iterator[Diagn
     most = sum(pool.most for pool in plan.pools)
     if room is not None and room < most:
         yield finding("GC985", f"subnet {subnet} has {room} addresses, the nodes need {most}")
+        return
+    missing = sum(max(0, pool.most - standing.of(pool.name)) for pool in plan.pools)
+    if found.free is not None and found.free < missing:
+        yield finding(
+            "GC985",
+            f"subnet {subnet} has {found.free} free addresses, the nodes still need {missing}",
+            severity=Severity.WARNING,
+        )
 
 
 def check_fabric_network(
@@ -147,9 +177,9 @@ def check_peering(plan: SiteLayout) -> Iterator[Diagnostic]:
         )
 
 
-def _found(api: Api, answer: type[_A], path: str) -> _A | None:
+def _found(api: Api, answer: type[_A], path: str, **query: str) -> _A | None:
     try:
-        return api.ask(answer, path)
+        return api.ask(answer, path, query=query)
     except GoogleError as error:
         if error.status == NOT_FOUND:
             return None

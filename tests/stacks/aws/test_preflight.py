@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from gcluster.schemas.catalog import Catalog
 from gcluster.schemas.diagnostics import Diagnostic, Severity
-from gcluster.stacks.aws import capacity, owned
+from gcluster.schemas.quotas import QuotaNeed, quota_needs
+from gcluster.stacks.aws import capacity, owned, prices, quotas
 from gcluster.stacks.aws.api import Api
 from gcluster.stacks.aws.layout import site_plan
 from gcluster.stacks.aws.offers import offers
 from gcluster.stacks.aws.plan import SitePlan
-from gcluster.stacks.aws.preflight import preflight
+from gcluster.stacks.aws.preflight import preflight, standing_of
+from gcluster.stacks.pulumi.questions import Standing, nothing_stands
 
-from .conftest import BASE, SITE, Recorded, spec_of
+from .conftest import BASE, CASES, SITE, Recorded, spec_of
 
+NONE = nothing_stands()
 IMAGE = BASE.replace("    zone_id", "    image: ami-1e749f67\n    zone_id")
 
 
@@ -71,10 +76,11 @@ def test_one_question_that_fails_leaves_the_others(
     aws_says.answer("ec2", "DescribeInstanceTypeOfferings", "unauthorized.xml", 403)
     findings = preflight(api, spec_of(IMAGE), planned(), catalog)
     unanswered = [finding for finding in findings if finding.code == "GC970"]
-    assert {finding.summary for finding in unanswered} == {
-        'AWS did not say how it is with zones of pool "head": UnauthorizedOperation',
-        'AWS did not say how it is with zones of pool "train": UnauthorizedOperation',
-    }
+    assert [finding.summary.partition(":")[0] for finding in unanswered] == [
+        'zones of pool "head"',
+        'zones of pool "train"',
+    ]
+    assert all("UnauthorizedOperation" in finding.detail for finding in unanswered)
     assert "GC979" in {finding.code for finding in findings}
 
 
@@ -108,17 +114,98 @@ def test_a_zone_that_does_not_offer_the_machine_is_told_with_those_that_do(
     assert said(capacity.check_zones(api, planned().pool("train"))) == []
 
 
-def test_a_quota_below_the_need_says_how_to_ask_for_more(
-    api: Api, catalog: Catalog, aws_says: Recorded
-) -> None:
-    from gcluster.schemas.quotas import quota_needs  # noqa: PLC0415  # for this test only
+def quota_says(aws_says: Recorded, value: int) -> None:
+    """Let the quota of P instances be so large; its usage is where the documentation says."""
+    quota = json.loads((CASES / "recorded" / "quota.json").read_text(encoding="utf-8"))
+    quota["Quota"]["Value"] = value
+    aws_says.say("service-quotas", "GetServiceQuota", json.dumps(quota).encode())
 
-    aws_says.answer("service-quotas", "GetServiceQuota", "quota.json")
-    [need] = [n for n in quota_needs(spec_of(), catalog) if n.code == "L-417A185B"]
-    [finding] = capacity.check_quota(api, need)
+
+@pytest.fixture
+def need(catalog: Catalog) -> QuotaNeed:
+    """Give what two p5 take."""
+    [found] = [n for n in quota_needs(spec_of(), catalog) if n.code == "L-417A185B"]
+    return found
+
+
+def test_a_quota_below_the_need_says_how_to_ask_for_more(
+    api: Api, need: QuotaNeed, aws_says: Recorded
+) -> None:
+    quota_says(aws_says, 192)
+    [finding] = quotas.check_limit(api, need)
     assert finding.code == "GC972"
+    assert finding.is_error
     assert "is 192 vcpu, pools train need 384" in finding.summary
     assert "--desired-value 384" in finding.hint
+    quota_says(aws_says, 384)
+    assert said(quotas.check_limit(api, need)) == []
+
+
+@pytest.mark.parametrize(
+    ("used", "there", "missing"),
+    [(0, 0, None), (1, 0, 384), (192, 1, None), (193, 1, 192), (384, 2, None)],
+)
+def test_a_quota_must_have_room_for_the_machines_that_do_not_exist_yet(
+    api: Api,
+    catalog: Catalog,
+    need: QuotaNeed,
+    aws_says: Recorded,
+    *,
+    used: int,
+    there: int,
+    missing: int | None,
+) -> None:
+    quota_says(aws_says, 384)
+    dimensions = [
+        {"Name": "Class", "Value": "P/OnDemand"},
+        {"Name": "Resource", "Value": "vCPU"},
+        {"Name": "Service", "Value": "EC2"},
+        {"Name": "Type", "Value": "Resource"},
+    ]
+    point = {
+        "MetricName": "ResourceCount",
+        "Dimensions": dimensions,
+        "Value": float(used),
+        "Timestamp": datetime.now(UTC) - timedelta(minutes=2),
+    }
+    api.client("cloudwatch").put_metric_data(Namespace="AWS/Usage", MetricData=[point])
+    standing = Standing(lambda: ["train"] * there)
+    found = list(quotas.check_room(api, spec_of(), catalog, need, standing))
+    if missing is None:
+        assert found == []
+    else:
+        [finding] = found
+        assert finding.severity is Severity.WARNING
+        assert f"{used} of 384 are in use, {missing} more are needed" in finding.summary
+        assert f"--desired-value {used + missing}" in finding.hint
+
+
+def test_a_quota_whose_usage_nobody_publishes_is_only_held_against_the_need(
+    api: Api, catalog: Catalog, need: QuotaNeed, aws_says: Recorded
+) -> None:
+    quota_says(aws_says, 384)
+    none = nothing_stands()
+    assert said(quotas.check_room(api, spec_of(), catalog, need, none)) == []
+
+
+def test_what_the_cluster_runs_already_is_counted_by_its_tags(
+    api: Api, planned: Callable[..., SitePlan]
+) -> None:
+    plan = planned()
+    tags = {**plan.labels.found_by(), "gcluster-pool": "train"}
+    api.client("ec2").run_instances(
+        ImageId="ami-1e749f67",
+        MinCount=2,
+        MaxCount=2,
+        TagSpecifications=[
+            {
+                "ResourceType": "instance",
+                "Tags": [{"Key": k, "Value": v} for k, v in tags.items()],
+            }
+        ],
+    )
+    api.client("ec2").run_instances(ImageId="ami-1e749f67", MinCount=1, MaxCount=1)
+    assert standing_of(api, plan).counts() == {"train": 2}
 
 
 RESERVED = BASE.replace("count: 2", "count: 2, market: [{reservation: cr-0abc}]")
@@ -143,7 +230,7 @@ def test_a_reservation_must_fit_the_pool(
 ) -> None:
     aws_says.answer("ec2", "DescribeCapacityReservations", "reservation.xml")
     pool = planned(text).pool("train")
-    found = said(capacity.check_reservation(api, pool, pool.offers[0]))
+    found = said(capacity.check_reservation(api, pool, pool.offers[0], NONE))
     if problem is None:
         assert found == []
     else:
@@ -157,9 +244,21 @@ def test_a_reservation_that_is_not_there_is_told(
 ) -> None:
     aws_says.answer("ec2", "DescribeCapacityReservations", "no-reservation.xml", 400)
     pool = planned(RESERVED).pool("train")
-    [(code, summary)] = said(capacity.check_reservation(api, pool, pool.offers[0]))
+    [(code, summary)] = said(capacity.check_reservation(api, pool, pool.offers[0], NONE))
     assert code == "GC974"
     assert "is not in us-east-1" in summary
+
+
+def test_a_reservation_that_others_use_is_a_warning_until_the_machines_stand(
+    api: Api, planned: Callable[..., SitePlan], aws_says: Recorded
+) -> None:
+    aws_says.answer("ec2", "DescribeCapacityReservations", "reservation.xml")
+    pool = planned(RESERVED.replace("count: 2", "count: 4")).pool("train")
+    [finding] = capacity.check_reservation(api, pool, pool.offers[0], NONE)
+    assert finding.severity is Severity.WARNING
+    assert "has 3 machines free, 4 are still to be made" in finding.summary
+    one = Standing(lambda: ["train"])
+    assert said(capacity.check_reservation(api, pool, pool.offers[0], one)) == []
 
 
 BUYS = BASE.replace("count: 2", "count: 2, market: [{buy_capacity_block: 7d}]")
@@ -170,7 +269,7 @@ def test_the_price_of_a_block_is_told_before_it_is_bought(
 ) -> None:
     aws_says.answer("ec2", "DescribeCapacityBlockOfferings", "block-offerings.xml")
     pool = planned(BUYS).pool("train")
-    [finding] = capacity.check_block_offering(api, pool, pool.offers[0])
+    [finding] = capacity.check_block_offering(api, pool, pool.offers[0], NONE)
     assert finding.severity is Severity.WARNING
     assert "costs 13214.88 USD at once, from 2026-12-01 11:30 UTC" in finding.summary
     assert "not refundable" in finding.detail
@@ -181,8 +280,17 @@ def test_no_block_on_offer_is_an_error(
 ) -> None:
     aws_says.answer("ec2", "DescribeCapacityBlockOfferings", "no-block-offerings.xml")
     pool = planned(BUYS).pool("train")
-    [finding] = capacity.check_block_offering(api, pool, pool.offers[0])
+    [finding] = capacity.check_block_offering(api, pool, pool.offers[0], NONE)
     assert finding.is_error
+
+
+def test_a_pool_that_stands_buys_no_second_block(
+    api: Api, planned: Callable[..., SitePlan], aws_says: Recorded
+) -> None:
+    pool = planned(BUYS).pool("train")
+    both = Standing(lambda: ["train", "train"])
+    assert said(capacity.check_block_offering(api, pool, pool.offers[0], both)) == []
+    assert aws_says.asked == []
 
 
 def existing(subnet: str, vpc: str, group: str) -> str:
@@ -198,17 +306,19 @@ def test_a_network_that_exists_is_looked_at(api: Api, planned: Callable[..., Sit
     zones = {"AvailabilityZoneId": "use1-az4"}
     subnet = ec2.create_subnet(VpcId=vpc, CidrBlock="10.9.1.0/28", **zones)["Subnet"]["SubnetId"]
     fits = planned(existing(subnet, vpc, "sg-0a"))
-    assert said(owned.check_network(api, fits)) == []
+    assert said(owned.check_network(api, fits, NONE)) == []
     full = planned(existing(subnet, vpc, "sg-0a").replace("count: 2", "count: 12"))
-    [finding] = owned.check_network(api, full)
-    assert finding.summary == f"subnet {subnet} has 11 free addresses, the nodes need 13"
+    [finding] = owned.check_network(api, full, NONE)
+    assert finding.summary == f"subnet {subnet} has 11 free addresses, the nodes still need 13"
+    there = Standing(lambda: ["train"] * 2)
+    assert said(owned.check_network(api, full, there)) == []
     other = planned(existing(subnet, "vpc-0other", "sg-0a").replace("use1-az4", "use1-az6"))
-    assert [summary for _, summary in said(owned.check_network(api, other))] == [
+    assert [summary for _, summary in said(owned.check_network(api, other, NONE))] == [
         f"subnet {subnet} is in {vpc}, not vpc-0other",
         f"subnet {subnet} is in use1-az4, not use1-az6",
     ]
     gone = planned(existing("subnet-0abc", vpc, "sg-0a"))
-    [(code, summary)] = said(owned.check_network(api, gone))
+    [(code, summary)] = said(owned.check_network(api, gone, NONE))
     assert (code, summary) == ("GC976", "subnet subnet-0abc is not in us-east-1 of this account")
 
 
@@ -263,16 +373,47 @@ def test_keys_and_profiles_that_do_not_exist_are_told(api: Api) -> None:
     assert [code for code, _ in said(owned.check_profile(api, "none"))] == ["GC976"]
 
 
-def test_a_price_other_than_the_catalogs_is_told(
-    api: Api, planned: Callable[..., SitePlan], aws_says: Recorded
+def test_a_price_has_its_source_and_is_a_warning_where_the_catalog_is_off(
+    api: Api, catalog: Catalog, planned: Callable[..., SitePlan], aws_says: Recorded
 ) -> None:
     aws_says.answer("pricing", "GetProducts", "prices.json")
     pool = planned().pool("train")
-    assert said(capacity.check_price(api, pool, 60.0)) == []
-    [(code, summary)] = said(capacity.check_price(api, pool, 55.04))
-    assert code == "GC979"
-    assert "costs 60.50 USD/h" in summary
-    assert "55.04" in summary
+    [finding] = prices.check_price(api, pool, "on-demand", catalog)
+    assert finding.code == "GC979"
+    assert finding.severity is Severity.WARNING
+    assert finding.summary == (
+        "p5.48xlarge costs 60.50 USD an hour (on-demand); the catalog says 55.04"
+    )
+    assert finding.detail == "AWS price list of us-east-1, asked now"
+
+
+def test_a_price_that_the_catalog_has_too_is_a_note(
+    api: Api, catalog: Catalog, planned: Callable[..., SitePlan], aws_says: Recorded
+) -> None:
+    listed = (CASES / "recorded/prices.json").read_text(encoding="utf-8")
+    aws_says.say("pricing", "GetProducts", listed.replace("60.5", "55.0").encode())
+    [finding] = prices.check_price(api, planned().pool("train"), "on-demand", catalog)
+    assert finding.severity is Severity.NOTE
+    assert finding.summary.startswith("p5.48xlarge costs 55.0")
+
+
+def test_a_spot_price_is_told_with_its_age(
+    api: Api, catalog: Catalog, planned: Callable[..., SitePlan]
+) -> None:
+    [finding] = prices.check_price(api, planned().pool("train"), "spot", catalog)
+    assert finding.code == "GC979"
+    assert "(spot)" in finding.summary
+    assert "minutes old" in finding.detail
+
+
+def test_a_price_that_nobody_tells_is_a_warning_and_not_zero(
+    api: Api, catalog: Catalog, planned: Callable[..., SitePlan], aws_says: Recorded
+) -> None:
+    aws_says.say("pricing", "GetProducts", b'{"PriceList": []}')
+    pool = planned(BASE.replace("m7i.4xlarge", "m9x.large")).pool("head")
+    [finding] = prices.check_price(api, pool, "on-demand", catalog)
+    assert finding.severity is Severity.WARNING
+    assert finding.summary == "nobody tells what m9x.large costs (on-demand) in us-east-1"
 
 
 def test_offers_tell_price_room_source_and_age_rung_by_rung(

@@ -21,6 +21,7 @@ from requests.adapters import BaseAdapter
 from urllib3 import HTTPResponse
 
 from gcluster.stacks.azure.api import Api
+from gcluster.stacks.azure.offers import PRICES
 
 HTTP = Path(__file__).parents[2] / "cases/stacks/azure/http"
 SUBSCRIPTION = "00000000-0000-0000-0000-000000000000"
@@ -156,6 +157,11 @@ class AzureDouble(BaseAdapter):
         made = ScaleSetDouble(f"research-east-{pool}1a2b3c4d", count, own | tags)
         self.sets[made.name] = made
         return made
+
+    def price_list(self, url: str) -> bytes:
+        """Answer Azure's public price list, which needs no login; see `answers` under its URL."""
+        self.asked.append(f"GET {url}")
+        return json.dumps(fixture(self.answers.get(PRICES, "prices.json"))).encode()
 
     def send(
         self, request: requests.PreparedRequest, *_: object, **__: object

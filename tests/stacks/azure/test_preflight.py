@@ -9,6 +9,7 @@ import pytest
 from gcluster.schemas.catalog import load_catalog
 from gcluster.schemas.diagnostics import Diagnostic, Severity
 from gcluster.stacks.azure.layout import layout
+from gcluster.stacks.azure.offers import PRICES
 from gcluster.stacks.azure.preflight import preflight
 
 from .azure_double import SUBSCRIPTION, AzureDouble, fixture
@@ -47,7 +48,7 @@ def azure() -> AzureDouble:
     return double
 
 
-def asked(
+def everything(
     azure: AzureDouble, *changes: tuple[str, str], machine: str = "Standard_ND96isr_H100_v5"
 ) -> tuple[Diagnostic, ...]:
     text = (CASES / machine / "spec.yaml").read_text(encoding="utf-8")
@@ -56,7 +57,16 @@ def asked(
         text = text.replace(old, new)
     spec = parsed(text)
     [site] = spec.sites
-    return preflight(azure.api(), spec, layout(spec, site, CATALOG), CATALOG)
+    api, plan = azure.api(), layout(spec, site, CATALOG)
+    return preflight(api, spec, plan, CATALOG, fetch=azure.price_list)
+
+
+def asked(
+    azure: AzureDouble, *changes: tuple[str, str], machine: str = "Standard_ND96isr_H100_v5"
+) -> tuple[Diagnostic, ...]:
+    """Return the answers but for prices, which are told always."""
+    found = everything(azure, *changes, machine=machine)
+    return tuple(finding for finding in found if finding.code != "GC989")
 
 
 def only(findings: tuple[Diagnostic, ...]) -> Diagnostic:
@@ -113,6 +123,49 @@ def test_a_quota_is_held_against_the_largest_size(
     found = asked(azure)
     assert [f.severity for f in found] == ([severity] if severity else [])
     assert all("standardNDSH100v5Family" in f.summary for f in found)
+
+
+def test_machines_that_run_already_are_needed_no_more(azure: AzureDouble) -> None:
+    usages = fixture("usages.json")
+    usages["value"][3] |= {"limit": 1536, "currentValue": 192}
+    azure.answers[USAGES] = usages
+    assert "1,344 of 1,536 vCPU are free, the pools still need 1,536" in only(asked(azure)).summary
+    azure.scale_set("train", 2)
+    assert asked(azure) == ()
+
+
+@pytest.fixture
+def unlisted(azure: AzureDouble) -> AzureDouble:
+    """Let the price list be empty."""
+    azure.answers[PRICES] = {"Items": []}
+    return azure
+
+
+def test_prices_are_told_with_their_source_and_a_catalog_that_is_off_is_a_warning(
+    azure: AzureDouble,
+) -> None:
+    told = {f.summary: f for f in everything(azure) if "ND96isr_H100" in f.summary}
+    demand = told["Standard_ND96isr_H100_v5 costs 98.32 USD an hour (on-demand)"]
+    assert (demand.code, demand.severity) == ("GC989", Severity.NOTE)
+    assert demand.detail == "Azure Retail Prices of eastus, asked now"
+    [spot] = [f for summary, f in told.items() if "41.50 USD an hour (spot)" in summary]
+    assert "; the catalog " in spot.summary
+
+
+def test_a_price_that_nobody_tells_is_a_warning(unlisted: AzureDouble) -> None:
+    told = [f for f in everything(unlisted) if "ND96isr_H100" in f.summary]
+    assert {f.severity for f in told} == {Severity.WARNING}
+    assert all("nobody tells what" in f.summary for f in told)
+
+
+def test_a_price_list_that_is_down_leaves_the_others_answered(azure: AzureDouble) -> None:
+    def down(_url: str) -> bytes:
+        raise OSError("no route")
+
+    azure.price_list = down  # type: ignore[method-assign]
+    found = everything(azure)
+    assert {f.code for f in found} == {"GC992"}
+    assert all("price list can't be reached: no route" in f.summary for f in found)
 
 
 def test_the_quota_over_all_machine_types_counts_too(azure: AzureDouble) -> None:
@@ -191,7 +244,7 @@ def test_a_subnet_that_exists_must_have_room(guest: AzureDouble) -> None:
     guest.answers[NODES] = small
     found = asked(guest, machine=GUEST)
     assert {f.code for f in found} == {"GC997"}
-    assert found[0].summary == "subnet nodes has 7 addresses left, batch may need 20"
+    assert found[0].summary == "subnet nodes has 7 addresses left, batch may need 20 more"
 
 
 @pytest.mark.parametrize(("least", "codes"), [(3, set()), (4, {"GC995"})])

@@ -13,6 +13,7 @@ from gcluster.schemas.catalog import load_catalog
 from gcluster.schemas.diagnostics import Diagnostic, Severity
 from gcluster.stacks.gcp.api import Api, GoogleError, Operation, Reply
 from gcluster.stacks.gcp.layout import layout
+from gcluster.stacks.gcp.marks import found_by
 from gcluster.stacks.gcp.offers import offers
 from gcluster.stacks.gcp.preflight import preflight
 
@@ -64,6 +65,24 @@ def test_a_quota_that_google_does_not_tell_is_said_to_be_unknown(google: Google)
     assert "is not among those" in unknown[0].summary
 
 
+def standing(google: Google, pool: str, count: int) -> None:
+    """Let machines of the example's pool run."""
+    spec = spec_of("a3-ultragpu-8g")
+    plan = layout(spec, site_of(spec), load_catalog())
+    for number in range(count):
+        google.add(f"m{number}", "us-central1-b", {**found_by(plan), "gcluster-pool": pool})
+
+
+def test_machines_that_run_already_are_needed_no_more(google: Google) -> None:
+    full = [{"metric": "PREEMPTIBLE_NVIDIA_H200_GPUS", "limit": 64, "usage": 16}]
+    google.fixed[REGION] = (200, {"name": "us-central1", "quotas": full})
+    is_room = "PREEMPTIBLE_NVIDIA_H200_GPUS in us-central1:"
+    [found] = [f for f in asked(google)["GC982"] if is_room in f.summary]
+    assert "16 of 64 are in use, 64 more are needed" in found.summary
+    standing(google, "train", 2)
+    assert not [f for f in asked(google)["GC982"] if is_room in f.summary]
+
+
 def test_missing_rights_are_listed(google: Google) -> None:
     google.fixed["/resources/projects/acme-ml:testIamPermissions"] = (
         200, {"permissions": ["compute.instances.create"]},
@@ -92,7 +111,7 @@ def reserved(**more: object) -> dict[str, object]:
         (None, "is not in us-central1-a"),
         (reserved() | {"status": "CREATING"}, "is creating"),
         (reserved(instanceProperties={"machineType": "a3-highgpu-8g"}), "for a3-highgpu-8g"),
-        (reserved(inUseCount="3"), "has 1 machines free, the pool needs 2"),
+        (reserved(inUseCount="3"), "has 1 machines free, 2 are still to be made"),
     ],
 )
 def test_a_reservation_that_does_not_fit_is_told(
@@ -145,11 +164,31 @@ def test_what_exists_must_fit(google: Google) -> None:
     assert any("nodes@acme-ml.iam.gserviceaccount.com does not exist" in s for s in said)
 
 
+def test_a_subnet_must_have_room_for_what_is_still_to_be_made(google: Google) -> None:
+    subnet = "/compute/projects/acme-net/regions/us-central1/subnetworks/gpu"
+    used = {"ipv4Utilizations": [{"totalAllocatedIp": "250", "totalFreeIp": "2"}]}
+    answer = {"ipCidrRange": "10.0.0.0/24", "utilizationDetails": used}
+    vpc = layout(spec_of("a2-ultragpu-8g"), "central", load_catalog()).network.vpc
+    google.fixed[subnet] = (200, answer | {"network": vpc})
+    [found] = [f for f in asked(google, "a2-ultragpu-8g")["GC985"] if "still need" in f.summary]
+    assert "has 2 free addresses, the nodes still need 3" in found.summary
+    views = [query for _, path, query, _ in google.asked if path == subnet]
+    assert views == [{"views": "WITH_UTILIZATION"}]
+    used["ipv4Utilizations"][0]["totalFreeIp"] = "3"
+    assert not [f for f in asked(google, "a2-ultragpu-8g")["GC985"] if "still" in f.summary]
+
+
+def test_an_answer_that_cannot_be_read_is_a_warning_like_no_answer(google: Google) -> None:
+    google.fixed[REGION] = (200, {"quotas": "none"})
+    found = asked(google)["GC988"]
+    assert "quota N2_CPUS: not checked, the answer can't be read" in found[0].summary
+
+
 def test_one_question_that_fails_leaves_the_others_answered(google: Google) -> None:
     refusal = {"error": {"code": 403, "status": "PERMISSION_DENIED", "message": "no quota for you"}}
     google.fixed[REGION] = (403, refusal)
     found = asked(google)
-    assert "quota N2_CPUS could not be asked" in found["GC988"][0].summary
+    assert "quota N2_CPUS: not checked" in found["GC988"][0].summary
     assert "no quota for you" in found["GC988"][0].detail
     assert "GC987" in found
 
@@ -166,7 +205,8 @@ def test_without_a_login_one_warning_says_what_is_not_known() -> None:
     spec = spec_of("a3-ultragpu-8g")
     plan = layout(spec, "west", load_catalog())
     api = Api("acme-ml", login=NobodyLoggedIn())
-    [found] = preflight(api, spec, plan, load_catalog())
+    found, *prices = preflight(api, spec, plan, load_catalog())
+    assert {price.code for price in prices} == {"GC987"}, "the catalog's, which need no login"
     assert (found.code, found.severity) == ("GC980", Severity.WARNING)
     assert "quota NVIDIA_H200_GPUS" in found.detail
     assert "gcloud auth application-default login" in found.hint
