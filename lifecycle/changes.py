@@ -35,6 +35,41 @@ class StepChange(msgspec.Struct, frozen=True, kw_only=True):
     disruption: Disruption
 
 
+RungState: TypeAlias = Literal["stands", "next", "after", "skipped", "refused"]
+
+
+class RungView(msgspec.Struct, frozen=True, kw_only=True):
+    """One rung of a pool's ladder in a plan."""
+
+    key: str
+    market: str
+    zone: str | None
+    state: RungState
+    """stands: nodes are bought on it. next: `up` would ask it. after: if that has no capacity.
+    skipped: it would not be asked. refused: it had no capacity in a walk that is not over."""
+    nodes: str
+    """Nodes that stand on it or would be asked for, as a Slurm host range."""
+    usd_per_hour: float | None
+    """The whole pool on it; None: unknown."""
+    is_bound: bool
+    """It costs at most this."""
+    usd_at_once: float | None
+    """What a capacity block costs when it is bought; None: nothing is bought, or unknown."""
+    buy_hours: int | None
+    reason: str = ""
+
+
+class LadderView(msgspec.Struct, frozen=True, kw_only=True):
+    """The ladder of one pool in a plan: every way to buy it, in order."""
+
+    site: str
+    pool: str
+    count: int
+    rungs: tuple[RungView, ...]
+    note: str = ""
+    """What the cloud can't do of what the spec asks: mix rungs in a scale set."""
+
+
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """The answer of `gcluster plan`: what `up` would do now."""
 
@@ -51,6 +86,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     observed_age_s: float
     diagnostics: tuple[Diagnostic, ...] = ()
     """Warnings about the spec: what its checks found, and what this version leaves out."""
+    ladders: tuple[LadderView, ...] = ()
+    """How the pools of clouds are bought."""
 
     @property
     def is_empty(self) -> bool:

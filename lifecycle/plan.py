@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING
 from gcluster.inventory.compile import CompiledCluster, compile_cluster
 from gcluster.lifecycle.changes import Disruption, Plan, StepChange
 from gcluster.lifecycle.converge.pending import Pending, pending_steps
+from gcluster.lifecycle.ladder_view import ladder_views
 from gcluster.lifecycle.observe import Observation, observe
-from gcluster.lifecycle.sites import open_sites
+from gcluster.lifecycle.sites import ladders_of, open_sites
 from gcluster.lifecycle.ssh import SshSession
 from gcluster.schemas.cost import usd_per_hour
 from gcluster.schemas.hostlist import fold
 
 if TYPE_CHECKING:
     from gcluster.lifecycle.cluster import Cluster
+    from gcluster.lifecycle.ladders import Ladders
 
 NOT_THERE = "this node isn't there yet"
 
@@ -28,7 +30,7 @@ def make_plan(cluster: Cluster) -> Plan:
     sites = open_sites(cluster)
     with SshSession(cluster.workdir) as session:
         observation = observe(cluster, sites, session, guess=True)
-    return plan(cluster, observation)
+    return plan(cluster, observation, ladders_of(cluster, sites))
 
 
 def compile_for(cluster: Cluster, observation: Observation) -> CompiledCluster:
@@ -41,8 +43,8 @@ def pending_for(cluster: Cluster, compiled: CompiledCluster, observation: Observ
     return pending_steps(compiled, observation.stamps, cluster.secret_versions(compiled))
 
 
-def plan(cluster: Cluster, observation: Observation) -> Plan:
-    """Compare; the same spec and observation give the same plan."""
+def plan(cluster: Cluster, observation: Observation, ladders: Ladders | None = None) -> Plan:
+    """Compare; the same spec, observation and ladders give the same plan."""
     compiled = compile_for(cluster, observation)
     pending = pending_for(cluster, compiled, observation)
     cost = usd_per_hour(cluster.spec, cluster.catalog)
@@ -58,6 +60,7 @@ def plan(cluster: Cluster, observation: Observation) -> Plan:
         worst_usd_per_hour=cost.usd_per_hour,
         observed_age_s=round(observation.age_s, 1),
         diagnostics=cluster.warnings,
+        ladders=() if ladders is None else ladder_views(ladders),
     )
 
 

@@ -64,16 +64,26 @@ class Leftover(msgspec.Struct, frozen=True, kw_only=True):
     usd_per_hour: float | None = None
     """None: the price is unknown (never shown as 0)."""
     kept_data: bool = False
-    """Data that `down` keeps unless named for deletion."""
+    """Data that `down` keeps unless named for deletion, or what such data stands in."""
+    storage: tuple[str, ...] = ()
+    """Names of the spec's storage whose data it holds; () when it holds none."""
+    usd_per_month: float | None = None
+    """Of kept data, which is billed by the month; None: unknown."""
 
 
 class ProviderError(Exception):
     """A provider could not do what was asked; `diagnostics` say what, why and what to do next."""
 
-    def __init__(self, *diagnostics: Diagnostic) -> None:
-        """Hold the findings; the message is the first summary."""
+    def __init__(
+        self, *diagnostics: Diagnostic, lacking: Mapping[str, Diagnostic] | None = None
+    ) -> None:
+        """Hold the findings; the message is the first summary.
+
+        `lacking` maps the names of resources that the cloud had no capacity for to their findings.
+        """
         super().__init__(diagnostics[0].summary if diagnostics else "provider error")
         self.diagnostics = diagnostics
+        self.lacking = dict(lacking or {})
 
 
 def provider_error(code: str, summary: str, *, detail: str = "", hint: str = "") -> ProviderError:
@@ -147,11 +157,16 @@ class SiteContext(msgspec.Struct, frozen=True, kw_only=True):
     image: str | None = None
     """Key of a baked image that new nodes boot from (Baker); None: the provider's own base."""
     state: str = ""
-    """URL of the cluster's state (file, s3, gs, azblob): a stack stands there beside its journal."""
+    """URL of the cluster's state (file, s3, gs, azblob): stacks stand there beside its journal."""
     passphrase: Callable[[], str] = str
-    """Reads the secret that encrypts a stack's own secrets; a call, so that no repr shows it."""
+    """Reads the secret that encrypts a stack's own secrets; a call, so that no repr shows it.
+
+    "" while none was made: then no stack was begun either, and nothing is to be asked of one.
+    """
     taken: Mapping[str, str] = {}
     """Node -> key of the rung that it is bought by; absent: the first, "": it is not made."""
+    buys: frozenset[str] = frozenset()
+    """Pools whose capacity block may be bought now: somebody asked for it by the pool's name."""
     delete_data: frozenset[str] = frozenset()
     """Names of storage of the spec whose data `destroy` removes; all other data it keeps."""
 
@@ -235,6 +250,18 @@ class Recorder(Protocol):
         self, spec: ClusterSpec, site: str, *, preview: bool = False
     ) -> pulumi_graph.RecordedGraph:
         """Return the program as recorded offline: every resource with its resolved inputs."""
+        ...
+
+
+@runtime_checkable
+class Stacked(Protocol):
+    """SHOULD, for providers whose resources stand in a stack that has a lock of its own."""
+
+    def cancel(self, context: SiteContext) -> bool:
+        """Free the stack of a run that was killed; False: there is no stack.
+
+        Only for whoever holds the site's lock: a run that is at work would lose its own.
+        """
         ...
 
 

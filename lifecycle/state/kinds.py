@@ -104,6 +104,32 @@ class ResourcesDeleted(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     deleted: tuple[Deletion, ...]
 
 
+RungOutcome: TypeAlias = Literal[
+    "trying", "held", "refused", "skipped", "bought", "taken-back", "given-up", "again"
+]
+"""trying: about to be asked for. held: came, and stays. refused: no capacity. skipped: not asked
+for. bought: a capacity block is paid. taken-back: removed again. given-up: the walk ended short.
+again: the pool shall be bought anew from its first rung."""
+
+
+class RungTried(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """A pool came one step further on the ladder of its market."""
+
+    site: str
+    pool: str
+    rung: str
+    """Key of the rung; "" where the step is about none."""
+    outcome: RungOutcome
+    nodes: str = ""
+    """What it is about, as a Slurm host range; of a refusal those that could not be had."""
+    loose: str = ""
+    """Of a refusal: nodes that came, and that shall be taken back before the next rung."""
+    reason: str = ""
+    """The cloud's own words, or why the rung was not asked for."""
+    ends: bool = False
+    """The walk is over with this: the next one may try every rung again."""
+
+
 class Unreadable(msgspec.Struct, frozen=True, kw_only=True):
     """An event of a kind that this version doesn't know, or a torn one: kept, shown, never used."""
 
@@ -123,6 +149,7 @@ Known: TypeAlias = (
     | ResourcesCreated
     | ResourcesFailed
     | ResourcesDeleted
+    | RungTried
 )
 Body: TypeAlias = Known | Unreadable
 RunOutcome: TypeAlias = Literal["running", "finished", "interrupted"]

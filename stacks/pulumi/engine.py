@@ -6,6 +6,7 @@ Everything said by the engine comes back as our own values: events, changes, dia
 from __future__ import annotations
 
 from contextlib import contextmanager
+from tempfile import NamedTemporaryFile
 from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
@@ -16,6 +17,7 @@ from gcluster.stacks.pulumi.backend import make_backend
 from gcluster.stacks.pulumi.command import find_command
 from gcluster.stacks.pulumi.errors import translate
 from gcluster.stacks.pulumi.events import EventFold
+from gcluster.stacks.pulumi.own_lock import is_left_behind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -45,19 +47,21 @@ class Engine:
         place: StackPlace,
         program: Callable[[], None],
         *,
-        passphrase: str,
+        passphrase: Callable[[], str],
         emit: Callable[[SiteEvent], None],
         total: int = 0,
         command: automation.PulumiCommand | None = None,
     ) -> None:
         """Hold what is needed; nothing is run before the first call.
 
-        `passphrase` encrypts secrets in the stack; only the engine's processes see it, in their
-        environment. `total` is the number of resources of the recorded graph, for progress.
+        `passphrase` reads what encrypts secrets in the stack, when the engine is first started;
+        only the engine's processes see it, in their environment. `total` is the number of
+        resources of the recorded graph, for progress.
         """
         self._place = place
         self._program = program
-        self._passphrase = passphrase
+        self._read_passphrase = passphrase
+        self._passphrase = ""
         self._emit = emit
         self._total = total
         self._command = command
@@ -77,12 +81,14 @@ class Engine:
                 next call goes on from them.
         """
         with self._folding() as fold:
-            self._stack().up(
-                on_event=fold.take,
-                suppress_progress=True,
-                show_secrets=False,
-                continue_on_error=True,
-                color="never",
+            self._freed(
+                lambda stack: stack.up(
+                    on_event=fold.take,
+                    suppress_progress=True,
+                    show_secrets=False,
+                    continue_on_error=True,
+                    color="never",
+                )
             )
         return fold.changes()
 
@@ -93,24 +99,28 @@ class Engine:
         the ledger's intents and the sweep by tag find it.
         """
         with self._folding() as fold:
-            self._stack().refresh(
-                on_event=fold.take,
-                suppress_progress=True,
-                show_secrets=False,
-                clear_pending_creates=True,
-                color="never",
+            self._freed(
+                lambda stack: stack.refresh(
+                    on_event=fold.take,
+                    suppress_progress=True,
+                    show_secrets=False,
+                    clear_pending_creates=True,
+                    color="never",
+                )
             )
         return fold.changes()
 
     def destroy(self, *, keep_protected: bool = True) -> tuple[ResourceChange, ...]:
         """Remove what the stack made, but for protected data; raises ProviderError."""
         with self._folding() as fold:
-            self._stack().destroy(
-                on_event=fold.take,
-                suppress_progress=True,
-                show_secrets=False,
-                exclude_protected=keep_protected,
-                color="never",
+            self._freed(
+                lambda stack: stack.destroy(
+                    on_event=fold.take,
+                    suppress_progress=True,
+                    show_secrets=False,
+                    exclude_protected=keep_protected,
+                    color="never",
+                )
             )
         return fold.changes()
 
@@ -118,6 +128,29 @@ class Engine:
         """Free the stack of a run that was killed. Only for whoever holds the site's lock."""
         with self._folding():
             self._stack().cancel()
+
+    def export(self) -> bytes:
+        """Return what the stack knows, as JSON; secrets in it are ciphertext."""
+        with self._folding():
+            return self._ask("stack", "export", "--stack", self._place.stack).encode()
+
+    def replace(self, exported: bytes) -> None:
+        """Let the stack know what a changed export says; see `checkpoint.guarded`.
+
+        It is how Pulumi mends a stack ("Editing state files", Pulumi docs, November 2026). The
+        Automation API's own export would show secrets, so the command is called here.
+        """
+        with self._folding(), NamedTemporaryFile(dir=self._place.workdir, suffix=".json") as file:
+            file.write(exported)
+            file.flush()
+            named = ("--file", file.name, "--stack", self._place.stack)
+            self._freed(lambda _: self._ask("stack", "import", *named))
+
+    def remove(self) -> None:
+        """Remove the stack itself, which has no resources any more, and its history."""
+        with self._folding():
+            self._freed(lambda stack: stack.workspace.remove_stack(self._place.stack))
+        self._opened = None
 
     def adopt(self, resources: Iterable[Existing]) -> None:
         """Let the stack own what exists (`pulumi import`), protected; raises ProviderError."""
@@ -135,22 +168,48 @@ class Engine:
             found = self._stack().outputs()
         return {name: output.value for name, output in found.items() if not output.secret}
 
+    def _freed(self, call: Callable[[automation.Stack], object]) -> None:
+        """Call; where the lock of a killed run is in the way, free the stack and call again.
+
+        Whoever changes a stack holds the site's lock, so no run of ours is at work.
+        """
+        try:
+            call(self._stack())
+        except automation.ConcurrentUpdateError as error:
+            if not is_left_behind(str(error)):
+                raise
+            self._stack().cancel()
+            call(self._stack())
+
+    def _ask(self, *arguments: str) -> str:
+        """Run a command of the engine on the stack and return what it says."""
+        workspace = self._stack().workspace
+        environment = self._place.environment(self._passphrase)
+        command = self._command or find_command()
+        return command.run(list(arguments), workspace.work_dir, environment).stdout
+
     def _stack(self) -> automation.Stack:
+        """Return the stack, made where there is none.
+
+        It is looked for first: making takes the stack's lock before it sees that there is one
+        (pulumi/pulumi, pkg/backend/diy/backend.go), so a killed run's lock would be in the way.
+        """
         if self._opened is None:
             make_backend(self._place)
-            settings = automation.ProjectSettings(name=self._place.project, runtime="python")
-            self._opened = automation.create_or_select_stack(
-                stack_name=self._place.stack,
-                project_name=self._place.project,
-                program=self._program,
-                opts=automation.LocalWorkspaceOptions(
-                    work_dir=str(self._place.workdir),
-                    project_settings=settings,
-                    secrets_provider="passphrase",
-                    env_vars=self._place.environment(self._passphrase),
-                    pulumi_command=self._command or find_command(),
-                ),
+            self._passphrase = self._read_passphrase()
+            self._command = self._command or find_command()
+            name, project = self._place.stack, self._place.project
+            options = automation.LocalWorkspaceOptions(
+                work_dir=str(self._place.workdir),
+                project_settings=automation.ProjectSettings(name=project, runtime="python"),
+                secrets_provider="passphrase",
+                env_vars=self._place.environment(self._passphrase),
+                pulumi_command=self._command,
             )
+            try:
+                self._opened = automation.select_stack(name, project, self._program, opts=options)
+            except automation.StackNotFoundError:
+                self._opened = automation.create_stack(name, project, self._program, opts=options)
         return self._opened
 
     @contextmanager
@@ -162,7 +221,8 @@ class Engine:
         except automation.ConcurrentUpdateError as error:
             raise ProviderError(translate(self._clean(error))) from error
         except automation.CommandError as error:
-            raise ProviderError(*fold.findings(self._clean(error))) from error
+            found = fold.findings(self._clean(error))
+            raise ProviderError(*found, lacking=fold.lacking()) from error
 
     def _clean(self, error: Exception) -> str:
         """Return the engine's words; the passphrase is in none, and here it is made sure of."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gcluster.stacks.provider import Effect, Resource, ResourceChange, SiteEvent
-from gcluster.stacks.pulumi.errors import translate
+from gcluster.stacks.pulumi.errors import NO_CAPACITY, translate
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -79,6 +79,11 @@ class EventFold:
         if not said:
             return (translate(rest or "\n".join(text for _, text in self._failures)),)
         return tuple(translate(text, resource=_label(urn)) for urn, text in dict.fromkeys(said))
+
+    def lacking(self) -> dict[str, Diagnostic]:
+        """Return the resources that the cloud had no capacity for, by name."""
+        said = {_name(u): translate(t, resource=_label(u)) for u, t in self._failures if _label(u)}
+        return {name: found for name, found in said.items() if found.code == NO_CAPACITY}
 
     def _plan(self, step: StepEventMetadata) -> None:
         effect = _EFFECTS.get(str(step.op.value))
