@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
 from gcluster.inventory.hosts import ClusterInventory, Host
 from gcluster.lifecycle import places
+from gcluster.lifecycle.ladders import NO_WISHES, Ladders, Wishes
 from gcluster.lifecycle.outcome import failure
+from gcluster.lifecycle.passphrase import make_passphrase, read_passphrase
 from gcluster.stacks.provider import Provider, SiteContext, SiteEvent
 from gcluster.stacks.registry import provider
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
     from gcluster.lifecycle.cluster import Cluster
     from gcluster.schemas.spec import ClusterSpec, Site
@@ -35,6 +38,12 @@ class OpenSite(msgspec.Struct, frozen=True, kw_only=True):
             self, context=msgspec.structs.replace(self.context, image=image)
         )
 
+    def taking(self, taken: Mapping[str, str], buys: frozenset[str] = frozenset()) -> OpenSite:
+        """Return the same site whose nodes stand on these rungs; `buys` may be bought for now."""
+        return msgspec.structs.replace(
+            self, context=msgspec.structs.replace(self.context, taken=taken, buys=buys)
+        )
+
 
 def provider_name(site: Site) -> str:
     """Return what the spec says under `provider:`."""
@@ -46,16 +55,35 @@ def ignore(_: SiteEvent) -> None:
 
 
 def open_sites(
-    cluster: Cluster, emit: Callable[[SiteEvent], None] = ignore
+    cluster: Cluster,
+    emit: Callable[[SiteEvent], None] = ignore,
+    *,
+    making: bool = False,
+    delete_data: Iterable[str] = (),
+    wishes: Wishes = NO_WISHES,
 ) -> tuple[OpenSite, ...]:
-    """Return the cluster's sites in spec order; nothing is contacted yet."""
+    """Return the cluster's sites in spec order; nothing is contacted yet.
+
+    Args:
+        cluster: whose sites.
+        emit: gets their progress.
+        making: stacks may be begun, so their passphrase is made where there is none. Whoever only
+            looks must not: nothing is written by looking.
+        delete_data: storage of the spec whose data `destroy` removes.
+        wishes: what was asked for by a pool's name: from which rung it is bought.
+    """
     workdir = cluster.workdir
     catalog = cluster.catalog if cluster.catalogs else None
     cache = places.private_directory(places.cache_home())
+    providers = {
+        name: provider(provider_name(site), catalog) for name, site in cluster.spec.sites.items()
+    }
+    book = Ladders(cluster, providers, wishes)
+    decisions = book.decide_all()
     return tuple(
         OpenSite(
             name=name,
-            provider=provider(provider_name(site), catalog),
+            provider=providers[name],
             context=SiteContext(
                 spec=cluster.spec,
                 site=name,
@@ -64,10 +92,20 @@ def open_sites(
                 cache=cache,
                 ledger=cluster.ledger,
                 emit=emit,
+                taken=book.taken(decisions, name),
+                buys=wishes.buy,
+                state=cluster.state_url,
+                passphrase=partial(make_passphrase if making else read_passphrase, cluster),
+                delete_data=frozenset(delete_data),
             ),
         )
-        for name, site in cluster.spec.sites.items()
+        for name in cluster.spec.sites
     )
+
+
+def ladders_of(cluster: Cluster, sites: Iterable[OpenSite], wishes: Wishes = NO_WISHES) -> Ladders:
+    """Return the ladders of the pools of open sites, as they stand now."""
+    return Ladders(cluster, {site.name: site.provider for site in sites}, wishes)
 
 
 def at_each(sites: Iterable[OpenSite], call: Callable[[OpenSite], T]) -> dict[str, T]:

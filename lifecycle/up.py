@@ -10,10 +10,12 @@ import msgspec
 from gcluster.lifecycle.gate import pass_gate, standing_verdict
 from gcluster.lifecycle.image import ensure_image
 from gcluster.lifecycle.known import set_ended
+from gcluster.lifecycle.ladders import NO_WISHES, Wishes
 from gcluster.lifecycle.nodes import NodesResult, converge_nodes
 from gcluster.lifecycle.observe import Observation, observe
 from gcluster.lifecycle.outcome import Exit, LifecycleError, failure
 from gcluster.lifecycle.plan import compile_for, plan
+from gcluster.lifecycle.preflight import refuse_obstacles
 from gcluster.lifecycle.progress import (
     Finding,
     Reporter,
@@ -22,11 +24,11 @@ from gcluster.lifecycle.progress import (
     StageStarted,
 )
 from gcluster.lifecycle.run import Run
-from gcluster.lifecycle.sites import OpenSite, at_each, open_sites
+from gcluster.lifecycle.sites import OpenSite, at_each, ladders_of, open_sites
 from gcluster.lifecycle.ssh import SshSession
 from gcluster.lifecycle.state import Journal, SpecApplied, acquire
+from gcluster.lifecycle.walk import apply_site
 from gcluster.schemas.diagnostics import Diagnostic
-from gcluster.stacks.provider import ProviderError, SiteEvent
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     from gcluster.lifecycle.changes import Plan
     from gcluster.lifecycle.cluster import Cluster
     from gcluster.lifecycle.smoke.run import SmokeResult
+    from gcluster.stacks.provider import SiteEvent
 
 
 class UpResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,29 +54,37 @@ class UpResult(msgspec.Struct, frozen=True, kw_only=True):
     diagnostics: tuple[Diagnostic, ...] = ()
 
 
-def up(cluster: Cluster, report: Reporter, *, confirm: Callable[[Plan], bool]) -> UpResult:
+def up(
+    cluster: Cluster,
+    report: Reporter,
+    *,
+    confirm: Callable[[Plan], bool],
+    wishes: Wishes = NO_WISHES,
+) -> UpResult:
     """Bring the cluster to what its spec says, and prove it with the AllReduce.
 
     `confirm` is shown the plan when there is something to do; when it answers no, nothing is
-    touched.
+    touched. `wishes` is what was asked for by a pool's name.
 
     Raises:
         LifecycleError: refused, locked, or a step that nothing can go on without failed.
         ProviderError: a site could not be brought up.
     """
-    sites = open_sites(cluster, lambda event: report(_site_progress(event)))
+    sites = open_sites(cluster, lambda event: report(_site_progress(event)), wishes=wishes)
     for warning in cluster.warnings:
         report(Finding(diagnostic=warning))
     with SshSession(cluster.workdir) as session:
         observation = observe(cluster, sites, session)
-        proposed = plan(cluster, observation)
+        proposed = plan(cluster, observation, ladders_of(cluster, sites, wishes))
         if proposed.is_empty and _is_proven(cluster, observation):
             return _nothing_to_do(cluster, report)
         if not proposed.is_empty and not confirm(proposed):
             raise failure("GC909", "nothing was changed", exit_code=Exit.REFUSED)
     cluster.identify()
     set_ended(cluster.id, ended=False)
-    sites = open_sites(cluster, lambda event: report(_site_progress(event)))
+    sites = open_sites(
+        cluster, lambda event: report(_site_progress(event)), making=True, wishes=wishes
+    )
     with (
         SshSession(cluster.workdir) as session,
         acquire(cluster.store, tuple(cluster.spec.sites), reason="up") as lock,
@@ -81,7 +92,7 @@ def up(cluster: Cluster, report: Reporter, *, confirm: Callable[[Plan], bool]) -
     ):
         for note in lock.notes:
             report(Finding(diagnostic=note))
-        result = _bring_up(run, sites, session, observation, report)
+        result = _bring_up(run, sites, session, observation, report, wishes=wishes)
         run.finish(result.exit_code)
         return result
 
@@ -92,10 +103,12 @@ def _bring_up(
     session: SshSession,
     before: Observation,
     report: Reporter,
+    *,
+    wishes: Wishes,
 ) -> UpResult:
     cluster = run.cluster
+    refuse_obstacles(sites, report)
     cluster.keep_spec()
-    _preflight(sites, report)
     compiled = compile_for(cluster, before)
     growing = {
         site.site
@@ -110,7 +123,7 @@ def _bring_up(
         else site
         for site in sites
     )
-    refused = _apply(sites, before, report)
+    sites, refused = _apply(cluster, sites, before, report, wishes)
     after = observe(cluster, sites, session)
     nodes = converge_nodes(run, sites, after, session, report=report)
     if nodes.below_quorum:
@@ -122,24 +135,24 @@ def _bring_up(
     return _result(cluster, nodes, gate, refused, code)
 
 
-def _preflight(sites: tuple[OpenSite, ...], report: Reporter) -> None:
-    found = at_each(sites, lambda site: site.provider.preflight(site.context))
-    diagnostics = [diagnostic for items in found.values() for diagnostic in items]
-    errors = tuple(d for d in diagnostics if d.is_error)
-    if errors:
-        raise LifecycleError(*errors)
-    for diagnostic in diagnostics:
-        report(Finding(diagnostic=diagnostic))
-
-
 def _apply(
-    sites: tuple[OpenSite, ...], before: Observation, report: Reporter
-) -> tuple[Diagnostic, ...]:
-    """Apply every site; return what could not be made: the rest goes on without it."""
+    cluster: Cluster,
+    sites: tuple[OpenSite, ...],
+    before: Observation,
+    report: Reporter,
+    wishes: Wishes,
+) -> tuple[tuple[OpenSite, ...], tuple[Diagnostic, ...]]:
+    """Apply every site; return the sites as they were left, and what could not be made."""
     total = len(before.desired.hosts)
     began = time.monotonic()
     report(StageStarted(name="nodes", total=total))
-    refused = at_each(sites, _apply_one)
+    book = ladders_of(cluster, sites, wishes)
+
+    def tell(found: Diagnostic) -> None:
+        report(Finding(diagnostic=found))
+
+    left = at_each(sites, lambda site: apply_site(cluster, site, book, tell))
+    sites = tuple(site.taking(left[site.name].taken) for site in sites)
     hosts = at_each(sites, lambda site: site.provider.hosts(site.context))
     present = sum(len(found) for found in hosts.values())
     report(
@@ -150,15 +163,7 @@ def _apply(
             seconds=time.monotonic() - began,
         )
     )
-    return tuple(diagnostic for found in refused.values() for diagnostic in found)
-
-
-def _apply_one(site: OpenSite) -> tuple[Diagnostic, ...]:
-    try:
-        site.provider.apply(site.context)
-    except ProviderError as error:
-        return error.diagnostics
-    return ()
+    return sites, tuple(found for site in left.values() for found in site.diagnostics)
 
 
 def _is_proven(cluster: Cluster, observation: Observation) -> bool:
