@@ -12,11 +12,14 @@ from gcluster.lifecycle.converge.pending import pending_steps
 from gcluster.lifecycle.converge.run import converge
 from gcluster.lifecycle.converge.simulated import converge_simulated
 from gcluster.lifecycle.plan import compile_for
+from gcluster.lifecycle.rolling.change import RollingChange
 from gcluster.lifecycle.state import HostsConverged
 from gcluster.schemas.diagnostics import Diagnostic, Severity
 from gcluster.schemas.hostlist import fold
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from gcluster.lifecycle.cluster import Cluster
     from gcluster.lifecycle.observe import Observation
     from gcluster.lifecycle.progress import Reporter
@@ -37,6 +40,8 @@ class NodesResult(msgspec.Struct, frozen=True, kw_only=True):
     """One for each host left behind."""
     below_quorum: tuple[Diagnostic, ...]
     """One for each pool that can't go live."""
+    held: dict[str, str] = {}
+    """Host -> why it serves on unchanged; it is fit, and not as the spec says."""
 
 
 def converge_nodes(
@@ -46,8 +51,13 @@ def converge_nodes(
     session: SshSession,
     *,
     report: Reporter,
+    requeue: bool = False,
 ) -> NodesResult:
-    """Run every pending step; a node that fails is left behind and named, the others go on."""
+    """Run every pending step; a node that fails is left behind and named, the others go on.
+
+    Nodes in service are drained for what their jobs would feel; `requeue` puts those jobs back
+    in line, whatever the spec says.
+    """
     cluster = run.cluster
     compiled = compile_for(cluster, observation)
     secret_versions = cluster.make_secrets(compiled)
@@ -57,26 +67,56 @@ def converge_nodes(
         cluster=cluster.name, hosts=tuple(h for h in reachable if h.connection == "ssh")
     )
     simulated = tuple(h for h in reachable if h.connection == "simulated")
+    rolling = RollingChange(cluster.spec, real, session, report, why=f"run {run.id}")
     with cluster.vault.materialise(compiled.secrets) as secret_files:
         result = converge(
-            pending, real, session, secret_files=secret_files, run_dir=run.directory, report=report
+            pending,
+            real,
+            session,
+            secret_files=secret_files,
+            run_dir=run.directory,
+            report=report,
+            rolling=rolling.of(pending, observation.stamps, requeue=requeue),
         )
     for site in sites:
         mine = [host for host in simulated if host.site == site.name]
         converge_simulated(pending, site.context, mine, report)
+    rolling.give_back(observation.stamps, result.unchanged)
     failed = {**observation.unreachable, **reasons(result)}
     accounted = {h.name for h in reachable} | failed.keys()
     for host in observation.desired.hosts:
         if host.name not in accounted:
             failed[host.name] = "its site did not make it"
     fit = tuple(h for h in reachable if h.name not in failed)
-    cluster.events.append(HostsConverged(hosts=fold([h.name for h in fit]), failed=failed))
+    changed = tuple(host for host in fit if host.name not in result.held)
+    cluster.events.append(HostsConverged(hosts=fold([h.name for h in changed]), failed=failed))
     return NodesResult(
-        inventory=ClusterInventory(cluster=cluster.name, hosts=fit),
+        inventory=ClusterInventory(cluster=cluster.name, hosts=changed),
         failed=failed,
-        diagnostics=(*_unreachable(cluster, observation), *findings(result, _go_on(cluster))),
+        diagnostics=(
+            *_unreachable(cluster, observation),
+            *findings(result, _go_on(cluster)),
+            *_held(cluster, result.held),
+        ),
         below_quorum=_below_quorum(cluster.spec, observation.desired, fit),
+        held=result.held,
     )
+
+
+def _held(cluster: Cluster, held: Mapping[str, str]) -> list[Diagnostic]:
+    """Return one finding for the nodes that were left as they are for the same reason."""
+    alike: dict[str, list[str]] = {}
+    for host, reason in held.items():
+        alike.setdefault(reason, []).append(host)
+    return [
+        Diagnostic(
+            code="GC924",
+            severity=Severity.WARNING,
+            summary=f"{fold(hosts)} in service as before, not changed: {reason}",
+            hint=f"go on later with: {_go_on(cluster)}   (--requeue-jobs doesn't wait for jobs)",
+        )
+        for reason, hosts in alike.items()
+    ]
 
 
 def _unreachable(cluster: Cluster, observation: Observation) -> list[Diagnostic]:

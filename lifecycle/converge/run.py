@@ -7,6 +7,7 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Callable, Collection, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,7 +23,7 @@ from gcluster.lifecycle.outcome import failure
 from gcluster.lifecycle.progress import Reporter, StageFinished, StageStarted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Iterator
 
     from gcluster.inventory.hosts import ClusterInventory
     from gcluster.lifecycle.converge.pending import Pending
@@ -40,6 +41,13 @@ class ConvergeResult(msgspec.Struct, frozen=True, kw_only=True):
     failures: tuple[StepFailure, ...]
     waiting: tuple[str, ...]
     """Hosts with steps left that were not tried: a controller or a whole wave failed first."""
+    held: dict[str, str] = {}
+    """Host -> why a node in service was left as it is."""
+
+    @property
+    def unchanged(self) -> frozenset[str]:
+        """Hosts that are not as the spec says."""
+        return frozenset(self.held) | {f.host for f in self.failures} | frozenset(self.waiting)
 
 
 def converge(
@@ -50,6 +58,7 @@ def converge(
     secret_files: Mapping[str, Path],
     run_dir: Path,
     report: Reporter,
+    rolling: Rolling | None = None,
 ) -> ConvergeResult:
     """Run the pending steps on the hosts of `inventory`.
 
@@ -64,6 +73,7 @@ def converge(
         secret_files: secret -> file that holds it.
         run_dir: where the playbook, the inventory and Ansible's artifacts are kept.
         report: told of every step.
+        rolling: nodes in service that must be drained first, and who drains them; they come last.
 
     Raises:
         LifecycleError: Ansible could not be run at all.
@@ -78,17 +88,33 @@ def converge(
     session.trust(inventory.hosts)
     controllers = frozenset(host.name for host in inventory.with_role("controller"))
     work = _Work(inventory, session, secret_files, run_dir, watch)
-    for wave in waves(inventory, frozenset(pending.by_host())):
+    later = rolling.nodes if rolling else frozenset()
+    stopped = False
+    for wave in waves(inventory, frozenset(pending.by_host()) - later):
         work.run(pending.for_hosts(wave), controllers)
-        if controllers & watch.failures.keys() or wave <= watch.failures.keys():
+        stopped = bool(controllers & watch.failures.keys()) or wave <= watch.failures.keys()
+        if stopped:
             break
+    held: dict[str, str] = {}
+    if rolling and not stopped:
+        held = rolling.run(lambda nodes: work.change(pending.for_hosts(frozenset(nodes))))
     _finish(report, watch, pending, began)
     remaining = pending.without(watch.done).by_host()
+    untried = remaining.keys() - watch.failures.keys() - held.keys()
     return ConvergeResult(
         done={host: tuple(steps) for host, steps in watch.done.items()},
         failures=tuple(watch.failures[host] for host in sorted(watch.failures)),
-        waiting=tuple(sorted(host for host in remaining if host not in watch.failures)),
+        waiting=tuple(sorted(untried)),
+        held=held,
     )
+
+
+class Rolling(msgspec.Struct, frozen=True, kw_only=True):
+    """The part of a convergence that needs nodes out of service first."""
+
+    nodes: frozenset[str]
+    run: Callable[[Callable[[Collection[str]], Mapping[str, str]]], dict[str, str]]
+    """Given what changes nodes and says which failed, changes them all; returns who was held."""
 
 
 class _Work:
@@ -123,6 +149,16 @@ class _Work:
                 return
             fit = frozenset(pending.by_host()) - watch.failures.keys()
             remaining = pending.without(watch.done).for_hosts(fit)
+
+    def change(self, pending: Pending) -> dict[str, str]:
+        """Work on nodes that are out of service; return node -> why for those not done."""
+        self.run(pending, frozenset())
+        left = pending.without(self._watch.done).by_host()
+        failures = self._watch.failures
+        return {
+            node: failures[node].message if node in failures else f"{steps[0]} did not run"
+            for node, steps in left.items()
+        }
 
 
 def _finish(report: Reporter, watch: Watch, pending: Pending, began: float) -> None:

@@ -1,0 +1,50 @@
+"""Which pending steps make a rolling change: on nodes in service, and of a kind that jobs feel."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gcluster.lifecycle.rolling.window import Window
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from gcluster.inventory.hosts import ClusterInventory
+    from gcluster.lifecycle.converge.pending import Pending
+    from gcluster.schemas.spec import ClusterSpec
+
+JOINED = "slurm.join"
+"""The step whose stamp says that a node serves jobs, whether it is worn or not."""
+
+
+def in_service(
+    inventory: ClusterInventory, stamps: Mapping[str, Mapping[str, str]]
+) -> frozenset[str]:
+    """Return the compute nodes that have joined a scheduler and so may have jobs."""
+    return frozenset(
+        host.name
+        for host in inventory.with_role("compute")
+        if host.connection == "ssh" and JOINED in stamps.get(host.name, {})
+    )
+
+
+def must_roll(pending: Pending, serving: frozenset[str]) -> frozenset[str]:
+    """Return the nodes in service on which a step would run that jobs feel.
+
+    All their steps wait for the drain: a later step may rely on the one that needs it.
+    """
+    felt = {host for item in pending.steps if item.step.needs_drain for host in item.hosts}
+    return frozenset(felt) & serving
+
+
+def windows(
+    nodes: frozenset[str], inventory: ClusterInventory, spec: ClusterSpec
+) -> tuple[Window, ...]:
+    """Return one window for each pool that has nodes to be changed."""
+    found = []
+    for name, pool in spec.pools.items():
+        members = inventory.in_pool(name)
+        mine = [host.name for host in members if host.name in nodes]
+        if mine:
+            found.append(Window(mine, pool.update, pool_size=len(members)))
+    return tuple(found)

@@ -1,0 +1,61 @@
+"""What a rolling change asks of a scheduler: who uses a node, out of service, back into service.
+
+The scheduler only drains and grants; nothing here says which one it is.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+import msgspec
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+MARK = "gcluster up: "
+"""How the reason of a node begins that we took out of service. Only such nodes are given back."""
+
+
+class NodeUse(msgspec.Struct, frozen=True, kw_only=True):
+    """One node as the scheduler sees it."""
+
+    out: bool
+    """No job can start on it."""
+    jobs: tuple[str, ...] = ()
+    """Jobs that hold it: running, suspended, or not yet cleaned up after."""
+    reason: str = ""
+    """Why it is out, as an administrator, a health check or we wrote it."""
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether we took it out of service, in this run or in one that was killed."""
+        return self.out and self.reason.startswith(MARK)
+
+    @property
+    def is_free(self) -> bool:
+        """Whether nothing runs there and nothing can start."""
+        return self.out and not self.jobs
+
+
+class ServiceSilent(Exception):  # noqa: N818  # it says what happened, as Unreachable does
+    """The scheduler did not answer, so nobody knows what runs where; the text says why."""
+
+
+class NodeService(Protocol):
+    """A scheduler, as far as a rolling change needs one. Every call may raise ServiceSilent."""
+
+    def look(self, nodes: Collection[str]) -> Mapping[str, NodeUse]:
+        """Return the use of each node; one that the scheduler doesn't know is left out."""
+        ...
+
+    def drain(self, nodes: Collection[str], reason: str) -> None:
+        """Let no further job start on the nodes; running ones go on."""
+        ...
+
+    def give_back(self, nodes: Collection[str]) -> None:
+        """Let jobs start on the nodes again."""
+        ...
+
+    def requeue(self, jobs: Collection[str]) -> None:
+        """Put running jobs back in line; those that can't be are left running."""
+        ...
