@@ -17,6 +17,12 @@ def command(
         bool,
         typer.Option("--detailed-exitcode", help="Exit 3 when there is something to change."),
     ] = False,
+    preflight: Annotated[
+        bool,
+        typer.Option(
+            "--preflight", help="Ask every site what would stop up; 4 when something does."
+        ),
+    ] = False,
     fmt: OutputFormat = Format.TEXT,
 ) -> Exit:
     """Say what up would change, and change nothing.
@@ -29,10 +35,23 @@ def command(
     from gcluster.lifecycle.cluster import open_cluster
     from gcluster.lifecycle.plan import make_plan
 
-    plan = make_plan(open_cluster(cluster, planning=True))
+    opened = open_cluster(cluster, planning=True)
+    plan = make_plan(opened)
+    if preflight:
+        from msgspec.structs import replace
+
+        from gcluster.lifecycle.preflight import ask_cluster
+
+        plan = replace(plan, preflight=ask_cluster(opened))
     if plan.diagnostics and fmt is Format.TEXT:
         from gcluster.cli.render.diagnostics import diagnostics_text
 
         say(f"{diagnostics_text(plan.diagnostics, stdout())}\n")
     say(document(plan) if fmt is Format.JSON else plan_text(plan, stdout()))
+    if plan.preflight is not None and fmt is Format.TEXT:
+        from gcluster.cli.render.preflight import preflight_text
+
+        say(f"\n{preflight_text(plan.preflight, stdout())}")
+    if any(said.is_error for site in plan.preflight or () for said in site.diagnostics):
+        return Exit.REFUSED
     return Exit.PENDING if detailed_exitcode and not plan.is_empty else Exit.OK

@@ -33,6 +33,10 @@ class StepChange(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
     """"never ran here", "its inputs changed", "this node isn't there yet"."""
     disruption: Disruption
+    at_once: int = 0
+    """Of a rolling change: how many of the pool's nodes are out of service at once."""
+    jobs: int | None = None
+    """Of a rolling change: jobs on these nodes that it waits for; None: nobody could be asked."""
 
 
 RungState: TypeAlias = Literal["stands", "next", "after", "skipped", "refused"]
@@ -70,6 +74,15 @@ class LadderView(msgspec.Struct, frozen=True, kw_only=True):
     """What the cloud can't do of what the spec asks: mix rungs in a scale set."""
 
 
+class SiteAnswers(msgspec.Struct, frozen=True, kw_only=True):
+    """What a site said when it was asked what would stop `up`."""
+
+    site: str
+    provider: str
+    diagnostics: tuple[Diagnostic, ...]
+    """Errors would stop it; a warning also where the site gave no answer. Empty: all is well."""
+
+
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """The answer of `gcluster plan`: what `up` would do now."""
 
@@ -88,6 +101,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """Warnings about the spec: what its checks found, and what this version leaves out."""
     ladders: tuple[LadderView, ...] = ()
     """How the pools of clouds are bought."""
+    preflight: tuple[SiteAnswers, ...] | None = None
+    """None: the sites were not asked (`--preflight` asks them)."""
 
     @property
     def is_empty(self) -> bool:

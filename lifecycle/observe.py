@@ -12,7 +12,7 @@ from gcluster.lifecycle.changes import SitePlan
 from gcluster.lifecycle.converge.stamps import read_stamps
 from gcluster.lifecycle.sites import OpenSite, at_each, inventory
 from gcluster.lifecycle.ssh import SshSession, Unreachable
-from gcluster.stacks.provider import ProviderError, ResourceChange
+from gcluster.stacks.provider import ProviderError, Resource, ResourceChange
 
 if TYPE_CHECKING:
     from gcluster.lifecycle.cluster import Cluster
@@ -57,15 +57,29 @@ def _look_or_guess(site: OpenSite) -> _SiteView:
         if not site.context.spec.sites[site.name].is_cloud:
             raise
         spec, name = site.context.spec, site.name
-        graph = site.provider.graph(spec, name)
-        wanted = tuple(ResourceChange(effect="create", resource=r) for r in graph.resources)
+        planned = site.provider.planned_hosts(spec, name)
+        resources, why = _wanted(site, planned, str(error))
+        wanted = tuple(ResourceChange(effect="create", resource=r) for r in resources)
         return _SiteView(
-            plan=SitePlan(
-                site=name, provider=site.provider.name, changes=wanted, unobserved=str(error)
-            ),
+            plan=SitePlan(site=name, provider=site.provider.name, changes=wanted, unobserved=why),
             existing=(),
-            planned=site.provider.planned_hosts(spec, name),
+            planned=planned,
         )
+
+
+def _wanted(
+    site: OpenSite, planned: tuple[Host, ...], why: str
+) -> tuple[tuple[Resource, ...], str]:
+    """Return what the spec wants of a site, and why it is not compared with what exists.
+
+    Without the cloud's extra only the nodes are known, which need none of it.
+    """
+    try:
+        return site.provider.graph(site.context.spec, site.name).resources, why
+    except ProviderError as error:
+        said = error.diagnostics[0]
+        nodes = (Resource(kind="node", name=host.name, pool=host.pool) for host in planned)
+        return tuple(nodes), f"{said.summary} (only nodes are shown); {said.hint}"
 
 
 def _look(site: OpenSite) -> _SiteView:

@@ -13,7 +13,7 @@ from gcluster.lifecycle.known import set_ended
 from gcluster.lifecycle.ladders import NO_WISHES, Wishes
 from gcluster.lifecycle.nodes import NodesResult, converge_nodes
 from gcluster.lifecycle.observe import Observation, observe
-from gcluster.lifecycle.outcome import Exit, LifecycleError, failure
+from gcluster.lifecycle.outcome import Exit, failure
 from gcluster.lifecycle.plan import compile_for, plan
 from gcluster.lifecycle.preflight import refuse_obstacles
 from gcluster.lifecycle.progress import (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -55,3 +56,27 @@ def test_json_is_the_plan(planning: Callable[..., Any]) -> None:
     told = json.loads(planning(_plan(NODE), "--format", "json").stdout)
     assert told["sites"][0]["changes"][0]["resource"]["name"] == "gpu001"
     assert told["usd_per_hour"] is None
+
+
+def test_preflight_answers_stand_under_the_plan_by_site_with_codes_and_help(
+    run: Callable[..., Any], spec: Path
+) -> None:
+    assert run("plan", str(spec), "--preflight").exit_code == 0
+    spec.write_text(spec.read_text().replace("simulated}", "simulated, max_nodes: 3}"))
+    done = run("plan", str(spec), "--preflight", "--detailed-exitcode")
+    assert done.exit_code == 4, "what would stop up comes before changes that are pending"
+    _, answers = done.stdout.split("preflight of lab (simulated): 1 error")
+    assert "error[GC918]" in answers
+    assert "+ 4 nodes gpu" in done.stdout, "the plan stands all the same"
+
+
+def test_preflight_answers_are_in_the_json_and_absent_when_nobody_asked(
+    run: Callable[..., Any], spec: Path
+) -> None:
+    assert json.loads(run("plan", str(spec), "--format", "json").stdout)["preflight"] is None
+    spec.write_text(spec.read_text().replace("simulated}", "simulated, max_nodes: 3}"))
+    done = run("plan", str(spec), "--preflight", "--format", "json")
+    [lab] = json.loads(done.stdout)["preflight"]
+    assert (lab["site"], lab["provider"]) == ("lab", "simulated")
+    assert [said["code"] for said in lab["diagnostics"]] == ["GC918"]
+    assert done.exit_code == 4

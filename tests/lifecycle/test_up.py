@@ -142,7 +142,7 @@ def test_more_nodes_than_the_site_can_give_are_refused_before_any_is_made(trial:
     trial.write(count=8, site=", max_nodes: 4")
     with pytest.raises(LifecycleError) as error:
         trial.up()
-    assert error.value.exit_code is Exit.FAILED
+    assert error.value.exit_code is Exit.REFUSED
     assert trial.in_the_provider() == {}
 
 
