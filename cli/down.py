@@ -1,8 +1,10 @@
-"""`gcluster down`: the end of a cluster, with nothing left behind."""
+"""`gcluster down`: the end of a cluster, with nothing left behind but data."""
 
 # ruff: noqa: PLC0415  # imported when the verb runs: help and other verbs need none of it
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from gcluster.cli.options import Format, OutputFormat, Target, Yes
 from gcluster.cli.render.output import say
@@ -15,10 +17,18 @@ if TYPE_CHECKING:
     from gcluster.stacks.provider import Leftover
 
 
-def command(cluster: Target, yes: Yes = False, fmt: OutputFormat = Format.TEXT) -> Exit:
-    """Remove everything that up made, and look for leftovers.
+def command(
+    cluster: Target,
+    delete_data: Annotated[
+        list[str] | None,
+        typer.Option("--delete-data", metavar="NAME", help="Storage whose data is destroyed too."),
+    ] = None,
+    yes: Yes = False,
+    fmt: OutputFormat = Format.TEXT,
+) -> Exit:
+    """Remove everything that up made but its data, and look for leftovers.
 
-    Shows what there is and asks. Exit code 5 when something remains.
+    Shows what there is and asks. Exit code 5 when something remains; kept data is no leftover.
     """
     from gcluster.cli.render.document import document
     from gcluster.cli.render.down import down_text
@@ -28,8 +38,10 @@ def command(cluster: Target, yes: Yes = False, fmt: OutputFormat = Format.TEXT) 
     from gcluster.lifecycle.down import down
 
     opened = open_cluster(cluster, running=True)
+    named = tuple(delete_data or ())
     with open_progress(fmt.value) as report:
-        result = down(opened, report, confirm=_yes if yes else _asker(report, fmt))
+        confirm = _yes if yes else _asker(report, fmt, named)
+        result = down(opened, report, confirm=confirm, delete_data=named)
     say(document(result) if fmt is Format.JSON else down_text(result, stdout()))
     return result.exit_code
 
@@ -38,7 +50,9 @@ def _yes(_: "tuple[Leftover, ...]") -> bool:
     return True
 
 
-def _asker(report: "LineProgress", fmt: Format) -> "Callable[[tuple[Leftover, ...]], bool]":
+def _asker(
+    report: "LineProgress", fmt: Format, named: tuple[str, ...]
+) -> "Callable[[tuple[Leftover, ...]], bool]":
     """Return what shows what there is and asks; in JSON nobody is asked and nothing is shown."""
 
     def confirm(existing: "tuple[Leftover, ...]") -> bool:
@@ -49,6 +63,9 @@ def _asker(report: "LineProgress", fmt: Format) -> "Callable[[tuple[Leftover, ..
         report.pause()
         if fmt is Format.TEXT:
             say(f"{existing_text(existing, stdout())}\n")
-        return ask("remove all of it?", possible=fmt is Format.TEXT)
+        question = "remove all of it?"
+        if named:
+            question = f"remove it, and destroy the data of {', '.join(named)} for ever?"
+        return ask(question, possible=fmt is Format.TEXT)
 
     return confirm

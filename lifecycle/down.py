@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.lifecycle import places
+from gcluster.lifecycle import passphrase, places
+from gcluster.lifecycle.data import check_names, priced
 from gcluster.lifecycle.known import set_ended
 from gcluster.lifecycle.outcome import Exit, failure
 from gcluster.lifecycle.progress import Reporter, StageFinished, StageProgress, StageStarted
@@ -20,7 +21,7 @@ from gcluster.lifecycle.state import acquire
 from gcluster.stacks.provider import Leftover, SiteEvent
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from gcluster.lifecycle.cluster import Cluster
 
@@ -35,38 +36,53 @@ class DownResult(msgspec.Struct, frozen=True, kw_only=True):
     untouched: tuple[str, ...]
     """Sites whose machines gcluster did not make and leaves as they are."""
     leftovers: tuple[Leftover, ...]
+    kept: tuple[Leftover, ...] = ()
+    """Data that stays and goes on costing, and what it stands in."""
     exit_code: Exit
 
 
 def down(
-    cluster: Cluster, report: Reporter, *, confirm: Callable[[tuple[Leftover, ...]], bool]
+    cluster: Cluster,
+    report: Reporter,
+    *,
+    confirm: Callable[[tuple[Leftover, ...]], bool],
+    delete_data: Iterable[str] = (),
 ) -> DownResult:
-    """Destroy every resource of the cluster; safe to repeat, safe to kill.
+    """Destroy every resource of the cluster but its data; safe to repeat, safe to kill.
 
-    `confirm` is shown what exists; when it answers no, nothing is touched.
+    Args:
+        cluster: as it was last applied.
+        report: is told how far it is.
+        confirm: is shown what exists; when it answers no, nothing is touched.
+        delete_data: storage of the spec whose data goes too.
 
     Raises:
-        LifecycleError: the lock is held, or the answer was no.
+        LifecycleError: the lock is held, the answer was no, or a name is of no storage.
     """
+    named = tuple(dict.fromkeys(delete_data))
+    check_names(cluster, named)
     untouched = tuple(n for n, s in cluster.spec.sites.items() if not s.makes_machines)
     if not cluster.was_applied:
         return _nothing(cluster, untouched)
-    sites = open_sites(cluster, lambda event: report(_progress(event)))
-    existing = _existing(sites)
-    if not existing and not cluster.ledger.existing() and not cluster.ledger.open_intents():
-        _forget(cluster)
-        return _nothing(cluster, untouched)
+    sites = open_sites(cluster, lambda event: report(_progress(event)), delete_data=named)
+    existing = priced(cluster, _existing(sites))
+    kept = tuple(item for item in existing if item.kept_data)
+    if len(kept) == len(existing) and not _ledger_has_more(cluster):
+        _forget(cluster, but_stacks=bool(kept))
+        return _nothing(cluster, untouched, kept)
     if not confirm(existing):
         raise failure("GC909", "nothing was removed", exit_code=Exit.REFUSED)
     with (
         acquire(cluster.store, tuple(cluster.spec.sites), reason="down") as lock,
         Run(cluster, "down", lock) as run,
     ):
-        removed, leftovers = _destroy(cluster, sites, existing, report)
+        removed, left = _destroy(cluster, sites, existing, report)
+        leftovers = tuple(item for item in left if not item.kept_data)
+        kept = tuple(item for item in left if item.kept_data)
         for site in sites:
             cluster.ledger.settle(site.name, [item.provider_id for item in leftovers])
         if not leftovers:
-            _forget(cluster)
+            _forget(cluster, but_stacks=bool(kept))
         code = Exit.LEFTOVERS if leftovers else Exit.OK
         run.finish(code)
     return DownResult(
@@ -75,6 +91,7 @@ def down(
         removed=removed,
         untouched=untouched,
         leftovers=leftovers,
+        kept=kept,
         exit_code=code,
     )
 
@@ -87,9 +104,10 @@ def _destroy(
     with SshSession(cluster.workdir) as session:
         session.close()
     at_each(sites, lambda site: site.provider.destroy(site.context))
-    left = at_each(sites, lambda site: site.provider.sweep(site.context))
-    leftovers = tuple(item for items in left.values() for item in items if not item.kept_data)
-    still = {(item.kind, item.name) for item in leftovers}
+    found = at_each(sites, lambda site: site.provider.sweep(site.context))
+    left = priced(cluster, (item for items in found.values() for item in items))
+    leftovers = [item for item in left if not item.kept_data]
+    still = {(item.kind, item.name) for item in left}
     removed = Counter(item.kind for item in existing if (item.kind, item.name) not in still)
     report(
         StageFinished(
@@ -99,7 +117,7 @@ def _destroy(
             seconds=time.monotonic() - began,
         )
     )
-    return dict(sorted(removed.items())), leftovers
+    return dict(sorted(removed.items())), left
 
 
 def _counted(removed: Mapping[str, int]) -> str:
@@ -112,21 +130,32 @@ def _existing(sites: tuple[OpenSite, ...]) -> tuple[Leftover, ...]:
     return tuple(item for items in found.values() for item in items if item.kind != "host")
 
 
-def _forget(cluster: Cluster) -> None:
-    """Remove the secrets, the client keys and the run artifacts; the journal stays."""
-    cluster.vault.forget_all()
+def _ledger_has_more(cluster: Cluster) -> bool:
+    return bool(cluster.ledger.existing() or cluster.ledger.open_intents())
+
+
+def _forget(cluster: Cluster, *, but_stacks: bool) -> None:
+    """Remove the secrets, the client keys and the run artifacts; the journal stays.
+
+    `but_stacks`: data is kept. It stands in stacks, so these and their passphrase stay too, and
+    the cluster has not ended: a later `down` finds its data, a later `up` takes it up again.
+    """
+    cluster.vault.forget_all(but=passphrase.NAME if but_stacks else "")
     shutil.rmtree(cluster.workdir, ignore_errors=True)
     shutil.rmtree(places.data_home() / "runs" / cluster.id, ignore_errors=True)
-    set_ended(cluster.id, ended=True)
+    set_ended(cluster.id, ended=not but_stacks)
 
 
-def _nothing(cluster: Cluster, untouched: tuple[str, ...]) -> DownResult:
+def _nothing(
+    cluster: Cluster, untouched: tuple[str, ...], kept: tuple[Leftover, ...] = ()
+) -> DownResult:
     return DownResult(
         cluster=cluster.name,
         nothing_there=True,
         removed={},
         untouched=untouched,
         leftovers=(),
+        kept=kept,
         exit_code=Exit.OK,
     )
 

@@ -111,11 +111,17 @@ class SecretVault:
         with secret_files(values) as paths:
             yield paths
 
-    def forget_all(self) -> None:
-        """Delete every ciphertext, and the identity if gcluster made it."""
+    def forget_all(self, *, but: str = "") -> None:
+        """Delete every ciphertext, and the identity if gcluster made it.
+
+        `but` is a secret to keep, with the identity that reads it.
+        """
+        kept = bool(but) and self._newest(but) > 0
         for key in self._store.list(PREFIX):
-            self._store.delete(key)
-        self._box.forget()
+            if not (kept and (key == _RECIPIENT or key.startswith(f"{PREFIX}/{but}/"))):
+                self._store.delete(key)
+        if not kept:
+            self._box.forget()
 
     def _check_recipient(self) -> None:
         """Record the public key at first use; refuse another one afterwards."""

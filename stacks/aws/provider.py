@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from typing import TYPE_CHECKING
 
 from gcluster.inventory.hosts import Host, SshTarget, pool_host_names
@@ -81,17 +80,15 @@ class AwsProvider:
 
     def preview(self, context: SiteContext) -> tuple[ResourceChange, ...]:
         """Ask the engine what it would do."""
-        return self._session(context).engine().preview()
+        session = self._session(context)
+        return session.preview(lambda: self.graph(context.spec, context.site))
 
     def apply(self, context: SiteContext) -> None:
         """Read back what is there, then make it so; raises ProviderError."""
         resource = Resource(kind=_STACK, name=context.site)
         intent = context.ledger.intend(context.site, resource)
-        engine = self._session(context).engine(
-            len(self.graph(context.spec, context.site).resources)
-        )
-        engine.refresh()
-        engine.up()
+        total = len(self.graph(context.spec, context.site).resources)
+        self._session(context).bring_up(total)
         context.ledger.created(intent, f"{context.cluster_id}/{context.site}")
 
     def hosts(self, context: SiteContext) -> tuple[Host, ...]:
@@ -104,23 +101,25 @@ class AwsProvider:
         return self.sweep(context)
 
     def destroy(self, context: SiteContext) -> None:
-        """End elastic nodes, then the stack but for data; the site's files go when all is gone."""
+        """End elastic nodes, then the stack but for data that isn't named in `delete_data`."""
         from gcluster.stacks.aws.elastic import terminate  # noqa: PLC0415  # boto3
 
         session = self._session(context)
         terminate(session.api, [m.instance_id for m in session.machines() if m.token])
-        session.engine().destroy(keep_protected=True)
+        session.take_down()
         stack = f"{context.cluster_id}/{context.site}"
         context.ledger.deleted(context.site, f"{_STACK}/{context.site}", stack)
-        if not session.plan.lustre and not session.plan.buckets:
-            shutil.rmtree(session.folder, ignore_errors=True)
+
+    def cancel(self, context: SiteContext) -> bool:
+        """Free the stack of a run that was killed."""
+        return self._session(context).cancel()
 
     def sweep(self, context: SiteContext) -> tuple[Leftover, ...]:
         """Return whatever carries the site's tags."""
         from gcluster.stacks.aws.leftovers import leftovers  # noqa: PLC0415  # boto3
 
         session = self._session(context)
-        return leftovers(session.api, session.plan)
+        return session.told_apart(leftovers(session.api, session.plan))
 
     def grow(self, context: SiteContext, pool: str, names: Iterable[str], token: str) -> Grown:
         """Start elastic nodes by one fleet call; `token` finds them again after a kill."""

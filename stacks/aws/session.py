@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from gcluster.stacks.aws.plan import SitePlan
     from gcluster.stacks.provider import SiteContext
     from gcluster.stacks.pulumi.engine import Engine
+    from gcluster.stacks.pulumi.kept import Owners
 
 BOOT_LIMIT_S = 900.0
 """Longest wait for host keys on consoles, in seconds: our choice, AWS names no time. Machines with
@@ -55,6 +56,19 @@ class Session(SiteSession):
             context.spec, context.site, self._catalog, authorized_key=self.authorized_key()
         )
         return self._stack(run, total)
+
+    def owners(self) -> Owners:
+        """Return which storage each protected resource is there for."""
+        from gcluster.stacks.pulumi.kept import owners  # noqa: PLC0415  # where data is
+
+        plan, context = self.plan, self._context
+        named = {plan.names(f"lustre-{item.name}"): (item.name,) for item in plan.lustre}
+        named |= {plan.names(f"bucket-{item.name}"): (item.name,) for item in plan.buckets}
+        if not named:
+            return {}
+        from gcluster.stacks.aws.recording import record_site  # noqa: PLC0415  # 0.7 s
+
+        return owners(record_site(context.spec, context.site, self._catalog), named)
 
     def machines(self) -> tuple[Instance, ...]:
         """Return the machines that exist."""

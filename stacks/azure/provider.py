@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from typing import TYPE_CHECKING
 
 from gcluster.inventory.hosts import Host, SshTarget, pool_host_names
@@ -74,7 +73,8 @@ class AzureProvider:
 
     def preview(self, context: SiteContext) -> tuple[ResourceChange, ...]:
         """Ask the engine what it would do."""
-        return self._session(context).engine().preview()
+        session = self._session(context)
+        return session.preview(lambda: self.graph(context.spec, context.site))
 
     def apply(self, context: SiteContext) -> None:
         """Read back what is there, then make it so; raises ProviderError.
@@ -89,9 +89,7 @@ class AzureProvider:
         sets = session.sets()
         for pool in session.plan.pools:
             trim(sets, pool)
-        engine = session.engine(len(self.graph(context.spec, context.site).resources))
-        engine.refresh()
-        engine.up()
+        session.bring_up(len(self.graph(context.spec, context.site).resources))
         sets = session.sets()
         for pool in session.plan.pools:
             for part in pool.sets:
@@ -107,23 +105,25 @@ class AzureProvider:
         return self.sweep(context)
 
     def destroy(self, context: SiteContext) -> None:
-        """Take the stack down but for data; the site's files go when nothing of it is left."""
+        """Take the stack down but for data that isn't named in `delete_data`."""
         session = self._session(context)
         elastic = session.elastic_nodes()
-        session.engine().destroy(keep_protected=True)
+        session.take_down()
         for name, number in elastic.items():
             context.ledger.deleted(context.site, f"node/{name}", number)
         stack = f"{context.cluster_id}/{context.site}"
         context.ledger.deleted(context.site, f"{_STACK}/{context.site}", stack)
-        if not session.plan.storage.makes_data:
-            shutil.rmtree(session.folder, ignore_errors=True)
+
+    def cancel(self, context: SiteContext) -> bool:
+        """Free the stack of a run that was killed."""
+        return self._session(context).cancel()
 
     def sweep(self, context: SiteContext) -> tuple[Leftover, ...]:
         """Return whatever carries the site's tags."""
         session = self._session(context)
         from gcluster.stacks.azure.leftovers import leftovers  # noqa: PLC0415  # the SDK
 
-        return leftovers(session.api, session.plan)
+        return session.told_apart(leftovers(session.api, session.plan))
 
     def grow(self, context: SiteContext, pool: str, names: Iterable[str], token: str) -> Grown:
         """Add elastic nodes by one change of capacity; `token` finds them again after a kill."""

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from gcluster.stacks.azure.plan import SitePlan
     from gcluster.stacks.provider import SiteContext
     from gcluster.stacks.pulumi.engine import Engine
+    from gcluster.stacks.pulumi.kept import Owners
 
 
 class Session(SiteSession):
@@ -71,6 +72,26 @@ class Session(SiteSession):
         context = self._context
         run = program(context.spec, context.site, self._catalog, self.moment())
         return self._stack(run, total)
+
+    def owners(self) -> Owners:
+        """Return which storage each protected resource is there for.
+
+        Network, resource group and key identity are there for all data.
+        """
+        from gcluster.stacks.azure.data_names import data_names  # noqa: PLC0415  # where data is
+        from gcluster.stacks.pulumi.kept import owners  # noqa: PLC0415  # as above
+        from gcluster.stacks.pulumi.names import Names  # noqa: PLC0415  # as above
+
+        context = self._context
+        names = Names(cluster=self.plan.cluster, site=self.plan.site, cloud="azure")
+        named = data_names(context.spec, context.site, self.plan.storage, names)
+        if not named:
+            return {}
+        from gcluster.stacks.azure.recording import record_site  # noqa: PLC0415  # 1 s
+
+        everything = sorted({name for names in named.values() for name in names})
+        graph = record_site(context.spec, context.site, self._catalog)
+        return owners(graph, named, others=everything)
 
     def elastic_nodes(self) -> dict[str, str]:
         """Return name -> number of the machines that are there beyond the spec."""

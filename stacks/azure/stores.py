@@ -99,6 +99,12 @@ def _objects(spec: ClusterSpec, site: str) -> list[ContainerPlan]:
     ]
 
 
+def split_container(url: str) -> tuple[str, str]:
+    """Return account and container of az://ACCOUNT/CONTAINER; raises ProviderError (GC990)."""
+    account, container, _ = _split(url)
+    return account, container
+
+
 def _split(url: str) -> tuple[str, str, str]:
     """Return account, container and prefix of az://ACCOUNT/CONTAINER/PREFIX."""
     account, _, rest = url.removeprefix("az://").partition("/")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from typing import TYPE_CHECKING
 
 from gcluster.inventory.hosts import Host, SshTarget, pool_host_names
@@ -69,7 +68,8 @@ class GcpProvider:
 
     def preview(self, context: SiteContext) -> tuple[ResourceChange, ...]:
         """Ask the engine what it would do."""
-        return self._session(context).engine().preview()
+        session = self._session(context)
+        return session.preview(lambda: self.graph(context.spec, context.site))
 
     def apply(self, context: SiteContext) -> None:
         """Read back what is there, then make it so; raises ProviderError."""
@@ -78,9 +78,7 @@ class GcpProvider:
         resource = Resource(kind=_STACK, name=context.site)
         intent = context.ledger.intend(context.site, resource)
         session = self._session(context)
-        engine = session.engine(len(self.graph(context.spec, context.site).resources))
-        engine.refresh()
-        engine.up()
+        session.bring_up(len(self.graph(context.spec, context.site).resources))
         name_queued(session.api, session.plan, session.machines())
         context.ledger.created(intent, f"{context.cluster_id}/{context.site}")
 
@@ -99,23 +97,25 @@ class GcpProvider:
         return self.sweep(context)
 
     def destroy(self, context: SiteContext) -> None:
-        """End elastic nodes, then the stack but for data; the site's files go when all is gone."""
+        """End elastic nodes, then the stack but for data that isn't named in `delete_data`."""
         from gcluster.stacks.gcp.elastic import delete  # noqa: PLC0415  # only here
 
         session = self._session(context)
         delete(session.api, [machine for machine in session.machines() if machine.token])
-        session.engine().destroy(keep_protected=True)
+        session.take_down()
         stack = f"{context.cluster_id}/{context.site}"
         context.ledger.deleted(context.site, f"{_STACK}/{context.site}", stack)
-        if not session.plan.lustre and not any(b.create for b in session.plan.buckets):
-            shutil.rmtree(session.folder, ignore_errors=True)
+
+    def cancel(self, context: SiteContext) -> bool:
+        """Free the stack of a run that was killed."""
+        return self._session(context).cancel()
 
     def sweep(self, context: SiteContext) -> tuple[Leftover, ...]:
         """Return whatever carries the site's marks."""
         from gcluster.stacks.gcp.leftovers import leftovers  # noqa: PLC0415  # only here
 
         session = self._session(context)
-        return leftovers(session.api, session.plan, self._catalog())
+        return session.told_apart(leftovers(session.api, session.plan, self._catalog()))
 
     def grow(self, context: SiteContext, pool: str, names: Iterable[str], token: str) -> Grown:
         """Make elastic nodes by one bulk call; `token` finds them again after a kill."""

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from gcluster.stacks.gcp.layout import SiteLayout
     from gcluster.stacks.provider import SiteContext
     from gcluster.stacks.pulumi.engine import Engine
+    from gcluster.stacks.pulumi.kept import Owners
 
 BOOT_LIMIT_S = 900.0
 """Longest wait for host keys, in seconds: our choice, Google names no time. Machines with 8 GPUs
@@ -64,6 +65,21 @@ class Session(SiteSession):
             taken=taken_rungs(self.plan, self.machines()),
         )
         return self._stack(run, total)
+
+    def owners(self) -> Owners:
+        """Return which storage each protected resource is there for."""
+        from gcluster.stacks.gcp.names import names_of  # noqa: PLC0415  # where data is
+        from gcluster.stacks.pulumi.kept import owners  # noqa: PLC0415  # as above
+
+        plan, names, context = self.plan, names_of(self.plan), self._context
+        made = [item.name for item in plan.buckets if item.create]
+        named = {names(f"bucket-{name}"): (name,) for name in made}
+        named |= {names(f"lustre-{item.name}"): (item.name,) for item in plan.lustre}
+        if not named:
+            return {}
+        from gcluster.stacks.gcp.recording import record_site  # noqa: PLC0415  # 2 s
+
+        return owners(record_site(context.spec, context.site, self._catalog), named)
 
     def machines(self) -> tuple[Instance, ...]:
         """Return the machines that exist; raises GoogleError."""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from urllib.parse import quote, urlsplit
+from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
 
 import msgspec
 
+FILE = "file://"
 FOLDER = "pulumi"
 """Stacks are kept in this folder of the cluster's state, beside journal and ledger."""
 
@@ -49,29 +50,33 @@ class StackPlace(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def backend_url(state: str) -> str:
-    """Return the form that Pulumi takes (Pulumi docs, "State and backends", November 2026).
+    """Return the form that Pulumi takes (pulumi/pulumi, pkg/backend/diy, read November 2026).
 
-    Azure's account is a query there and the host here; the others are alike.
+    The path behind a bucket or container is a prefix there too. A query goes on as it is: Go CDK
+    knows region, endpoint, profile and others of s3, domain and protocol of azblob. Azure's account
+    is in the query there (`storage_account`, Go CDK azureblob since 0.27) and is the host here. A
+    file's path stands in the spec as it is, and percent-encoded there.
 
     Raises:
-        ValueError: another scheme.
+        ValueError: another scheme, or an azblob URL without a container.
     """
     parts = urlsplit(state)
     path = parts.path.rstrip("/")
+    query = f"?{parts.query}" if parts.query else ""
     if parts.scheme == "file":
-        return f"file://{path}/{FOLDER}"
-    if parts.scheme in {"s3", "gs"}:
-        query = f"?{parts.query}" if parts.query else ""
+        return f"{FILE}{quote(state.removeprefix(FILE).rstrip('/'))}/{FOLDER}"
+    if parts.scheme in {"s3", "gs"} and parts.netloc:
         return f"{parts.scheme}://{parts.netloc}{path}/{FOLDER}{query}"
-    if parts.scheme == "azblob":
-        return f"azblob:/{path}/{FOLDER}?storage_account={quote(parts.netloc)}"
-    message = f"state {state} is at none of file://, s3://, gs:// and azblob://"
+    if parts.scheme == "azblob" and parts.netloc and path:
+        account = urlencode([("storage_account", parts.netloc), *parse_qsl(parts.query)])
+        return f"azblob:/{path}/{FOLDER}?{account}"
+    message = f"state {state} is at none of file:///PATH, s3://BUCKET, gs://BUCKET and azblob://ACCOUNT/CONTAINER"
     raise ValueError(message)
 
 
 def make_backend(place: StackPlace) -> None:
     """Make the folder of a file:// backend: the engine wants it to exist."""
-    if place.backend.startswith("file://"):
-        folder = Path(place.backend.removeprefix("file://"))
+    if place.backend.startswith(FILE):
+        folder = Path(unquote(place.backend.removeprefix(FILE)))
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     place.workdir.mkdir(mode=0o700, parents=True, exist_ok=True)

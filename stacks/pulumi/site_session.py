@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import shutil
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, cast
 
 from gcluster.stacks.client_key import ensure_client_key, public_text
+from gcluster.stacks.provider import ResourceChange
+from gcluster.stacks.pulumi.checkpoint import guarded, resources
+from gcluster.stacks.pulumi.kept import freed, told_apart
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from gcluster.schemas.catalog import Catalog
     from gcluster.schemas.spec import CloudSite
-    from gcluster.stacks.provider import SiteContext
+    from gcluster.stacks.provider import Leftover, ResourceGraph, SiteContext
     from gcluster.stacks.pulumi.engine import Engine
+    from gcluster.stacks.pulumi.kept import Owners
 
 
 class SiteSession:
@@ -53,7 +58,7 @@ class SiteSession:
         return public_text(self.private_key)
 
     def _stack(self, program: Callable[[], None], total: int) -> Engine:
-        """Return the site's stack. Its program has no secret, so the passphrase guards none."""
+        """Return the site's stack, which stands beside the cluster's journal."""
         from gcluster.stacks.pulumi.backend import StackPlace  # noqa: PLC0415  # for the engine only
         from gcluster.stacks.pulumi.engine import Engine  # noqa: PLC0415  # as above
 
@@ -61,7 +66,72 @@ class SiteSession:
         place = StackPlace(
             cluster=context.spec.name,
             site=context.site,
-            state=context.spec.state or (self.folder / "state").as_uri(),
+            state=context.state,
             workdir=self.folder / "work",
         )
-        return Engine(place, program, passphrase=context.cluster_id, emit=context.emit, total=total)
+        return Engine(place, program, passphrase=context.passphrase, emit=context.emit, total=total)
+
+    def engine(self, total: int = 0) -> Engine:
+        """Return the site's stack with its program; `total` resources are in it."""
+        raise NotImplementedError
+
+    def owners(self) -> Owners:
+        """Return which storage each protected resource is there for; {} where nothing is made."""
+        raise NotImplementedError
+
+    @property
+    def has_stack(self) -> bool:
+        """Whether a stack was ever begun; it is made with its passphrase."""
+        return bool(self._context.passphrase())
+
+    def preview(self, graph: Callable[[], ResourceGraph]) -> tuple[ResourceChange, ...]:
+        """Return what the engine would do; without a stack everything is to be made."""
+        if self.has_stack:
+            return self.engine().preview()
+        made = graph().resources
+        return tuple(ResourceChange(effect="create", resource=resource) for resource in made)
+
+    def bring_up(self, total: int) -> None:
+        """Read back what is there, which drops what a killed run had begun; then make it so."""
+        engine = self.engine(total)
+        engine.refresh()
+        engine.up()
+
+    def take_down(self) -> bool:
+        """Remove what the stack made but for data that is kept; return whether nothing is left.
+
+        Data that was named for deletion loses its protection first, all other gets it back: a run
+        may have been killed between the two.
+        """
+        if not self.has_stack:
+            return True
+        engine, owned = self._bare_engine(), self.owners()
+        if owned:
+            free = freed(owned, self._context.delete_data)
+            changed = guarded(engine.export(), {key: key not in free for key in owned})
+            if changed is not None:
+                engine.replace(changed)
+        engine.destroy(keep_protected=True)
+        if resources(engine.export()):
+            return False
+        engine.remove()
+        shutil.rmtree(self.folder, ignore_errors=True)
+        return True
+
+    def told_apart(self, found: tuple[Leftover, ...]) -> tuple[Leftover, ...]:
+        """Mark what `down` keeps among what was found; the engine is asked only if it is data."""
+        if not self.has_stack or not any(item.kept_data for item in found):
+            return found
+        stack = resources(self._bare_engine().export())
+        return told_apart(found, stack, self.owners(), self._context.delete_data)
+
+    def cancel(self) -> bool:
+        """Free the stack of a run that was killed; False: there is none."""
+        if not self.has_stack:
+            return False
+        self._bare_engine().cancel()
+        return True
+
+    def _bare_engine(self) -> Engine:
+        """Return the stack for what needs no program: the checkpoint knows what is there."""
+        return self._stack(lambda: None, 0)

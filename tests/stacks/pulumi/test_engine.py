@@ -137,7 +137,7 @@ def engine(folder: Path, *, fail: bool = False, emitted: list[SiteEvent] | None 
         pulumi.export("hidden", random.RandomPassword("password", length=12).result)
 
     events = [] if emitted is None else emitted
-    return Engine(place_at(folder), program, passphrase=PASSPHRASE, emit=events.append)
+    return Engine(place_at(folder), program, passphrase=lambda: PASSPHRASE, emit=events.append)
 
 
 @pytest.mark.engine

@@ -1,0 +1,83 @@
+"""Data that `down` keeps: what it costs, and which of it a person may name for deletion."""
+
+from __future__ import annotations
+
+import difflib
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from gcluster.lifecycle.outcome import Exit, failure
+from gcluster.schemas.cost import HOURS_PER_MONTH
+from gcluster.schemas.spec import LustreStorage, ObjectStorage
+from gcluster.schemas.storage_cost import storage_costs
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from gcluster.lifecycle.cluster import Cluster
+    from gcluster.schemas.spec import ClusterSpec
+    from gcluster.schemas.spec.storage import Storage
+    from gcluster.stacks.provider import Leftover
+
+
+def check_names(cluster: Cluster, names: Iterable[str]) -> None:
+    """Refuse names of no storage that the cluster made.
+
+    Raises:
+        LifecycleError: GC928 names the storage that there is (exit code USAGE).
+    """
+    made = [name for name, storage in cluster.spec.storage.items() if _is_made(storage)]
+    for name in names:
+        if name in made:
+            continue
+        known = name in cluster.spec.storage
+        what = (
+            f"{name} was not made by gcluster, so its data is not deleted either"
+            if known
+            else f"{cluster.name} has no storage {name}"
+        )
+        near = [] if known else difflib.get_close_matches(name, made, n=1)
+        there = f"storage that can be named: {', '.join(made)}" if made else "no storage was made"
+        raise failure(
+            "GC928",
+            what,
+            detail="nothing was changed",
+            hint=f'did you mean "{near[0]}"? {there}' if near else there,
+            exit_code=Exit.USAGE,
+        )
+
+
+def _is_made(storage: Storage) -> bool:
+    """Say whether a site's cloud makes it."""
+    if isinstance(storage, ObjectStorage):
+        return storage.create
+    elsewhere = isinstance(storage, LustreStorage) and (
+        storage.mgs or storage.existing or storage.servers
+    )
+    return isinstance(storage, LustreStorage) and not elsewhere
+
+
+def priced(cluster: Cluster, found: Iterable[Leftover]) -> tuple[Leftover, ...]:
+    """Return what was found, data with what the catalog says that its size costs.
+
+    What isn't known stays unknown: a bucket is billed by what is in it.
+    """
+    items = tuple(found)
+    if not any(item.storage for item in items):
+        return items
+    months = _months(cluster.spec, cluster)
+    return tuple(_with_price(item, months) for item in items)
+
+
+def _months(spec: ClusterSpec, cluster: Cluster) -> dict[str, float]:
+    costs = storage_costs(spec, cluster.catalog)
+    return {c.name: c.usd_per_month for c in costs if c.usd_per_month is not None}
+
+
+def _with_price(item: Leftover, months: dict[str, float]) -> Leftover:
+    known = [months[name] for name in item.storage if name in months]
+    if not item.storage or len(known) < len(item.storage):
+        return item
+    month = sum(known)
+    return msgspec.structs.replace(item, usd_per_month=month, usd_per_hour=month / HOURS_PER_MONTH)
