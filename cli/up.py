@@ -3,7 +3,9 @@
 # ruff: noqa: PLC0415  # imported when the verb runs: help and other verbs need none of it
 
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from gcluster.cli.options import Format, OutputFormat, Target, Yes
 from gcluster.cli.render.output import say
@@ -16,11 +18,22 @@ if TYPE_CHECKING:
     from gcluster.lifecycle.changes import Plan
 
 
-def command(cluster: Target, yes: Yes = False, fmt: OutputFormat = Format.TEXT) -> Exit:
+def command(
+    cluster: Target,
+    yes: Yes = False,
+    requeue_jobs: Annotated[
+        bool,
+        typer.Option(
+            "--requeue-jobs",
+            help="Put jobs on nodes that must be drained back in line; don't wait for their end.",
+        ),
+    ] = False,
+    fmt: OutputFormat = Format.TEXT,
+) -> Exit:
     """Bring the cluster to what its spec says and pass the AllReduce.
 
     Shows what would change and asks. Kill it at any point and run it again: it goes on.
-    Exit code 4 when the AllReduce fails.
+    Exit code 4 when the AllReduce fails, 3 when nodes in use were left as they are.
     """
     from gcluster.cli.render.document import document
     from gcluster.cli.render.progress import open_progress
@@ -35,7 +48,12 @@ def command(cluster: Target, yes: Yes = False, fmt: OutputFormat = Format.TEXT) 
     with open_progress(fmt.value) as report:
         seconds = time.monotonic() - began
         report(StageFinished(name="spec", ok=True, summary="0 errors", seconds=seconds))
-        result = up(opened, report, confirm=_yes if yes else _asker(report, fmt))
+        result = up(
+            opened,
+            report,
+            confirm=_yes if yes else _asker(report, fmt),
+            requeue_jobs=requeue_jobs,
+        )
     say(document(result) if fmt is Format.JSON else up_text(result, cluster, stdout()))
     return result.exit_code
 

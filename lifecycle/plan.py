@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from gcluster.inventory.compile import CompiledCluster, compile_cluster
-from gcluster.lifecycle.changes import Disruption, Plan, StepChange
+from gcluster.lifecycle.changes import Plan
 from gcluster.lifecycle.converge.pending import Pending, pending_steps
 from gcluster.lifecycle.ladder_view import ladder_views
 from gcluster.lifecycle.observe import Observation, observe
+from gcluster.lifecycle.rolling.jobs import jobs_on
 from gcluster.lifecycle.sites import ladders_of, open_sites
 from gcluster.lifecycle.ssh import SshSession
+from gcluster.lifecycle.step_changes import step_changes
 from gcluster.schemas.cost import usd_per_hour
-from gcluster.schemas.hostlist import fold
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
     from gcluster.lifecycle.cluster import Cluster
     from gcluster.lifecycle.ladders import Ladders
-
-NOT_THERE = "this node isn't there yet"
-
-_CHANGES_A_RUNNING_NODE: frozenset[str] = frozenset({"install", "configure", "join"})
-"""Phases that may restart a service; the others only look."""
 
 
 def make_plan(cluster: Cluster) -> Plan:
@@ -30,7 +27,21 @@ def make_plan(cluster: Cluster) -> Plan:
     sites = open_sites(cluster)
     with SshSession(cluster.workdir) as session:
         observation = observe(cluster, sites, session, guess=True)
-    return plan(cluster, observation, ladders_of(cluster, sites))
+        return plan_with_jobs(cluster, observation, session, ladders_of(cluster, sites))
+
+
+def plan_with_jobs(
+    cluster: Cluster,
+    observation: Observation,
+    session: SshSession,
+    ladders: Ladders | None = None,
+) -> Plan:
+    """Return the plan; where it would drain nodes, the scheduler is asked for their jobs."""
+    proposed = plan(cluster, observation, ladders)
+    if not any(step.disruption == "rolling" for step in proposed.steps):
+        return proposed
+    jobs = jobs_on(session, observation.existing)
+    return proposed if jobs is None else plan(cluster, observation, ladders, jobs)
 
 
 def compile_for(cluster: Cluster, observation: Observation) -> CompiledCluster:
@@ -43,8 +54,13 @@ def pending_for(cluster: Cluster, compiled: CompiledCluster, observation: Observ
     return pending_steps(compiled, observation.stamps, cluster.secret_versions(compiled))
 
 
-def plan(cluster: Cluster, observation: Observation, ladders: Ladders | None = None) -> Plan:
-    """Compare; the same spec, observation and ladders give the same plan."""
+def plan(
+    cluster: Cluster,
+    observation: Observation,
+    ladders: Ladders | None = None,
+    jobs: Mapping[str, Collection[str]] | None = None,
+) -> Plan:
+    """Compare; the same spec, observation, ladders and jobs (by node) give the same plan."""
     compiled = compile_for(cluster, observation)
     pending = pending_for(cluster, compiled, observation)
     cost = usd_per_hour(cluster.spec, cluster.catalog)
@@ -52,7 +68,7 @@ def plan(cluster: Cluster, observation: Observation, ladders: Ladders | None = N
         cluster=cluster.name,
         spec_hash=cluster.spec_hash,
         sites=observation.sites,
-        steps=_step_changes(pending, observation),
+        steps=step_changes(cluster.spec, pending, observation, jobs),
         unreachable=tuple(
             f"{host}: {reason}" for host, reason in sorted(observation.unreachable.items())
         ),
@@ -62,28 +78,3 @@ def plan(cluster: Cluster, observation: Observation, ladders: Ladders | None = N
         diagnostics=cluster.warnings,
         ladders=() if ladders is None else ladder_views(ladders),
     )
-
-
-def _step_changes(pending: Pending, observation: Observation) -> tuple[StepChange, ...]:
-    """Fold (host, step) pairs into one line per step, pool and reason, in the order they run."""
-    there = {host.name for host in observation.existing.hosts}
-    changes: list[StepChange] = []
-    for item in pending.steps:
-        by_reason: dict[str, list[str]] = defaultdict(list)
-        for host, reason in item.hosts.items():
-            if host not in observation.unreachable:
-                by_reason[reason if host in there else NOT_THERE].append(host)
-        acts = item.step.phase in _CHANGES_A_RUNNING_NODE
-        for reason, hosts in by_reason.items():
-            disruption: Disruption = "in-place" if acts and reason != NOT_THERE else "none"
-            changes.append(
-                StepChange(
-                    step=item.step.key,
-                    pool=item.pool,
-                    hosts=fold(hosts),
-                    count=len(hosts),
-                    reason=reason,
-                    disruption=disruption,
-                )
-            )
-    return tuple(changes)

@@ -14,7 +14,7 @@ from gcluster.lifecycle.ladders import NO_WISHES, Wishes
 from gcluster.lifecycle.nodes import NodesResult, converge_nodes
 from gcluster.lifecycle.observe import Observation, observe
 from gcluster.lifecycle.outcome import Exit, failure
-from gcluster.lifecycle.plan import compile_for, plan
+from gcluster.lifecycle.plan import compile_for, plan_with_jobs
 from gcluster.lifecycle.preflight import refuse_obstacles
 from gcluster.lifecycle.progress import (
     Finding,
@@ -60,11 +60,13 @@ def up(
     *,
     confirm: Callable[[Plan], bool],
     wishes: Wishes = NO_WISHES,
+    requeue_jobs: bool = False,
 ) -> UpResult:
     """Bring the cluster to what its spec says, and prove it with the AllReduce.
 
     `confirm` is shown the plan when there is something to do; when it answers no, nothing is
-    touched. `wishes` is what was asked for by a pool's name.
+    touched. `wishes` is what was asked for by a pool's name. `requeue_jobs` puts jobs on nodes
+    that must be drained back in line instead of waiting for their end.
 
     Raises:
         LifecycleError: refused, locked, or a step that nothing can go on without failed.
@@ -75,7 +77,8 @@ def up(
         report(Finding(diagnostic=warning))
     with SshSession(cluster.workdir) as session:
         observation = observe(cluster, sites, session)
-        proposed = plan(cluster, observation, ladders_of(cluster, sites, wishes))
+        ladders = ladders_of(cluster, sites, wishes)
+        proposed = plan_with_jobs(cluster, observation, session, ladders)
         if proposed.is_empty and _is_proven(cluster, observation):
             return _nothing_to_do(cluster, report)
         if not proposed.is_empty and not confirm(proposed):
@@ -92,7 +95,9 @@ def up(
     ):
         for note in lock.notes:
             report(Finding(diagnostic=note))
-        result = _bring_up(run, sites, session, observation, report, wishes=wishes)
+        result = _bring_up(
+            run, sites, session, observation, report, wishes=wishes, requeue_jobs=requeue_jobs
+        )
         run.finish(result.exit_code)
         return result
 
@@ -105,6 +110,7 @@ def _bring_up(
     report: Reporter,
     *,
     wishes: Wishes,
+    requeue_jobs: bool,
 ) -> UpResult:
     cluster = run.cluster
     refuse_obstacles(sites, report)
@@ -125,11 +131,13 @@ def _bring_up(
     )
     sites, refused = _apply(cluster, sites, before, report, wishes)
     after = observe(cluster, sites, session)
-    nodes = converge_nodes(run, sites, after, session, report=report)
+    nodes = converge_nodes(run, sites, after, session, report=report, requeue=requeue_jobs)
     if nodes.below_quorum:
         return _result(cluster, nodes, None, refused, Exit.FAILED)
     gate = pass_gate(run, nodes.inventory, session, report)
     code = Exit.OK if gate is None or gate.passed else Exit.REFUSED
+    if code is Exit.OK and nodes.held:
+        code = Exit.PENDING
     if code is Exit.OK:
         cluster.events.append(SpecApplied(spec_hash=cluster.spec_hash))
     return _result(cluster, nodes, gate, refused, code)
@@ -167,8 +175,12 @@ def _apply(
 
 
 def _is_proven(cluster: Cluster, observation: Observation) -> bool:
-    """Say whether the last `up` of this very spec ended well, gate included."""
-    if Journal(cluster.events).applied_spec() != cluster.spec_hash:
+    """Say whether the last `up` was of this very spec and ended well, gate included."""
+    journal = Journal(cluster.events)
+    if journal.applied_spec() != cluster.spec_hash:
+        return False
+    last = next((run for run in reversed(journal.runs()) if run.command == "up"), None)
+    if last is None or last.exit_code != Exit.OK:
         return False
     testable = any(host.connection == "ssh" for host in observation.desired.with_role("compute"))
     return not testable or standing_verdict(cluster) is not None

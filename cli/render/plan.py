@@ -128,15 +128,26 @@ def _likeness(change: ResourceChange) -> tuple[Effect, str, str, str]:
 
 def _steps(steps: Iterable[StepChange], surface: Surface) -> Iterator[str]:
     """Yield one line for the steps that run on the same nodes for the same reason."""
-    alike: dict[tuple[str, str, Disruption], list[StepChange]] = {}
+    alike: dict[tuple[str, str, str], list[StepChange]] = {}
     for step in steps:
-        alike.setdefault((step.hosts, step.reason, step.disruption), []).append(step)
+        alike.setdefault((step.hosts, step.reason, _disruption(step)), []).append(step)
     for (hosts, reason, disruption), group in alike.items():
-        mark, tone = _STEP_MARKS[disruption]
+        mark, tone = _STEP_MARKS[group[0].disruption]
         names = [step.step for step in group]
         shown = names[0] if len(names) == 1 else f"{len(names)} steps {names[0]} … {names[-1]}"
-        why = ", ".join(part for part in (_DISRUPTION[disruption], printable(reason)) if part)
+        why = ", ".join(part for part in (disruption, printable(reason)) if part)
         yield _row(surface.paint(tone, mark), f"{shown} on {hosts}", why)
+
+
+def _disruption(step: StepChange) -> str:
+    """Return "rolling: 8 at a time, waits for 3 jobs"."""
+    if step.disruption != "rolling":
+        return _DISRUPTION[step.disruption]
+    if step.jobs is None:
+        waits = ", waits for jobs"
+    else:
+        waits = f", waits for {plural(step.jobs, 'job')}" if step.jobs else ""
+    return f"rolling: {step.at_once} at a time{waits}"
 
 
 def _row(mark: str, what: str, why: str) -> str:

@@ -6,7 +6,8 @@ import msgspec
 
 from gcluster.lifecycle.changes import Plan
 from gcluster.lifecycle.cluster import open_cluster
-from gcluster.lifecycle.plan import NOT_THERE, make_plan
+from gcluster.lifecycle.plan import make_plan
+from gcluster.lifecycle.step_changes import NOT_THERE
 
 from .trial import METAL, Trial, closed_port
 

@@ -27,7 +27,7 @@ pools:
   head: {site: room, role: controller}
   gpu: {site: east, machine: p5.48xlarge, count: 2}
 links:
-  wire: {between: [east, room], type: existing}
+  - {between: [east, room], via: routed, latency: 0.001s}
 scheduler: {type: slurm}
 """
 

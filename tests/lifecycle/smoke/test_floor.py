@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from gcluster.inventory.hosts import Host, SshTarget
-from gcluster.lifecycle.smoke.judge import Expectation, judge
+from gcluster.lifecycle.smoke.judging.judge import judge
+from gcluster.lifecycle.smoke.judging.verdict import Expectation
 from gcluster.lifecycle.smoke.launch import launches
-from gcluster.lifecycle.smoke.log import AllReduceLog, Half, Row
+from gcluster.lifecycle.smoke.reading.log import AllReduceLog, Half, Row
 from gcluster.lifecycle.smoke.run import floor_of
 from gcluster.schemas.catalog import load_catalog
 from gcluster.schemas.floor import FloorFigure

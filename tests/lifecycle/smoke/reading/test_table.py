@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gcluster.lifecycle.smoke.table import Damaged, Layout, RowReader, layout_of, read_row
+from gcluster.lifecycle.smoke.reading.table import Damaged, Layout, RowReader, layout_of, read_row
 
 NEW = "#       size         count      type   redop    root     time   algbw   busbw #wrong     time   algbw   busbw #wrong"  # noqa: E501
 OLD = NEW.replace("    root", "").replace("#wrong", "error")
