@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import time
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from gcluster.inventory.hosts import Host, Placement, SshTarget
-from gcluster.stacks import atomic
 from gcluster.stacks.aws import cloud_init
 from gcluster.stacks.aws.api import Answer, AwsError, filters, tagged
 from gcluster.stacks.aws.tags import OFFER, TOKEN
+from gcluster.stacks.console import await_host_keys
 from gcluster.stacks.pulumi.labels import HOST, POOL
 
 if TYPE_CHECKING:
@@ -24,8 +20,6 @@ if TYPE_CHECKING:
 
 ALIVE = ["pending", "running", "stopping", "stopped"]
 """States of an instance that still exists."""
-_AT_ONCE = 8
-"""Consoles read at the same time: the account's request rate is shared with everybody in it."""
 _TOPOLOGY_BATCH = 100
 """Instances one DescribeInstanceTopology call takes (EC2 API, MaxResults)."""
 
@@ -114,40 +108,11 @@ def instances(api: Api, plan: SitePlan, **tags: str) -> tuple[Instance, ...]:
 def host_keys(
     api: Api, machines: Iterable[Instance], *, cache: Path, patience_s: float = 0
 ) -> dict[str, tuple[str, ...]]:
-    """Return instance -> public host keys; machines whose console shows none yet are left out.
-
-    Keys are kept in `cache`: a console holds the last 64 KiB only, and an instance never changes
-    its key. One with another key is another instance, or somebody in between.
-
-    Args:
-        api: the site's region.
-        machines: whose consoles are read.
-        cache: file on this machine.
-        patience_s: seconds to wait for nodes that are still starting.
-    """
+    """Return instance -> public host keys, as the consoles show them; see `await_host_keys`."""
     ids = [machine.instance_id for machine in machines]
-    until = time.monotonic() + patience_s
-    with atomic.locked(cache.with_suffix(".lock")):
-        known = _kept(cache)
-        while missing := [i for i in ids if i not in known]:
-            with ThreadPoolExecutor(_AT_ONCE) as pool:
-                read = dict(
-                    zip(missing, pool.map(lambda i: _console(api, i), missing), strict=True)
-                )
-            new = {i: keys for i, keys in read.items() if keys}
-            known |= new
-            if new:
-                atomic.write(cache, msgspec.json.encode(known))
-            if len(new) == len(missing) or time.monotonic() >= until:
-                break
-            time.sleep(min(10.0, max(0.0, until - time.monotonic())))
-    return {i: tuple(known[i]) for i in ids if i in known}
-
-
-def _kept(cache: Path) -> dict[str, tuple[str, ...]]:
-    if not cache.exists():
-        return {}
-    return msgspec.json.decode(cache.read_bytes(), type=dict[str, tuple[str, ...]])
+    return await_host_keys(
+        ids, lambda instance: _console(api, instance), cache=cache, patience_s=patience_s
+    )
 
 
 def _console(api: Api, instance: str) -> tuple[str, ...]:
