@@ -1,4 +1,4 @@
 """AWS: networks, machines and data as a Pulumi program; bursts through EC2 Fleet."""
 
-MODULES = ("pulumi", "pulumi_aws", "boto3")
+MODULES = ("pulumi", "pulumi_aws", "google.protobuf", "boto3", "botocore")
 """What the extra "aws" of gcluster brings, as modules; none of them is imported here."""
