@@ -4,23 +4,28 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from gcluster.inventory.hosts import Host, Placement, SshTarget
 from gcluster.schemas.hostlist import HostlistError, expand
 from gcluster.schemas.spec import BareMetalSite, ClusterSpec, HostEntry, Pool, Ssh
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
+
+    from gcluster.schemas.spec.sites import ListedHost
 
 
 def bare_metal_hosts(spec: ClusterSpec, site: str) -> tuple[Host, ...]:
-    """Return the hosts that the pools of one bare-metal site name, in the order they are written.
+    """Return the hosts that the pools of one site name, in the order they are written.
 
-    Where an entry says nothing, the site's `ssh` holds; a host without an address is reached by
-    its name. Paths are handed on as written (`~` belongs to the machine that opens them).
+    Where an entry says nothing, the site's list holds, if it has one, and then its `ssh`; a host
+    without an address is reached by its name. Paths are handed on as written (`~` belongs to the
+    machine that opens them).
 
     Args:
         spec: a spec that passed its checks.
-        site: name of a site whose provider is bare-metal.
+        site: name of a site whose machines exist: bare-metal, ssh-fleet.
 
     Raises:
         HostlistError: a range can't be read, or the addresses of an entry don't fit its names.
@@ -29,12 +34,19 @@ def bare_metal_hosts(spec: ClusterSpec, site: str) -> tuple[Host, ...]:
     described = spec.sites[site]
     if not isinstance(described, BareMetalSite):
         raise TypeError(f"site {site!r} is not bare metal")
+    pools = [(name, pool) for name, pool in spec.pools.items() if pool.site == site]
+    placed = described.placed(
+        host
+        for _, pool in pools
+        for entry in _entries(pool)
+        if entry.address is None
+        for host in expand(entry.name)
+    )
     return tuple(
         host
-        for name, pool in spec.pools.items()
-        if pool.site == site
+        for name, pool in pools
         for entry in _entries(pool)
-        for host in _hosts(name, pool, entry, described.ssh)
+        for host in _hosts(name, pool, entry, described.ssh, placed)
     )
 
 
@@ -45,8 +57,10 @@ def _entries(pool: Pool) -> Iterator[HostEntry]:
         yield HostEntry(name=item) if isinstance(item, str) else item
 
 
-def _hosts(pool_name: str, pool: Pool, entry: HostEntry, ssh: Ssh) -> Iterator[Host]:
-    """Yield the hosts of one entry; they share one SshTarget and one Placement."""
+def _hosts(
+    pool_name: str, pool: Pool, entry: HostEntry, ssh: Ssh, placed: Mapping[str, ListedHost]
+) -> Iterator[Host]:
+    """Yield the hosts of one entry; they share one Placement, and mostly one SshTarget."""
     names = expand(entry.name)
     addresses = names if entry.address is None else expand(entry.address)
     if len(addresses) != len(names):
@@ -63,13 +77,27 @@ def _hosts(pool_name: str, pool: Pool, entry: HostEntry, ssh: Ssh) -> Iterator[H
     )
     placement = Placement(block=entry.block, leaf=entry.leaf)
     for name, address in zip(names, addresses, strict=True):
+        listed = placed.get(name) if entry.address is None else None
         yield Host(
             name=name,
             site=pool.site,
             pool=pool_name,
             role=pool.role,
             machine=pool.machine,
-            address=address,
-            ssh=target,
+            address=address if listed is None else listed.address,
+            ssh=target if listed is None else _overridden(target, entry, listed),
             placement=placement,
         )
+
+
+def _overridden(target: SshTarget, entry: HostEntry, listed: ListedHost) -> SshTarget:
+    """Return how to reach a host of a list: what the pool says goes before what the list says."""
+    if listed.user is None and listed.port is None and listed.host_key is None:
+        return target
+    own = (listed.host_key,) if listed.host_key else ()
+    return msgspec.structs.replace(
+        target,
+        user=entry.user or listed.user or target.user,
+        port=entry.port or listed.port or target.port,
+        host_keys=target.host_keys or own,
+    )

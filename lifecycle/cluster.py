@@ -203,7 +203,7 @@ def open_cluster(target: str, *, running: bool = False, planning: bool = False) 
     left_out = refuse_unbuilt(loaded, planning=planning)
     return Cluster(
         spec=loaded.spec,
-        text=loaded.text,
+        text=loaded.whole_text,
         spec_path=path.resolve(),
         state_url=state_url,
         warnings=(*loaded.diagnostics, *judged, *left_out),

@@ -190,8 +190,10 @@ def _ladder(pool: Pool, cost: PoolCost, machine: Machine | None, site: Site) -> 
             else:
                 yield _offer(machine, cast("Market", rung.market), site.region)
     elif not site.makes_machines and machine is not None:
-        price = machine.price()
-        if price is not None:
+        price, own = machine.price(), site.own_price(machine.name)
+        if own is not None:
+            yield Offer(market="own", usd_per_hour=own, source=f"usd_per_hour of site {pool.site}")
+        elif price is not None:
             yield _cited(machine, price, "own", is_bound=False)
 
 

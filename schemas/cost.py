@@ -160,7 +160,9 @@ def pool_cost(pool: Pool, site: Site, catalog: Catalog, *, utilisation: float = 
         rates = [0.0]  # containers on this machine and nodes in a file cost nothing
     else:
         price = None if machine is None else machine.price()
-        rates = [None if price is None else price.usd_per_hour]
+        listed = None if price is None else price.usd_per_hour
+        own = site.own_price(pool.machine) if pool.machine is not None else None
+        rates = [listed if own is None else own]
     worst, first = _dearest(rates), rates[0]
     running = least + (count - least) * utilisation
     return PoolCost(

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from gcluster.schemas.catalog import Catalog
-
+    from gcluster.schemas.with_host_lists import WithLists
 
 API_VERSION = "gcluster/v1"
 """The version of the spec language that the types describe."""
@@ -46,6 +46,8 @@ class Loaded(msgspec.Struct, frozen=True, kw_only=True):
     file: str
     document: Document | None
     """The plain data with its places; None when the text is no readable YAML mapping."""
+    whole_text: str = ""
+    """The source with the lists of hosts put in that it names by file: nothing else is needed."""
     catalogs: tuple[Path, ...] = ()
     """Catalog files of the user's that the spec names, for `load_catalog`."""
 
@@ -93,6 +95,10 @@ def load_text(
         return msgspec.structs.replace(_unreadable(newer, file), text=decoded, document=document)
     structured = _structured(document, file, frozenset(composed.broken))
     found = [*composed.diagnostics, *structured.diagnostics]
+    lists = _host_lists(structured, document, file, folder)
+    if lists is not None:
+        structured = lists.structured
+        found += lists.diagnostics
     own = OwnCatalogs(structured.parts.get("catalog", ()), folder, given=catalog)
     found += _checked(structured, document, file, own.load) if check else []
     found += own.diagnostics
@@ -101,10 +107,23 @@ def load_text(
         spec=None if has_error else structured.value,
         diagnostics=_sorted(found),
         text=decoded,
+        whole_text=decoded if lists is None else lists.text,
         file=file,
         document=document,
         catalogs=own.paths,
     )
+
+
+def _host_lists(
+    structured: Structured, document: Document, file: str, folder: Path | None
+) -> WithLists | None:
+    """Read the lists of hosts that sites name by file; None where there are none."""
+    sites = structured.parts.get("sites", {}).values()
+    if all(getattr(site, "hosts_file", None) is None for site in sites):
+        return None
+    from gcluster.schemas.with_host_lists import with_lists  # noqa: PLC0415  # few specs have any
+
+    return with_lists(structured, document, folder=folder or Path(), spec=file)
 
 
 def _newer(document: Document, file: str) -> Diagnostic | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from gcluster.schemas.spec import Count, Smoke, Software
+from gcluster.schemas.spec import ClusterSoftware, Count, Smoke
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -54,6 +54,10 @@ def _networks(context: CheckContext) -> bool:
     return _sites(context) or any(site.networks for site in context.sites.values())
 
 
+def _listed(context: CheckContext) -> bool:
+    return any(hasattr(site, "listed") for site in context.sites.values())
+
+
 def _sites(context: CheckContext) -> bool:
     """Sites that aren't all of this machine, several of them, or Kubernetes' own networks."""
     several = len(context.sites) > 1 or bool(context.links)
@@ -66,7 +70,7 @@ def _storage(context: CheckContext) -> bool:
 
 def _software(context: CheckContext) -> bool:
     own = any(pool.software is not None for pool in context.pools.values())
-    return own or context.software != Software()
+    return own or context.software != ClusterSoftware()
 
 
 def _scheduler_software(context: CheckContext) -> bool:
@@ -127,7 +131,7 @@ MODULES: Mapping[str, Callable[[CheckContext], bool]] = {
         ),
         _storage,
     ),
-    **dict.fromkeys(("accelerators", "distributions", "skew", "software"), _software),
+    **dict.fromkeys(("accelerators", "artefact_sources", "distributions", "skew", "software"), _software),
     **dict.fromkeys(("accounts", "preemption"), _shares),
     **dict.fromkeys(("spill_ceilings", "spill_data", "spill_targets"), _spills),
     "allreduce": lambda context: context.smoke != Smoke(),
@@ -138,6 +142,7 @@ MODULES: Mapping[str, Callable[[CheckContext], bool]] = {
     "floors": lambda context: context.smoke != Smoke(),
     "kubernetes": lambda context: context.kubernetes is not None,
     "links": _sites,
+    "listed_hosts": _listed,
     "maintenance": _maintenance,
     "scheduler_software": _scheduler_software,
     "services": _services,

@@ -30,6 +30,7 @@ class BareMetalProvider:
     """The provider of sites whose machines somebody else put there."""
 
     name = "bare-metal"
+    kind = "bare metal"
 
     def graph(self, spec: ClusterSpec, site: str) -> ResourceGraph:
         """Return the hosts as resources that are only ever kept."""
@@ -101,6 +102,6 @@ class BareMetalProvider:
     def _fixed(self, site: str) -> ProviderError:
         return provider_error(
             "GC917",
-            f'site "{site}" is bare metal: its hosts can\'t be made or given back',
+            f'site "{site}" is {self.kind}: its hosts can\'t be made or given back',
             hint="name the hosts in the pool's `hosts`, or use a site that makes machines",
         )

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 
-@pytest.mark.parametrize("kind", ["local", "bare-metal"])
+@pytest.mark.parametrize("kind", ["local", "bare-metal", "ssh-fleet"])
 def test_what_init_writes_is_valid_and_names_its_schema(
     run: Callable[..., Any], tmp_path: Path, kind: str
 ) -> None:
@@ -21,7 +21,7 @@ def test_what_init_writes_is_valid_and_names_its_schema(
     assert (done.exit_code, done.stdout) == (0, "ok: lab-1: 2 pools, 5 hosts\n")
 
 
-@pytest.mark.parametrize("kind", ["local", "bare-metal"])
+@pytest.mark.parametrize("kind", ["local", "bare-metal", "ssh-fleet"])
 def test_the_lines_that_are_commented_out_are_valid_too(
     run: Callable[..., Any], tmp_path: Path, kind: str
 ) -> None:

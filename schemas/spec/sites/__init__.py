@@ -11,7 +11,9 @@ from gcluster.schemas.spec.sites.aws import AwsNetwork, AwsSite, AwsSubnets
 from gcluster.schemas.spec.sites.azure import AzureNetwork, AzureSite, AzureSubnets
 from gcluster.schemas.spec.sites.bare_metal import BareMetalNetwork, BareMetalSite, Ssh
 from gcluster.schemas.spec.sites.gcp import GcpNetwork, GcpSite
+from gcluster.schemas.spec.sites.listed_host import ListedHost
 from gcluster.schemas.spec.sites.local import LocalNetwork, LocalSite
+from gcluster.schemas.spec.sites.oci import OciNetwork, OciSite, OciSubnets
 from gcluster.schemas.spec.sites.simulated import SimulatedFaults, SimulatedSite
 from gcluster.schemas.spec.sites.site import (
     CloudNetwork,
@@ -22,8 +24,18 @@ from gcluster.schemas.spec.sites.site import (
     Proxy,
     SiteNoun,
 )
+from gcluster.schemas.spec.sites.ssh_fleet import SshFleetSite
 
-Site = AwsSite | AzureSite | BareMetalSite | GcpSite | LocalSite | SimulatedSite
+Site = (
+    AwsSite
+    | AzureSite
+    | BareMetalSite
+    | GcpSite
+    | LocalSite
+    | OciSite
+    | SimulatedSite
+    | SshFleetSite
+)
 """Any site; `provider:` chooses the branch."""
 
 SITE_TYPES: Mapping[str, type[SiteNoun]] = {
@@ -47,13 +59,18 @@ __all__ = [
     "Dns",
     "GcpNetwork",
     "GcpSite",
+    "ListedHost",
     "LocalNetwork",
     "LocalSite",
     "NodeRoles",
+    "OciNetwork",
+    "OciSite",
+    "OciSubnets",
     "Proxy",
     "SimulatedFaults",
     "SimulatedSite",
     "Site",
     "SiteNoun",
     "Ssh",
+    "SshFleetSite",
 ]

@@ -1,11 +1,12 @@
 """Machines that exist already and answer to SSH."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
 from gcluster.schemas.spec.noun import Noun
+from gcluster.schemas.spec.sites.listed_host import ListedHost
 from gcluster.schemas.spec.sites.site import Proxy, SiteNoun
 from gcluster.schemas.spec.words import Bastion, Cidr, FilePath, LoginUser
 
@@ -53,3 +54,7 @@ class BareMetalSite(SiteNoun, frozen=True, kw_only=True, tag_field="provider", t
         """The hosts' network, where the spec gives it."""
         cidr = self.network.cidr
         return {} if cidr is None else {("network", "cidr"): cidr}
+
+    def placed(self, names: Iterable[str]) -> Mapping[str, ListedHost]:  # noqa: ARG002  # pools say
+        """Return where hosts are, by name, as far as the site itself says it."""
+        return {}

@@ -26,6 +26,10 @@ class SiteNoun(Noun, frozen=True):
         """Name of the provider, as written."""
         return str(self.__struct_config__.tag)
 
+    def own_price(self, machine: str) -> float | None:  # noqa: ARG002  # where a site has prices
+        """Return what a node of a machine type costs by the spec's own word, in USD per hour."""
+        return None
+
     @property
     def catalog_name(self) -> str:
         """What machine types of the catalog call sites that can have them."""

@@ -1,0 +1,51 @@
+"""Fleets: hand over the hosts of a list, provision nothing, and see first whether they answer."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gcluster.schemas.diagnostics import Diagnostic, Severity
+from gcluster.stacks.bare_metal.provider import BareMetalProvider
+from gcluster.stacks.ssh_fleet.reach import doors, unanswered
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from gcluster.stacks.provider import SiteContext
+    from gcluster.stacks.ssh_fleet.reach import Door
+
+_SHOWN = 5
+
+
+class SshFleetProvider(BareMetalProvider):
+    """Bare metal whose addresses are a list's; a list grows old, so its doors are tried first."""
+
+    name = "ssh-fleet"
+    kind = "an ssh-fleet"
+
+    def preflight(self, context: SiteContext) -> tuple[Diagnostic, ...]:
+        """Return which hosts, or whose bastions, give no greeting of an SSH server (GC927)."""
+        wanted = doors(self.hosts(context))
+        silent = unanswered(wanted)
+        if not silent:
+            return ()
+        return (_finding(context, wanted, silent),)
+
+
+def _finding(
+    context: SiteContext, wanted: Mapping[Door, list[str]], silent: Mapping[Door, str]
+) -> Diagnostic:
+    hosts = [host for door in silent for host in wanted[door]]
+    total = sum(len(each) for each in wanted.values())
+    lines = [f"{door}: {why} ({', '.join(wanted[door][:_SHOWN])})" for door, why in silent.items()]
+    more = f"\n... and {len(lines) - _SHOWN} more" if len(lines) > _SHOWN else ""
+    none = len(hosts) == total
+    return Diagnostic(
+        code="GC927",
+        severity=Severity.ERROR if none else Severity.WARNING,
+        summary=f'site "{context.site}": {len(hosts)} of {total} hosts give no answer by SSH',
+        detail="\n".join(lines[:_SHOWN]) + more,
+        path=("sites", context.site),
+        hint="ask whoever rents them out for the list as it is now, and see that a firewall lets "
+        "this machine in",
+    )

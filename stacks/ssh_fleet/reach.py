@@ -1,0 +1,74 @@
+"""Whether an SSH server answers at an address: its greeting is read, and nobody logs in."""
+
+from __future__ import annotations
+
+import re
+import socket
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from gcluster.inventory.hosts import Host
+
+TIMEOUT_S = 5
+"""Seconds until a door that says nothing counts as closed."""
+_PARALLEL = 64
+_SSH_PORT = 22
+_PLACE = re.compile(r"\[(.+)\](?::(\d+))?|([^:]+)(?::(\d+))?|(.+)")
+_MOST_LINES = 20
+"""RFC 4253, 4.2: a server may send other lines before its version."""
+
+
+class Door(NamedTuple):
+    """Where to knock: a host, or the bastion that it is behind."""
+
+    address: str
+    port: int
+
+    def __str__(self) -> str:
+        """Write it for a person."""
+        return f"{self.address} port {self.port}"
+
+
+def doors(hosts: Iterable[Host]) -> Mapping[Door, list[str]]:
+    """Return the doors of hosts, each with the hosts behind it."""
+    found: dict[Door, list[str]] = {}
+    for host in hosts:
+        door = Door(host.address, host.ssh.port)
+        if host.ssh.bastion:
+            match = _PLACE.fullmatch(host.ssh.bastion.rpartition("@")[2])
+            if match is None:
+                continue
+            address = match[1] or match[3] or match[5]
+            door = Door(address, int(match[2] or match[4] or _SSH_PORT))
+        found.setdefault(door, []).append(host.name)
+    return found
+
+
+def unanswered(wanted: Iterable[Door], *, timeout_s: float = TIMEOUT_S) -> dict[Door, str]:
+    """Return the doors that no SSH server answers at, each with why, in words."""
+    everyone = list(wanted)
+    if not everyone:
+        return {}
+    with ThreadPoolExecutor(min(_PARALLEL, len(everyone))) as pool:
+        said = pool.map(lambda door: _problem(door, timeout_s), everyone)
+        return {door: why for door, why in zip(everyone, said, strict=True) if why}
+
+
+def _problem(door: Door, timeout_s: float) -> str:
+    try:
+        with socket.create_connection(door, timeout=timeout_s) as connection:
+            connection.settimeout(timeout_s)
+            with connection.makefile("rb") as stream:
+                lines = (stream.readline(255) for _ in range(_MOST_LINES))
+                if any(line.startswith(b"SSH-") for line in lines):
+                    return ""
+    except TimeoutError:
+        return f"no answer within {timeout_s:.0f} s"
+    except socket.gaierror:
+        return "the name doesn't resolve"
+    except OSError as error:
+        return (error.strerror or str(error)).lower()
+    return "something answers there that is no SSH server"
