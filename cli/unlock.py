@@ -18,13 +18,14 @@ def command(
     ],
     fmt: OutputFormat = Format.TEXT,
 ) -> Exit:
-    """Break a lock that its owner left behind.
+    """Break a lock that its owner left behind, and free the stack that it worked on.
 
-    Whatever the old owner still writes is refused from then on.
+    Whatever the old owner still writes is refused from then on. Exit code 1 when the stack can't be
+    freed.
     """
     from gcluster.cli.render.document import document
     from gcluster.lifecycle.cluster import open_cluster
-    from gcluster.lifecycle.state.lock import unlock
+    from gcluster.lifecycle.unlock import unlock
 
     site, _, number = lock.rpartition("/")
     if not site or not number.isdecimal():
@@ -34,9 +35,16 @@ def command(
             hint="write it as the refusal named it, such as campus/42",
             exit_code=Exit.USAGE,
         )
-    record = unlock(open_cluster(cluster, running=True).store, site, int(number))
+    done = unlock(open_cluster(cluster, running=True), site, int(number))
     if fmt is Format.JSON:
-        say(document({"lock": lock, "record": record}))
+        say(document(done))
     else:
-        say(f"{lock} is released")
-    return Exit.OK
+        freed = f", and the stack of {site} is free" if done.stack_freed else ""
+        say(f"{done.lock} is released{freed}")
+        if done.diagnostics:
+            from gcluster.cli.render.diagnostics import diagnostics_text
+            from gcluster.cli.render.surface import stdout
+
+            say(f"the stack of {site} could not be freed:")
+            say(diagnostics_text(done.diagnostics, stdout()))
+    return Exit.FAILED if done.diagnostics else Exit.OK

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gcluster.inventory.hosts import Host, SshTarget, pool_host_names
+from gcluster.stacks.bursts import burst
 from gcluster.stacks.provider import (
     Grown,
     Leftover,
     Offer,
-    ProviderError,
     Resource,
     ResourceChange,
     ResourceGraph,
@@ -130,13 +130,12 @@ class AwsProvider:
         nodes = [Resource(kind="node", name=name, pool=pool) for name in wanted]
         missing = _missing(session, nodes)
         intents = context.ledger.intend_many(context.site, missing)
-        try:
+        with burst(
+            context.ledger,
+            intents.values(),
+            is_left=lambda: any(machine.token == token for machine in session.machines()),
+        ):
             started = grow(session.api, session.plan, session.plan.pool(pool), wanted, token)
-        except ProviderError as error:
-            if not any(machine.token == token for machine in session.machines()):
-                for intent in intents.values():
-                    context.ledger.failed(intent, str(error))
-            raise  # what is left keeps its intent open: the next call with the token goes on
         ids = {f"node/{machine.host}": machine.instance_id for machine in started}
         context.ledger.created_many({intents[key]: ids[key] for key in intents if key in ids})
         return Grown(hosts=session.hosts(session.machines(), of=started))

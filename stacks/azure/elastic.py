@@ -68,6 +68,12 @@ def grow(
     return sound
 
 
+def is_left(sets: ScaleSets, pool: str, names: Collection[str], token: str) -> bool:
+    """Say whether something of a burst is there: one of its machines, or its raised capacity."""
+    book = sets.look(sets.of_pool(pool)).book
+    return book.intent(token) is not None or any(name in book.ids for name in names)
+
+
 def _ask(
     sets: ScaleSets, pool: PoolPlan, part: str, names: Sequence[str], token: str
 ) -> ProviderError | None:

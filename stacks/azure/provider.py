@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gcluster.inventory.hosts import Host, SshTarget, pool_host_names
+from gcluster.stacks.bursts import burst
 from gcluster.stacks.provider import Grown, Leftover, Offer, Resource, ResourceChange, ResourceGraph
 from gcluster.stacks.pulumi.site_graph import site_graph
 
@@ -128,19 +129,20 @@ class AzureProvider:
     def grow(self, context: SiteContext, pool: str, names: Iterable[str], token: str) -> Grown:
         """Add elastic nodes by one change of capacity; `token` finds them again after a kill."""
         session = self._session(context)
-        from gcluster.stacks.azure.elastic import grow  # noqa: PLC0415  # the SDK
+        from gcluster.stacks.azure.elastic import grow, is_left  # noqa: PLC0415  # the SDK
 
         wanted = list(names)
         sets = session.sets()
         there = sets.look(sets.of_pool(pool)).book.ids
         nodes = [Resource(kind="node", name=n, pool=pool) for n in wanted if n not in there]
         intents = context.ledger.intend_many(context.site, nodes)
-        try:
+        missing = [node.name for node in nodes]
+        with burst(
+            context.ledger,
+            intents.values(),
+            is_left=lambda: is_left(session.sets(), pool, missing, token),
+        ):
             came = grow(sets, session.plan.pool(pool), wanted, token)
-        except Exception as error:
-            for intent in intents.values():
-                context.ledger.failed(intent, str(error))
-            raise
         created = {intents[f"node/{n}"]: came[n] for n in came if f"node/{n}" in intents}
         context.ledger.created_many(created)
         return Grown(hosts=session.hosts(came))

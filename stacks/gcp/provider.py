@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gcluster.inventory.hosts import Host, SshTarget, pool_host_names
+from gcluster.stacks.bursts import burst
 from gcluster.stacks.provider import Grown, Leftover, Offer, Resource, ResourceChange, ResourceGraph
+from gcluster.stacks.pulumi.labels import label_value
 from gcluster.stacks.pulumi.site_graph import site_graph
 
 if TYPE_CHECKING:
@@ -124,12 +126,13 @@ class GcpProvider:
         session = self._session(context)
         wanted = list(names)
         intents = context.ledger.intend_many(context.site, _missing(session, pool, wanted))
-        try:
+        label = label_value(token)
+        with burst(
+            context.ledger,
+            intents.values(),
+            is_left=lambda: any(machine.token == label for machine in session.machines()),
+        ):
             made = grow(session.api, session.plan, session.plan.pool(pool), wanted, token)
-        except Exception as error:
-            for intent in intents.values():
-                context.ledger.failed(intent, str(error))
-            raise
         ids = {f"node/{name}": machine.id for name, machine in zip(wanted, made, strict=False)}
         context.ledger.created_many({intents[key]: ids[key] for key in intents if key in ids})
         return Grown(hosts=session.hosts(session.machines(), of=made))

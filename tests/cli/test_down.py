@@ -23,6 +23,7 @@ class DownResult(msgspec.Struct, frozen=True, kw_only=True):
     removed: dict[str, int] = {}
     untouched: tuple[str, ...] = ()
     leftovers: tuple[Leftover, ...] = ()
+    kept: tuple[Leftover, ...] = ()
     exit_code: Exit = Exit.OK
 
 
@@ -30,9 +31,12 @@ class DownResult(msgspec.Struct, frozen=True, kw_only=True):
 def removing(run: Callable[..., Any], stand_in: Callable[..., None]) -> Callable[..., Any]:
     """Run the verb on a double that asks about four nodes and ends as told."""
 
-    def invoke(result: DownResult, *words: str) -> Any:
-        def down(_cluster: str, _report: object, *, confirm: Any) -> DownResult:
-            assert result.nothing_there or confirm(NODES)
+    def invoke(result: DownResult, *words: str, named: tuple[str, ...] = ()) -> Any:
+        def down(
+            _cluster: str, _report: object, *, confirm: Any, delete_data: tuple[str, ...]
+        ) -> DownResult:
+            assert delete_data == named
+            assert result.nothing_there or confirm((*NODES, *result.kept))
             return result
 
         stand_in("cluster", open_cluster=lambda target, *, running: target if running else None)
@@ -76,6 +80,44 @@ def test_without_yes_and_without_a_terminal_nothing_is_removed(
 def test_machines_that_were_not_made_are_said_to_stay(removing: Callable[..., Any]) -> None:
     done = removing(DownResult(removed={}, untouched=("room1",)), "--yes")
     assert "site room1: its machines were not made by gcluster" in done.stdout
+
+
+KEPT = (
+    Leftover(
+        kind="file-system", name="fs-1", provider_id="fs-1", kept_data=True, storage=("scratch",),
+        usd_per_month=730.0, usd_per_hour=1.0,
+    ),
+    Leftover(kind="bucket", name="b", provider_id="b", kept_data=True, storage=("runs",)),
+    Leftover(kind="subnet", name="subnet-1", provider_id="subnet-1", kept_data=True),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("nothing_there", [False, True])
+def test_what_is_kept_is_told_each_time_with_its_price_and_how_to_remove_it(
+    removing: Callable[..., Any], nothing_there: bool
+) -> None:
+    done = removing(DownResult(kept=KEPT, nothing_there=nothing_there), "--yes")
+    assert done.exit_code == 0
+    assert "file-system fs-1 (scratch)   $1.00/h   $730.00/month" in done.stdout
+    assert "bucket b (runs)   price not known" in done.stdout
+    assert "1 subnet, which the data stands in" in done.stdout
+    assert "gcluster down demo --delete-data scratch --delete-data runs" in done.stdout
+
+
+def test_the_question_names_the_data_that_will_be_destroyed(
+    removing: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    def ask(question: str, *, possible: bool) -> bool:
+        asked.append(question)
+        return possible
+
+    monkeypatch.setattr("gcluster.cli.asking.ask", ask)
+    going = msgspec.structs.replace(KEPT[1], kept_data=False)
+    done = removing(DownResult(kept=(going,)), "--delete-data", "runs", named=("runs",))
+    assert asked == ["remove it, and destroy the data of runs for ever?"]
+    assert "- bucket b (runs)   data: DESTROYED" in done.stdout
 
 
 def test_json_is_the_result(removing: Callable[..., Any]) -> None:

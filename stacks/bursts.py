@@ -1,0 +1,47 @@
+"""What the ledger is told of a burst that failed: an intent is closed only if nothing can be left.
+
+An intent that stays open costs nothing: the next call with its token goes on, and `down` looks at
+what exists. One that is closed too early is a machine that nobody knows of.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from gcluster.stacks.provider import ProviderError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from gcluster.stacks.provider import Ledger
+
+_UNSURE = frozenset({"GC964", "GC966"})
+"""Codes of refusals after which a cloud may have made something: it could not be asked to the end,
+or said what we don't know."""
+
+
+@contextmanager
+def burst(ledger: Ledger, intents: Iterable[str], *, is_left: Callable[[], bool]) -> Iterator[None]:
+    """Close the intents as failed where the body fails, and surely nothing of it is left.
+
+    Args:
+        ledger: has the intents.
+        intents: of the nodes that are being made.
+        is_left: asks the cloud whether there are machines of the burst; that it can't be asked
+            counts as yes.
+    """
+    try:
+        yield
+    except ProviderError as error:
+        if not any(found.code in _UNSURE for found in error.diagnostics) and not _asked(is_left):
+            for intent in intents:
+                ledger.failed(intent, str(error))
+        raise
+
+
+def _asked(is_left: Callable[[], bool]) -> bool:
+    try:
+        return is_left()
+    except ProviderError:
+        return True
