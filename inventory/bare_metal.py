@@ -72,6 +72,8 @@ def _hosts(
         port=entry.port or ssh.port,
         key_file=ssh.key,
         bastion=entry.bastion or ssh.bastion,
+        bastion_key_file=ssh.bastion_key,
+        bastion_host_keys=_bastion_keys(entry, ssh),
         host_keys=(entry.host_key,) if entry.host_key else (),
         known_hosts_file=ssh.known_hosts,
     )
@@ -88,6 +90,12 @@ def _hosts(
             ssh=target if listed is None else _overridden(target, entry, listed),
             placement=placement,
         )
+
+
+def _bastion_keys(entry: HostEntry, ssh: Ssh) -> tuple[str, ...]:
+    """Return the keys of the site's bastion; a host's own bastion is another machine."""
+    is_sites = entry.bastion in {None, ssh.bastion}
+    return (ssh.bastion_host_key,) if is_sites and ssh.bastion_host_key else ()
 
 
 def _overridden(target: SshTarget, entry: HostEntry, listed: ListedHost) -> SshTarget:

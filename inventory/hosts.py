@@ -34,6 +34,10 @@ class SshTarget(msgspec.Struct, frozen=True, kw_only=True):
     """Private key on the machine that runs gcluster; None: the SSH agent."""
     bastion: str | None = None
     """[user@]host[:port], as in ssh -J."""
+    bastion_key_file: str | None = None
+    """Private key for the bastion; None: that of the host."""
+    bastion_host_keys: tuple[str, ...] = ()
+    """Public keys that pin the bastion; when empty, the user's own known_hosts vouches for it."""
     host_keys: tuple[str, ...] = ()
     """Public keys as in known_hosts, without the host: "ssh-ed25519 AAAA..."."""
     known_hosts_file: str | None = None

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 CONNECT_TIMEOUT_S = 10
 """Seconds until a host that doesn't answer at all counts as unreachable."""
 
+_SSH_PORT = 22
+
 STRICT = ("StrictHostKeyChecking=yes", f"ConnectTimeout={CONNECT_TIMEOUT_S}")
 """For nodes and bastions alike: an unknown key is refused, and nobody is asked about it."""
 
@@ -32,18 +34,14 @@ def identity(host: Host, known_hosts: Path) -> list[str]:
     ssh = host.ssh
     options = [*STRICT, "UpdateHostKeys=no", "RemoteCommand=none", "ServerAliveInterval=15"]
     if ssh.host_keys:
-        options += [
-            f"UserKnownHostsFile={_quoted(known_hosts)}",
-            "GlobalKnownHostsFile=/dev/null",
-            f"HostKeyAlias={marker(host)}",
-        ]
+        options += _pinned_as(marker(host), known_hosts)
     elif ssh.known_hosts_file:
         options.append(f"UserKnownHostsFile={_quoted(ssh.known_hosts_file)}")
     if ssh.key_file:
         options += [f"IdentityFile={_quoted(ssh.key_file)}", "IdentitiesOnly=yes"]
     if ssh.bastion:
         # ProxyJump would ask on the terminal about a bastion whose key it doesn't know.
-        words = [word.replace("%", "%%") for word in to_bastion(ssh)]
+        words = [word.replace("%", "%%") for word in to_bastion(ssh, known_hosts)]
         options.append(f"ProxyCommand={shlex.join([*words[:-2], '-W', '[%h]:%p', *words[-2:]])}")
     return options
 
@@ -53,15 +51,38 @@ def destination(host: Host) -> list[str]:
     return ["-p", str(host.ssh.port), "-l", host.ssh.user, "--", host.address]
 
 
-def to_bastion(ssh: SshTarget) -> list[str]:
-    """Return the command line to the bastion itself; its last two words are "--" and its name."""
-    user, _, place = (ssh.bastion or "").rpartition("@")
-    address, port = _address_and_port(place)
-    words = ["ssh", *as_words(["BatchMode=yes", *STRICT, "ControlPath=none"])]
-    if ssh.key_file:
-        words += ["-i", str(Path(ssh.key_file).expanduser())]
+def to_bastion(ssh: SshTarget, known_hosts: Path) -> list[str]:
+    """Return the command line to the bastion itself; its last two words are "--" and its name.
+
+    Args:
+        ssh: a host behind it.
+        known_hosts: file with the pinned keys of the cluster, under `bastion_marker(ssh)`.
+    """
+    user, address, port = bastion_place(ssh)
+    options = ["BatchMode=yes", *STRICT, "ControlPath=none"]
+    if ssh.bastion_host_keys:
+        options += ["UpdateHostKeys=no", *_pinned_as(bastion_marker(ssh), known_hosts)]
+    words = ["ssh", *as_words(options)]
+    key = ssh.bastion_key_file or ssh.key_file
+    if key:
+        words += ["-i", str(Path(key).expanduser())]
     words += (["-l", user] if user else []) + (["-p", port] if port else [])
     return [*words, "--", address]
+
+
+def bastion_place(ssh: SshTarget) -> tuple[str, str, str]:
+    """Return user, address and port of the bastion; "" for what is not said."""
+    user, _, place = (ssh.bastion or "").rpartition("@")
+    return user, *_address_and_port(place)
+
+
+def _pinned_as(name: str, known_hosts: Path) -> list[str]:
+    """Return the options by which only the keys under a name of this file vouch."""
+    return [
+        f"UserKnownHostsFile={_quoted(known_hosts)}",
+        "GlobalKnownHostsFile=/dev/null",
+        f"HostKeyAlias={name}",
+    ]
 
 
 def _address_and_port(place: str) -> tuple[str, str]:
@@ -75,6 +96,12 @@ def _address_and_port(place: str) -> tuple[str, str]:
 def marker(host: Host) -> str:
     """Return the name that the host's keys are pinned under: unique and free of addresses."""
     return f"{host.name}.{host.site}"
+
+
+def bastion_marker(ssh: SshTarget) -> str:
+    """Return the name that the bastion's keys are pinned under: one for each address and port."""
+    _, address, port = bastion_place(ssh)
+    return f"bastion-{address.replace(':', '-')}-{port or _SSH_PORT}"
 
 
 def _quoted(path: Path | str) -> str:

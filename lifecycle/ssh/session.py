@@ -21,7 +21,14 @@ from typing import IO, TYPE_CHECKING, Self, TypeAlias
 import msgspec
 
 from gcluster.lifecycle.outcome import failure
-from gcluster.lifecycle.ssh.arguments import as_words, destination, identity, marker, to_bastion
+from gcluster.lifecycle.ssh.arguments import (
+    as_words,
+    bastion_place,
+    destination,
+    identity,
+    to_bastion,
+)
+from gcluster.lifecycle.ssh.pins import Pins
 from gcluster.lifecycle.ssh.unreachable import reason_in_words, sudo_refused
 
 if TYPE_CHECKING:
@@ -61,8 +68,7 @@ class SshSession:
         """Use `workdir` (0700) for known_hosts; nothing is contacted yet."""
         self._known_hosts = workdir / "known_hosts"
         self._sockets = _socket_directory(workdir)
-        self._lines = _pinned(self._known_hosts)
-        self._mutex = threading.Lock()
+        self._pins = Pins(self._known_hosts)
         self._asking_bastion = threading.Lock()
         self._bastions: dict[str | None, str] = {}
 
@@ -74,19 +80,8 @@ class SshSession:
         """Leave masters to their own end: the next command within a minute reuses them."""
 
     def trust(self, hosts: Iterable[Host]) -> None:
-        """Pin the host keys that came with these hosts; a changed key replaces the old pin."""
-        with self._mutex:
-            before = dict(self._lines)
-            for host in hosts:
-                if host.ssh.host_keys:
-                    name = marker(host)
-                    self._lines[name] = tuple(f"{name} {key}" for key in host.ssh.host_keys)
-            if self._lines == before and self._known_hosts.exists():
-                return
-            text = "".join(f"{line}\n" for lines in self._lines.values() for line in lines)
-            temporary = self._known_hosts.with_suffix(f".{os.getpid()}")
-            temporary.write_text(text, encoding="utf-8")
-            temporary.replace(self._known_hosts)
+        """Pin the host keys that came with these hosts and their bastions; see `Pins.add`."""
+        self._pins.add(hosts)
 
     def options(self, host: Host) -> list[str]:
         """Return ssh's options for a host, as Ansible's connection plugin takes them too."""
@@ -239,7 +234,7 @@ class SshSession:
 
     def _bastion_problem(self, host: Host) -> str:
         """Ask the bastion itself, once: what it says to a shared connection is dropped by ssh."""
-        words = to_bastion(host.ssh)
+        words = to_bastion(host.ssh, self._known_hosts)
         with self._asking_bastion:
             if host.ssh.bastion not in self._bastions:
                 asked = subprocess.run(
@@ -248,11 +243,16 @@ class SshSession:
                 failed = asked.returncode == _SSH_FAILED
                 self._bastions[host.ssh.bastion] = asked.stderr if failed else ""
             stderr = self._bastions[host.ssh.bastion]
-        alone = msgspec.structs.replace(
-            host,
-            address=words[-1],
-            ssh=msgspec.structs.replace(host.ssh, bastion=None, host_keys=()),
+        user, address, port = bastion_place(host.ssh)
+        itself = msgspec.structs.replace(
+            host.ssh,
+            user=user or host.ssh.user,
+            port=int(port or 22),
+            key_file=host.ssh.bastion_key_file or host.ssh.key_file,
+            bastion=None,
+            host_keys=host.ssh.bastion_host_keys,
         )
+        alone = msgspec.structs.replace(host, address=address, ssh=itself)
         return f"its bastion: {reason_in_words(stderr, alone)}" if stderr else ""
 
     def _socket(self) -> str:
@@ -275,16 +275,6 @@ def _no_client() -> LifecycleError:
         "no host can be reached: ssh is not installed",
         hint="sudo apt-get install -y openssh-client",
     )
-
-
-def _pinned(known_hosts: Path) -> dict[str, tuple[str, ...]]:
-    """Return what is pinned already: the name of each host -> its lines."""
-    lines: dict[str, tuple[str, ...]] = {}
-    if known_hosts.exists():
-        for line in known_hosts.read_text(encoding="utf-8").splitlines():
-            marker = line.partition(" ")[0]
-            lines[marker] = (*lines.get(marker, ()), line)
-    return lines
 
 
 def _socket_directory(workdir: Path) -> Path:

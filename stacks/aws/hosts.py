@@ -180,6 +180,7 @@ def to_hosts(
         for machine in sorted(named, key=lambda m: m.host):
             if machine.pool != pool.name:
                 continue
+            through = _through(machine, door)
             found.append(
                 Host(
                     name=machine.host,
@@ -192,7 +193,8 @@ def to_hosts(
                         user=pool.image.user,
                         key_file=key_file,
                         host_keys=keys.get(machine.instance_id, ()),
-                        bastion=_bastion(plan, machine, door),
+                        bastion=_bastion(plan, through),
+                        bastion_host_keys=keys.get(through.instance_id, ()) if through else (),
                     ),
                     placement=placements.get(machine.instance_id, Placement()),
                     image=machine.image_id or None,
@@ -213,13 +215,19 @@ def _door(plan: SitePlan, machines: list[Instance], way_in: str | None) -> Insta
     return min(doors, key=lambda m: (order.get(roles.get(m.pool, ""), 2), m.host), default=None)
 
 
-def _bastion(plan: SitePlan, machine: Instance, door: Instance | None) -> str | None:
-    """Return the jump to a machine: nodes know each other by private addresses.
+def _through(machine: Instance, door: Instance | None) -> Instance | None:
+    """Return what a machine is reached through: nodes know each other by private addresses.
 
     A machine with a public address is reached through that address of its own.
     """
-    through = machine if machine.public_ip_address else door
-    if through is None or (through == machine and not machine.public_ip_address):
+    if machine.public_ip_address:
+        return machine
+    return None if door == machine else door
+
+
+def _bastion(plan: SitePlan, through: Instance | None) -> str | None:
+    """Return the jump through a machine, as ssh -J takes it."""
+    if through is None:
         return None
     user = next((pool.image.user for pool in plan.pools if pool.name == through.pool), "")
     return f"{user}@{through.public_ip_address or through.private_ip_address}"

@@ -16,7 +16,6 @@ from azure.mgmt.compute.models import RunCommandInput
 from gcluster.inventory.hosts import Host, Placement, SshTarget
 from gcluster.stacks import atomic
 from gcluster.stacks.azure.api import Answer, refusals
-from gcluster.stacks.azure.elastic import names_of
 from gcluster.stacks.azure.identifiers import parse
 from gcluster.stacks.azure.namebook import settle
 from gcluster.stacks.pulumi.labels import CLUSTER, HOST, POOL, SITE
@@ -120,7 +119,7 @@ def nodes(api: Api, sets: ScaleSets, plan: SitePlan) -> tuple[Node, ...]:
 
 def _of_set(api: Api, sets: ScaleSets, pool: PoolPlan, part: str) -> Iterator[Node]:
     seen = sets.look(part)
-    book = settle(seen.book, seen.numbers, names_of(pool, part))
+    book = settle(seen.book, seen.numbers, pool.part_names(part))
     where = sets.where(part)
     answers = api.pages(_Interface, f"{where}/networkInterfaces", _INTERFACES)
     addresses = {
@@ -249,20 +248,28 @@ def to_hosts(
             ssh=SshTarget(
                 user=plan.user,
                 key_file=key_file,
-                bastion=_bastion(plan, node, door),
+                bastion=_bastion(plan, through),
+                bastion_host_keys=keys.get(through.vm_id, ()) if through else (),
                 host_keys=keys.get(node.vm_id, ()),
             ),
             placement=Placement(block=node.part if pool.single_placement else None),
         )
         for node in every
         for pool in [plan.pool(node.pool)]
+        for through in [_through(node, door)]
     )
 
 
-def _bastion(plan: SitePlan, node: Node, door: Node | None) -> str | None:
-    """Return the jump to a machine; one with a public address is reached through that."""
-    through = node if node.public_address else door
-    if through is None or (through == node and not node.public_address):
+def _through(node: Node, door: Node | None) -> Node | None:
+    """Return what a machine is reached through; one with a public address: that of its own."""
+    if node.public_address:
+        return node
+    return None if door == node else door
+
+
+def _bastion(plan: SitePlan, through: Node | None) -> str | None:
+    """Return the jump through a machine, as ssh -J takes it."""
+    if through is None:
         return None
     return f"{plan.user}@{through.public_address or through.address}"
 

@@ -184,13 +184,15 @@ def to_hosts(
                 user=plan.user,
                 key_file=key_file,
                 host_keys=keys.get(machine.id, ()),
-                bastion=_bastion(plan, machine, door),
+                bastion=_bastion(plan, through),
+                bastion_host_keys=keys.get(through.id, ()) if through else (),
             ),
             placement=placement(machine, one_domain=pool.placement.domain_nodes is not None),
         )
         for pool in plan.pools
         for host, machine in sorted(named.items())
         if machine.pool == label_value(pool.name)
+        for through in [_through(machine, door)]
     )
 
 
@@ -242,12 +244,18 @@ def _door(plan: SiteLayout, named: Mapping[str, Instance], way_in: str | None) -
     return named[min(doors)[1]] if doors else None
 
 
-def _bastion(plan: SiteLayout, machine: Instance, door: Instance | None) -> str | None:
-    """Return the jump to a machine: nodes know each other by private addresses.
+def _through(machine: Instance, door: Instance | None) -> Instance | None:
+    """Return what a machine is reached through: nodes know each other by private addresses.
 
     A machine with a public address is reached through that address of its own.
     """
-    through = machine if machine.public_address else door
-    if through is None or (through == machine and not machine.public_address):
+    if machine.public_address:
+        return machine
+    return None if door == machine else door
+
+
+def _bastion(plan: SiteLayout, through: Instance | None) -> str | None:
+    """Return the jump through a machine, as ssh -J takes it."""
+    if through is None:
         return None
     return f"{plan.user}@{through.public_address or through.address}"

@@ -8,7 +8,7 @@ from msgspec import Meta
 from gcluster.schemas.spec.noun import Noun
 from gcluster.schemas.spec.sites.listed_host import ListedHost
 from gcluster.schemas.spec.sites.site import Proxy, SiteNoun
-from gcluster.schemas.spec.words import Bastion, Cidr, FilePath, LoginUser
+from gcluster.schemas.spec.words import Bastion, Cidr, FilePath, HostKey, LoginUser
 
 
 class Ssh(Noun, frozen=True):
@@ -22,6 +22,14 @@ class Ssh(Noun, frozen=True):
     port: Annotated[int, Meta(ge=1, le=65535, description="TCP port of sshd.")] = 22
     bastion: Annotated[
         Bastion | None, Meta(description="[user@]host[:port] to jump through (ssh -J).")
+    ] = None
+    bastion_key: Annotated[
+        FilePath | None,
+        Meta(description="Path of the private key for the bastion; default: `key`."),
+    ] = None
+    bastion_host_key: Annotated[
+        HostKey | None,
+        Meta(description="Public host key of the bastion to pin; default: known_hosts vouches."),
     ] = None
     known_hosts: Annotated[
         FilePath | None,

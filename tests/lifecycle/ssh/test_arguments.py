@@ -11,7 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gcluster.inventory.hosts import Host, SshTarget
-from gcluster.lifecycle.ssh.arguments import as_words, destination, identity, to_bastion
+from gcluster.lifecycle.ssh.arguments import (
+    as_words,
+    bastion_marker,
+    destination,
+    identity,
+    to_bastion,
+)
 
 KNOWN = Path("/var/with blank/known_hosts")
 PINNED = SshTarget(user="root", host_keys=("ssh-ed25519 AAAA",), key_file="/keys/id")
@@ -35,6 +41,7 @@ def host(ssh: SshTarget) -> Host:
         user=st.just("ops"),
         key_file=st.none() | st.just("/k"),
         bastion=st.none() | st.sampled_from(["jump", "me@jump:2222"]),
+        bastion_host_keys=st.sampled_from([(), ("ssh-ed25519 BBBB",)]),
         host_keys=st.sampled_from([(), ("ssh-ed25519 AAAA",)]),
         known_hosts_file=st.none() | st.just("/known"),
     )
@@ -72,7 +79,7 @@ def test_without_a_pinned_key_the_named_file_or_the_users_own_vouches() -> None:
     ],
 )
 def test_a_bastion_is_reached_by_user_and_port(bastion: str, end: list[str]) -> None:
-    assert to_bastion(SshTarget(user="ops", bastion=bastion))[-len(end) :] == end
+    assert to_bastion(SshTarget(user="ops", bastion=bastion), KNOWN)[-len(end) :] == end
 
 
 def test_a_bastion_is_asked_with_the_hosts_key_and_by_name() -> None:
@@ -82,6 +89,32 @@ def test_a_bastion_is_asked_with_the_hosts_key_and_by_name() -> None:
     assert words[words.index("-i") + 1] == "/my keys/100%%"
     assert words[words.index("-W") + 1] == "[%h]:%p"
     assert words[-2:] == ["--", "jump"]
+
+
+def test_a_pinned_key_of_a_bastion_is_the_only_one_that_vouches_for_it() -> None:
+    ssh = msgspec.structs.replace(
+        PINNED, bastion="me@[fe80::1]:2222", bastion_host_keys=("ssh-ed25519 BBBB",)
+    )
+    words = to_bastion(ssh, KNOWN)
+    assert 'UserKnownHostsFile="/var/with blank/known_hosts"' in words
+    assert "GlobalKnownHostsFile=/dev/null" in words
+    assert "HostKeyAlias=bastion-fe80--1-2222" in words
+    without = to_bastion(msgspec.structs.replace(ssh, bastion_host_keys=()), KNOWN)
+    assert not [word for word in without if "KnownHosts" in word or "HostKeyAlias" in word]
+
+
+def test_a_bastion_may_have_a_key_of_its_own() -> None:
+    ssh = msgspec.structs.replace(PINNED, bastion="jump", bastion_key_file="/keys/jump")
+    words = to_bastion(ssh, KNOWN)
+    assert words[words.index("-i") + 1] == "/keys/jump"
+    assert 'IdentityFile="/keys/id"' in identity(host(ssh), KNOWN)
+
+
+def test_two_bastions_are_pinned_apart() -> None:
+    places = ["jump", "jump:2222", "me@other", "[fe80::1]:22"]
+    markers = [bastion_marker(SshTarget(user="ops", bastion=place)) for place in places]
+    assert len(set(markers)) == len(places)
+    assert bastion_marker(SshTarget(user="ops", bastion="me@jump:22")) == markers[0]
 
 
 def test_an_address_that_looks_like_an_option_is_still_an_address() -> None:

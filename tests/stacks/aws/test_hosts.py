@@ -39,7 +39,7 @@ def machine(name: str, pool: str, *, number: int, public: str = "") -> Instance:
 
 def hosts(plan: SitePlan, *machines: Instance, way_in: str | None = None) -> dict[str, Host]:
     found = to_hosts(
-        plan, machines, key_file="id", keys={"i-2": ("ssh-ed25519 AAAA",)}, placements={},
+        plan, machines, key_file="id", keys={"i-2": ("ssh-ed25519 AAAA",), "i-4": ("ssh-ed25519 BBBB",)}, placements={},
         way_in=way_in,
     )  # fmt: skip
     return {host.name: host for host in found}
@@ -71,6 +71,8 @@ def test_nodes_are_reached_through_the_login_node(plan: SitePlan) -> None:
     assert found["train001"].ssh.host_keys == ("ssh-ed25519 AAAA",)
     assert found["door"].address == "10.40.0.4"  # what the other nodes call it by
     assert found["door"].ssh.bastion == "ubuntu@198.51.100.4"
+    assert found["train001"].ssh.bastion_host_keys == found["door"].ssh.host_keys
+    assert found["train001"].ssh.bastion_host_keys != found["train001"].ssh.host_keys
 
 
 def test_without_public_addresses_the_way_in_is_reached_directly(plan: SitePlan) -> None:

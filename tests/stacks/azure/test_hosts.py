@@ -99,6 +99,8 @@ def test_a_public_address_is_the_way_in() -> None:
     door = Node(host="head", pool="head", id="", vm_id="h", address="10.0.0.4",
                 public_address="203.0.113.9")  # fmt: skip
     node = Node(host="train001", pool="train", id="", vm_id="t", address="10.0.0.5", part="train")
-    head, first = to_hosts(PLAN, (door, node), {}, key_file="/k", via=None)
+    keys = {"h": (KEY,), "t": (f"{KEY}0",)}
+    head, first = to_hosts(PLAN, (door, node), keys, key_file="/k", via=None)
+    assert head.ssh.bastion_host_keys == first.ssh.bastion_host_keys == (KEY,)
     assert head.address == "10.0.0.4", "nodes know each other by private addresses"
     assert head.ssh.bastion == first.ssh.bastion == "azureuser@203.0.113.9"

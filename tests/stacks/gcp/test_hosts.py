@@ -13,11 +13,10 @@ from google_double import Google
 from gcluster.inventory.hosts import Placement
 from gcluster.schemas.catalog import load_catalog
 from gcluster.stacks.gcp import cloud_init
-from gcluster.stacks.gcp.hosts import Instance, host_keys, instances, placement, to_hosts
+from gcluster.stacks.gcp.hosts import host_keys, instances, placement, to_hosts
 from gcluster.stacks.gcp.layout import SiteLayout, layout
-from gcluster.stacks.gcp.marks import RUNG, TOKEN
+from gcluster.stacks.gcp.marks import TOKEN
 from gcluster.stacks.gcp.queued import name_queued
-from gcluster.stacks.gcp.session import taken_rungs
 from gcluster.stacks.pulumi.labels import HOST, POOL
 
 KEY = [{"namespace": "hostkeys", "key": "ssh-ed25519", "value": "AAAAC3Nza"}]
@@ -60,8 +59,11 @@ def test_hosts_come_in_spec_order_and_are_reached_through_the_login(google: Goog
     google.add("tcpx-east-login", "us-east4-a", labels(plan, "login", "login"),
                networkInterfaces=public)  # fmt: skip
     google.add("tcpx-east-head", "us-east4-a", labels(plan, "head", "head"))
-    hosts = to_hosts(plan, instances(google.api(), plan), key_file="/k", keys={}, way_in=None)
+    machines = instances(google.api(), plan)
+    keys = {machine.id: (f"ssh-ed25519 {machine.name}",) for machine in machines}
+    hosts = to_hosts(plan, machines, key_file="/k", keys=keys, way_in=None)
     assert [host.name for host in hosts] == ["head", "login", "train001", "train002"]
+    assert {host.ssh.bastion_host_keys for host in hosts} == {("ssh-ed25519 tcpx-east-login",)}
     assert {host.ssh.bastion for host in hosts} == {"gcluster@198.51.100.7"}
     assert [host.address for host in hosts][1] == "10.60.0.9", "nodes use private addresses"
     assert {host.ssh.user for host in hosts} == {"gcluster"}
@@ -121,18 +123,6 @@ def test_queued_machines_get_the_pools_names_once_and_keep_them(google: Google) 
     assert now.items() >= {n: h for n, h in first.items() if not n.endswith("mm03")}.items()
     assert sorted(now.values()) == ["train001", "train002", "train003"]
     assert name_queued(api, plan, instances(api, plan)) == 0
-
-
-def test_a_pool_stays_on_the_rung_that_its_machines_were_bought_on() -> None:
-    plan = plan_of("a3-megagpu-8g")
-
-    def machine(rung: str, **more: str) -> Instance:
-        return Instance(name="m", labels=labels(plan, "train", **{RUNG: rung}) | more)
-
-    assert taken_rungs(plan, []) == {}
-    assert taken_rungs(plan, [machine("spot-us-central1-a")]) == {"train": 1}
-    assert taken_rungs(plan, [machine("gone-from-the-ladder")]) == {}
-    assert taken_rungs(plan, [machine("spot-us-central1-a", **{TOKEN: "t"})]) == {}
 
 
 def test_the_start_script_goes_as_far_as_ssh_and_is_the_same_for_all() -> None:

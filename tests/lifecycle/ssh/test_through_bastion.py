@@ -1,0 +1,183 @@
+"""The way in through a bastion, with real sshds: both keys are pinned, a changed one is refused.
+
+The node's sshd listens inside the bastion's network alone, so that nobody gets there another way.
+"""
+
+from __future__ import annotations
+
+import secrets
+import socket
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from gcluster.inventory.hosts import Host, SshTarget
+from gcluster.lifecycle import places
+from gcluster.lifecycle.ssh import SshResult, SshSession, Unreachable
+from gcluster.lifecycle.ssh.unreachable import fingerprint
+from gcluster.stacks.local.engine import find_engine
+from gcluster.stacks.local.image import ensure_base
+
+pytestmark = pytest.mark.local
+
+NODE_PORT, BASTION_PORT = 2222, 2200
+SSHD = (
+    "mkdir -p /run/sshd; ssh-keygen -A; exec /usr/sbin/sshd -D -o Port={port} -o ListenAddress={at}"
+)
+LIMITS = ("--ulimit", "nofile=1024:1024", "--ulimit", "nproc=8192:8192")
+LET_IN = """\
+id {user} >/dev/null 2>&1 || useradd --create-home {user}
+home=$(getent passwd {user} | cut -d: -f6)
+usermod -p '*' {user}
+install -d -m 700 -o {user} $home/.ssh
+cat > $home/.ssh/authorized_keys && chown -R {user} $home/.ssh
+for i in $(seq 100); do [ -s /etc/ssh/ssh_host_ed25519_key.pub ] && break; sleep 0.1; done
+cut -d' ' -f1,2 /etc/ssh/ssh_host_ed25519_key.pub
+"""
+
+
+def podman(*arguments: str, stdin: str = "") -> str:
+    done = subprocess.run(
+        ["podman", *arguments], input=stdin, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def make_key(path: Path) -> Path:
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(path)], check=True)
+    return path
+
+
+class Gate:
+    """A bastion, and a node that only it reaches."""
+
+    def __init__(self, folder: Path) -> None:
+        """Make the login keys; start nothing."""
+        self.name = f"gate-{secrets.token_hex(3)}"
+        self.bastion, self.node = f"{self.name}-bastion", f"{self.name}-node"
+        self.node_key, self.bastion_key = make_key(folder / "node"), make_key(folder / "jump")
+        self.address = ""
+
+    def start(self) -> None:
+        """Start both machines; they make their host keys themselves."""
+        engine = find_engine()
+        image = ensure_base(engine, places.private_directory(places.cache_home()))
+        run = ("run", "--detach", "--label", f"gcluster.test={self.name}", *LIMITS)
+        if "runc" in podman("info", "--format", "{{.Host.OCIRuntime.Name}}"):
+            run = (*run, "--runtime", "runc")
+        podman("network", "create", "--label", f"gcluster.test={self.name}", self.name)
+        outside = SSHD.format(port=BASTION_PORT, at="0.0.0.0")  # noqa: S104  # of the container
+        inside = SSHD.format(port=NODE_PORT, at="127.0.0.2")
+        podman(*run, "--name", self.bastion, "--network", self.name, image, "sh", "-c", outside)
+        podman(
+            *run, "--name", self.node, "--network", f"container:{self.bastion}", image,
+            "sh", "-c", inside,
+        )  # fmt: skip
+        found = "{{range .NetworkSettings.Networks}}{{.IPAddress}}{{end}}"
+        self.address = podman("inspect", "--format", found, self.bastion)
+
+    def let_in(self, container: str, user: str, key: Path) -> str:
+        """Let a key in and return the machine's own public host key."""
+        public = key.with_suffix(".pub").read_text(encoding="utf-8")
+        line = LET_IN.format(user=user)
+        return podman("exec", "--interactive", container, "sh", "-c", line, stdin=public)
+
+    def renew_bastion_key(self) -> None:
+        """Do what a reinstalled bastion, or somebody in its place, does."""
+        line = "rm /etc/ssh/ssh_host_*; ssh-keygen -q -A; kill -HUP 1"
+        podman("exec", self.bastion, "sh", "-c", line)
+
+    def stop(self) -> None:
+        """Remove both and their network, whatever state they are in."""
+        for name in (self.node, self.bastion):
+            subprocess.run(
+                ["podman", "rm", "-f", "-v", "-t", "0", name], capture_output=True, check=False
+            )
+        subprocess.run(["podman", "network", "rm", self.name], capture_output=True, check=False)
+
+
+@pytest.fixture
+def gate(tmp_path: Path) -> Iterator[Gate]:
+    made = Gate(tmp_path)
+    try:
+        made.start()
+        yield made
+    finally:
+        made.stop()
+
+
+@pytest.fixture
+def host(gate: Gate) -> Host:
+    """The node as an inventory has it, with the keys both machines made themselves."""
+    bastion_key = gate.let_in(gate.bastion, "ops", gate.bastion_key)
+    return Host(
+        name="gpu001",
+        site="cloud",
+        pool="gpu",
+        role="compute",
+        machine=None,
+        address="127.0.0.2",
+        ssh=SshTarget(
+            user="root",
+            port=NODE_PORT,
+            key_file=str(gate.node_key),
+            host_keys=(gate.let_in(gate.node, "root", gate.node_key),),
+            bastion=f"ops@{gate.address}:{BASTION_PORT}",
+            bastion_key_file=str(gate.bastion_key),
+            bastion_host_keys=(bastion_key,),
+        ),
+    )
+
+
+def ask(host: Host, folder: Path) -> SshResult | Unreachable:
+    """Run a command over a connection of its own."""
+    workdir = folder / secrets.token_hex(4)
+    workdir.mkdir(mode=0o700)
+    with SshSession(workdir) as session:
+        try:
+            return session.run(host, "hostname; whoami")
+        finally:
+            session.close()
+
+
+def changed(host: Host, **target: object) -> Host:
+    return msgspec.structs.replace(host, ssh=msgspec.structs.replace(host.ssh, **target))
+
+
+def test_a_node_is_reached_through_its_bastion_by_pinned_keys_alone(
+    gate: Gate, host: Host, tmp_path: Path
+) -> None:
+    with pytest.raises(OSError, match="refused"):
+        socket.create_connection((host.address, NODE_PORT), timeout=2)
+    answer = ask(host, tmp_path)
+    assert isinstance(answer, SshResult), answer
+    assert answer.stdout.split()[-1] == "root"
+
+    unknown = ask(changed(host, bastion_host_keys=()), tmp_path)
+    assert isinstance(unknown, Unreachable)
+    assert unknown.reason.startswith("its bastion: its host key is unknown")
+
+    swapped = ask(changed(host, bastion_host_keys=host.ssh.host_keys), tmp_path)
+    assert isinstance(swapped, Unreachable), "the node's own key doesn't vouch for the bastion"
+
+    refused = ask(changed(host, bastion_key_file=str(gate.node_key)), tmp_path)
+    assert isinstance(refused, Unreachable)
+    assert "its bastion: login refused for user ops" in refused.reason
+
+
+def test_a_bastion_whose_key_changed_is_refused_and_both_keys_are_named(
+    gate: Gate, host: Host, tmp_path: Path
+) -> None:
+    assert isinstance(ask(host, tmp_path), SshResult)
+    gate.renew_bastion_key()
+    answer = ask(host, tmp_path)
+    assert isinstance(answer, Unreachable)
+    assert "its bastion: its host key changed" in answer.reason
+    assert fingerprint(host.ssh.bastion_host_keys[0]) in answer.reason
+    assert f"{gate.address} port {BASTION_PORT}" in answer.reason
+    again = gate.let_in(gate.bastion, "ops", gate.bastion_key)
+    assert isinstance(ask(changed(host, bastion_host_keys=(again,)), tmp_path), SshResult)
