@@ -1,28 +1,120 @@
-"""`gcluster smoke`: the AllReduce gate by itself."""
+"""`gcluster smoke`: the AllReduce gate by itself, on a cluster or on a saved log."""
 
 # ruff: noqa: PLC0415  # imported when the verb runs: help and other verbs need none of it
 
-from gcluster.cli.options import Format, OutputFormat, Target
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from gcluster.cli.options import Format, OutputFormat, complete_target
 from gcluster.cli.render.output import say
 from gcluster.lifecycle.outcome import Exit
 
+if TYPE_CHECKING:
+    from gcluster.lifecycle.outcome import LifecycleError
 
-def command(cluster: Target, fmt: OutputFormat = Format.TEXT) -> Exit:
-    """Run the AllReduce over all nodes and judge it.
 
-    Exit code 4 on a wrong number, a missing rank, a log that can't be read, or below the floor.
+def command(  # noqa: PLR0917  # typer passes them by name
+    cluster: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[CLUSTER]",
+            help="Path of a spec, or the name of a cluster. None with --log.",
+            autocompletion=complete_target,
+            show_default=False,
+        ),
+    ] = None,
+    log: Annotated[
+        str | None,
+        typer.Option("--log", metavar="FILE", help="Judge this log instead; - is standard input."),
+    ] = None,
+    fabric: Annotated[
+        str | None, typer.Option(metavar="CLASS", help="With --log: the fabric class it ran over.")
+    ] = None,
+    machine: Annotated[
+        str | None, typer.Option(metavar="TYPE", help="With --log: the machine type of its nodes.")
+    ] = None,
+    nodes: Annotated[
+        int | None, typer.Option(metavar="N", help="With --log: how many nodes took part.")
+    ] = None,
+    catalog: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="FILE", help="With --log: a catalog file of your own; repeatable."),
+    ] = None,
+    bisect: Annotated[
+        bool, typer.Option(help="After a failure, run smaller ones until the fault is located.")
+    ] = True,
+    fmt: OutputFormat = Format.TEXT,
+) -> Exit:
+    """Run the AllReduce over all nodes and judge it, or judge a saved log of nccl-tests.
+
+    Exit code 4 on a wrong number, a missing rank, another fabric than was asked for, a log that
+    can't be read, or below the floor.
     """
+    only_with_log = {"--fabric": fabric, "--machine": machine, "--nodes": nodes}
+    if log is None:
+        useless = [name for name, value in only_with_log.items() if value is not None]
+        if useless or catalog:
+            raise _usage(f"{', '.join(useless) or '--catalog'} goes with --log FILE")
+        if cluster is None:
+            raise _usage("what to test is missing: a cluster, or --log FILE")
+        return _run(cluster, fmt, bisect=bisect)
+    if cluster is not None:
+        raise _usage("--log judges a file: leave the cluster out")
+    if fabric is None or machine is None or nodes is None:
+        missing = [name for name, value in only_with_log.items() if value is None]
+        raise _usage(f"--log needs {', '.join(missing)} too: the floor depends on it")
+    return _judge(log, fabric, machine, nodes, catalog or [], fmt)
+
+
+def _run(cluster: str, fmt: Format, *, bisect: bool) -> Exit:
     from gcluster.cli.render.document import document
     from gcluster.cli.render.progress import open_progress
-    from gcluster.cli.render.smoke import smoke_text
+    from gcluster.cli.render.smoke import smoke_text, suspects_text
     from gcluster.cli.render.surface import stdout
     from gcluster.lifecycle.cluster import open_cluster
     from gcluster.lifecycle.gate import run_gate
 
     opened = open_cluster(cluster, running=True)
     with open_progress(fmt.value) as report:
-        result = run_gate(opened, report)
-    say(
-        document(result) if fmt is Format.JSON else smoke_text(result.verdict, result.log, stdout())
-    )
+        result = run_gate(opened, report, bisect=bisect)
+    if fmt is Format.JSON:
+        say(document(result))
+    else:
+        say(smoke_text(result.verdict, result.log, stdout()) + suspects_text(result, stdout()))
     return Exit.OK if result.passed else Exit.REFUSED
+
+
+def _judge(  # noqa: PLR0917  # the options, one by one
+    log: str, fabric: str, machine: str, nodes: int, catalog: list[Path], fmt: Format
+) -> Exit:
+    import click
+
+    from gcluster.cli.render.document import document
+    from gcluster.cli.render.smoke import smoke_text
+    from gcluster.cli.render.surface import stdout
+    from gcluster.lifecycle.outcome import LifecycleError, failure
+    from gcluster.lifecycle.smoke.saved import judge_saved
+    from gcluster.schemas.catalog import CatalogError, load_catalog
+
+    try:
+        known = load_catalog(catalog)
+        with click.open_file(log, encoding="utf-8", errors="replace") as stream:
+            result = judge_saved(stream, fabric=fabric, machine=machine, nodes=nodes, catalog=known)
+    except CatalogError as error:
+        raise LifecycleError(*error.diagnostics, exit_code=Exit.SPEC) from error
+    except OSError as error:
+        why = f"the log {log} can't be read: {error.strerror or error}"
+        raise failure("GC933", why, exit_code=Exit.USAGE) from error
+    if fmt is Format.JSON:
+        say(document(result.verdict))
+    else:
+        say(smoke_text(result.verdict, result.log, stdout()))
+    return Exit.OK if result.passed else Exit.REFUSED
+
+
+def _usage(summary: str) -> "LifecycleError":
+    from gcluster.lifecycle.outcome import failure
+
+    return failure("GC941", summary, hint="gcluster smoke --help", exit_code=Exit.USAGE)

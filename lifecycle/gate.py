@@ -30,16 +30,18 @@ def last_certificate(cluster: Cluster) -> dict[str, object] | None:
 
 
 def standing_verdict(cluster: Cluster) -> dict[str, object] | None:
-    """Return the verdict of the last gate if it passed for this very spec."""
+    """Return the verdict of the last gate if it passed for this very spec, on every node."""
     certificate = last_certificate(cluster)
     if certificate is None or certificate.get("spec_hash") != cluster.spec_hash:
+        return None
+    if certificate.get("left_out"):
         return None
     verdict = certificate.get("verdict")
     return verdict if isinstance(verdict, dict) and verdict.get("verdict") == "pass" else None
 
 
 def pass_gate(
-    run: Run, fit: ClusterInventory, session: SshSession, report: Reporter
+    run: Run, fit: ClusterInventory, session: SshSession, report: Reporter, *, bisect: bool = True
 ) -> SmokeResult | None:
     """Run the AllReduce over all fit compute nodes and write the certificate.
 
@@ -52,14 +54,16 @@ def pass_gate(
     nodes = ClusterInventory(cluster=cluster.name, hosts=real)
     session.trust(nodes.hosts)
     spec, catalog = cluster.spec, cluster.catalog
-    result = run_allreduce(spec, nodes, session, run.directory, report, catalog=catalog)
+    result = run_allreduce(
+        spec, nodes, session, run.directory, report, catalog=catalog, bisect=bisect
+    )
     document = certificate(cluster.spec_hash, nodes, result, session)
     cluster.store.put(CERTIFICATE_KEY, msgspec.json.format(msgspec.json.encode(document)))
     cluster.events.append(SmokeFinished(verdict=result.verdict.verdict, busbw=result.verdict.busbw))
     return result
 
 
-def run_gate(cluster: Cluster, report: Reporter) -> SmokeResult:
+def run_gate(cluster: Cluster, report: Reporter, *, bisect: bool = True) -> SmokeResult:
     """Run the gate by itself on a running cluster (`gcluster smoke`)."""
     nodes = existing_hosts(cluster)
     cluster.identify()
@@ -68,7 +72,7 @@ def run_gate(cluster: Cluster, report: Reporter) -> SmokeResult:
         acquire(cluster.store, tuple(cluster.spec.sites), reason="smoke") as lock,
         Run(cluster, "smoke", lock) as run,
     ):
-        result = pass_gate(run, nodes, session, report)
+        result = pass_gate(run, nodes, session, report, bisect=bisect)
         if result is None:
             raise failure("GC930", "simulated nodes run no jobs: there is nothing to test")
         run.finish(Exit.OK if result.passed else Exit.REFUSED)

@@ -6,13 +6,15 @@ from typing import TYPE_CHECKING
 
 from gcluster.cli.render.cells import printable
 from gcluster.cli.render.quantities import bandwidth, microseconds, plural, size
+from gcluster.lifecycle.smoke.findings import fault_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gcluster.cli.render.surface import Surface
-    from gcluster.lifecycle.smoke.judge import Verdict
-    from gcluster.lifecycle.smoke.log import AllReduceLog, Row
+    from gcluster.lifecycle.smoke.judging.verdict import Verdict
+    from gcluster.lifecycle.smoke.reading.log import AllReduceLog, Row
+    from gcluster.lifecycle.smoke.run import SmokeResult
 
 _TITLES = ("size", "time", "algbw", "busbw", "wrong")
 _COLUMNS = 12
@@ -31,7 +33,22 @@ def smoke_text(verdict: Verdict, log: AllReduceLog, surface: Surface) -> str:
         f"  {surface.paint('error', reason.code)}: {printable(reason.message)}"
         for reason in verdict.reasons
     ]
+    lines += [
+        f"  {surface.paint('warning', warned.code)}: {printable(warned.message)}"
+        for warned in verdict.warnings
+        if warned.code != "no-floor"
+    ]
     return surface.plain("\n".join(lines).lstrip("\n"))
+
+
+def suspects_text(result: SmokeResult, surface: Surface) -> str:
+    """Return what the search for the fault of each failed AllReduce found; "" without a search."""
+    lines = [
+        f"\n  {surface.paint('error', '✘')} {printable(line)}"
+        for located in result.located.values()
+        for line in fault_lines(located)
+    ]
+    return surface.plain("".join(lines))
 
 
 def _headline(verdict: Verdict, surface: Surface) -> str:

@@ -10,12 +10,17 @@ from typing import TYPE_CHECKING
 import msgspec
 
 import gcluster
+from gcluster.lifecycle.smoke.findings import fault_lines
 from gcluster.lifecycle.ssh import SshSession, Unreachable
 from gcluster.schemas.hostlist import fold
 
 if TYPE_CHECKING:
     from gcluster.inventory.hosts import ClusterInventory
-    from gcluster.lifecycle.smoke.run import SmokeResult, SmokeRun
+    from gcluster.lifecycle.smoke.job import SmokeRun
+    from gcluster.lifecycle.smoke.run import SmokeResult
+
+_WRITTEN = ("written in the spec (smoke.allreduce.floor)", "none was asked for")
+"""Where a floor comes from that has no reason of its own: a number, or nothing."""
 
 FORMAT = "gcluster/certificate/v1"
 
@@ -24,6 +29,7 @@ _ASK = """
 echo "kernel $(uname -r)"
 echo "slurm $(slurmd -V 2>/dev/null || sinfo -V 2>/dev/null)"
 echo "openmpi $(mpirun --version 2>/dev/null | head -n 1)"
+echo "nccl $(dpkg-query -W -f '${Version}' libnccl2 2>/dev/null || rpm -q --qf '%{VERSION}' libnccl 2>/dev/null)"
 echo "driver $(cat /sys/module/nvidia/version 2>/dev/null || cat /sys/module/amdgpu/version 2>/dev/null)"
 """  # noqa: E501  # shell lines
 _NUMBER = re.compile(r"\d+\.\d[\w.+~-]*")
@@ -50,8 +56,15 @@ def certificate(
         "gpus": "simulated" if simulated else "as the machines have them",
         "verdict": msgspec.to_builtins(result.verdict) | {"verdict": _overall(result)},
         "transport": result.verdict.transport + (" (simulated)" if simulated else ""),
+        "fabric": result.verdict.fabric,
+        "floor": {
+            "busbw_gb_per_s": result.verdict.floor,
+            "source": result.verdict.floor_reason or _WRITTEN[result.verdict.floor is None],
+        },
+        "left_out": result.left_out,
         "software": software(inventory, session),
         "runs": [_run(run) for run in result.runs],
+        "located": {nodes: fault_lines(located) for nodes, located in result.located.items()},
     }
 
 
@@ -91,6 +104,13 @@ def _run(run: SmokeRun) -> dict[str, object]:
         "nodes": run.nodes,
         "ranks": run.verdict.ranks,
         "verdict": run.verdict.verdict,
+        "transport": run.verdict.transport,
+        "fabric": run.verdict.fabric,
+        "floor": {
+            "busbw_gb_per_s": run.verdict.floor,
+            "source": run.verdict.floor_reason or _WRITTEN[run.verdict.floor is None],
+        },
+        "warnings": [f"{warned.code}: {warned.message}" for warned in run.verdict.warnings],
         "reasons": [f"{reason.code}: {reason.message}" for reason in run.verdict.reasons],
         "curve": [
             {

@@ -8,14 +8,19 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from gcluster.lifecycle.smoke.busbw import FACTOR, parse_sizes
+from gcluster.lifecycle.smoke.domains import fabric_domains, machine_of
 from gcluster.schemas.hostlist import fold
 
 if TYPE_CHECKING:
     from gcluster.inventory.hosts import Host
+    from gcluster.schemas.catalog import Catalog
     from gcluster.schemas.spec import ClusterSpec
 
 PAYLOAD = "/usr/libexec/gcluster/allreduce"
 """Where the role allreduce puts the program on every node."""
+
+NCCL_TESTS = "/opt/nccl-tests/bin:/opt/nccl-tests/build:/opt/rccl-tests/bin:/opt/rccl-tests/build"
+"""Where all_reduce_perf is looked for on nodes with GPUs, before their PATH."""
 
 ONLY_PARTITION = "main"
 """The partition with every compute pool, when the spec names none."""
@@ -25,28 +30,53 @@ LONGEST_MINUTES = 15
 
 
 class Launch(msgspec.Struct, frozen=True, kw_only=True):
-    """One AllReduce over nodes of one partition, one rank a node."""
+    """One AllReduce over nodes of one partition and one fabric domain."""
 
     job: str
     """Name of the job: unique, so that this one and no other is cancelled."""
+    label: str
+    """Tells the runs of one command apart, in the names of their logs."""
     partition: str
     nodes: tuple[str, ...]
     min_bytes: int
     max_bytes: int
     iterations: int
 
+    gpus: int = 0
+    """GPUs of a node, each with a rank of nccl-tests; 0: none that are real, so our own payload
+    runs on the processors, one rank a node."""
+    environment: tuple[tuple[str, str], ...] = ()
+    """More variables for the ranks, such as the NICs to use."""
+
+    @property
+    def ranks(self) -> int:
+        """Number of ranks."""
+        return len(self.nodes) * max(1, self.gpus)
+
     def command(self) -> str:
         """Return the line for the shell on the controller; stderr joins stdout in one log."""
         srun = [
             *("srun", "--mpi=pmix", f"--job-name={self.job}", f"--partition={self.partition}"),
             *(f"--nodelist={fold(self.nodes)}", f"--nodes={len(self.nodes)}"),
-            *("--ntasks-per-node=1", "--exclusive", "--kill-on-bad-exit=1"),
-            *(f"--time={LONGEST_MINUTES}", PAYLOAD),
-            *("--min-bytes", str(self.min_bytes), "--max-bytes", str(self.max_bytes)),
-            *("--factor", str(FACTOR), "--iterations", str(self.iterations)),
+            *(f"--ntasks-per-node={max(1, self.gpus)}", "--exclusive", "--kill-on-bad-exit=1"),
+            f"--time={LONGEST_MINUTES}",
+            *self._program(),
         ]
         # A rank that waits lets others run: there may be fewer cores than ranks.
-        return f"cd / && OMPI_MCA_mpi_yield_when_idle=1 {shlex.join(srun)} 2>&1"
+        given = {"OMPI_MCA_mpi_yield_when_idle": "1"} if not self.gpus else {"NCCL_DEBUG": "INFO"}
+        given |= dict(self.environment)
+        variables = " ".join(f"{name}={shlex.quote(value)}" for name, value in given.items())
+        return f"cd / && {variables} {shlex.join(srun)} 2>&1"
+
+    def _program(self) -> list[str]:
+        least, most, factor = str(self.min_bytes), str(self.max_bytes), str(FACTOR)
+        timed = str(self.iterations)
+        if not self.gpus:
+            sizes = ["--min-bytes", least, "--max-bytes", most, "--factor", factor]
+            return [PAYLOAD, *sizes, "--iterations", timed]
+        sizes = ["-b", least, "-e", most, "-f", factor]
+        test = shlex.join(["all_reduce_perf", *sizes, "-g", "1", "-c", "1", "-n", timed])
+        return [f"--gpus-per-node={self.gpus}", "sh", "-c", f"PATH={NCCL_TESTS}:$PATH exec {test}"]
 
     def ask(self) -> str:
         """Return the line that prints the job's state and Slurm's reason for it."""
@@ -57,29 +87,44 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
         return f"scancel --name={self.job}"
 
 
-def launches(spec: ClusterSpec, compute: tuple[Host, ...], job: str) -> tuple[Launch, ...]:
-    """Return what to start so that every host takes part.
+def launches(
+    spec: ClusterSpec, compute: tuple[Host, ...], job: str, catalog: Catalog
+) -> tuple[Launch, ...]:
+    """Return what to start so that every host takes part: an AllReduce for each fabric domain.
 
-    One AllReduce over all hosts when a partition holds them all. A job runs in one partition, so
-    else it is one for each partition that is needed to reach every pool.
+    A job runs in one partition, so a domain over pools that share none is tested in parts.
 
     Args:
         spec: the cluster.
         compute: the hosts to test.
         job: stem of the jobs' names.
+        catalog: says what joins the hosts, and how many GPUs each has.
     """
     least, most = parse_sizes(spec.smoke.allreduce.sizes)
-    return tuple(
-        Launch(
-            job=f"{job}-{partition}",
-            partition=partition,
-            nodes=tuple(host.name for host in compute if host.pool in pools),
-            min_bytes=least,
-            max_bytes=most,
-            iterations=spec.smoke.allreduce.iterations,
-        )
-        for partition, pools in _cover(spec, {host.pool for host in compute})
-    )
+    found: list[Launch] = []
+    for domain in fabric_domains(spec, catalog, compute):
+        for partition, pools in _cover(spec, {host.pool for host in domain}):
+            hosts = tuple(host for host in domain if host.pool in pools)
+            found.append(
+                Launch(
+                    job=f"{job}-{partition}-{len(found) + 1}",
+                    label=f"{partition}-{len(found) + 1}",
+                    partition=partition,
+                    nodes=tuple(host.name for host in hosts),
+                    min_bytes=least,
+                    max_bytes=most,
+                    iterations=spec.smoke.allreduce.iterations,
+                    gpus=_gpus(hosts, catalog),
+                )
+            )
+    return tuple(found)
+
+
+def _gpus(hosts: tuple[Host, ...], catalog: Catalog) -> int:
+    """Return the GPUs that each of these hosts has, the fewest of them; 0: none that are real."""
+    machines = [machine_of(catalog, host) for host in hosts]
+    counts = [m.gpu.count if m and m.gpu and not m.simulated else 0 for m in machines]
+    return min(counts, default=0)
 
 
 def _cover(spec: ClusterSpec, pools: set[str]) -> list[tuple[str, set[str]]]:

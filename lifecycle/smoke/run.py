@@ -1,4 +1,4 @@
-"""Runs the AllReduce through Slurm on the cluster's own nodes, follows its log, and judges it."""
+"""Runs the AllReduce of each fabric domain on its idle nodes, and looks for what made it fail."""
 
 from __future__ import annotations
 
@@ -12,12 +12,15 @@ import msgspec
 from gcluster.lifecycle.outcome import failure
 from gcluster.lifecycle.progress import Finding, StageFinished, StageProgress, StageStarted
 from gcluster.lifecycle.smoke.busbw import sweep
-from gcluster.lifecycle.smoke.judge import Expectation, Reason, Verdict, judge
+from gcluster.lifecycle.smoke.domains import blocks_of, fabric_of, machine_of
+from gcluster.lifecycle.smoke.findings import in_parts, left_out, located_fault
+from gcluster.lifecycle.smoke.idle import idle_hosts
+from gcluster.lifecycle.smoke.job import JobRunner, SmokeRun
+from gcluster.lifecycle.smoke.judging.verdict import Expectation, Verdict, Wire
 from gcluster.lifecycle.smoke.launch import Launch, launches
-from gcluster.lifecycle.smoke.log import AllReduceLog
-from gcluster.lifecycle.smoke.parse import LogParser
-from gcluster.lifecycle.ssh import SshSession, Unreachable
-from gcluster.schemas.diagnostics import Diagnostic, Severity
+from gcluster.lifecycle.smoke.reading.log import AllReduceLog, Row
+from gcluster.lifecycle.smoke.saved import wire_of
+from gcluster.lifecycle.smoke.search import WORTH_SEARCHING, Located, Search
 from gcluster.schemas.floor import FloorFigure, allreduce_floor
 from gcluster.schemas.hostlist import fold
 
@@ -26,6 +29,7 @@ if TYPE_CHECKING:
 
     from gcluster.inventory.hosts import ClusterInventory, Host
     from gcluster.lifecycle.progress import Reporter
+    from gcluster.lifecycle.ssh import SshSession
     from gcluster.schemas.catalog import Catalog
     from gcluster.schemas.spec import ClusterSpec
 
@@ -35,24 +39,16 @@ LIMIT_S = 300.0
 """Seconds for waiting in the queue and running. Seen: 3 s on 4 local nodes, 43 s on 1,008."""
 
 
-class SmokeRun(msgspec.Struct, frozen=True, kw_only=True):
-    """One AllReduce: where it ran, what it printed, and what that proves."""
-
-    partition: str
-    nodes: str
-    """As a Slurm host range."""
-    verdict: Verdict
-    log: AllReduceLog
-    log_file: str
-    """The whole output, on the machine that runs gcluster."""
-
-
 class SmokeResult(msgspec.Struct, frozen=True, kw_only=True):
     """The answer of `gcluster smoke`. `verdict` and `log` are those of the run that counts most."""
 
     verdict: Verdict
     log: AllReduceLog
     runs: tuple[SmokeRun, ...]
+    located: dict[str, Located] = {}
+    """Nodes of a failed run (as a host range) -> what the search for its fault found."""
+    left_out: str = ""
+    """Compute nodes that were busy or not fit, as a host range."""
 
     @property
     def passed(self) -> bool:
@@ -69,50 +65,60 @@ def run_allreduce(
     *,
     catalog: Catalog,
     limit_s: float = LIMIT_S,
+    bisect: bool = True,
 ) -> SmokeResult:
-    """Run the AllReduce over all compute hosts of `inventory`, one rank a host.
+    """Run the AllReduce of each fabric domain over the compute hosts of `inventory` that are idle.
 
     Args:
         spec: says the message sizes, the iterations and the floor.
         inventory: the hosts to test, and the controller to start the job from.
         session: reaches the controller.
-        run_dir: where the log is kept.
+        run_dir: where the logs are kept.
         report: told of every message size.
         catalog: says what the fabrics of the machine types reach, for an automatic floor.
         limit_s: seconds until a job is cancelled.
+        bisect: whether to look for what is at fault when one fails.
 
     Raises:
         LifecycleError: there is no controller, or no compute host to test.
     """
     controllers = inventory.with_role("controller")
-    compute = inventory.with_role("compute")
-    if not controllers or not compute:
+    everyone = inventory.with_role("compute")
+    if not controllers or not everyone:
         raise failure(
             "GC931",
             "the AllReduce needs a controller and a compute node that work",
             hint=f"gcluster status {spec.name} says what is wrong with the others",
         )
-    todo = launches(spec, compute, f"gcluster-smoke-{secrets.token_hex(3)}")
+    compute, busy = idle_hosts(session, controllers[0], everyone)
+    if busy:
+        report(Finding(diagnostic=left_out(busy)))
+    todo = launches(spec, compute, f"gcluster-smoke-{secrets.token_hex(3)}", catalog)
     if len(todo) > 1:
-        report(Finding(diagnostic=_in_parts(todo)))
+        report(Finding(diagnostic=in_parts(todo)))
     began = time.monotonic()
+    gate = _Gate(
+        spec, catalog, compute, JobRunner(controllers[0], session, run_dir, limit_s), report
+    )
     report(StageStarted(name=STAGE, total=sum(len(_sizes(launch)) for launch in todo)))
-    runs = tuple(
-        _Follower(controllers[0], session, run_dir, report, limit_s).run(
-            launch, floor_of(launch, spec, catalog, compute)
-        )
-        for launch in todo
-    )
+    runs = tuple(gate.run(launch) for launch in todo)
+    located = {
+        run.nodes: gate.locate(launch, run, session)
+        for launch, run in zip(todo, runs, strict=True)
+        if bisect and _is_worth(launch, run)
+    }
     shown = max(runs, key=lambda run: (not run.verdict.passed, run.verdict.ranks))
-    result = SmokeResult(verdict=shown.verdict, log=shown.log, runs=runs)
-    report(
-        StageFinished(
-            name=STAGE,
-            ok=result.passed,
-            summary=summary(shown),
-            seconds=time.monotonic() - began,
-        )
+    result = SmokeResult(
+        verdict=shown.verdict,
+        log=shown.log,
+        runs=runs,
+        located=located,
+        left_out=fold(busy),
     )
+    finished = StageFinished(
+        name=STAGE, ok=result.passed, summary=summary(shown), seconds=time.monotonic() - began
+    )
+    report(finished)
     return result
 
 
@@ -138,94 +144,74 @@ def summary(run: SmokeRun) -> str:
     return f"all_reduce {verdict.ranks} ranks  0 wrong  {speed}{carried}{made_up}"
 
 
-class _Follower:
-    """Starts one job, follows its output, and cancels it when it takes too long."""
+class _Gate:
+    """What all AllReduces of one command share."""
 
     def __init__(
         self,
-        controller: Host,
-        session: SshSession,
-        run_dir: Path,
+        spec: ClusterSpec,
+        catalog: Catalog,
+        compute: tuple[Host, ...],
+        runner: JobRunner,
         report: Reporter,
-        limit_s: float,
     ) -> None:
-        self._controller = controller
-        self._session = session
-        self._run_dir = run_dir
-        self._report = report
-        self._limit_s = limit_s
+        self._spec, self._catalog, self._compute = spec, catalog, compute
+        self._runner, self._report = runner, report
 
-    def run(self, launch: Launch, floor: FloorFigure) -> SmokeRun:
-        path = self._run_dir / f"allreduce-{launch.partition}.log"
-        parser, done, total = LogParser(), 0, len(_sizes(launch))
-        ended = False
-        with path.open("w", encoding="utf-8", errors="replace") as copy:
+    def run(self, launch: Launch) -> SmokeRun:
+        done, total = 0, len(_sizes(launch))
 
-            def take(line: str) -> None:
-                nonlocal done
-                copy.write(line)
-                if row := parser.feed(line):
-                    done += 1
-                    detail = f"{row.size} B, {row.busbw:.3g} GB/s"
-                    self._report(StageProgress(name=STAGE, done=done, total=total, detail=detail))
+        def progress(row: Row) -> None:
+            nonlocal done
+            done += 1
+            detail = f"{row.size} B, {row.busbw:.3g} GB/s"
+            self._report(StageProgress(name=STAGE, done=done, total=total, detail=detail))
 
-            try:
-                answer = self._session.stream(
-                    self._controller, launch.command(), take, timeout_s=self._limit_s
-                )
-                ended = not isinstance(answer, Unreachable)
-            finally:
-                state = "" if ended else self._cancel(launch)
-        log = parser.result()
-        if isinstance(answer, Unreachable):
-            verdict = _not_ended(judge(log, _expectation(launch, floor, 1)), answer.reason, state)
-        else:
-            verdict = judge(log, _expectation(launch, floor, answer.returncode))
-        nodes = fold(launch.nodes)
-        return SmokeRun(
-            partition=launch.partition, nodes=nodes, verdict=verdict, log=log, log_file=str(path)
+        return self._runner.run(launch, self._expectation(launch), progress)
+
+    def locate(self, launch: Launch, failed: SmokeRun, session: SshSession) -> Located:
+        hosts = self._hosts(launch)
+        search = Search(launch, failed, self._runner, self._expectation)
+        located = search.locate(blocks_of(hosts), self._report, STAGE)
+        fabric = fabric_of(self._spec, self._catalog, hosts[0])
+        located = search.rails(located, hosts, session, fabric)
+        self._report(Finding(diagnostic=located_fault(located, failed.nodes)))
+        return located
+
+    def _expectation(self, launch: Launch) -> Expectation:
+        floor = floor_of(launch, self._spec, self._catalog, self._compute)
+        return Expectation(
+            ranks=launch.ranks,
+            min_bytes=launch.min_bytes,
+            max_bytes=launch.max_bytes,
+            nodes=launch.nodes,
+            node_count=len(launch.nodes),
+            gpu=self._gpu(launch),
+            wire=self._wire(launch),
+            floor=floor.gbytes_per_s,
+            floor_reason=floor.reason,
         )
 
-    def _cancel(self, launch: Launch) -> str:
-        """Cancel the job; return its last state and Slurm's reason, "" when it isn't known."""
-        command = f"{launch.ask()}; {launch.cancel()}"
-        answer = self._session.run(self._controller, command, timeout_s=20)
-        return "" if isinstance(answer, Unreachable) else answer.stdout.strip()
+    def _hosts(self, launch: Launch) -> tuple[Host, ...]:
+        return tuple(host for host in self._compute if host.name in set(launch.nodes))
+
+    def _gpu(self, launch: Launch) -> str:
+        machine = machine_of(self._catalog, self._hosts(launch)[0])
+        return machine.gpu.model if machine and machine.gpu and launch.gpus else ""
+
+    def _wire(self, launch: Launch) -> Wire | None:
+        """Return what must carry the messages; our own payload on processors goes over TCP."""
+        if not launch.gpus:
+            return Wire(fabric="ethernet", simulated=True)
+        fabric = fabric_of(self._spec, self._catalog, self._hosts(launch)[0])
+        # A class that isn't known can't be proven: no channel name fits it.
+        return wire_of(fabric, simulated=False) if fabric else Wire(fabric="an unknown fabric")
 
 
-def _not_ended(verdict: Verdict, reason: str, state: str) -> Verdict:
-    """Put first why a job that gave no end was given up."""
-    waited = state.startswith("PENDING")
-    what = f"the job did not start ({state.partition(' ')[2]})" if waited else reason
-    if state and not waited:
-        what += f"; Slurm said {state}"
-    first = Reason(code="aborted", message=f"{what}; it was cancelled")
-    others = tuple(r for r in verdict.reasons if not waited and r.code == "missing-rank")
-    return msgspec.structs.replace(verdict, verdict="fail", reasons=(first, *others))
-
-
-def _expectation(launch: Launch, floor: FloorFigure, exit_status: int) -> Expectation:
-    return Expectation(
-        ranks=len(launch.nodes),
-        min_bytes=launch.min_bytes,
-        max_bytes=launch.max_bytes,
-        nodes=launch.nodes,
-        floor=floor.gbytes_per_s,
-        floor_reason=floor.reason,
-        exit_status=exit_status,
-    )
+def _is_worth(launch: Launch, run: SmokeRun) -> bool:
+    causes = {reason.code for reason in run.verdict.reasons} & WORTH_SEARCHING
+    return bool(causes) and run.started and len(launch.nodes) > 1
 
 
 def _sizes(launch: Launch) -> tuple[int, ...]:
     return sweep(launch.min_bytes, launch.max_bytes)
-
-
-def _in_parts(todo: tuple[Launch, ...]) -> Diagnostic:
-    named = ", ".join(f"{launch.partition} ({fold(launch.nodes)})" for launch in todo)
-    return Diagnostic(
-        code="GC932",
-        severity=Severity.NOTE,
-        summary="no partition holds all compute pools: the AllReduce runs once per partition",
-        detail=named,
-        hint="a partition with all pools lets one AllReduce test them together",
-    )

@@ -77,5 +77,11 @@ class Fabric(Noun, frozen=True):
     """How far it goes: one zone (EFA), one placement (Azure InfiniBand), or all that is cabled."""
     plugin: str | None = None
     """Key of the software set (stack.lock.yaml) that drives it: efa, tcpxo, gib, ofed."""
+    channels: list[Annotated[str, Meta(pattern=r"^(NET|P2P|COLLNET)/[^/]+$(?!\n)")]] = field(
+        default_factory=list
+    )
+    """How NCCL's channel lines name what carries the traffic between nodes: NET/IB, NET/IBext_v*.
+    Source: NCCL's src/transport/{net,p2p,coll_net}.cc and the plugins' logs. Empty: a log can't
+    prove the class, and the smoke test fails."""
     floor: Floor | None = None
     """None: no floor is known; `floor: auto` then asks for none and says so."""

@@ -9,8 +9,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from gcluster.lifecycle.smoke.judge import Expectation, Verdict, judge
-from gcluster.lifecycle.smoke.log import AllReduceLog
+from gcluster.lifecycle.smoke.judging.judge import judge
+from gcluster.lifecycle.smoke.judging.verdict import Expectation, Verdict
+from gcluster.lifecycle.smoke.reading.log import AllReduceLog
 
 PASSED = Verdict(
     verdict="pass",
@@ -32,6 +33,7 @@ class SmokeResult(msgspec.Struct, frozen=True, kw_only=True):
 
     verdict: Verdict
     log: AllReduceLog = EMPTY
+    located: dict[str, Any] = {}
 
     @property
     def passed(self) -> bool:
@@ -45,7 +47,7 @@ def gate(run: Callable[..., Any], stand_in: Callable[..., None]) -> Callable[...
 
     def invoke(verdict: Verdict, *words: str) -> Any:
         stand_in("cluster", open_cluster=lambda target, *, running: target if running else None)
-        stand_in("gate", run_gate=lambda _cluster, _report: SmokeResult(verdict=verdict))
+        stand_in("gate", run_gate=lambda *_, **__: SmokeResult(verdict=verdict))
         return run("smoke", "demo", *words)
 
     return invoke

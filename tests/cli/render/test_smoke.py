@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 
 from gcluster.cli.render.smoke import smoke_text
-from gcluster.lifecycle.smoke.judge import Verdict
-from gcluster.lifecycle.smoke.log import AllReduceLog
+from gcluster.lifecycle.smoke.judging.verdict import Verdict
+from gcluster.lifecycle.smoke.reading.log import AllReduceLog
 
 
 def test_a_case_is_rendered_as_its_golden_text(golden: Callable[..., Any], smoke_case: str) -> None:

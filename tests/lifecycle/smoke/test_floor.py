@@ -35,7 +35,7 @@ smoke: {{allreduce: {{sizes: 8B..8GiB, floor: auto}}}}
         )
         for name in hosts
     )
-    (launch,) = launches(loaded.spec, compute, "job")
+    (launch,) = launches(loaded.spec, compute, "job", load_catalog())
     return floor_of(launch, loaded.spec, load_catalog(), compute)
 
 

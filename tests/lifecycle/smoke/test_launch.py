@@ -6,6 +6,7 @@ import shlex
 
 from gcluster.inventory.hosts import Host, SshTarget
 from gcluster.lifecycle.smoke.launch import launches
+from gcluster.schemas.catalog import load_catalog
 from gcluster.schemas.load import load_text
 from gcluster.schemas.spec import ClusterSpec
 
@@ -39,33 +40,36 @@ def host(pool: str, number: int) -> Host:
     )
 
 
+CATALOG = load_catalog()
 HOSTS = (host("a", 1), host("a", 2), host("b", 1))
 
 
 def test_without_partitions_all_hosts_take_part_in_the_only_one() -> None:
-    (launch,) = launches(spec(), HOSTS, "job")
+    (launch,) = launches(spec(), HOSTS, "job", CATALOG)
     assert (launch.partition, launch.nodes) == ("main", ("a001", "a002", "b001"))
 
 
 def test_a_partition_with_all_pools_is_taken_before_smaller_ones() -> None:
     written = ", partitions: {a: {pools: [a], default: true}, all: {pools: [a, b]}}"
-    (launch,) = launches(spec(written), HOSTS, "job")
+    (launch,) = launches(spec(written), HOSTS, "job", CATALOG)
     assert launch.partition == "all"
 
 
 def test_pools_that_share_no_partition_are_tested_one_after_the_other() -> None:
     written = ", partitions: {x: {pools: [b]}, y: {pools: [a]}}"
-    found = {launch.partition: launch.nodes for launch in launches(spec(written), HOSTS, "job")}
+    found = {
+        launch.partition: launch.nodes for launch in launches(spec(written), HOSTS, "job", CATALOG)
+    }
     assert found == {"x": ("b001",), "y": ("a001", "a002")}
 
 
 def test_hosts_that_were_left_out_are_not_asked_for() -> None:
-    (launch,) = launches(spec(), HOSTS[:2], "job")
+    (launch,) = launches(spec(), HOSTS[:2], "job", CATALOG)
     assert launch.nodes == ("a001", "a002")
 
 
 def test_the_command_asks_for_exactly_these_nodes_and_checks_every_size() -> None:
-    (launch,) = launches(spec(), HOSTS, "job")
+    (launch,) = launches(spec(), HOSTS, "job", CATALOG)
     words = shlex.split(launch.command())
     assert "--nodelist=a[001-002],b001" in words
     assert "--nodes=3" in words

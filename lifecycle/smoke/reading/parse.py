@@ -7,20 +7,23 @@ there: what is missing stays None or empty, and the judge decides what that mean
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from gcluster.lifecycle.smoke.log import AllReduceLog, Footer, Options, Rank, Row, Transport
-from gcluster.lifecycle.smoke.strip import strip
-from gcluster.lifecycle.smoke.table import RowReader, layout_of
+from gcluster.lifecycle.smoke.reading.log import AllReduceLog, Footer, Options, Rank, Row, Transport
+from gcluster.lifecycle.smoke.reading.nccl import NcclReader
+from gcluster.lifecycle.smoke.reading.strip import strip
+from gcluster.lifecycle.smoke.reading.table import RowReader, layout_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 MOST_ERRORS = 20
 """Lines about failures that are kept: one fault can make every rank say so."""
+MOST_RANKS, MOST_ROWS, MOST_TABLES = 100_000, 10_000, 100
+"""More than any run has; what goes beyond is counted as overflow, and memory stays bounded."""
 
 _RANK = re.compile(
-    r"#\s+Rank\s+(\d+)\s+(?:Group\s+\d+\s+)?Pid\s+\d+ on\s+(\S+) device\s+(\d+)"
+    r"#\s+Rank\s+(\d+)\s+(?:Group\s+(\d+)\s+)?Pid\s+\d+ on\s+(\S+) device\s+(\d+)"
     r" \[[0-9a-fx:.]+\] (.*)"
 )
 _OPTIONS = re.compile(r"#\s+nThread:? \d+.*?minBytes:? (\d+) maxBytes:? (\d+) step: (\d+)\((\w+)\)")
@@ -28,8 +31,9 @@ _VALIDATION = re.compile(r"validation: (\d+)")
 _WRONG = re.compile(r"#\s*Out of bounds values\s*:\s*(\S+)\s+(OK|FAILED)")
 _AVERAGE = re.compile(r"#\s*Avg bus bandwidth\s*:\s*(\S+)")
 _REDUCED = re.compile(r"#\s*Reducing maxBytes to (\d+)")
+_STARTING = re.compile(r"#\s*Collective test starting:?\s*(\S*)")
 _TRANSPORT = re.compile(r"# gcluster transport: (\S+)( \(simulated\))?(?: (.*))?")
-_CHANNEL = re.compile(r"Channel \d+(?:/\d+)? : .* via ((?:NET|P2P|SHM|COLLNET)/[^/(\s]+)")
+_ROW_INSIDE = re.compile(r"\d\s+\d+\s+[a-z]\w*\s+[a-z]+\s+-?\d")
 _ERROR = re.compile(
     r"""Test\ (?:NCCL|CUDA|HIP|timeout|failure)
     |   :\ Test\ failure
@@ -51,7 +55,10 @@ class LogParser:
         self._ranks: list[Rank] = []
         self._rows: list[Row] = []
         self._transports: list[Transport] = []
-        self._channels: dict[str, None] = {}
+        self._nccl = NcclReader()
+        self._groups: set[str] = set()
+        self._collective = ""
+        self._overflow = False
         self._errors: list[str] = []
         self._readers: list[RowReader] = []
         self._options: Options | None = None
@@ -62,6 +69,10 @@ class LogParser:
 
     def feed(self, line: str) -> Row | None:
         """Take one line; return the row that it completed, if any."""
+        if "NCCL" in line:
+            self._nccl.feed(strip(line) if "\x1b" in line else line)
+            if " NCCL INFO " in line and not _ROW_INSIDE.search(line):
+                return None
         text = strip(line)
         if text.startswith("#"):
             self._comment(text)
@@ -70,8 +81,6 @@ class LogParser:
             if len(self._errors) < MOST_ERRORS:
                 self._errors.append(text.strip())
             return None
-        if channel := _CHANNEL.search(text):
-            self._channels[channel[1]] = None
         return self._table_line(text)
 
     def result(self) -> AllReduceLog:
@@ -89,7 +98,10 @@ class LogParser:
                 concluded=self._concluded,
             ),
             transports=tuple(self._transports),
-            channels=tuple(self._channels),
+            nccl=self._nccl.result(),
+            groups=len(self._groups),
+            collective=self._collective,
+            overflow=self._overflow,
             reduced_to=self._reduced_to,
             errors=tuple(self._errors),
             damaged=tuple(row for reader in self._readers for row in reader.damaged),
@@ -97,34 +109,47 @@ class LogParser:
 
     def _table_line(self, text: str) -> Row | None:
         row = self._readers[-1].feed(text) if self._readers else None
-        if row is not None:
+        if row is not None and self._fits(self._rows, MOST_ROWS):
             self._rows.append(row)
         return row
 
+    def _fits(self, kept: list[Any], most: int) -> bool:
+        self._overflow |= len(kept) >= most
+        return len(kept) < most
+
     def _comment(self, text: str) -> None:
         if layout := layout_of(text):
-            self._readers.append(RowReader(layout))
+            if self._fits(self._readers, MOST_TABLES):
+                self._readers.append(RowReader(layout))
         elif match := _RANK.match(text):
-            rank, host, device, what = match.groups()
-            self._ranks.append(Rank(rank=int(rank), host=host, device=int(device), what=what))
-        elif match := _WRONG.match(text):
-            self._wrong = _number(match[1])
-            self._wrong_ok = match[2] == "OK"
+            self._rank(match)
+        elif match := _TRANSPORT.match(text):
+            if self._fits(self._transports, MOST_TABLES):
+                self._transports.append(_transport(match))
+        elif match := _OPTIONS.match(text):
+            self._options = _options(match, text)
+        elif match := _STARTING.match(text):
+            self._started, self._collective = True, match[1]
+        else:
+            self._ending(text)
+
+    def _ending(self, text: str) -> None:
+        if match := _WRONG.match(text):
+            count, before = _number(match[1]), self._wrong
+            self._wrong = count if before is None or count is None else max(before, count)
+            self._wrong_ok = match[2] == "OK" and (before is None or self._wrong_ok)
         elif match := _AVERAGE.match(text):
             self._average = _number(match[1])
         elif match := _REDUCED.match(text):
             self._reduced_to = int(match[1])
-        elif match := _TRANSPORT.match(text):
-            kind, simulated, details = match.groups()
-            self._transports.append(
-                Transport(kind=kind, simulated=bool(simulated), details=(details or "").strip())
-            )
-        elif match := _OPTIONS.match(text):
-            self._options = _options(match, text)
-        elif "Collective test starting" in text:
-            self._started = True
         elif "Collective test concluded" in text:
             self._concluded = True
+
+    def _rank(self, match: re.Match[str]) -> None:
+        rank, group, host, device, what = match.groups()
+        self._groups.add(group or "0")
+        if self._fits(self._ranks, MOST_RANKS):
+            self._ranks.append(Rank(rank=int(rank), host=host, device=int(device), what=what))
 
 
 def parse_log(lines: Iterable[str]) -> AllReduceLog:
@@ -135,6 +160,11 @@ def parse_log(lines: Iterable[str]) -> AllReduceLog:
     return parser.result()
 
 
+def _transport(match: re.Match[str]) -> Transport:
+    kind, simulated, details = match.groups()
+    return Transport(kind=kind, simulated=bool(simulated), details=(details or "").strip())
+
+
 def _options(match: re.Match[str], text: str) -> Options:
     least, most, step, kind = match.groups()
     validation = _VALIDATION.search(text)
@@ -142,6 +172,7 @@ def _options(match: re.Match[str], text: str) -> Options:
         min_bytes=int(least),
         max_bytes=int(most),
         factor=int(step) if kind == "factor" else None,
+        step_bytes=0 if kind == "factor" else int(step),
         validated=validation[1] != "0" if validation else None,
     )
 

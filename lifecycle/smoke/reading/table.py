@@ -7,7 +7,7 @@ import re
 
 import msgspec
 
-from gcluster.lifecycle.smoke.log import Half, Row
+from gcluster.lifecycle.smoke.reading.log import Half, Row
 
 _ROW_HEAD = re.compile(r"\s*\d+\s+\d+\s+[a-z]\w*\s+\w+(?=\s|$)")
 _LABEL = re.compile(r"\[\d+\]")
@@ -16,6 +16,10 @@ _VALUE = re.compile(r"[-+]?[\d.]+(?:e[-+]?\d+)?|nan|inf|N/A|\d{4}-\d\d-\d\d|\d\d
 _PER_HALF = 4
 _PER_ITERATION = 4
 """More columns after each half when times of single iterations are asked for."""
+
+
+MOST_DAMAGED = 20
+"""Rows that are kept though they can't be read: one is enough for a verdict."""
 
 
 class Damaged(ValueError):  # noqa: N818  # the line is, the program isn't
@@ -70,6 +74,10 @@ class RowReader:
         self._tokens: list[str] = []
         self._damaged: list[str] = []
 
+    def _damage(self, row: str) -> None:
+        if len(self._damaged) < MOST_DAMAGED:
+            self._damaged.append(row[:200])
+
     @property
     def damaged(self) -> tuple[str, ...]:
         """Rows that couldn't be read, and the one that is still unfinished."""
@@ -79,7 +87,7 @@ class RowReader:
         """Take a line; return a row when it completes one."""
         if _ROW_HEAD.match(line):
             if self._tokens:
-                self._damaged.append(" ".join(self._tokens))
+                self._damage(" ".join(self._tokens))
                 self._tokens = []
             return self._extend(_words(_own_part(line)))
         words = _words(line)
@@ -95,7 +103,7 @@ class RowReader:
         try:
             return read_row(tokens, self._layout)
         except Damaged as damaged:
-            self._damaged.append(str(damaged))
+            self._damage(str(damaged))
             return None
 
 

@@ -63,6 +63,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     max_bytes: int
     factor: int | None
     """None: sizes grow by a fixed step."""
+    step_bytes: int = 0
+    """0: sizes grow by a factor."""
     validated: bool | None
     """None: the line doesn't say."""
 
@@ -79,6 +81,43 @@ class Footer(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the line is there with which later versions end."""
 
 
+class Path(msgspec.Struct, frozen=True, kw_only=True):
+    """One kind of path that NCCL's channels take, and between whom."""
+
+    via: str
+    """As the channel line names it: NET/IB, NET/AWS Libfabric, P2P/CUMEM, SHM/direct."""
+    gdr: bool
+    """Whether the NIC reads and writes GPU memory itself."""
+    pairs: tuple[tuple[int, int], ...]
+    """(rank that sends, rank that receives), each once."""
+
+
+class Communicator(msgspec.Struct, frozen=True, kw_only=True):
+    """How many take part, as a rank's own init line says."""
+
+    ranks: int
+    nodes: int | None
+    """None: the line doesn't say. An NVLink domain of several machines counts as one."""
+
+
+class NcclFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """What NCCL says with NCCL_DEBUG=INFO."""
+
+    paths: tuple[Path, ...] = ()
+    communicators: tuple[Communicator, ...] = ()
+    """Each once: more than one means that not all ranks are in the same."""
+    introduced: int = 0
+    """Ranks that said which communicator they are in."""
+    providers: tuple[str, ...] = ()
+    """libfabric's providers: efa, tcp."""
+    link_layers: tuple[str, ...] = ()
+    """Of the ports in use: IB, RoCE."""
+    nvls: tuple[bool, ...] = ()
+    """Whether devices can reduce inside the NVSwitch."""
+    said: tuple[str, ...] = ()
+    """Warnings and trouble with links and plugins, the first few."""
+
+
 class AllReduceLog(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that was read out of one log."""
 
@@ -91,8 +130,13 @@ class AllReduceLog(msgspec.Struct, frozen=True, kw_only=True):
     rows: tuple[Row, ...] = ()
     footer: Footer = Footer()
     transports: tuple[Transport, ...] = ()
-    channels: tuple[str, ...] = ()
-    """How NCCL's channels run between ranks, each once: "NET/IB", "P2P/CUMEM" ..."""
+    nccl: NcclFacts = NcclFacts()
+    groups: int = 0
+    """Number of groups that the ranks were split into, where the list of ranks says it."""
+    collective: str = ""
+    """Name of the program where it says it: all_reduce_perf."""
+    overflow: bool = False
+    """Whether there was more of something than is kept."""
     reduced_to: int | None = None
     """Largest message in bytes that fitted into memory, when it was less than asked for."""
     errors: tuple[str, ...] = ()

@@ -1,0 +1,1 @@
+"""Judges what a log says: each concept a file, each check yields what speaks against a pass."""

@@ -1,0 +1,52 @@
+"""The verdict on an AllReduce log. It fails closed: what the log doesn't prove is a failure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gcluster.lifecycle.smoke.judging.numbers import NUMBERS, slowest_at_largest
+from gcluster.lifecycle.smoke.judging.ranks import RANKS, ring_remarks
+from gcluster.lifecycle.smoke.judging.transport import TRANSPORT, carried_by, transport_remarks
+from gcluster.lifecycle.smoke.judging.verdict import Verdict, Warned
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from gcluster.lifecycle.smoke.judging.verdict import Expectation, Reason
+    from gcluster.lifecycle.smoke.reading.log import AllReduceLog
+
+CHECKS: tuple[Callable[[AllReduceLog, Expectation], Iterator[Reason]], ...] = (
+    *RANKS,
+    *NUMBERS,
+    *TRANSPORT,
+)
+"""Each yields what speaks against a pass."""
+
+
+def judge(log: AllReduceLog, expected: Expectation) -> Verdict:
+    """Return the verdict, with every reason that speaks against a pass."""
+    reasons = tuple(reason for check in CHECKS for reason in check(log, expected))
+    largest = max((row.size for row in log.rows), default=None)
+    return Verdict(
+        verdict="fail" if reasons else "pass",
+        reasons=reasons,
+        ranks=len({rank.rank for rank in log.ranks}),
+        wrong=log.footer.wrong,
+        largest=largest,
+        busbw=slowest_at_largest(log),
+        floor=expected.floor,
+        floor_reason=expected.floor_reason,
+        transport=carried_by(log),
+        simulated=any(transport.simulated for transport in log.transports),
+        warnings=tuple(_warnings(log, expected)),
+        fabric=expected.wire.fabric if expected.wire else "",
+    )
+
+
+def _warnings(log: AllReduceLog, expected: Expectation) -> Iterator[Warned]:
+    if expected.floor is None and expected.floor_reason:
+        yield Warned(code="no-floor", message=expected.floor_reason.removeprefix("no floor: "))
+    yield from ring_remarks(log, expected)
+    yield from transport_remarks(log, expected)
+    for line in log.nccl.said[:3]:
+        yield Warned(code="nccl-warning", message=line)

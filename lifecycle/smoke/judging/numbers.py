@@ -1,0 +1,175 @@
+"""Whether the table is whole, its values right and checked, and its large message fast enough."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gcluster.lifecycle.smoke.busbw import ELEMENT_BYTES, FACTOR, busbw_factor, sweep
+from gcluster.lifecycle.smoke.judging.verdict import Reason
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gcluster.lifecycle.smoke.judging.verdict import Code, Expectation
+    from gcluster.lifecycle.smoke.reading.log import AllReduceLog, Half, Row
+
+ROUNDING, SHARE = 0.006, 0.005
+"""How far the average may be from the rows': they are printed to 0.01, or three figures."""
+
+RELATIVE, ABSOLUTE = 0.02, 0.02
+"""How far printed numbers may contradict each other. They are printed to 0.01 below 1,000."""
+
+_COLLECTIVE = "all_reduce"
+
+
+def counted_wrong(log: AllReduceLog) -> bool:
+    """Whether the log itself counts wrong values."""
+    return bool(log.footer.wrong) or any(half.wrong for row in log.rows for half in _halves(row))
+
+
+def slowest_at_largest(log: AllReduceLog) -> float | None:
+    """Return the bus bandwidth in GB/s at the largest message, the lower of the two halves."""
+    size = max((row.size for row in log.rows), default=None)
+    return min((row.busbw for row in log.rows if row.size == size), default=None)
+
+
+def _unreadable(log: AllReduceLog, expected: Expectation) -> Iterator[Reason]:
+    if not log.tables:
+        yield _reason("unreadable", "the log holds no AllReduce table")
+    elif log.tables > 1:
+        yield _reason("unreadable", f"{log.tables} programs wrote tables into the log")
+    elif not log.rows:
+        yield _reason("unreadable", "the table has no rows")
+    if log.overflow:
+        yield _reason("unreadable", "there are more ranks, rows or tables than a run has")
+    if log.collective and not log.collective.startswith(_COLLECTIVE):
+        yield _reason("unreadable", f"the log is of {log.collective}, not of an AllReduce")
+    for line in log.damaged[:3]:
+        yield _reason("unreadable", f"a row can't be read: {line[:120]}")
+    ranks = {expected.ranks, len(log.ranks) or expected.ranks}
+    for row in log.rows:
+        if not all(any(_agrees(row, half, n) for n in ranks) for half in _halves(row)):
+            yield _reason("unreadable", f"the numbers at {row.size} B contradict each other")
+
+
+def _wrong_result(log: AllReduceLog, _: Expectation) -> Iterator[Reason]:
+    for row in log.rows:
+        wrong = sum(half.wrong or 0 for half in _halves(row))
+        if wrong:
+            yield _reason("wrong-result", f"{wrong:g} wrong values at {row.size} B")
+    footer = log.footer
+    if footer.wrong is not None and not (footer.wrong == 0 and footer.wrong_ok):
+        yield _reason("wrong-result", f"values out of bounds: {footer.wrong:g}")
+
+
+def _unchecked(log: AllReduceLog, _: Expectation) -> Iterator[Reason]:
+    if log.options is not None and log.options.validated is False:
+        yield _reason("unchecked", "the program was told not to check the values")
+    sizes = [
+        row.size
+        for row in log.rows
+        if any(half.wrong is None and half.error is None for half in _halves(row))
+    ]
+    if sizes:
+        yield _reason("unchecked", f"the values at {sizes[0]} B were not checked")
+
+
+def _too_small_sweep(log: AllReduceLog, expected: Expectation) -> Iterator[Reason]:
+    sizes = [row.size for row in log.rows]
+    if not sizes:
+        return
+    why = f": only {log.reduced_to} B fit into memory" if log.reduced_to else ""
+    wanted = _wanted(log, expected)
+    asked = wanted[-1] if wanted and expected.max_bytes is not None else 0
+    if max(sizes) < max(asked, expected.reach_bytes):
+        need = max(asked, expected.reach_bytes)
+        text = f"the largest message was {max(sizes)} B, {need} B was asked for{why}"
+        yield _reason("too-small-sweep", text)
+    if wanted and min(sizes) > wanted[0] and expected.min_bytes is not None:
+        text = f"the smallest message was {min(sizes)} B, {wanted[0]} B was asked for"
+        yield _reason("too-small-sweep", text)
+
+
+def _truncated(log: AllReduceLog, expected: Expectation) -> Iterator[Reason]:
+    if not log.rows:
+        return
+    wanted = _wanted(log, expected)
+    if not wanted:
+        yield _reason("truncated", "the line that says which sizes were asked for is missing")
+    sizes = {row.size for row in log.rows}
+    asked_by_log = expected.max_bytes is None
+    missing = [
+        size
+        for size in wanted
+        if size not in sizes and (asked_by_log or min(sizes) < size < max(sizes))
+    ]
+    if missing:
+        yield _reason("truncated", f"no row for {', '.join(map(str, missing[:10]))} B")
+    footer = log.footer
+    if footer.wrong is None:
+        yield _reason("truncated", "the line with the values out of bounds is missing")
+    if footer.average is None:
+        yield _reason("truncated", "the line with the average bus bandwidth is missing")
+    elif abs(footer.average - _average(log)) > ROUNDING + SHARE * footer.average:
+        yield _reason("truncated", "the average is not that of the rows: lines are missing")
+    if log.started and not footer.concluded:
+        yield _reason("truncated", "the log ends before the test was concluded")
+
+
+def _below_floor(log: AllReduceLog, expected: Expectation) -> Iterator[Reason]:
+    reached = slowest_at_largest(log)
+    if expected.floor is None or reached is None:
+        return
+    size = max(row.size for row in log.rows)
+    if size >= expected.reach_bytes and reached < expected.floor:
+        text = f"{reached:.2f} GB/s at {size} B, the floor is {expected.floor:.2f} GB/s"
+        if expected.floor_reason:
+            text += f" ({expected.floor_reason})"
+        yield _reason("below-floor", text)
+
+
+NUMBERS = (_unreadable, _truncated, _wrong_result, _unchecked, _too_small_sweep, _below_floor)
+
+
+def _wanted(log: AllReduceLog, expected: Expectation) -> tuple[int, ...]:
+    """Return the sizes of the sweep: those asked for, or those the log says were; () unknown."""
+    least, most, factor, step = expected.min_bytes, expected.max_bytes, expected.factor, 0
+    if least is None or most is None:
+        options = log.options
+        if options is None:
+            return ()
+        least = options.min_bytes if least is None else least
+        most = min(filter(None, (most or options.max_bytes, log.reduced_to)))
+        factor, step = factor or options.factor, options.step_bytes
+    if not 0 < least <= most:
+        return ()
+    # nccl-tests, src/common.cu: a factor of 1 means steps of a fixed number of bytes
+    return sweep(least, most, factor or FACTOR) if not step else _steps(least, most, step)
+
+
+def _steps(least: int, most: int, step: int) -> tuple[int, ...]:
+    sizes = range(least, most + 1, max(step, (most - least) // 10_000, 1))
+    return tuple(size // ELEMENT_BYTES * ELEMENT_BYTES for size in sizes)
+
+
+def _reason(code: Code, message: str) -> Reason:
+    return Reason(code=code, message=message)
+
+
+def _halves(row: Row) -> tuple[Half, Half]:
+    return row.out_of_place, row.in_place
+
+
+def _average(log: AllReduceLog) -> float:
+    values = [half.busbw for row in log.rows for half in _halves(row)]
+    return sum(values) / len(values)
+
+
+def _agrees(row: Row, half: Half, ranks: int) -> bool:
+    """Whether size, time and bandwidths belong together: columns that slipped don't."""
+    moved = row.size / (half.time_us * 1e3) if half.time_us else half.algbw
+    return _close(half.algbw, moved) and _close(half.busbw, half.algbw * busbw_factor(ranks))
+
+
+def _close(left: float, right: float) -> bool:
+    return abs(left - right) <= ABSOLUTE + RELATIVE * max(abs(left), abs(right))

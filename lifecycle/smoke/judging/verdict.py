@@ -1,0 +1,120 @@
+"""What an AllReduce is to prove, and the verdict on whether it did."""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+import msgspec
+
+Code: TypeAlias = Literal[
+    "wrong-result",
+    "unchecked",
+    "missing-rank",
+    "wrong-transport",
+    "no-transport",
+    "below-floor",
+    "too-small-sweep",
+    "truncated",
+    "aborted",
+    "unreadable",
+]
+"""Why an AllReduce did not prove what it was to prove."""
+
+Remark: TypeAlias = Literal[
+    "no-floor",
+    "no-gpudirect",
+    "no-nvls",
+    "through-host-memory",
+    "one-ring-not-shown",
+    "link-not-shown",
+    "other-gpu",
+    "nccl-warning",
+]
+"""What is said and fails nothing."""
+
+
+class Wire(msgspec.Struct, frozen=True, kw_only=True):
+    """What was to carry the messages."""
+
+    fabric: str
+    """The fabric class between nodes."""
+    channels: tuple[str, ...] = ()
+    """How NCCL's channel lines may name it, as patterns of fnmatch."""
+    nic_kind: str | None = None
+    """Kind of NIC: efa, infiniband, roce ...; None: none or any."""
+    rdma: bool = False
+    """Whether NICs are to reach GPU memory themselves."""
+    simulated: bool = False
+    """Whether the GPUs are simulated: the payload's own line then says what carried it."""
+
+
+class Expectation(msgspec.Struct, frozen=True, kw_only=True):
+    """What an AllReduce was to prove."""
+
+    ranks: int
+    min_bytes: int | None = None
+    """Smallest message asked for; None: what the log itself says was asked for."""
+    max_bytes: int | None = None
+    """Largest message asked for; None: as above."""
+    factor: int | None = None
+    """Each message is so many times the one before; None: as the log says, or doubling."""
+    reach_bytes: int = 0
+    """The sweep must have a message of this size at least: bandwidth is judged from there on."""
+    nodes: tuple[str, ...] = ()
+    """Hosts that must each have a rank; empty: any hosts will do."""
+    node_count: int | None = None
+    """Number of hosts, all with equally many ranks; None: not asked."""
+    gpu: str = ""
+    """GPU model that the floor is for: "H100"."""
+    wire: Wire | None = None
+    """None: any transport will do."""
+    floor: float | None = None
+    """Least bus bandwidth in GB/s (10^9 bytes) at the largest size; None: none is asked."""
+    floor_reason: str = ""
+    """What an automatic floor is made of, or why there is none; "" when it was written or none."""
+    exit_status: int = 0
+    """How the launcher ended; 0 for a saved log, which doesn't tell."""
+
+
+class Reason(msgspec.Struct, frozen=True, kw_only=True):
+    """Why it failed."""
+
+    code: Code
+    message: str
+
+
+class Warned(msgspec.Struct, frozen=True, kw_only=True):
+    """What a person should know though it failed nothing."""
+
+    code: Remark
+    message: str
+
+
+class Verdict(msgspec.Struct, frozen=True, kw_only=True):
+    """Whether the AllReduce proved what it was to prove. Bandwidths in GB/s (10^9 bytes)."""
+
+    verdict: Literal["pass", "fail"]
+    reasons: tuple[Reason, ...]
+    ranks: int
+    """Ranks that introduced themselves."""
+    wrong: float | None
+    """Wrong values over all sizes; None: they weren't counted."""
+    largest: int | None
+    """Largest message in bytes."""
+    busbw: float | None
+    """Bus bandwidth at the largest message, the lower of out of place and in place."""
+    floor: float | None
+    transport: str
+    """What carried the messages, as observed: "ethernet btl=tcp"; "" when nothing was."""
+    simulated: bool
+    """Whether the payload says that its GPUs are simulated."""
+    floor_reason: str = ""
+    """What an automatic floor is made of, or why there is none: "no floor: ..."."""
+    warnings: tuple[Warned, ...] = ()
+    fabric: str = ""
+    """The fabric class that was to carry it; "" when any would do."""
+
+    @property
+    def passed(self) -> bool:
+        """Whether it is a pass."""
+        return self.verdict == "pass"

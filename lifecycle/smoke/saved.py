@@ -1,0 +1,112 @@
+"""Judges a saved log with no cluster: the fabric class, the machine type and the nodes are told."""
+
+from __future__ import annotations
+
+from typing import IO, TYPE_CHECKING, TypeVar
+
+import msgspec
+
+from gcluster.lifecycle.outcome import Exit, failure
+from gcluster.lifecycle.smoke.judging.judge import judge
+from gcluster.lifecycle.smoke.judging.verdict import Expectation, Verdict, Wire
+from gcluster.lifecycle.smoke.reading.log import AllReduceLog
+from gcluster.lifecycle.smoke.reading.parse import LogParser
+from gcluster.schemas.floor import FloorFigure, floor_gbytes_per_s
+from gcluster.schemas.suggest import closest
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from gcluster.schemas.catalog import Catalog, Fabric, Machine
+
+REACH_BYTES = 512 * 2**20
+"""Size a sweep must reach where no floor, and so no size for it, is known: the largest that Google
+publishes for A3 High (GoogleCloudPlatform/cluster-toolkit, November 2026)."""
+
+LONGEST_LINE = 64 * 1024
+"""Characters that are read as one line: what has no line ends must not fill the memory."""
+
+_Entry = TypeVar("_Entry")
+
+
+class SavedResult(msgspec.Struct, frozen=True, kw_only=True):
+    """The verdict on a saved log, and what it says."""
+
+    verdict: Verdict
+    log: AllReduceLog
+
+    @property
+    def passed(self) -> bool:
+        """Whether it is a pass."""
+        return self.verdict.passed
+
+
+def judge_saved(
+    stream: IO[str], *, fabric: str, machine: str, nodes: int, catalog: Catalog
+) -> SavedResult:
+    """Read a log line by line and judge it.
+
+    Args:
+        stream: the log; undecodable bytes replaced.
+        fabric: a fabric class of the catalog.
+        machine: a machine type of the catalog, that of all nodes.
+        nodes: how many took part, 1 or more.
+        catalog: the classes and types there are.
+
+    Raises:
+        LifecycleError: a class or type is unknown, or `nodes` is below 1 (exit code 64).
+    """
+    if nodes < 1:
+        raise failure("GC941", f"--nodes {nodes}: it is 1 or more", exit_code=Exit.USAGE)
+    expected = expectation(
+        _known("machine type", machine, catalog.machines, "gcluster machines"),
+        _known("fabric class", fabric, catalog.fabrics, "docs/fabrics.md"),
+        nodes,
+    )
+    parser = LogParser()
+    while line := stream.readline(LONGEST_LINE):
+        parser.feed(line)
+    log = parser.result()
+    return SavedResult(verdict=judge(log, expected), log=log)
+
+
+def expectation(machine: Machine, fabric: Fabric, nodes: int) -> Expectation:
+    """Return what an AllReduce over all GPUs of `nodes` machines that are alike must prove."""
+    simulated = machine.simulated or machine.gpu is None
+    # Our payload has one rank a node, whatever is simulated; nccl-tests one a GPU.
+    ranks = nodes * (machine.gpu.count if machine.gpu and not machine.simulated else 1)
+    figure = floor_gbytes_per_s(machine, fabric, nodes)
+    return Expectation(
+        ranks=ranks,
+        reach_bytes=0 if simulated else _reach(fabric, figure),
+        node_count=nodes,
+        gpu=machine.gpu.model if machine.gpu else "",
+        wire=wire_of(fabric, simulated=simulated),
+        floor=figure.gbytes_per_s,
+        floor_reason=figure.reason,
+    )
+
+
+def wire_of(fabric: Fabric, *, simulated: bool) -> Wire:
+    """Return what must be seen to carry the messages on a fabric class."""
+    return Wire(
+        fabric=fabric.name,
+        channels=tuple(fabric.channels),
+        nic_kind=fabric.nic_kind,
+        rdma=fabric.rdma,
+        simulated=simulated,
+    )
+
+
+def _reach(fabric: Fabric, figure: FloorFigure) -> int:
+    known = fabric.floor is not None and figure.gbytes_per_s is not None
+    return int(fabric.floor.from_size.value) if known and fabric.floor else REACH_BYTES
+
+
+def _known(kind: str, name: str, entries: Mapping[str, _Entry], where: str) -> _Entry:
+    if name in entries:
+        return entries[name]
+    ends = (entry for entry in entries if entry.endswith(f"-{name}"))
+    near = next(ends, None) or closest(name, entries)
+    hint = f'did you mean "{near}"?' if near else f"{where} lists them all"
+    raise failure("GC941", f'no {kind} is called "{name}"', hint=hint, exit_code=Exit.USAGE)

@@ -1,0 +1,138 @@
+"""After a failed AllReduce, runs smaller ones until nodes, links or rails at fault are named."""
+
+from __future__ import annotations
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from gcluster.lifecycle.progress import StageProgress
+from gcluster.lifecycle.smoke.bisect import Bisection, Fault, NodeSet
+from gcluster.lifecycle.smoke.rails import bad_rails, rail_environment, rails_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from gcluster.inventory.hosts import Host
+    from gcluster.lifecycle.progress import Reporter
+    from gcluster.lifecycle.smoke.job import JobRunner, SmokeRun
+    from gcluster.lifecycle.smoke.judging.verdict import Code, Expectation
+    from gcluster.lifecycle.smoke.launch import Launch
+    from gcluster.lifecycle.ssh import SshSession
+    from gcluster.schemas.catalog import Fabric
+
+WORTH_SEARCHING: frozenset[Code] = frozenset(
+    {
+        "wrong-result",
+        "below-floor",
+        "missing-rank",
+        "wrong-transport",
+        "aborted",
+        "truncated",
+        "unreadable",
+    }
+)
+"""What one node, link or rail can be the cause of; the rest is how the test was asked for."""
+
+LONGEST_S = 900.0
+"""Seconds after which no further round is begun."""
+
+_PARALLEL = 16
+_PAIR = 2
+
+
+class Located(msgspec.Struct, frozen=True, kw_only=True):
+    """What a search found."""
+
+    faults: tuple[Fault, ...]
+    rails: tuple[str, ...] = ()
+    """NICs that are at fault by themselves: "mlx5_3 on gpu007, gpu008"."""
+    rounds: int
+    tests: int
+
+
+class Search:
+    """Looks for what made one AllReduce fail."""
+
+    def __init__(
+        self,
+        launch: Launch,
+        failed: SmokeRun,
+        runner: JobRunner,
+        expect: Callable[[Launch], Expectation],
+    ) -> None:
+        """Take what failed, what runs the smaller ones, and what each of them must prove."""
+        codes = {reason.code for reason in failed.verdict.reasons}
+        only_slow = codes == {"below-floor"}
+        self._launch = msgspec.structs.replace(
+            launch, min_bytes=launch.max_bytes if only_slow else launch.min_bytes
+        )
+        self._runner = runner
+        self._expect = expect
+        self._tests = 0
+
+    def locate(self, blocks: Iterable[Iterable[str]], report: Reporter, stage: str) -> Located:
+        """Test parts of the nodes until the faults are named, or time or rounds run out."""
+        plan = Bisection(self._launch.nodes, blocks)
+        ends, rounds = time.monotonic() + LONGEST_S, 0
+        while time.monotonic() < ends and (tests := plan.next_round()):
+            rounds += 1
+            detail = f"looking for the fault: round {rounds}, {len(tests)} parts"
+            report(StageProgress(name=stage, done=rounds, total=0, detail=detail))
+            plan.learn(self._test(rounds, tests))
+        return Located(faults=plan.faults, rounds=rounds, tests=self._tests)
+
+    def rails(
+        self, located: Located, hosts: tuple[Host, ...], session: SshSession, fabric: Fabric | None
+    ) -> Located:
+        """Test each NIC alone between two nodes of which one is at fault."""
+        pair = _two_of(located.faults, self._launch.nodes)
+        asked = [host for host in hosts if host.name in pair]
+        names = rails_of(session, asked, fabric)
+        if len(names) < _PAIR:
+            return located
+        speeds = {name: self._one_rail(name, pair, fabric) for name in names}
+        found = tuple(f"{name} on {', '.join(pair)}" for name in bad_rails(speeds))
+        return msgspec.structs.replace(located, rails=found, tests=self._tests)
+
+    def _test(self, round_number: int, tests: tuple[NodeSet, ...]) -> dict[NodeSet, bool]:
+        def passed(numbered: tuple[int, NodeSet]) -> bool:
+            number, names = numbered
+            return self._run(f"part-{round_number}-{number}", names).verdict.passed
+
+        self._tests += len(tests)
+        with ThreadPoolExecutor(min(_PARALLEL, len(tests))) as pool:
+            return dict(zip(tests, pool.map(passed, enumerate(tests, 1)), strict=True))
+
+    def _one_rail(self, rail: str, pair: tuple[str, ...], fabric: Fabric | None) -> float | None:
+        """Return the bus bandwidth over one NIC, None when anything but the floor failed."""
+        self._tests += 1
+        verdict = self._run(f"rail-{rail}", pair, rail_environment(rail, fabric)).verdict
+        sound = all(reason.code == "below-floor" for reason in verdict.reasons)
+        return verdict.busbw if sound else None
+
+    def _run(
+        self, label: str, names: Iterable[str], environment: tuple[tuple[str, str], ...] = ()
+    ) -> SmokeRun:
+        wanted = set(names)
+        launch = msgspec.structs.replace(
+            self._launch,
+            nodes=tuple(name for name in self._launch.nodes if name in wanted),
+            job=f"{self._launch.job}-{label}",
+            label=f"{self._launch.label}-{label}",
+            environment=environment,
+        )
+        return self._runner.run(launch, self._expect(launch))
+
+
+def _two_of(faults: tuple[Fault, ...], nodes: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the first that is at fault, and another: the other end, else one without a fault."""
+    if not faults:
+        return nodes[:_PAIR]
+    first, *others = faults[0].nodes
+    named = {name for fault in faults for name in fault.nodes}
+    sound = [name for name in nodes if name not in named]
+    partner = others[:1] or sound[:1] or [name for name in nodes if name != first][:1]
+    return (first, *partner)
