@@ -13,7 +13,7 @@ from gcluster.schemas.spec import LustreStorage, ObjectStorage
 from gcluster.schemas.storage_cost import storage_costs
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
 
     from gcluster.lifecycle.cluster import Cluster
     from gcluster.schemas.spec import ClusterSpec
@@ -56,6 +56,25 @@ def _is_made(storage: Storage) -> bool:
         storage.mgs or storage.existing or storage.servers
     )
     return isinstance(storage, LustreStorage) and not elsewhere
+
+
+def check_free(found: Iterable[Leftover], names: Collection[str]) -> None:
+    """Refuse to delete data that other data stands on, which is kept.
+
+    Raises:
+        LifecycleError: GC929 (exit code USAGE).
+    """
+    data = (item for item in found if item.kept_data and item.storage)
+    held = [item for item in data if set(item.storage) <= set(names)]
+    if held:
+        raise failure(
+            "GC929",
+            f"the data of {', '.join(held[0].storage)} can't be deleted: other data that is kept "
+            f"needs {held[0].kind} {held[0].name}",
+            detail="nothing was changed",
+            hint="name the storage that imports from it or exports to it as well",
+            exit_code=Exit.USAGE,
+        )
 
 
 def priced(cluster: Cluster, found: Iterable[Leftover]) -> tuple[Leftover, ...]:

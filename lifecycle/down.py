@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from gcluster.lifecycle import passphrase, places
-from gcluster.lifecycle.data import check_names, priced
+from gcluster.lifecycle.data import check_free, check_names, priced
 from gcluster.lifecycle.known import set_ended
 from gcluster.lifecycle.outcome import Exit, failure
 from gcluster.lifecycle.progress import Reporter, StageFinished, StageProgress, StageStarted
@@ -66,6 +66,7 @@ def down(
         return _nothing(cluster, untouched)
     sites = open_sites(cluster, lambda event: report(_progress(event)), delete_data=named)
     existing = priced(cluster, _existing(sites))
+    check_free(existing, named)
     kept = tuple(item for item in existing if item.kept_data)
     if len(kept) == len(existing) and not _ledger_has_more(cluster):
         _forget(cluster, but_stacks=bool(kept))

@@ -152,6 +152,10 @@ class LustrePlan(Plan, frozen=True):
     kms_key: str | None
     links: tuple[LinkPlan, ...]
 
+    def is_linked_to(self, bucket: str) -> bool:
+        """Say whether it reads or writes a bucket, which must then stand as long as it does."""
+        return any(link.url.split("/")[2] == bucket for link in self.links)
+
 
 class BucketPlan(Plan, frozen=True):
     """A bucket to make."""

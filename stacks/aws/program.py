@@ -165,7 +165,8 @@ class _Site:
                 node_groups=self._firewall.node_groups,
                 opens_nodes=not plan.network.security_groups,
             )
-            after = pulumi.ResourceOptions(depends_on=list(buckets.values()))
+            linked = [buckets[b.name] for b in plan.buckets if lustre.is_linked_to(b.bucket)]
+            after = pulumi.ResourceOptions(depends_on=linked)
             opts = pulumi.ResourceOptions.merge(self._opts, after)
             made = Lustre(plan.names(f"lustre-{lustre.name}"), args, opts)
             pulumi.export(
