@@ -106,17 +106,20 @@ def _ends_at(context: CheckContext, pool: Pool) -> str:
     return "placement" if is_fabric_domain(machine) else "zone" if fabric.reach == "zone" else ""
 
 
-@check("GC120", summary="A pool may stand in several zones, but its fabric ends at the zone.")
+@check(
+    "GC120", summary="Elastic nodes may stand in several zones, but the fabric ends at the zone."
+)
 def several_zones(context: CheckContext) -> Iterator[Finding]:
     """EFA, GPUDirect and RDMA between nodes of one cloud stay within one zone.
 
-    A pool that takes nodes from a second zone when the first has none left gets nodes that can't
-    reach the others over the fabric: a job that spans both falls back to plain TCP or fails. Make a
-    pool for each zone. Where no job needs several nodes, `mixed: true` allows it.
+    An elastic pool that takes nodes from a second zone when the first has none left gets nodes that
+    can't reach the others over the fabric: a job that spans both falls back to plain TCP or fails.
+    Make a pool for each zone. Where no job needs several nodes, `mixed: true` allows it. A pool of
+    a fixed size stands in one zone as a whole, so its `zones` are tried one after the other.
     """
     for name, pool in context.pools.items():
         site, fabric = context.cloud(pool), context.fabric(pool)
-        several = len(set(pool.zones)) > 1 and not pool.mixed
+        several = len(set(pool.zones)) > 1 and not pool.mixed and pool.is_elastic
         if site is None or fabric is None or not several or not _ends_at(context, pool):
             continue
         yield Finding(

@@ -6,6 +6,7 @@ import pulumi
 import pulumi_aws as aws
 
 from gcluster.stacks.pulumi.component import Args, Component
+from gcluster.stacks.pulumi.labels import POOL
 from gcluster.stacks.pulumi.names import Names
 
 OFFERING = "aws:ec2/getCapacityBlockOffering:getCapacityBlockOffering"
@@ -26,8 +27,9 @@ class CapacityBlockArgs(Args, frozen=True):
 class CapacityBlock(Component[CapacityBlockArgs]):
     """A capacity block of the earliest offering that fits.
 
-    The offering is looked at once: a later run sees others, and must not buy again. The block is
-    kept when the pool goes, because nothing is paid back: it ends by itself.
+    Only the run that buys it has it in its program: later ones find it by its tags and use its id
+    (`ladder.py`), so that no update ever buys it again. Then the stack lets go of it and nothing is
+    deleted, because nothing is paid back: it ends by itself.
     """
 
     kind = "aws:CapacityBlock"
@@ -42,11 +44,12 @@ class CapacityBlock(Component[CapacityBlockArgs]):
             opts=pulumi.InvokeOutputOptions(parent=self),
         )
         once = pulumi.ResourceOptions(
-            ignore_changes=["capacityBlockOfferingId"], protect=True, retain_on_delete=True
+            ignore_changes=["capacityBlockOfferingId"], retain_on_delete=True
         )
         self.reservation_id = aws.ec2.CapacityBlockReservation(
             args.names(f"block-{args.pool}"),
             capacity_block_offering_id=offering.capacity_block_offering_id,
             instance_platform="Linux/UNIX",
+            tags={POOL: args.pool},
             opts=self.child(once),
         ).id

@@ -41,7 +41,9 @@ class Reservation(Answer, frozen=True):
     end_date: datetime | None = None
 
 
-class _Reservations(Answer, frozen=True):
+class Reservations(Answer, frozen=True):
+    """What DescribeCapacityReservations answers."""
+
     capacity_reservations: tuple[Reservation, ...] = ()
 
 
@@ -80,7 +82,7 @@ def reservation(api: Api, name: str) -> Reservation | None:
     """Return a capacity reservation or block; None where the region of this account has none."""
     try:
         answer = api.ask(
-            _Reservations, "ec2", "describe_capacity_reservations", CapacityReservationIds=[name]
+            Reservations, "ec2", "describe_capacity_reservations", CapacityReservationIds=[name]
         )
     except AwsError as error:
         if not error.code.startswith("InvalidCapacityReservationId"):

@@ -51,8 +51,10 @@ class NodePoolArgs(Args, frozen=True):
 
     names: Names
     plan: PoolPlan
-    offer: OfferPlan
-    """What its fixed nodes are bought by."""
+    offers: Mapping[str, OfferPlan]
+    """Fixed node -> what it is bought by, of the nodes that are made."""
+    block: str | None
+    """Id of a capacity block that was bought for the pool before."""
     subnets: Mapping[str, pulumi.Input[str]]
     """Key of each offer -> subnet."""
     security_groups: Sequence[pulumi.Input[str]]
@@ -71,7 +73,7 @@ class NodePool(Component[NodePoolArgs]):
     Fixed nodes are instances of their own and not a fleet or a scaling group: gpu003 stays gpu003
     when gpu001 is replaced, a plan shows which node it touches, and a node that fails is not
     replaced behind the scheduler's back. An elastic pool has a template for each offer, for
-    `elastic.py` to choose from; a fixed one only that of its offer.
+    `elastic.py` to choose from; a fixed one only those of the offers in use.
     """
 
     kind = "aws:NodePool"
@@ -86,15 +88,15 @@ class NodePool(Component[NodePoolArgs]):
 
     def build(self, args: NodePoolArgs) -> None:
         """Make templates and nodes."""
-        bought = args.offer.rung.buy_hours
-        block = None if bought is None else self._buy(args, bought)
-        others = (o for o in args.plan.offers if args.plan.elastic and o.rung.buy_hours is None)
-        offers = {offer.key: offer for offer in (args.offer, *others)}
+        free = [offer for offer in args.plan.offers if offer.rung.buy_hours is None]
+        idle = [] if args.offers else free[:1]
+        others = free if args.plan.elastic else idle
+        offers = {offer.key: offer for offer in (*args.offers.values(), *others)}
         templates = {
-            key: self._template(args, offer, block if offer == args.offer else None)
+            key: self._template(args, offer, self._block(args, offer))
             for key, offer in offers.items()
         }
-        nodes = dict(self._nodes(args, templates[args.offer.key]))
+        nodes = dict(self._nodes(args, templates))
         self.templates = {key: template.id for key, template in templates.items()}
         self.instance_ids = {name: node.id for name, node in nodes.items()}
         self.addresses = {name: node.private_ip for name, node in nodes.items()}
@@ -104,9 +106,16 @@ class NodePool(Component[NodePoolArgs]):
                 name: self._address(args, name, node) for name, node in nodes.items()
             }
 
-    def _buy(self, args: NodePoolArgs, hours: int) -> pulumi.Output[str]:
-        """Buy a block for the pool: only the offer that is taken gets here."""
-        plan = args.plan
+    def _block(self, args: NodePoolArgs, offer: OfferPlan) -> pulumi.Output[str] | None:
+        """Return the block of an offer that buys one: that which is there, else buy it.
+
+        Only an offer that nodes are on gets here, and a pool has one block.
+        """
+        plan, hours = args.plan, offer.rung.buy_hours
+        if hours is None:
+            return None
+        if args.block is not None:
+            return pulumi.Output.from_input(args.block)
         wanted = CapacityBlockArgs(
             names=args.names, pool=plan.name, machine=plan.machine, count=plan.most, hours=hours
         )
@@ -133,26 +142,27 @@ class NodePool(Component[NodePoolArgs]):
         )
 
     def _nodes(
-        self, args: NodePoolArgs, template: aws.ec2.LaunchTemplate
+        self, args: NodePoolArgs, templates: Mapping[str, aws.ec2.LaunchTemplate]
     ) -> Iterator[tuple[str, aws.ec2.Instance]]:
         """Yield the fixed nodes.
 
         A template's new version is for new nodes: it carries what happens at the first start, which
         is over for those that run. What would need another machine (type, image, offer) is said on
         the instance itself, where a plan shows it. A node that was bought by another offer is
-        replaced: a fabric domain doesn't mix rungs.
+        replaced: it can't move.
         """
         plan = args.plan
         keep = pulumi.ResourceOptions(
             ignore_changes=["launch_template"], replace_on_changes=[f"tags.{OFFER}"]
         )
-        for name in plan.nodes:
+        for name, offer in args.offers.items():
+            template = templates[offer.key]
             tags = {
                 **plan.tags,
                 "Name": f"{args.names.cluster}-{name}",
                 HOST: name,
                 POOL: plan.name,
-                OFFER: args.offer.key,
+                OFFER: offer.key,
             }
             yield (
                 name,
@@ -164,7 +174,7 @@ class NodePool(Component[NodePoolArgs]):
                         id=template.id,
                         version=template.latest_version.apply(str),
                     ),
-                    instance_market_options=_market(args.offer),
+                    instance_market_options=_market(offer),
                     tags=tags,
                     opts=self.child(keep),
                 ),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import msgspec
 
@@ -10,6 +10,9 @@ from gcluster.schemas.catalog.machine import Market
 from gcluster.schemas.spec import PoolRole
 from gcluster.stacks.pulumi.labels import Labels
 from gcluster.stacks.pulumi.names import Names
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 InterfaceKind: TypeAlias = Literal["interface", "efa-only"]
 
@@ -123,9 +126,14 @@ class PoolPlan(Plan, frozen=True):
     """In the order in which they are tried."""
     mixed: bool
 
-    def offer(self, key: str | None) -> OfferPlan:
-        """Return the offer of this key; None, or one that is no longer there: the first."""
-        return next((offer for offer in self.offers if offer.key == key), self.offers[0])
+    def taken(self, rungs: Mapping[str, str]) -> dict[str, OfferPlan]:
+        """Return node -> the offer that it is bought by, of the nodes that are made.
+
+        `rungs` has keys of offers; a node that it lacks is on the first, one with "" is not made.
+        """
+        by_key = {offer.key: offer for offer in self.offers}
+        on = {node: rungs.get(node, self.offers[0].key) for node in self.nodes}
+        return {node: by_key.get(key, self.offers[0]) for node, key in on.items() if key}
 
 
 class LinkPlan(Plan, frozen=True):

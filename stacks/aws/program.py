@@ -19,11 +19,11 @@ from gcluster.stacks.aws.storage import Bucket, BucketArgs, Lustre, LustreArgs
 from gcluster.stacks.pulumi.tagging import tag_everything
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection, Mapping
 
     from gcluster.schemas.catalog import Catalog
     from gcluster.schemas.spec import ClusterSpec
-    from gcluster.stacks.aws.plan import PoolPlan, SitePlan
+    from gcluster.stacks.aws.plan import OfferPlan, PoolPlan, SitePlan
 
 
 def program(
@@ -32,7 +32,9 @@ def program(
     catalog: Catalog,
     *,
     authorized_key: str = cloud_init.NO_KEY,
-    offers: Mapping[str, str] | None = None,
+    taken: Mapping[str, str] | None = None,
+    blocks: Mapping[str, str] | None = None,
+    buys: Collection[str] | None = None,
 ) -> Callable[[], None]:
     """Return the program of one site.
 
@@ -41,20 +43,37 @@ def program(
         site: name of an AWS site of it.
         catalog: has its machine types.
         authorized_key: the cluster's public key, which may log in to the nodes.
-        offers: pool -> key of the offer that its fixed nodes are bought by, where that is no longer
-            the first (a fallback ladder that was walked).
+        taken: node -> key of the offer that it is bought by; absent: the first, "": not made.
+        blocks: pool -> id of the capacity block that was bought for it before.
+        buys: pools whose capacity block is bought now if they have none; None: all, as a recording
+            shows it. Nodes on the rung of a block that is neither there nor bought are not made.
     """
     plan = site_plan(spec, site, catalog)
-    return lambda: _Site(plan, authorized_key, offers or {}).build()
+    bought = _Blocks(owned=dict(blocks or {}), buys=None if buys is None else frozenset(buys))
+    return lambda: _Site(plan, authorized_key, taken or {}, bought).build()
+
+
+class _Blocks(msgspec.Struct, frozen=True):
+    """What may be done about capacity blocks."""
+
+    owned: dict[str, str]
+    buys: frozenset[str] | None
+
+    def serves(self, pool: str) -> bool:
+        """Say whether a pool has a block or gets one now."""
+        return pool in self.owned or self.buys is None or pool in self.buys
 
 
 class _Site:
     """The components of one site while they are put together."""
 
-    def __init__(self, plan: SitePlan, authorized_key: str, offers: Mapping[str, str]) -> None:
+    def __init__(
+        self, plan: SitePlan, authorized_key: str, taken: Mapping[str, str], blocks: _Blocks
+    ) -> None:
         self._plan = plan
         self._key = authorized_key
-        self._offers = offers
+        self._taken = taken
+        self._blocks = blocks
 
     def build(self) -> None:
         plan = self._plan
@@ -116,7 +135,8 @@ class _Site:
         args = NodePoolArgs(
             names=plan.names,
             plan=pool,
-            offer=pool.offer(self._offers.get(pool.name)),
+            offers=self._bought(pool),
+            block=self._blocks.owned.get(pool.name),
             subnets={
                 offer.key: public if pool.public else network.subnet(offer.zone)
                 for offer in pool.offers
@@ -132,6 +152,12 @@ class _Site:
             tags={**pool.tags, **_without_hash(plan)},
         )
         return NodePool(plan.names(f"pool-{pool.name}"), args, self._opts)
+
+    def _bought(self, pool: PoolPlan) -> dict[str, OfferPlan]:
+        """Return node -> offer, of the nodes that are made."""
+        serves = self._blocks.serves(pool.name)
+        found = pool.taken(self._taken)
+        return {node: o for node, o in found.items() if serves or o.rung.buy_hours is None}
 
     def _make_dns(self, pools: Mapping[str, NodePool]) -> None:
         plan = self._plan

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from gcluster.schemas.spec import ClusterSpec
     from gcluster.stacks.aws.api import Api
     from gcluster.stacks.aws.session import Session
+    from gcluster.stacks.laddered import Purchase, RungOffer
     from gcluster.stacks.provider import SiteContext
     from gcluster.stacks.pulumi.recorded import RecordedGraph
 
@@ -70,6 +71,18 @@ class AwsProvider:
             if pool.site == site
             for node in pool_host_names(name, pool)
         )
+
+    def rungs(self, spec: ClusterSpec, site: str, pool: str) -> tuple[RungOffer, ...]:
+        """Return the rungs of a pool, each in all its zones before the next, by the catalog."""
+        from gcluster.stacks.aws.ladder import rungs  # noqa: PLC0415  # only here
+
+        return rungs(spec, site, pool, self._catalog())
+
+    def purchases(self, spec: ClusterSpec, site: str) -> dict[str, Purchase]:
+        """Return what the instances and capacity blocks of the program buy."""
+        from gcluster.stacks.aws.ladder import purchases  # noqa: PLC0415  # only here
+
+        return purchases(spec, site)
 
     def preflight(self, context: SiteContext) -> tuple[Diagnostic, ...]:
         """Ask AWS what stands in the way of `up`."""

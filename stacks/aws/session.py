@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from gcluster.stacks.aws.api import Api
 from gcluster.stacks.aws.hosts import host_keys, instances, places, to_hosts
+from gcluster.stacks.aws.ladder import bought_blocks
 from gcluster.stacks.aws.layout import site_plan
 from gcluster.stacks.provider import provider_error
 from gcluster.stacks.pulumi.site_session import SiteSession
@@ -53,7 +54,13 @@ class Session(SiteSession):
 
         context = self._context
         run = program(
-            context.spec, context.site, self._catalog, authorized_key=self.authorized_key()
+            context.spec,
+            context.site,
+            self._catalog,
+            authorized_key=self.authorized_key(),
+            taken=context.taken,
+            blocks=bought_blocks(self.api, self.plan, context.taken),
+            buys=context.buys,
         )
         return self._stack(run, total)
 

@@ -15,7 +15,7 @@ from azure.identity import DefaultAzureCredential
 from azure.mgmt.compute import ComputeManagementClient
 
 from gcluster.stacks.provider import ProviderError, provider_error
-from gcluster.stacks.pulumi.errors import translate
+from gcluster.stacks.pulumi.errors import NO_CAPACITY, translate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -123,7 +123,9 @@ def refusals(resource: str = "") -> Iterator[None]:
     except HttpResponseError as error:
         if error.status_code == _LOGGED_OUT:
             raise _logged_out(error) from error
-        raise ProviderError(translate(str(error), resource=resource)) from error
+        found = translate(str(error), resource=resource)
+        lacks = bool(resource) and found.code == NO_CAPACITY
+        raise ProviderError(found, lacking={resource: found} if lacks else None) from error
 
 
 def _logged_out(error: Exception) -> ProviderError:

@@ -16,6 +16,15 @@ _EVICTED = "Delete"
 """What becomes of spot machines that Azure takes back: stopped ones would go on holding quota."""
 
 
+_MACHINE_RUNG = ["zones", "priority", "capacityReservation"]
+_SET_RUNG = [
+    "zones",
+    "virtualMachineProfile.priority",
+    "virtualMachineProfile.capacityReservation",
+]
+"""What another rung of a market changes: machines that run can't move there."""
+
+
 class MachineArgs(Args, frozen=True, kw_only=True):
     """What all machines of a pool have."""
 
@@ -78,7 +87,7 @@ class ScaleSet(Component[ScaleSetArgs]):
             ),
             virtual_machine_profile=_profile(args),
             tags=dict(args.machine.tags),
-            opts=self.child(),
+            opts=self.child(pulumi.ResourceOptions(replace_on_changes=_SET_RUNG)),
         )
         self.scale_set_id = made.id
         self.scale_set_name = made.name
@@ -185,7 +194,10 @@ class NamedMachine(Component[NamedMachineArgs]):
             # What is read at first boot only would replace a machine that runs the scheduler.
             opts=self.child(
                 pulumi.ResourceOptions(
-                    ignore_changes=["osProfile", "storageProfile.imageReference"]
+                    ignore_changes=["osProfile", "storageProfile.imageReference"],
+                    replace_on_changes=_MACHINE_RUNG,
+                    # The interface stays, and only one machine has it at a time.
+                    delete_before_replace=True,
                 )
             ),
         )

@@ -175,20 +175,24 @@ def trim(sets: ScaleSets, pool: PoolPlan) -> None:
     for part in pool.sets:
         if pool.elastic or part.name not in sets.parts:
             continue
-        seen, book = _write_names(sets, part.name, names_of(pool, part.name))
+        seen, book = _write_names(sets, part.name, pool.part_names(part.name))
         kept = {number for name, number in book.ids.items() if name in pool.names}
         beyond = set(seen.numbers) - kept
         if beyond:
-            _end(sets, part.name, beyond, names_of(pool, part.name))
+            _end(sets, part.name, beyond, pool.part_names(part.name))
 
 
-def fill(sets: ScaleSets, pool: PoolPlan, part: str) -> None:
+def fill(
+    sets: ScaleSets, pool: PoolPlan, part: str, without: Collection[str] = frozenset()
+) -> None:
     """Name what has no name yet; an elastic pool is raised to what is always there.
+
+    Hosts of `without` are not made: no rung of the pool's market had them.
 
     Raises:
         ProviderError: Azure refused.
     """
-    planned = names_of(pool, part)
+    planned = tuple(name for name in pool.part_names(part) if name not in without)
     for _ in range(_TRIES):
         seen, book = _write_names(sets, part, planned)
         missing = [name for name in planned if name not in book.ids]
@@ -196,13 +200,3 @@ def fill(sets: ScaleSets, pool: PoolPlan, part: str) -> None:
             return
         sets.write(sets.look(part), book, capacity=seen.capacity + len(missing))
     raise _busy(part)
-
-
-def names_of(pool: PoolPlan, part: str) -> tuple[str, ...]:
-    """Return the names that are always in one of the pool's scale sets."""
-    start = 0
-    for candidate in pool.sets:
-        if candidate.name == part:
-            return pool.names[start : start + candidate.count]
-        start += candidate.count
-    return ()

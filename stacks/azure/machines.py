@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from gcluster.stacks.azure.ground import Ground
     from gcluster.stacks.azure.moment import Moment
-    from gcluster.stacks.azure.plan import PoolPlan, ScaleSetPlan
+    from gcluster.stacks.azure.plan import PoolPlan, RungPlan, ScaleSetPlan
     from gcluster.stacks.azure.stored import Data
 
 
@@ -131,25 +131,27 @@ class Machines:
         grown = live.capacity if live is not None and pool.elastic else 0
         said = {POOL: pool.name, SET: part.name}
         tags = {**pool.tags, **(live.tags if live is not None else {}), **said}
+        taken = pool.taken(self._moment.taken)
+        made = [taken[host] for host in pool.part_names(part.name) if host in taken]
         return ScaleSet(
             self._names(f"pool-{part.name}"),
             ScaleSetArgs(
-                machine=self._machine(pool, (self._node,), tags),
+                machine=self._machine(pool, next(iter(made), pool.rungs[0]), (self._node,), tags),
                 name=part.name,
                 prefix=f"{pool.name}-" if pool.name[-1].isdigit() else pool.name,
-                capacity=max(part.count, grown),
+                capacity=max(len(made), grown),
                 single_placement=pool.single_placement,
             ),
             self._options,
         )
 
     def _named_machines(self, pool: PoolPlan, more: tuple[pulumi.Output[str], ...]) -> None:
-        for host in pool.names:
+        for host, rung in pool.taken(self._moment.taken).items():
             tags = {**pool.tags, POOL: pool.name, HOST: host}
             self.named[host] = NamedMachine(
                 self._names(f"machine-{host}"),
                 NamedMachineArgs(
-                    machine=self._machine(pool, (self._node, *more), tags),
+                    machine=self._machine(pool, rung, (self._node, *more), tags),
                     host=host,
                     public_address=pool.public_address,
                 ),
@@ -157,7 +159,11 @@ class Machines:
             )
 
     def _machine(
-        self, pool: PoolPlan, identities: tuple[pulumi.Output[str], ...], tags: dict[str, str]
+        self,
+        pool: PoolPlan,
+        rung: RungPlan,
+        identities: tuple[pulumi.Output[str], ...],
+        tags: dict[str, str],
     ) -> MachineArgs:
         user, key = self._plan.user, self._moment.public_key
         closed, access = self._network.closed_group_id, self._network.access_group_id
@@ -167,7 +173,7 @@ class Machines:
             resource_group=self._group,
             size=pool.size,
             image=pool.image,
-            rung=pool.rungs[self._moment.rungs.get(pool.name, 0)],
+            rung=rung,
             user=user,
             public_key=key,
             custom_data=custom_data(user, key),
@@ -191,5 +197,6 @@ class Machines:
                     "public": self.named[host].public_address,
                 }
                 for host in pool.names
+                if host in self.named
             }
         }

@@ -25,5 +25,5 @@ class Moment(msgspec.Struct, frozen=True, kw_only=True):
     """First day of the month in which a budget begins; read when it is made, then never again."""
     live: dict[str, LivePool] = {}
     """Scale set, by its name in the plan -> what it has now."""
-    rungs: dict[str, int] = {}
-    """Pool -> place in its ladder; default: the first."""
+    taken: dict[str, str] = {}
+    """Host -> key of the rung that it is bought on; absent: the first, "": it is not made."""

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+import hashlib
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import msgspec
 
 from gcluster.schemas.spec import PoolRole
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 SubnetName: TypeAlias = Literal["compute", "storage", "egress"]
 RungMarket: TypeAlias = Literal["on-demand", "spot", "reservation"]
@@ -14,6 +18,11 @@ RungMarket: TypeAlias = Literal["on-demand", "spot", "reservation"]
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """Base of all parts of the plan."""
+
+
+def short_hash(text: str) -> str:
+    """Return six hex digits that differ where the text does."""
+    return hashlib.sha256(text.encode()).hexdigest()[:6]
 
 
 class SubnetPlan(Plan, frozen=True, kw_only=True):
@@ -70,6 +79,16 @@ class RungPlan(Plan, frozen=True, kw_only=True):
     reservation: str = ""
     """Id of a capacity reservation group."""
 
+    @property
+    def key(self) -> str:
+        """Its name in the pool's ladder: spot-1; a limit or a reservation has its own."""
+        own = self.reservation or ("" if self.max_usd_per_hour is None else self._limit)
+        return "-".join(part for part in (self.market, own and short_hash(own), self.zone) if part)
+
+    @property
+    def _limit(self) -> str:
+        return f"{self.max_usd_per_hour:g}"
+
 
 class KeyPlan(Plan, frozen=True, kw_only=True):
     """A customer's key, and what lets resources use it."""
@@ -120,6 +139,24 @@ class PoolPlan(Plan, frozen=True, kw_only=True):
     """None: as large as the image."""
     public_address: bool = False
     tags: dict[str, str] = {}
+
+    def taken(self, rungs: Mapping[str, str]) -> dict[str, RungPlan]:
+        """Return host -> the rung that it is bought on, of those that are made.
+
+        `rungs` has keys; a host that it lacks is on the first, one with "" is not made.
+        """
+        by_key = {rung.key: rung for rung in self.rungs}
+        on = {host: rungs.get(host, self.rungs[0].key) for host in self.names}
+        return {host: by_key.get(key, self.rungs[0]) for host, key in on.items() if key}
+
+    def part_names(self, part: str) -> tuple[str, ...]:
+        """Return the hosts that are always in one of the pool's scale sets."""
+        start = 0
+        for candidate in self.sets:
+            if candidate.name == part:
+                return self.names[start : start + candidate.count]
+            start += candidate.count
+        return ()
 
 
 class ContainerPlan(Plan, frozen=True, kw_only=True):

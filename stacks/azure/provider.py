@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from gcluster.schemas.diagnostics import Diagnostic
     from gcluster.schemas.spec import ClusterSpec
     from gcluster.stacks.azure.session import Session
+    from gcluster.stacks.laddered import Purchase, RungOffer
     from gcluster.stacks.provider import SiteContext
     from gcluster.stacks.pulumi.recorded import RecordedGraph
 
@@ -65,6 +66,18 @@ class AzureProvider:
             for node in pool_host_names(name, pool)
         )
 
+    def rungs(self, spec: ClusterSpec, site: str, pool: str) -> tuple[RungOffer, ...]:
+        """Return the rungs of a pool, each in all its zones before the next, by the catalog."""
+        from gcluster.stacks.azure.ladder import rungs  # noqa: PLC0415  # only here
+
+        return rungs(spec, site, pool, self._catalog())
+
+    def purchases(self, spec: ClusterSpec, site: str) -> dict[str, Purchase]:
+        """Return what the scale sets and machines of the program buy."""
+        from gcluster.stacks.azure.ladder import purchases  # noqa: PLC0415  # only here
+
+        return purchases(spec, site, self._catalog())
+
     def preflight(self, context: SiteContext) -> tuple[Diagnostic, ...]:
         """Ask Azure what stands in the way of `up`."""
         session = self._session(context)
@@ -92,9 +105,10 @@ class AzureProvider:
             trim(sets, pool)
         session.bring_up(len(self.graph(context.spec, context.site).resources))
         sets = session.sets()
+        without = {node for node, rung in context.taken.items() if not rung}
         for pool in session.plan.pools:
             for part in pool.sets:
-                fill(sets, pool, part.name)
+                fill(sets, pool, part.name, without)
         context.ledger.created(intent, f"{context.cluster_id}/{context.site}")
 
     def hosts(self, context: SiteContext) -> tuple[Host, ...]:

@@ -4,18 +4,26 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gcluster.stacks.azure.moment import Moment
 from gcluster.stacks.azure.program import program
 from gcluster.stacks.pulumi.record import record
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from gcluster.schemas.catalog import Catalog
     from gcluster.schemas.spec import ClusterSpec
     from gcluster.stacks.pulumi.recorded import RecordedGraph
 
 
 def record_site(
-    spec: ClusterSpec, site: str, catalog: Catalog, *, preview: bool = False
+    spec: ClusterSpec,
+    site: str,
+    catalog: Catalog,
+    *,
+    preview: bool = False,
+    taken: Mapping[str, str] | None = None,
 ) -> RecordedGraph:
     """Return what the site's program asks for; needs no login. Raises RecordError."""
-    run = program(spec, site, catalog)
+    run = program(spec, site, catalog, Moment(taken=dict(taken or {})))
     return record(run, project=f"gcluster-{spec.name}", stack=site, preview=preview)

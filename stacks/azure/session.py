@@ -63,7 +63,8 @@ class Session(SiteSession):
             seen = sets.look(part)
             live[part] = LivePool(capacity=seen.capacity, tags=seen.book.tags())
         month = datetime.now(UTC).strftime("%Y-%m-01")
-        return Moment(public_key=key, month=month, live=live)
+        taken = dict(self._context.taken)
+        return Moment(public_key=key, month=month, live=live, taken=taken)
 
     def engine(self, total: int = 0) -> Engine:
         """Return the site's stack."""

@@ -27,6 +27,8 @@ class MachineArgs(Args, frozen=True, kw_only=True):
     """One machine that is always there."""
 
     host: str
+    rung: str
+    """Key of the template that it is made from."""
     policy: int | None
     """Which of the policies, from 0; None: none of them."""
 
@@ -42,7 +44,7 @@ class PoolArgs(Args, frozen=True, kw_only=True):
     """Description of what takes no labels."""
     labels: dict[str, str]
     templates: tuple[TemplateArgs, ...]
-    """One a rung; the first is what machines that are always there are made from."""
+    """One a rung, those that machines are on first."""
     policies: PolicyArgs | None
     existing_policy: str | None
     machines: tuple[MachineArgs, ...]
@@ -75,12 +77,16 @@ class Pool(Component[PoolArgs]):
         self.machine_ids, self.addresses = {}, {}
         self.group = pulumi.Output.from_input(None)
         if args.queued and args.machines:
-            self.group = self._queue(args, made[0])
+            self.group = self._queue(args, args.templates[0], made[0])
             return
+        templates = {
+            plan.rung: (plan, template) for plan, template in zip(args.templates, made, strict=True)
+        }
         for machine in args.machines:
             placed = args.existing_policy
             policy = placed if machine.policy is None else policies[machine.policy].id
-            instance = self._machine(args, machine.host, made[0], policy)
+            plan, template = templates[machine.rung]
+            instance = self._machine(args, machine.host, plan, template, policy)
             self.machine_ids[machine.host] = instance.instance_id
             self.addresses[machine.host] = instance.network_interfaces.apply(
                 lambda nics: nics[0].network_ip or ""
@@ -110,6 +116,7 @@ class Pool(Component[PoolArgs]):
         self,
         args: PoolArgs,
         host: str,
+        plan: TemplateArgs,
         template: gcp.compute.InstanceTemplate,
         policy: pulumi.Input[str] | None,
     ) -> gcp.compute.InstanceFromTemplate:
@@ -118,19 +125,19 @@ class Pool(Component[PoolArgs]):
             # Its own name and not the engine's: one that is replaced keeps it.
             name=args.names(host),
             project=args.project,
-            zone=args.templates[0].zone,
+            zone=plan.zone,
             source_instance_template=template.self_link_unique,
             resource_policies=policy,
-            labels=labels_of(args, host),
+            labels=labels_of(args, plan.rung, host),
             allow_stopping_for_update=True,
             opts=self.child(pulumi.ResourceOptions(delete_before_replace=True)),
         )
 
     def _queue(
-        self, args: PoolArgs, template: gcp.compute.InstanceTemplate
+        self, args: PoolArgs, plan: TemplateArgs, template: gcp.compute.InstanceTemplate
     ) -> pulumi.Output[str | None]:
         """Ask for all machines at once; they come together, or none does."""
-        zone = args.templates[0].zone
+        zone = plan.zone
         group = gcp.compute.InstanceGroupManager(
             args.names(args.name),
             project=args.project,
@@ -147,7 +154,7 @@ class Pool(Component[PoolArgs]):
                 default_action_on_failure="DO_NOTHING"
             ),
             all_instances_config=gcp.compute.InstanceGroupManagerAllInstancesConfigArgs(
-                labels=labels_of(args)
+                labels=labels_of(args, plan.rung)
             ),
             # The request grows the group; without this the next update would shrink it to 0.
             opts=self.child(pulumi.ResourceOptions(ignore_changes=["target_size"])),
@@ -163,8 +170,8 @@ class Pool(Component[PoolArgs]):
         return group.name.apply(lambda name: name)
 
 
-def labels_of(args: PoolArgs, host: str | None = None) -> dict[str, str]:
+def labels_of(args: PoolArgs, rung: str, host: str | None = None) -> dict[str, str]:
     """Return a machine's own labels, by which it is found and called."""
-    own = {POOL: args.name, RUNG: args.templates[0].rung}
+    own = {POOL: args.name, RUNG: rung}
     own |= {} if host is None else {HOST: host}
     return {key: label_value(value) for key, value in (args.labels | own).items()}

@@ -15,6 +15,8 @@ from gcluster.stacks.pulumi.labels import POOL, label_key, label_value
 from gcluster.stacks.pulumi.names import Names
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from gcluster.stacks.gcp.rungs import RungPlan
 
 NO_IMAGE = "image-is-not-known"
@@ -36,16 +38,18 @@ class SiteParts(msgspec.Struct, frozen=True, kw_only=True):
     labels: dict[str, str]
 
 
-def pool_args(pool: PoolPlan, site: SiteParts, *, taken: int = 0) -> PoolArgs:
-    """Return the arguments of a pool whose machines are bought on the rung `taken`.
+def pool_args(pool: PoolPlan, site: SiteParts, *, taken: Mapping[str, str]) -> PoolArgs:
+    """Return the arguments of a pool whose machines are bought as `taken` says.
 
-    An elastic pool has a template for every rung; another has one, of the rung it is on.
+    An elastic pool has a template for every rung; another those of the rungs that it is on.
     """
-    rung = pool.rungs[taken]
-    others = [other for other in pool.rungs if other is not rung] if pool.is_elastic else []
+    on = pool.taken(taken)
+    keys = {rung.key for rung in on.values()} or {pool.rungs[0].key}
+    rungs = [rung for rung in pool.rungs if rung.key in keys]
+    rungs += [rung for rung in pool.rungs if rung.key not in keys and pool.is_elastic]
     placement = pool.placement
-    used = any(uses_policy(pool, each) for each in (rung, *others))
-    numbers = range(1, len(pool.hosts) + 1)
+    used = any(uses_policy(pool, each) for each in rungs)
+    numbers = {host: number for number, host in enumerate(pool.hosts, start=1)}
     return PoolArgs(
         names=site.names,
         name=pool.name,
@@ -53,7 +57,7 @@ def pool_args(pool: PoolPlan, site: SiteParts, *, taken: int = 0) -> PoolArgs:
         region=site.region,
         mark=description(site.names.cluster, site.names.site),
         labels=_labels(pool.labels),
-        templates=tuple(_template(pool, each, site) for each in (rung, *others)),
+        templates=tuple(_template(pool, each, site) for each in rungs),
         policies=PolicyArgs(
             count=pool.policies(),
             collocated=placement.collocated,
@@ -65,11 +69,13 @@ def pool_args(pool: PoolPlan, site: SiteParts, *, taken: int = 0) -> PoolArgs:
         existing_policy=placement.existing,
         machines=tuple(
             MachineArgs(
-                host=host, policy=pool.policy_of(number) if uses_policy(pool, rung) else None
+                host=host,
+                rung=rung.key,
+                policy=pool.policy_of(numbers[host]) if uses_policy(pool, rung) else None,
             )
-            for host, number in zip(pool.hosts, numbers, strict=True)
+            for host, rung in on.items()
         ),
-        queued=rung.market == "flex-start",
+        queued=any(rung.market == "flex-start" for rung in on.values()),
     )
 
 

@@ -14,6 +14,8 @@ from gcluster.stacks.gcp.facts import facts
 from gcluster.stacks.gcp.rungs import DENSE, RungPlan, rungs
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from gcluster.schemas.catalog import Catalog, Machine
     from gcluster.schemas.spec import GcpSite, Pool
     from gcluster.schemas.stack import Resolved
@@ -78,6 +80,15 @@ class PoolPlan(msgspec.Struct, frozen=True, kw_only=True):
         """Machines there may be at once."""
         return len(self.hosts) + len(self.more_hosts)
 
+    def taken(self, rungs: Mapping[str, str]) -> dict[str, RungPlan]:
+        """Return machine -> the rung that it is bought on, of those that are made.
+
+        `rungs` has keys; a machine that it lacks is on the first, one with "" is not made.
+        """
+        by_key = {rung.key: rung for rung in self.rungs}
+        on = {host: rungs.get(host, self.rungs[0].key) for host in self.hosts}
+        return {host: by_key.get(key, self.rungs[0]) for host, key in on.items() if key}
+
     def policies(self) -> int:
         """Return how many placement policies the pool has."""
         nodes = self.placement.domain_nodes
@@ -104,7 +115,7 @@ def pool_plan(
     machine = catalog.machines.get(type_)
     fabric_name = pool.fabric or (machine.fabric if machine else None)
     fabric = catalog.fabrics.get(fabric_name or "")
-    zones = pool.zones or [_zone(site, machine, catalog)]
+    zones = zones_of(pool, site, machine, catalog)
     ladder = [
         msgspec.structs.replace(rung, interfaces=tuple(interfaces(machine, fabric, rung.zone)))
         for rung in rungs(pool, zones, catalog.providers.get("gcp"))
@@ -161,6 +172,11 @@ def _domain_nodes(machine: Machine | None) -> int | None:
         return None
     nodes = machine.nvlink.domain_gpus // machine.gpu.count
     return nodes if nodes > 1 else None
+
+
+def zones_of(pool: Pool, site: GcpSite, machine: Machine | None, catalog: Catalog) -> list[str]:
+    """Return the zones that a pool is tried in, in order."""
+    return [*pool.zones] or [_zone(site, machine, catalog)]
 
 
 def _zone(site: GcpSite, machine: Machine | None, catalog: Catalog) -> str:

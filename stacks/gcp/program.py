@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -55,7 +54,7 @@ def program(
     catalog: Catalog,
     *,
     login_key: str = NO_KEY,
-    taken: Mapping[str, int] | None = None,
+    taken: Mapping[str, str] | None = None,
 ) -> Callable[[], None]:
     """Return the program of one site.
 
@@ -64,13 +63,13 @@ def program(
         site: name of a site of Google Cloud.
         catalog: machine types, fabrics, limits.
         login_key: public key that may log in to the nodes.
-        taken: pool -> rung of its ladder that its machines are bought on; default: the first.
+        taken: machine -> key of the rung that it is bought on; absent: the first, "": not made.
     """
     plan = layout(spec, site, catalog)
     labels = Labels(
         cluster=spec.name,
         site=site,
-        spec_hash=spec_digest(spec),
+        spec_hash=spec_hash(spec),
         owner=spec.owner or "",
         extra=plan.labels,
     )
@@ -82,17 +81,11 @@ def program(
     return run
 
 
-def spec_digest(spec: ClusterSpec) -> str:
-    """Return a short hash of the spec's meaning, for labels."""
-    canonical = msgspec.json.encode(spec, enc_hook=str, order="sorted")
-    return hashlib.sha256(canonical).hexdigest()[:_HASH]
-
-
 class _Site:
     """Makes one site, part by part."""
 
     def __init__(
-        self, plan: SiteLayout, metadata: dict[str, str], taken: Mapping[str, int]
+        self, plan: SiteLayout, metadata: dict[str, str], taken: Mapping[str, str]
     ) -> None:
         self.plan = plan
         self.names = names_of(plan)
@@ -215,7 +208,7 @@ class _Site:
         )
         made: dict[str, Pool] = {}
         for plan in self.plan.pools:
-            args = pool_args(plan, parts, taken=self.taken.get(plan.name, 0))
+            args = pool_args(plan, parts, taken=self.taken)
             pool = made[plan.name] = Pool(self.names(f"pool-{plan.name}"), args)
             exported = {
                 "templates": pool.template_ids,

@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING
 from gcluster.stacks.gcp.api import Api
 from gcluster.stacks.gcp.hosts import ALIVE, host_keys, host_of, instances, to_hosts
 from gcluster.stacks.gcp.layout import layout
-from gcluster.stacks.gcp.marks import RUNG
 from gcluster.stacks.provider import provider_error
-from gcluster.stacks.pulumi.labels import label_value
 from gcluster.stacks.pulumi.site_session import SiteSession
 
 if TYPE_CHECKING:
@@ -50,10 +48,7 @@ class Session(SiteSession):
         return self._api or Api(self.plan.project)
 
     def engine(self, total: int = 0) -> Engine:
-        """Return the site's stack.
-
-        Pools stay on the rung that their machines were bought on; raises GoogleError.
-        """
+        """Return the site's stack, its machines on the rungs that were taken."""
         from gcluster.stacks.gcp.program import program  # noqa: PLC0415  # 2 s, for the engine only
 
         context = self._context
@@ -62,7 +57,7 @@ class Session(SiteSession):
             context.site,
             self._catalog,
             login_key=self.authorized_key(),
-            taken=taken_rungs(self.plan, self.machines()),
+            taken=context.taken,
         )
         return self._stack(run, total)
 
@@ -118,15 +113,3 @@ class Session(SiteSession):
         )
         names = {host_of(self.plan, machine) for machine in wanted}
         return tuple(host for host in hosts if host.name in names)
-
-
-def taken_rungs(plan: SiteLayout, machines: Sequence[Instance]) -> dict[str, int]:
-    """Return the rung that each pool's own machines stand on now: they are not bought anew."""
-    found: dict[str, int] = {}
-    for pool in plan.pools:
-        rungs = [label_value(rung.key) for rung in pool.rungs]
-        for machine in machines:
-            rung = machine.labels.get(RUNG, "")
-            if machine.pool == label_value(pool.name) and not machine.token and rung in rungs:
-                found[pool.name] = rungs.index(rung)
-    return found

@@ -135,8 +135,9 @@ def test_a_block_is_bought_once_and_kept(graph: Ask) -> None:
     recorded = graph(with_market("{buy_capacity_block: 7d}"))
     block = recorded.only("CapacityBlockReservation")
     assert block.options.ignore_changes == ("capacityBlockOfferingId",)
-    assert block.options.protect
     assert block.options.retain_on_delete
+    assert not block.options.protect, "the stack lets go of it: later runs use it by its id"
+    assert recorded.tags(block)["gcluster-pool"] == "train", "by which later runs find it"
     [asked] = recorded.recorded.invokes
     assert '"capacityDurationHours":168' in asked.arguments
     target = template_of(recorded, "train").inputs["capacityReservationSpecification"]

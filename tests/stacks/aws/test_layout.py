@@ -46,8 +46,14 @@ def test_a_rung_keeps_its_key_when_another_is_put_before_it(catalog: Catalog) ->
 
 def test_an_offer_that_is_gone_gives_way_to_the_first(catalog: Catalog) -> None:
     pool = train(BASE.replace("count: 2", "count: 2, market: [spot, on-demand]"), catalog)
-    assert pool.offer("on-demand-use1-az4").rung.market == "on-demand"
-    assert pool.offer("reservation-0-use1-az4") == pool.offers[0] == pool.offer(None)
+    taken = pool.taken({"train001": "on-demand-use1-az4", "train002": "reservation-0-use1-az4"})
+    assert taken["train001"].rung.market == "on-demand"
+    assert taken["train002"] == pool.offers[0] == pool.taken({})["train001"]
+
+
+def test_a_node_that_is_on_no_rung_is_not_made(catalog: Catalog) -> None:
+    pool = train(BASE.replace("count: 2", "count: 2, market: [spot, on-demand]"), catalog)
+    assert list(pool.taken({"train001": ""})) == ["train002"]
 
 
 @pytest.mark.parametrize(

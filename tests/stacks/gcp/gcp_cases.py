@@ -48,7 +48,7 @@ def site_of(spec: ClusterSpec) -> str:
 
 
 def recorded(
-    spec: ClusterSpec, *, preview: bool = False, taken: dict[str, int] | None = None
+    spec: ClusterSpec, *, preview: bool = False, taken: dict[str, str] | None = None
 ) -> RecordedGraph:
     """Return what the program of the spec's site asks for."""
     name = site_of(spec)

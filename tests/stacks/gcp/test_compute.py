@@ -85,14 +85,6 @@ def test_queued_machines_are_asked_for_at_once_for_as_long_as_the_spec_says() ->
     assert [m.name for m in graph.of_type(MACHINE)] == ["queued-south-head"]
 
 
-def test_the_next_rung_gives_another_template_and_the_networks_stay() -> None:
-    spec = spec_of("a3-megagpu-8g")
-    change = diff(recorded(spec), recorded(spec, taken={"train": 1}))
-    assert {r.name for r in change.removed} == {"tcpxo-central-train-reservation-us-central1-a"}
-    assert "tcpxo-central-train-spot-us-central1-a" in {r.name for r in change.added}
-    assert not [c for c in change.changed if "etwork" in c.urn.rpartition("::")[0]]
-
-
 def test_an_elastic_pool_has_a_template_for_every_rung() -> None:
     graph = graph_of("a3-ultragpu-8g")
     names = [t.name for t in graph.of_type(TEMPLATE) if graph.tags(t)["gcluster-pool"] == "train"]

@@ -1,0 +1,190 @@
+"""The rungs of pools on AWS, and what going to another one changes in the program."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import cast
+
+import pytest
+
+from gcluster.schemas.catalog import Catalog
+from gcluster.stacks.aws.api import Api
+from gcluster.stacks.aws.blocks import OFFERING, RECORDED
+from gcluster.stacks.aws.capacity import Reservation, Reservations
+from gcluster.stacks.aws.ladder import bought_blocks, purchases, rungs
+from gcluster.stacks.aws.layout import site_plan
+from gcluster.stacks.aws.program import program
+from gcluster.stacks.aws.recording import record_site
+from gcluster.stacks.provider import ProviderError
+from gcluster.stacks.pulumi.diff import GraphDiff, diff
+from gcluster.stacks.pulumi.graph import Graph
+from gcluster.stacks.pulumi.record import record
+
+from .conftest import BASE, SITE, spec_of
+
+SPOT, NEXT = "spot-use1-az4", "on-demand-use1-az4"
+BLOCK = "buy-168h-use1-az4"
+
+
+def on(market: str) -> str:
+    return BASE.replace("count: 2", f"count: 2, market: [{market}]")
+
+
+@pytest.fixture
+def change(catalog: Catalog) -> Callable[[dict[str, str]], GraphDiff]:
+    """Give what differs from the first rung when nodes stand elsewhere."""
+    spec = spec_of(on("spot, on-demand"))
+    first = record_site(spec, SITE, catalog)
+    return lambda taken: diff(first, record_site(spec, SITE, catalog, taken=taken))
+
+
+Change = Callable[[dict[str, str]], GraphDiff]
+
+
+def replaced(found: GraphDiff) -> dict[str, tuple[str, ...]]:
+    assert all(changed.replaced for changed in found.changed)
+    return {changed.urn.rpartition("::")[2]: changed.inputs for changed in found.changed}
+
+
+def test_the_next_rung_replaces_the_nodes_and_their_template_and_nothing_else(
+    change: Change,
+) -> None:
+    found = change({"train001": NEXT, "train002": NEXT})
+    assert [r.name for r in found.removed] == [f"demo-east-train-{SPOT}"]
+    assert [r.name for r in found.added] == [f"demo-east-train-{NEXT}"]
+    inputs = ("instanceMarketOptions", "launchTemplate.id", "tags.gcluster-offer")
+    assert {n: tuple(p for p in i if "ersion" not in p) for n, i in replaced(found).items()} == {
+        "demo-east-train001": inputs,
+        "demo-east-train002": inputs,
+    }
+
+
+def test_one_node_goes_on_alone_and_the_other_stays_as_it_is(change: Change) -> None:
+    found = change({"train002": NEXT})
+    assert [r.name for r in found.added] == [f"demo-east-train-{NEXT}"]
+    assert found.removed == ()
+    assert list(replaced(found)) == ["demo-east-train002"]
+
+
+def test_only_a_node_that_is_given_up_goes_and_its_name_with_it(change: Change) -> None:
+    found = change({"train002": ""})
+    gone = {(r.name, r.type.rpartition(":")[2]) for r in found.removed}
+    assert gone == {("demo-east-train002", "Instance"), ("demo-east-train002", "Record")}
+    assert (found.added, found.changed) == ((), ())
+
+
+def test_each_rung_is_tried_in_all_zones_before_the_next(catalog: Catalog) -> None:
+    text = on("spot, on-demand").replace("count: 2,", "count: 2, zones: [use1-az4, use1-az6],")
+    found = rungs(spec_of(text), SITE, "train", catalog)
+    assert [(rung.market, rung.zone) for rung in found] == [
+        ("spot", "use1-az4"), ("spot", "use1-az6"),
+        ("on-demand", "use1-az4"), ("on-demand", "use1-az6"),
+    ]  # fmt: skip
+
+
+def test_a_rung_has_the_catalogs_price_a_limit_is_a_bound(catalog: Catalog) -> None:
+    found = rungs(spec_of(on("{spot_max_usd_per_hour: 30}, on-demand")), SITE, "train", catalog)
+    listed = catalog.machines["p5.48xlarge"].price("on-demand", "us-east-1")
+    assert listed is not None
+    assert [(r.usd_per_hour, r.is_bound) for r in found] == [
+        (30, True), (listed.usd_per_hour, False),
+    ]  # fmt: skip
+
+
+def test_every_machine_of_the_program_is_known_for_what_it_buys(catalog: Catalog) -> None:
+    spec = spec_of(on("{buy_capacity_block: 7d}"))
+    known = purchases(spec, SITE)
+    graph = Graph(record_site(spec, SITE, catalog))
+    made = [*graph.of_type("Instance"), *graph.of_type("CapacityBlockReservation")]
+    assert {r.name: known[r.name].pool for r in made} == {
+        "demo-east-head": "head",
+        "demo-east-train001": "train",
+        "demo-east-train002": "train",
+        "demo-east-block-train": "train",
+    }
+    assert known["demo-east-train002"].nodes == ("train002",)
+
+
+def bought(catalog: Catalog, **how: object) -> Graph:
+    """Return the graph of a pool whose first rung buys a block, as `up` runs its program."""
+    spec = spec_of(on("{buy_capacity_block: 7d}"))
+    blocks = cast("dict[str, str]", how.get("blocks", {}))
+    buys = cast("frozenset[str]", how.get("buys", frozenset()))
+    run = program(spec, SITE, catalog, blocks=blocks, buys=buys)
+    return Graph(record(run, project="p", stack=SITE, answers={OFFERING: RECORDED}))
+
+
+def test_nothing_is_bought_unless_it_was_asked_for_by_name(catalog: Catalog) -> None:
+    graph = bought(catalog)
+    assert graph.of_type("CapacityBlockReservation") == ()
+    assert [i.name for i in graph.of_type("Instance")] == ["demo-east-head"]
+    assert graph.recorded.invokes == ()
+
+
+def test_a_block_is_bought_for_the_pool_that_was_named(catalog: Catalog) -> None:
+    graph = bought(catalog, buys=frozenset({"train"}))
+    assert [b.name for b in graph.of_type("CapacityBlockReservation")] == ["demo-east-block-train"]
+    assert len(graph.of_type("Instance")) == 3
+
+
+def test_a_block_that_is_there_is_used_even_if_it_is_asked_for_again(catalog: Catalog) -> None:
+    graph = bought(catalog, blocks={"train": "cr-0abc"}, buys=frozenset({"train"}))
+    assert graph.of_type("CapacityBlockReservation") == ()
+    [template] = [t for t in graph.of_type("LaunchTemplate") if BLOCK in t.name]
+    assert template.inputs["capacityReservationSpecification"] == {
+        "capacityReservationTarget": {"capacityReservationId": "cr-0abc"}
+    }
+    assert len(graph.of_type("Instance")) == 3
+
+
+class BlocksDouble:
+    """Stands for AWS: moto knows no capacity blocks. Answers one question with what it is given."""
+
+    def __init__(self, *states: str) -> None:
+        """Answer with one block for each state."""
+        self.found = tuple(
+            Reservation(capacity_reservation_id=f"cr-{n}", instance_type="p5.48xlarge", state=state)
+            for n, state in enumerate(states)
+        )
+        self.asked: list[object] = []
+
+    def ask(
+        self, answer: type[Reservations], service: str, operation: str, **more: object
+    ) -> object:
+        """Answer, and remember by which filters it was asked."""
+        assert (answer, service) == (Reservations, "ec2")
+        assert operation == "describe_capacity_reservations"
+        self.asked.append(more["Filters"])
+        return Reservations(capacity_reservations=self.found)
+
+
+@pytest.mark.parametrize(
+    ("states", "found"),
+    [
+        (("expired", "active"), {"train": "cr-1"}),
+        (("scheduled", "active"), {"train": "cr-1"}),
+        (("expired", "cancelled", "failed"), {}),
+        ((), {}),
+    ],
+)
+def test_a_bought_block_is_found_by_its_tags_until_it_is_over(
+    states: tuple[str, ...], found: dict[str, str], catalog: Catalog
+) -> None:
+    double = BlocksDouble(*states)
+    plan = site_plan(spec_of(on("spot, {buy_capacity_block: 7d}")), SITE, catalog)
+    taken = {"train001": BLOCK, "train002": BLOCK}
+    assert bought_blocks(cast("Api", double), plan, taken) == found
+    [asked] = double.asked
+    assert {"Name": "tag:gcluster-pool", "Values": ["train"]} in cast("list[object]", asked)
+
+
+def test_aws_is_not_asked_for_blocks_where_no_node_is_on_such_a_rung(catalog: Catalog) -> None:
+    double = BlocksDouble()
+    plan = site_plan(spec_of(on("spot, {buy_capacity_block: 7d}")), SITE, catalog)
+    assert bought_blocks(cast("Api", double), plan, {}) == {}
+    assert double.asked == []
+
+
+def test_an_error_without_capacity_names_its_resource(catalog: Catalog) -> None:
+    assert ProviderError().lacking == {}
+    assert rungs(spec_of(), SITE, "train", catalog)[0].whole == ""
