@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 import ipaddress
 import re
 from typing import TYPE_CHECKING, cast
-
-import msgspec
 
 from gcluster.schemas.spec import AwsSite
 from gcluster.schemas.spec.sites.site import DEFAULT_CLOUD_CIDR
@@ -23,6 +20,7 @@ from gcluster.stacks.aws.plan import (
 from gcluster.stacks.aws.pools import placement_plans, pool_plan, zones_of_site
 from gcluster.stacks.pulumi.labels import Labels
 from gcluster.stacks.pulumi.names import Names
+from gcluster.stacks.pulumi.spec_hash import spec_hash
 
 if TYPE_CHECKING:
     from gcluster.schemas.catalog import Catalog
@@ -75,12 +73,6 @@ def site_plan(spec: ClusterSpec, site: str, catalog: Catalog) -> SitePlan:
         buckets=bucket_plans(spec, site),
         budget=_budget(spec, site),
     )
-
-
-def spec_hash(spec: ClusterSpec) -> str:
-    """Return a short hash that changes with every change of the spec's meaning."""
-    text = msgspec.json.encode(spec, enc_hook=str, order="sorted")
-    return hashlib.sha256(text).hexdigest()[:12]
 
 
 def partition(region: str) -> str:

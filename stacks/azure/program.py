@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 from typing import TYPE_CHECKING
 
-import msgspec
 import pulumi
 from pulumi_azure_native import resources
 
@@ -20,6 +18,7 @@ from gcluster.stacks.azure.stored import Data
 from gcluster.stacks.pulumi.component import Args, Component
 from gcluster.stacks.pulumi.labels import Labels
 from gcluster.stacks.pulumi.names import Names
+from gcluster.stacks.pulumi.spec_hash import spec_hash
 from gcluster.stacks.pulumi.tagging import tag_everything
 
 if TYPE_CHECKING:
@@ -45,11 +44,10 @@ def program(
 
 def labels(spec: ClusterSpec, plan: SitePlan) -> Labels:
     """Return the tags of everything that the site makes."""
-    meaning = msgspec.json.encode(spec, enc_hook=str, order="sorted")
     return Labels(
         cluster=plan.cluster,
         site=plan.site,
-        spec_hash=hashlib.sha256(meaning).hexdigest()[:16],
+        spec_hash=spec_hash(spec),
         owner=plan.owner,
         extra=plan.tags,
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import msgspec
 import pulumi
 
 from gcluster.stacks.gcp import cloud_init
@@ -35,6 +34,7 @@ from gcluster.stacks.gcp.network import (
 from gcluster.stacks.gcp.pool_args import SiteParts, pool_args
 from gcluster.stacks.gcp.storage import Bucket, BucketArgs, Lustre, LustreArgs
 from gcluster.stacks.pulumi.labels import CLUSTER, Labels, label_value
+from gcluster.stacks.pulumi.spec_hash import spec_hash
 from gcluster.stacks.pulumi.tagging import tag_everything
 
 if TYPE_CHECKING:
@@ -45,7 +45,6 @@ if TYPE_CHECKING:
 
 NO_KEY = "ssh-ed25519 AAAA"
 """Stands for the cluster's login key where a program is only recorded."""
-_HASH = 12
 
 
 def program(

@@ -9,8 +9,9 @@ import pytest
 
 from gcluster.schemas.catalog import Catalog
 from gcluster.stacks.aws.defaults import defaults
-from gcluster.stacks.aws.layout import site_plan, spec_hash
+from gcluster.stacks.aws.layout import site_plan
 from gcluster.stacks.aws.plan import PoolPlan
+from gcluster.stacks.pulumi.spec_hash import spec_hash
 
 from .conftest import BASE, SITE, spec_of
 
@@ -87,6 +88,10 @@ def test_a_controller_without_a_machine_gets_one_of_the_catalog(catalog: Catalog
 def test_the_hash_changes_with_the_meaning_and_not_with_the_writing() -> None:
     assert spec_hash(spec_of(BASE)) == spec_hash(spec_of(f"# a comment\n{BASE}"))
     assert spec_hash(spec_of(BASE)) != spec_hash(spec_of(BASE.replace("count: 2", "count: 3")))
+    with_user = f"{BASE}users: {{alice: {{}}}}\n"
+    assert spec_hash(spec_of(BASE)) != spec_hash(spec_of(with_user)), "a name alone has a meaning"
+    spelled = BASE.replace("count: 2", "count: 2, mixed: false")
+    assert spec_hash(spec_of(BASE)) == spec_hash(spec_of(spelled)), "a default has none"
 
 
 def test_planning_and_validating_import_no_sdk() -> None:
