@@ -50,7 +50,7 @@ Url: TypeAlias = Annotated[str, Meta(pattern=r"^[a-z][a-z0-9+.-]*://[^\s]+$(?!\n
 BucketUrl: TypeAlias = Annotated[
     str,
     Meta(
-        pattern=r"^(s3|gs|az)://[^\s/]+(/[^\s]*)?$(?!\n)",
+        pattern=r"^(s3|gs|az|oci)://[^\s/]+(/[^\s]*)?$(?!\n)",
         examples=["s3://datasets", "gs://datasets/train", "az://account/container"],
     ),
 ]
@@ -78,3 +78,12 @@ Secret: TypeAlias = Annotated[
     ),
 ]
 """A secret by reference, never the secret itself: env:NAME or file:PATH."""
+
+Fingerprint: TypeAlias = Annotated[
+    str,
+    Meta(
+        pattern=r"^([0-9A-F]{40}|[0-9A-F]{64})$(?!\n)",
+        examples=["EB693B3035CD5710E231E123A4B469963BF863CC"],
+    ),
+]
+"""Fingerprint of an OpenPGP key: 40 (version 4) or 64 hexadecimal digits, upper case, no spaces."""

@@ -1,0 +1,169 @@
+"""OCI's interfaces, asked by its own SDK with this machine's login; answers are typed values."""
+
+from __future__ import annotations
+
+import os
+import threading
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import msgspec
+
+from gcluster.stacks.provider import ProviderError
+from gcluster.stacks.pulumi.errors import translate
+from gcluster.stacks.pulumi.extras import require
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from gcluster.schemas.diagnostics import Diagnostic
+
+T = TypeVar("T")
+NOT_FOUND = "NotAuthorizedOrNotFound"
+"""OCI doesn't tell what is missing from what a login may not see."""
+_CLIENTS = {
+    "compute": ("core", "ComputeClient"),
+    "identity": ("identity", "IdentityClient"),
+    "limits": ("limits", "LimitsClient"),
+    "management": ("core", "ComputeManagementClient"),
+    "network": ("core", "VirtualNetworkClient"),
+    "search": ("resource_search", "ResourceSearchClient"),
+}
+"""Our word for a service -> module and class of the SDK."""
+
+
+class OciError(ProviderError):
+    """OCI refused or could not be asked; `code` is its own word (LimitExceeded)."""
+
+    def __init__(self, code: str, finding: Diagnostic) -> None:
+        """Hold both."""
+        super().__init__(finding)
+        self.code = code
+
+
+class Answer(msgspec.Struct, frozen=True, rename="camel"):
+    """Base of answers: fields as OCI spells them, in camelCase; others are left out."""
+
+
+class Api:
+    """OCI in one region. Clients are made once and shared by threads."""
+
+    def __init__(
+        self,
+        region: str,
+        *,
+        login: Mapping[str, str] | None = None,
+        endpoint_url: str | None = None,
+    ) -> None:
+        """Ask nothing yet.
+
+        Args:
+            region: as the site says it.
+            login: a profile's keys; default: the profile OCI_CLI_PROFILE of ~/.oci/config, or the
+                instance's own identity where OCI_CLI_AUTH is instance_principal.
+            endpoint_url: where OCI is, for tests; the service's word is put behind it.
+
+        Raises:
+            ProviderError: GC967, the SDK is not installed.
+        """
+        require("oci")
+        self.region = region
+        self._login = login
+        self._endpoint_url = endpoint_url
+        self._clients: dict[str, Any] = {}
+        self._lock = threading.Lock()
+
+    def client(self, service: str) -> Any:
+        """Return the SDK's client of a service: answers stay as they came, in JSON."""
+        import oci  # type: ignore[import-untyped]  # noqa: PLC0415  # 1 s; it ships no types
+
+        with self._lock:
+            if service not in self._clients:
+                module, name = _CLIENTS[service]
+                config, signer = _logged_in(self._login)
+                given: dict[str, Any] = {} if signer is None else {"signer": signer}
+                if self._endpoint_url is not None:
+                    given["service_endpoint"] = f"{self._endpoint_url}/{service}"
+                self._clients[service] = getattr(getattr(oci, module), name)(
+                    {**config, "region": self.region},
+                    skip_deserialization=True,
+                    circuit_breaker_strategy=oci.circuit_breaker.NoCircuitBreakerStrategy(),
+                    **given,
+                )
+            return self._clients[service]
+
+    def ask(
+        self, answer: type[T], service: str, operation: str, *arguments: Any, **parameters: Any
+    ) -> T:
+        """Call an operation ("get_subnet") and return its answer.
+
+        It is asked once: "out of host capacity" is an internal error in OCI's words, and the SDK's
+        own retries would wait ten minutes for it.
+
+        Raises:
+            OciError: OCI refused, or could not be asked.
+        """
+        with _Translated():
+            call = getattr(self.client(service), operation)
+            return msgspec.convert(call(*arguments, **parameters).data, answer, strict=False)
+
+    def pages(
+        self, answer: type[T], service: str, operation: str, *arguments: Any, **parameters: Any
+    ) -> Iterator[T]:
+        """Yield the pages of a list; raises as `ask`."""
+        page: str | None = None
+        while True:
+            with _Translated():
+                more = {} if page is None else {"page": page}
+                call = getattr(self.client(service), operation)
+                reply = call(*arguments, **parameters, **more)
+                found = msgspec.convert(reply.data, answer, strict=False)
+            yield found
+            page = reply.next_page
+            if not page:
+                return
+
+
+def _logged_in(login: Mapping[str, str] | None) -> tuple[dict[str, Any], Any]:
+    """Return configuration and signer; None where the configuration's own key signs."""
+    import oci  # type: ignore[import-untyped]  # noqa: PLC0415  # as above
+
+    if login is not None:
+        return dict(login), None
+    if os.environ.get("OCI_CLI_AUTH") == "instance_principal":
+        return {}, oci.auth.signers.InstancePrincipalsSecurityTokenSigner()
+    config = oci.config.from_file(profile_name=os.environ.get("OCI_CLI_PROFILE", "DEFAULT"))
+    token_file = config.get("security_token_file")
+    if not token_file:
+        return config, None
+    with open(os.path.expanduser(token_file), encoding="utf-8") as file:  # noqa: PTH111, PTH123  # as the SDK documents it
+        token = file.read()
+    key = oci.signer.load_private_key_from_file(config["key_file"])
+    return config, oci.auth.signers.SecurityTokenSigner(token, key)
+
+
+class _Translated:
+    """Turns what the SDK raises into an OciError."""
+
+    def __enter__(self) -> None:
+        """Begin."""
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, _: object
+    ) -> None:
+        import oci  # type: ignore[import-untyped]  # noqa: PLC0415  # as above
+
+        if isinstance(error, oci.exceptions.ServiceError):
+            code = str(error.code)
+            said = f"{code}: {error.message} (HTTP {error.status}, request {error.request_id})"
+            raise OciError(code, translate(said)) from error
+        unconfigured = (
+            oci.exceptions.ClientError,  # the configuration's errors derive from it
+            oci.exceptions.InvalidPrivateKey,
+            oci.exceptions.MissingPrivateKeyPassphrase,
+            FileNotFoundError,
+        )
+        if isinstance(error, unconfigured):
+            said = f"NotAuthenticated: {type(error).__name__}: {error}"
+            raise OciError("NotAuthenticated", translate(said)) from error
+        if isinstance(error, oci.exceptions.RequestException | oci.exceptions.ConnectTimeout):
+            raise OciError(type(error).__name__, translate(str(error))) from error

@@ -1,0 +1,31 @@
+"""What a node does on its first start: let the cluster's key in, and show its own host key.
+
+Everything else is done over SSH by the roles. One thing is OCI's own: its platform images refuse
+all but SSH by themselves, beside the security groups, so that no node would reach another.
+"""
+
+from __future__ import annotations
+
+import base64
+
+from gcluster.stacks.console import cloud_config
+
+NO_KEY = "ssh-ed25519 KEY-OF-THE-CLUSTER"
+"""Stands in recorded graphs for the public key, which is made by the first `up`."""
+
+_IPTABLES = """\
+if [ -f /etc/iptables/rules.v4 ]; then
+  sed -i -E '/^-A (INPUT|FORWARD) -j REJECT/d' /etc/iptables/rules.v4
+  iptables-restore /etc/iptables/rules.v4
+fi
+if systemctl -q is-active firewalld; then firewall-cmd -q --set-default-zone=trusted; fi
+"""
+"""Ends the refusals and keeps the rest: rules of the chain InstanceServices guard the boot volume
+(docs.oracle.com, Compute, "Essential Firewall Rules")."""
+
+
+def metadata(*, user: str, authorized_key: str) -> dict[str, str]:
+    """Return the metadata of a node: its cloud-config, as OCI takes it."""
+    modules = {"runcmd": [["sh", "-c", _IPTABLES]]}
+    text = cloud_config(user=user, authorized_key=authorized_key, more=modules)
+    return {"user_data": base64.b64encode(text.encode()).decode()}

@@ -1,0 +1,33 @@
+"""What the spec may leave open on OCI: images, the login user, the disk, the service machine."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+import msgspec
+
+
+class VendorImage(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A platform image of OCI: the newest of an operating system."""
+
+    user: str
+    operating_system: str = ""
+    """"" where OCI has none."""
+    version: str = ""
+
+
+class Defaults(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The data of defaults.yaml, where each figure has its source."""
+
+    service_machine: str
+    root_disk_gib: int
+    distribution: str
+    images: dict[str, VendorImage]
+
+
+@cache
+def defaults() -> Defaults:
+    """Return the data."""
+    text = (Path(__file__).parent / "defaults.yaml").read_bytes()
+    return msgspec.yaml.decode(text, type=Defaults)

@@ -1,0 +1,266 @@
+"""Reads the nodes back: addresses, the host keys on their consoles, and where they stand."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from gcluster.inventory.hosts import Host, Placement, SshTarget
+from gcluster.stacks import console
+from gcluster.stacks.oci.api import NOT_FOUND, Answer, OciError
+from gcluster.stacks.oci.tags import OFFER, TOKEN
+from gcluster.stacks.pulumi.labels import HOST, POOL
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from gcluster.stacks.oci.api import Api
+    from gcluster.stacks.oci.plan import SitePlan
+
+ENDED = {"TERMINATING", "TERMINATED"}
+"""States of an instance that is no longer there; OCI tells of it for a while."""
+_AT_ONCE = 8
+"""Questions at the same time: the rate of a tenancy is shared with everybody in it."""
+_CAPTURE_S = 120.0
+_CONSOLE_BYTES = 1_000_000
+"""Most that a console history has ("up to a megabyte", CaptureConsoleHistory)."""
+NO_ADDRESSES = ("", "")
+
+
+class Source(Answer, frozen=True):
+    """What an instance booted from."""
+
+    image_id: str = ""
+
+
+class Instance(Answer, frozen=True):
+    """A machine, as ListInstances tells it."""
+
+    id: str
+    lifecycle_state: str
+    display_name: str = ""
+    shape: str = ""
+    availability_domain: str = ""
+    freeform_tags: dict[str, str] = msgspec.field(default_factory=dict)
+    source_details: Source = Source()
+
+    @property
+    def host(self) -> str:
+        """Its name in the cluster; "" while it has none."""
+        return self.freeform_tags.get(HOST, "")
+
+    @property
+    def token(self) -> str:
+        """The burst it belongs to; "" for fixed nodes."""
+        return self.freeform_tags.get(TOKEN, "")
+
+    @property
+    def offer(self) -> str:
+        """Key of the offer it was bought by."""
+        return self.freeform_tags.get(OFFER, "")
+
+    @property
+    def pool(self) -> str:
+        """Its pool."""
+        return self.freeform_tags.get(POOL, "")
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether it is there."""
+        return self.lifecycle_state not in ENDED
+
+
+class _Attachment(Answer, frozen=True):
+    lifecycle_state: str = ""
+    vnic_id: str = ""
+
+
+class _Vnic(Answer, frozen=True):
+    is_primary: bool = False
+    private_ip: str = ""
+    public_ip: str | None = None
+
+
+class _History(Answer, frozen=True):
+    id: str
+    lifecycle_state: str = ""
+
+
+class _Machine(Answer, frozen=True):
+    """A physical host of dedicated capacity."""
+
+    instance_id: str | None = None
+    local_block_id: str | None = None
+    gpu_memory_fabric_id: str | None = None
+
+
+class _Machines(Answer, frozen=True):
+    items: tuple[_Machine, ...] = ()
+
+
+def instances(
+    api: Api, plan: SitePlan, *, pool: str = "", ended: bool = False
+) -> tuple[Instance, ...]:
+    """Return the machines of a site, or of one of its pools, by name.
+
+    ListInstances doesn't ask by tag: all of the compartment are looked at. `ended` adds those that
+    are gone and still told of.
+    """
+    wanted = plan.labels.found_by() | ({POOL: pool} if pool else {})
+    pages = api.pages(tuple[Instance, ...], "compute", "list_instances", plan.compartment)
+    found = (machine for page in pages for machine in page)
+    ours = (m for m in found if wanted.items() <= m.freeform_tags.items())
+    return tuple(sorted((m for m in ours if ended or m.is_alive), key=lambda m: (m.host, m.id)))
+
+
+def addresses(api: Api, plan: SitePlan, machines: Iterable[Instance]) -> dict[str, tuple[str, str]]:
+    """Return instance -> its private and its public address, "" where it has none."""
+
+    def of(machine: Instance) -> tuple[str, str]:
+        attached = api.ask(
+            tuple[_Attachment, ...],
+            "compute",
+            "list_vnic_attachments",
+            plan.compartment,
+            instance_id=machine.id,
+        )
+        for attachment in attached:
+            if attachment.lifecycle_state == "ATTACHED":
+                vnic = api.ask(_Vnic, "network", "get_vnic", attachment.vnic_id)
+                if vnic.is_primary:
+                    return vnic.private_ip, vnic.public_ip or ""
+        return NO_ADDRESSES
+
+    asked = list(machines)
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        answers = pool.map(of, asked)
+        return {machine.id: found for machine, found in zip(asked, answers, strict=True)}
+
+
+def read_console(api: Api, instance: str, *, pause_s: float = 2.0) -> tuple[str, ...]:
+    """Return the host keys on a console; () also where it can't be read yet.
+
+    OCI captures the console first ("console history"), and the capture is removed again.
+    """
+    try:
+        taken = api.ask(_History, "compute", "capture_console_history", {"instanceId": instance})
+    except OciError as error:
+        if error.code in {NOT_FOUND, "IncorrectState", "Conflict"}:
+            return ()
+        raise
+    try:
+        return _captured(api, taken, pause_s)
+    finally:
+        api.ask(object, "compute", "delete_console_history", taken.id)
+
+
+def _captured(api: Api, taken: _History, pause_s: float) -> tuple[str, ...]:
+    until = time.monotonic() + _CAPTURE_S
+    while taken.lifecycle_state not in {"SUCCEEDED", "FAILED"} and time.monotonic() < until:
+        time.sleep(pause_s)
+        taken = api.ask(_History, "compute", "get_console_history", taken.id)
+    if taken.lifecycle_state != "SUCCEEDED":
+        return ()
+    said = api.ask(
+        object, "compute", "get_console_history_content", taken.id, length=_CONSOLE_BYTES
+    )
+    text = said.decode("utf-8", "replace") if isinstance(said, bytes) else str(said)
+    return console.host_keys(text)
+
+
+def places(api: Api, plan: SitePlan) -> dict[str, Placement]:
+    """Return instance -> where it stands: its NVLink domain and local block of the RDMA network.
+
+    {} where OCI doesn't say it: only owners of dedicated capacity see hosts.
+    """
+    try:
+        pages = list(api.pages(_Machines, "compute", "list_compute_hosts", plan.compartment))
+    except OciError:
+        return {}
+    return {
+        machine.instance_id: Placement(
+            block=machine.gpu_memory_fabric_id, leaf=machine.local_block_id
+        )
+        for page in pages
+        for machine in page.items
+        if machine.instance_id
+    }
+
+
+class Found(msgspec.Struct, frozen=True, kw_only=True):
+    """What was read back of a site's machines, by instance."""
+
+    addresses: Mapping[str, tuple[str, str]]
+    keys: Mapping[str, tuple[str, ...]]
+    places: Mapping[str, Placement]
+
+
+def to_hosts(
+    plan: SitePlan,
+    machines: Iterable[Instance],
+    found: Found,
+    *,
+    key_file: str | None,
+    way_in: str | None,
+) -> tuple[Host, ...]:
+    """Return machines as hosts, in the order of the spec's pools, then by name.
+
+    Args:
+        plan: the site.
+        machines: as read back; those without a name or of no pool of the spec are left out.
+        found: what is known of them.
+        key_file: the cluster's private key.
+        way_in: pool whose first host is the way in; None: login pools, then controllers.
+    """
+    named = sorted((m for m in machines if m.host), key=lambda m: m.host)
+    door = _door(plan, named, way_in)
+    return tuple(
+        Host(
+            name=machine.host,
+            site=plan.labels.site,
+            pool=pool.name,
+            role=pool.role,
+            machine=pool.machine,
+            address=found.addresses.get(machine.id, NO_ADDRESSES)[0],
+            ssh=SshTarget(
+                user=pool.image.user,
+                key_file=key_file,
+                host_keys=found.keys.get(machine.id, ()),
+                bastion=_bastion(plan, machine, door, found),
+            ),
+            placement=found.places.get(machine.id, Placement()),
+            image=machine.source_details.image_id or None,
+        )
+        for pool in plan.pools
+        for machine in named
+        if machine.pool == pool.name
+    )
+
+
+def _door(plan: SitePlan, machines: list[Instance], way_in: str | None) -> Instance | None:
+    """Return the machine through which the others are reached."""
+    rank = {"login": 0, "controller": 1, "compute": 2}
+    ranks = {pool.name: rank[pool.role] for pool in plan.pools}
+    if way_in is None:
+        doors = [m for m in machines if ranks.get(m.pool, 2) < rank["compute"]]
+    else:
+        doors = [m for m in machines if m.pool == way_in]
+    return min(doors, key=lambda m: (ranks.get(m.pool, 2), m.host), default=None)
+
+
+def _bastion(plan: SitePlan, machine: Instance, door: Instance | None, found: Found) -> str | None:
+    """Return the jump to a machine: nodes know each other by private addresses.
+
+    A machine with a public address is reached through that address of its own.
+    """
+    own = found.addresses.get(machine.id, NO_ADDRESSES)[1]
+    through = machine if own else door
+    if through is None or (through == machine and not own):
+        return None
+    private, public = found.addresses.get(through.id, NO_ADDRESSES)
+    user = next((pool.image.user for pool in plan.pools if pool.name == through.pool), "")
+    return f"{user}@{public or private}"

@@ -1,0 +1,50 @@
+"""A site's program recorded offline, with what OCI would answer it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gcluster.stacks.oci.program import program
+from gcluster.stacks.pulumi.record import record
+
+if TYPE_CHECKING:
+    from gcluster.schemas.catalog import Catalog
+    from gcluster.schemas.spec import ClusterSpec
+    from gcluster.stacks.pulumi.monitor import Answer, Json
+    from gcluster.stacks.pulumi.recorded import RecordedGraph, Values
+
+
+def _domain(arguments: Values) -> dict[str, Json]:
+    number = arguments.get("adNumber")
+    number = int(number) if isinstance(number, int | float) else 0
+    return {"adNumber": number, "name": f"${{availability domain {number}}}"}
+
+
+ANSWERS: dict[str, Answer] = {
+    "oci:Identity/getAvailabilityDomain:getAvailabilityDomain": _domain,
+    "oci:Core/getServices:getServices": {
+        "services": [
+            {
+                "id": "${all services of the region}",
+                "cidrBlock": "${label of all services}",
+                "name": "All Services In Oracle Services Network",
+                "description": "",
+            }
+        ]
+    },
+    "oci:ObjectStorage/getNamespace:getNamespace": {"namespace": "${namespace of the tenancy}"},
+}
+"""Placeholders for what the program asks: no question is asked while recording."""
+
+
+def record_site(
+    spec: ClusterSpec, site: str, catalog: Catalog, *, preview: bool = False
+) -> RecordedGraph:
+    """Return what the site's program asks for; needs no credentials. Raises RecordError."""
+    return record(
+        program(spec, site, catalog),
+        project=f"gcluster-{spec.name}",
+        stack=site,
+        preview=preview,
+        answers=ANSWERS,
+    )

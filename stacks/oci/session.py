@@ -1,0 +1,139 @@
+"""One site while it is worked on: its plan, its region, its keys, its stack."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from gcluster.stacks.console import await_host_keys
+from gcluster.stacks.oci.api import Api
+from gcluster.stacks.oci.hosts import (
+    Found,
+    addresses,
+    instances,
+    places,
+    read_console,
+    to_hosts,
+)
+from gcluster.stacks.oci.layout import site_plan
+from gcluster.stacks.oci.naming import give_back, name_nodes
+from gcluster.stacks.provider import provider_error
+from gcluster.stacks.pulumi.site_session import SiteSession
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gcluster.inventory.hosts import Host
+    from gcluster.schemas.catalog import Catalog
+    from gcluster.stacks.oci.hosts import Instance
+    from gcluster.stacks.oci.plan import SitePlan
+    from gcluster.stacks.provider import SiteContext
+    from gcluster.stacks.pulumi.engine import Engine
+    from gcluster.stacks.pulumi.kept import Owners
+
+BOOT_LIMIT_S = 1800.0
+"""Longest wait for host keys on consoles, in seconds: our choice, OCI names no time. Bare metal
+tests its memory before it boots."""
+
+
+class Session(SiteSession):
+    """What the calls of the provider share."""
+
+    cloud = "oci"
+
+    def __init__(self, context: SiteContext, catalog: Catalog, api: Api | None = None) -> None:
+        """Hold the context; `api` is for tests."""
+        super().__init__(context, catalog)
+        self._api = api
+
+    @cached_property
+    def plan(self) -> SitePlan:
+        """The site's plan."""
+        return site_plan(self._context.spec, self._context.site, self._catalog)
+
+    @cached_property
+    def api(self) -> Api:
+        """OCI in the site's region."""
+        return self._api or Api(self.plan.region)
+
+    def engine(self, total: int = 0) -> Engine:
+        """Return the site's stack."""
+        from gcluster.stacks.oci.program import program  # noqa: PLC0415  # for the engine only
+
+        context = self._context
+        run = program(
+            context.spec,
+            context.site,
+            self._catalog,
+            authorized_key=self.authorized_key(),
+            taken=context.taken,
+        )
+        return self._stack(run, total)
+
+    def bring_up(self, total: int) -> None:
+        """Make it so, and see to the nodes that OCI numbers: who goes, and who is called what."""
+        if self.has_stack:
+            give_back(self.api, self.plan)
+        super().bring_up(total)
+        name_nodes(self.api, self.plan)
+
+    def owners(self) -> Owners:
+        """Return which storage each protected resource is there for."""
+        from gcluster.stacks.pulumi.kept import owners  # noqa: PLC0415  # where data is
+
+        plan, context = self.plan, self._context
+        of = [("lustre", item.name) for item in plan.lustre]
+        of += [("bucket", item.name) for item in plan.buckets]
+        if not of:
+            return {}
+        from gcluster.stacks.oci.recording import record_site  # noqa: PLC0415  # 1 s
+
+        recorded = record_site(context.spec, context.site, self._catalog)
+        return owners(recorded, {plan.names(f"{kind}-{name}"): (name,) for kind, name in of})
+
+    def machines(self) -> tuple[Instance, ...]:
+        """Return the machines that exist."""
+        return instances(self.api, self.plan)
+
+    def hosts(
+        self, machines: Sequence[Instance], *, of: Sequence[Instance] | None = None
+    ) -> tuple[Host, ...]:
+        """Return machines as hosts, each with its pinned host key.
+
+        Args:
+            machines: all of the site: the way in is among them.
+            of: those to wait for and to return; default: all.
+
+        Raises:
+            ProviderError: GC968, a console shows no host key in time.
+        """
+        wanted = [machine for machine in (machines if of is None else of) if machine.host]
+        keys = await_host_keys(
+            [machine.id for machine in wanted],
+            lambda instance: read_console(self.api, instance),
+            cache=self.folder / "host-keys.json",
+            patience_s=BOOT_LIMIT_S,
+        )
+        silent = [machine.host for machine in wanted if machine.id not in keys]
+        if silent:
+            raise provider_error(
+                "GC968",
+                f"{len(silent)} nodes show no host key on their console: {', '.join(silent[:5])}",
+                detail="Nobody logs in to a node whose key was not read through OCI itself.",
+                hint="look at one: oci compute console-history capture --instance-id OCID; then "
+                "run the same command again",
+            )
+        found = Found(
+            addresses=addresses(self.api, self.plan, machines),
+            keys=keys,
+            places=places(self.api, self.plan),
+        )
+        hosts = to_hosts(
+            self.plan,
+            machines,
+            found,
+            key_file=str(self.private_key),
+            way_in=self._site.ssh.via,
+        )
+        names = {machine.host for machine in wanted}
+        return tuple(host for host in hosts if host.name in names)
