@@ -1,0 +1,1 @@
+"""Acme: as much of a provider as plans need."""
