@@ -4,8 +4,8 @@ The rule it keeps: no node's variables hold the host list. Nodes are told the na
 of controllers and logins only; whatever else they must know they fetch from the controller. So a
 node more or less changes that node and the controllers' slurm.configure, and nothing else.
 
-Install phases take no variables of the cluster or the pool and are the same on every node, with
-the packages of controllers, nodes and clients alike: one baked image then fits them all, and a
+Install phases take no variables of the cluster or the pool and are the same on every node of a
+machine type, those of MUNGE, Slurm and MPI on every node at all: baked images then fit, and a
 daemon runs only where configure has given it its file.
 """
 
@@ -17,6 +17,8 @@ from gcluster.inventory.compile.allreduce import allreduce_steps
 from gcluster.inventory.compile.base import base_steps
 from gcluster.inventory.compile.mpi import mpi_steps
 from gcluster.inventory.compile.munge import munge_steps
+from gcluster.inventory.compile.node import node_facts
+from gcluster.inventory.compile.roles import node_role_steps
 from gcluster.inventory.compile.slurm import (
     controllers_and_name,
     gpu_count,
@@ -24,15 +26,17 @@ from gcluster.inventory.compile.slurm import (
     slurm_cluster_variables,
     slurm_steps,
 )
-from gcluster.inventory.compile.steps import CompiledCluster, Group, Step
+from gcluster.inventory.compile.steps import CompiledCluster, Group, Stage, Step
 
 if TYPE_CHECKING:
     from gcluster.inventory.hosts import ClusterInventory, Host
     from gcluster.schemas.catalog import Catalog
-    from gcluster.schemas.spec import ClusterSpec, Pool, PoolRole
+    from gcluster.schemas.spec import ClusterSpec, PoolRole
 
 ROLE_ORDER: tuple[PoolRole, ...] = ("controller", "login", "compute")
 """Controllers first: nodes fetch their configuration from them."""
+
+_STAGES = list(Stage)
 
 
 def compile_cluster(
@@ -57,11 +61,14 @@ def compile_cluster(
     simulated = is_simulated(spec, catalog)
     told_to_all = controllers_and_name(spec, controllers)
     told_to_controllers = slurm_cluster_variables(spec, compute, catalog)
+    facts = node_facts(spec, catalog)
 
-    def steps_of(pool: Pool) -> tuple[Step, ...]:
-        machine = catalog.machines[pool.machine] if pool.machine else None
-        return (
+    def steps_of(name: str) -> tuple[Step, ...]:
+        pool = spec.pools[name]
+        machine = facts[name].machine
+        steps = (
             *base_steps(spec, found_by_name, sets_time=not simulated),
+            *node_role_steps(facts[name]),
             *munge_steps(),
             *slurm_steps(
                 pool.role,
@@ -72,6 +79,7 @@ def compile_cluster(
             *mpi_steps(),
             *allreduce_steps(),
         )
+        return tuple(sorted(steps, key=lambda step: _STAGES.index(step.stage)))
 
     return CompiledCluster(
         cluster=spec.name,
@@ -79,7 +87,7 @@ def compile_cluster(
             Group(
                 name=name,
                 hosts=tuple(host.name for host in hosts[name]),
-                steps=steps_of(spec.pools[name]),
+                steps=steps_of(name),
             )
             for name in pools
         ),

@@ -11,10 +11,12 @@ import msgspec
 Json: TypeAlias = Any
 """A JSON value: what an Ansible variable can hold."""
 
-Phase: TypeAlias = Literal["preflight", "install", "configure", "join", "verify"]
+Phase: TypeAlias = Literal["preflight", "install", "configure", "join", "verify", "update"]
 PHASES: tuple[Phase, ...] = ("preflight", "install", "configure", "join", "verify")
 """The phases of a role, in the order they run."""
-CHANGING_PHASES: frozenset[Phase] = frozenset({"install", "configure", "join"})
+NAMED_PHASES: frozenset[Phase] = frozenset({"update"})
+"""Phases that are never a part of a role as a whole: compiled only where the spec names them."""
+CHANGING_PHASES: frozenset[Phase] = frozenset({"install", "configure", "join", "update"})
 """Phases that change a node; the others only look."""
 
 

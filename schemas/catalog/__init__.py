@@ -1,7 +1,7 @@
-"""The catalog: machine types, fabric classes and providers as data, with source and date.
+"""The catalog: machine types, fabric classes, providers, artefact sources; with source and date.
 
-Files under machines/<where>/, fabrics/ and providers/ come with gcluster, one entry a file, named
-after it; a user's own files add to them or override them.
+Files under machines/<where>/, fabrics/, providers/ and sources/ come with gcluster, one entry a
+file, named after it; a user's own files add to them or override them.
 """
 
 from gcluster.schemas.catalog.citation import Citation
@@ -25,8 +25,10 @@ from gcluster.schemas.catalog.provider import (
     Region,
     ReservedNetwork,
 )
+from gcluster.schemas.catalog.source import ArtefactSource, File, Repository
 
 __all__ = [
+    "ArtefactSource",
     "Calibration",
     "CapacityBlock",
     "Catalog",
@@ -36,6 +38,7 @@ __all__ = [
     "Cpu",
     "ExtraNetworks",
     "Fabric",
+    "File",
     "Floor",
     "Gpu",
     "LustreOffer",
@@ -48,6 +51,7 @@ __all__ = [
     "ProviderFacts",
     "Quota",
     "Region",
+    "Repository",
     "ReservedNetwork",
     "load_catalog",
 ]

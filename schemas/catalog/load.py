@@ -12,6 +12,7 @@ import msgspec
 from gcluster.schemas.catalog.fabric import Fabric
 from gcluster.schemas.catalog.machine import Machine
 from gcluster.schemas.catalog.provider import ProviderFacts
+from gcluster.schemas.catalog.source import ArtefactSource
 from gcluster.schemas.diagnostics import Diagnostic
 from gcluster.schemas.spec.noun import Noun
 from gcluster.schemas.structure.fit import fit
@@ -19,11 +20,11 @@ from gcluster.schemas.text.compose import compose
 from gcluster.schemas.text.source import decode, read_source
 
 _HERE = Path(__file__).parent
-_Entry = TypeVar("_Entry", bound=Machine | Fabric | ProviderFacts)
+_Entry = TypeVar("_Entry", bound=Machine | Fabric | ProviderFacts | ArtefactSource)
 
 
 class CatalogFile(Noun, frozen=True):
-    """A file of the catalog: machine types, fabric classes, providers, or any of them."""
+    """A file of the catalog: machine types, fabric classes, providers, artefact sources."""
 
     api_version: Annotated[
         Literal["gcluster/catalog/v1"], msgspec.Meta(description="Version of the catalog's format.")
@@ -34,6 +35,8 @@ class CatalogFile(Noun, frozen=True):
     """Fabric classes."""
     providers: list[ProviderFacts] = msgspec.field(default_factory=list)
     """Providers: regions, reserved networks, storage steps, terms."""
+    sources: list[ArtefactSource] = msgspec.field(default_factory=list)
+    """Artefact sources: where packages and files come from."""
 
 
 class CatalogError(Exception):
@@ -74,11 +77,12 @@ class Entries(Mapping[str, _Entry], Generic[_Entry]):
 
 
 class Catalog(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of machine types, fabric classes and providers, by name."""
+    """What is known of machine types, fabric classes, providers and sources, by name."""
 
     machines: Mapping[str, Machine]
     fabrics: Mapping[str, Fabric] = msgspec.field(default_factory=dict)
     providers: Mapping[str, ProviderFacts] = msgspec.field(default_factory=dict)
+    sources: Mapping[str, ArtefactSource] = msgspec.field(default_factory=dict)
     complete: bool = True
     """Whether every file that was named could be read: else an unknown name may be in one."""
 
@@ -101,6 +105,7 @@ def load_catalog(
         machines=Entries("machines", {m.name: m for file in files for m in file.machines}),
         fabrics=Entries("fabrics", {f.name: f for file in files for f in file.fabrics}),
         providers=Entries("providers", {p.name: p for file in files for p in file.providers}),
+        sources=Entries("sources", {s.name: s for file in files for s in file.sources}),
     )
 
 
@@ -111,8 +116,8 @@ def _own_files(kind: str) -> Mapping[str, Path]:
 
 
 @lru_cache(maxsize=512)
-def _own_entry(kind: str, path: Path) -> Machine | Fabric | ProviderFacts:
-    entries: list[Machine | Fabric | ProviderFacts] = getattr(_read(path), kind)
+def _own_entry(kind: str, path: Path) -> Machine | Fabric | ProviderFacts | ArtefactSource:
+    entries: list[Machine | Fabric | ProviderFacts | ArtefactSource] = getattr(_read(path), kind)
     (entry,) = entries
     return entry
 

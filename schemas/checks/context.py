@@ -15,6 +15,7 @@ from gcluster.schemas.spec import (
     Budget,
     Checkpointing,
     CloudSite,
+    ClusterSoftware,
     DirectoryUsers,
     HostEntry,
     KubernetesScheduler,
@@ -26,7 +27,6 @@ from gcluster.schemas.spec import (
     Site,
     SlurmScheduler,
     Smoke,
-    Software,
     Spill,
     Storage,
     User,
@@ -86,7 +86,7 @@ class CheckContext:
         users = parts.get("users", [])
         self.users: list[User] = users if isinstance(users, list) else []
         self.directory: DirectoryUsers | None = None if isinstance(users, list) else users
-        self.software: Software = parts.get("software", Software())
+        self.software: ClusterSoftware = parts.get("software", ClusterSoftware())
         self.monitoring: Monitoring | None = parts.get("monitoring")
         self.checkpointing: Checkpointing | None = parts.get("checkpointing")
         self.smoke: Smoke = parts.get("smoke", Smoke())

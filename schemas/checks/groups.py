@@ -131,7 +131,9 @@ MODULES: Mapping[str, Callable[[CheckContext], bool]] = {
         ),
         _storage,
     ),
-    **dict.fromkeys(("accelerators", "artefact_sources", "distributions", "skew", "software"), _software),
+    **dict.fromkeys(
+        ("accelerators", "artefact_sources", "distributions", "skew", "software"), _software
+    ),
     **dict.fromkeys(("accounts", "preemption"), _shares),
     **dict.fromkeys(("spill_ceilings", "spill_data", "spill_targets"), _spills),
     "allreduce": lambda context: context.smoke != Smoke(),

@@ -7,7 +7,7 @@ from weakref import WeakKeyDictionary
 
 from msgspec import structs
 
-from gcluster.schemas.spec import Software
+from gcluster.schemas.spec import ClusterSoftware
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from gcluster.schemas.stack.lock import Lock
     from gcluster.schemas.stack.pools import PoolStack
 
-_NONE_GIVEN = Software()
+_NONE_GIVEN = ClusterSoftware()
 _KNOWN: WeakKeyDictionary[CheckContext, Mapping[str, PoolStack]] = WeakKeyDictionary()
 _NAMED = 3
 """Most pools that a message names."""

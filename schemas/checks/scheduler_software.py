@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from gcluster.schemas.checks.pool_software import stacks, the_lock
 from gcluster.schemas.checks.registry import Finding, check
 from gcluster.schemas.mend.fix import Remove
-from gcluster.schemas.spec import Software
+from gcluster.schemas.spec import ClusterSoftware, Software
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,7 +20,7 @@ _TYPE = ("scheduler", "type")
 
 def _written(context: CheckContext) -> Iterator[tuple[PathTuple, Software]]:
     """Yield every `software` of the spec with its place."""
-    if context.software != Software():
+    if context.software != ClusterSoftware():
         yield ("software",), context.software
     for name, pool in context.pools.items():
         if pool.software is not None:

@@ -37,7 +37,7 @@ from gcluster.schemas.spec.sites import (
     Ssh,
 )
 from gcluster.schemas.spec.smoke import AllReduce, Smoke
-from gcluster.schemas.spec.software import Software
+from gcluster.schemas.spec.software import ClusterSoftware, Software, SourceRedirect
 from gcluster.schemas.spec.storage import (
     GpfsStorage,
     LustreServers,
@@ -62,6 +62,7 @@ __all__ = [
     "Budget",
     "Checkpointing",
     "CloudSite",
+    "ClusterSoftware",
     "ClusterSpec",
     "Count",
     "DirectoryUsers",
@@ -98,6 +99,7 @@ __all__ = [
     "Smoke",
     "Software",
     "SopsSecrets",
+    "SourceRedirect",
     "Spill",
     "SpillOnly",
     "Ssh",

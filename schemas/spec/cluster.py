@@ -14,7 +14,7 @@ from gcluster.schemas.spec.scheduler import Scheduler
 from gcluster.schemas.spec.secrets import Secrets
 from gcluster.schemas.spec.sites import Site
 from gcluster.schemas.spec.smoke import Smoke
-from gcluster.schemas.spec.software import Software
+from gcluster.schemas.spec.software import ClusterSoftware
 from gcluster.schemas.spec.storage import Storage
 from gcluster.schemas.spec.user import DirectoryUsers, User
 from gcluster.schemas.spec.words import FilePath, Tag
@@ -56,7 +56,9 @@ class ClusterSpec(Noun, frozen=True, kw_only=True):
         list[User] | DirectoryUsers,
         Meta(description="Accounts on every node: a list, or a directory."),
     ] = field(default_factory=list)
-    software: Annotated[Software, Meta(description="Versions of the nodes' software.")] = Software()
+    software: Annotated[
+        ClusterSoftware, Meta(description="Versions of the nodes' software, and its sources.")
+    ] = ClusterSoftware()
     monitoring: Annotated[
         Monitoring | None, Meta(description="What watches the cluster; default: nothing.")
     ] = None

@@ -2,10 +2,10 @@
 
 from typing import Annotated, Literal
 
-from msgspec import Meta
+from msgspec import Meta, field
 
 from gcluster.schemas.spec.noun import Noun
-from gcluster.schemas.spec.words import Version
+from gcluster.schemas.spec.words import Fingerprint, Url, Version
 
 
 class Software(Noun, frozen=True):
@@ -35,3 +35,42 @@ class Software(Noun, frozen=True):
         Literal["auto", "pyxis", "none"],
         Meta(description="Job containers under Slurm: enroot with pyxis, or none."),
     ] = "auto"
+
+
+class SourceRedirect(Noun, frozen=True):
+    """Where an artefact source is taken from instead of its vendor, and the key to trust there."""
+
+    url: Annotated[
+        Url | None,
+        Meta(
+            description="Root of a mirror or bundle that has the vendor's paths below it; "
+            "default: the vendor's.",
+            examples=["https://mirror.example.edu/nvidia-cuda", "file:///srv/bundle/nvidia-cuda"],
+        ),
+    ] = None
+    key_fingerprint: Annotated[
+        Fingerprint | None, Meta(description="Fingerprint of the signing key that nodes trust.")
+    ] = None
+    key_url: Annotated[
+        Url | None, Meta(description="Where the signing key is; default: below the URL.")
+    ] = None
+    key: Annotated[
+        Annotated[str, Meta(pattern=r"^-----BEGIN PGP PUBLIC KEY BLOCK-----")] | None,
+        Meta(description="The signing key itself, as text; nothing is then fetched."),
+    ] = None
+    checksums: Annotated[
+        dict[str, Annotated[str, Meta(pattern=r"^sha256:[0-9a-f]{64}$(?!\n)")]],
+        Meta(description="SHA-256 of files that carry no signature, by their path below the URL."),
+    ] = field(default_factory=dict)
+
+
+class ClusterSoftware(Software, frozen=True):
+    """The cluster's software, and where it comes from."""
+
+    sources: Annotated[
+        dict[str, SourceRedirect],
+        Meta(
+            description="Artefact sources taken from elsewhere, by the catalog's name.",
+            examples=[{"nvidia-cuda": {"url": "https://mirror.example.edu/nvidia-cuda"}}],
+        ),
+    ] = field(default_factory=dict)

@@ -47,7 +47,8 @@ class PoolStack(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def merged(software: Software, own: Software | None) -> Software:
-    """Return the cluster's software with what a pool says over it."""
+    """Return the versions of the cluster with what a pool says over them; sources are left out."""
+    software = Software(**{key: getattr(software, key) for key in Software.__struct_fields__})
     if own is None:
         return software
     said = {key: value for key, value in msgspec.structs.asdict(own).items() if value != "auto"}

@@ -58,7 +58,7 @@ def asked_versions(software: Software) -> dict[str, str]:
     return {
         key: version
         for key, version in given.items()
-        if version != "auto" and key not in {"distribution", "containers"}
+        if version != "auto" and key not in {"distribution", "containers", "sources"}
     }
 
 

@@ -1,0 +1,39 @@
+"""The role kernel: the kernel that modules are built for, held, and its boot parameters."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gcluster.inventory.compile.steps import Json, Phase, Stage, Step
+
+if TYPE_CHECKING:
+    from gcluster.inventory.compile.node import NodeFacts
+
+GPU_BOOT_PARAMETERS = ("iommu=pt",)
+"""GPUs and NICs reach each other's memory untranslated; NVIDIA (GPUDirect RDMA documentation, on
+IOMMUs) and AMD (MI300X system optimisation) both ask for it. Read 2026-11."""
+
+
+def kernel_steps(node: NodeFacts) -> list[Step]:
+    """Return the steps of role kernel: on machines with GPUs, and wherever the spec says a kernel.
+
+    Without a version the kernel that runs is held: modules are built for it.
+    """
+    asked = node.version("kernel") or ""
+    if not node.is_machine or (node.gpu is None and not asked):
+        return []
+    own_hardware = node.gpu is not None and not node.spec.sites[node.pool.site].is_cloud
+    install: dict[str, Json] = {"kernel_version": asked}
+    running: dict[str, Json] = install | {
+        "kernel_boot_parameters": list(GPU_BOOT_PARAMETERS) if own_hardware else []
+    }
+    phases: tuple[tuple[Phase, dict[str, Json]], ...] = (
+        ("install", install),
+        ("configure", running),
+        ("join", running),
+        ("verify", running),
+    )
+    return [
+        Step(stage=Stage.BASE, role="kernel", phase=phase, variables=variables)
+        for phase, variables in phases
+    ]

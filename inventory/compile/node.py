@@ -1,0 +1,114 @@
+"""What is known of the nodes of a pool, for the roles to compile their variables from (pure)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from gcluster.schemas.catalog import Catalog
+from gcluster.schemas.catalog.machine import Machine
+from gcluster.schemas.spec import ClusterSpec, Pool
+from gcluster.schemas.stack.resolved import Resolved
+
+if TYPE_CHECKING:
+    from gcluster.schemas.catalog import Fabric
+    from gcluster.schemas.catalog.machine import Gpu
+
+
+class NodeFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """One pool's nodes: they are alike, so what holds for one holds for all.
+
+    Nothing here depends on how many nodes there are or what they are called.
+    """
+
+    name: str
+    """Of the pool."""
+    pool: Pool
+    spec: ClusterSpec
+    """The whole cluster: storage, sites, users."""
+    catalog: Catalog
+    machine: Machine | None = None
+    """None: nothing is known of it (controllers and logins on hosts that exist)."""
+    software: Resolved
+    """Versions, distribution and packages; empty for nodes that aren't machines of their own."""
+
+    @property
+    def provider(self) -> str:
+        """Provider of the pool's site: aws, bare-metal, local."""
+        return str(self.spec.sites[self.pool.site].provider)
+
+    @property
+    def is_machine(self) -> bool:
+        """Whether it has a kernel and devices of its own: no container, no simulated machine."""
+        site = self.spec.sites[self.pool.site]
+        made_here = site.makes_machines and not site.is_cloud
+        return not made_here and not (self.machine is not None and self.machine.simulated)
+
+    @property
+    def gpu(self) -> Gpu | None:
+        """Its real GPUs; None: it has none, or they are simulated."""
+        return self.machine.gpu if self.machine is not None and self.is_machine else None
+
+    def has_gpu_of(self, vendor: str) -> bool:
+        """Whether it has real GPUs of this maker: "nvidia", "amd"."""
+        return self.gpu is not None and self.gpu.vendor == vendor
+
+    @property
+    def has_nvswitch(self) -> bool:
+        """Whether its GPUs hang on switches that a fabric manager on the node runs."""
+        return self.version("fabric_manager") is not None
+
+    @property
+    def spans_nvlink(self) -> bool:
+        """Whether its GPUs share an NVLink domain with other nodes, which needs IMEX."""
+        nvlink = None if self.machine is None else self.machine.nvlink
+        return self.gpu is not None and nvlink is not None and nvlink.domain_gpus > self.gpu.count
+
+    @property
+    def fabric_class(self) -> str | None:
+        """Fabric class that carries its GPUs' traffic; None: not known, or none."""
+        return self.pool.fabric or (self.machine.fabric if self.machine is not None else None)
+
+    @property
+    def fabric(self) -> Fabric | None:
+        """Its fabric class as the catalog describes it."""
+        return self.catalog.fabrics.get(self.fabric_class) if self.fabric_class else None
+
+    def version(self, component: str) -> str | None:
+        """Return a component's version by its key in the software lock; None: nothing says it."""
+        return self.software.version(component)
+
+    def was_asked(self, component: str) -> bool:
+        """Whether the spec itself says this component's version."""
+        return any(c.key == component and c.origin == "asked" for c in self.software.components)
+
+
+_NONE = Resolved(set=None, tested=True, reason="containers and simulated nodes have no drivers")
+
+
+def node_facts(spec: ClusterSpec, catalog: Catalog) -> dict[str, NodeFacts]:
+    """Return pool -> what is known of its nodes.
+
+    The software lock is read only where a pool has machines of its own.
+    """
+    found = {
+        name: NodeFacts(
+            name=name,
+            pool=pool,
+            spec=spec,
+            catalog=catalog,
+            machine=None if pool.machine is None else catalog.machines[pool.machine],
+            software=_NONE,
+        )
+        for name, pool in spec.pools.items()
+    }
+    if not any(node.is_machine for node in found.values()):
+        return found
+    from gcluster.schemas.stack.pools import resolved_pools  # noqa: PLC0415  # reads the lock
+
+    resolved = resolved_pools(spec, catalog)
+    return {
+        name: msgspec.structs.replace(node, software=resolved[name]) if node.is_machine else node
+        for name, node in found.items()
+    }

@@ -1,0 +1,45 @@
+"""The role nvidia_driver: one version of driver, fabric manager and IMEX on NVIDIA's GPUs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gcluster.inventory.compile.steps import Json, Phase, Stage, Step
+
+if TYPE_CHECKING:
+    from gcluster.inventory.compile.node import NodeFacts
+
+
+def nvidia_driver_steps(node: NodeFacts) -> list[Step]:
+    """Return the steps of role nvidia_driver; none without NVIDIA's GPUs or a known version.
+
+    A version that the spec itself says may be older than what a node has: that is how one goes
+    back. One that `auto` resolves to never takes a node back.
+    """
+    version = node.version("driver")
+    if not node.has_gpu_of("nvidia") or version is None or node.gpu is None:
+        return []
+    driver: dict[str, Json] = {
+        "nvidia_driver_version": version,
+        "nvidia_driver_rollback": node.was_asked("driver"),
+    }
+    daemons: dict[str, Json] = {
+        "nvidia_driver_fabric_manager": node.version("fabric_manager") or "",
+        "nvidia_driver_imex": node.version("imex") or "",
+    }
+    state: dict[str, Json] = daemons | {
+        "nvidia_driver_version": version,
+        "nvidia_driver_gpus": node.gpu.count,
+    }
+    packages: dict[str, Json] = {"nvidia_driver_packages": list(node.software.packages)}
+    return [
+        _step("preflight", driver),
+        _step("install", driver | daemons | packages),
+        _step("configure", daemons),
+        _step("join", state),
+        _step("verify", state),
+    ]
+
+
+def _step(phase: Phase, variables: dict[str, Json]) -> Step:
+    return Step(stage=Stage.DRIVERS, role="nvidia_driver", phase=phase, variables=variables)

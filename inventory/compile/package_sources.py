@@ -1,0 +1,107 @@
+"""The role package_sources: the repositories that the other roles of a node take packages from."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gcluster.inventory.compile.steps import Json, Stage, Step
+from gcluster.schemas.spec.software import SourceRedirect
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from gcluster.inventory.compile.node import NodeFacts
+    from gcluster.schemas.catalog.source import ArtefactSource, Repository
+
+_VERSION = "{version}"
+
+
+def package_sources_steps(node: NodeFacts, sources: Iterable[str]) -> list[Step]:
+    """Return the steps of role package_sources; none where no source has a repository.
+
+    Every distribution's repositories are handed over: the node takes those of its own, so that
+    hosts whose distribution nobody wrote down are served too.
+
+    Args:
+        node: the nodes of a pool.
+        sources: names in the catalog.
+    """
+    found = [line for name in sources for line in _repositories(node, node.catalog.sources[name])]
+    if not found:
+        return []
+    return [
+        Step(
+            stage=Stage.BASE,
+            role="package_sources",
+            phase="install",
+            variables={"package_sources_repositories": found},
+        ),
+        Step(
+            stage=Stage.BASE,
+            role="package_sources",
+            phase="verify",
+            variables={"package_sources_repositories": found},
+        ),
+    ]
+
+
+def source_url(node: NodeFacts, source: ArtefactSource) -> str:
+    """Return the root of a source: its vendor's, or where the spec takes it from."""
+    redirect = node.spec.software.sources.get(source.name)
+    return (redirect.url if redirect is not None and redirect.url else source.url).rstrip("/")
+
+
+def file_variables(node: NodeFacts, source: str, name: str, version: str) -> dict[str, Json]:
+    """Return the URL and checksum of a file of a source ("" where none is known).
+
+    Args:
+        node: the nodes that take it.
+        source: name in the catalog.
+        name: of the file within the source.
+        version: what {version} of its path stands for.
+    """
+    entry = node.catalog.sources[source]
+    file = next(file for file in entry.files if file.name == name)
+    cpu = None if node.machine is None else node.machine.cpu
+    arch = "x86_64" if cpu is None else cpu.architecture
+    path = file.path.format(
+        version=version, arch=arch, deb_arch={"x86_64": "amd64", "aarch64": "arm64"}[arch]
+    )
+    redirect = node.spec.software.sources.get(source, SourceRedirect())
+    checksum = redirect.checksums.get(path) or file.checksums.get(path, "")
+    return {"url": f"{source_url(node, entry)}/{path}", "checksum": checksum}
+
+
+def _repositories(node: NodeFacts, source: ArtefactSource) -> list[Json]:
+    """Return the repositories of a source; none where its version isn't known."""
+    version = node.version(source.component) if source.component else None
+    return [
+        _repository(node, source, repository, version or "")
+        for repository in source.repositories
+        if version or _VERSION not in repository.path
+    ]
+
+
+def _repository(
+    node: NodeFacts, source: ArtefactSource, repository: Repository, version: str
+) -> dict[str, Json]:
+    root = source_url(node, source)
+    redirect = node.spec.software.sources.get(source.name, SourceRedirect())
+    key_path = repository.key_path or source.key_path
+    key_url = redirect.key_url or (f"{root}/{key_path}" if key_path else source.key_url)
+    return {
+        "name": source.name,
+        "distribution": repository.distribution,
+        "architecture": repository.architecture or "",
+        "url": f"{root}/{repository.path.replace(_VERSION, version)}",
+        "suite": repository.suite,
+        "components": repository.components,
+        "key_url": key_url or "",
+        "key": redirect.key or "",
+        "key_fingerprint": redirect.key_fingerprint
+        or repository.key_fingerprint
+        or source.key_fingerprint
+        or "",
+        "signed_index": source.signs_index,
+        "packages": source.packages,
+    }

@@ -1,0 +1,48 @@
+"""The roles that make a machine ready for jobs, in the order they run: one line each.
+
+`base`, `munge`, `slurm`, `mpi` and `allreduce` need more than a node's facts and are called by
+`cluster.py` itself.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from gcluster.inventory.compile.kernel import kernel_steps
+from gcluster.inventory.compile.nvidia_driver import nvidia_driver_steps
+from gcluster.inventory.compile.package_sources import package_sources_steps
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gcluster.inventory.compile.node import NodeFacts
+    from gcluster.inventory.compile.steps import Step
+
+
+class NodeRole(NamedTuple):
+    """A role, and the artefact sources of the catalog that its packages come from."""
+
+    steps: Callable[[NodeFacts], list[Step]]
+    """Empty: these nodes don't need the role."""
+    sources: tuple[str, ...] = ()
+    """Names in `schemas/catalog/sources/`; `package_sources` gives their repositories to the nodes
+    that run the role."""
+
+
+NODE_ROLES: tuple[NodeRole, ...] = (
+    NodeRole(kernel_steps),
+    NodeRole(nvidia_driver_steps, sources=("nvidia-cuda",)),
+)
+"""Within a stage they run in this order."""
+
+
+def node_role_steps(node: NodeFacts) -> list[Step]:
+    """Return the steps of all roles that a pool's nodes need, after their package repositories."""
+    steps: list[Step] = []
+    sources: list[str] = []
+    for role in NODE_ROLES:
+        own = role.steps(node)
+        if own:
+            steps += own
+            sources += [name for name in role.sources if name not in sources]
+    return [*package_sources_steps(node, sources), *steps]

@@ -1,0 +1,49 @@
+"""The kernel is held and booted with its parameters; a reboot that is due is said, never done."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from conftest import Play
+    from testinfra.host import Host
+
+
+def test_image_headers_and_the_metapackage_are_held(host: Host) -> None:
+    assert set(host.check_output("apt-mark showhold").split()) >= {
+        "linux-image-6.12.48+deb13-amd64",
+        "linux-headers-6.12.48+deb13-amd64",
+        "linux-image-amd64",
+    }
+
+
+def test_an_upgrade_of_the_node_brings_no_other_kernel(host: Host) -> None:
+    assert host.check_output("apt-get --simulate dist-upgrade | grep -c ^Inst.linux || true") == "0"
+
+
+def test_grub_starts_this_kernel_with_the_parameters(host: Host) -> None:
+    menu = host.file("/boot/grub/grub.cfg").content_string
+    assert "Debian GNU/Linux, with Linux 6.12.48+deb13-amd64" in menu
+    assert "iommu=pt" in menu
+
+
+def test_a_kernel_that_does_not_run_makes_a_reboot_due_and_nothing_restarts(
+    host: Host, converge: Play
+) -> None:
+    started = host.check_output("stat --format %Y /proc/1")
+    host.check_output("echo other-kernel > /usr/local/lib/recordings/case")
+    try:
+        run = converge()
+    finally:
+        host.check_output("echo good > /usr/local/lib/recordings/case")
+    assert run.returncode != 0
+    assert "a reboot is due: 6.1.0-40-amd64 runs, not 6.12.48" in run.stdout
+    assert host.check_output("stat --format %Y /proc/1") == started
+    assert converge().returncode == 0
+
+
+def test_a_kernel_that_nobody_packages_is_refused_by_name(converge: Play) -> None:
+    run = converge(release="7.99")
+    assert run.returncode != 0
+    assert "no package of a kernel 7.99 here" in run.stdout
+    assert converge().returncode == 0

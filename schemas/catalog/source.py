@@ -1,0 +1,86 @@
+"""An artefact source: where packages and files come from, and the key that signs them."""
+
+from typing import Annotated, TypeAlias
+
+from msgspec import Meta, field
+
+from gcluster.schemas.catalog.citation import Citation, Date
+from gcluster.schemas.spec.noun import Noun
+from gcluster.schemas.spec.words import Fingerprint
+
+RelativePath: TypeAlias = Annotated[str, Meta(pattern=r"^[^/\s][^\s]*$(?!\n)")]
+"""A path below the source's URL."""
+
+
+class Repository(Noun, frozen=True):
+    """The packages that a source has for one distribution and architecture.
+
+    `{version}` in its path stands for the version of the component that the source carries.
+    """
+
+    distribution: Annotated[
+        str, Meta(pattern=r"^(debian-1[23]|ubuntu-2[24]\.04|el-9)$(?!\n)", examples=["el-9"])
+    ]
+    """Distribution it is made for, as `software.distribution`."""
+    path: RelativePath
+    """Below the source's URL; {version}: of the component, where the repository has one each."""
+    architecture: Annotated[str, Meta(pattern=r"^(x86_64|aarch64)$(?!\n)")] | None = None
+    """None: it has all."""
+    suite: str = "/"
+    """apt: what stands under dists/; ending in a slash: a flat repository."""
+    components: list[str] = field(default_factory=list)
+    """apt: none for a flat repository."""
+    key_path: RelativePath | None = None
+    """Key that signs it, where it isn't the source's."""
+    key_fingerprint: Fingerprint | None = None
+    """Of that key; None: the source's."""
+
+
+class File(Noun, frozen=True):
+    """A tarball or another file of a source."""
+
+    name: str
+    """What roles call it."""
+    path: RelativePath
+    """Below the source's URL; {version}, {arch} (x86_64, aarch64) and {deb_arch} (amd64, arm64)."""
+    checksums: dict[str, Annotated[str, Meta(pattern=r"^sha256:[0-9a-f]{64}$(?!\n)")]] = field(
+        default_factory=dict
+    )
+    """SHA-256 by the path with everything filled in."""
+    signature_path: RelativePath | None = None
+    """Detached signature by the source's key."""
+
+
+class ArtefactSource(Noun, frozen=True):
+    """A source of packages, files or images."""
+
+    name: Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9-]*$(?!\n)")]
+    """As `software.sources` names it."""
+    description: Annotated[str, Meta(min_length=1)]
+    """Whose it is and what it has, in a line."""
+    url: Annotated[str, Meta(pattern=r"^[a-z][a-z0-9+.-]*://[^\s]*[^/\s]$(?!\n)")]
+    """Root of everything in it: a mirror with the same paths below can stand for it."""
+    source: Annotated[str, Meta(min_length=1)]
+    date: Date
+    component: str | None = None
+    """Component of the software lock whose version {version} stands for."""
+    key_path: RelativePath | None = None
+    """The signing key's file below the URL."""
+    key_url: Annotated[str, Meta(pattern=r"^https://[^\s]+$(?!\n)")] | None = None
+    """The signing key's file, where it lies elsewhere."""
+    key_fingerprint: Fingerprint | None = None
+    """Of the signing key; None: not known, so that nothing is taken until the spec says it."""
+    signs_index: bool = True
+    """dnf: whether the repository's index is signed, not only its packages."""
+    packages: list[str] = field(default_factory=list)
+    """apt: names, with *, that are taken from here first; others only if nobody else has them."""
+    repositories: list[Repository] = field(default_factory=list)
+    files: list[File] = field(default_factory=list)
+    images: list[str] = field(default_factory=list)
+    """Container images below the URL, which is then a registry's."""
+    sources: dict[str, Citation] = field(default_factory=dict)
+    """Fields that come from elsewhere, by dotted path."""
+    unverified: list[str] = field(default_factory=list)
+    """Fields, by dotted path, that are not confirmed."""
+    note: str | None = None
+    """What is not known or not certain."""
