@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from gcluster.lifecycle.outcome import Exit, failure
+from gcluster.lifecycle.sites import at_each
 from gcluster.schemas.cost import HOURS_PER_MONTH
 from gcluster.schemas.spec import LustreStorage, ObjectStorage
 from gcluster.schemas.storage_cost import storage_costs
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
     from gcluster.lifecycle.cluster import Cluster
+    from gcluster.lifecycle.sites import OpenSite
     from gcluster.schemas.spec import ClusterSpec
     from gcluster.schemas.spec.storage import Storage
     from gcluster.stacks.provider import Leftover
@@ -75,6 +77,20 @@ def check_free(found: Iterable[Leftover], names: Collection[str]) -> None:
             hint="name the storage that imports from it or exports to it as well",
             exit_code=Exit.USAGE,
         )
+
+
+def kept_data(cluster: Cluster, sites: Iterable[OpenSite]) -> tuple[Leftover, ...]:
+    """Return what `down` kept on the sites of clouds, with its price; none of what never was.
+
+    Raises:
+        ProviderError: a cloud can't be asked.
+    """
+    if not cluster.was_applied:
+        return ()
+    clouds = [site for site in sites if site.context.spec.sites[site.name].is_cloud]
+    found = at_each(clouds, lambda site: site.provider.refresh(site.context))
+    kept = (item for items in found.values() for item in items if item.kept_data)
+    return priced(cluster, kept)
 
 
 def priced(cluster: Cluster, found: Iterable[Leftover]) -> tuple[Leftover, ...]:

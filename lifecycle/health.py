@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
+from gcluster.lifecycle.data import kept_data
 from gcluster.lifecycle.gate import last_certificate
 from gcluster.lifecycle.observe import Observation, observe
 from gcluster.lifecycle.plan import compile_for, pending_for
@@ -49,6 +50,7 @@ def read_status(cluster: Cluster) -> ClusterStatus:
         nodes=nodes,
         queue=view.queue if view is not None else None,
         certificate=certificate,
+        kept=() if nodes else kept_data(cluster, sites),
     )
 
 

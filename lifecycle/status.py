@@ -6,6 +6,8 @@ from typing import Literal
 
 import msgspec
 
+from gcluster.stacks.provider import Leftover
+
 
 class Condition(msgspec.Struct, frozen=True, kw_only=True):
     """One statement about the cluster, e.g. NodesReady False "gpu003: container is stopped"."""
@@ -50,6 +52,8 @@ class ClusterStatus(msgspec.Struct, frozen=True, kw_only=True):
     queue: QueueStatus | None
     certificate: dict[str, object] | None
     """The last certificate, as stored."""
+    kept: tuple[Leftover, ...] = ()
+    """Data that `down` kept, and what it stands in; told of a cluster without nodes."""
 
     @property
     def healthy(self) -> bool:

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from gcluster.cli.render.cells import pad, printable, width
+from gcluster.cli.render.down import kept_lines
 from gcluster.cli.render.quantities import bandwidth, duration
 
 if TYPE_CHECKING:
@@ -45,6 +46,8 @@ def status_text(status: ClusterStatus, surface: Surface, *, now: datetime) -> st
         ]
     if status.certificate is not None:
         lines += [f"certificate  {_certificate(status.certificate, now)}"]
+    if status.kept:
+        lines += ["", *kept_lines(status.cluster, status.kept)]
     return surface.plain("\n".join(lines))
 
 
