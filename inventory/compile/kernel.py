@@ -34,6 +34,12 @@ def kernel_steps(node: NodeFacts) -> list[Step]:
         ("verify", running),
     )
     return [
-        Step(stage=Stage.BASE, role="kernel", phase=phase, variables=variables)
+        Step(
+            stage=Stage.BASE,
+            role="kernel",
+            phase=phase,
+            variables=variables,
+            spares_jobs=phase != "join",
+        )
         for phase, variables in phases
     ]

@@ -35,6 +35,7 @@ def package_sources_steps(node: NodeFacts, sources: Iterable[str]) -> list[Step]
             role="package_sources",
             phase="install",
             variables={"package_sources_repositories": found},
+            spares_jobs=True,
         ),
         Step(
             stage=Stage.BASE,
