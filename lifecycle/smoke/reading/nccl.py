@@ -34,8 +34,8 @@ _TROUBLE = re.compile(
     r"|aws-ofi-nccl initialization failed.*|Failed to initialize NET plugin.*"
 )
 
-_WORDS = (" via ", "comm 0x", "rovider", "NET/IB", "NVLS multicast", "NCCL WARN", "NET plugin")
-"""One of these is in every line that is read here; to look for them is quick."""
+_WORDS = ("comm 0x", "rovider", "NET/IB", "NVLS multicast", "NCCL WARN", "NET plugin")
+"""One of these is in every other line that is read here; to look for them is quick."""
 
 
 class NcclReader:
@@ -53,14 +53,10 @@ class NcclReader:
 
     def feed(self, line: str) -> None:
         """Take a line that holds "NCCL", with or without what stands before it."""
-        if not any(word in line for word in _WORDS):
+        if " via " in line:
+            self._channel(line)
+        elif not any(word in line for word in _WORDS):
             return
-        if channel := _CHANNEL.search(line):
-            sender, receiver, network, local, rest = channel.groups()
-            self._add((network or local).rstrip(), rest, int(sender), int(receiver))
-        elif channel := _COLLNET.search(line):
-            rank, network, rest = channel.groups()
-            self._add(network, rest, int(rank), int(rank))
         elif found := _COMM.search(line):
             rank, ranks, nodes = found.groups()
             key = Communicator(ranks=int(ranks), nodes=int(nodes) if nodes else None)
@@ -74,6 +70,17 @@ class NcclReader:
                 self._said[trouble[0].strip()[:200]] = None
         elif ": Using" in line:
             self._ports.update(dict.fromkeys(_PORT.findall(line)))
+
+    def _channel(self, line: str) -> None:
+        at = max(line.find("Channel "), line.find("Ring "), line.find("Coll"))
+        if at < 0:
+            return
+        if channel := _CHANNEL.match(line, at):
+            sender, receiver, network, local, rest = channel.groups()
+            self._add((network or local).rstrip(), rest, int(sender), int(receiver))
+        elif channel := _COLLNET.match(line, at):
+            rank, network, rest = channel.groups()
+            self._add(network, rest, int(rank), int(rank))
 
     def result(self) -> NcclFacts:
         """Return what was read so far."""

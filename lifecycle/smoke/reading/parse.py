@@ -34,6 +34,7 @@ _REDUCED = re.compile(r"#\s*Reducing maxBytes to (\d+)")
 _STARTING = re.compile(r"#\s*Collective test starting:?\s*(\S*)")
 _TRANSPORT = re.compile(r"# gcluster transport: (\S+)( \(simulated\))?(?: (.*))?")
 _ROW_INSIDE = re.compile(r"\d\s+\d+\s+[a-z]\w*\s+[a-z]+\s+-?\d")
+"""A row into which somebody else's line was written; rows are set in columns, with many blanks."""
 _ERROR = re.compile(
     r"""Test\ (?:NCCL|CUDA|HIP|timeout|failure)
     |   :\ Test\ failure
@@ -71,7 +72,8 @@ class LogParser:
         """Take one line; return the row that it completed, if any."""
         if "NCCL" in line:
             self._nccl.feed(strip(line) if "\x1b" in line else line)
-            if " NCCL INFO " in line and not _ROW_INSIDE.search(line):
+            before, info, _ = line.partition(" NCCL INFO ")
+            if info and not ("  " in before and _ROW_INSIDE.search(before)):
                 return None
         text = strip(line)
         if text.startswith("#"):
