@@ -1,0 +1,60 @@
+"""What holds on the node, and that rules which would lock everybody out are put back."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from subprocess import CompletedProcess
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from testinfra.host import Host
+
+Play = Callable[..., CompletedProcess[str]]
+
+
+def test_the_running_ssh_server_offers_modern_algorithms_and_no_passwords(host: Host) -> None:
+    said = host.check_output("sshd -T")
+    assert "passwordauthentication no" in said
+    assert "permitrootlogin without-password" in said
+    assert "sha1" not in "".join(
+        line for line in said.splitlines() if line.startswith(("macs ", "kexalgorithms "))
+    )
+    options = "-o BatchMode=yes -o StrictHostKeyChecking=no -m hmac-sha1 -c aes128-ctr"
+    weak = host.run(f"ssh {options} localhost true")
+    assert "no matching MAC found" in weak.stderr
+
+
+def test_the_firewall_drops_what_nobody_allowed(host: Host) -> None:
+    chain = host.check_output("nft list chain inet gcluster input")
+    assert "policy drop" in chain
+    assert "tcp dport 22" in chain
+    assert host.service("gcluster-firewall").is_enabled
+
+
+def test_nothing_changes_packages_by_itself(host: Host) -> None:
+    for timer in ("apt-daily.timer", "apt-daily-upgrade.timer"):
+        assert host.run(f"systemctl is-enabled {timer}").stdout.strip() == "masked"
+
+
+def test_rules_that_would_lock_everybody_out_are_put_back(host: Host, converge: Play) -> None:
+    before = host.check_output("nft list chain inet gcluster input")
+    refused = converge(management=["198.51.100.0/24"])
+    assert refused.returncode != 0
+    assert "nobody could log in anew under these rules" in " ".join(refused.stdout.split())
+    time.sleep(25)
+    after = host.check_output("nft list chain inet gcluster input")
+    assert strip(after) == strip(before)
+    assert converge().returncode == 0, "the node can be repaired"
+
+
+def test_a_trial_that_was_cut_off_counts_as_no_rules(host: Host, converge: Play) -> None:
+    host.check_output("touch /etc/gcluster/hardening/on-trial")
+    assert "rules are still on trial" in converge(phases=["verify"]).stdout
+    assert converge().returncode == 0
+    assert not host.file("/etc/gcluster/hardening/on-trial").exists
+
+
+def strip(chain: str) -> list[str]:
+    """Return a chain's lines without its counters."""
+    return [line for line in chain.splitlines() if "counter" not in line]

@@ -1,0 +1,116 @@
+"""What this machine must have: /etc/gcluster/node-health.json, compiled from the cluster's spec."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from .finding import NotLookedAt
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Gpus:
+    """The GPUs of the machine type."""
+
+    vendor: str
+    count: int
+    memory_gib: float = 0
+    """Of one GPU; 0: not known."""
+    nvlink: bool = False
+    """They reach each other over NVLink."""
+    links: int = 0
+    """NVLinks of one GPU; 0: not known, then all that are there must be up and be as many."""
+
+
+@dataclass(frozen=True)
+class Nics:
+    """Network interfaces of one kind."""
+
+    kind: str
+    count: int
+    gbps: float = 0
+    """Speed of one; 0: not known."""
+
+
+@dataclass(frozen=True)
+class Mount:
+    """A file system that must be there."""
+
+    path: str
+    type: str
+    """As /proc/mounts writes it, or the start of it: lustre, nfs, fuse."""
+
+
+@dataclass(frozen=True)
+class BurnIn:
+    """What a repaired node must pass before it takes jobs again."""
+
+    runs: int = 3
+    """Clean looks in a row."""
+    minutes: float = 30
+    """Least time over which they stretch."""
+    dcgm_level: int = 0
+    """dcgmi diag level (1 to 4) that must pass; 0: none."""
+
+
+@dataclass(frozen=True)
+class Expected:
+    """Everything that is expected; what is None or empty isn't looked at."""
+
+    node: str
+    simulated: bool = False
+    gpus: Gpus | None = None
+    nics: tuple[Nics, ...] = ()
+    mounts: tuple[Mount, ...] = ()
+    memory_gib: float = 0
+    clock: bool = True
+    clock_most_s: float = 0.1
+    disks: tuple[str, ...] = ("/",)
+    disk_most_percent: float = 95
+    link_errors_per_hour: float = 100
+    resume: bool = False
+    """Lift our own drains when all is well again."""
+    timeout_s: float = 45
+    """For all checks together; Slurm kills the program after 60 s."""
+    burn_in: BurnIn = field(default_factory=BurnIn)
+
+
+def load(path: Path) -> Expected:
+    """Read the file.
+
+    Raises:
+        NotLookedAt: it isn't there or isn't what this program reads.
+    """
+    try:
+        data = json.loads(path.read_text())
+        gpus, burn_in = data.pop("gpus", None), data.pop("burn_in", {})
+        return _made(
+            Expected,
+            data
+            | {
+                "gpus": _made(Gpus, gpus) if gpus else None,
+                "nics": tuple(_made(Nics, nic) for nic in data.pop("nics", ())),
+                "mounts": tuple(_made(Mount, mount) for mount in data.pop("mounts", ())),
+                "disks": tuple(data.pop("disks", ("/",))),
+                "burn_in": _made(BurnIn, burn_in),
+            },
+        )
+    except OSError as error:
+        raise NotLookedAt(f"{path}: {error.strerror}") from error
+    except (ValueError, TypeError, AttributeError) as error:
+        raise NotLookedAt(f"{path} can't be read: {error}") from error
+
+
+def _made(kind: type[T], data: dict[str, Any]) -> T:
+    """Make a dataclass; an unknown key is an error, as a version that differs would be."""
+    known = {item.name for item in fields(kind)}  # type: ignore[arg-type]  # T is one of ours
+    unknown = data.keys() - known
+    if unknown:
+        raise ValueError(f"unknown: {', '.join(sorted(unknown))}")
+    return kind(**data)

@@ -1,0 +1,200 @@
+"""`node-health`: look at the node, say its state, acknowledge what was seen."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from . import slurm
+from .burn_in import diagnose
+from .expected import Expected, load
+from .finding import Finding, NotLookedAt, note
+from .look import Look, look
+from .parts import check_parts, parts_of
+from .probe import Probe
+from .report import reason_of, report_of, write_report
+from .state import (
+    STATES,
+    NodeState,
+    StateRefusedError,
+    after_look,
+    changed,
+    read_state,
+    write_state,
+)
+from .store import Store
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+PARTS = "parts"
+
+
+class Program:
+    """The verbs; each returns what the program ends with."""
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        """Hold where things lie."""
+        self.options = options
+        self.probe = Probe(options.root, search=options.path)
+        self.store = Store(options.state_folder)
+
+    def check(self) -> int:
+        """Look at the node; 0: fit, or drained as asked; 1: unfit."""
+        try:
+            expected = load(self.options.config)
+            with self.store.locked():
+                report, reason = self._look(expected)
+        except NotLookedAt as error:
+            node = os.uname().nodename.partition(".")[0]
+            expected, reason = Expected(node=node), f"not-looked-at: {error}"
+            report = {"node": node, "verdict": "unfit", "reason": reason}
+        done = self._tell_slurm(expected, reason) if self.options.drain else None
+        report["slurm"] = done
+        write_report(self.options.report, report)
+        if self.options.json:
+            _say(json.dumps(report, indent=1))
+        else:
+            simulated = " (simulated)" if expected.simulated else ""
+            _say((reason or f"fit{simulated}") + (f" [{done}]" if done else ""))
+        return 1 if reason and (done is None or done.startswith("not told")) else 0
+
+    def _look(self, expected: Expected) -> tuple[dict[str, Any], str]:
+        memory = self.store.memory()
+        found = look(expected, self.probe, memory)
+        findings = [*found.findings, *self._parts(found)]
+        before = read_state(self.store)
+        state = after_look(before, expected.burn_in, clean=not reason_of(findings))
+        of_state = state.finding(expected.burn_in)
+        if of_state:
+            findings.insert(0, of_state)
+        self.store.write("memory", memory)
+        if state != before:
+            write_state(self.store, state)
+        return report_of(expected, found, findings, state), reason_of(findings)
+
+    def _parts(self, found: Look) -> list[Finding]:
+        """Compare the parts with those kept; the first look keeps what is there."""
+        kept = self.store.read(PARTS)
+        if found.parts is None:
+            return []
+        if kept is None:
+            self.store.write(PARTS, dict(found.parts))
+            return [note("parts-kept", f"{len(found.parts)} serial numbers kept")]
+        return list(check_parts(kept, found.parts))
+
+    def _tell_slurm(self, expected: Expected, reason: str) -> str | None:
+        try:
+            if reason:
+                return slurm.drain(expected.node, reason, self.probe)
+            return slurm.lift(expected.node, self.probe) or None if expected.resume else None
+        except NotLookedAt as error:
+            return f"not told to Slurm: {error}"
+
+    def state(self) -> int:
+        """Show or set the node's state."""
+        with self.store.locked():
+            state = read_state(self.store)
+            if self.options.to:
+                skip = self.options.skip_burn_in
+                state = changed(state, self.options.to, self.options.reason, skip_burn_in=skip)
+                write_state(self.store, state)
+        if self.options.to == "burn-in":
+            self._start_burn_in()
+        _say(json.dumps({"state": state.state, "reason": state.reason, "clean": state.clean,
+                         "dcgm": state.dcgm, "history": state.history}, indent=1))  # fmt: skip
+        return 0
+
+    def _start_burn_in(self) -> None:
+        """Start the long diagnostics in a unit of its own, where the cluster asks for them."""
+        if load(self.options.config).burn_in.dcgm_level:
+            self.probe.run("systemctl", "start", "--no-block", "gcluster-burn-in.service")
+
+    def acknowledge(self) -> int:
+        """Take the parts that are there, or the kernel's errors, as known."""
+        with self.store.locked():
+            if self.options.what == "parts":
+                found = parts_of(load(self.options.config), self.probe)
+                before = self._kept_parts()
+                self.store.write(PARTS, dict(found))
+                for change in check_parts(before, found):
+                    _say(f"known now: {change.message}")
+            else:
+                memory = self.store.memory()
+                for message in memory.get("kernel log", {}).pop("standing", {}).values():
+                    _say(f"known now: {message}")
+                self.store.write("memory", memory)
+        return 0
+
+    def _kept_parts(self) -> dict[str, str]:
+        """Return the parts that are kept; a list that can't be read is replaced as a whole."""
+        try:
+            return self.store.read(PARTS) or {}
+        except NotLookedAt:
+            return {}
+
+    def burn_in(self) -> int:
+        """Run DCGM's diagnostics for a node in burn-in; 0: it passed or none is asked for."""
+        level = load(self.options.config).burn_in.dcgm_level
+        state = read_state(self.store)
+        if state.state != "burn-in" or not level:
+            _say(f"nothing to run: state {state.state}, DCGM level {level}")
+            return 0
+        said = diagnose(level, self.probe)
+        with self.store.locked():
+            now = read_state(self.store)
+            if now.state == "burn-in" and now.since == state.since:
+                write_state(self.store, NodeState(**{**vars(now), "dcgm": said}))
+        _say(said)
+        return 0 if said == "passed" else 1
+
+
+def parse(arguments: Sequence[str]) -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(prog="node-health", description=__doc__)
+    folder = Path("/var/lib/gcluster/node-health")
+    parser.add_argument("--config", type=Path, default=Path("/etc/gcluster/node-health.json"))
+    parser.add_argument("--state-folder", type=Path, default=folder)
+    parser.add_argument("--report", type=Path, default=Path("/run/gcluster/node-health.json"))
+    parser.add_argument("--root", type=Path, default=Path("/"), help="where /proc and /sys lie")
+    parser.add_argument("--path", help="folders of commands ahead of the system's")
+    verbs = parser.add_subparsers(dest="verb", required=True)
+    check = verbs.add_parser("check", help="look at the node; exit 1 when it is unfit")
+    check.add_argument("--json", action="store_true")
+    check.add_argument("--drain", action="store_true", help="drain the node in Slurm when unfit")
+    state = verbs.add_parser("state", help="show or set the node's state")
+    actions = state.add_subparsers(dest="action", required=True)
+    actions.add_parser("show").set_defaults(to=None)
+    setting = actions.add_parser("set")
+    setting.add_argument("to", choices=STATES)
+    setting.add_argument("--reason", required=True)
+    setting.add_argument("--skip-burn-in", action="store_true")
+    known = verbs.add_parser("acknowledge", help="take swapped parts or kernel errors as known")
+    known.add_argument("what", choices=["parts", "errors"])
+    verbs.add_parser("burn-in", help="run DCGM's diagnostics for a node in burn-in")
+    return parser.parse_args(arguments)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a verb and return the exit code; a person's mistake is a sentence."""
+    options = parse(sys.argv[1:] if arguments is None else arguments)
+    program = Program(options)
+    verbs = {
+        "check": program.check,
+        "state": program.state,
+        "acknowledge": program.acknowledge,
+        "burn-in": program.burn_in,
+    }
+    try:
+        return verbs[options.verb]()
+    except (NotLookedAt, StateRefusedError) as error:
+        sys.stderr.write(f"node-health: {error}\n")
+        return 1
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(text + "\n")

@@ -1,0 +1,51 @@
+"""The report of a look: one line for Slurm and people, JSON for status and monitoring."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from .expected import Expected
+    from .finding import Finding
+    from .look import Look
+    from .state import NodeState
+
+
+def reason_of(findings: Sequence[Finding]) -> str:
+    """Return one line with all that drains, "" when nothing does."""
+    return "; ".join(f"{f.code}: {f.message}" for f in findings if f.drains)
+
+
+def report_of(
+    expected: Expected, found: Look, findings: Sequence[Finding], state: NodeState
+) -> dict[str, Any]:
+    """Return the report as a JSON object."""
+    reason = reason_of(findings)
+    return {
+        "node": expected.node,
+        "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "verdict": "unfit" if reason else "fit",
+        "simulated": expected.simulated,
+        "reason": reason,
+        "state": {"name": state.state, "reason": state.reason},
+        "findings": [asdict(finding) for finding in findings],
+        "checks": {result.check: result.seconds for result in found.results},
+    }
+
+
+def write_report(path: Path, report: dict[str, Any]) -> None:
+    """Leave the report where others read it; it is no secret. A full /run is told elsewhere."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        new = path.with_suffix(".new")
+        new.write_text(json.dumps(report, indent=1) + "\n")
+        new.chmod(0o644)
+        new.replace(path)
+    except OSError:
+        return

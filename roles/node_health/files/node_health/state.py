@@ -1,0 +1,112 @@
+"""The life of a node: in service, spare, in RMA, in burn-in; and the way back into service.
+
+A node that was spare or in RMA comes back through burn-in only: clean looks in a row over some
+time, and DCGM's diagnostics where the cluster asks for them.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict, dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from .finding import Finding, NotLookedAt
+
+if TYPE_CHECKING:
+    from .expected import BurnIn
+    from .store import Store
+
+STATES = ("in-service", "spare", "rma", "burn-in")
+FILE = "state"
+_MOST_HISTORY = 50
+
+
+@dataclass(frozen=True)
+class NodeState:
+    """Where in its life the node is."""
+
+    state: str = "in-service"
+    since: float = 0
+    """Seconds since 1970."""
+    reason: str = ""
+    clean: int = 0
+    """Clean looks in a row (burn-in)."""
+    clean_since: float = 0
+    dcgm: str = ""
+    """What DCGM's diagnostics said: "", "passed", or what failed."""
+    history: list[dict[str, Any]] = field(default_factory=list)
+
+    def finding(self, wanted: BurnIn) -> Finding | None:
+        """Return what keeps the node from jobs by its state alone."""
+        why = f": {self.reason}" if self.reason else ""
+        if self.state == "burn-in":
+            left = f"{self.clean}/{wanted.runs} clean looks"
+            level = f", dcgm {self.dcgm or 'not run'}" if wanted.dcgm_level else ""
+            return Finding("burn-in", f"burn-in{why} ({left}{level})")
+        return None if self.state == "in-service" else Finding(self.state, f"{self.state}{why}")
+
+
+class StateRefusedError(Exception):
+    """A change of state that isn't allowed, in words."""
+
+
+def read_state(store: Store) -> NodeState:
+    """Return the state; a node that nobody said anything of is in service.
+
+    Raises:
+        NotLookedAt: the file is there and can't be read.
+    """
+    data = store.read(FILE)
+    if data is None:
+        return NodeState()
+    try:
+        state = NodeState(**data)
+    except TypeError as error:
+        raise NotLookedAt(f"the node's state can't be read: {error}") from error
+    if state.state not in STATES:
+        raise NotLookedAt(f"the node's state is {state.state!r}, which nobody knows")
+    return state
+
+
+def changed(before: NodeState, to: str, reason: str, *, skip_burn_in: bool = False) -> NodeState:
+    """Return the state after a person said so.
+
+    Raises:
+        StateRefusedError: a spare or repaired node would take jobs without burn-in.
+    """
+    if to == "in-service" and before.state in {"spare", "rma", "burn-in"} and not skip_burn_in:
+        raise StateRefusedError(
+            f"a node in {before.state} comes back through burn-in: "
+            "node-health state set burn-in --reason ..., or add --skip-burn-in"
+        )
+    return _moved(before, to, reason)
+
+
+def after_look(before: NodeState, wanted: BurnIn, *, clean: bool) -> NodeState:
+    """Return the state after a look at the node: burn-in goes on, ends, or starts again."""
+    if before.state != "burn-in":
+        return before
+    now = time.time()
+    if not clean:
+        return replace(before, clean=0, clean_since=0)
+    since = before.clean_since or now
+    going = replace(before, clean=before.clean + 1, clean_since=since)
+    done = going.clean >= wanted.runs and now - since >= wanted.minutes * 60
+    tested = not wanted.dcgm_level or going.dcgm == "passed"
+    return _moved(going, "in-service", "burn-in passed") if done and tested else going
+
+
+def write_state(store: Store, state: NodeState) -> None:
+    """Keep the state.
+
+    Raises:
+        NotLookedAt: it can't be written.
+    """
+    store.write(FILE, asdict(state))
+
+
+def _moved(before: NodeState, to: str, reason: str) -> NodeState:
+    now = time.time()
+    line = {"at": now, "from": before.state, "to": to, "reason": reason}
+    history = [*before.history, line][-_MOST_HISTORY:]
+    return NodeState(state=to, since=now, reason=reason, history=history)

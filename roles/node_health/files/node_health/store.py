@@ -1,0 +1,98 @@
+"""What the node remembers: its state, its parts, and what checks keep from look to look.
+
+Each file is replaced as a whole, so that a crash leaves the old or the new one. A state or a list
+of parts that can't be read is a failure: an RMA node must not come back because a file was lost
+half-way. What checks remember is only a comparison, and starts again.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from .finding import NotLookedAt
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+LOCK_WAIT_S = 5.0
+
+
+class Store:
+    """The files below /var/lib/gcluster/node-health."""
+
+    def __init__(self, folder: Path) -> None:
+        """Hold the folder; it is made when something is written."""
+        self.folder = folder
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Let one look at a time change what is remembered.
+
+        Raises:
+            NotLookedAt: another one doesn't end, or the folder can't be written.
+        """
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            file = (self.folder / "lock").open("w")
+        except OSError as error:
+            raise NotLookedAt(f"{self.folder}: {error.strerror}") from error
+        with file:
+            end = time.monotonic() + LOCK_WAIT_S
+            while True:
+                try:
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    break
+                except OSError:
+                    if time.monotonic() > end:
+                        raise NotLookedAt("another look at this node does not end") from None
+                    time.sleep(0.1)
+            yield
+
+    def read(self, name: str) -> dict[str, Any] | None:
+        """Return one of the files; None where there is none yet.
+
+        Raises:
+            NotLookedAt: it is there and can't be read.
+        """
+        path = self.folder / f"{name}.json"
+        try:
+            data = json.loads(path.read_text())
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError) as error:
+            raise NotLookedAt(f"{path} can't be read: {error}") from error
+        if not isinstance(data, dict):
+            raise NotLookedAt(f"{path} can't be read: it is no object")
+        return data
+
+    def memory(self) -> dict[str, Any]:
+        """Return what checks remember; nothing where that can't be read."""
+        try:
+            return self.read("memory") or {}
+        except NotLookedAt:
+            return {}
+
+    def write(self, name: str, data: dict[str, Any]) -> None:
+        """Replace one of the files, on the disk when this returns.
+
+        Raises:
+            NotLookedAt: it can't be written (a full or read-only disk).
+        """
+        path = self.folder / f"{name}.json"
+        new = path.with_suffix(".new")
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            with new.open("w") as file:
+                json.dump(data, file, indent=1, sort_keys=True)
+                file.write("\n")
+                file.flush()
+                os.fsync(file.fileno())
+            new.replace(path)
+        except OSError as error:
+            raise NotLookedAt(f"{path} can't be written: {error.strerror}") from error
