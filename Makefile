@@ -51,6 +51,10 @@ test-editor: environment ## try the schema in the YAML language server that edit
 test-roles: environment ## run the molecule scenario of every role on local nodes
 	@image=$$(python .ci/node_image.py); GCLUSTER_MOLECULE_IMAGE=$$image molecule/run-all
 
+.PHONY: break-roles
+break-roles: environment ## change roles' nodes behind their backs: each time verify must fail
+	@molecule/break-roles
+
 .PHONY: test-local
 test-local: environment ## run the end-to-end tests on real local nodes
 	@pytest -q -m local $(REPORT)

@@ -1,0 +1,45 @@
+"""Every scenario: what was changed behind the role's back makes verify fail; a converge mends it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+import yaml
+
+if TYPE_CHECKING:
+    from conftest import Play
+
+SCENARIO = Path(os.environ["MOLECULE_SCENARIO_DIRECTORY"])
+BREAKS: list[dict[str, str]] = yaml.safe_load((SCENARIO / "break.yml").read_text())["breaks"]
+
+
+def on_node(node: str, command: str) -> None:
+    """Run a command on a node of the scenario (default: the first); it must succeed."""
+    inventory = os.environ["MOLECULE_INVENTORY_FILE"]
+    arguments = ["--inventory", inventory, "--become", "--module-name", "ansible.builtin.shell"]
+    run = subprocess.run(
+        ["ansible", node, *arguments, "--args", command],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 0, run.stdout + run.stderr
+
+
+@pytest.mark.parametrize("broken", BREAKS, ids=lambda broken: str(broken["name"]))
+def test_verify_sees_it_and_a_converge_mends_it(broken: dict[str, str], converge: Play) -> None:
+    node = broken.get("node", "all[0]")
+    on_node(node, broken["command"])
+
+    verify = converge(phases=["verify"])
+    if "repair" in broken:
+        on_node(node, broken["repair"])
+    again = converge()
+
+    assert verify.returncode != 0, verify.stdout
+    assert "unreachable=1" not in verify.stdout
+    assert again.returncode == 0, again.stdout + again.stderr
