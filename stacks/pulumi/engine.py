@@ -140,6 +140,7 @@ class Engine:
         It is how Pulumi mends a stack ("Editing state files", Pulumi docs, November 2026). The
         Automation API's own export would show secrets, so the command is called here.
         """
+        make_backend(self._place)
         with self._folding(), NamedTemporaryFile(dir=self._place.workdir, suffix=".json") as file:
             file.write(exported)
             file.flush()
