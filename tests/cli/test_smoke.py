@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -71,3 +73,42 @@ def test_json_is_the_verdict_and_the_log(gate: Callable[..., Any]) -> None:
     told = json.loads(gate(FAILED, "--format", "json").stdout)
     assert told["verdict"]["verdict"] == "fail"
     assert told["log"]["rows"] == []
+
+
+FABRICS = Path(__file__).parents[1] / "cases" / "smoke" / "fabrics"
+ROCE = ("--fabric", "roce", "--machine", "BM.GPU.H100.8", "--nodes", "2")
+
+
+def test_a_saved_log_is_judged_without_a_cluster(run: Callable[..., Any]) -> None:
+    done = run("smoke", "--log", str(FABRICS / "roce/passes.log"), *ROCE, "--format", "json")
+    told = json.loads(done.stdout)
+    assert done.exit_code == 0
+    assert (told["verdict"], told["reasons"], told["floor"]) == ("pass", [], None)
+    assert told["busbw"] > 0
+
+
+def test_a_saved_log_that_proves_nothing_is_exit_code_4(run: Callable[..., Any]) -> None:
+    log = (FABRICS / "roce/wrong-transport.log").read_text()
+    done = run("smoke", "--log", "-", *ROCE, "--format", "json", stdin=log)
+    assert done.exit_code == 4
+    assert [r["code"] for r in json.loads(done.stdout)["reasons"]] == ["wrong-transport"]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        (),
+        ("demo", "--nodes", "2"),
+        ("demo", "--log", "x", *ROCE),
+        ("--log", "x", "--fabric", "roce"),
+        ("--log", "/no/such/log", *ROCE),
+        ("--log", "-", "--fabric", "roce", "--machine", "no-such", "--nodes", "2"),
+        ("--log", "-", "--fabric", "no-such", "--machine", "dgx-h100", "--nodes", "2"),
+    ],
+)
+def test_a_wrong_command_line_says_what_is_wrong(
+    run: Callable[..., Any], words: tuple[str, ...]
+) -> None:
+    done = run("smoke", *words)
+    assert done.exit_code == 64
+    assert re.search(r"error\[GC9\d\d\]", done.stderr)

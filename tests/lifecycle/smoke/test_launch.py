@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import shlex
 
+import msgspec
+
 from gcluster.inventory.hosts import Host, SshTarget
 from gcluster.lifecycle.smoke.launch import launches
 from gcluster.schemas.catalog import load_catalog
@@ -76,3 +78,33 @@ def test_the_command_asks_for_exactly_these_nodes_and_checks_every_size() -> Non
     assert words[words.index("--max-bytes") + 1] == "1024"
     assert words[words.index("--iterations") + 1] == "3"
     assert launch.job in launch.cancel()
+
+
+def test_nodes_of_two_sites_are_two_fabric_domains() -> None:
+    text = """apiVersion: gcluster/v1
+name: demo
+sites: {east: {provider: local}, west: {provider: local}}
+pools:
+  head: {site: east, role: controller}
+  a: {site: east, machine: sim.h100x8, count: 2}
+  b: {site: west, machine: sim.h100x8, count: 1}
+scheduler: {type: slurm}
+"""
+    loaded = load_text(text, file="demo.yaml", check=False)
+    assert loaded.spec is not None, loaded.diagnostics
+    hosts = tuple(
+        msgspec.structs.replace(h, site={"a": "east", "b": "west"}[h.pool]) for h in HOSTS
+    )
+    found = launches(loaded.spec, hosts, "job", CATALOG)
+    assert [launch.nodes for launch in found] == [("a001", "a002"), ("b001",)]
+    assert len({launch.label for launch in found}) == 2
+
+
+def test_nodes_with_gpus_run_nccl_tests_with_a_rank_a_gpu_and_its_log() -> None:
+    hosts = tuple(msgspec.structs.replace(h, machine="dgx-h100") for h in HOSTS)
+    (launch,) = launches(spec(), hosts, "job", CATALOG)
+    command = launch.command()
+    assert launch.ranks == 24
+    assert "NCCL_DEBUG=INFO srun" in command
+    assert {"--ntasks-per-node=8", "--gpus-per-node=8"} <= set(shlex.split(command))
+    assert "all_reduce_perf -b 8 -e 1024 -f 2 -g 1 -c 1 -n 3" in command

@@ -227,7 +227,7 @@ def main() -> None:
             case: {"verdict": verdict, "codes": codes} for case, (verdict, codes, _) in logs.items()
         }
         about = {
-            "source": "synthetic: formats of nccl-tests, rccl-tests, NCCL, plugins; numbers made up",
+            "source": "synthetic: formats of nccl-tests, rccl-tests, NCCL; numbers made up",
             "date": "2026-11",
             "fabric": name.removesuffix("-rccl"),
             "machine": setup.machine,

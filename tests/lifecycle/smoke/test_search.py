@@ -1,0 +1,169 @@
+"""The search runs smaller AllReduces and names what they leave. The jobs are a double's work."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from gcluster.inventory.hosts import Host, Placement, SshTarget
+from gcluster.lifecycle.progress import Progress
+from gcluster.lifecycle.slurm import SchedulerView
+from gcluster.lifecycle.smoke.bisect import Fault
+from gcluster.lifecycle.smoke.domains import blocks_of
+from gcluster.lifecycle.smoke.findings import located_fault
+from gcluster.lifecycle.smoke.idle import choose_idle
+from gcluster.lifecycle.smoke.job import JobRunner, SmokeRun
+from gcluster.lifecycle.smoke.judging.verdict import Expectation, Reason, Verdict
+from gcluster.lifecycle.smoke.launch import Launch
+from gcluster.lifecycle.smoke.rails import bad_rails, rail_environment, rails_of
+from gcluster.lifecycle.smoke.reading.log import AllReduceLog
+from gcluster.lifecycle.smoke.search import Search
+from gcluster.lifecycle.ssh import SshResult, SshSession
+from gcluster.schemas.catalog import load_catalog
+
+NAMES = tuple(f"gpu{number:03d}" for number in range(1, 9))
+FABRICS = load_catalog().fabrics
+LAUNCH = Launch(
+    job="job",
+    label="main-1",
+    partition="main",
+    nodes=NAMES,
+    min_bytes=8,
+    max_bytes=64,
+    iterations=1,
+)
+
+
+def host(name: str, block: str | None = None) -> Host:
+    return Host(
+        name=name,
+        site="here",
+        pool="gpu",
+        role="compute",
+        machine="dgx-h100",
+        ssh=SshTarget(user="root"),
+        placement=Placement(block=block),
+    )
+
+
+class Runner:
+    """Stands in for JobRunner: what holds a bad node fails, a bad rail is slow."""
+
+    def __init__(self, bad: set[str], slow_rail: str = "") -> None:
+        """Say what is at fault."""
+        self.bad, self.slow_rail = bad, slow_rail
+        self.launches: list[Launch] = []
+
+    def run(self, launch: Launch, expected: Expectation) -> SmokeRun:
+        """Answer at once."""
+        self.launches.append(launch)
+        failed = bool(self.bad & set(launch.nodes)) and not launch.environment
+        slow = bool(self.slow_rail) and any(self.slow_rail in v for _, v in launch.environment)
+        verdict = Verdict(
+            verdict="fail" if failed else "pass",
+            reasons=(Reason(code="wrong-result", message="made up"),) if failed else (),
+            ranks=expected.ranks,
+            wrong=0,
+            largest=64,
+            busbw=20 if slow else 40,
+            floor=None,
+            transport="",
+            simulated=False,
+        )
+        return SmokeRun(
+            partition="main", nodes="", verdict=verdict, log=AllReduceLog(), log_file=str(Path())
+        )
+
+
+class Session:
+    """Stands in for SshSession: every host has these NICs."""
+
+    def __init__(self, *nics: str) -> None:
+        """Name the NICs."""
+        self.nics = "\n".join(nics)
+
+    def run_many(self, hosts: list[Host], _: str, *, timeout_s: float) -> dict[str, SshResult]:
+        """Answer for each host."""
+        assert timeout_s > 0
+        return {h.name: SshResult(returncode=0, stdout=self.nics, stderr="") for h in hosts}
+
+
+def search(runner: Runner) -> Search:
+    failed = runner.run(LAUNCH, Expectation(ranks=8))
+    runner.launches.clear()
+    return Search(LAUNCH, failed, cast("JobRunner", runner), lambda it: Expectation(ranks=it.ranks))
+
+
+def silent(_: Progress) -> None:
+    """Take what is reported."""
+
+
+def test_the_bad_nodes_are_named_by_jobs_on_parts_of_the_nodes() -> None:
+    runner = Runner({"gpu003", "gpu006"})
+    blocks = blocks_of([host(name, "ab"[n > 3]) for n, name in enumerate(NAMES)])
+    located = search(runner).locate(blocks, silent, "smoke")
+    assert set(located.faults) == {
+        Fault(kind="node", nodes=("gpu003",)),
+        Fault(kind="node", nodes=("gpu006",)),
+    }
+    assert [launch.nodes for launch in runner.launches[:2]] == [NAMES[:4], NAMES[4:]]
+    assert located.tests == len(runner.launches)
+    assert len({launch.label for launch in runner.launches}) == located.tests
+    assert "node gpu003 is at fault" in located_fault(located, "gpu[001-008]").summary
+
+
+def test_a_rail_that_is_half_as_fast_as_the_others_is_named_on_its_nodes() -> None:
+    runner = Runner({"gpu003"}, slow_rail="mlx5_1")
+    looking = search(runner)
+    located = looking.locate([NAMES], silent, "smoke")
+    session = cast("SshSession", Session("mlx5_0", "mlx5_1", "mlx5_2", "mlx5_3"))
+    hosts = tuple(map(host, NAMES))
+    found = looking.rails(located, hosts, session, FABRICS["infiniband-ndr"])
+    assert found.rails == ("mlx5_1 on gpu003, gpu001",)
+    assert runner.launches[-1].environment == (("NCCL_IB_HCA", "=mlx5_3"),)
+
+
+def test_a_node_with_one_nic_has_no_rails_to_tell_apart() -> None:
+    looking = search(Runner({"gpu003"}))
+    located = looking.locate([NAMES], silent, "smoke")
+    session = cast("SshSession", Session("eth0"))
+    assert looking.rails(located, tuple(map(host, NAMES)), session, None) == located
+
+
+@pytest.mark.parametrize(
+    ("speeds", "bad"),
+    [
+        ({"a": 40, "b": 41, "c": 20}, ("c",)),
+        ({"a": 40, "b": None, "c": 39}, ("b",)),
+        ({"a": 40, "b": 39, "c": 41}, ()),
+        ({"a": None, "b": None}, ()),
+    ],
+)
+def test_rails_are_compared_with_each_other(
+    speeds: dict[str, float | None], bad: tuple[str, ...]
+) -> None:
+    assert bad_rails(speeds) == bad
+
+
+@pytest.mark.parametrize("name", ["efa-v2", "gib", "gpudirect-tcpxo", "nvlink"])
+def test_where_a_plugin_chooses_the_nics_no_rail_is_tested(name: str) -> None:
+    assert rails_of(cast("SshSession", Session("a", "b")), [host("gpu001")], FABRICS[name]) == ()
+
+
+def test_sockets_are_kept_to_one_interface_by_its_exact_name() -> None:
+    assert ("NCCL_SOCKET_IFNAME", "=eth1") in rail_environment("eth1", FABRICS["ethernet"])
+
+
+def test_busy_and_drained_nodes_are_left_out_and_the_idle_ones_are_tested() -> None:
+    states = {"gpu001": "idle", "gpu002": "allocated", "gpu003": "drained", "gpu004": "idle*"}
+    hosts = tuple(map(host, NAMES[:4]))
+    idle, busy = choose_idle(SchedulerView(states=states), hosts)
+    assert ([h.name for h in idle], busy) == (["gpu001"], ("gpu002", "gpu003", "gpu004"))
+
+
+def test_when_nobody_is_idle_or_the_scheduler_is_silent_all_are_asked_for() -> None:
+    hosts = tuple(map(host, NAMES[:2]))
+    assert choose_idle(SchedulerView(problem="dead"), hosts) == (hosts, ())
+    assert choose_idle(SchedulerView(states=dict.fromkeys(NAMES, "mixed")), hosts) == (hosts, ())
