@@ -144,6 +144,8 @@ class Machine(Noun, frozen=True):
     nics: list[Nic] | None = None
     network_cards: Annotated[int, Meta(ge=1)] | None = None
     """Network cards the interfaces spread over (AWS)."""
+    efa_cards: list[Annotated[int, Meta(ge=0)]] | None = None
+    """Indexes of the network cards that carry an EFA; None: the last ones, as many as there are."""
     nvme_gb: Annotated[float, Meta(ge=0)] | None = None
     """Local NVMe for data in GB (10^9 bytes)."""
     power_w: Annotated[float, Meta(gt=0)] | None = None

@@ -61,16 +61,16 @@ def interfaces(machine: Machine | None, *, fabric: bool = True) -> tuple[Interfa
     As the EC2 User Guide has it ("Maximize network bandwidth on Amazon EC2 instances with multiple
     network cards", November 2026): card 0 has the primary interface as device 0 and, where it
     carries EFA, an efa-only one as device 1; the other cards have theirs as device 0. A machine
-    with more cards than EFAs (p6-b300: 17 and 16) has none on card 0. Only the primary interface
-    takes an address of the subnet.
+    with more cards than EFAs (p6-b300: 17 and 16) has none on card 0, and the catalog says where
+    they are not the last ones (p6e-gb200). Only the primary interface takes an address of the
+    subnet.
     """
     primary = InterfacePlan(card=0, device=0, kind="interface")
     count = sum(nic.count for nic in (machine and machine.nics) or () if nic.kind == "efa")
     if not fabric or machine is None or not count:
         return (primary,)
-    cards = machine.network_cards or count
-    first = max(0, cards - count)
-    carrying = range(first, first + count)
+    first = max(0, (machine.network_cards or count) - count)
+    carrying = machine.efa_cards or range(first, first + count)
     return (
         primary,
         *(InterfacePlan(card=n, device=0 if n else 1, kind="efa-only") for n in carrying),

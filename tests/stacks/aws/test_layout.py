@@ -88,8 +88,8 @@ def test_a_controller_without_a_machine_gets_one_of_the_catalog(catalog: Catalog
 def test_the_hash_changes_with_the_meaning_and_not_with_the_writing() -> None:
     assert spec_hash(spec_of(BASE)) == spec_hash(spec_of(f"# a comment\n{BASE}"))
     assert spec_hash(spec_of(BASE)) != spec_hash(spec_of(BASE.replace("count: 2", "count: 3")))
-    with_user = f"{BASE}users: {{alice: {{}}}}\n"
-    assert spec_hash(spec_of(BASE)) != spec_hash(spec_of(with_user)), "a name alone has a meaning"
+    named = BASE.replace("{type: slurm}", "{type: slurm, accounts: {physics: {}}}")
+    assert spec_hash(spec_of(BASE)) != spec_hash(spec_of(named)), "a name alone has a meaning"
     spelled = BASE.replace("count: 2", "count: 2, mixed: false")
     assert spec_hash(spec_of(BASE)) == spec_hash(spec_of(spelled)), "a default has none"
 
@@ -103,3 +103,11 @@ heavy = {"pulumi", "pulumi_aws", "boto3", "botocore"} & set(sys.modules)
 assert not heavy, heavy
 """
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_an_ultraserver_carries_its_efas_on_every_other_card(catalog: Catalog) -> None:
+    pool = train(BASE.replace("p5.48xlarge", "p6e-gb200.36xlarge"), catalog)
+    primary, *fabric = pool.interfaces
+    assert (primary.card, primary.device, primary.kind) == (0, 0, "interface")
+    assert [i.card for i in fabric] == [1, 3, 5, 7, 9, 11, 13, 15]
+    assert {(i.device, i.kind) for i in fabric} == {(0, "efa-only")}
