@@ -53,17 +53,8 @@ class Group:
         cidr: str | None = None,
     ) -> None:
         """Allow traffic from a group or a network; `ports` are the first and the last."""
-        aws.vpc.SecurityGroupIngressRule(
-            self._names(f"{self._what}-in-{what}"),
-            security_group_id=self.id,
-            ip_protocol=protocol,
-            from_port=ports[0] if ports else None,
-            to_port=ports[1] if ports else None,
-            referenced_security_group_id=group,
-            cidr_ipv4=_if_version(cidr, 4),
-            cidr_ipv6=_if_version(cidr, 6),
-            opts=self._opts,
-        )
+        make = aws.vpc.SecurityGroupIngressRule
+        self._rule(make, f"in-{what}", protocol, ports=ports, group=group, cidr=cidr)
 
     def lets_out(
         self,
@@ -75,8 +66,21 @@ class Group:
         cidr: str | None = None,
     ) -> None:
         """Allow traffic to a group or a network."""
-        aws.vpc.SecurityGroupEgressRule(
-            self._names(f"{self._what}-out-{what}"),
+        make = aws.vpc.SecurityGroupEgressRule
+        self._rule(make, f"out-{what}", protocol, ports=ports, group=group, cidr=cidr)
+
+    def _rule(
+        self,
+        make: type[aws.vpc.SecurityGroupIngressRule | aws.vpc.SecurityGroupEgressRule],
+        what: str,
+        protocol: str,
+        *,
+        ports: tuple[int, int] | None,
+        group: pulumi.Input[str] | None,
+        cidr: str | None,
+    ) -> None:
+        make(
+            self._names(f"{self._what}-{what}"),
             security_group_id=self.id,
             ip_protocol=protocol,
             from_port=ports[0] if ports else None,
