@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from gcluster.lifecycle.changes import LadderView, RungState, RungView
 from gcluster.lifecycle.ladder import Blocked, Decision, PoolLadder, Try, why_not
 from gcluster.schemas.hostlist import fold
@@ -60,7 +62,8 @@ def _state(
         if step.rung == rung.key and step.outcome == "refused":
             return "refused", [], step.reason
     buys = ladder.pool in book.wishes.buy
-    reason = why_not(ladder, walk, rung, book.rooms(ladder.pool), buys=buys)
+    bare = walk if ladder.mixes else msgspec.structs.replace(walk, standing={})
+    reason = why_not(ladder, bare, rung, book.rooms(ladder.pool), buys=buys)
     return ("skipped", [], reason) if reason else ("after", [], "")
 
 

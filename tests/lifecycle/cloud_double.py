@@ -1,0 +1,232 @@
+"""A double of a cloud that lacks machines: no cloud refuses on demand, so this one stands for AWS.
+
+The ladder, the names and the words of the refusals are those of the AWS provider; machines are a
+file. What it is told to be out of, it refuses, as EC2 does: node by node, the others come.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from gcluster.inventory.hosts import Host, SshTarget
+from gcluster.lifecycle.cluster import Cluster
+from gcluster.lifecycle.ladders import NO_WISHES, Wishes
+from gcluster.lifecycle.plan import make_plan
+from gcluster.lifecycle.progress import Reporter, silent
+from gcluster.lifecycle.state import RungTried
+from gcluster.lifecycle.up import UpResult, up
+from gcluster.schemas.load import load_text
+from gcluster.schemas.spec import ClusterSpec
+from gcluster.stacks.aws.provider import AwsProvider
+from gcluster.stacks.laddered import Purchase, RungOffer
+from gcluster.stacks.provider import (
+    Leftover,
+    ProviderError,
+    Resource,
+    ResourceChange,
+    ResourceGraph,
+    SiteContext,
+)
+from gcluster.stacks.pulumi.errors import translate
+
+EC2_SAID = (
+    "creating EC2 Instance: InsufficientInstanceCapacity: We currently do not have sufficient "
+    "p5.48xlarge capacity in the Availability Zone you requested (us-east-1d)"
+)
+
+SPEC = """\
+apiVersion: gcluster/v1
+name: walk
+sites:
+  east:
+    provider: aws
+    region: us-east-1
+    zone_id: use1-az4
+    network: {{admin_cidrs: [192.0.2.0/24]}}
+pools:
+  head: {{site: east, role: controller, machine: m7i.4xlarge}}
+  gpu: {{site: east, machine: p5.48xlarge, count: {count}, market: [{market}]{pool}}}
+scheduler: {{type: slurm}}
+{more}
+"""
+
+
+class CloudDouble:
+    """The provider contract, as far as `up` needs it."""
+
+    name = "simulated"
+    """What it hands over are simulated hosts: nothing is installed on them."""
+
+    def __init__(self, folder: Path) -> None:
+        """Keep its machines in a folder, as a cloud keeps them outside of any process."""
+        self._path = folder / "machines.json"
+        self._aws = AwsProvider()
+        self.stock: dict[str, int] = {}
+        """Rung -> machines that it has left; absent: enough of them."""
+        self.bought: list[str] = []
+        """Rungs whose capacity block was paid."""
+        self.says: Callable[[str], str] = lambda _: EC2_SAID
+        self.before_each: Callable[[], None] = lambda: None
+        """Called before each machine is made: where a process may be killed."""
+        self.asked: list[dict[str, str]] = []
+        """What each apply was told: node -> rung."""
+        self.most = 0.0
+        """USD/h of the machines that ever stood at once."""
+
+    @property
+    def machines(self) -> dict[str, str]:
+        """Node -> rung, of those that exist."""
+        return json.loads(self._path.read_bytes()) if self._path.exists() else {}
+
+    def on(self, rung: str) -> list[str]:
+        """Return the GPU nodes that stand on a rung."""
+        there = self.machines.items()
+        return sorted(node for node, at in there if at == rung and node.startswith("gpu"))
+
+    def rungs(self, spec: ClusterSpec, site: str, pool: str) -> tuple[RungOffer, ...]:
+        """Return AWS's own ladder."""
+        return self._aws.rungs(spec, site, pool)
+
+    def purchases(self, spec: ClusterSpec, site: str) -> dict[str, Purchase]:
+        """Return AWS's own names."""
+        return self._aws.purchases(spec, site)
+
+    def graph(self, spec: ClusterSpec, site: str) -> ResourceGraph:
+        """Return the nodes."""
+        nodes = tuple(
+            Resource(kind="node", name=host.name, pool=host.pool)
+            for host in self.planned_hosts(spec, site)
+        )
+        return ResourceGraph(site=site, provider="aws", resources=nodes)
+
+    def planned_hosts(self, spec: ClusterSpec, site: str) -> tuple[Host, ...]:
+        """Return what the spec asks for, whatever can be had."""
+        return tuple(_simulated(host) for host in self._aws.planned_hosts(spec, site))
+
+    def preflight(self, _: SiteContext) -> tuple[()]:
+        """Find nothing."""
+        return ()
+
+    def preview(self, context: SiteContext) -> tuple[ResourceChange, ...]:
+        """Compare what is there with what was taken."""
+        there = self.machines
+        found = []
+        for wanted in self.graph(context.spec, context.site).resources:
+            rung, now = self._rung(context, wanted), there.get(wanted.name, "")
+            if rung != now:
+                effect: Any = "create" if not now else "replace" if rung else "delete"
+                found.append(ResourceChange(effect=effect, resource=wanted))
+        return tuple(found)
+
+    def apply(self, context: SiteContext) -> None:
+        """Make it so, node by node; what is on another rung goes first."""
+        self.asked.append(dict(context.taken))
+        offers = {p: self.rungs(context.spec, context.site, p) for p in context.spec.pools}
+        lacking = {}
+        for wanted in self.graph(context.spec, context.site).resources:
+            rung, now = self._rung(context, wanted), self.machines.get(wanted.name, "")
+            if rung == now:
+                continue
+            if now:
+                self.put({n: r for n, r in self.machines.items() if n != wanted.name})
+            if not rung:
+                continue
+            self.before_each()
+            offer = next(o for o in offers[wanted.pool or ""] if o.key == rung)
+            if offer.buy_hours is not None and rung not in self.bought:
+                assert wanted.pool in context.buys, "nobody asked for this purchase"
+                self.bought.append(rung)
+            if self.stock.get(rung, 1) <= 0:
+                name = f"walk-east-{wanted.name}"
+                lacking[name] = translate(self.says(rung), resource=f"Instance {name}")
+                continue
+            if rung in self.stock:
+                self.stock[rung] -= 1
+            self.put({**self.machines, wanted.name: rung})
+            self.most = max(self.most, self._cost(context, offers))
+        if lacking:
+            raise ProviderError(*lacking.values(), lacking=lacking)
+
+    def hosts(self, context: SiteContext) -> tuple[Host, ...]:
+        """Return what exists."""
+        there = self.machines
+        return tuple(
+            host for host in self.planned_hosts(context.spec, context.site) if host.name in there
+        )
+
+    def refresh(self, _: SiteContext) -> tuple[Leftover, ...]:
+        """Return what exists."""
+        return tuple(Leftover(kind="node", name=n, provider_id=n) for n in sorted(self.machines))
+
+    def _rung(self, context: SiteContext, wanted: Resource) -> str:
+        first = self.rungs(context.spec, context.site, wanted.pool or "")[0].key
+        return context.taken.get(wanted.name, first)
+
+    def put(self, machines: Mapping[str, str]) -> None:
+        """Let exactly these machines exist: node -> rung."""
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        self._path.write_text(json.dumps(dict(machines)))
+
+    def _cost(self, context: SiteContext, offers: Mapping[str, tuple[RungOffer, ...]]) -> float:
+        rates = {(p, o.key): o.usd_per_hour or 0.0 for p, found in offers.items() for o in found}
+        pools = {h.name: h.pool for h in self.planned_hosts(context.spec, context.site)}
+        return sum(rates.get((pools[node], rung), 0.0) for node, rung in self.machines.items())
+
+
+def _simulated(host: Host) -> Host:
+    return Host(
+        name=host.name,
+        site=host.site,
+        pool=host.pool,
+        role=host.role,
+        machine=host.machine,
+        ssh=SshTarget(user="nobody"),
+        connection="simulated",
+    )
+
+
+class WalkTrial:
+    """A cluster on the double, driven as the command line drives one."""
+
+    def __init__(self, folder: Path) -> None:
+        """Describe two nodes on spot, else on demand."""
+        self.folder = folder
+        self.cloud = CloudDouble(folder / "cloud")
+        self.write()
+
+    def write(
+        self, market: str = "spot, on-demand", *, count: int = 2, pool: str = "", more: str = ""
+    ) -> None:
+        """Write the spec; `pool` is further keys of the pool with a comma in front."""
+        self.text = SPEC.format(market=market, count=count, pool=pool, more=more)
+
+    def open(self) -> Cluster:
+        """Open the cluster anew, as another process would."""
+        loaded = load_text(self.text, file="cluster.yaml")
+        assert loaded.spec is not None, loaded.diagnostics
+        return Cluster(
+            spec=loaded.spec,
+            text=self.text,
+            spec_path=self.folder / "cluster.yaml",
+            state_url=f"file://{self.folder}/state",
+        )
+
+    def up(self, report: Reporter = silent, wishes: Wishes = NO_WISHES) -> UpResult:
+        """Bring it up."""
+        return up(self.open(), report, confirm=lambda _: True, wishes=wishes)
+
+    def steps(self) -> list[tuple[str, str, str]]:
+        """Return (rung, outcome, nodes) of every step that the pool's walk has made."""
+        bodies = (event.body for event in self.open().events.read())
+        return [
+            (body.rung, body.outcome, body.nodes)
+            for body in bodies
+            if isinstance(body, RungTried) and body.pool == "gpu"
+        ]
+
+    def plan(self) -> Any:
+        """Return the plan of now."""
+        return make_plan(self.open())
