@@ -35,7 +35,7 @@ def command(
     from gcluster.lifecycle.cluster import open_cluster
     from gcluster.lifecycle.plan import make_plan
 
-    opened = open_cluster(cluster, planning=True)
+    opened = open_cluster(cluster)
     plan = make_plan(opened)
     if preflight:
         from msgspec.structs import replace

@@ -169,14 +169,13 @@ class Cluster:
         return self.store.get(SPEC_KEY) is not None
 
 
-def open_cluster(target: str, *, running: bool = False, planning: bool = False) -> Cluster:
+def open_cluster(target: str, *, running: bool = False) -> Cluster:
     """Open a cluster by the path of its spec or by its name.
 
     Args:
         target: a YAML file, or the name of a cluster that this machine knows.
         running: act on what was last applied, not on what the file says now; needed by commands
             that look at or end a running cluster, which must work while the file is being edited.
-        planning: nothing will be made; what this version can only plan is a warning.
 
     Raises:
         LifecycleError: the spec has errors (exit code SPEC), a policy beside it is not kept (exit
@@ -200,7 +199,7 @@ def open_cluster(target: str, *, running: bool = False, planning: bool = False) 
     if running and (_applied := _try_applied(state_url, path)):
         return _applied
     judged = () if running else refuse_breaches(path, loaded)
-    left_out = refuse_unbuilt(loaded, planning=planning)
+    left_out = refuse_unbuilt(loaded)
     return Cluster(
         spec=loaded.spec,
         text=loaded.whole_text,

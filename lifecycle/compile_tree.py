@@ -48,7 +48,7 @@ def compile_tree(spec_path: Path, out: Path, *, diagram: bool = False) -> tuple[
     loaded = load(spec_path)
     if loaded.spec is None:
         raise SpecError(loaded)
-    refuse_unbuilt(loaded, planning=True)
+    refuse_unbuilt(loaded)
     if _is_foreign(out):
         raise failure(
             "GC944",

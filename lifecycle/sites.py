@@ -13,7 +13,7 @@ from gcluster.lifecycle import places
 from gcluster.lifecycle.ladders import NO_WISHES, Ladders, Wishes
 from gcluster.lifecycle.outcome import failure
 from gcluster.lifecycle.passphrase import make_passphrase, read_passphrase
-from gcluster.stacks.provider import Provider, SiteContext, SiteEvent
+from gcluster.stacks.provider import Equipped, Provider, SiteContext, SiteEvent
 from gcluster.stacks.registry import provider
 
 if TYPE_CHECKING:
@@ -52,6 +52,17 @@ def provider_name(site: Site) -> str:
 
 def ignore(_: SiteEvent) -> None:
     """Drop a site's progress."""
+
+
+def equip(sites: Iterable[OpenSite]) -> None:
+    """Find the tools that sites are made with; nothing is asked of the sites themselves.
+
+    Raises:
+        ProviderError: one is not here and can't be installed.
+    """
+    for equipped in {s.provider.name: s.provider for s in sites}.values():
+        if isinstance(equipped, Equipped):
+            equipped.equip()
 
 
 def open_sites(

@@ -43,13 +43,8 @@ _LEFT_OUT: tuple[tuple[PathTuple, str], ...] = (
 """Paths ("*": any name) that are checked and then left out, and what they are."""
 
 
-def unbuilt(loaded: Loaded, *, planning: bool = False) -> tuple[Diagnostic, ...]:
-    """Return a warning for each part that is left out, an error where nothing runs without it.
-
-    Args:
-        loaded: the spec.
-        planning: nothing will be made, so what can be planned is no error.
-    """
+def unbuilt(loaded: Loaded) -> tuple[Diagnostic, ...]:
+    """Return a warning for each part that is left out, an error where nothing runs without it."""
     if loaded.spec is None or loaded.document is None:
         return ()
     return tuple(
@@ -63,17 +58,17 @@ def unbuilt(loaded: Loaded, *, planning: bool = False) -> tuple[Diagnostic, ...]
             file=loaded.file,
             span=loaded.document.locate(path, key=severity is Severity.WARNING),
         )
-        for severity, path, what in [*_needed(loaded, planning), *_left_out(loaded)]
+        for severity, path, what in [*_needed(loaded), *_left_out(loaded)]
     )
 
 
-def refuse_unbuilt(loaded: Loaded, *, planning: bool = False) -> tuple[Diagnostic, ...]:
+def refuse_unbuilt(loaded: Loaded) -> tuple[Diagnostic, ...]:
     """Return the warnings of `unbuilt`.
 
     Raises:
         LifecycleError: a part is missing that nothing can run without.
     """
-    found = unbuilt(loaded, planning=planning)
+    found = unbuilt(loaded)
     errors = [diagnostic for diagnostic in found if diagnostic.is_error]
     if errors:
         raise NotBuiltError(loaded, *errors)
@@ -94,7 +89,7 @@ def not_built(written: str) -> LifecycleError:
     return failure("GC950", f"{written} is not built yet")
 
 
-def _needed(loaded: Loaded, planning: bool) -> Iterator[tuple[Severity, PathTuple, str]]:
+def _needed(loaded: Loaded) -> Iterator[tuple[Severity, PathTuple, str]]:
     """Yield what `up` can't do without."""
     spec = loaded.spec
     if spec is None:
@@ -102,9 +97,6 @@ def _needed(loaded: Loaded, planning: bool) -> Iterator[tuple[Severity, PathTupl
     for name, site in spec.sites.items():
         if site.provider not in names():
             yield Severity.ERROR, ("sites", name, "provider"), f"provider {site.provider}"
-        elif site.is_cloud:  # planned and compiled, and not brought up
-            severity = Severity.WARNING if planning else Severity.ERROR
-            yield severity, ("sites", name, "provider"), f"bringing up sites on {site.provider}"
     scheduler = str(spec.scheduler.__struct_config__.tag)
     if scheduler != "slurm":
         yield Severity.ERROR, ("scheduler", "type"), f"scheduler {scheduler}"

@@ -24,7 +24,7 @@ from gcluster.lifecycle.progress import (
     StageStarted,
 )
 from gcluster.lifecycle.run import Run
-from gcluster.lifecycle.sites import OpenSite, at_each, ladders_of, open_sites
+from gcluster.lifecycle.sites import OpenSite, at_each, equip, ladders_of, open_sites
 from gcluster.lifecycle.ssh import SshSession
 from gcluster.lifecycle.state import Journal, SpecApplied, acquire
 from gcluster.lifecycle.walk import apply_site
@@ -75,6 +75,7 @@ def up(
     sites = open_sites(cluster, lambda event: report(_site_progress(event)), wishes=wishes)
     for warning in cluster.warnings:
         report(Finding(diagnostic=warning))
+    equip(sites)
     with SshSession(cluster.workdir) as session:
         observation = observe(cluster, sites, session)
         ladders = ladders_of(cluster, sites, wishes)

@@ -266,6 +266,15 @@ class Stacked(Protocol):
 
 
 @runtime_checkable
+class Equipped(Protocol):
+    """SHOULD, for providers that need a tool of somebody else's to make and remove things."""
+
+    def equip(self) -> None:
+        """Find the tool, or install the version that fits; raises ProviderError where it can't."""
+        ...
+
+
+@runtime_checkable
 class Baker(Protocol):
     """SHOULD, for providers whose nodes can boot from an image with the install phases baked in."""
 

@@ -84,6 +84,12 @@ class AwsProvider:
 
         return purchases(spec, site)
 
+    def equip(self) -> None:
+        """Find the engine: GC965 where it isn't, GC967 without the extra."""
+        from gcluster.stacks.pulumi.command import equip  # noqa: PLC0415  # imports the engine's SDK
+
+        equip(self.name)
+
     def preflight(self, context: SiteContext) -> tuple[Diagnostic, ...]:
         """Ask AWS what stands in the way of `up`."""
         from gcluster.stacks.aws.preflight import preflight  # noqa: PLC0415  # boto3

@@ -78,6 +78,12 @@ class AzureProvider:
 
         return purchases(spec, site, self._catalog())
 
+    def equip(self) -> None:
+        """Find the engine: GC965 where it isn't, GC967 without the extra."""
+        from gcluster.stacks.pulumi.command import equip  # noqa: PLC0415  # imports the engine's SDK
+
+        equip(self.name)
+
     def preflight(self, context: SiteContext) -> tuple[Diagnostic, ...]:
         """Ask Azure what stands in the way of `up`."""
         session = self._session(context)

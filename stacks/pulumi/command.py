@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gcluster.stacks.provider import provider_error
+from gcluster.stacks.pulumi.extras import require
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -58,6 +59,16 @@ def find_command(
     except Exception as error:  # noqa: BLE001  # the installer is a script from the web: anything
         tried.append(f"the installer: {_said(error)}")
     raise _not_found(tried)
+
+
+def equip(cloud: str) -> None:
+    """Find the engine, or install it, before anything is begun that needs it.
+
+    Raises:
+        ProviderError: GC965, or GC967 where the cloud's extra is not installed.
+    """
+    require(cloud)
+    find_command()
 
 
 def _install(root: Path) -> PulumiCommand:

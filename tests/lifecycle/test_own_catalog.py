@@ -105,7 +105,7 @@ scheduler: {type: slurm}
 """,
         encoding="utf-8",
     )
-    plan = make_plan(open_cluster(str(spec), planning=True))
+    plan = make_plan(open_cluster(str(spec)))
 
     assert plan.sites[0].unobserved
     assert [c.resource.name for c in plan.sites[0].changes if c.resource.pool == "gpu"]

@@ -67,7 +67,7 @@ def test_up_is_refused_before_anything_is_made_or_kept(trial: Trial) -> None:
 
 
 def test_without_a_login_the_plan_stands_and_what_is_unknown_is_listed(clouds: Path) -> None:
-    cluster = open_cluster(str(clouds), planning=True)
+    cluster = open_cluster(str(clouds))
     east, room = make_plan(cluster).sites
     assert "Vpc" in {change.resource.kind for change in east.changes}
     assert room.unobserved == ""
@@ -82,7 +82,7 @@ def test_without_the_extra_the_plan_shows_nodes_and_names_the_extra(
     clouds: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(aws, "MODULES", ("a_module_that_is_not_there",))
-    cluster = open_cluster(str(clouds), planning=True)
+    cluster = open_cluster(str(clouds))
     east, _ = make_plan(cluster).sites
     assert [change.resource.key for change in east.changes] == ["node/gpu001", "node/gpu002"]
     assert "pip install 'gcluster[aws]'" in east.unobserved

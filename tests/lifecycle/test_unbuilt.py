@@ -44,6 +44,14 @@ def test_each_part_that_is_left_out_is_named_at_its_line() -> None:
     ]
 
 
+def test_a_cloud_is_no_part_that_is_left_out() -> None:
+    site = "{provider: aws, region: us-east-1, zone_id: use1-az4}"
+    spec = _SPEC.replace("{provider: local}", site).replace("sim.h100x8", "p5.48xlarge")
+    spec = spec.replace("role: controller", "role: controller, machine: m7i.4xlarge")
+
+    assert _said(spec) == []
+
+
 def test_a_part_that_is_there_often_is_told_once() -> None:
     partitions = "\n".join(f"    p{n}: {{pools: [gpu], tier: 2}}" for n in range(3))
     spec = _SPEC.replace("{type: slurm}", f"\n  type: slurm\n  partitions:\n{partitions}")

@@ -1,0 +1,58 @@
+"""Without the engine, `up` on a cloud ends before it asks or writes anything, and says so."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gcluster.stacks.provider import Equipped, ProviderError
+from gcluster.stacks.pulumi import command
+from gcluster.stacks.registry import clouds, names, provider
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "aws-p5-slurm.yaml"
+
+
+@pytest.fixture
+def without_engine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A machine that has no pulumi and no way to the web to fetch it."""
+
+    def install(_: Path) -> None:
+        raise OSError("no way to the web")
+
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setattr(command.shutil, "which", lambda *_, **__: None)
+    monkeypatch.setattr(command, "_install", install)
+
+
+@pytest.mark.usefixtures("without_engine")
+def test_up_on_a_cloud_says_that_the_engine_is_missing_and_writes_nothing(
+    run: Callable[..., Any], tmp_path: Path
+) -> None:
+    spec = tmp_path / "cluster.yaml"
+    shutil.copy(EXAMPLE, spec)
+    done = run("up", str(spec), "--yes")
+    said = done.stdout + done.stderr
+    assert done.exit_code == 1
+    assert "GC965" in said
+    assert "no way to the web" in said
+    assert "Traceback" not in said
+    assert not (tmp_path / ".gcluster").exists()
+
+
+@pytest.mark.usefixtures("without_engine")
+@pytest.mark.parametrize("cloud", clouds())
+def test_every_cloud_looks_for_the_engine_when_it_is_asked_to(cloud: str) -> None:
+    maker = provider(cloud)
+    assert isinstance(maker, Equipped)
+    with pytest.raises(ProviderError) as caught:
+        maker.equip()
+    assert caught.value.diagnostics[0].code == "GC965"
+
+
+def test_sites_that_need_no_engine_are_not_asked_for_one() -> None:
+    others = sorted(set(names()) - set(clouds()))
+    assert [name for name in others if isinstance(provider(name), Equipped)] == []
