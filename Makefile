@@ -127,6 +127,7 @@ bench: environment ## measure what the README claims about speed (the quick ones
 	@python bench/validate_folder.py
 	@python bench/validate_errors.py
 	@python bench/scale.py
+	@python bench/smoke_log.py
 
 .PHONY: clean
 clean: ## remove what builds and tests leave in the checkout (not .venv, not clusters)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import resource
 import shutil
 import subprocess
@@ -70,12 +69,15 @@ def main() -> int:
         began = time.perf_counter()
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=with_bytecode())
         seconds = time.perf_counter() - began
-        peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
+        used = resource.getrusage(resource.RUSAGE_CHILDREN)
         lines = sum(1 for _ in log.open("rb"))
-        name = f"{os.path.getsize(log) / 1e6:.0f} MB, {lines:,} lines, {NODES * GPUS} ranks"  # noqa: PTH202  # as it is
+        name = f"{log.stat().st_size / 1e6:.0f} MB, {lines:,} lines, {NODES * GPUS} ranks"
     results = [
-        Result(name=name, value=seconds, unit="s", limit=SECONDS),
-        Result(name="peak memory", value=peak, unit="MiB", limit=MEBIBYTES),
+        Result(name=name, value=seconds, unit="s"),
+        Result(
+            name="of that on a core", value=used.ru_utime + used.ru_stime, unit="s", limit=SECONDS
+        ),
+        Result(name="peak memory", value=used.ru_maxrss / 1024, unit="MiB", limit=MEBIBYTES),
     ]
     return report("judging a saved log", results, as_json=options.json)
 
