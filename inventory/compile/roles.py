@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from gcluster.inventory.compile.firmware import firmware_steps
+from gcluster.inventory.compile.hardening import hardening_steps
 from gcluster.inventory.compile.kernel import kernel_steps
+from gcluster.inventory.compile.node_health import node_health_steps
 from gcluster.inventory.compile.nvidia_driver import nvidia_driver_steps
 from gcluster.inventory.compile.package_sources import package_sources_steps
 
@@ -32,6 +35,9 @@ class NodeRole(NamedTuple):
 NODE_ROLES: tuple[NodeRole, ...] = (
     NodeRole(kernel_steps),
     NodeRole(nvidia_driver_steps, sources=("nvidia-cuda",)),
+    NodeRole(node_health_steps),
+    NodeRole(firmware_steps),
+    NodeRole(hardening_steps),
 )
 """Within a stage they run in this order."""
 

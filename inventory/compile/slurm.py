@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from gcluster.inventory.compile.node_health import CHECK_PROGRAM
 from gcluster.inventory.compile.node_ranges import folded_pairs
 from gcluster.inventory.compile.steps import Json, Phase, Stage, Step
 from gcluster.inventory.topology import topology_of
@@ -68,6 +69,7 @@ def slurm_cluster_variables(
             topology_of(host for pool in sorted(compute) for host in compute[pool])
         ),
         "slurm_simulated": simulated,
+        "slurm_health_check": CHECK_PROGRAM,
     }
     if simulated:
         variables["slurm_node_timeout"] = SIMULATED_NODE_TIMEOUT_S

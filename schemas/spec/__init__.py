@@ -8,6 +8,8 @@ from gcluster.schemas.spec.accounts import Account, Qos
 from gcluster.schemas.spec.budget import Budget
 from gcluster.schemas.spec.checkpointing import Checkpointing
 from gcluster.schemas.spec.cluster import ClusterSpec
+from gcluster.schemas.spec.firmware import Firmware, FirmwareWanted
+from gcluster.schemas.spec.hardening import Hardening
 from gcluster.schemas.spec.kubernetes import KubernetesGpu, KubernetesScheduler, VirtualAddress
 from gcluster.schemas.spec.link import Link
 from gcluster.schemas.spec.market import Count, Rung
@@ -67,8 +69,11 @@ __all__ = [
     "Count",
     "DirectoryUsers",
     "FabricClass",
+    "Firmware",
+    "FirmwareWanted",
     "GcpSite",
     "GpfsStorage",
+    "Hardening",
     "HostEntry",
     "JobRules",
     "KmsSecrets",

@@ -6,6 +6,7 @@ from msgspec import Meta, field
 
 from gcluster.schemas.spec.budget import Budget
 from gcluster.schemas.spec.checkpointing import Checkpointing
+from gcluster.schemas.spec.hardening import Hardening
 from gcluster.schemas.spec.link import Link
 from gcluster.schemas.spec.monitoring import Monitoring
 from gcluster.schemas.spec.noun import Name, Noun
@@ -64,6 +65,9 @@ class ClusterSpec(Noun, frozen=True, kw_only=True):
     ] = None
     checkpointing: Annotated[
         Checkpointing | None, Meta(description="Checkpoints of the largest job.")
+    ] = None
+    hardening: Annotated[
+        Hardening | None, Meta(description="What is closed on the nodes; default: nothing.")
     ] = None
     smoke: Annotated[Smoke, Meta(description="The gate at the end of `gcluster up`.")] = Smoke()
     budget: Annotated[Budget | None, Meta(description="What it may cost, how long it lives.")] = (

@@ -4,6 +4,7 @@ from typing import Annotated, Literal, TypeAlias
 
 from msgspec import Meta, field
 
+from gcluster.schemas.spec.firmware import Firmware
 from gcluster.schemas.spec.market import Count, Rung
 from gcluster.schemas.spec.noun import Name, Noun
 from gcluster.schemas.spec.software import Software
@@ -138,6 +139,9 @@ class Pool(Noun, frozen=True):
     ] = field(default_factory=dict)
     software: Annotated[
         Software | None, Meta(description="What differs from the cluster's software here.")
+    ] = None
+    firmware: Annotated[
+        Firmware | None, Meta(description="Firmware of the machines, through their BMCs.")
     ] = None
     cpu: Annotated[
         NodeCpu | None,
