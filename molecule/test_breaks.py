@@ -1,4 +1,4 @@
-"""Every scenario: what was changed behind the role's back makes verify fail; a converge mends it."""
+"""Every scenario: what is changed behind the role's back makes verify fail, and can be mended."""
 
 from __future__ import annotations
 
