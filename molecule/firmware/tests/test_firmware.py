@@ -31,7 +31,7 @@ def update(converge: Play, host: Host) -> Callable[..., str]:
         host.check_output("printf %%s %s >/opt/bmc/state.json", json.dumps(bmc or {}))
         played = converge(phases=["update"], targets=[target], **{"sha256": SHA256, **variables})
         host.check_output("echo '{}' >/opt/bmc/state.json")
-        return " ".join(played.stdout.split())
+        return " ".join((played.stdout + played.stderr).split())
 
     return run
 

@@ -72,14 +72,14 @@ def test_verify_fails_with_the_reason_and_passes_when_the_fault_is_gone(
     play("ecc-volatile")
     failed = converge(phases=["verify"])
     assert failed.returncode != 0
-    assert "this node is unfit: ecc-uncorrectable: GPU 0000:19:00.0" in failed.stdout
+    assert "this node is unfit: ecc-uncorrectable: GPU 0000:19:00.0" in failed.stderr
     host.check_output(f"echo good >{ON_NODE}/case")
     assert converge(phases=["verify"]).returncode == 0
 
 
 def test_a_mount_that_is_not_there_keeps_the_node_from_jobs_until_it_is(converge: Play) -> None:
     missing = converge(mounts=[{"path": "/lustre", "type": "lustre"}])
-    assert "mount-missing: /lustre is not mounted" in missing.stdout
+    assert "mount-missing: /lustre is not mounted" in missing.stderr
     assert converge().returncode == 0
 
 
