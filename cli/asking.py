@@ -12,6 +12,11 @@ def can_ask() -> bool:
     return sys.stdin.isatty() and sys.stdout.isatty()
 
 
+def ask_name(question: str, name: str, *, possible: bool = True) -> bool:
+    """Ask on the terminal for a name to be typed; anything else is a no. Raises as `ask`."""
+    return _answer(f"{question}\ntype {name} to do it: ", possible=possible) == name
+
+
 def ask(question: str, *, possible: bool = True) -> bool:
     """Ask on the terminal; anything but a yes is a no.
 
@@ -22,6 +27,11 @@ def ask(question: str, *, possible: bool = True) -> bool:
     Raises:
         LifecycleError: there is nobody to ask (exit code REFUSED).
     """
+    return _answer(f"{question} [y/N] ", possible=possible).lower() in {"y", "yes"}
+
+
+def _answer(prompt: str, *, possible: bool) -> str:
+    """Return what is typed; "" at the end of input. Raises LifecycleError: nobody can type."""
     if not (possible and can_ask()):
         raise failure(
             "GC942",
@@ -30,7 +40,6 @@ def ask(question: str, *, possible: bool = True) -> bool:
             exit_code=Exit.REFUSED,
         )
     try:
-        answer = input(f"{question} [y/N] ")
+        return input(prompt).strip()
     except EOFError:
-        answer = ""
-    return answer.strip().lower() in {"y", "yes"}
+        return ""

@@ -12,13 +12,13 @@ from gcluster.cli.render.output import say
 from gcluster.lifecycle.outcome import Exit
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from gcluster.cli.render.progress import LineProgress
     from gcluster.lifecycle.changes import Plan
 
 
-def command(
+def command(  # noqa: PLR0917  # typer reads the options from the parameters
     cluster: Target,
     yes: Yes = False,
     requeue_jobs: Annotated[
@@ -28,6 +28,22 @@ def command(
             help="Put jobs on nodes that must be drained back in line; don't wait for their end.",
         ),
     ] = False,
+    buy_capacity_block: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--buy-capacity-block",
+            metavar="POOL",
+            help="Let a capacity block be bought for this pool: paid at once, not refundable.",
+        ),
+    ] = None,
+    first_rung: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--first-rung",
+            metavar="POOL",
+            help="Buy this pool anew from the first rung of its market: its nodes are replaced.",
+        ),
+    ] = None,
     fmt: OutputFormat = Format.TEXT,
 ) -> Exit:
     """Bring the cluster to what its spec says and pass the AllReduce.
@@ -40,18 +56,21 @@ def command(
     from gcluster.cli.render.surface import stdout
     from gcluster.cli.render.up import up_text
     from gcluster.lifecycle.cluster import open_cluster
+    from gcluster.lifecycle.ladders import Wishes
     from gcluster.lifecycle.progress import StageFinished
     from gcluster.lifecycle.up import up
 
     began = time.monotonic()
     opened = open_cluster(cluster)
+    buys = frozenset(buy_capacity_block or ())
     with open_progress(fmt.value) as report:
         seconds = time.monotonic() - began
         report(StageFinished(name="spec", ok=True, summary="0 errors", seconds=seconds))
         result = up(
             opened,
             report,
-            confirm=_yes if yes else _asker(report, fmt),
+            confirm=_yes if yes else _asker(report, fmt, buys),
+            wishes=Wishes(buy=buys, again=frozenset(first_rung or ())),
             requeue_jobs=requeue_jobs,
         )
     say(document(result) if fmt is Format.JSON else up_text(result, cluster, stdout()))
@@ -62,17 +81,34 @@ def _yes(_: "Plan") -> bool:
     return True
 
 
-def _asker(report: "LineProgress", fmt: Format) -> "Callable[[Plan], bool]":
-    """Return what shows a plan and asks; in JSON nobody is asked and nothing is shown."""
+def _asker(report: "LineProgress", fmt: Format, buys: frozenset[str]) -> "Callable[[Plan], bool]":
+    """Return what shows a plan and asks; in JSON nobody is asked and nothing is shown.
+
+    A purchase is asked for by the pool's name, with its price.
+    """
 
     def confirm(plan: "Plan") -> bool:
-        from gcluster.cli.asking import ask
+        from gcluster.cli.asking import ask, ask_name
         from gcluster.cli.render.plan import plan_text
         from gcluster.cli.render.surface import stdout
 
         report.pause()
         if fmt is Format.TEXT:
             say(f"{plan_text(plan, stdout())}\n")
-        return ask("do this?", possible=fmt is Format.TEXT)
+        possible = fmt is Format.TEXT
+        return all(
+            ask_name(question, pool, possible=possible) for pool, question in _purchases(plan, buys)
+        ) and ask("do this?", possible=possible)
 
     return confirm
+
+
+def _purchases(plan: "Plan", buys: frozenset[str]) -> "Iterator[tuple[str, str]]":
+    """Yield (pool, what is asked) for each capacity block that may be bought."""
+    from gcluster.cli.render.ladder import purchase
+
+    for ladder in plan.ladders:
+        for rung in ladder.rungs:
+            if ladder.pool in buys and rung.buy_hours is not None and rung.state != "stands":
+                what = f"a capacity block of {ladder.count} nodes: {purchase(rung)}"
+                yield ladder.pool, f"pool {ladder.pool} may buy {what}"

@@ -70,6 +70,8 @@ class LadderView(msgspec.Struct, frozen=True, kw_only=True):
     pool: str
     count: int
     rungs: tuple[RungView, ...]
+    mixes: bool = False
+    """Its nodes may stand on several rungs."""
     note: str = ""
     """What the cloud can't do of what the spec asks: mix rungs in a scale set."""
 

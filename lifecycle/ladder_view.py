@@ -24,6 +24,7 @@ def ladder_views(book: Ladders) -> tuple[LadderView, ...]:
             pool=name,
             count=len(ladder.nodes),
             rungs=tuple(_view(book, ladder, rung, decisions[name]) for rung in ladder.rungs),
+            mixes=ladder.mixes,
             note=_note(ladder),
         )
         for name, ladder in book.ladders.items()

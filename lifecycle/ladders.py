@@ -14,6 +14,7 @@ import msgspec
 from gcluster.lifecycle.ladder import Decision, PoolLadder, Room, at_home, decide, rungs_after
 from gcluster.lifecycle.state.rungs import Walk, walks
 from gcluster.schemas.cost import HOURS_PER_MONTH, pool_cost, utilisation_of
+from gcluster.schemas.diagnostics import Diagnostic, Severity
 from gcluster.schemas.spec.sites.site import CloudSite
 from gcluster.stacks.laddered import Laddered
 
@@ -79,6 +80,25 @@ class Ladders:
         self._lock = threading.RLock()
         self._on: dict[str, dict[str, str]] = {}
         """Pool -> node -> rung, of the pools that were decided on."""
+
+    def unknown_wishes(self) -> tuple[Diagnostic, ...]:
+        """Return an error for each pool that was named and has no such ladder."""
+        bought = {
+            name
+            for name, ladder in self.ladders.items()
+            if any(rung.buy_hours is not None for rung in ladder.rungs)
+        }
+        no_block = [(n, "buys no capacity block") for n in sorted(self.wishes.buy - bought)]
+        no_market = self.wishes.again - self.ladders.keys()
+        return tuple(
+            Diagnostic(
+                code="GC955",
+                severity=Severity.ERROR,
+                summary=f'"{name}" {why}: nothing was changed',
+                hint="name a pool whose market has such a rung; gcluster plan shows them",
+            )
+            for name, why in [*no_block, *((n, "is no pool of a cloud") for n in sorted(no_market))]
+        )
 
     def decide_all(self) -> dict[str, Decision]:
         """Decide on every pool."""

@@ -13,7 +13,7 @@ from gcluster.lifecycle.known import set_ended
 from gcluster.lifecycle.ladders import NO_WISHES, Wishes
 from gcluster.lifecycle.nodes import NodesResult, converge_nodes
 from gcluster.lifecycle.observe import Observation, observe
-from gcluster.lifecycle.outcome import Exit, failure
+from gcluster.lifecycle.outcome import Exit, LifecycleError, failure
 from gcluster.lifecycle.plan import compile_for, plan_with_jobs
 from gcluster.lifecycle.preflight import refuse_obstacles
 from gcluster.lifecycle.progress import (
@@ -79,6 +79,9 @@ def up(
     with SshSession(cluster.workdir) as session:
         observation = observe(cluster, sites, session)
         ladders = ladders_of(cluster, sites, wishes)
+        unknown = ladders.unknown_wishes()
+        if unknown:
+            raise LifecycleError(*unknown, exit_code=Exit.REFUSED)
         proposed = plan_with_jobs(cluster, observation, session, ladders)
         if proposed.is_empty and _is_proven(cluster, observation):
             return _nothing_to_do(cluster, report)

@@ -6,6 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from gcluster.cli.render.cells import pad, printable, width
+from gcluster.cli.render.ladder import ladder_lines
 from gcluster.cli.render.quantities import duration, plural, usd_per_hour
 from gcluster.schemas.hostlist import fold
 
@@ -45,6 +46,7 @@ def plan_text(plan: Plan, surface: Surface) -> str:
     lines = [*_body(plan, surface)]
     if plan.is_empty:
         lines = [f"{plan.cluster} is as its spec says: nothing to change"]
+    lines += ladder_lines(plan.ladders, surface)
     age = f"observed {duration(plan.observed_age_s)} ago"
     lines.append(surface.paint("faint", f"afterwards {_cost(plan)} · {age}"))
     return surface.plain("\n".join(lines))

@@ -43,7 +43,9 @@ def bringing(run: Callable[..., Any], stand_in: Callable[..., None]) -> Callable
     """Run the verb on a double that asks about a plan, reports a stage and ends as told."""
 
     def invoke(result: UpResult, *words: str) -> Any:
-        def up(_cluster: str, report: Callable[[object], None], *, confirm: Any) -> UpResult:
+        def up(
+            _cluster: str, report: Callable[[object], None], *, confirm: Any, **_: Any
+        ) -> UpResult:
             if not confirm(PLAN):
                 raise failure("GC909", "nothing was changed", exit_code=Exit.REFUSED)
             report(StageStarted(name="nodes", total=5))

@@ -279,3 +279,21 @@ def test_what_is_no_lack_of_capacity_walks_no_ladder(
     result = walk.up()
     assert len(walk.cloud.asked) == 1
     assert "GC961" in {d.code for d in result.diagnostics}
+
+
+@pytest.mark.parametrize(
+    ("wishes", "why"),
+    [
+        (Wishes(buy=frozenset({"gpu"})), "buys no capacity block"),
+        (Wishes(buy=frozenset({"gpus"})), "buys no capacity block"),
+        (Wishes(again=frozenset({"gpus"})), "is no pool of a cloud"),
+    ],
+)
+def test_a_pool_that_has_no_such_ladder_is_refused_by_name(
+    wishes: Wishes, why: str, walk: WalkTrial
+) -> None:
+    with pytest.raises(LifecycleError) as error:
+        walk.up(wishes=wishes)
+    assert error.value.exit_code is Exit.REFUSED
+    assert why in error.value.diagnostics[0].summary
+    assert walk.cloud.asked == []

@@ -1,0 +1,101 @@
+"""`gcluster up --buy-capacity-block POOL`: what is asked before money goes for good."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import pytest
+
+from gcluster.lifecycle.changes import LadderView, RungView
+from gcluster.lifecycle.ladders import Wishes
+from gcluster.lifecycle.outcome import Exit, failure
+
+from .test_up import PLAN, UpResult
+
+BLOCK = RungView(
+    key="buy-24h-use1-az4",
+    market="capacity-block",
+    zone="use1-az4",
+    state="next",
+    nodes="gpu[001-002]",
+    usd_per_hour=78.66,
+    is_bound=False,
+    usd_at_once=1887.84,
+    buy_hours=24,
+)
+LADDER = LadderView(site="east", pool="gpu", count=2, rungs=(BLOCK,))
+BUYING = msgspec.structs.replace(PLAN, ladders=(LADDER,))
+
+
+@pytest.fixture
+def buying(
+    run: Callable[..., Any], stand_in: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., Any]:
+    """Run the verb on a double that asks about a purchase; give the answers that are typed."""
+
+    def invoke(*words: str, typed: tuple[str, ...] = ()) -> tuple[Any, list[str], list[Wishes]]:
+        answers, prompts, wished = iter(typed), list[str](), list[Wishes]()
+
+        def up(*_: Any, confirm: Any, wishes: Wishes, **__: Any) -> UpResult:
+            if not confirm(BUYING):
+                raise failure("GC909", "nothing was changed", exit_code=Exit.REFUSED)
+            wished.append(wishes)
+            return UpResult()
+
+        def answer(prompt: str) -> str:
+            prompts.append(prompt)
+            return next(answers)
+
+        monkeypatch.setattr("gcluster.cli.asking.can_ask", lambda: bool(typed))
+        monkeypatch.setattr("builtins.input", answer)
+        stand_in("cluster", open_cluster=lambda target: target)
+        stand_in("up", up=up)
+        return run("up", "demo.yaml", *words), prompts, wished
+
+    return invoke
+
+
+def test_yes_alone_asks_for_no_purchase(buying: Callable[..., Any]) -> None:
+    _, _, wished = buying("--yes")
+    assert wished == [Wishes()]
+
+
+def test_a_purchase_is_asked_for_by_the_pools_name_with_hours_and_price(
+    buying: Callable[..., Any],
+) -> None:
+    done, prompts, wished = buying("--buy-capacity-block", "gpu", typed=("gpu", "yes"))
+    assert done.exit_code == 0
+    assert prompts[0].splitlines() == [
+        (
+            "pool gpu may buy a capacity block of 2 nodes: 24 h for $1,887.84, paid at once, "
+            "not refundable"
+        ),
+        "type gpu to do it: ",
+    ]
+    assert wished == [Wishes(buy=frozenset({"gpu"}))]
+
+
+@pytest.mark.parametrize("typed", ["yes", "y", "", "GPU"])
+def test_a_yes_is_not_the_pools_name(typed: str, buying: Callable[..., Any]) -> None:
+    done, _, wished = buying("--buy-capacity-block", "gpu", typed=(typed, "yes"))
+    assert (done.exit_code, wished) == (int(Exit.REFUSED), [])
+
+
+def test_a_pool_that_was_not_named_is_not_asked_about(buying: Callable[..., Any]) -> None:
+    _, prompts, wished = buying(typed=("yes",))
+    assert [prompt.splitlines()[-1] for prompt in prompts] == ["do this? [y/N] "]
+    assert wished == [Wishes()]
+
+
+def test_where_nobody_can_type_a_named_purchase_needs_yes(buying: Callable[..., Any]) -> None:
+    done, _, wished = buying("--buy-capacity-block", "gpu")
+    assert (done.exit_code, wished) == (int(Exit.REFUSED), [])
+    _, _, wished = buying("--buy-capacity-block", "gpu", "--yes")
+    assert wished == [Wishes(buy=frozenset({"gpu"}))]
+
+
+def test_the_first_rung_is_wished_for_by_pool(buying: Callable[..., Any]) -> None:
+    _, _, wished = buying("--yes", "--first-rung", "gpu")
+    assert wished == [Wishes(again=frozenset({"gpu"}))]
