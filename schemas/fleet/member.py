@@ -50,6 +50,7 @@ class Member:
     def __init__(self, loaded: Loaded) -> None:
         """Look at a loaded file; one that is no readable mapping has nothing to clash with."""
         self.file = loaded.file
+        self._spec = loaded.spec
         self._document = loaded.document
         spoilt = {found.path for found in loaded.diagnostics if found.is_error and found.path}
         self._spoilt = spoilt
@@ -85,8 +86,13 @@ class Member:
         }
 
     def hosts(self) -> Iterator[Hosts]:
-        """Yield the hosts of every bare-metal pool, one group an item, in file order."""
-        sites = {name: site for name, site in self._entries("sites") if name in self.rooms}
+        """Yield the hosts that exist: of bare metal one group an item, then those of lists."""
+        lists = {name for name, site in self._entries("sites") if _has_list(site.get("provider"))}
+        sites = {
+            name: site
+            for name, site in self._entries("sites")
+            if name in self.rooms and name not in lists
+        }
         for pool, entry in self._entries("pools"):
             site = entry.get("site")
             written = entry.get("hosts")
@@ -100,6 +106,10 @@ class Member:
                 hosts = self._hosts(pool, path, item, _ssh(sites[site]))
                 if hosts is not None:
                     yield hosts
+        if lists and self._spec is not None:
+            from gcluster.schemas.fleet.listed import listed_hosts  # noqa: PLC0415  # few have lists
+
+            yield from listed_hosts(self._spec, lists)
 
     def networks(self) -> Iterator[Network]:
         """Yield the networks of sites, where the spec says their range.
@@ -181,6 +191,12 @@ def _exists(provider: Any) -> bool:
     """Say whether the machines of a provider's sites were there before the cluster."""
     kind = SITE_TYPES.get(provider) if isinstance(provider, str) else None
     return kind is not None and not kind.makes_machines
+
+
+def _has_list(provider: Any) -> bool:
+    """Say whether sites of a provider have a list of hosts, so that names are their own."""
+    kind = SITE_TYPES.get(provider) if isinstance(provider, str) else None
+    return kind is not None and hasattr(kind, "listed")
 
 
 def _ssh(site: dict[str, Any]) -> dict[str, Any]:

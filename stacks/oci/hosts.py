@@ -230,7 +230,8 @@ def to_hosts(
                 user=pool.image.user,
                 key_file=key_file,
                 host_keys=found.keys.get(machine.id, ()),
-                bastion=_bastion(plan, machine, door, found),
+                bastion=_bastion(plan, through, found),
+                bastion_host_keys=found.keys.get(through.id, ()) if through else (),
             ),
             placement=found.places.get(machine.id, Placement()),
             image=machine.source_details.image_id or None,
@@ -238,6 +239,7 @@ def to_hosts(
         for pool in plan.pools
         for machine in named
         if machine.pool == pool.name
+        for through in [_through(machine, door, found)]
     )
 
 
@@ -252,14 +254,19 @@ def _door(plan: SitePlan, machines: list[Instance], way_in: str | None) -> Insta
     return min(doors, key=lambda m: (ranks.get(m.pool, 2), m.host), default=None)
 
 
-def _bastion(plan: SitePlan, machine: Instance, door: Instance | None, found: Found) -> str | None:
-    """Return the jump to a machine: nodes know each other by private addresses.
+def _through(machine: Instance, door: Instance | None, found: Found) -> Instance | None:
+    """Return what a machine is reached through: nodes know each other by private addresses.
 
     A machine with a public address is reached through that address of its own.
     """
-    own = found.addresses.get(machine.id, NO_ADDRESSES)[1]
-    through = machine if own else door
-    if through is None or (through == machine and not own):
+    if found.addresses.get(machine.id, NO_ADDRESSES)[1]:
+        return machine
+    return None if door == machine else door
+
+
+def _bastion(plan: SitePlan, through: Instance | None, found: Found) -> str | None:
+    """Return the jump through a machine, as ssh -J takes it."""
+    if through is None:
         return None
     private, public = found.addresses.get(through.id, NO_ADDRESSES)
     user = next((pool.image.user for pool in plan.pools if pool.name == through.pool), "")

@@ -6,18 +6,12 @@ image, without anything that the roles install.
 
 from __future__ import annotations
 
-import secrets
-import subprocess
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from gcluster.lifecycle import places
-from gcluster.stacks.local.engine import find_engine
-from gcluster.stacks.local.image import ensure_base
-
 from .conftest import LiveCluster
+from .room import Room, podman
 
 pytestmark = pytest.mark.local
 
@@ -46,70 +40,6 @@ users:
   - {{name: grace, uid: 2002, gid: 2001}}
 smoke: {{allreduce: {{sizes: 8B..64KiB, iterations: 1}}}}
 """
-
-RUN = (
-    *("--systemd=always", "--ulimit", "nofile=1024:1024", "--ulimit", "nproc=8192:8192"),
-    *("--cap-add=MKNOD", "--cap-add=SYS_NICE"),
-)
-
-
-def podman(*arguments: str, stdin: str = "") -> str:
-    """Run podman and return what it prints."""
-    done = subprocess.run(
-        ["podman", *arguments], input=stdin, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout.strip()
-
-
-class Room:
-    """Two machines on a network of their own, and an address where nobody lives."""
-
-    def __init__(self, folder: Path) -> None:
-        """Make the login key; start nothing."""
-        self.name = f"room-{secrets.token_hex(3)}"
-        self.key = folder / "key"
-        subprocess.run(
-            ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(self.key)], check=True
-        )
-        self.prefix = f"10.211.{secrets.randbelow(250)}"
-        self.head, self.gpu, self.nobody = (f"{self.prefix}.{n}" for n in (11, 12, 13))
-
-    def start(self) -> None:
-        """Start the machines; they make their host keys themselves."""
-        engine = find_engine()
-        image = ensure_base(engine, places.private_directory(places.cache_home()))
-        podman("network", "create", "--subnet", f"{self.prefix}.0/24", self.name)
-        runtime = (
-            ("--runtime", "runc")
-            if "runc" in podman("info", "--format", "{{.Host.OCIRuntime.Name}}")
-            else ()
-        )
-        for host, address in (("head01", self.head), ("gpu01", self.gpu)):
-            podman(
-                *("run", "--detach", "--name", f"{self.name}-{host}", "--hostname", host),
-                *(*runtime, *RUN, "--network", f"{self.name}:ip={address}", image, "/sbin/init"),
-            )
-
-    def host_key(self, host: str) -> str:
-        """Let the login key in and return the machine's own public host key."""
-        script = (
-            "install -d -m 700 /root/.ssh && cat > /root/.ssh/authorized_keys && "
-            "for i in $(seq 100); do systemctl is-active --quiet ssh && break; sleep 0.1; done; "
-            "cut -d' ' -f1,2 /etc/ssh/ssh_host_ed25519_key.pub"
-        )
-        public = self.key.with_suffix(".pub").read_text()
-        return podman(
-            "exec", "--interactive", f"{self.name}-{host}", "sh", "-c", script, stdin=public
-        )
-
-    def stop(self) -> None:
-        """Remove the machines and their network, whatever state they are in."""
-        names = [f"{self.name}-{host}" for host in ("head01", "gpu01")]
-        subprocess.run(
-            ["podman", "rm", "-f", "-v", "-t", "0", *names], capture_output=True, check=False
-        )
-        subprocess.run(["podman", "network", "rm", self.name], capture_output=True, check=False)
 
 
 @pytest.fixture(scope="module")
