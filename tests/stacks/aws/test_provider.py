@@ -10,9 +10,10 @@ import pytest
 from gcluster.schemas.catalog import Catalog
 from gcluster.stacks.aws.api import Api
 from gcluster.stacks.aws.provider import AwsProvider
-from gcluster.stacks.provider import Provider, ProviderError, SiteContext
+from gcluster.stacks.provider import Provider, ProviderError, SiteContext, provider_error
 
-from ..ledger_double import RecordingLedger  # noqa: TID252  # as pytest imports test folders
+from ..engine_double import Engines, Killed  # noqa: TID252  # as pytest imports test folders
+from ..ledger_double import RecordingLedger  # noqa: TID252  # as above
 from .conftest import BASE, CASES, SITE, Recorded, spec_of
 from .test_elastic import TEXT, made
 
@@ -182,9 +183,79 @@ def test_the_program_is_made_and_removed_by_the_engine(
     text = BASE.replace("p5.48xlarge", "m7i.xlarge").replace(
         "    zone_id", "    image: ami-1e749f67\n    zone_id"
     )
-    plain = msgspec.structs.replace(context, spec=spec_of(text))
+    text = text.replace(
+        "scheduler:",
+        "storage:\n  runs: {type: object, mount: /r, site: east, bucket: 's3://acme-runs', "
+        "create: true}\nscheduler:",
+    )
+    plain = msgspec.structs.replace(
+        context,
+        spec=spec_of(text),
+        state=f"file://{context.workdir}/state",
+        passphrase=lambda: "of a test",
+    )
     provider = AwsProvider(catalog, Api("us-east-1", endpoint_url=moto))
     provider.apply(plain)
     assert {change.effect for change in provider.preview(plain)} == {"keep"}
     provider.destroy(plain)
-    assert provider.sweep(plain) == ()
+    [kept] = provider.sweep(plain)
+    assert (kept.storage, kept.kept_data) == (("runs",), True)
+    all_of_it = msgspec.structs.replace(plain, delete_data=frozenset({"runs"}))
+    provider.destroy(all_of_it)
+    assert provider.sweep(all_of_it) == ()
+
+
+def test_a_killed_apply_leaves_one_intent_open_and_the_next_settles_it(
+    provider: AwsProvider, context: SiteContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engines = Engines()
+    monkeypatch.setattr("gcluster.stacks.pulumi.engine.Engine", engines)
+    state = f"file://{context.workdir}/state"
+    site = msgspec.structs.replace(context, state=state, passphrase=lambda: "of a test")
+    ledger = context.ledger
+    assert isinstance(ledger, RecordingLedger)
+    engines.dies_at = "up"
+    with pytest.raises(Killed):
+        provider.apply(site)
+    assert list(ledger.open) == [f"{SITE}/stack/{SITE}"]
+    provider.apply(site)
+    assert ledger.open == {}
+    assert list(ledger.existing) == [f"{SITE}/stack/{SITE}"]
+    assert engines.calls == ["refresh", "up", "refresh", "up"]
+    assert {intent for verb, _, intent in ledger.entries if verb == "intend"} == {"intent-0"}
+    provider.destroy(site)
+    assert ledger.existing == {}
+
+
+def test_before_there_is_a_stack_all_is_to_be_made_and_no_engine_is_asked(
+    provider: AwsProvider, context: SiteContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engines = Engines()
+    monkeypatch.setattr("gcluster.stacks.pulumi.engine.Engine", engines)
+    changes = provider.preview(context)
+    assert {change.effect for change in changes} == {"create"}
+    assert [c.resource for c in changes] == list(provider.graph(context.spec, SITE).resources)
+    assert provider.cancel(context) is False
+    assert engines.calls == []
+    made = msgspec.structs.replace(context, state="file:///s", passphrase=lambda: "of a test")
+    assert provider.cancel(made) is True
+    assert engines.calls == ["cancel"]
+
+
+def test_a_burst_that_was_cut_off_keeps_its_intents(
+    provider: AwsProvider, context: SiteContext
+) -> None:
+    asked = provider._session(context).api.ask  # noqa: SLF001  # what is cut off
+
+    def cut(answer: type, service: str, operation: str, **more: object) -> object:
+        if operation == "create_fleet":
+            raise provider_error("GC966", "AWS can't be reached")
+        return asked(answer, service, operation, **more)
+
+    context_ledger = context.ledger
+    assert isinstance(context_ledger, RecordingLedger)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Api, "ask", lambda _api, *a, **k: cut(*a, **k))
+        with pytest.raises(ProviderError):
+            provider.grow(context, "train", ["train001"], token="intent-7")  # noqa: S106
+    assert list(context_ledger.open) == [f"{SITE}/node/train001"]

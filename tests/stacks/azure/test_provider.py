@@ -16,7 +16,13 @@ from gcluster.stacks.azure.leftovers import leftovers
 from gcluster.stacks.azure.offers import offers
 from gcluster.stacks.azure.provider import AzureProvider
 from gcluster.stacks.azure.session import Session
-from gcluster.stacks.provider import Provider, ProviderError, SiteContext, SiteEvent
+from gcluster.stacks.provider import (
+    Provider,
+    ProviderError,
+    SiteContext,
+    SiteEvent,
+    provider_error,
+)
 
 from .azure_double import GROUP, HTTP, AzureDouble
 from .recorded_cases import MACHINES, spec_of
@@ -107,6 +113,22 @@ def test_growth_that_fails_leaves_no_open_intent(
     assert isinstance(ledger, RecordingLedger)
     assert ledger.open == {}
     assert ledger.existing == {}
+
+
+def test_growth_whose_end_is_not_known_keeps_its_intents(
+    azure: AzureDouble,  # noqa: F811  # the fixture
+    context: SiteContext,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def cut(*_: object, **__: object) -> None:
+        raise provider_error("GC966", "Azure can't be reached")
+
+    monkeypatch.setattr("gcluster.stacks.azure.elastic._ask", cut)
+    with pytest.raises(ProviderError):
+        OverDouble(azure).grow(context, "train", ["train101"], TOKEN)
+    ledger = context.ledger
+    assert isinstance(ledger, RecordingLedger)
+    assert list(ledger.open) == ["east/node/train101"]
 
 
 def test_a_node_of_the_spec_is_not_given_back(

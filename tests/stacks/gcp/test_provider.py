@@ -11,7 +11,7 @@ from gcp_cases import machines, site_of, spec_of
 from google_double import Google
 
 from gcluster.stacks.gcp.provider import GcpProvider
-from gcluster.stacks.provider import Provider, ProviderError, SiteContext
+from gcluster.stacks.provider import Provider, ProviderError, SiteContext, provider_error
 
 from ..ledger_double import RecordingLedger  # noqa: TID252  # tests are no installed package
 
@@ -110,6 +110,27 @@ def test_a_failed_growth_is_told_to_the_ledger(google: Google, tmp_path: Path) -
         )
     assert [verb for verb, _, _ in book.entries] == ["intend", "failed"]
     assert book.open == {}
+
+
+@pytest.mark.parametrize("broken", ["cut off", "left"])
+def test_a_growth_whose_end_is_not_known_keeps_its_intents(
+    google: Google, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, broken: str
+) -> None:
+    """Cut off on the way, or refused while a machine of the burst is there already."""
+    book = RecordingLedger()
+    if broken == "left":
+        labels = {"gcluster-cluster": "gib", "gcluster-site": "west", "gcluster-pool": "train"}
+        google.add("gib-west-x", "us-central1-b", labels | {"gcluster-token": "burst-1"})
+    code = "GC966" if broken == "cut off" else "GC962"
+
+    def refuse(*_: object, **__: object) -> None:
+        raise provider_error(code, "refused")
+
+    monkeypatch.setattr("gcluster.stacks.gcp.elastic._insert", refuse)
+    provider, context = GcpProvider(api=google.api()), context_of(tmp_path, book)
+    with pytest.raises(ProviderError):
+        provider.grow(context, "train", ["train002"], token="burst-1")  # noqa: S106  # no secret
+    assert list(book.open) == ["west/node/train002"]
 
 
 def test_a_machine_that_tells_no_key_is_never_logged_in_to(

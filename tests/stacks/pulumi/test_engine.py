@@ -12,6 +12,7 @@ import gcluster.stacks.aws
 from gcluster.stacks.provider import ProviderError, SiteEvent
 from gcluster.stacks.pulumi import extras
 from gcluster.stacks.pulumi.backend import StackPlace, backend_url, make_backend
+from gcluster.stacks.pulumi.checkpoint import guarded, resources
 from gcluster.stacks.pulumi.command import find_command, find_roots
 from gcluster.stacks.pulumi.engine import Engine
 
@@ -27,15 +28,33 @@ PASSPHRASE = "correct horse"  # noqa: S105  # of stacks that tests make
         ("gs://acme/a/b", "gs://acme/a/b/pulumi"),
         ("azblob://account/box", "azblob://box/pulumi?storage_account=account"),
         ("azblob://account/box/a", "azblob://box/a/pulumi?storage_account=account"),
+        (
+            "azblob://account/box?domain=blob.core.chinacloudapi.cn",
+            "azblob://box/pulumi?storage_account=account&domain=blob.core.chinacloudapi.cn",
+        ),
+        (
+            "s3://acme/x?endpoint=https%3A%2F%2Fminio.example%3A9000&use_path_style=true",
+            "s3://acme/x/pulumi?endpoint=https%3A%2F%2Fminio.example%3A9000&use_path_style=true",
+        ),
+        ("file:///srv/my state/50%?#1", "file:///srv/my%20state/50%25%3F%231/pulumi"),
     ],
 )
 def test_the_state_url_takes_pulumis_form(state: str, expected: str) -> None:
     assert backend_url(state) == expected
 
 
-def test_another_scheme_is_refused() -> None:
-    with pytest.raises(ValueError, match="https://x"):
-        backend_url("https://x/y")
+@pytest.mark.parametrize("state", ["https://x/y", "azblob://account", "s3:///x", ""])
+def test_what_names_no_place_is_refused(state: str) -> None:
+    with pytest.raises(ValueError, match="file:///PATH"):
+        backend_url(state)
+
+
+def test_a_folder_of_any_name_is_made_where_the_state_says(tmp_path: Path) -> None:
+    state = tmp_path / "my state 50%"
+    make_backend(
+        StackPlace(cluster="demo", site="e", state=f"file://{state}", workdir=tmp_path / "work")
+    )
+    assert (state / "pulumi").is_dir()
 
 
 def place_at(folder: Path) -> StackPlace:
@@ -152,6 +171,30 @@ def test_a_stack_is_previewed_made_found_unchanged_and_removed(tmp_path: Path) -
     assert {c.effect for c in engine(tmp_path).up()} == {"keep"}
     assert {c.effect for c in stack.refresh()} == {"keep"}
     assert {c.effect for c in stack.destroy()} == {"delete"}
+
+
+@pytest.mark.engine
+def test_protected_data_outlives_a_destroy_until_it_is_freed(tmp_path: Path) -> None:
+    def program() -> None:
+        network = random.RandomPet("network")
+        kept = pulumi.ResourceOptions(protect=True, retain_on_delete=True, depends_on=[network])
+        random.RandomPet("data", opts=kept)
+        random.RandomPet("node")
+
+    def opened() -> Engine:
+        return Engine(place_at(tmp_path), program, passphrase=lambda: PASSPHRASE, emit=print)
+
+    opened().up()
+    assert {change.resource.name for change in opened().destroy()} == {"node"}
+    left = resources(opened().export())
+    assert {r.key.rpartition("::")[2] for r in left} >= {"network", "data"}
+    [data] = [r for r in left if r.protect]
+    freed = guarded(opened().export(), {data.key: False})
+    assert freed is not None
+    opened().replace(freed)
+    assert {change.effect for change in opened().destroy()} == {"delete"}
+    assert resources(opened().export()) == ()
+    opened().remove()
 
 
 @pytest.mark.engine
