@@ -34,7 +34,7 @@ class Alarm(Component[AlarmArgs]):
     def build(self, args: AlarmArgs) -> None:
         """Make it. When it began is not changed later: Azure takes no month that is gone."""
         budget = consumption.Budget(
-            args.names("budget"),
+            args.names("budget", kind="budget"),
             scope=f"/subscriptions/{args.subscription}",
             amount=args.usd_per_month,
             category="Cost",

@@ -86,7 +86,7 @@ def test_a_name_says_cluster_site_and_what() -> None:
 @pytest.mark.parametrize(
     ("cloud", "kind", "longest"),
     [("aws", "role", 64), ("gcp", "default", 63), ("gcp", "service-account", 30),
-     ("azure", "storage-account", 24), ("azure", "default", 64)],
+     ("azure", "storage-account", 24), ("azure", "default", 64), ("azure", "budget", 63)],
 )  # fmt: skip
 @given(
     parts=st.lists(st.from_regex(r"[a-z][a-z0-9-]{0,40}", fullmatch=True), min_size=2, max_size=2)
