@@ -125,7 +125,7 @@ class Api:
 
 def _logged_in(login: Mapping[str, str] | None) -> tuple[dict[str, Any], Any]:
     """Return configuration and signer; None where the configuration's own key signs."""
-    import oci  # type: ignore[import-untyped]  # noqa: PLC0415  # as above
+    import oci  # noqa: PLC0415  # as above
 
     if login is not None:
         return dict(login), None
@@ -150,7 +150,7 @@ class _Translated:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, _: object
     ) -> None:
-        import oci  # type: ignore[import-untyped]  # noqa: PLC0415  # as above
+        import oci  # noqa: PLC0415  # as above
 
         if isinstance(error, oci.exceptions.ServiceError):
             code = str(error.code)

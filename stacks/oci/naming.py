@@ -69,7 +69,7 @@ def give_back(api: Api, plan: SitePlan) -> None:
                     "isAutoTerminate": True,
                 }
                 call = "detach_instance_pool_instance"
-                api.ask(Answer, "management", call, group, details)
+                api.ask(object, "management", call, group, details)
 
 
 def _members(api: Api, plan: SitePlan, pool: PoolPlan, wanted: set[str]) -> dict[str, str]:

@@ -110,7 +110,7 @@ def _room(api: Api, subnet: str, found: _Subnet, need: int) -> Iterator[Diagnost
     used = max(
         (part.utilization for part in answer.ip_inventory_cidr_utilization_summary), default=0.0
     )
-    free = int(size * (1 - used / _FULL))
+    free = round(size * (1 - used / _FULL))
     if free < need:
         yield finding(
             "GC976",

@@ -1,0 +1,89 @@
+"""Nodes read back: names given, host keys off the console, addresses, and the way in."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from oci_cases import plan_of
+from oci_double import HOST_KEY
+
+from gcluster.schemas.catalog import load_catalog
+from gcluster.stacks.oci.hosts import Found, addresses, instances, read_console, to_hosts
+from gcluster.stacks.oci.leftovers import leftovers
+from gcluster.stacks.oci.naming import give_back, name_nodes
+
+if TYPE_CHECKING:
+    from oci_double import Oracle
+
+MACHINE = "BM.GPU.H100.8"
+POOL = {"gcluster-pool": "train", "gcluster-offer": "on-demand-ad2"}
+
+
+def test_nodes_of_a_cluster_network_get_the_free_names_and_keep_them(oracle: Oracle) -> None:
+    plan = plan_of(MACHINE)
+    first, second = oracle.add(POOL), oracle.add({**POOL, "gcluster-host": "train001"})
+    name_nodes(oracle.api(), plan)
+    name_nodes(oracle.api(), plan)
+    named = {m["id"]: m["freeformTags"]["gcluster-host"] for m in oracle.alive()}
+    assert named == {first: "train002", second: "train001"}
+    renamed = [body for method, _, body in oracle.asked if method == "PUT"]
+    assert [body["freeformTags"]["gcluster-pool"] for body in renamed] == ["train"]
+
+
+def test_a_smaller_pool_ends_its_last_nodes_and_not_those_that_oci_would_choose(
+    oracle: Oracle,
+) -> None:
+    plan = plan_of(MACHINE, count=1)
+    kept = oracle.add({**POOL, "gcluster-host": "train001"})
+    oracle.add({**POOL, "gcluster-host": "train002"})
+    tags = {"gcluster-cluster": "lab", "gcluster-site": "here", "gcluster-pool": "train"}
+    oracle.networks = [
+        {
+            "id": "network",
+            "lifecycleState": "RUNNING",
+            "freeformTags": tags,
+            "instancePools": [{"id": "pool"}],
+        }
+    ]
+    give_back(oracle.api(), plan)
+    assert [machine["id"] for machine in oracle.alive()] == [kept]
+
+
+def test_the_host_key_is_read_off_the_console_and_the_capture_is_removed(oracle: Oracle) -> None:
+    machine = oracle.add(POOL)
+    assert read_console(oracle.api(), machine) == (HOST_KEY,)
+    removed = [path for method, path, _ in oracle.asked if method == "DELETE"]
+    assert removed == [f"compute/instanceConsoleHistories/history-{machine}"]
+
+
+def test_nodes_are_reached_through_the_login_node_at_its_public_address(oracle: Oracle) -> None:
+    plan = plan_of(MACHINE)
+    oracle.add({"gcluster-pool": "login", "gcluster-host": "login"})
+    oracle.add({**POOL, "gcluster-host": "train001"})
+    machines = instances(oracle.api(), plan)
+    found = Found(addresses=addresses(oracle.api(), plan, machines), keys={}, places={})
+    hosts = {
+        host.name: host for host in to_hosts(plan, machines, found, key_file=None, way_in=None)
+    }
+    assert hosts["train001"].address == "10.60.0.3"
+    assert hosts["train001"].ssh.bastion == "ubuntu@192.0.2.7"
+    assert hosts["train001"].image == "ocid1.image.oc1.iad.booted"
+    assert hosts["login"].ssh.bastion == "ubuntu@192.0.2.7"
+
+
+def test_machines_of_others_and_those_that_ended_are_not_ours(oracle: Oracle) -> None:
+    oracle.add({**POOL, "gcluster-cluster": "other"})
+    oracle.add(POOL, state="TERMINATED")
+    assert instances(oracle.api(), plan_of(MACHINE)) == ()
+
+
+def test_what_is_left_is_told_with_data_marked_and_what_is_gone_left_out(oracle: Oracle) -> None:
+    oracle.add({**POOL, "gcluster-host": "train001"})
+    found = leftovers(oracle.api(), plan_of(MACHINE), load_catalog())
+    told = [(item.kind, item.name, item.kept_data) for item in found]
+    assert told == [
+        ("bucket", "acme-checkpoints", True),
+        ("network", "lab-here-vcn", False),
+        ("node", "train001", False),
+    ]
+    assert found[2].usd_per_hour == 80  # the catalog's price
