@@ -203,9 +203,12 @@ class _Gate:
         """Return what must carry the messages; our own payload on processors goes over TCP."""
         if not launch.gpus:
             return Wire(fabric="ethernet", simulated=True)
-        fabric = fabric_of(self._spec, self._catalog, self._hosts(launch)[0])
+        host = self._hosts(launch)[0]
+        fabric = fabric_of(self._spec, self._catalog, host)
         # A class that isn't known can't be proven: no channel name fits it.
-        return wire_of(fabric, simulated=False) if fabric else Wire(fabric="an unknown fabric")
+        if fabric is None:
+            return Wire(fabric="an unknown fabric")
+        return wire_of(fabric, machine_of(self._catalog, host), simulated=False)
 
 
 def _is_worth(launch: Launch, run: SmokeRun) -> bool:

@@ -81,15 +81,18 @@ def expectation(machine: Machine, fabric: Fabric, nodes: int) -> Expectation:
         reach_bytes=0 if simulated else _reach(fabric, figure),
         node_count=nodes,
         gpu=machine.gpu.model if machine.gpu else "",
-        wire=wire_of(fabric, simulated=simulated),
+        wire=wire_of(fabric, machine, simulated=simulated),
         floor=figure.gbytes_per_s,
         floor_reason=figure.reason,
     )
 
 
-def wire_of(fabric: Fabric, *, simulated: bool) -> Wire:
+def wire_of(fabric: Fabric, machine: Machine | None, *, simulated: bool) -> Wire:
     """Return what must be seen to carry the messages on a fabric class."""
+    link, gpu = (machine.nvlink, machine.gpu) if machine else (None, None)
+    spans = link is not None and gpu is not None and link.domain_gpus > gpu.count
     return Wire(
+        domain_ranks=link.domain_gpus if link and spans else 0,
         fabric=fabric.name,
         channels=tuple(fabric.channels),
         nic_kind=fabric.nic_kind,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from math import ceil
 from typing import TYPE_CHECKING
 
 from gcluster.lifecycle.smoke.judging.numbers import counted_wrong
@@ -20,8 +21,11 @@ WRONG_NUMBERS = 7
 """Exit status of nccl-tests and of our payload when values were wrong (facts: its sources)."""
 
 _ENDED_WITH_7 = re.compile(
-    rf"exit(?:ed with exit)? (?:code|status)\D{{0,3}}{WRONG_NUMBERS}\b", re.IGNORECASE
+    rf"exit(?:ed with exit)? (?:code|status)\D{{0,3}}{WRONG_NUMBERS}\b"
+    r"|^mpirun detected|^Primary job",
+    re.IGNORECASE,
 )
+"""How launchers tell it; mpirun says the status only in a later line."""
 _IN_ONE_DOMAIN = "nvlink"
 
 
@@ -83,8 +87,10 @@ def _one_ring(log: AllReduceLog, expected: Expectation) -> Iterator[Reason]:
     if expected.node_count is None:
         return
     right = {None, expected.node_count}
-    if expected.wire is not None and expected.wire.fabric == _IN_ONE_DOMAIN:
-        right.add(1)  # NCCL counts an NVLink domain as one node
+    wire = expected.wire
+    if wire is not None and (wire.domain_ranks or wire.fabric == _IN_ONE_DOMAIN):
+        # NCCL counts an NVLink domain as one node
+        right.add(ceil(expected.ranks / (wire.domain_ranks or expected.ranks)))
     spans = sorted({c.nodes or 0 for c in log.nccl.communicators if c.nodes not in right})
     if spans:
         has = ", ".join(map(str, spans[:5]))

@@ -44,6 +44,9 @@ class Wire(msgspec.Struct, frozen=True, kw_only=True):
     """Kind of NIC: efa, infiniband, roce ...; None: none or any."""
     rdma: bool = False
     """Whether NICs are to reach GPU memory themselves."""
+    domain_ranks: int = 0
+    """GPUs of an NVLink domain of several nodes, in which P2P/MNNVL may carry messages beside the
+    fabric; 0: NVLink ends at the node."""
     simulated: bool = False
     """Whether the GPUs are simulated: the payload's own line then says what carried it."""
 

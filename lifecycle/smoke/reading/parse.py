@@ -40,6 +40,7 @@ _ERROR = re.compile(
     |   :\ Test\ failure
     |   ^(?:srun|slurmstepd|salloc|prterun|mpirun):\ (?:error|fatal)
     |   ^srun:\ Force\ Terminated|^slurmstepd:.*CANCELLED
+    |   ^mpirun\ detected\ that|^Primary\ job\s+terminated|exited\ on\ signal
     |   MPI_ABORT\ was\ invoked|\*\*\*\ Process\ received\ signal
     |   [Ss]egmentation\ fault|Traceback\ \(most\ recent|Out\ Of\ Memory|oom[-_]kill
     |   ^allreduce:[ ]

@@ -7,9 +7,14 @@ from typing import Any
 
 import msgspec
 
-from gcluster.cli.render.smoke import smoke_text
-from gcluster.lifecycle.smoke.judging.verdict import Verdict
+from gcluster.cli.render.smoke import smoke_text, suspects_text
+from gcluster.cli.render.surface import Surface
+from gcluster.lifecycle.smoke.bisect import Fault
+from gcluster.lifecycle.smoke.judging.judge import judge
+from gcluster.lifecycle.smoke.judging.verdict import Expectation, Verdict
 from gcluster.lifecycle.smoke.reading.log import AllReduceLog
+from gcluster.lifecycle.smoke.run import SmokeResult
+from gcluster.lifecycle.smoke.search import Located
 
 
 def test_a_case_is_rendered_as_its_golden_text(golden: Callable[..., Any], smoke_case: str) -> None:
@@ -17,3 +22,20 @@ def test_a_case_is_rendered_as_its_golden_text(golden: Callable[..., Any], smoke
     verdict = msgspec.convert(values["verdict"], Verdict)
     log = msgspec.convert(values["log"], AllReduceLog)
     assert smoke_text(verdict, log, surface) + "\n" == expected
+
+
+def test_what_the_search_found_is_told_below_the_verdict() -> None:
+    located = Located(
+        faults=(Fault(kind="node", nodes=("gpu003",)), Fault(kind="link", nodes=("a", "b"))),
+        rails=("mlx5_1 on gpu003, gpu001",),
+        rounds=3,
+        tests=7,
+    )
+    verdict = judge(AllReduceLog(), Expectation(ranks=1))
+    result = SmokeResult(verdict=verdict, log=AllReduceLog(), runs=(), located={"n[1-4]": located})
+    assert suspects_text(result, Surface()).splitlines() == [
+        "",
+        "  ✘ node gpu003 is at fault",
+        "  ✘ the link between a and b is at fault",
+        "  ✘ rail mlx5_1 on gpu003, gpu001",
+    ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import re
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, cast
 
 import pytest
 import yaml
@@ -149,13 +149,19 @@ def test_what_is_not_in_the_catalog_is_a_mistake_of_the_command_line(
 
 
 def test_what_has_no_line_ends_is_read_in_pieces() -> None:
-    class Endless(io.StringIO):
-        def readline(self, size: int | None = -1, /) -> str:
-            assert size == LONGEST_LINE
-            return super().readline(size)
+    asked: list[int] = []
 
-    endless = Endless("x" * (4 * LONGEST_LINE))
+    class Endless:
+        """A stream without line ends."""
+
+        def readline(self, size: int) -> str:
+            """Return the next piece."""
+            asked.append(size)
+            return "x" * size if len(asked) < 5 else ""
+
+    endless = cast("IO[str]", Endless())
     result = judge_saved(endless, fabric="roce", machine="dgx-h100", nodes=2, catalog=CATALOG)
+    assert set(asked) == {LONGEST_LINE}
     assert codes(result.verdict) == ["missing-rank", "unreadable", "no-transport"]
 
 
@@ -201,3 +207,20 @@ def test_a_changed_number_passes_only_where_the_proof_still_holds(
         assert verdict.ranks == WHOLE[name].verdict.ranks
         assert verdict.largest == WHOLE[name].verdict.largest
         assert verdict.busbw == pytest.approx(WHOLE[name].verdict.busbw, rel=0.05)
+
+
+def test_inside_an_nvlink_domain_nvlink_may_carry_beside_the_fabric_that_joins_domains() -> None:
+    text = log("nvlink")
+    only = judged(text, "nvlink", fabric="infiniband-xdr").verdict
+    assert codes(only) == ["no-transport"]
+    both = text.replace("via P2P/MNNVL", "[send] via NET/IB/0/GDRDMA", 1)
+    assert judged(both, "nvlink", fabric="infiniband-xdr").passed
+    assert codes(judged(both, "nvlink").verdict) == ["wrong-transport"]
+
+
+def test_a_wrong_number_that_ends_the_launcher_is_no_abort() -> None:
+    text = log("roce", "wrong-result")
+    text += "srun: error: gpu001: task 0: Exited with exit code 7\n"
+    assert codes(judged(text, "roce").verdict) == ["wrong-result"]
+    text = log("roce") + "srun: error: gpu001: task 0: Exited with exit code 3\n"
+    assert codes(judged(text, "roce").verdict) == ["aborted"]
