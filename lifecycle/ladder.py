@@ -204,8 +204,8 @@ def why_not(
     missing = [node for node in ladder.nodes if node not in walk.standing]
     if rung.buy_hours is not None and walk.paid != rung.key and not buys:
         return (
-            f"it buys a capacity block for {rung.buy_hours} h, paid at once and not refundable: "
-            f"only with --buy-capacity-block {ladder.pool}"
+            f"a capacity block of {rung.buy_hours} h is bought only with "
+            f"--buy-capacity-block {ladder.pool}"
         )
     for room in rooms:
         on = walk.standing | dict.fromkeys(missing, rung.key)

@@ -12,6 +12,7 @@ from gcluster.lifecycle.changes import SitePlan
 from gcluster.lifecycle.converge.stamps import read_stamps
 from gcluster.lifecycle.sites import OpenSite, at_each, inventory
 from gcluster.lifecycle.ssh import SshSession, Unreachable
+from gcluster.stacks.laddered import Laddered
 from gcluster.stacks.provider import ProviderError, Resource, ResourceChange
 
 if TYPE_CHECKING:
@@ -75,7 +76,10 @@ def _wanted(
     Without the cloud's extra only the nodes are known, which need none of it.
     """
     try:
-        return site.provider.graph(site.context.spec, site.name).resources, why
+        provider, context = site.provider, site.context
+        if isinstance(provider, Laddered):
+            return provider.graph_taken(context).resources, why
+        return provider.graph(context.spec, site.name).resources, why
     except ProviderError as error:
         said = error.diagnostics[0]
         nodes = (Resource(kind="node", name=host.name, pool=host.pool) for host in planned)

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from gcluster.schemas.catalog import Machine
     from gcluster.schemas.catalog.machine import Market
     from gcluster.schemas.spec import ClusterSpec
+    from gcluster.stacks.provider import ResourceGraph, SiteContext
 
 
 class RungOffer(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,6 +48,10 @@ class Laddered(Protocol):
 
     def rungs(self, spec: ClusterSpec, site: str, pool: str) -> tuple[RungOffer, ...]:
         """Return the rungs of a pool in the order in which they are tried; offline."""
+        ...
+
+    def graph_taken(self, context: SiteContext) -> ResourceGraph:
+        """Return the desired resources with nodes on the rungs that were taken; offline."""
         ...
 
     def purchases(self, spec: ClusterSpec, site: str) -> Mapping[str, Purchase]:

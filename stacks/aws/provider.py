@@ -72,6 +72,20 @@ class AwsProvider:
             for node in pool_host_names(name, pool)
         )
 
+    def graph_taken(self, context: SiteContext) -> ResourceGraph:
+        """Return the resources with nodes on the rungs that were taken; raises ProviderError."""
+        require("aws")
+        from gcluster.stacks.aws.recording import record_site  # noqa: PLC0415  # 0.7 s
+
+        recorded = record_site(
+            context.spec,
+            context.site,
+            self._catalog(),
+            taken=context.taken,
+            buys=context.buys,
+        )
+        return site_graph(recorded, provider=self.name, site=context.site)
+
     def rungs(self, spec: ClusterSpec, site: str, pool: str) -> tuple[RungOffer, ...]:
         """Return the rungs of a pool, each in all its zones before the next, by the catalog."""
         from gcluster.stacks.aws.ladder import rungs  # noqa: PLC0415  # only here
@@ -100,7 +114,7 @@ class AwsProvider:
     def preview(self, context: SiteContext) -> tuple[ResourceChange, ...]:
         """Ask the engine what it would do."""
         session = self._session(context)
-        return session.preview(lambda: self.graph(context.spec, context.site))
+        return session.preview(lambda: self.graph_taken(context))
 
     def apply(self, context: SiteContext) -> None:
         """Read back what is there, then make it so; raises ProviderError."""

@@ -9,7 +9,7 @@ from gcluster.stacks.aws.program import program
 from gcluster.stacks.pulumi.record import record
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from gcluster.schemas.catalog import Catalog
     from gcluster.schemas.spec import ClusterSpec
@@ -23,10 +23,11 @@ def record_site(
     *,
     preview: bool = False,
     taken: Mapping[str, str] | None = None,
+    buys: Collection[str] | None = None,
 ) -> RecordedGraph:
     """Return what the site's program asks for; needs no credentials. Raises RecordError."""
     return record(
-        program(spec, site, catalog, taken=taken),
+        program(spec, site, catalog, taken=taken, buys=buys),
         project=f"gcluster-{spec.name}",
         stack=site,
         preview=preview,

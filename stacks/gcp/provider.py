@@ -62,6 +62,21 @@ class GcpProvider:
             for node in pool_host_names(name, pool)
         )
 
+    def graph_taken(self, context: SiteContext) -> ResourceGraph:
+        """Return the resources with nodes on the rungs that were taken; raises ProviderError."""
+        from gcluster.stacks.pulumi.extras import require  # noqa: PLC0415  # beside the next
+
+        require("gcp")
+        from gcluster.stacks.gcp.recording import record_site  # noqa: PLC0415  # an SDK
+
+        recorded = record_site(
+            context.spec,
+            context.site,
+            self._catalog(),
+            taken=context.taken,
+        )
+        return site_graph(recorded, provider=self.name, site=context.site)
+
     def rungs(self, spec: ClusterSpec, site: str, pool: str) -> tuple[RungOffer, ...]:
         """Return the rungs of a pool, each in all its zones before the next, by the catalog."""
         from gcluster.stacks.gcp.ladder import rungs  # noqa: PLC0415  # only here
@@ -90,7 +105,7 @@ class GcpProvider:
     def preview(self, context: SiteContext) -> tuple[ResourceChange, ...]:
         """Ask the engine what it would do."""
         session = self._session(context)
-        return session.preview(lambda: self.graph(context.spec, context.site))
+        return session.preview(lambda: self.graph_taken(context))
 
     def apply(self, context: SiteContext) -> None:
         """Read back what is there, then make it so; raises ProviderError."""

@@ -102,6 +102,10 @@ class CloudDouble:
         )
         return ResourceGraph(site=site, provider="aws", resources=nodes)
 
+    def graph_taken(self, context: SiteContext) -> ResourceGraph:
+        """Return the nodes, wherever they are bought."""
+        return self.graph(context.spec, context.site)
+
     def planned_hosts(self, spec: ClusterSpec, site: str) -> tuple[Host, ...]:
         """Return what the spec asks for, whatever can be had."""
         return tuple(_simulated(host) for host in self._aws.planned_hosts(spec, site))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import cast
 
 import pytest
@@ -14,12 +15,14 @@ from gcluster.stacks.aws.capacity import Reservation, Reservations
 from gcluster.stacks.aws.ladder import bought_blocks, purchases, rungs
 from gcluster.stacks.aws.layout import site_plan
 from gcluster.stacks.aws.program import program
+from gcluster.stacks.aws.provider import AwsProvider
 from gcluster.stacks.aws.recording import record_site
-from gcluster.stacks.provider import ProviderError
+from gcluster.stacks.provider import SiteContext
 from gcluster.stacks.pulumi.diff import GraphDiff, diff
 from gcluster.stacks.pulumi.graph import Graph
 from gcluster.stacks.pulumi.record import record
 
+from ..ledger_double import RecordingLedger  # noqa: TID252  # all providers' tests have it
 from .conftest import BASE, SITE, spec_of
 
 SPOT, NEXT = "spot-use1-az4", "on-demand-use1-az4"
@@ -121,6 +124,27 @@ def test_nothing_is_bought_unless_it_was_asked_for_by_name(catalog: Catalog) -> 
     assert graph.recorded.invokes == ()
 
 
+def test_a_plan_without_an_account_shows_what_would_be_bought_and_no_more(
+    tmp_path: Path, catalog: Catalog
+) -> None:
+    spec = spec_of(on("{buy_capacity_block: 7d}, on-demand"))
+    context = SiteContext(
+        spec=spec,
+        site=SITE,
+        cluster_id="0",
+        workdir=tmp_path,
+        cache=tmp_path,
+        ledger=RecordingLedger(),
+        emit=lambda _: None,
+        taken={"train001": NEXT, "train002": NEXT},
+    )
+    found = AwsProvider(catalog).graph_taken(context).resources
+    assert [r.name for r in found if r.kind == "LaunchTemplate" and r.pool == "train"] == [
+        f"demo-east-train-{NEXT}"
+    ]
+    assert not [r for r in found if r.kind == "CapacityBlockReservation"]
+
+
 def test_a_block_is_bought_for_the_pool_that_was_named(catalog: Catalog) -> None:
     graph = bought(catalog, buys=frozenset({"train"}))
     assert [b.name for b in graph.of_type("CapacityBlockReservation")] == ["demo-east-block-train"]
@@ -183,8 +207,3 @@ def test_aws_is_not_asked_for_blocks_where_no_node_is_on_such_a_rung(catalog: Ca
     plan = site_plan(spec_of(on("spot, {buy_capacity_block: 7d}")), SITE, catalog)
     assert bought_blocks(cast("Api", double), plan, {}) == {}
     assert double.asked == []
-
-
-def test_an_error_without_capacity_names_its_resource(catalog: Catalog) -> None:
-    assert ProviderError().lacking == {}
-    assert rungs(spec_of(), SITE, "train", catalog)[0].whole == ""
