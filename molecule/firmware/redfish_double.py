@@ -104,7 +104,9 @@ class Bmc(BaseHTTPRequestHandler):
 def serve(recording, port, certificate, key, state=None):
     """Return the server, which listens."""
     server = ThreadingHTTPServer(("0.0.0.0", port), Bmc)
-    server.resources = json.loads(Path(recording).read_text())["resources"]
+    lines = Path(recording).read_text().splitlines()
+    text = "".join(line for line in lines if not line.startswith("# "))
+    server.resources = json.loads(text)["resources"]
     server.tasks, server.state = [], Path(state) if state else None
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     tls.load_cert_chain(certificate, key)
