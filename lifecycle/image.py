@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.inventory.compile import CompiledCluster, Group
+from gcluster.inventory.compile import CompiledCluster, Group, Step
 from gcluster.inventory.hosts import ClusterInventory, Host
 from gcluster.lifecycle.converge.findings import findings
 from gcluster.lifecycle.converge.pending import pending_steps, step_digests
@@ -40,18 +40,21 @@ def baker(site: OpenSite) -> Baker | None:
 
 
 def install_group(compiled: CompiledCluster, site: OpenSite) -> Group | None:
-    """Return one group with every step to bake for a site, each once."""
+    """Return one group with every step to bake for a site, each once.
+
+    A step that differs between pools (drivers of two GPU types) fits no image of both, and is left
+    to the nodes.
+    """
     pools = site.context.spec.pools
-    steps = {
-        step.key: step
-        for group in compiled.groups
-        if pools[group.name].site == site.name
-        for step in group.steps
-        if step.phase in BAKED_PHASES
-    }
+    found: dict[str, list[Step]] = {}
+    for group in compiled.groups:
+        for step in group.steps if pools[group.name].site == site.name else ():
+            if step.phase in BAKED_PHASES and step not in found.setdefault(step.key, []):
+                found[step.key].append(step)
+    steps = tuple(alike[0] for alike in found.values() if len(alike) == 1)
     if not steps:
         return None
-    return Group(name="image", hosts=("image-builder",), steps=tuple(steps.values()))
+    return Group(name="image", hosts=("image-builder",), steps=steps)
 
 
 def image_key(base_digest: str, group: Group) -> str:

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from gcluster.inventory.compile.roles import ACTED_ON
 from gcluster.lifecycle.outcome import LifecycleError, failure
 from gcluster.schemas.diagnostics import Diagnostic, Severity
 from gcluster.schemas.hostlist import expand
+from gcluster.schemas.spec import Software
 from gcluster.stacks.registry import names
 
 if TYPE_CHECKING:
@@ -23,14 +25,12 @@ if TYPE_CHECKING:
 _LEFT_OUT: tuple[tuple[PathTuple, str], ...] = (
     (("links",), "routes between sites"),
     (("storage",), "storage"),
-    (("software",), "software versions"),
     (("monitoring",), "monitoring"),
     (("budget", "expires"), "expiry"),
     (("budget", "expires_on"), "expiry"),
     (("users", "source"), "users of a directory"),
     (("sites", "*", "proxy"), "proxies"),
     (("pools", "*", "fabric"), "the fabric's set-up on nodes"),
-    (("pools", "*", "software"), "software versions"),
     (("pools", "*", "count", "max"), "nodes beyond the least count"),
     *((("scheduler", key), f"scheduler {key}") for key in (
         "qos", "accounts", "accounting", "state_save", "topology", "priority", "maintenance",
@@ -41,6 +41,19 @@ _LEFT_OUT: tuple[tuple[PathTuple, str], ...] = (
     )),
 )  # fmt: skip
 """Paths ("*": any name) that are checked and then left out, and what they are."""
+
+_NO_VERSIONS = ("distribution", "sources")
+"""Keys of `software` that are no version to install: what nodes are, and where packages are."""
+
+
+def _left_out_software() -> tuple[tuple[PathTuple, str], ...]:
+    """Return the versions that no role acts on yet, of the cluster and of pools."""
+    keys = [k for k in Software.__struct_fields__ if k not in {*ACTED_ON, *_NO_VERSIONS}]
+    return tuple(
+        ((*place, "software", key), f"software {key}")
+        for key in keys
+        for place in ((), ("pools", "*"))
+    )
 
 
 def unbuilt(loaded: Loaded) -> tuple[Diagnostic, ...]:
@@ -127,7 +140,7 @@ def _backup_controller(spec: ClusterSpec) -> str | None:
 def _left_out(loaded: Loaded) -> Iterator[tuple[Severity, PathTuple, str]]:
     """Yield the first place of each part that is left out."""
     data = loaded.document.data if loaded.document is not None else {}
-    for pattern, what in _LEFT_OUT:
+    for pattern, what in (*_LEFT_OUT, *_left_out_software()):
         places = list(_places(data, pattern, ()))
         if places:
             more = f" (here and in {len(places) - 1} more)" if len(places) > 1 else ""

@@ -27,6 +27,7 @@ from gcluster.lifecycle.run import Run
 from gcluster.lifecycle.sites import OpenSite, at_each, equip, ladders_of, open_sites
 from gcluster.lifecycle.ssh import SshSession
 from gcluster.lifecycle.state import Journal, SpecApplied, acquire
+from gcluster.lifecycle.unkeyed import refuse_unkeyed
 from gcluster.lifecycle.walk import apply_site
 from gcluster.schemas.diagnostics import Diagnostic
 
@@ -117,9 +118,10 @@ def _bring_up(
     requeue_jobs: bool,
 ) -> UpResult:
     cluster = run.cluster
+    compiled = compile_for(cluster, before)
+    refuse_unkeyed(compiled)
     refuse_obstacles(sites, report)
     cluster.keep_spec()
-    compiled = compile_for(cluster, before)
     growing = {
         site.site
         for site in before.sites

@@ -30,16 +30,25 @@ class NodeRole(NamedTuple):
     sources: tuple[str, ...] = ()
     """Names in `schemas/catalog/sources/`; `package_sources` gives their repositories to the nodes
     that run the role."""
+    components: tuple[str, ...] = ()
+    """Versions of the spec's `software` that it acts on; `up` says of the others that they are left
+    out."""
 
 
 NODE_ROLES: tuple[NodeRole, ...] = (
-    NodeRole(kernel_steps),
-    NodeRole(nvidia_driver_steps, sources=("nvidia-cuda",)),
+    NodeRole(kernel_steps, components=("kernel",)),
+    NodeRole(
+        nvidia_driver_steps, sources=("nvidia-cuda",), components=("driver", "fabric_manager")
+    ),
     NodeRole(node_health_steps),
     NodeRole(firmware_steps),
     NodeRole(hardening_steps),
 )
 """Within a stage they run in this order."""
+
+
+ACTED_ON = frozenset(key for role in NODE_ROLES for key in role.components)
+"""Keys of the spec's `software` that some role acts on."""
 
 
 def node_role_steps(node: NodeFacts) -> list[Step]:

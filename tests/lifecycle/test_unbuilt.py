@@ -52,6 +52,14 @@ def test_a_cloud_is_no_part_that_is_left_out() -> None:
     assert _said(spec) == []
 
 
+def test_versions_that_no_role_acts_on_are_named_and_the_others_are_not() -> None:
+    spec = f"{_SPEC}software: {{slurm: '24.11.5', distribution: debian-13}}\n"
+
+    assert [summary for _, summary, _ in _said(spec) if "software" in summary] == [
+        "not built yet, so left out: software slurm"
+    ]
+
+
 def test_a_part_that_is_there_often_is_told_once() -> None:
     partitions = "\n".join(f"    p{n}: {{pools: [gpu], tier: 2}}" for n in range(3))
     spec = _SPEC.replace("{type: slurm}", f"\n  type: slurm\n  partitions:\n{partitions}")
