@@ -54,6 +54,18 @@ def test_a_resource_is_reported_when_it_is_done() -> None:
     assert fold.changes()[0].resource.parent == "demo-east-pool-gpu"
 
 
+def test_resources_without_capacity_are_told_apart_by_name() -> None:
+    fold, _ = folded(
+        said("error", "InsufficientInstanceCapacity: not now", urn("demo-east-gpu001")),
+        said("error", "VcpuLimitExceeded: too many", urn("demo-east-gpu002")),
+        said("error", "update failed", STACK),
+    )
+    assert {name: found.code for name, found in fold.lacking().items()} == {
+        "demo-east-gpu001": "GC960"
+    }
+    assert [found.code for found in fold.findings()] == ["GC960", "GC961"]
+
+
 def test_the_steps_of_a_replacement_are_one_change_with_its_reason() -> None:
     detailed = {"subnetId": {"diffKind": "update-replace", "inputDiff": True}}
     fold, emitted = folded(
