@@ -1,4 +1,4 @@
-"""Health checks expect what the machine type has; hardening and firmware wait for the spec's word."""
+"""Health checks expect what the machine type has; other care of nodes waits for the spec's word."""
 
 from __future__ import annotations
 
