@@ -56,8 +56,10 @@ class NodeFacts(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def has_nvswitch(self) -> bool:
-        """Whether its GPUs hang on switches that a fabric manager on the node runs."""
-        return self.version("fabric_manager") is not None
+        """Whether its GPUs hang on NVLink switches that a fabric manager on the node runs."""
+        nvlink = None if self.machine is None else self.machine.nvlink
+        many = self.gpu is not None and self.gpu.vendor == "nvidia" and self.gpu.count > 1
+        return many and nvlink is not None and not self.spans_nvlink
 
     @property
     def spans_nvlink(self) -> bool:

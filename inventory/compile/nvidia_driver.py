@@ -14,7 +14,8 @@ def nvidia_driver_steps(node: NodeFacts) -> list[Step]:
     """Return the steps of role nvidia_driver; none without NVIDIA's GPUs or a known version.
 
     A version that the spec itself says may be older than what a node has: that is how one goes
-    back. One that `auto` resolves to never takes a node back.
+    back. One that `auto` resolves to never takes a node back. Fabric manager and IMEX have the
+    driver's version unless something says another.
     """
     version = node.version("driver")
     if not node.has_gpu_of("nvidia") or version is None or node.gpu is None:
@@ -23,9 +24,11 @@ def nvidia_driver_steps(node: NodeFacts) -> list[Step]:
         "nvidia_driver_version": version,
         "nvidia_driver_rollback": node.was_asked("driver"),
     }
+    fabric_manager = node.version("fabric_manager") or version
+    imex = node.version("imex") or version
     daemons: dict[str, Json] = {
-        "nvidia_driver_fabric_manager": node.version("fabric_manager") or "",
-        "nvidia_driver_imex": node.version("imex") or "",
+        "nvidia_driver_fabric_manager": fabric_manager if node.has_nvswitch else "",
+        "nvidia_driver_imex": imex if node.spans_nvlink else "",
     }
     state: dict[str, Json] = daemons | {
         "nvidia_driver_version": version,
