@@ -12,6 +12,7 @@ from gcluster.schemas.hostlist import fold
 
 if TYPE_CHECKING:
     from gcluster.lifecycle.ladders import Ladders
+    from gcluster.schemas.cost import Cost
     from gcluster.stacks.laddered import RungOffer
 
 
@@ -30,6 +31,19 @@ def ladder_views(book: Ladders) -> tuple[LadderView, ...]:
         for name, ladder in book.ladders.items()
         if ladder.nodes
     )
+
+
+def usd_taken(book: Ladders, cost: Cost) -> float | None:
+    """Return $/h of what is always there, each pool on the rung that it would be on."""
+    book.decide_all()
+    rates = [
+        book.usd_per_hour(name)
+        if name in book.ladders and book.has_moved(name)
+        else pool.usd_per_hour_now
+        for name, pool in cost.pools.items()
+    ]
+    known = [rate for rate in rates if rate is not None]
+    return sum(known) if len(known) == len(rates) else None
 
 
 def _view(book: Ladders, ladder: PoolLadder, rung: RungOffer, decision: Decision) -> RungView:

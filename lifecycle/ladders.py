@@ -114,6 +114,16 @@ class Ladders:
             self._on[pool] = {node: rung for node, rung in on.items() if rung}
             return decision
 
+    def usd_per_hour(self, pool: str) -> float | None:
+        """Return what a pool's fixed nodes cost as decided; None: a price is unknown."""
+        return self.ladders[pool].usd_per_hour(self._on[pool], 0.0)
+
+    def has_moved(self, pool: str) -> bool:
+        """Say whether any node of a pool that was decided on is not on the first rung."""
+        ladder = self.ladders[pool]
+        on = self._on[pool]
+        return len(on) < len(ladder.nodes) or set(on.values()) - {ladder.rungs[0].key} != set()
+
     def taken(self, decisions: Mapping[str, Decision], site: str) -> dict[str, str]:
         """Return node -> rung for the nodes of a site; "": it shall not be there."""
         found: dict[str, str] = {}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from gcluster.inventory.compile import CompiledCluster, compile_cluster
 from gcluster.lifecycle.changes import Plan
 from gcluster.lifecycle.converge.pending import Pending, pending_steps
-from gcluster.lifecycle.ladder_view import ladder_views
+from gcluster.lifecycle.ladder_view import ladder_views, usd_taken
 from gcluster.lifecycle.observe import Observation, observe
 from gcluster.lifecycle.rolling.jobs import jobs_on
 from gcluster.lifecycle.sites import ladders_of, open_sites
@@ -72,7 +72,7 @@ def plan(
         unreachable=tuple(
             f"{host}: {reason}" for host, reason in sorted(observation.unreachable.items())
         ),
-        usd_per_hour=cost.usd_per_hour_now,
+        usd_per_hour=cost.usd_per_hour_now if ladders is None else usd_taken(ladders, cost),
         worst_usd_per_hour=cost.usd_per_hour,
         observed_age_s=round(observation.age_s, 1),
         diagnostics=cluster.warnings,

@@ -262,6 +262,16 @@ def test_the_plan_shows_where_a_pool_stands_and_what_comes_after(walk: WalkTrial
     assert [r.state for r in view.rungs] == ["after", "stands"]
 
 
+def test_the_plans_money_is_that_of_the_rung_that_was_taken(walk: WalkTrial) -> None:
+    walk.write("{spot_max_usd_per_hour: 20}, on-demand")
+    spot = walk.plan().ladders[1].rungs[0].key
+    head = 0.8064
+    assert walk.plan().usd_per_hour == pytest.approx(head + 2 * 20)
+    walk.cloud.stock[spot] = 0
+    walk.up()
+    assert walk.plan().usd_per_hour == pytest.approx(head + 2 * 55.04)
+
+
 def test_what_is_no_lack_of_capacity_walks_no_ladder(
     walk: WalkTrial, monkeypatch: pytest.MonkeyPatch
 ) -> None:
