@@ -35,7 +35,9 @@ def test_every_noun_has_a_table_with_all_its_keys() -> None:
     for name, definition in cluster_schema()["$defs"].items():
         if name == "ClusterSpec":
             continue
-        _, _, after = page.partition(f"\n### {name}")
+        tagged, _, after = page.partition(f"\n### {name}:")
+        if tagged == page:
+            after = page.partition(f"\n### {name}\n")[2]
         table = after.partition("\n### ")[0]
         assert table, name
         for key in definition.get("properties", {}):

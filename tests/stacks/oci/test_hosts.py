@@ -61,7 +61,8 @@ def test_nodes_are_reached_through_the_login_node_at_its_public_address(oracle: 
     oracle.add({"gcluster-pool": "login", "gcluster-host": "login"})
     oracle.add({**POOL, "gcluster-host": "train001"})
     machines = instances(oracle.api(), plan)
-    found = Found(addresses=addresses(oracle.api(), plan, machines), keys={}, places={})
+    keys = {machine.id: (f"ssh-ed25519 {machine.host}",) for machine in machines}
+    found = Found(addresses=addresses(oracle.api(), plan, machines), keys=keys, places={})
     hosts = {
         host.name: host for host in to_hosts(plan, machines, found, key_file=None, way_in=None)
     }
@@ -69,6 +70,7 @@ def test_nodes_are_reached_through_the_login_node_at_its_public_address(oracle: 
     assert hosts["train001"].ssh.bastion == "ubuntu@192.0.2.7"
     assert hosts["train001"].image == "ocid1.image.oc1.iad.booted"
     assert hosts["login"].ssh.bastion == "ubuntu@192.0.2.7"
+    assert {host.ssh.bastion_host_keys for host in hosts.values()} == {("ssh-ed25519 login",)}
 
 
 def test_machines_of_others_and_those_that_ended_are_not_ours(oracle: Oracle) -> None:
