@@ -83,8 +83,16 @@ def _diagnostic(code: str, summary: str, message: str, *, hint: str) -> Diagnost
 
 @cache
 def _table() -> _Table:
-    text = (Path(__file__).parent / "errors.yaml").read_bytes()
-    return msgspec.yaml.decode(text, type=_Table)
+    """Return what all clouds say, the patterns of a cloud's own folder first."""
+    here = Path(__file__).parent
+    shared = msgspec.yaml.decode((here / "errors.yaml").read_bytes(), type=_Table)
+    own = [
+        pattern
+        for file in sorted(here.parent.glob("*/errors.yaml"))
+        if file.parent != here
+        for pattern in msgspec.yaml.decode(file.read_bytes(), type=list[_Pattern])
+    ]
+    return msgspec.structs.replace(shared, patterns=[*own, *shared.patterns])
 
 
 @cache
