@@ -19,6 +19,9 @@ ROUNDING, SHARE = 0.006, 0.005
 RELATIVE, ABSOLUTE = 0.02, 0.02
 """How far printed numbers may contradict each other. They are printed to 0.01 below 1,000."""
 
+MOST_SIZES = 3
+"""Sizes with wrong values that are told one by one."""
+
 _COLLECTIVE = "all_reduce"
 
 
@@ -53,10 +56,12 @@ def _unreadable(log: AllReduceLog, expected: Expectation) -> Iterator[Reason]:
 
 
 def _wrong_result(log: AllReduceLog, _: Expectation) -> Iterator[Reason]:
-    for row in log.rows:
-        wrong = sum(half.wrong or 0 for half in _halves(row))
-        if wrong:
-            yield _reason("wrong-result", f"{wrong:g} wrong values at {row.size} B")
+    wrong = [(row.size, sum(half.wrong or 0 for half in _halves(row))) for row in log.rows]
+    bad = [(size, count) for size, count in wrong if count]
+    for size, count in bad[:MOST_SIZES]:
+        yield _reason("wrong-result", f"{count:g} wrong values at {size} B")
+    if len(bad) > MOST_SIZES:
+        yield _reason("wrong-result", f"and at {len(bad) - MOST_SIZES} more sizes")
     footer = log.footer
     if footer.wrong is not None and not (footer.wrong == 0 and footer.wrong_ok):
         yield _reason("wrong-result", f"values out of bounds: {footer.wrong:g}")

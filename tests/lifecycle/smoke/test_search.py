@@ -167,3 +167,24 @@ def test_when_nobody_is_idle_or_the_scheduler_is_silent_all_are_asked_for() -> N
     hosts = tuple(map(host, NAMES[:2]))
     assert choose_idle(SchedulerView(problem="dead"), hosts) == (hosts, ())
     assert choose_idle(SchedulerView(states=dict.fromkeys(NAMES, "mixed")), hosts) == (hosts, ())
+
+
+def test_a_search_for_wrong_numbers_asks_for_no_speed() -> None:
+    asked: list[float | None] = []
+
+    class Noting(Runner):
+        """Notes the floor that each part is asked for."""
+
+        def run(self, launch: Launch, expected: Expectation) -> SmokeRun:
+            """Answer at once."""
+            asked.append(expected.floor)
+            return super().run(launch, expected)
+
+    runner = Noting({"gpu003"})
+    failed = runner.run(LAUNCH, Expectation(ranks=8))
+    asked.clear()
+    looking = Search(
+        LAUNCH, failed, cast("JobRunner", runner), lambda _: Expectation(ranks=8, floor=9)
+    )
+    looking.locate([NAMES], silent, "smoke")
+    assert set(asked) == {None}
