@@ -122,6 +122,9 @@ class _Translated:
             BotoCoreError,
             ClientError,
         )
+        from botocore.parsers import (  # type: ignore[import-untyped]  # noqa: PLC0415  # as boto3
+            ResponseParserError,
+        )
 
         if isinstance(error, ClientError):
             code = str(error.response.get("Error", {}).get("Code", ""))
@@ -130,6 +133,8 @@ class _Translated:
             name = type(error).__name__
             said = f"NoCredentialProviders: {error}" if name in _LOGIN else str(error)
             raise AwsError(name, translate(said)) from error
+        if isinstance(error, ResponseParserError):  # what answers is no AWS: a proxy's page
+            raise AwsError("ResponseParserError", translate(str(error))) from error
 
 
 def _typed(raw: object, answer: type[T]) -> T:

@@ -12,7 +12,7 @@ from gcluster.schemas.catalog import Catalog
 from gcluster.schemas.diagnostics import Diagnostic, Severity
 from gcluster.schemas.quotas import QuotaNeed, quota_needs
 from gcluster.stacks.aws import capacity, owned, prices, quotas
-from gcluster.stacks.aws.api import Api
+from gcluster.stacks.aws.api import Api, AwsError
 from gcluster.stacks.aws.layout import site_plan
 from gcluster.stacks.aws.offers import offers
 from gcluster.stacks.aws.plan import SitePlan
@@ -82,6 +82,86 @@ def test_one_question_that_fails_leaves_the_others(
     ]
     assert all("UnauthorizedOperation" in finding.detail for finding in unanswered)
     assert "GC979" in {finding.code for finding in findings}
+
+
+DENIED_XML = (
+    b"<ErrorResponse><Error><Code>AccessDenied</Code><Message>no</Message></Error></ErrorResponse>"
+)
+DENIED_JSON = b'{"__type": "AccessDeniedException", "message": "you may not"}'
+
+
+@pytest.mark.parametrize(
+    ("service", "operation", "body", "what"),
+    [
+        ("sts", "GetCallerIdentity", DENIED_XML, "the account"),
+        ("service-quotas", "GetServiceQuota", DENIED_JSON, "quota L-417A185B"),
+        ("service-quotas", "GetServiceQuota", DENIED_JSON, "what is left of quota L-417A185B"),
+        ("ec2", "DescribeInstances", b"", "what is left of quota L-417A185B"),
+        ("ec2", "DescribeInstanceTypeOfferings", b"", 'zones of pool "train"'),
+        ("ec2", "DescribeImages", b"", "image ami-1e749f67"),
+        ("pricing", "GetProducts", DENIED_JSON, "on-demand price of p5.48xlarge"),
+    ],
+)
+def test_each_question_that_is_refused_is_named(
+    api: Api,
+    catalog: Catalog,
+    planned: Callable[..., SitePlan],
+    calm: Recorded,
+    *,
+    service: str,
+    operation: str,
+    body: bytes,
+    what: str,
+) -> None:
+    if body:
+        calm.say(service, operation, body, 403)
+    else:
+        calm.answer(service, operation, "unauthorized.xml", 403)
+    said = [f for f in preflight(api, spec_of(IMAGE), planned(), catalog) if f.code == "GC970"]
+    assert all(finding.severity is Severity.WARNING for finding in said)
+    assert any(finding.summary.startswith(f"{what}: not checked") for finding in said)
+
+
+@pytest.mark.parametrize(
+    ("operation", "ask"),
+    [
+        ("DescribeSubnets", lambda api, plan: owned.check_network(api, plan, NONE)),
+        ("DescribeSecurityGroups", owned.check_groups),
+        (
+            "DescribeCapacityReservations",
+            lambda api, plan: capacity.check_reservation(
+                api, plan.pool("train"), plan.pool("train").offers[0], NONE
+            ),
+        ),
+        (
+            "DescribeCapacityBlockOfferings",
+            lambda api, plan: capacity.check_block_offering(
+                api, plan.pool("train"), plan.pool("train").offers[1], NONE
+            ),
+        ),
+    ],
+)
+def test_what_may_not_be_read_is_no_answer(
+    api: Api,
+    planned: Callable[..., SitePlan],
+    aws_says: Recorded,
+    operation: str,
+    ask: Callable[[Api, SitePlan], Iterator[Diagnostic]],
+) -> None:
+    aws_says.answer("ec2", operation, "unauthorized.xml", 403)
+    market = "market: [{reservation: cr-0abc}, {buy_capacity_block: 7d}]"
+    text = existing("subnet-0a", "vpc-0a", "sg-0a").replace("count: 2", f"count: 2, {market}")
+    with pytest.raises(AwsError, match="may not do this"):
+        list(ask(api, planned(text)))
+
+
+def test_a_page_that_is_not_from_aws_is_an_error_and_no_traceback(
+    api: Api, planned: Callable[..., SitePlan], aws_says: Recorded
+) -> None:
+    aws_says.say("sts", "GetCallerIdentity", b"<html>Sign in to the proxy", 403)
+    with pytest.raises(AwsError) as caught:
+        list(owned.check_account(api, planned()))
+    assert "Sign in to the proxy" in caught.value.diagnostics[0].detail
 
 
 def test_another_account_is_told(api: Api, planned: Callable[..., SitePlan]) -> None:

@@ -138,6 +138,8 @@ class AzureDouble(BaseAdapter):
         self.more: list[Any] = []
         """Other resources that carry tags."""
         self.asked: list[str] = []
+        self.denied: set[str] = set()
+        """Paths that the login may not read."""
         self.refused: tuple[int, object] | None = None
         """What everything is answered with, where a login is no good."""
 
@@ -188,6 +190,10 @@ class AzureDouble(BaseAdapter):
     ) -> tuple[int, object]:
         text = request.body or b"{}"
         body = json.loads(text if isinstance(text, str | bytes) else b"{}")
+        if path in self.denied:
+            return 403, error(
+                "AuthorizationFailed", "does not have authorization to perform action"
+            )
         if path in self.answers:
             return 200, fixture(self.answers[path])
         if path.endswith("/runCommand"):

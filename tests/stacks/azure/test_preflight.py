@@ -96,6 +96,27 @@ def test_a_question_without_an_answer_is_a_warning_and_the_others_count(
     assert finding.summary.startswith("quotas: not checked")
 
 
+@pytest.mark.parametrize(
+    ("path", "what"),
+    [
+        (S, "the subscription"),
+        (f"{S}/providers/Microsoft.Authorization/permissions", "the login's rights"),
+        (f"{S}/providers/Microsoft.Network", "what the subscription is registered for"),
+        (FEATURE, "what the subscription is registered for"),
+        (USAGES, "quotas"),
+        (f"{S}/resources", "quotas"),
+        (SKUS, "machine types"),
+        (HPC, "image microsoft-dsvm:ubuntu-hpc:2204:latest"),
+    ],
+)
+def test_each_question_that_is_refused_is_named(azure: AzureDouble, path: str, what: str) -> None:
+    azure.denied = {path}
+    finding = only(asked(azure))
+    assert (finding.code, finding.severity) == ("GC992", Severity.WARNING)
+    assert finding.summary.startswith(f"{what}: not checked")
+    assert "AuthorizationFailed" in finding.detail
+
+
 def test_a_subscription_that_is_disabled_is_an_error(azure: AzureDouble) -> None:
     azure.answers[S] = {"state": "Disabled", "displayName": "old"}
     assert only(asked(azure)).summary == "subscription old is Disabled"
@@ -245,6 +266,21 @@ def test_a_subnet_that_exists_must_have_room(guest: AzureDouble) -> None:
     found = asked(guest, machine=GUEST)
     assert {f.code for f in found} == {"GC997"}
     assert found[0].summary == "subnet nodes has 7 addresses left, batch may need 20 more"
+
+
+def test_a_subnet_that_may_not_be_read_is_named(guest: AzureDouble) -> None:
+    guest.denied = {NODES}
+    said = asked(guest, machine=GUEST)
+    assert {finding.code for finding in said} == {"GC992"}
+    assert said[0].summary.startswith("subnet compute: not checked")
+
+
+def test_a_reservation_that_may_not_be_read_is_named(guest: AzureDouble) -> None:
+    group = f"{S}/resourceGroups/held/providers/Microsoft.Compute/capacityReservationGroups/crg"
+    guest.denied = {f"{group}/capacityReservations"}
+    change = ("placement: near", f"market: [{{reservation: {json.dumps(group)}}}]")
+    finding = only(asked(guest, change, machine=GUEST))
+    assert finding.summary.startswith(f"reservation {group}: not checked")
 
 
 @pytest.mark.parametrize(("least", "codes"), [(3, set()), (4, {"GC995"})])

@@ -193,6 +193,52 @@ def test_one_question_that_fails_leaves_the_others_answered(google: Google) -> N
     assert "GC987" in found
 
 
+PROJECT = "/compute/projects/acme-ml"
+IMAGES = "/compute/projects/ubuntu-os-cloud/global/images/family"
+
+
+@pytest.mark.parametrize(
+    ("path", "what"),
+    [
+        ("/resources/projects/acme-ml:testIamPermissions", "the login's rights"),
+        (REGION, "quota NVIDIA_H200_GPUS"),
+        (REGION, "what is left of quota NVIDIA_H200_GPUS"),
+        (PROJECT, "quota GPUS_ALL_REGIONS"),
+        (f"{ZONE}/machineTypes/a3-ultragpu-8g", "a3-ultragpu-8g in us-central1-b"),
+        (
+            f"{IMAGES}/ubuntu-2204-lts",
+            "image projects/ubuntu-os-cloud/global/images/family/ubuntu-2",
+        ),
+    ],
+)
+def test_each_question_that_is_refused_is_named(google: Google, path: str, what: str) -> None:
+    google.fixed[path] = (403, {"error": {"status": "PERMISSION_DENIED", "message": "you may not"}})
+    said = [found.summary for found in asked(google)["GC988"]]
+    assert any(summary.startswith(what) and "not checked" in summary for summary in said)
+
+
+@pytest.mark.parametrize(
+    ("path", "what"),
+    [
+        ("/compute/projects/acme-net/regions/us-central1/subnetworks/gpu", "the subnet"),
+        (
+            "/iam/projects/-/serviceAccounts/nodes@acme-ml.iam.gserviceaccount.com",
+            "service account nodes@",
+        ),
+    ],
+)
+def test_what_exists_and_may_not_be_read_is_named(google: Google, path: str, what: str) -> None:
+    google.fixed[path] = (403, {"error": {"status": "PERMISSION_DENIED", "message": "you may not"}})
+    said = [found.summary for found in asked(google, "a2-ultragpu-8g")["GC988"]]
+    assert any(summary.startswith(what) for summary in said)
+
+
+def test_a_reservation_that_may_not_be_read_is_named(google: Google) -> None:
+    google.fixed[RESERVATION] = (403, {"error": {"status": "PERMISSION_DENIED", "message": "no"}})
+    said = [found.summary for found in asked(google, "a3-megagpu-8g")["GC988"]]
+    assert any(summary.startswith("reservation projects/acme-ml") for summary in said)
+
+
 class NobodyLoggedIn:
     """A login that has ended."""
 
