@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,9 @@ from gcluster.stacks.provider import (
 )
 from gcluster.stacks.pulumi.errors import translate
 
+SPOT, NEXT = "spot-use1-az4", "on-demand-use1-az4"
+"""Keys of the rungs that the spec begins with."""
+NODES = ["gpu001", "gpu002"]
 EC2_SAID = (
     "creating EC2 Instance: InsufficientInstanceCapacity: We currently do not have sufficient "
     "p5.48xlarge capacity in the Availability Zone you requested (us-east-1d)"
@@ -234,3 +238,18 @@ class WalkTrial:
     def plan(self) -> Any:
         """Return the plan of now."""
         return make_plan(self.open())
+
+
+class Killed(BaseException):
+    """What is raised where a process would be killed."""
+
+
+def kill_at(walk: WalkTrial, number: int) -> None:
+    """Let the process die before it makes its n-th machine from now on, once."""
+    steps = count(1)
+
+    def step() -> None:
+        if next(steps) == number:
+            raise Killed
+
+    walk.cloud.before_each = step

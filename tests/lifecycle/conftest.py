@@ -8,6 +8,9 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
+from gcluster.lifecycle import sites
+
+from .cloud_double import WalkTrial
 from .trial import Trial
 
 
@@ -26,3 +29,11 @@ def own_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path
 def trial(own_places: Path) -> Trial:
     """Give a cluster of one head and three nodes that is described and not yet there."""
     return Trial(own_places / "here" / "cluster.yaml")
+
+
+@pytest.fixture
+def walk(own_places: Path, monkeypatch: pytest.MonkeyPatch) -> WalkTrial:
+    """Give a cluster whose sites are the double's."""
+    trial = WalkTrial(own_places / "here")
+    monkeypatch.setattr(sites, "provider", lambda *_: trial.cloud)
+    return trial

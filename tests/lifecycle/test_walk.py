@@ -3,36 +3,16 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from itertools import count
-from pathlib import Path
 
 import pytest
 
-from gcluster.lifecycle import sites
 from gcluster.lifecycle.ladders import Wishes
-from gcluster.lifecycle.outcome import Exit, LifecycleError
+from gcluster.lifecycle.outcome import Exit
 from gcluster.lifecycle.progress import Finding, Progress
 from gcluster.lifecycle.state import RunStarted
 from gcluster.stacks.provider import ProviderError, SiteContext
 
-from .cloud_double import EC2_SAID, WalkTrial
-
-SPOT, NEXT = "spot-use1-az4", "on-demand-use1-az4"
-BLOCK = "buy-24h-use1-az4"
-BUY = "{buy_capacity_block: 24h}"
-NODES = ["gpu001", "gpu002"]
-
-
-@pytest.fixture
-def walk(own_places: Path, monkeypatch: pytest.MonkeyPatch) -> WalkTrial:
-    """Give a cluster whose sites are the double's."""
-    trial = WalkTrial(own_places / "here")
-    monkeypatch.setattr(sites, "provider", lambda *_: trial.cloud)
-    return trial
-
-
-class Killed(BaseException):
-    """What is raised where a process would be killed."""
+from .cloud_double import EC2_SAID, NEXT, NODES, SPOT, Killed, WalkTrial, kill_at
 
 
 def test_the_first_rung_is_taken_where_it_has_capacity(walk: WalkTrial) -> None:
@@ -171,60 +151,6 @@ def test_a_rung_dearer_than_the_budget_leaves_is_skipped(walk: WalkTrial) -> Non
     assert limited.state == "stands"
 
 
-def test_a_block_is_skipped_unless_it_is_asked_for_by_name(walk: WalkTrial) -> None:
-    walk.write(f"{BUY}, on-demand")
-    walk.up()
-    assert walk.cloud.bought == []
-    assert walk.cloud.on(NEXT) == NODES
-    [view] = [x for x in walk.plan().ladders if x.pool == "gpu"]
-    assert "only with --buy-capacity-block gpu" in view.rungs[0].reason
-    assert view.rungs[0].usd_at_once == pytest.approx(
-        24 * 2 * (view.rungs[0].usd_per_hour or 0) / 2
-    )
-
-
-def test_a_block_is_bought_once_when_it_is_asked_for_by_name(walk: WalkTrial) -> None:
-    walk.write(f"{BUY}, on-demand")
-    walk.up(wishes=Wishes(buy=frozenset({"gpu"})))
-    assert walk.cloud.bought == [BLOCK]
-    assert walk.cloud.on(BLOCK) == NODES
-    assert not walk.up().changed
-    assert walk.cloud.bought == [BLOCK]
-
-
-def test_a_pool_whose_block_is_paid_is_not_moved_to_another_rung(walk: WalkTrial) -> None:
-    walk.write(f"{BUY}, on-demand")
-    walk.cloud.stock[BLOCK] = 1
-    result = walk.up(wishes=Wishes(buy=frozenset({"gpu"})))
-    assert result.exit_code is Exit.FAILED
-    assert (walk.cloud.on(BLOCK), walk.cloud.on(NEXT)) == (["gpu001"], [])
-    walk.cloud.stock.clear()
-    assert walk.up().exit_code is Exit.OK, "no second purchase is needed"
-    assert walk.cloud.bought == [BLOCK]
-
-
-def test_a_purchase_that_was_killed_is_not_made_again_unasked(walk: WalkTrial) -> None:
-    walk.write(f"{BUY}, on-demand")
-    kill_at(walk, 3)
-    with pytest.raises(Killed):
-        walk.up(wishes=Wishes(buy=frozenset({"gpu"})))
-    with pytest.raises(LifecycleError) as error:
-        walk.up()
-    assert [d.code for d in error.value.diagnostics] == ["GC955"]
-    assert walk.cloud.bought == [BLOCK]
-
-
-def kill_at(walk: WalkTrial, number: int) -> None:
-    """Let the process die before it makes its n-th machine from now on, once."""
-    steps = count(1)
-
-    def step() -> None:
-        if next(steps) == number:
-            raise Killed
-
-    walk.cloud.before_each = step
-
-
 @pytest.mark.parametrize("number", range(1, 6))
 def test_killed_in_the_middle_it_goes_on_and_asks_no_rung_twice(
     walk: WalkTrial, number: int
@@ -289,21 +215,3 @@ def test_what_is_no_lack_of_capacity_walks_no_ladder(
     result = walk.up()
     assert len(walk.cloud.asked) == 1
     assert "GC961" in {d.code for d in result.diagnostics}
-
-
-@pytest.mark.parametrize(
-    ("wishes", "why"),
-    [
-        (Wishes(buy=frozenset({"gpu"})), "buys no capacity block"),
-        (Wishes(buy=frozenset({"gpus"})), "buys no capacity block"),
-        (Wishes(again=frozenset({"gpus"})), "is no pool of a cloud"),
-    ],
-)
-def test_a_pool_that_has_no_such_ladder_is_refused_by_name(
-    wishes: Wishes, why: str, walk: WalkTrial
-) -> None:
-    with pytest.raises(LifecycleError) as error:
-        walk.up(wishes=wishes)
-    assert error.value.exit_code is Exit.REFUSED
-    assert why in error.value.diagnostics[0].summary
-    assert walk.cloud.asked == []
