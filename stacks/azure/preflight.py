@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from gcluster.schemas.quotas import quota_needs
 from gcluster.stacks.azure import offered, subscription
 from gcluster.stacks.azure.offers import check_price
 from gcluster.stacks.azure.quotas import check_quotas
