@@ -85,7 +85,7 @@ def test_a_mount_that_is_not_there_keeps_the_node_from_jobs_until_it_is(converge
 
 def test_a_node_in_rma_is_unfit_and_comes_back_through_burn_in_only(host: Host) -> None:
     host.check_output("node-health state set rma --reason 'GPU 3 sent in'")
-    assert host.run("node-health check").stdout.startswith("rma: rma: GPU 3 sent in")
+    assert host.run("node-health check").stdout.startswith("rma: GPU 3 sent in")
     refused = host.run("node-health state set in-service --reason fine")
     assert (refused.rc, "burn-in" in refused.stderr) == (1, True)
     host.check_output("node-health state set burn-in --reason 'GPU 3 is new'")

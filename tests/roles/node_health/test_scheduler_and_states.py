@@ -106,7 +106,7 @@ def test_a_node_in_rma_stays_drained_however_well_it_looks(
     slurm: Path, check: Check, health: Callable[..., int]
 ) -> None:
     assert health("state", "set", "rma", "--reason", "GPU 3 sent in") == 0
-    assert check(resume=True)[1].startswith("rma: rma: GPU 3 sent in")
+    assert check(resume=True)[1].startswith("rma: GPU 3 sent in")
     assert says(slurm, "slurm-state") == "IDLE+DRAIN"
 
 
@@ -133,7 +133,7 @@ def test_burn_in_ends_after_clean_looks_in_a_row(
     assert says(slurm, "slurm-state") == "IDLE"
 
 
-BURN_IN = "burn-in: burn-in: new GPU 3 (1/2 clean looks)"
+BURN_IN = "burn-in: new GPU 3 (1/2 clean looks)"
 
 
 def test_burn_in_takes_its_minutes_however_often_it_is_looked_at(

@@ -38,12 +38,12 @@ class NodeState:
 
     def finding(self, wanted: BurnIn) -> Finding | None:
         """Return what keeps the node from jobs by its state alone."""
-        why = f": {self.reason}" if self.reason else ""
+        why = self.reason or "no reason given"
         if self.state == "burn-in":
             left = f"{self.clean}/{wanted.runs} clean looks"
             level = f", dcgm {self.dcgm or 'not run'}" if wanted.dcgm_level else ""
-            return Finding("burn-in", f"burn-in{why} ({left}{level})")
-        return None if self.state == "in-service" else Finding(self.state, f"{self.state}{why}")
+            return Finding("burn-in", f"{why} ({left}{level})")
+        return None if self.state == "in-service" else Finding(self.state, why)
 
 
 class StateRefusedError(Exception):
