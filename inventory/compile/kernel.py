@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gcluster.inventory.compile.steps import Json, Phase, Stage, Step
+from gcluster.schemas.spec import Boot
 
 if TYPE_CHECKING:
     from gcluster.inventory.compile.node import NodeFacts
@@ -20,17 +21,22 @@ def kernel_steps(node: NodeFacts) -> list[Step]:
     Without a version the kernel that runs is held: modules are built for it.
     """
     asked = node.version("kernel") or ""
-    if not node.is_machine or (node.gpu is None and not asked):
+    boot = node.pool.boot
+    if not node.is_machine or (node.gpu is None and not asked and boot == Boot()):
         return []
     own_hardware = node.gpu is not None and not node.spec.sites[node.pool.site].is_cloud
     install: dict[str, Json] = {"kernel_version": asked}
     running: dict[str, Json] = install | {
-        "kernel_boot_parameters": list(GPU_BOOT_PARAMETERS) if own_hardware else []
+        "kernel_boot_parameters": [
+            *(GPU_BOOT_PARAMETERS if own_hardware else ()),
+            *boot.parameters,
+        ],
+        "kernel_hugepages_gib": 0 if boot.hugepages is None else int(boot.hugepages.value // 2**30),
     }
     phases: tuple[tuple[Phase, dict[str, Json]], ...] = (
         ("install", install),
         ("configure", running),
-        ("join", running),
+        ("join", running | {"kernel_reboot": boot.reboot}),
         ("verify", running),
     )
     return [

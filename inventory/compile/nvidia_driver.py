@@ -30,15 +30,24 @@ def nvidia_driver_steps(node: NodeFacts) -> list[Step]:
         "nvidia_driver_fabric_manager": fabric_manager if node.has_nvswitch else "",
         "nvidia_driver_imex": imex if node.spans_nvlink else "",
     }
-    state: dict[str, Json] = daemons | {
-        "nvidia_driver_version": version,
-        "nvidia_driver_gpus": node.gpu.count,
-    }
+    said = node.pool.gpus
+    modules: dict[str, Json] = {"nvidia_driver_modules": said.modules}
+    peer_memory: dict[str, Json] = {"nvidia_driver_peer_memory": said.peer_memory}
+    state: dict[str, Json] = (
+        daemons
+        | peer_memory
+        | {
+            "nvidia_driver_version": version,
+            "nvidia_driver_gpus": node.gpu.count,
+            "nvidia_driver_mig": said.mig,
+            "nvidia_driver_ecc": said.ecc,
+        }
+    )
     packages: dict[str, Json] = {"nvidia_driver_packages": list(node.software.packages)}
     return [
-        _step("preflight", driver),
-        _step("install", driver | daemons | packages),
-        _step("configure", daemons),
+        _step("preflight", driver | modules),
+        _step("install", driver | modules | daemons | packages),
+        _step("configure", daemons | peer_memory),
         _step("join", state),
         _step("verify", state),
     ]

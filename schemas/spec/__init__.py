@@ -5,6 +5,7 @@ unknown key is an error. Structure lives here; meaning lives in `schemas/checks`
 """
 
 from gcluster.schemas.spec.accounts import Account, Qos
+from gcluster.schemas.spec.boot import Boot, GpuSettings
 from gcluster.schemas.spec.budget import Budget
 from gcluster.schemas.spec.checkpointing import Checkpointing
 from gcluster.schemas.spec.cluster import ClusterSpec
@@ -61,6 +62,7 @@ __all__ = [
     "AwsSite",
     "AzureSite",
     "BareMetalSite",
+    "Boot",
     "Budget",
     "Checkpointing",
     "CloudSite",
@@ -73,6 +75,7 @@ __all__ = [
     "FirmwareWanted",
     "GcpSite",
     "GpfsStorage",
+    "GpuSettings",
     "Hardening",
     "HostEntry",
     "JobRules",

@@ -4,6 +4,7 @@ from typing import Annotated, Literal, TypeAlias
 
 from msgspec import Meta, field
 
+from gcluster.schemas.spec.boot import Boot, GpuSettings
 from gcluster.schemas.spec.firmware import Firmware
 from gcluster.schemas.spec.market import Count, Rung
 from gcluster.schemas.spec.noun import Name, Noun
@@ -140,6 +141,12 @@ class Pool(Noun, frozen=True):
     software: Annotated[
         Software | None, Meta(description="What differs from the cluster's software here.")
     ] = None
+    boot: Annotated[
+        Boot, Meta(description="The kernel's parameters, and whether nodes may be restarted.")
+    ] = field(default_factory=Boot)
+    gpus: Annotated[
+        GpuSettings, Meta(description="MIG, ECC and the driver's modules (NVIDIA).")
+    ] = field(default_factory=GpuSettings)
     firmware: Annotated[
         Firmware | None, Meta(description="Firmware of the machines, through their BMCs.")
     ] = None
