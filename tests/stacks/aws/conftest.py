@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +12,16 @@ import pytest
 from botocore.awsrequest import AWSResponse
 
 from gcluster.schemas.catalog import Catalog, load_catalog
+from gcluster.schemas.diagnostics import Diagnostic
 from gcluster.schemas.spec import ClusterSpec
 from gcluster.schemas.structure.fit import fit
 from gcluster.schemas.text.compose import compose
 from gcluster.stacks.aws.api import Api
+from gcluster.stacks.aws.layout import site_plan
+from gcluster.stacks.aws.plan import SitePlan
 from gcluster.stacks.aws.recording import record_site
 from gcluster.stacks.pulumi.graph import Graph
+from gcluster.stacks.pulumi.questions import nothing_stands
 from gcluster.stacks.pulumi.recorded import RecordedGraph
 
 CASES = Path(__file__).parents[2] / "cases/stacks/aws"
@@ -38,6 +42,11 @@ pools:
   train: {site: east, machine: p5.48xlarge, count: 2}
 scheduler: {type: slurm}
 """
+
+IMAGE = BASE.replace("    zone_id", "    image: ami-1e749f67\n    zone_id")
+"""With an image that moto knows."""
+BUYS = BASE.replace("count: 2", "count: 2, market: [{buy_capacity_block: 7d}]")
+NONE = nothing_stands()
 
 
 def spec_of(text: str = BASE) -> ClusterSpec:
@@ -155,3 +164,32 @@ def with_count(spec: ClusterSpec, pool: str, count: int) -> ClusterSpec:
     """Return the spec with another size of a pool."""
     pools = {**spec.pools, pool: msgspec.structs.replace(spec.pools[pool], count=count)}
     return msgspec.structs.replace(spec, pools=pools)
+
+
+@pytest.fixture
+def planned(catalog: Catalog) -> Callable[..., SitePlan]:
+    """Give a spec's plan."""
+    return lambda text=IMAGE: site_plan(spec_of(text), SITE, catalog)
+
+
+@pytest.fixture
+def calm(aws_says: Recorded) -> Recorded:
+    """Let AWS be content with everything that moto can't be asked."""
+    for operation in ("CreateVpc", "CreatePlacementGroup"):
+        aws_says.answer("ec2", operation, "dry-run.xml", 412)
+    aws_says.answer("pricing", "GetProducts", "prices.json")
+    quota = b'{"Quota": {"Value": 100000.0, "QuotaName": "P"}}'
+    aws_says.say("service-quotas", "GetServiceQuota", quota)
+    return aws_says
+
+
+def said(findings: Iterable[Diagnostic]) -> list[tuple[str, str]]:
+    """Return codes and summaries, in order."""
+    return [(finding.code, finding.summary) for finding in findings]
+
+
+def existing(subnet: str, vpc: str, group: str) -> str:
+    return BASE.replace(
+        "{cidr: 10.40.0.0/16, admin_cidrs: [192.0.2.0/24]}",
+        f"{{vpc: {vpc}, subnets: {{compute: {subnet}}}, security_groups: [{group}]}}",
+    )

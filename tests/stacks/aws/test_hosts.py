@@ -38,10 +38,8 @@ def machine(name: str, pool: str, *, number: int, public: str = "") -> Instance:
 
 
 def hosts(plan: SitePlan, *machines: Instance, way_in: str | None = None) -> dict[str, Host]:
-    found = to_hosts(
-        plan, machines, key_file="id", keys={"i-2": ("ssh-ed25519 AAAA",), "i-4": ("ssh-ed25519 BBBB",)}, placements={},
-        way_in=way_in,
-    )  # fmt: skip
+    keys = {"i-2": ("ssh-ed25519 AAAA",), "i-4": ("ssh-ed25519 BBBB",)}
+    found = to_hosts(plan, machines, key_file="id", keys=keys, placements={}, way_in=way_in)
     return {host.name: host for host in found}
 
 

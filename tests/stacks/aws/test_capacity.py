@@ -1,0 +1,195 @@
+"""Zones, quotas, reservations and capacity blocks, as AWS tells them before `up`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from gcluster.schemas.catalog import Catalog
+from gcluster.schemas.diagnostics import Severity
+from gcluster.schemas.quotas import QuotaNeed, quota_needs
+from gcluster.stacks.aws import capacity, quotas
+from gcluster.stacks.aws.api import Api
+from gcluster.stacks.aws.plan import SitePlan
+from gcluster.stacks.aws.preflight import standing_of
+from gcluster.stacks.pulumi.questions import Standing, nothing_stands
+
+from .conftest import BASE, BUYS, CASES, NONE, Recorded, said, spec_of
+
+
+def test_a_zone_that_does_not_offer_the_machine_is_told_with_those_that_do(
+    api: Api, planned: Callable[..., SitePlan]
+) -> None:
+    wrong = planned(BASE.replace("use1-az4", "use1-az9"))
+    [finding] = capacity.check_zones(api, wrong.pool("train"))
+    assert finding.summary == 'pool "train": p5.48xlarge is not offered in use1-az9'
+    assert "use1-az4" in finding.hint
+    assert said(capacity.check_zones(api, planned().pool("train"))) == []
+
+
+def quota_says(aws_says: Recorded, value: int) -> None:
+    """Let the quota of P instances be so large; its usage is where the documentation says."""
+    quota = json.loads((CASES / "recorded" / "quota.json").read_text(encoding="utf-8"))
+    quota["Quota"]["Value"] = value
+    aws_says.say("service-quotas", "GetServiceQuota", json.dumps(quota).encode())
+
+
+@pytest.fixture
+def need(catalog: Catalog) -> QuotaNeed:
+    """Give what two p5 take."""
+    [found] = [n for n in quota_needs(spec_of(), catalog) if n.code == "L-417A185B"]
+    return found
+
+
+def test_a_quota_below_the_need_says_how_to_ask_for_more(
+    api: Api, need: QuotaNeed, aws_says: Recorded
+) -> None:
+    quota_says(aws_says, 192)
+    [finding] = quotas.check_limit(api, need)
+    assert finding.code == "GC972"
+    assert finding.is_error
+    assert "is 192 vcpu, pools train need 384" in finding.summary
+    assert "--desired-value 384" in finding.hint
+    quota_says(aws_says, 384)
+    assert said(quotas.check_limit(api, need)) == []
+
+
+@pytest.mark.parametrize(
+    ("used", "there", "missing"),
+    [(0, 0, None), (1, 0, 384), (192, 1, None), (193, 1, 192), (384, 2, None)],
+)
+def test_a_quota_must_have_room_for_the_machines_that_do_not_exist_yet(
+    api: Api,
+    catalog: Catalog,
+    need: QuotaNeed,
+    aws_says: Recorded,
+    *,
+    used: int,
+    there: int,
+    missing: int | None,
+) -> None:
+    quota_says(aws_says, 384)
+    dimensions = [
+        {"Name": "Class", "Value": "P/OnDemand"},
+        {"Name": "Resource", "Value": "vCPU"},
+        {"Name": "Service", "Value": "EC2"},
+        {"Name": "Type", "Value": "Resource"},
+    ]
+    point = {
+        "MetricName": "ResourceCount",
+        "Dimensions": dimensions,
+        "Value": float(used),
+        "Timestamp": datetime.now(UTC) - timedelta(minutes=2),
+    }
+    api.client("cloudwatch").put_metric_data(Namespace="AWS/Usage", MetricData=[point])
+    standing = Standing(lambda: ["train"] * there)
+    found = list(quotas.check_room(api, spec_of(), catalog, need, standing))
+    if missing is None:
+        assert found == []
+    else:
+        [finding] = found
+        assert finding.severity is Severity.WARNING
+        assert f"{used} of 384 are in use, {missing} more are needed" in finding.summary
+        assert f"--desired-value {used + missing}" in finding.hint
+
+
+def test_a_quota_whose_usage_nobody_publishes_is_only_held_against_the_need(
+    api: Api, catalog: Catalog, need: QuotaNeed, aws_says: Recorded
+) -> None:
+    quota_says(aws_says, 384)
+    none = nothing_stands()
+    assert said(quotas.check_room(api, spec_of(), catalog, need, none)) == []
+
+
+def test_what_the_cluster_runs_already_is_counted_by_its_tags(
+    api: Api, planned: Callable[..., SitePlan]
+) -> None:
+    plan = planned()
+    tags = {**plan.labels.found_by(), "gcluster-pool": "train"}
+    api.client("ec2").run_instances(
+        ImageId="ami-1e749f67",
+        MinCount=2,
+        MaxCount=2,
+        TagSpecifications=[
+            {
+                "ResourceType": "instance",
+                "Tags": [{"Key": k, "Value": v} for k, v in tags.items()],
+            }
+        ],
+    )
+    api.client("ec2").run_instances(ImageId="ami-1e749f67", MinCount=1, MaxCount=1)
+    assert standing_of(api, plan).counts() == {"train": 2}
+
+
+RESERVED = BASE.replace("count: 2", "count: 2, market: [{reservation: cr-0abc}]")
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        (RESERVED, None),
+        (RESERVED.replace("count: 2", "count: 5"), "has 4 machines, the pool needs 5"),
+        (RESERVED.replace("use1-az4", "use1-az6"), "is in use1-az4, not use1-az6"),
+        (RESERVED.replace("p5.48", "p5en.48"), "is for p5.48xlarge, not p5en.48xlarge"),
+        (RESERVED.replace("reservation:", "capacity_block:"), "is no capacity block"),
+    ],
+)
+def test_a_reservation_must_fit_the_pool(
+    text: str,
+    problem: str | None,
+    api: Api,
+    planned: Callable[..., SitePlan],
+    aws_says: Recorded,
+) -> None:
+    aws_says.answer("ec2", "DescribeCapacityReservations", "reservation.xml")
+    pool = planned(text).pool("train")
+    found = said(capacity.check_reservation(api, pool, pool.offers[0], NONE))
+    if problem is None:
+        assert found == []
+    else:
+        [(code, summary)] = found
+        assert code == "GC974"
+        assert problem in summary
+
+
+def test_a_reservation_that_is_not_there_is_told(
+    api: Api, planned: Callable[..., SitePlan], aws_says: Recorded
+) -> None:
+    aws_says.answer("ec2", "DescribeCapacityReservations", "no-reservation.xml", 400)
+    pool = planned(RESERVED).pool("train")
+    [(code, summary)] = said(capacity.check_reservation(api, pool, pool.offers[0], NONE))
+    assert code == "GC974"
+    assert "is not in us-east-1" in summary
+
+
+def test_a_reservation_that_others_use_is_a_warning_until_the_machines_stand(
+    api: Api, planned: Callable[..., SitePlan], aws_says: Recorded
+) -> None:
+    aws_says.answer("ec2", "DescribeCapacityReservations", "reservation.xml")
+    pool = planned(RESERVED.replace("count: 2", "count: 4")).pool("train")
+    [finding] = capacity.check_reservation(api, pool, pool.offers[0], NONE)
+    assert finding.severity is Severity.WARNING
+    assert "has 3 machines free, 4 are still to be made" in finding.summary
+    one = Standing(lambda: ["train"])
+    assert said(capacity.check_reservation(api, pool, pool.offers[0], one)) == []
+
+
+def test_no_block_on_offer_is_an_error(
+    api: Api, planned: Callable[..., SitePlan], aws_says: Recorded
+) -> None:
+    aws_says.answer("ec2", "DescribeCapacityBlockOfferings", "no-block-offerings.xml")
+    pool = planned(BUYS).pool("train")
+    [finding] = capacity.check_block_offering(api, pool, pool.offers[0], NONE)
+    assert finding.is_error
+
+
+def test_a_pool_that_stands_buys_no_second_block(
+    api: Api, planned: Callable[..., SitePlan], aws_says: Recorded
+) -> None:
+    pool = planned(BUYS).pool("train")
+    both = Standing(lambda: ["train", "train"])
+    assert said(capacity.check_block_offering(api, pool, pool.offers[0], both)) == []
+    assert aws_says.asked == []
