@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 import ipaddress
 import re
 from typing import TYPE_CHECKING
-
-import msgspec
 
 from gcluster.schemas.spec.sites import OciSite
 from gcluster.schemas.spec.sites.site import DEFAULT_CLOUD_CIDR
@@ -23,6 +20,7 @@ from gcluster.stacks.oci.plan import (
 from gcluster.stacks.oci.pools import cluster_plans, pool_plan
 from gcluster.stacks.pulumi.labels import Labels
 from gcluster.stacks.pulumi.names import Names
+from gcluster.stacks.pulumi.spec_hash import spec_hash
 
 if TYPE_CHECKING:
     from gcluster.schemas.catalog import Catalog
@@ -71,12 +69,6 @@ def site_plan(spec: ClusterSpec, site: str, catalog: Catalog) -> SitePlan:
         buckets=bucket_plans(spec, site),
         budget=_budget(spec, site),
     )
-
-
-def spec_hash(spec: ClusterSpec) -> str:
-    """Return a short hash that changes with every change of the spec's meaning."""
-    text = msgspec.json.encode(spec, enc_hook=str, order="sorted")
-    return hashlib.sha256(text).hexdigest()[:12]
 
 
 def _network(here: OciSite) -> NetworkPlan:
