@@ -5,7 +5,6 @@ Run as a script it writes the table of docs/testing.md again (`make docs` does).
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
 from pathlib import Path
@@ -22,12 +21,7 @@ def recordings(root: Path = ROOT) -> list[Path]:
 
 
 def head(path: Path) -> dict[str, str]:
-    """Return the "# key: value" lines that a recording begins with; JSON has them as "head"."""
-    if path.suffix == ".json":
-        given = json.loads(path.read_text(encoding="utf-8")).get("head", {})
-        return {
-            key: json.dumps(value) if value is True else str(value) for key, value in given.items()
-        }
+    """Return the "# key: value" lines that a recording begins with."""
     said = {}
     for line in path.read_text(encoding="utf-8").splitlines():
         match = _HEAD.fullmatch(line)
