@@ -77,6 +77,9 @@ class ClusterInventory(msgspec.Struct, frozen=True, kw_only=True):
 
     cluster: str
     hosts: tuple[Host, ...]
+    storage: dict[str, str] = {}
+    """Storage of the spec that a provider made or found -> what clients mount:
+    "10.0.0.5@tcp:/scratch"."""
 
     def in_pool(self, pool: str) -> tuple[Host, ...]:
         """Return the hosts of one pool, in order."""

@@ -61,7 +61,7 @@ def compile_cluster(
     simulated = is_simulated(spec, catalog)
     told_to_all = controllers_and_name(spec, controllers)
     told_to_controllers = slurm_cluster_variables(spec, compute, catalog)
-    facts = node_facts(spec, catalog)
+    facts = node_facts(spec, catalog, inventory)
 
     def steps_of(name: str) -> tuple[Step, ...]:
         pool = spec.pools[name]

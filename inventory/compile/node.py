@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from gcluster.inventory.compile.storage import StorageFacts, storage_facts
 from gcluster.schemas.catalog import Catalog
 from gcluster.schemas.catalog.machine import Machine
 from gcluster.schemas.spec import ClusterSpec, Pool
 from gcluster.schemas.stack.resolved import Resolved
 
 if TYPE_CHECKING:
+    from gcluster.inventory.hosts import ClusterInventory
     from gcluster.schemas.catalog import Fabric
     from gcluster.schemas.catalog.machine import Gpu
 
@@ -32,6 +34,8 @@ class NodeFacts(msgspec.Struct, frozen=True, kw_only=True):
     """None: nothing is known of it (controllers and logins on hosts that exist)."""
     software: Resolved
     """Versions, distribution and packages; empty for nodes that aren't machines of their own."""
+    storage: StorageFacts = StorageFacts()
+    """What its nodes mount and serve, and who serves it."""
 
     @property
     def provider(self) -> str:
@@ -89,11 +93,15 @@ class NodeFacts(msgspec.Struct, frozen=True, kw_only=True):
 _NONE = Resolved(set=None, tested=True, reason="containers and simulated nodes have no drivers")
 
 
-def node_facts(spec: ClusterSpec, catalog: Catalog) -> dict[str, NodeFacts]:
+def node_facts(
+    spec: ClusterSpec, catalog: Catalog, inventory: ClusterInventory | None = None
+) -> dict[str, NodeFacts]:
     """Return pool -> what is known of its nodes.
 
-    The software lock is read only where a pool has machines of its own.
+    The software lock is read only where a pool has machines of its own. Of the inventory only the
+    hosts that serve storage are taken, which all others must find.
     """
+    storage = storage_facts(spec, inventory)
     found = {
         name: NodeFacts(
             name=name,
@@ -102,6 +110,7 @@ def node_facts(spec: ClusterSpec, catalog: Catalog) -> dict[str, NodeFacts]:
             catalog=catalog,
             machine=None if pool.machine is None else catalog.machines[pool.machine],
             software=_NONE,
+            storage=storage[name],
         )
         for name, pool in spec.pools.items()
     }
