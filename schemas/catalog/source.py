@@ -78,6 +78,10 @@ class ArtefactSource(Noun, frozen=True):
     files: list[File] = field(default_factory=list)
     images: list[str] = field(default_factory=list)
     """Container images below the URL, which is then a registry's."""
+    image_digests: dict[str, Annotated[str, Meta(pattern=r"^sha256:[0-9a-f]{64}$(?!\n)")]] = field(
+        default_factory=dict
+    )
+    """Digest by IMAGE:TAG; nodes run no image without one."""
     sources: dict[str, Citation] = field(default_factory=dict)
     """Fields that come from elsewhere, by dotted path."""
     unverified: list[str] = field(default_factory=list)

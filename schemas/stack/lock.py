@@ -152,6 +152,17 @@ class SlurmPackage(Noun, frozen=True):
     date: Date
 
 
+class Companion(Noun, frozen=True):
+    """A version for what no tested set says, taken where a pool uses something that needs it."""
+
+    component: str
+    version: Exact
+    beside: Annotated[list[Literal["pyxis", "tcpx", "tcpxo"]], Meta(min_length=1)]
+    """Job containers (pyxis) or the fabric plugins that need it."""
+    source: str
+    date: Date
+
+
 class Feature(Noun, frozen=True):
     """Something that needs a version of a component."""
 
@@ -196,6 +207,7 @@ class Lock(Noun, frozen=True):
     kernels: list[Kernels] = field(default_factory=list)
     distributions: list[NodeImage] = field(default_factory=list)
     slurm_packages: list[SlurmPackage] = field(default_factory=list)
+    companions: list[Companion] = field(default_factory=list)
     features: list[Feature] = field(default_factory=list)
     skews: list[Skew] = field(default_factory=list)
 
@@ -214,6 +226,11 @@ class Lock(Noun, frozen=True):
         """Return the Slurm of a distribution's packages; None when it isn't known."""
         found = (p.version for p in self.slurm_packages if p.distribution == distribution)
         return next(found, None)
+
+    def companion(self, component: str, used: set[str]) -> Companion | None:
+        """Return a component's version beside what is used of pyxis, tcpx and tcpxo; None: unsaid."""
+        found = (c for c in self.companions if c.component == component)
+        return next((c for c in found if used & set(c.beside)), None)
 
     def node_image(self, provider: str | None) -> NodeImage | None:
         """Return what a provider's nodes come in; None when not known or up to the hosts."""

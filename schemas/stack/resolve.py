@@ -74,13 +74,14 @@ def resolve_need(software: Software, need: Need, lock: Lock) -> Resolved:
     newest = sorted(ranked, key=lambda c: (c.tested.evidence.date, c.tested.name), reverse=True)
     best = min(newest, key=lambda c: c.rank, default=None)
     distribution = _distribution(software, best, need, lock)
+    containers = _containers(software, best, need)
     return Resolved(
         set=best.tested.name if best else None,
         tested=best is not None and not best.differences,
         reason=_reason(best, len(here), len(possible), need),
         distribution=distribution,
-        containers=_containers(software, best, need),
-        components=_components(best, asked, need, lock, distribution),
+        containers=containers,
+        components=_components(best, asked, need, lock, distribution, containers),
         differences=best.differences if best else (),
         packages=tuple(n.package for n in lock.needs if n.gpu == need.gpu),
         evidence=best.tested.evidence if best else None,
@@ -124,9 +125,11 @@ def _components(
     need: Need,
     lock: Lock,
     distribution: Distribution | None,
+    containers: str,
 ) -> tuple[ResolvedComponent, ...]:
     """Return every component the nodes use, in the lock's order."""
     tested = best.tested if best else None
+    used = {containers, need.plugin or ""}
     equal = _equal_versions(best, asked, lock)
     package = lock.slurm_package(distribution)
     found = []
@@ -143,6 +146,9 @@ def _components(
             found.append(_component(component, equal.get(key, have), tested, "lock"))
         elif key == need.scheduler == "slurm" and package is not None:
             found.append(_component(component, package, None, "distribution"))
+        elif (companion := lock.companion(key, used)) is not None:
+            beside = _component(component, companion.version, None, "lock")
+            found.append(msgspec.structs.replace(beside, source=companion.source))
     return tuple(found)
 
 
