@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from gcluster.inventory.compile.allreduce import allreduce_steps
 from gcluster.inventory.compile.base import base_steps
+from gcluster.inventory.compile.depot import bundle_source_steps, depot_steps, living_on
 from gcluster.inventory.compile.mpi import mpi_steps
 from gcluster.inventory.compile.munge import munge_steps
 from gcluster.inventory.compile.node import node_facts
@@ -30,6 +31,7 @@ from gcluster.inventory.compile.steps import CompiledCluster, Group, Stage, Step
 
 if TYPE_CHECKING:
     from gcluster.inventory.hosts import ClusterInventory, Host
+    from gcluster.schemas.bundle import BundleManifest
     from gcluster.schemas.catalog import Catalog
     from gcluster.schemas.spec import ClusterSpec, PoolRole
 
@@ -40,7 +42,10 @@ _STAGES = list(Stage)
 
 
 def compile_cluster(
-    spec: ClusterSpec, inventory: ClusterInventory, catalog: Catalog
+    spec: ClusterSpec,
+    inventory: ClusterInventory,
+    catalog: Catalog,
+    bundle: BundleManifest | None = None,
 ) -> CompiledCluster:
     """Return what each pool's hosts must run: same spec and hosts, same result.
 
@@ -50,6 +55,7 @@ def compile_cluster(
         spec: a spec that passed its checks.
         inventory: its hosts; an address may be unknown ("") while they are only planned.
         catalog: describes the machines of the compute pools.
+        bundle: what the nodes take everything from; None: from where the spec says.
     """
     pools = sorted(spec.pools, key=lambda name: (ROLE_ORDER.index(spec.pools[name].role), name))
     hosts = _by_pool(pools, inventory)
@@ -62,11 +68,15 @@ def compile_cluster(
     told_to_all = controllers_and_name(spec, controllers)
     told_to_controllers = slurm_cluster_variables(spec, compute, catalog)
     facts = node_facts(spec, catalog, inventory)
+    if bundle is not None:
+        facts = living_on(bundle, facts, controllers[0].address if controllers else "")
 
     def steps_of(name: str) -> tuple[Step, ...]:
         pool = spec.pools[name]
         machine = facts[name].machine
         steps = (
+            *depot_steps(facts[name]),
+            *bundle_source_steps(facts[name]),
             *base_steps(spec, found_by_name, sets_time=not simulated),
             *node_role_steps(facts[name]),
             *munge_steps(),

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from gcluster.inventory.compile.storage import StorageFacts, storage_facts
+from gcluster.schemas.bundle import BundleManifest
 from gcluster.schemas.catalog import Catalog
 from gcluster.schemas.catalog.machine import Machine
 from gcluster.schemas.spec import ClusterSpec, Pool
@@ -36,6 +37,10 @@ class NodeFacts(msgspec.Struct, frozen=True, kw_only=True):
     """Versions, distribution and packages; empty for nodes that aren't machines of their own."""
     storage: StorageFacts = StorageFacts()
     """What its nodes mount and serve, and who serves it."""
+    bundle: BundleManifest | None = None
+    """What its nodes take all packages and files from; None: from the sources themselves."""
+    bundle_root: str = ""
+    """URL of the bundle as its nodes see it."""
 
     @property
     def provider(self) -> str:

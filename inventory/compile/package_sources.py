@@ -26,6 +26,8 @@ def package_sources_steps(node: NodeFacts, sources: Iterable[str]) -> list[Step]
         node: the nodes of a pool.
         sources: names in the catalog.
     """
+    if node.bundle is not None:  # it is their one source
+        return []
     found = [line for name in sources for line in _repositories(node, node.catalog.sources[name])]
     if not found:
         return []
@@ -47,7 +49,9 @@ def package_sources_steps(node: NodeFacts, sources: Iterable[str]) -> list[Step]
 
 
 def source_url(node: NodeFacts, source: ArtefactSource) -> str:
-    """Return the root of a source: its vendor's, or where the spec takes it from."""
+    """Return the root of a source: its vendor's, or where the spec or a bundle has it."""
+    if node.bundle is not None:
+        return f"{node.bundle_root}/files/{source.name}"
     redirect = node.spec.software.sources.get(source.name)
     return (redirect.url if redirect is not None and redirect.url else source.url).rstrip("/")
 

@@ -1,0 +1,77 @@
+"""The depot serves its folder to everyone, lets nobody write, and runs without rights."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from conftest import Play
+    from testinfra.host import Host
+
+URL = "http://127.0.0.1:8480"
+
+
+def answer(host: Host, method: str, path: str) -> str:
+    """Return status and body, as Python's own client on the node sees them."""
+    program = (
+        "import http.client as h; c = h.HTTPConnection('127.0.0.1', 8480);"
+        f"c.request({method!r}, {path!r}); r = c.getresponse(); print(r.status, r.read().decode())"
+    )
+    return host.check_output("python3 -c %s", program)
+
+
+def test_a_file_that_is_put_there_is_served_at_once(host: Host) -> None:
+    host.check_output("mkdir -p /srv/gcluster/depot/pool && echo new >/srv/gcluster/depot/pool/a.deb")
+    assert answer(host, "GET", "/pool/a.deb") == "200 new"
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("PUT", "/README", "403"),
+        ("DELETE", "/README", "403"),
+        ("GET", "/", "403"),
+        ("GET", "/.incoming", "404"),
+        ("GET", "/passwd", "403"),
+        ("GET", "/%2e%2e/%2e%2e/%2e%2e/etc/passwd", "400"),
+    ],
+    ids=["write", "delete", "list", "half-written", "link out of it", "path out of it"],
+)
+def test_nothing_but_finished_files_of_the_folder_can_be_had(
+    host: Host, method: str, path: str, status: str
+) -> None:
+    host.check_output(
+        "cd /srv/gcluster/depot && touch .incoming && ln -sfn /etc/passwd passwd; systemctl is-active gcluster-depot"
+    )
+    try:
+        assert answer(host, method, path).split()[0] == status
+    finally:
+        host.check_output("rm -f /srv/gcluster/depot/passwd /srv/gcluster/depot/.incoming")
+
+
+def test_it_runs_as_nobody_in_particular_and_without_capabilities(host: Host) -> None:
+    pid = host.check_output("systemctl show -P MainPID gcluster-depot.service")
+    status = host.check_output(f"cat /proc/{pid}/status")
+    assert "CapEff:\t0000000000000000" in status
+    assert "Uid:\t0" not in status
+
+
+def test_the_package_s_own_server_neither_runs_nor_starts_with_the_machine(host: Host) -> None:
+    assert not host.service("nginx").is_running
+    assert not host.service("nginx").is_enabled
+
+
+def test_a_port_that_is_taken_is_told_and_the_next_run_mends_it(host: Host, converge: Play) -> None:
+    host.check_output(
+        "systemd-run --unit=squatter python3 -m http.server 8481 --directory /tmp && sleep 1"
+    )
+    try:
+        run = converge(port=8481)
+        assert run.returncode != 0
+        assert "8481" in run.stdout
+    finally:
+        host.check_output("systemctl stop squatter.service")
+    assert converge().returncode == 0
+    assert answer(host, "GET", "/README").startswith("200")
