@@ -38,6 +38,7 @@ VERBS = (
     Verb(
         "up", "Run", "Bring the cluster to what its spec says and pass the AllReduce.", goes_on=True
     ),
+    Verb("image", "Run", "Bake what roles install into images that nodes boot from.", goes_on=True),
     Verb("smoke", "Run", "Run the AllReduce over all nodes and judge it.", goes_on=True),
     Verb("status", "Look", "Show nodes, conditions and the queue as they are now."),
     Verb("ssh", "Look", "Log in to a node, or run a command there."),
