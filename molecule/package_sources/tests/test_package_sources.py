@@ -90,6 +90,25 @@ def test_a_repository_that_is_no_longer_asked_for_is_taken_away(host: Host, conv
     assert source.exists
 
 
+def test_only_these_repositories_count_where_that_is_asked_and_all_again_where_it_is_not(
+    host: Host, converge: Play
+) -> None:
+    used = "apt-get indextargets --format '$(SITE)' 'Created-By: Packages' | sort -u"
+    everyone = host.check_output(used)
+
+    run = converge(only=True)
+    assert run.returncode == 0, run.stdout
+    assert host.check_output(used) == host.check_output(
+        "sed -n 's,^URIs: \\(http://[^/]*\\)/.*,\\1,p' /etc/apt/gcluster-sources.d/gcluster-vendor.sources"
+    )
+    host.check_output("echo 'deb http://192.0.2.1/none ./' >/etc/apt/gcluster-sources.d/mine.list")
+    assert "apt uses it too" in converge(only=True, phases=["verify"]).stdout
+    host.check_output("rm /etc/apt/gcluster-sources.d/mine.list")
+
+    assert converge().returncode == 0
+    assert host.check_output(used) == everyone
+
+
 def test_the_key_is_the_only_one_that_the_source_trusts(host: Host) -> None:
     shown = host.check_output("gpg --show-keys --with-colons /etc/apt/keyrings/gcluster-vendor.gpg")
     assert shown.count("pub:") == 1
