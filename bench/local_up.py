@@ -20,14 +20,14 @@ AGAIN_SECONDS = 3.0
 IMAGE_SECONDS = 200.0
 
 
-def spec_text(name: str) -> str:
-    """Return a local cluster: one controller and four nodes with eight simulated GPUs each."""
+def spec_text(name: str, nodes: int = NODES) -> str:
+    """Return a local cluster: one controller, and nodes with eight simulated GPUs each."""
     return f"""apiVersion: gcluster/v1
 name: {name}
 sites: {{here: {{provider: local}}}}
 pools:
   head: {{site: here, role: controller}}
-  gpu: {{site: here, machine: sim.h100x8, count: {NODES}}}
+  gpu: {{site: here, machine: sim.h100x8, count: {nodes}}}
 scheduler: {{type: slurm}}
 """
 

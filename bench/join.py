@@ -1,0 +1,92 @@
+"""How long one more node takes on a running local cluster, from the image that was baked for it.
+
+`gcluster image` bakes the install phases; then a cluster of one node gets a second one. Measured is
+the time from the start of `gcluster up` until Slurm calls the new node idle, which is when jobs
+start there; the AllReduce over all nodes, which `up` goes on with, is not part of it.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from local_up import run, spec_text
+from timing import Result, arguments, report, with_bytecode
+
+JOIN_SECONDS = 10.0
+GIVE_UP_SECONDS = 120.0
+POLL_SECONDS = 0.1
+
+
+def state_of(cluster: str, node: str) -> str:
+    """Return what Slurm says of a node; "" while it knows none of that name."""
+    words = ["podman", "exec", f"gcluster-{cluster}-head"]
+    asked = [*words, "sinfo", "--noheader", f"--nodes={node}", "--format=%T"]
+    return subprocess.run(asked, capture_output=True, text=True, check=False).stdout.strip()
+
+
+def join(spec: Path, cluster: str, nodes: int, environment: dict[str, str]) -> float:
+    """Ask for so many nodes; return the seconds until the last one is idle.
+
+    Raises:
+        RuntimeError: it never was, or `up` failed.
+    """
+    spec.write_text(spec_text(cluster, nodes), encoding="utf-8")
+    gcluster = str(Path(sys.executable).parent / "gcluster")
+    began = time.perf_counter()
+    with (spec.parent / "join.log").open("w") as log:
+        up = subprocess.Popen(
+            [gcluster, "up", str(spec), "--yes"], stdout=log, stderr=log, env=environment
+        )
+        while state_of(cluster, f"gpu{nodes:03d}") != "idle":
+            if time.perf_counter() - began > GIVE_UP_SECONDS:
+                up.kill()
+                raise RuntimeError(f"gpu{nodes:03d} was not idle after {GIVE_UP_SECONDS:.0f} s")
+            time.sleep(POLL_SECONDS)
+        seconds = time.perf_counter() - began
+        if up.wait():
+            raise RuntimeError((spec.parent / "join.log").read_text(encoding="utf-8"))
+    return seconds
+
+
+def measure(folder: Path, environment: dict[str, str], rounds: int) -> tuple[float, list[float]]:
+    """Return the seconds of the bake, and those of each node that joined."""
+    cluster = f"join-{os.getpid()}"
+    spec, log = folder / "join.yaml", folder / "log"
+    spec.write_text(spec_text(cluster, 1), encoding="utf-8")
+    try:
+        baked = run("image", str(spec), log=log, environment=environment)
+        run("up", str(spec), "--yes", log=log, environment=environment)
+        joins = [join(spec, cluster, 2 + turn, environment) for turn in range(rounds)]
+        print((folder / "join.log").read_text(encoding="utf-8"), file=sys.stderr)
+    finally:
+        run("down", str(spec), "--yes", log=log, environment=environment)
+    return baked, joins
+
+
+def main() -> int:
+    """Measure, and report against the limit."""
+    parser = arguments(__doc__ or "")
+    parser.add_argument("--rounds", type=int, default=3, help="nodes that join, one after another")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="gcluster-bench-") as name:
+        baked, joins = measure(Path(name), with_bytecode(), options.rounds)
+    results = [
+        Result(name="gcluster image (0 where it was there)", value=baked, unit="s", limit=200.0),
+        Result(
+            name=f"up until a new node is idle, median of {len(joins)}",
+            value=statistics.median(joins),
+            unit="s",
+            limit=JOIN_SECONDS,
+        ),
+    ]
+    return report("local cluster, node from a baked image", results, as_json=options.json)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
