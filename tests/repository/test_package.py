@@ -16,10 +16,19 @@ from pathlib import Path
 
 import pytest
 
+from gcluster.inventory.compile.steps import PHASES
+
 pytestmark = pytest.mark.package
 
 COLLECTION = "gcluster/ansible_collections/gcluster/cluster"
 BIN = Path(sys.executable).parent
+LOOKING = {
+    "hosts": "all",
+    "gather_facts": False,
+    "vars": {"ansible_python_interpreter": sys.executable},
+    "tasks": [{"import_role": {"name": "gcluster.cluster.base", "tasks_from": "preflight.yml"}}],
+}
+"""A play that runs a phase of a role on this machine and changes nothing."""
 
 
 def _run(*command: str | Path, cwd: Path) -> str:
@@ -165,6 +174,36 @@ def test_ansible_finds_every_role_of_the_installed_collection(
     roles = {path.parent.parent.name for path in (root / "roles").glob("*/meta/argument_specs.yml")}
     assert roles
     assert {f"gcluster.cluster.{role}" for role in roles} - set(json.loads(listing)) == set()
+
+
+def test_the_installed_collection_builds_and_works_in_a_place_of_its_own(
+    root: Path, installed: Path, tmp_path: Path
+) -> None:
+    folder = _run(
+        installed / "bin/python", "-c", "import gcluster; print(gcluster.__path__[0])", cwd=tmp_path
+    ).strip()
+    source = Path(folder) / "ansible_collections/gcluster/cluster"
+    galaxy, play = installed / "bin/ansible-galaxy", installed / "bin/ansible-playbook"
+    _run(galaxy, "collection", "build", source, "--output-path", "built", cwd=tmp_path)
+    (archive,) = (tmp_path / "built").glob("gcluster-cluster-*.tar.gz")
+    _run(galaxy, "collection", "install", archive, "-p", "elsewhere", "--offline", cwd=tmp_path)
+    roles = [path.parent.parent for path in source.glob("roles/*/meta/argument_specs.yml")]
+    steps = [
+        {"import_role": {"name": f"gcluster.cluster.{role.name}", "tasks_from": phase.name}}
+        for role in roles
+        for phase in sorted((role / "tasks").glob("*.yml"))
+        if phase.stem in PHASES
+    ]
+    book = tmp_path / "every-phase.yml"
+    book.write_text(json.dumps([{"hosts": "all", "gather_facts": False, "tasks": steps}]))
+    there = ("env", f"ANSIBLE_COLLECTIONS_PATH={tmp_path}/elsewhere")
+    said = _run(*there, play, "-i", "here,", "--list-tasks", book, cwd=tmp_path)
+    listed = {line.split(" : ")[0].strip() for line in said.splitlines()}
+    assert {f"gcluster.cluster.{role.name}" for role in roles} - listed == set()
+    alone = tmp_path / "one-role.yml"
+    alone.write_text(json.dumps([LOOKING]))
+    local = ("-i", "here,", "--connection", "local")
+    assert "failed=0" in _run(*there, play, *local, alone, cwd=tmp_path)
 
 
 def test_the_unit_tests_pass_against_the_installed_wheel(
