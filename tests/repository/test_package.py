@@ -177,7 +177,7 @@ def test_ansible_finds_every_role_of_the_installed_collection(
 
 
 def test_the_installed_collection_builds_and_works_in_a_place_of_its_own(
-    root: Path, installed: Path, tmp_path: Path
+    installed: Path, tmp_path: Path
 ) -> None:
     folder = _run(
         installed / "bin/python", "-c", "import gcluster; print(gcluster.__path__[0])", cwd=tmp_path
