@@ -16,11 +16,16 @@ from gcluster.schemas.spec import ClusterSpec
 
 from .schema_values import values
 
-_ACCEPTED = values(inlined_schema(ClusterSpec))
+_ACCEPTED = values(inlined_schema(ClusterSpec)).filter(lambda data: not _names_a_file(data))
 _VALIDATOR = Draft202012Validator(cluster_schema())
 _SLOW = settings(
     max_examples=100, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
 )
+
+
+def _names_a_file(data: dict[str, Any]) -> bool:
+    """Return whether hosts stand in a file beside the spec: there is none beside these."""
+    return any("hosts_file" in site for site in data["sites"].values())
 
 
 def written(value: object) -> str:
