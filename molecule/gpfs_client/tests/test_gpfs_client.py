@@ -1,0 +1,88 @@
+"""IBM's packages in one held version; a host of the cluster adds the node, or says why not."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from conftest import Play
+    from testinfra.host import Host
+
+
+def play_case(host: Host, case: str) -> None:
+    host.check_output(f"echo {case} > /usr/local/lib/recordings/case")
+
+
+def test_the_asked_version_is_held_though_a_newer_one_is_there(host: Host) -> None:
+    shown = host.check_output(
+        "dpkg-query --show --showformat '${Package} ${Version}\\n' 'gpfs.*' | grep -v gskit"
+    )
+    assert {line.split()[1] for line in shown.splitlines()} == {"5.2.3-0"}
+    held = set(host.check_output("apt-mark showhold").split())
+    assert {"gpfs.base", "gpfs.gpl", "gpfs.gskit", "gpfs.license.dm"} <= held
+
+
+@pytest.mark.parametrize(
+    ("case", "told"),
+    [
+        ("other-cluster", "the node is in old.example.edu, not in storage.example.edu"),
+        ("arbitrating", "GPFS is arbitrating here"),
+        ("down", "GPFS is down here"),
+        ("not-mounted", "/gpfs/fs1 is not mounted"),
+        ("other-filesystem", "/gpfs/fs1 is /dev/sda2 (ext4), not fs1 (gpfs)"),
+        ("no-module", "there is no portability layer for"),
+        ("small-pagepool", "GPFS runs with pagepool 1073741824, not 17179869184"),
+    ],
+)
+def test_verify_fails_on_a_node_that_is_not_as_asked(
+    host: Host, converge: Play, case: str, told: str
+) -> None:
+    play_case(host, case)
+    try:
+        run = converge(phases=["verify"])
+    finally:
+        play_case(host, "good")
+    assert run.returncode != 0
+    assert told in run.stdout
+
+
+def test_another_host_of_the_cluster_adds_the_node_when_one_refuses(
+    host: Host, converge: Play
+) -> None:
+    play_case(host, "not-joined")
+    run = converge(phases=["join", "verify"])
+    assert run.returncode == 0, run.stdout
+
+
+def test_where_every_host_refuses_the_commands_for_its_administrator_are_told(
+    host: Host, converge: Play
+) -> None:
+    play_case(host, "not-joined")
+    run = converge(contacts=["nsd02"], phases=["join"])
+    assert run.returncode != 0
+    assert "Permission denied (publickey)" in run.stdout
+    assert "/usr/lpp/mmfs/bin/mmaddnode -N node01 --accept" in run.stdout
+    assert converge().returncode == 0
+
+
+def test_headers_that_are_missing_are_told_and_the_next_converge_goes_on(
+    host: Host, converge: Play
+) -> None:
+    play_case(host, "no-module")
+    try:
+        run = converge(phases=["configure"])
+    finally:
+        play_case(host, "good")
+    assert run.returncode != 0
+    assert "Cannot find kernel headers" in run.stdout
+    assert converge().returncode == 0
+
+
+def test_a_licence_that_nobody_accepted_stops_it_before_anything_is_installed(
+    converge: Play,
+) -> None:
+    run = converge(accepted=False, phases=["preflight"])
+    assert run.returncode != 0
+    assert "accept_license: true" in run.stdout

@@ -1,0 +1,99 @@
+"""Rails are lossless, marked and large; an interface that appears is set by its unit."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from conftest import Play
+    from testinfra.host import Host
+
+
+def play_case(host: Host, case: str) -> None:
+    host.check_output(f"echo {case} > /usr/local/lib/recordings/case")
+
+
+def mtu(host: Host, interface: str) -> str:
+    return host.file(f"/sys/class/net/{interface}/mtu").content_string.strip()
+
+
+def test_every_rail_has_its_mtu_and_marks_what_it_sends(host: Host) -> None:
+    for rail in range(4):
+        assert mtu(host, f"rail{rail}") == "9000"
+        marked = host.file(f"/srv/sys/class/infiniband/mlx5_{rail}/tc/1/traffic_class")
+        assert marked.content_string.strip() == "106"  # 26 * 4 + 2
+        ecn = f"/srv/sys/class/net/rail{rail}/ecn"
+        assert host.file(f"{ecn}/roce_rp/enable/3").content_string.strip() == "1"
+        assert host.file(f"{ecn}/roce_rp/enable/0").content_string.strip() == "0"
+        assert host.file(f"{ecn}/roce_np/cnp_dscp").content_string.strip() == "48"
+
+
+def test_an_interface_that_appears_is_set_by_its_unit_and_another_is_left_alone(
+    host: Host,
+) -> None:
+    host.check_output("ip link set rail1 mtu 1500; ip link set peer1 mtu 1500")
+    host.check_output("systemctl start gcluster-roce@rail1 gcluster-roce@peer1")
+    assert mtu(host, "rail1") == "9000"
+    assert mtu(host, "peer1") == "1500"
+    rule = host.file("/etc/udev/rules.d/90-gcluster-roce.rules").content_string
+    assert 'DRIVERS=="mlx5_core"' in rule
+    assert host.run("udevadm verify /etc/udev/rules.d/90-gcluster-roce.rules").rc == 0
+
+
+def test_an_adapter_that_forgot_everything_is_set_again(host: Host, converge: Play) -> None:
+    play_case(host, "fresh")
+    try:
+        run = converge("-v", phases=["join"])
+    finally:
+        play_case(host, "good")
+    assert run.returncode == 0, run.stdout
+    told = json.dumps(run.stdout)
+    for change in ("rail0 sorts packets by DSCP", "rail3 keeps priority 3 lossless"):
+        assert change in told
+    assert "rail1 has rings of 8192" in told
+    assert converge().returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("case", "told"),
+    [
+        ("port-down", "rail 2, mlx5_2: the port is Down, Disabled"),
+        ("trust-lost", "not rail1 sorts packets by DSCP"),
+        ("pfc-lost", "not rail3 keeps priority 3 lossless"),
+        ("no-gid", "mlx5_2 has no RoCE v2 GID with an IPv4 address"),
+        ("other-gid", "3 on mlx5_1, 5 on mlx5_2"),
+        ("small-mtu", "mlx5_0 sends packets of 1024 bytes, not 4096"),
+        ("pause", "not rail0 pauses priorities, not all"),
+    ],
+)
+def test_verify_fails_on_a_rail_that_is_not_as_asked(
+    host: Host, converge: Play, case: str, told: str
+) -> None:
+    play_case(host, case)
+    try:
+        run = converge(phases=["verify"])
+    finally:
+        play_case(host, "good")
+    assert run.returncode != 0
+    assert told in run.stdout
+
+
+def test_where_a_cloud_sets_the_adapters_only_links_and_gids_are_asked(
+    host: Host, converge: Play
+) -> None:
+    play_case(host, "pfc-lost")
+    try:
+        run = converge(phases=["verify"], managed=False)
+    finally:
+        play_case(host, "good")
+    assert run.returncode == 0, run.stdout
+
+
+def test_adapters_that_nobody_can_tell_apart_are_not_touched(converge: Play) -> None:
+    run = converge(phases=["join"], gbps=0)
+    assert run.returncode != 0
+    assert "which adapters carry RoCE isn't known: write devices under rdma" in run.stdout
+    assert converge().returncode == 0

@@ -1,0 +1,86 @@
+"""How the network adapters that carry the GPUs' traffic are set: InfiniBand and RoCE."""
+
+from typing import Annotated, Literal, TypeAlias
+
+from msgspec import Meta, field
+
+from gcluster.schemas.spec.noun import Noun
+from gcluster.schemas.spec.words import Cidr
+
+RdmaDevice: TypeAlias = Annotated[
+    str, Meta(pattern=r"^[a-z][a-z0-9_]{0,30}$(?!\n)", examples=["mlx5_0"])
+]
+PartitionKey: TypeAlias = Annotated[
+    str, Meta(pattern=r"^0x[0-9a-f]{4}$(?!\n)", examples=["0x8001"])
+]
+Dscp: TypeAlias = Annotated[int, Meta(ge=0, le=63)]
+Priority: TypeAlias = Annotated[int, Meta(ge=0, le=7)]
+
+
+class Ipoib(Noun, frozen=True):
+    """IP over InfiniBand, on the first rail."""
+
+    network: Annotated[
+        Cidr,
+        Meta(description="Its network; a node keeps the host part of its own address in it."),
+    ]
+    mode: Annotated[
+        Literal["datagram", "connected"],
+        Meta(description="connected carries an MTU of 65520, datagram what the fabric's is."),
+    ] = "datagram"
+    mtu: Annotated[
+        Annotated[int, Meta(ge=1280, le=65520)] | None,
+        Meta(
+            description="MTU in bytes; default: 4092, in connected mode 65520."
+        ),
+    ] = None
+
+
+class Rdma(Noun, frozen=True):
+    """InfiniBand and RoCE adapters of a pool. Of a cloud's network only what the nodes decide."""
+
+    drivers: Annotated[
+        Literal["auto", "doca", "inbox", "image"],
+        Meta(
+            description="DOCA-OFED, the distribution's own, or what the image has; auto: the "
+            "image's on clouds, else DOCA-OFED where its version is known (software.ofed) and it "
+            "is made for the distribution."
+        ),
+    ] = "auto"
+    devices: Annotated[
+        list[RdmaDevice],
+        Meta(
+            description="RDMA devices, one a rail, in the rails' order; default: all of the "
+            "fabric's kind.",
+            examples=[["mlx5_0", "mlx5_3", "mlx5_4", "mlx5_5"]],
+        ),
+    ] = field(default_factory=list)
+    leaves: Annotated[
+        list[Annotated[str, Meta(min_length=1, examples=["MF0;su*-leaf1:*"])]],
+        Meta(
+            description="For each rail the description of the leaf switch it must hang on "
+            "(InfiniBand), with * and ?."
+        ),
+    ] = field(default_factory=list)
+    subnet_manager: Annotated[
+        bool,
+        Meta(description="This pool's hosts run OpenSM; else the fabric has one already."),
+    ] = False
+    partition_keys: Annotated[
+        list[PartitionKey],
+        Meta(description="InfiniBand partitions that every port of the pool must be in."),
+    ] = field(default_factory=list)
+    ipoib: Annotated[Ipoib | None, Meta(description="IP over InfiniBand; default: none.")] = None
+    mtu: Annotated[
+        int, Meta(ge=1280, le=9978, description="MTU of RoCE's interfaces in bytes.")
+    ] = 9000
+    dscp: Annotated[Dscp, Meta(description="DSCP that marks RoCE's packets.")] = 26
+    priority: Annotated[
+        Priority, Meta(description="Priority of that DSCP, kept lossless (PFC) and with ECN.")
+    ] = 3
+    congestion_dscp: Annotated[
+        Dscp, Meta(description="DSCP of congestion notifications (CNP), on priority 6.")
+    ] = 48
+    ring: Annotated[
+        int, Meta(ge=128, le=8192, description="Entries of RoCE interfaces' rings.")
+    ] = 8192

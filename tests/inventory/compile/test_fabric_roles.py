@@ -1,0 +1,128 @@
+"""InfiniBand and RoCE: which machines get which role, whose drivers, and what rails are asked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from gcluster.inventory.compile.node import node_facts
+from gcluster.inventory.compile.roles import node_role_steps
+from gcluster.inventory.compile.steps import Step
+from gcluster.schemas.catalog import load_catalog
+from gcluster.schemas.load import load, load_text
+
+CATALOG = load_catalog()
+EXAMPLES = Path(__file__).parents[3] / "examples"
+
+
+def steps_of(pool: dict[str, Any], software: dict[str, Any] | None = None) -> dict[str, Step]:
+    """Return key -> step of a pool's nodes."""
+    document = {
+        "apiVersion": "gcluster/v1",
+        "name": "demo",
+        "sites": {"here": {"provider": "bare-metal", "ssh": {"user": "ops"}}},
+        "pools": {
+            "head": {"site": "here", "role": "controller", "hosts": "head01"},
+            "gpu": {"site": "here", **pool},
+        },
+        "scheduler": {"type": "slurm"},
+        "software": software or {},
+    }
+    loaded = load_text(yaml.safe_dump(document))
+    assert loaded.spec is not None, loaded.diagnostics
+    return {step.key: step for step in node_role_steps(node_facts(loaded.spec, CATALOG)["gpu"])}
+
+
+def dgx(**rdma: Any) -> dict[str, Any]:
+    """Return a pool of DGX H100."""
+    return {"machine": "dgx-h100", "hosts": "gpu[01-02]", "rdma": rdma}
+
+
+def sources_of(steps: dict[str, Step]) -> set[str]:
+    step = steps.get("package_sources.install")
+    told = [] if step is None else step.variables["package_sources_repositories"]
+    return {repository["name"] for repository in told}
+
+
+def test_a_dgx_gets_doca_ofed_and_its_eight_rails_are_asked_at_their_rate() -> None:
+    steps = steps_of(dgx(drivers="doca"), {"ofed": "3.2.0", "distribution": "ubuntu-24.04"})
+
+    assert steps["ofed.install"].variables == {"ofed_drivers": "doca", "ofed_version": "3.2.0"}
+    assert "doca" in sources_of(steps)
+    verify = steps["infiniband.verify"].variables
+    assert (verify["infiniband_rails"], verify["infiniband_gbps"]) == (8, 400)
+    assert verify["infiniband_subnet_manager"] is False
+    assert not [key for key in steps if key.startswith("roce")]
+
+
+def test_a_distribution_without_doca_ofed_gets_its_own_drivers_and_no_repository() -> None:
+    steps = steps_of(dgx(), {"ofed": "3.2.0", "distribution": "debian-13"})
+    assert steps["ofed.install"].variables == {"ofed_drivers": "inbox", "ofed_version": ""}
+    assert "doca" not in sources_of(steps)
+
+
+def test_named_rails_are_those_that_count_with_their_leaves_and_partitions() -> None:
+    steps = steps_of(
+        dgx(
+            devices=["mlx5_0", "mlx5_3"],
+            leaves=["*leaf1*", "*leaf2*"],
+            partition_keys=["0x8001"],
+            ipoib={"network": "10.100.0.0/16", "mode": "connected"},
+            subnet_manager=True,
+        )
+    )
+    verify = steps["infiniband.verify"].variables
+    assert verify["infiniband_rails"] == 2
+    assert verify["infiniband_leaves"] == ["*leaf1*", "*leaf2*"]
+    assert verify["infiniband_partition_keys"] == ["0x8001"]
+    assert verify["infiniband_ipoib"]["mtu"] == 65520
+    assert steps["infiniband.configure"].variables["infiniband_subnet_manager"] is True
+
+
+def test_roce_of_ones_own_is_set_on_the_nodes() -> None:
+    pool = {**dgx(priority=4, dscp=34, devices=["mlx5_0"]), "fabric": "roce"}
+    steps = steps_of(pool)
+    settings = steps["roce.join"].variables
+    assert (settings["roce_priority"], settings["roce_dscp"]) == (4, 34)
+    assert settings["roce_mtu"] == 9000
+    assert steps["ofed.configure"].variables["ofed_fabric"] == "roce"
+    assert not [key for key in steps if key.startswith("infiniband")]
+
+
+def test_rails_are_counted_only_where_the_machines_nics_speak_what_the_fabric_is() -> None:
+    steps = steps_of({**dgx(), "fabric": "roce"})
+    assert steps["roce.verify"].variables["roce_rails"] == 0
+
+
+def test_plain_ethernet_gets_none_of_these_roles() -> None:
+    steps = steps_of({**dgx(), "fabric": "ethernet"})
+    assert not [key for key in steps if key.split(".")[0] in {"ofed", "infiniband", "roce"}]
+
+
+def test_every_step_that_touches_a_fabric_drains_a_node_that_is_in_service() -> None:
+    steps = steps_of(dgx())
+    changing = [steps[key] for key in steps if key in {"ofed.install", "ofed.join"}]
+    assert all(step.needs_drain for step in changing)
+    assert not steps["infiniband.verify"].needs_drain
+
+
+@pytest.mark.parametrize(
+    ("example", "role"), [("azure-ndv5-slurm", "infiniband"), ("oci-h100-slurm", "roce")]
+)
+def test_a_clouds_image_and_network_are_looked_at_and_left_as_they_are(
+    example: str, role: str
+) -> None:
+    spec = load(EXAMPLES / f"{example}.yaml").spec
+    assert spec is not None
+    found = [node_role_steps(node) for node in node_facts(spec, CATALOG).values()]
+    steps = {step.key: step for own in found for step in own}
+
+    assert steps["ofed.install"].variables["ofed_drivers"] == "image"
+    assert "doca" not in sources_of(steps)
+    assert f"{role}.verify" in steps
+    if role == "roce":
+        assert steps["roce.verify"].variables["roce_managed"] is False
+        assert "roce.join" not in steps

@@ -1,0 +1,141 @@
+"""NFS and GPFS: who serves, who mounts, with which options, and whose packages are taken."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from gcluster.inventory.compile.steps import Step
+from gcluster.schemas.load import load_text
+
+sys.path.insert(0, str(Path(__file__).parent))
+import golden
+
+sys.path.pop(0)
+
+GPFS = {
+    "type": "gpfs",
+    "filesystem": "fs1",
+    "cluster": "storage.example.edu",
+    "contact": ["nsd01"],
+    "mount": "/gpfs/fs1",
+}
+REPOSITORY = {"url": "https://repo.example.edu/scale", "key_fingerprint": "A" * 40}
+
+
+def steps(
+    pool: str, storage: dict[str, Any], *, provider: str = "bare-metal", **more: Any
+) -> dict[str, Step]:
+    """Return key -> step of a pool; the head has two hosts' worth of names but one host."""
+    here = {"provider": provider}
+    heads: dict[str, Any] = {"site": "here", "role": "controller"}
+    gpu: dict[str, Any] = {"site": "here", "machine": "sim.h100x8", "count": 2}
+    if provider == "bare-metal":
+        here |= {"ssh": {"user": "ops"}, "network": {"cidr": "10.0.0.0/16"}}
+        heads["hosts"] = [{"name": "head01", "address": "10.0.0.1"}]
+        gpu = {"site": "here", "machine": "dgx-h100", "hosts": "gpu[01-02]"}
+    document = {
+        "apiVersion": "gcluster/v1",
+        "name": "demo",
+        "sites": {"here": here},
+        "pools": {"head": heads, "gpu": gpu},
+        "scheduler": {"type": "slurm"},
+        "storage": storage,
+        **more,
+    }
+    loaded = load_text(yaml.safe_dump(document))
+    assert loaded.spec is not None, loaded.diagnostics
+    groups = {group.name: group for group in golden.compiled(loaded.spec).groups}
+    return {step.key: step for step in groups[pool].steps}
+
+
+def test_the_pool_that_serves_exports_to_the_sites_networks_and_the_others_mount() -> None:
+    storage = {"home": {"type": "nfs", "server": "head", "mount": "/home", "export": "/srv/home"}}
+    served = steps("head", storage)["nfs.configure"].variables
+    assert steps("head", storage)["nfs.install"].variables == {"nfs_server": True}
+    assert served["nfs_exports"] == [
+        {
+            "path": "/srv/home",
+            "host": "head01",
+            "clients": ["10.0.0.0/16"],
+            "root": False,
+            "read_only": False,
+        }
+    ]
+    mounting = steps("gpu", storage)
+    assert mounting["nfs.install"].variables == {"nfs_server": False}
+    (mount,) = mounting["nfs.join"].variables["nfs_mounts"]
+    assert (mount["server"], mount["host"]) == ("10.0.0.1", "head01")
+    assert (mount["export"], mount["path"]) == ("/srv/home", "/home")
+    assert mounting["nfs.join"].variables["nfs_exports"] == []
+
+
+def test_a_server_that_exists_is_mounted_by_its_address_and_nobody_exports() -> None:
+    storage = {
+        "data": {"type": "nfs", "server": "10.9.0.9", "mount": "/data", "options": ["actimeo=5"]}
+    }
+    (mount,) = steps("gpu", storage)["nfs.join"].variables["nfs_mounts"]
+    assert (mount["server"], mount["host"]) == ("10.9.0.9", "")
+    assert mount["options"] == ["actimeo=5"]
+    assert steps("head", storage)["nfs.configure"].variables["nfs_exports"] == []
+
+
+def test_a_pool_that_neither_serves_nor_mounts_has_no_nfs() -> None:
+    storage = {"data": {"type": "nfs", "server": "10.9.0.9", "mount": "/data", "pools": ["gpu"]}}
+    assert not [key for key in steps("head", storage) if key.startswith("nfs")]
+
+
+def test_containers_have_no_nfs_in_their_kernel_and_are_left_out() -> None:
+    storage = {"home": {"type": "nfs", "server": "head", "mount": "/home"}}
+    for pool in ("head", "gpu"):
+        found = steps(pool, storage, provider="local")
+        assert not [key for key in found if key.startswith("nfs")]
+
+
+def test_gpfs_comes_from_ones_own_repository_and_joins_the_cluster_that_owns_it() -> None:
+    scale = {**GPFS, "version": "5.2.3-0", "accept_license": True, "pagepool": "16 GiB"}
+    software = {"sources": {"storage-scale": REPOSITORY}}
+    found = steps("gpu", {"scale": scale}, software=software)
+
+    assert found["gpfs_client.install"].variables["gpfs_client_version"] == "5.2.3-0"
+    join = found["gpfs_client.join"].variables
+    assert join["gpfs_client_cluster"] == "storage.example.edu"
+    assert join["gpfs_client_settings"] == {"pagepool": str(16 * 2**30)}
+    repositories = found["package_sources.install"].variables["package_sources_repositories"]
+    urls = {r["url"] for r in repositories if r["name"] == "storage-scale"}
+    assert "https://repo.example.edu/scale/gpfs_debs" in urls
+
+
+def test_gpfs_of_the_image_needs_no_repository() -> None:
+    found = steps("gpu", {"scale": GPFS})
+    assert found["gpfs_client.install"].variables["gpfs_client_version"] == ""
+    named = {
+        repository["name"]
+        for key, step in found.items()
+        if key == "package_sources.install"
+        for repository in step.variables["package_sources_repositories"]
+    }
+    assert "storage-scale" not in named
+
+
+def test_gpfs_speaks_rdma_over_the_rails_that_are_named() -> None:
+    storage = {"scale": {**GPFS, "pools": ["gpu"]}}
+    document: dict[str, Any] = {
+        "pools": {
+            "head": {"site": "here", "role": "controller", "hosts": "head01"},
+            "gpu": {
+                "site": "here",
+                "machine": "dgx-h100",
+                "hosts": "gpu01",
+                "rdma": {"devices": ["mlx5_0", "mlx5_3"]},
+            },
+        }
+    }
+    join = steps("gpu", storage, **document)["gpfs_client.join"].variables
+    assert join["gpfs_client_settings"] == {
+        "verbsRdma": "enable",
+        "verbsPorts": "mlx5_0/1 mlx5_3/1",
+    }
