@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 POLL_S = 3.0
 """Seconds between looks at nodes whose jobs have not ended."""
+REASON_CHARS = 80
+"""How much of a failure the scheduler is told as the reason of a drain."""
 
 
 class Rolled(msgspec.Struct, frozen=True, kw_only=True):
@@ -93,8 +95,8 @@ def _turn(  # noqa: PLR0917  # the parts of one turn
         uses = {**uses, **service.look([node for window in windows for node in window.out])}
     if ready := [node for window in windows for node in window.ready(uses)]:
         failures = work(ready)
-        if failures:
-            service.drain(failures, f"{reason}: failed")
+        for node, said in failures.items():
+            service.drain([node], f"{reason}: failed: {_in_short(said)}")
         for window in windows:
             good = window.end([node for node in ready if node in window.out], failures)
             _give_back(service, good, uses)
@@ -123,6 +125,11 @@ def _to_requeue(
     impatient = {node for window in windows if window.requeues for node in window.out}
     jobs = (job for node in taken if node in impatient and node in uses for job in uses[node].jobs)
     return list(dict.fromkeys(jobs))
+
+
+def _in_short(said: str) -> str:
+    """Return what a scheduler's list of drained nodes has room for."""
+    return " ".join(said.split())[:REASON_CHARS]
 
 
 def _stopped(window: Window) -> str:

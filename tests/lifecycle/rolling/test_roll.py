@@ -76,7 +76,7 @@ def test_a_failed_node_stays_out_with_the_reason_and_the_rest_serves_on_unchange
     assert rolled.failed == {"gpu002": "it broke"}
     assert rolled.changed == ("gpu001",)
     assert set(rolled.held.values()) == {"stopped: gpu002 failed"}
-    assert scheduler.reasons == {"gpu002": "gcluster up: run 1: failed"}
+    assert scheduler.reasons == {"gpu002": "gcluster up: run 1: failed: it broke"}
 
 
 def test_as_many_nodes_may_fail_as_the_spec_says() -> None:
