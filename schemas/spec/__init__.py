@@ -17,6 +17,7 @@ from gcluster.schemas.spec.market import Count, Rung
 from gcluster.schemas.spec.monitoring import Monitoring
 from gcluster.schemas.spec.partition import Partition, Spill, SpillOnly
 from gcluster.schemas.spec.pool import FabricClass, HostEntry, NodeCpu, Pool, PoolRole
+from gcluster.schemas.spec.rdma import Ipoib, Rdma
 from gcluster.schemas.spec.scheduler import (
     Accounting,
     JobRules,
@@ -78,6 +79,7 @@ __all__ = [
     "GpuSettings",
     "Hardening",
     "HostEntry",
+    "Ipoib",
     "JobRules",
     "KmsSecrets",
     "KubernetesGpu",
@@ -96,6 +98,7 @@ __all__ = [
     "PoolRole",
     "PriorityWeights",
     "Qos",
+    "Rdma",
     "Rung",
     "Scheduler",
     "ScratchStorage",

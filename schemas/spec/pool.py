@@ -8,6 +8,7 @@ from gcluster.schemas.spec.boot import Boot, GpuSettings
 from gcluster.schemas.spec.firmware import Firmware
 from gcluster.schemas.spec.market import Count, Rung
 from gcluster.schemas.spec.noun import Name, Noun
+from gcluster.schemas.spec.rdma import Rdma
 from gcluster.schemas.spec.software import Software
 from gcluster.schemas.spec.units import ByteSize
 from gcluster.schemas.spec.update import Update
@@ -147,6 +148,9 @@ class Pool(Noun, frozen=True):
     gpus: Annotated[
         GpuSettings, Meta(description="MIG, ECC and the driver's modules (NVIDIA).")
     ] = field(default_factory=GpuSettings)
+    rdma: Annotated[
+        Rdma, Meta(description="InfiniBand, RoCE: drivers, rails, partitions, lossless Ethernet.")
+    ] = field(default_factory=Rdma)
     firmware: Annotated[
         Firmware | None, Meta(description="Firmware of the machines, through their BMCs.")
     ] = None

@@ -6,7 +6,14 @@ from msgspec import Meta, field
 
 from gcluster.schemas.spec.noun import Name, Noun
 from gcluster.schemas.spec.units import ByteSize, Duration, Throughput
-from gcluster.schemas.spec.words import BucketUrl, FilePath, Identifier, MountPoint
+from gcluster.schemas.spec.words import (
+    BucketUrl,
+    Cidr,
+    FilePath,
+    Identifier,
+    MountPoint,
+    Version,
+)
 
 
 class StorageNoun(Noun, frozen=True):
@@ -40,6 +47,27 @@ class LustreServers(Noun, frozen=True):
     object_devices: Annotated[
         list[FilePath], Meta(min_length=1, description="Block devices for OSTs, on each host.")
     ]
+    network: Annotated[
+        Annotated[str, Meta(pattern=r"^(tcp|o2ib)[0-9]*$(?!\n)")],
+        Meta(description="LNet network in which the hosts' addresses are.", examples=["o2ib"]),
+    ] = "tcp"
+    backend: Annotated[
+        Literal["ldiskfs", "zfs"], Meta(description="What the devices are formatted with.")
+    ] = "ldiskfs"
+    failover: Annotated[
+        bool,
+        Meta(
+            description="Hosts come in pairs that reach each other's devices: either of a pair "
+            "may serve them."
+        ),
+    ] = False
+    format: Annotated[
+        bool,
+        Meta(
+            description="Blank devices named by /dev/disk/by-id may be formatted: nothing is "
+            "formatted without this word, and nothing that isn't blank at all."
+        ),
+    ] = False
 
 
 class LustreStorage(StorageNoun, frozen=True, kw_only=True, tag_field="type", tag="lustre"):
@@ -108,6 +136,18 @@ class NfsStorage(StorageNoun, frozen=True, kw_only=True, tag_field="type", tag="
     export: Annotated[
         MountPoint | None, Meta(description="Path on the server; default: as mounted.")
     ] = None
+    clients: Annotated[
+        list[Cidr],
+        Meta(
+            description="Networks that may mount what a pool's host serves; default: those of the "
+            "sites."
+        ),
+    ] = field(default_factory=list)
+    root: Annotated[
+        bool,
+        Meta(description="Root of the nodes is root there too, else nobody (served by a pool)."),
+    ] = False
+    read_only: Annotated[bool, Meta(description="Nodes can't write.")] = False
     site: Annotated[Name | None, Meta(description="Site that has it.")] = None
 
 
@@ -131,6 +171,24 @@ class GpfsStorage(StorageNoun, frozen=True, kw_only=True, tag_field="type", tag=
     filesystem: Annotated[str, Meta(min_length=1, description="Its name in the GPFS cluster.")]
     cluster: Annotated[str, Meta(min_length=1, description="The GPFS cluster that owns it.")]
     contact: Annotated[list[str], Meta(min_length=1, description="Hosts of that cluster to ask.")]
+    version: Annotated[
+        Version,
+        Meta(
+            description="Version of the client's packages, from your own repository "
+            "(software.sources.storage-scale); auto: what the image has.",
+            examples=["5.2.3-0"],
+        ),
+    ] = "auto"
+    edition: Annotated[
+        Literal["std", "dm", "da", "ece"],
+        Meta(description="Edition of IBM Storage Scale, as its licence package is called."),
+    ] = "dm"
+    accept_license: Annotated[
+        bool, Meta(description="IBM's licence is accepted for these nodes, which install it.")
+    ] = False
+    pagepool: Annotated[
+        ByteSize | None, Meta(description="Memory of a node for its cache; default: the cluster's.")
+    ] = None
     site: Annotated[Name | None, Meta(description="Site whose nodes mount it.")] = None
 
 
