@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -11,16 +12,29 @@ from typing import TypeAlias
 import msgspec
 import pytest
 
-Play: TypeAlias = Callable[..., subprocess.CompletedProcess[str]]
+
+class Played(subprocess.CompletedProcess[str]):
+    """How a run of the playbook ended, and what it printed."""
+
+    @property
+    def said(self) -> str:
+        """All it printed, on one line: what a person reads, however Ansible folds and quotes it."""
+        text = re.sub(
+            r"\\u([0-9a-f]{4})", lambda code: chr(int(code[1], 16)), self.stdout + self.stderr
+        )
+        return " ".join(text.replace("\\n", " ").split())
+
+
+Play: TypeAlias = Callable[..., Played]
 
 
 @pytest.fixture(scope="session")
 def converge() -> Play:
     """Return a function that plays converge.yml with these variables over the scenario's own."""
 
-    def play(*options: str, **variables: object) -> subprocess.CompletedProcess[str]:
+    def play(*options: str, **variables: object) -> Played:
         playbook = Path(os.environ["MOLECULE_SCENARIO_DIRECTORY"]) / "converge.yml"
-        return subprocess.run(
+        run = subprocess.run(
             [
                 "ansible-playbook",
                 "--inventory",
@@ -30,10 +44,15 @@ def converge() -> Play:
                 *options,
                 str(playbook),
             ],
-            env={**os.environ, "ANSIBLE_CALLBACK_RESULT_FORMAT": "json"},
+            env={
+                **os.environ,
+                "ANSIBLE_CALLBACK_RESULT_FORMAT": "json",
+                "ANSIBLE_DISPLAY_FAILED_STDERR": "false",  # molecule's is true
+            },
             capture_output=True,
             text=True,
             check=False,
         )
+        return Played(run.args, run.returncode, run.stdout, run.stderr)
 
     return play

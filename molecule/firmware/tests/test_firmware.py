@@ -5,17 +5,17 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable
 from pathlib import Path
-from subprocess import CompletedProcess
 from typing import TYPE_CHECKING
 
 import pytest
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from conftest import Play
     from testinfra.host import Host
 
-Play = Callable[..., CompletedProcess[str]]
 IMAGE = b"a double's image\nversion=HGX-23.11-1-rc1 \n"
 SHA256 = hashlib.sha256(IMAGE).hexdigest()
 BASEBOARD = "HGX_FW_BMC_0"
@@ -31,7 +31,7 @@ def update(converge: Play, host: Host) -> Callable[..., str]:
         host.check_output("printf %%s %s >/opt/bmc/state.json", json.dumps(bmc or {}))
         played = converge(phases=["update"], targets=[target], **{"sha256": SHA256, **variables})
         host.check_output("echo '{}' >/opt/bmc/state.json")
-        return " ".join((played.stdout + played.stderr).split())
+        return played.said
 
     return run
 

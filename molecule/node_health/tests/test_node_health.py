@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from subprocess import CompletedProcess
 from typing import TYPE_CHECKING
 
 import pytest
 import yaml
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from conftest import Play
     from testinfra.host import Host
 
 RECORDINGS = Path(__file__).parents[1] / "recordings"
 CASES = yaml.safe_load((RECORDINGS / "cases.yml").read_text())["cases"]
 PLAYED = ["ecc-volatile", "nvlink-inactive", "xid-79", "clock-off", "disk-fails"]
 ON_NODE = "/usr/local/lib/recordings"
-Play = Callable[..., CompletedProcess[str]]
 
 
 @pytest.fixture
@@ -72,14 +72,14 @@ def test_verify_fails_with_the_reason_and_passes_when_the_fault_is_gone(
     play("ecc-volatile")
     failed = converge(phases=["verify"])
     assert failed.returncode != 0
-    assert "this node is unfit: ecc-uncorrectable: GPU 0000:19:00.0" in failed.stderr
+    assert "this node is unfit: ecc-uncorrectable: GPU 0000:19:00.0" in failed.said
     host.check_output(f"echo good >{ON_NODE}/case")
     assert converge(phases=["verify"]).returncode == 0
 
 
 def test_a_mount_that_is_not_there_keeps_the_node_from_jobs_until_it_is(converge: Play) -> None:
     missing = converge(mounts=[{"path": "/lustre", "type": "lustre"}])
-    assert "mount-missing: /lustre is not mounted" in missing.stderr
+    assert "mount-missing: /lustre is not mounted" in missing.said
     assert converge().returncode == 0
 
 

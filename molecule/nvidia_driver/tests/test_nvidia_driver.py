@@ -57,13 +57,13 @@ def test_verify_fails_on_a_machine_that_is_not_as_asked(
     finally:
         play_case(host, "good")
     assert run.returncode != 0
-    assert told in run.stdout
+    assert told in run.said
 
 
 def test_a_driver_that_auto_resolves_to_never_takes_a_node_back(host: Host, converge: Play) -> None:
     run = converge(driver="580.126.16")
     assert run.returncode != 0
-    assert "is installed here and 580.126.16 is older" in run.stdout
+    assert "is installed here and 580.126.16 is older" in run.said
     assert versions(host) == {"595.58.03-1"}
 
 
@@ -74,7 +74,7 @@ def test_an_upgrade_and_the_way_back_move_everything_together(host: Host, conver
 
     play_case(host, "good")
     run = converge(driver="595.58.03", rollback=True)
-    assert run.returncode == 0, run.stdout
+    assert run.returncode == 0, run.said
     assert versions(host) == {"595.58.03-1"}
 
 
@@ -85,6 +85,6 @@ def test_an_interrupted_dpkg_is_told_and_can_be_mended(host: Host, converge: Pla
     finally:
         host.check_output("rm /var/lib/dpkg/updates/0001")
     assert run.returncode != 0
-    assert "dpkg was interrupted" in run.stdout
+    assert "dpkg was interrupted" in run.said
     assert versions(host) == {"595.58.03-1"}
     assert converge(rollback=True).returncode == 0
