@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from gcluster.inventory.compile.roles import ACTED_ON
+from gcluster.inventory.compile.roles import ACTED_ON, STORAGE_ACTED_ON
 from gcluster.lifecycle.outcome import LifecycleError, failure
 from gcluster.schemas.diagnostics import Diagnostic, Severity
 from gcluster.schemas.hostlist import expand
-from gcluster.schemas.spec import Software
+from gcluster.schemas.spec import LustreStorage, Software
 from gcluster.stacks.registry import names
 
 if TYPE_CHECKING:
@@ -145,6 +145,12 @@ def _left_out(loaded: Loaded) -> Iterator[tuple[Severity, PathTuple, str]]:
         if places:
             more = f" (here and in {len(places) - 1} more)" if len(places) > 1 else ""
             yield Severity.WARNING, places[0], f"{what}{more}"
+    for name, storage in loaded.spec.storage.items() if loaded.spec is not None else ():
+        kind = str(storage.__struct_config__.tag)
+        if kind not in STORAGE_ACTED_ON:
+            yield Severity.WARNING, ("storage", name), f"storage of type {kind}"
+        elif isinstance(storage, LustreStorage) and storage.mgs is None and storage.servers is None:
+            yield Severity.WARNING, ("storage", name), "mounting managed Lustre without mgs"
 
 
 def _places(data: Any, pattern: PathTuple, done: PathTuple) -> Iterator[PathTuple]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gcluster.inventory.compile.steps import Json, Phase, Stage, Step
+from gcluster.inventory.compile.storage import uses_lustre
 from gcluster.schemas.spec import Boot
 
 if TYPE_CHECKING:
@@ -16,13 +17,14 @@ IOMMUs) and AMD (MI300X system optimisation) both ask for it. Read 2026-11."""
 
 
 def kernel_steps(node: NodeFacts) -> list[Step]:
-    """Return the steps of role kernel: on machines with GPUs, and wherever the spec says a kernel.
+    """Return the steps of role kernel: on machines with GPUs or Lustre, and where a kernel is said.
 
     Without a version the kernel that runs is held: modules are built for it.
     """
     asked = node.version("kernel") or ""
     boot = node.pool.boot
-    if not node.is_machine or (node.gpu is None and not asked and boot == Boot()):
+    needed = node.gpu is not None or asked or boot != Boot() or uses_lustre(node)
+    if not node.is_machine or not needed:
         return []
     own_hardware = node.gpu is not None and not node.spec.sites[node.pool.site].is_cloud
     install: dict[str, Json] = {"kernel_version": asked}

@@ -11,8 +11,11 @@ from typing import TYPE_CHECKING, NamedTuple
 from gcluster.inventory.compile.firmware import firmware_steps
 from gcluster.inventory.compile.hardening import hardening_steps
 from gcluster.inventory.compile.kernel import kernel_steps
+from gcluster.inventory.compile.lustre_client import lustre_client_steps, lustre_sources
+from gcluster.inventory.compile.lustre_server import lustre_server_steps
 from gcluster.inventory.compile.node_health import node_health_steps
 from gcluster.inventory.compile.nvidia_driver import nvidia_driver_steps
+from gcluster.inventory.compile.object_mount import object_mount_steps, object_sources
 from gcluster.inventory.compile.package_sources import package_sources_steps
 
 if TYPE_CHECKING:
@@ -30,15 +33,33 @@ class NodeRole(NamedTuple):
     sources: tuple[str, ...] = ()
     """Names in `schemas/catalog/sources/`; `package_sources` gives their repositories to the nodes
     that run the role."""
+    chosen: Callable[[NodeFacts], tuple[str, ...]] | None = None
+    """Says which of the sources these nodes take; None: all."""
     components: tuple[str, ...] = ()
     """Versions of the spec's `software` that it acts on; `up` says of the others that they are left
     out."""
+    storage: tuple[str, ...] = ()
+    """Kinds of storage, as `type:` says them, that it mounts or serves."""
 
 
 NODE_ROLES: tuple[NodeRole, ...] = (
     NodeRole(kernel_steps, components=("kernel",)),
     NodeRole(
         nvidia_driver_steps, sources=("nvidia-cuda",), components=("driver", "fabric_manager")
+    ),
+    NodeRole(
+        lustre_client_steps,
+        sources=("fsx-lustre", "gcp-lustre", "amlfs", "lustre", "lustre-server"),
+        chosen=lustre_sources,
+        components=("lustre",),
+        storage=("lustre",),
+    ),
+    NodeRole(lustre_server_steps),
+    NodeRole(
+        object_mount_steps,
+        sources=("mountpoint-s3", "gcsfuse", "blobfuse2"),
+        chosen=object_sources,
+        storage=("object",),
     ),
     NodeRole(node_health_steps),
     NodeRole(firmware_steps),
@@ -49,6 +70,8 @@ NODE_ROLES: tuple[NodeRole, ...] = (
 
 ACTED_ON = frozenset(key for role in NODE_ROLES for key in role.components)
 """Keys of the spec's `software` that some role acts on."""
+STORAGE_ACTED_ON = frozenset(kind for role in NODE_ROLES for kind in role.storage)
+"""Kinds of storage that some role mounts."""
 
 
 def node_role_steps(node: NodeFacts) -> list[Step]:
@@ -59,5 +82,6 @@ def node_role_steps(node: NodeFacts) -> list[Step]:
         own = role.steps(node)
         if own:
             steps += own
-            sources += [name for name in role.sources if name not in sources]
+            needed = role.sources if role.chosen is None else role.chosen(node)
+            sources += [name for name in needed if name not in sources]
     return [*package_sources_steps(node, sources), *steps]

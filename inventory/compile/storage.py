@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from gcluster.schemas.mounts import Mounts, mount_point
+from gcluster.schemas.spec import LustreStorage
 
 if TYPE_CHECKING:
+    from gcluster.inventory.compile.node import NodeFacts
     from gcluster.inventory.hosts import ClusterInventory
     from gcluster.schemas.spec import ClusterSpec
 
@@ -65,3 +67,9 @@ def storage_facts(spec: ClusterSpec, inventory: ClusterInventory | None) -> dict
         )
 
     return {pool: of(pool) for pool in spec.pools}
+
+
+def uses_lustre(node: NodeFacts) -> bool:
+    """Whether a pool's machines mount or serve Lustre, whose modules are built for one kernel."""
+    named = {*node.storage.mounts, *node.storage.serves}
+    return any(isinstance(node.spec.storage[name], LustreStorage) for name in named)

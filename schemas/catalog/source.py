@@ -64,6 +64,8 @@ class ArtefactSource(Noun, frozen=True):
     date: Date
     component: str | None = None
     """Component of the software lock whose version {version} stands for."""
+    pinned: str | None = None
+    """Version that is installed, where the software lock has no component for it."""
     key_path: RelativePath | None = None
     """The signing key's file below the URL."""
     key_url: Annotated[str, Meta(pattern=r"^https://[^\s]+$(?!\n)")] | None = None

@@ -29,6 +29,7 @@ class Software(Noun, frozen=True):
     gib: Annotated[Version, Meta(description="nccl-gib (GCP).")] = "auto"
     ofed: Annotated[Version, Meta(description="DOCA-OFED (InfiniBand and RoCE).")] = "auto"
     mpi: Annotated[Version, Meta(description="Open MPI.")] = "auto"
+    lustre: Annotated[Version, Meta(description="Lustre, of clients and of servers.")] = "auto"
     slurm: Annotated[Version, Meta(description="Slurm.")] = "auto"
     kubernetes: Annotated[Version, Meta(description="Kubernetes.")] = "auto"
     containers: Annotated[

@@ -1,0 +1,113 @@
+"""Staging copies all of a tree, goes on where it ended, and never leaves a wrong copy."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PROGRAM = Path(__file__).parents[3] / "roles/object_mount/files/libexec/stage-data"
+BIG = os.urandom(3 << 20)
+
+
+def stage(source: Path, destination: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, str(PROGRAM), *options, str(source), str(destination)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    folder = tmp_path / "warm"
+    (folder / "train/shard 0").mkdir(parents=True)
+    (folder / "train/shard 0/data.bin").write_bytes(BIG)
+    (folder / "readme").write_text("small")
+    (folder / "link").symlink_to("/etc/hostname")
+    return folder
+
+
+def test_every_file_arrives_with_its_content_time_and_mode(source: Path, tmp_path: Path) -> None:
+    (source / "readme").chmod(0o640)
+    run = stage(source, tmp_path / "hot")
+
+    assert run.returncode == 0, run.stderr
+    copy = tmp_path / "hot/train/shard 0/data.bin"
+    assert copy.read_bytes() == BIG
+    assert (tmp_path / "hot/readme").stat().st_mode & 0o777 == 0o640
+    assert int(copy.stat().st_mtime) == int((source / "train/shard 0/data.bin").stat().st_mtime)
+    assert not (tmp_path / "hot/link").exists()
+
+
+def test_a_second_run_copies_nothing(source: Path, tmp_path: Path) -> None:
+    stage(source, tmp_path / "hot")
+    assert "copied 0, bytes 0, same 2" in stage(source, tmp_path / "hot").stdout
+
+
+def test_an_interrupted_copy_goes_on_where_it_ended(source: Path, tmp_path: Path) -> None:
+    part = tmp_path / "hot/train/shard 0/data.bin.gcluster-part"
+    part.parent.mkdir(parents=True)
+    part.write_bytes(BIG[: 1 << 20])
+
+    run = stage(source, tmp_path / "hot")
+
+    assert f"bytes {len(BIG) - (1 << 20) + 5}" in run.stdout
+    assert part.with_name("data.bin").read_bytes() == BIG
+    assert not part.exists()
+
+
+def test_a_beginning_of_another_version_is_copied_anew(source: Path, tmp_path: Path) -> None:
+    part = tmp_path / "hot/train/shard 0/data.bin.gcluster-part"
+    part.parent.mkdir(parents=True)
+    part.write_bytes(b"x" * 1000)
+
+    assert stage(source, tmp_path / "hot").returncode == 0
+    assert part.with_name("data.bin").read_bytes() == BIG
+
+
+def test_when_the_time_is_over_it_says_so_and_leaves_no_file_half(
+    source: Path, tmp_path: Path
+) -> None:
+    run = stage(source, tmp_path / "hot", "--within", "0.000001")
+    assert run.returncode == 3
+    assert "run it again to go on" in run.stderr
+    assert [p for p in (tmp_path / "hot").rglob("*") if p.name == "data.bin"] == []
+
+
+def test_a_newer_copy_is_not_overwritten(source: Path, tmp_path: Path) -> None:
+    stage(source, tmp_path / "hot")
+    copy = tmp_path / "hot/readme"
+    copy.write_text("results of a job")
+    later = (source / "readme").stat().st_mtime + 100
+    os.utime(copy, (later, later))
+
+    run = stage(source, tmp_path / "hot")
+
+    assert run.returncode == 1
+    assert "newer than its source" in run.stderr
+    assert copy.read_text() == "results of a job"
+
+
+def test_content_that_differs_under_the_same_size_and_time_is_found_on_demand(
+    source: Path, tmp_path: Path
+) -> None:
+    stage(source, tmp_path / "hot")
+    copy = tmp_path / "hot/readme"
+    time = copy.stat().st_mtime
+    copy.write_text("SMALL")
+    os.utime(copy, (time, time))
+
+    assert "copied 0" in stage(source, tmp_path / "hot").stdout
+    assert "copied 1" in stage(source, tmp_path / "hot", "--check").stdout
+    assert copy.read_text() == "small"
+
+
+def test_a_source_that_is_away_is_no_empty_source(tmp_path: Path) -> None:
+    run = stage(tmp_path / "nowhere", tmp_path / "hot")
+    assert run.returncode == 1
+    assert "is no folder" in run.stderr
