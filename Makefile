@@ -79,7 +79,12 @@ lint-python: environment ## check Python style and format (ruff)
 
 .PHONY: lint-types
 lint-types: environment ## check types (mypy strict), but for the clouds' stacks
-	@mypy --no-error-summary $(CLOUDS:%=--exclude 'stacks/%/')
+	@mypy --no-error-summary $(CLOUDS:%=--exclude 'stacks/%/') --exclude /ansible_collections/
+	@for file in roles/*/files/*/__init__.py; do \
+		package=$${file%/__init__.py}; \
+		MYPYPATH=$${package%/*} mypy --no-error-summary -p $${package##*/} || exit; \
+	done
+	@mypy --no-error-summary roles/allreduce/files/allreduce.py
 	@mypy --no-error-summary bench .ci/count.py .ci/node_image.py
 
 .PHONY: lint-clouds
