@@ -43,11 +43,15 @@ def join(spec: Path, cluster: str, nodes: int, environment: dict[str, str]) -> f
         up = subprocess.Popen(
             [gcluster, "up", str(spec), "--yes"], stdout=log, stderr=log, env=environment
         )
-        while state_of(cluster, f"gpu{nodes:03d}") != "idle":
-            if time.perf_counter() - began > GIVE_UP_SECONDS:
-                up.kill()
-                raise RuntimeError(f"gpu{nodes:03d} was not idle after {GIVE_UP_SECONDS:.0f} s")
-            time.sleep(POLL_SECONDS)
+        try:
+            while state_of(cluster, f"gpu{nodes:03d}") != "idle":
+                if time.perf_counter() - began > GIVE_UP_SECONDS:
+                    raise RuntimeError(f"gpu{nodes:03d} was not idle after {GIVE_UP_SECONDS:.0f} s")
+                time.sleep(POLL_SECONDS)
+        except BaseException:
+            up.terminate()
+            up.wait()
+            raise
         seconds = time.perf_counter() - began
         if up.wait():
             raise RuntimeError((spec.parent / "join.log").read_text(encoding="utf-8"))
