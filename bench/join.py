@@ -30,6 +30,19 @@ def state_of(cluster: str, node: str) -> str:
     return subprocess.run(asked, capture_output=True, text=True, check=False).stdout.strip()
 
 
+def wait_until_idle(cluster: str, node: str) -> None:
+    """Return when Slurm calls a node idle.
+
+    Raises:
+        RuntimeError: it was not in time.
+    """
+    began = time.perf_counter()
+    while state_of(cluster, node) != "idle":
+        if time.perf_counter() - began > GIVE_UP_SECONDS:
+            raise RuntimeError(f"{node} was not idle after {GIVE_UP_SECONDS:.0f} s")
+        time.sleep(POLL_SECONDS)
+
+
 def join(spec: Path, cluster: str, nodes: int, environment: dict[str, str]) -> float:
     """Ask for so many nodes; return the seconds until the last one is idle.
 
@@ -44,10 +57,7 @@ def join(spec: Path, cluster: str, nodes: int, environment: dict[str, str]) -> f
             [gcluster, "up", str(spec), "--yes"], stdout=log, stderr=log, env=environment
         )
         try:
-            while state_of(cluster, f"gpu{nodes:03d}") != "idle":
-                if time.perf_counter() - began > GIVE_UP_SECONDS:
-                    raise RuntimeError(f"gpu{nodes:03d} was not idle after {GIVE_UP_SECONDS:.0f} s")
-                time.sleep(POLL_SECONDS)
+            wait_until_idle(cluster, f"gpu{nodes:03d}")
         except BaseException:
             up.terminate()
             up.wait()
