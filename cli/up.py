@@ -3,6 +3,7 @@
 # ruff: noqa: PLC0415  # imported when the verb runs: help and other verbs need none of it
 
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from gcluster.cli.render.progress import LineProgress
+    from gcluster.lifecycle.bundle.use import Bundle
     from gcluster.lifecycle.changes import Plan
 
 
@@ -44,6 +46,24 @@ def command(  # noqa: PLR0917  # typer reads the options from the parameters
             help="Buy this pool anew from the first rung of its market: its nodes are replaced.",
         ),
     ] = None,
+    bundle: Annotated[
+        Path | None,
+        typer.Option(
+            "--bundle", metavar="DIR", help="Let the nodes take everything from this bundle alone."
+        ),
+    ] = None,
+    bundle_key: Annotated[
+        str | None,
+        typer.Option(
+            "--bundle-key",
+            metavar="FINGERPRINT",
+            help="With --bundle: the one key that may have signed it.",
+        ),
+    ] = None,
+    no_bundle: Annotated[
+        bool,
+        typer.Option("--no-bundle", help="Let the nodes take packages from the sources again."),
+    ] = False,
     fmt: OutputFormat = Format.TEXT,
 ) -> Exit:
     """Bring the cluster to what its spec says and pass the AllReduce.
@@ -72,9 +92,21 @@ def command(  # noqa: PLR0917  # typer reads the options from the parameters
             confirm=_yes if yes else _asker(report, fmt, buys),
             wishes=Wishes(buy=buys, again=frozenset(first_rung or ())),
             requeue_jobs=requeue_jobs,
+            bundle=_bundle(bundle, bundle_key, gone=no_bundle),
         )
     say(document(result) if fmt is Format.JSON else up_text(result, cluster, stdout()))
     return result.exit_code
+
+
+def _bundle(folder: Path | None, key: str | None, *, gone: bool) -> "Bundle | None":
+    """Return what was said of a bundle; None: nothing, so that it stays as it was."""
+    from gcluster.lifecycle.bundle.use import Bundle
+    from gcluster.lifecycle.outcome import failure
+
+    if (gone and folder is not None) or (key is not None and folder is None):
+        summary = "--bundle-key goes with --bundle DIR, and --no-bundle with neither"
+        raise failure("GC941", summary, hint="gcluster up --help", exit_code=Exit.USAGE)
+    return None if folder is None and not gone else Bundle(folder=folder, trusted=key)
 
 
 def _yes(_: "Plan") -> bool:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from gcluster.inventory.compile import CompiledCluster
+    from gcluster.schemas.bundle import BundleManifest
     from gcluster.schemas.diagnostics import Diagnostic
     from gcluster.schemas.spec import ClusterSpec
 
@@ -33,6 +34,8 @@ SPEC_KEY = "spec.yaml"
 """State key of the spec that was last applied, or whose application was begun."""
 CATALOG_PREFIX = "catalog"
 """Below it stand the user's catalog files, as they were when the spec was applied."""
+BUNDLE_KEY = "bundle.json"
+"""State key of the manifest of the bundle that the nodes live on."""
 CERTIFICATE_KEY = "certificate.json"
 """State key of the last gate's certificate."""
 
@@ -74,8 +77,23 @@ class Cluster:
         """Machine types, fabric classes and providers, with the user's own over gcluster's."""
         return load_catalog(contents=self.catalogs)
 
+    @cached_property
+    def bundle(self) -> BundleManifest | None:
+        """What the nodes take all packages and files from; None: from the sources themselves.
+
+        `up --bundle` sets it, and it stays until `up --no-bundle`.
+        """
+        from gcluster.schemas.bundle import decode  # noqa: PLC0415  # few clusters have one
+
+        kept = self.store.get(BUNDLE_KEY)
+        return None if kept is None else decode(kept)
+
     def keep_spec(self) -> None:
-        """Store the spec that is being applied, with the catalog files that it needs."""
+        """Store the spec that is being applied, with its catalog files and bundle's manifest."""
+        if self.bundle is not None:
+            self.store.put(BUNDLE_KEY, self.bundle.encode())
+        elif self.store.get(BUNDLE_KEY) is not None:
+            self.store.delete(BUNDLE_KEY)
         kept = self.store.list(CATALOG_PREFIX)
         for name in kept:
             if name.removeprefix(f"{CATALOG_PREFIX}/") not in self.catalogs:

@@ -46,7 +46,7 @@ def plan_with_jobs(
 
 def compile_for(cluster: Cluster, observation: Observation) -> CompiledCluster:
     """Compile the spec for the hosts that it asks for."""
-    return compile_cluster(cluster.spec, observation.desired, cluster.catalog)
+    return compile_cluster(cluster.spec, observation.desired, cluster.catalog, cluster.bundle)
 
 
 def pending_for(cluster: Cluster, compiled: CompiledCluster, observation: Observation) -> Pending:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from gcluster.lifecycle.bundle.use import Bundle, bring, live_on
 from gcluster.lifecycle.gate import pass_gate, standing_verdict
 from gcluster.lifecycle.image import ensure_image
 from gcluster.lifecycle.known import set_ended
@@ -62,12 +63,14 @@ def up(
     confirm: Callable[[Plan], bool],
     wishes: Wishes = NO_WISHES,
     requeue_jobs: bool = False,
+    bundle: Bundle | None = None,
 ) -> UpResult:
     """Bring the cluster to what its spec says, and prove it with the AllReduce.
 
     `confirm` is shown the plan when there is something to do; when it answers no, nothing is
     touched. `wishes` is what was asked for by a pool's name. `requeue_jobs` puts jobs on nodes
-    that must be drained back in line instead of waiting for their end.
+    that must be drained back in line instead of waiting for their end. `bundle` is what the
+    nodes are to live on: all that they need is looked for in it before anything is changed.
 
     Raises:
         LifecycleError: refused, locked, or a step that nothing can go on without failed.
@@ -76,6 +79,8 @@ def up(
     sites = open_sites(cluster, lambda event: report(_site_progress(event)), wishes=wishes)
     for warning in cluster.warnings:
         report(Finding(diagnostic=warning))
+    if bundle is not None:
+        live_on(cluster, bundle)
     equip(sites)
     with SshSession(cluster.workdir) as session:
         observation = observe(cluster, sites, session)
@@ -101,7 +106,14 @@ def up(
         for note in lock.notes:
             report(Finding(diagnostic=note))
         result = _bring_up(
-            run, sites, session, observation, report, wishes=wishes, requeue_jobs=requeue_jobs
+            run,
+            sites,
+            session,
+            observation,
+            report,
+            wishes=wishes,
+            requeue_jobs=requeue_jobs,
+            bundle=bundle,
         )
         run.finish(result.exit_code)
         return result
@@ -116,6 +128,7 @@ def _bring_up(
     *,
     wishes: Wishes,
     requeue_jobs: bool,
+    bundle: Bundle | None,
 ) -> UpResult:
     cluster = run.cluster
     compiled = compile_for(cluster, before)
@@ -129,6 +142,8 @@ def _bring_up(
             c.effect in {"create", "replace"} and c.resource.kind == "node" for c in site.changes
         )
     }
+    if cluster.bundle is not None:  # baking would need the mirrors: nodes start from the plain base
+        growing = set()
     sites = tuple(
         site.booting(ensure_image(site, compiled, run.directory, report))
         if site.name in growing
@@ -137,6 +152,8 @@ def _bring_up(
     )
     sites, refused = _apply(cluster, sites, before, report, wishes)
     after = observe(cluster, sites, session)
+    if bundle is not None:
+        bring(cluster, bundle, after.existing, session, report)
     nodes = converge_nodes(run, sites, after, session, report=report, requeue=requeue_jobs)
     if nodes.below_quorum:
         return _result(cluster, nodes, None, refused, Exit.FAILED)

@@ -99,10 +99,11 @@ def _create(
     cidr = str(net.properties["cidr"])
     worn = {**labels.owner(context), labels.KIND: "network", labels.TOKEN: intent}
     refused: ProviderError | None = None
+    kind = ("--internal",) if net.properties.get("internal") else ()
     for tried, subnet in enumerate(network.candidates(cidr, net.name, used)):
         if tried == _TRIES:
             break
-        where = (f"--subnet={subnet}", f"--gateway={network.gateway(subnet)}")
+        where = (f"--subnet={subnet}", f"--gateway={network.gateway(subnet)}", *kind)
         try:
             engine.call("network", "create", *where, *labels.flags(worn), net.name)
         except ProviderError as error:

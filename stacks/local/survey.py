@@ -62,10 +62,11 @@ def node_resource(spec: ClusterSpec, site: str, pool: str, node: str) -> Resourc
 
 def graph(spec: ClusterSpec, site: str) -> ResourceGraph:
     """Return the network and the nodes, in spec order."""
+    said = described(spec, site).network
     net = Resource(
         kind="network",
         name=network_name(spec, site),
-        properties={"cidr": described(spec, site).network.cidr},
+        properties={"cidr": said.cidr} | ({"internal": True} if said.internal else {}),
     )
     nodes = (
         node_resource(spec, site, name, node)

@@ -15,7 +15,7 @@ from pathlib import Path
 import yaml
 
 from gcluster.inventory.compile.steps import PHASES
-from gcluster.lifecycle.bundle.role_tasks import FACTS, filled_tasks, loaded, role_variables
+from gcluster.lifecycle.bundle.role_tasks import FACTS, Task, filled_tasks, loaded, role_variables
 
 ROOT = Path(__file__).parents[2]
 CASES = ROOT / "tests/cases/roles"
@@ -30,7 +30,7 @@ def rendered(case: str, distribution: str) -> str:
     registered = described.get("registered", {})
     said = {**described.get("variables", {}), **registered.get(distribution, registered)}
     variables = role_variables(role, said, facts)
-    phases = {
+    phases: dict[str, list[Task]] = {
         phase: list(filled_tasks(loaded(role / f"tasks/{phase}.yml") or [], variables, role))
         for phase in PHASES
         if (role / f"tasks/{phase}.yml").exists()

@@ -16,6 +16,10 @@ class LocalNetwork(Noun, frozen=True):
         str,
         Meta(description='IPv4 network of the nodes, or "auto": a free /24 of 10.210.0.0/16.'),
     ] = "auto"
+    internal: Annotated[
+        bool,
+        Meta(description="The nodes reach each other and this machine, and nothing beyond it."),
+    ] = False
 
 
 class LocalSite(SiteNoun, frozen=True, tag_field="provider", tag="local"):

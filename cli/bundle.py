@@ -1,0 +1,109 @@
+"""`gcluster bundle`: all that a spec needs, in a folder that a site without a network lives on."""
+
+# ruff: noqa: PLC0415  # imported when the verb runs: help and other verbs need none of it
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from gcluster.cli.options import Format, OutputFormat, complete_spec
+from gcluster.cli.render.output import say
+from gcluster.lifecycle.outcome import Exit
+
+if TYPE_CHECKING:
+    from gcluster.lifecycle.outcome import LifecycleError
+
+
+def command(  # noqa: PLR0917  # typer passes them by name
+    spec: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[SPEC]",
+            help="Path of a spec. None with --check.",
+            autocompletion=complete_spec,
+            show_default=False,
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", metavar="DIR", help="Folder of the bundle.")
+    ] = None,
+    only: Annotated[
+        list[str] | None,
+        typer.Option("--only", metavar="ROLE", help="Just what this role needs; repeatable."),
+    ] = None,
+    check: Annotated[
+        Path | None,
+        typer.Option(
+            "--check", metavar="DIR", help="Look at every file of a bundle; needs no network."
+        ),
+    ] = None,
+    bundle_key: Annotated[
+        str | None,
+        typer.Option(
+            "--bundle-key",
+            metavar="FINGERPRINT",
+            help="With --check: the one key that may have signed it.",
+        ),
+    ] = None,
+    fmt: OutputFormat = Format.TEXT,
+) -> Exit:
+    """Collect all that a spec needs for a site without a network.
+
+    What is there and right isn't fetched again; interrupted, the same command goes on.
+    """
+    if check is not None:
+        if spec or out or only:
+            raise _usage("--check takes no spec, no --out and no --only")
+        return _check(check, bundle_key, fmt)
+    if spec is None or out is None:
+        raise _usage("a spec and --out DIR are needed, or --check DIR")
+    from gcluster.cli.render.document import document
+    from gcluster.cli.render.progress import open_progress
+    from gcluster.lifecycle.bundle.collect import collect
+
+    with open_progress(fmt.value) as report:
+        made = collect(Path(spec), out, tuple(sorted(set(only or ()))), report)
+    if fmt is Format.JSON:
+        say(document(made))
+    else:
+        say(
+            f"{made.packages} packages and {made.files} files, {made.size / 1e6:.1f} MB, "
+            f"in {made.out}\nsigned by {made.key_fingerprint}\n"
+            f"there: gcluster up {spec} --bundle {made.out} --bundle-key {made.key_fingerprint}"
+        )
+    return Exit.OK
+
+
+def _check(folder: Path, key: str | None, fmt: Format) -> Exit:
+    from gcluster.cli.render.document import document
+    from gcluster.lifecycle.bundle.check import check_bundle
+
+    manifest = check_bundle(folder, key)
+    packages = sum(len(repository.packages) for repository in manifest.repositories)
+    if fmt is Format.JSON:
+        say(
+            document(
+                {
+                    "bundle": str(folder),
+                    "cluster": manifest.cluster,
+                    "key_fingerprint": manifest.key_fingerprint,
+                    "packages": packages,
+                    "files": len(manifest.files),
+                    "size": manifest.size,
+                }
+            )
+        )
+    else:
+        say(
+            f"{folder} is whole: {packages} packages and {len(manifest.files)} files, "
+            f"{manifest.size / 1e6:.1f} MB, for {manifest.cluster}\n"
+            f"signed by {manifest.key_fingerprint}"
+        )
+    return Exit.OK
+
+
+def _usage(summary: str) -> "LifecycleError":
+    from gcluster.lifecycle.outcome import failure
+
+    return failure("GC941", summary, hint="gcluster bundle --help", exit_code=Exit.USAGE)

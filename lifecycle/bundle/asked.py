@@ -1,0 +1,202 @@
+"""What the nodes of a spec will ask for: packages, files and images, by pool and role."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from gcluster.inventory.compile import compile_cluster
+from gcluster.inventory.compile.node import node_facts
+from gcluster.inventory.compile.roles import NODE_ROLES
+from gcluster.lifecycle.bundle.role_tasks import (
+    FACTS,
+    Task,
+    filled_tasks,
+    loaded,
+    module_of,
+    role_variables,
+)
+from gcluster.lifecycle.converge.role_files import role_path
+from gcluster.lifecycle.sites import inventory, provider_name
+from gcluster.schemas.bundle import Asked, BundleManifest
+from gcluster.stacks.local.image import recipe
+from gcluster.stacks.registry import provider
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gcluster.inventory.compile import Group, Step
+    from gcluster.inventory.compile.node import NodeFacts
+    from gcluster.schemas.catalog import Catalog
+    from gcluster.schemas.spec import ClusterSpec
+
+ANSIBLE = "ansible"
+"""Stands for a role in what every node needs before a role can run."""
+_FOR_ANSIBLE = ("python3", "python3-apt", "openssh-server", "sudo")
+_SUITES = {"bookworm": "debian-12", "trixie": "debian-13"}
+_TAKES = frozenset({
+    "ansible.builtin.apt", "ansible.builtin.dnf", "ansible.builtin.package",
+    "ansible.builtin.get_url", "ansible.builtin.unarchive",
+})  # fmt: skip
+_PLACE = "bundle://here"
+"""Root of the bundle while nobody knows where it will be."""
+
+
+class FileAsked(msgspec.Struct, frozen=True, kw_only=True, order=True):
+    """A file that a role downloads."""
+
+    role: str
+    source: str
+    path: str
+    """Below the source's URL."""
+    checksum: str
+    """sha256:…; "" where none is known."""
+
+
+class PoolNeeds(msgspec.Struct, frozen=True, kw_only=True):
+    """What the nodes of one pool ask for."""
+
+    pool: str
+    distribution: str | None
+    """None: nothing says which."""
+    architecture: str
+    packages: tuple[Asked, ...]
+    files: tuple[FileAsked, ...]
+    repositories: tuple[dict[str, Any], ...]
+    """Vendors' repositories, as role package_sources takes them without a bundle."""
+    images: tuple[Asked, ...]
+    """Container images of the sources of its roles."""
+    unclear: tuple[Asked, ...]
+    """Tasks whose packages or files only a node could tell."""
+
+
+def needs_of(spec: ClusterSpec, catalog: Catalog, only: tuple[str, ...] = ()) -> list[PoolNeeds]:
+    """Return what each pool asks for, in the order of the spec.
+
+    Args:
+        spec: a checked spec.
+        catalog: machines and sources.
+        only: roles to look at; none: all.
+    """
+    planned = (
+        provider(provider_name(site), catalog).planned_hosts(spec, name)
+        for name, site in spec.sites.items()
+    )
+    hosts = inventory(spec, (host for found in planned for host in found))
+    nobody = BundleManifest(cluster=spec.name, key_fingerprint="0" * 40, key="")
+    living = compile_cluster(spec, hosts, catalog, nobody)
+    outside = {group.name: group for group in compile_cluster(spec, hosts, catalog).groups}
+    facts = node_facts(spec, catalog, hosts)
+    found = {}
+    for group in living.groups:
+        node = facts[group.name]
+        distribution = _distribution(spec, group.name, node.software.distribution)
+        cpu = None if node.machine is None else node.machine.cpu
+        look = _Look(distribution or "", "x86_64" if cpu is None else cpu.architecture)
+        look.take(group, only)
+        base: list[Asked] = []
+        if not only:
+            local = provider_name(spec.sites[spec.pools[group.name].site]) == "local"
+            names = (*_FOR_ANSIBLE, *(recipe().packages if local else ()))
+            base = [Asked(role=ANSIBLE, what=name) for name in names]
+        found[group.name] = PoolNeeds(
+            pool=group.name,
+            distribution=distribution,
+            architecture=look.architecture,
+            packages=tuple(sorted({*look.packages, *base})),
+            files=tuple(sorted(look.files)),
+            repositories=tuple(_repositories(outside[group.name], distribution)),
+            images=tuple(_images(node, catalog, only)),
+            unclear=tuple(sorted(look.unclear)),
+        )
+    return [found[name] for name in spec.pools if name in found]
+
+
+def _distribution(spec: ClusterSpec, pool: str, resolved: str | None) -> str | None:
+    """Return a pool's distribution as the spec, its software or its site says it."""
+    own = spec.pools[pool].software
+    said = [own.distribution if own else "auto", spec.software.distribution]
+    asked = next((name for name in said if name != "auto"), None)
+    if provider_name(spec.sites[spec.pools[pool].site]) == "local":
+        return _SUITES[recipe().suite]
+    return asked or resolved
+
+
+def _repositories(group: Group, distribution: str | None) -> Iterator[dict[str, Any]]:
+    for step in group.steps:
+        if step.key == "package_sources.install":
+            for repository in step.variables["package_sources_repositories"]:
+                if repository["distribution"] == distribution:
+                    yield repository
+
+
+def _images(node: NodeFacts, catalog: Catalog, only: tuple[str, ...]) -> Iterator[Asked]:
+    """Yield the images of the sources of the roles that a pool's nodes run."""
+    for role in NODE_ROLES:
+        images = [
+            f"{source.url.split('://')[-1]}/{image}"
+            for name in role.sources
+            if (source := catalog.sources.get(name)) is not None
+            for image in source.images
+        ]
+        steps = role.steps(node) if images else ()
+        for name in sorted({step.role for step in steps} & set(only or (s.role for s in steps))):
+            yield from (Asked(role=name, what=image) for image in images)
+
+
+class _Look:
+    """Reads the install phases of one pool."""
+
+    def __init__(self, distribution: str, architecture: str) -> None:
+        self.architecture = architecture
+        self.facts = {**FACTS.get(distribution, FACTS["debian-13"]), "architecture": architecture}
+        self.packages: set[Asked] = set()
+        self.files: set[FileAsked] = set()
+        self.unclear: set[Asked] = set()
+
+    def take(self, group: Group, only: tuple[str, ...]) -> None:
+        for step in group.steps:
+            if step.phase == "install" and (not only or step.role in only):
+                self._step(step)
+
+    def _step(self, step: Step) -> None:
+        role = role_path(step.role)
+        variables = role_variables(role, step.variables, self.facts)
+
+        def unknown(task: Task, _: Exception) -> None:
+            if module_of(task) in _TAKES:
+                self.unclear.add(Asked(role=step.role, what=str(task.get("name", "a task"))))
+
+        tasks = loaded(role / f"tasks/{step.phase}.yml") or []
+        for task in filled_tasks(tasks, variables, role, unknown):
+            for module, given in task.items():
+                self._task(step.role, module, given)
+
+    def _task(self, role: str, module: str, given: Any) -> None:
+        if module == "ansible.builtin.apt":
+            self.packages |= {Asked(role=role, what=name) for name in _names(given)}
+        elif module in {"ansible.builtin.get_url", "ansible.builtin.unarchive"}:
+            url = str(given.get("url", given.get("src", "")))
+            if "/files/" in url:
+                source, _, path = url.split("/files/", 1)[1].partition("/")
+                checksum = str(given.get("checksum", ""))
+                self.files.add(FileAsked(role=role, source=source, path=path, checksum=checksum))
+        elif module == "ansible.builtin.command" and isinstance(given, dict):
+            argv = given.get("argv") or [""]
+            if str(argv[0]).endswith("/install-pinned"):
+                wanted = json.loads(given["stdin"])
+                self.packages |= {Asked(role=role, what=name) for name in _pinned(wanted)}
+
+
+def _names(given: Any) -> list[str]:
+    """Return the packages of a task of apt."""
+    names = given.get("name", given.get("pkg", [])) if given.get("state") != "absent" else []
+    return names.split(",") if isinstance(names, str) else list(names)
+
+
+def _pinned(wanted: dict[str, Any]) -> list[str]:
+    """Return the packages of `install-pinned`, as apt is told them."""
+    exact = [f"{package['name']}={package['version']}" for package in wanted.get("packages", [])]
+    return [*exact, *wanted.get("also", [])]

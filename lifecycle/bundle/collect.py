@@ -1,0 +1,273 @@
+"""`gcluster bundle`: everything that a spec needs, resolved, fetched, indexed and signed."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import time
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from gcluster.lifecycle import places
+from gcluster.lifecycle.bundle.apt import AptRoot, Found
+from gcluster.lifecycle.bundle.asked import PoolNeeds, needs_of
+from gcluster.lifecycle.bundle.fetch import INCOMING, Wanted, fetch_all
+from gcluster.lifecycle.bundle.keys import BundleKey
+from gcluster.lifecycle.bundle.write import Part, indexed, prune, sign
+from gcluster.lifecycle.outcome import Exit, LifecycleError, failure
+from gcluster.lifecycle.progress import StageFinished, StageProgress, StageStarted
+from gcluster.schemas.bundle import (
+    MANIFEST,
+    SIGNATURE,
+    Asked,
+    BundledFile,
+    BundledImage,
+    BundleManifest,
+)
+from gcluster.schemas.catalog import load_catalog
+from gcluster.schemas.diagnostics import Diagnostic, Severity
+from gcluster.schemas.load import load
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from gcluster.lifecycle.progress import Reporter
+    from gcluster.schemas.catalog import Catalog
+
+
+class Collected(msgspec.Struct, frozen=True, kw_only=True):
+    """What a run of `gcluster bundle` made."""
+
+    out: str
+    key_fingerprint: str
+    packages: int
+    files: int
+    size: int
+    """Bytes of the whole bundle."""
+    fetched: int
+    """Bytes that this run fetched."""
+
+
+def collect(spec_path: Path, out: Path, only: tuple[str, ...], report: Reporter) -> Collected:
+    """Collect all that a spec needs into `out`; safe to interrupt and to repeat.
+
+    Args:
+        spec_path: the spec.
+        out: a folder that is new, empty, or a bundle.
+        only: roles to limit it to.
+        report: told of every file.
+
+    Raises:
+        LifecycleError: the spec is wrong, `out` is somebody's, or something can't be collected;
+            each is named. What was fetched stays.
+    """
+    from gcluster.lifecycle.cluster import SpecError  # noqa: PLC0415  # opens no state here
+
+    loaded = load(spec_path)
+    if loaded.spec is None:
+        raise SpecError(loaded)
+    _refuse_foreign(out)
+    catalog = load_catalog(loaded.catalogs)
+    needs = needs_of(loaded.spec, catalog, only)
+    _refuse_unclear(needs, catalog, only)
+    key = BundleKey(
+        places.config_home() / "keys" / f"bundle-{loaded.spec.name}.asc", loaded.spec.name
+    )
+    parts = _resolved(needs, report)
+    files = _files(needs, catalog, loaded.spec.software.sources)
+    wanted = [w for part in parts for w in _packages(part)] + [w for _, w in files]
+    fetched = _fetch(wanted, out, report)
+    repositories = tuple(indexed(part, out, key) for part in parts)
+    manifest = BundleManifest(
+        cluster=loaded.spec.name,
+        only=only,
+        key_fingerprint=key.fingerprint,
+        key=key.public,
+        repositories=repositories,
+        files=tuple(
+            msgspec.structs.replace(file, size=(out / file.path).stat().st_size)
+            for file, _ in files
+        ),
+        images=tuple(
+            BundledImage(role=image.role, reference=image.what)
+            for image in sorted({image for pool in needs for image in pool.images})
+        ),
+    )
+    sign(manifest, out, key)
+    prune(manifest, out)
+    return Collected(
+        out=str(out),
+        key_fingerprint=key.fingerprint,
+        packages=sum(len(r.packages) for r in repositories),
+        files=len(files),
+        size=manifest.size,
+        fetched=fetched,
+    )
+
+
+def _refuse_foreign(out: Path) -> None:
+    """Let a folder pass that is ours to write into."""
+    ours = {MANIFEST, SIGNATURE, INCOMING, "apt", "files"}
+    if (out.exists() and not out.is_dir()) or (
+        out.is_dir() and any(path.name not in ours for path in out.iterdir())
+    ):
+        raise failure(
+            "GC944",
+            f"{out} is not empty and is no bundle",
+            hint="name an empty or a new folder",
+            exit_code=Exit.USAGE,
+        )
+
+
+def _refuse_unclear(needs: list[PoolNeeds], catalog: Catalog, only: tuple[str, ...]) -> None:
+    """Name all that can't be collected before anything is fetched."""
+    found: list[Diagnostic] = []
+    for pool in needs:
+        if pool.distribution is None:
+            found.append(
+                _refusal(
+                    f"pool {pool.pool}: nothing says which distribution its hosts have",
+                    "write software.distribution in the spec, for all pools or for this one",
+                )
+            )
+        found += [
+            _refusal(
+                f"role {a.role} of pool {pool.pool}: only a node can tell what is needed by"
+                f' its task "{a.what}"',
+                "leave this role out, or give it a version",
+            )
+            for a in pool.unclear
+        ]
+        for file in pool.files:
+            if not file.checksum.startswith("sha256:"):
+                found.append(
+                    _refusal(
+                        f"{file.source}/{file.path}, which {file.role} asks for, has no checksum",
+                        f"write it under software.sources.{file.source}.checksums",
+                    )
+                )
+            if file.source not in catalog.sources:
+                found.append(_refusal(f"{file.source} is no artefact source of the catalog", ""))
+        found += [
+            _refusal(
+                f"image {image.what}, which {image.role} asks for, has no digest",
+                "an image is taken by its digest alone: NAME@sha256:…",
+            )
+            for image in pool.images
+            if "@sha256:" not in image.what
+        ]
+    asked = {a.role for pool in needs for a in pool.packages} | {
+        f.role for pool in needs for f in pool.files
+    }
+    for role in only:
+        if role not in asked:
+            found.append(_refusal(f'nothing of this spec is installed by a role "{role}"', ""))
+    if found:
+        raise LifecycleError(*dict.fromkeys(found), exit_code=Exit.REFUSED)
+
+
+def _refusal(summary: str, hint: str) -> Diagnostic:
+    return Diagnostic(code="GC939", severity=Severity.ERROR, summary=summary, hint=hint)
+
+
+def _resolved(needs: list[PoolNeeds], report: Reporter) -> list[Part]:
+    """Resolve each pool's packages in one transaction, as its nodes would install them."""
+    began = time.monotonic()
+    report(StageStarted(name="resolve", total=len(needs)))
+    cache = places.private_directory(places.cache_home()) / "bundle"
+    roots: dict[str, AptRoot] = {}
+    known: dict[tuple[str, tuple[Asked, ...]], list[Found]] = {}
+    asked: dict[str, set[Asked]] = {}
+    found: dict[str, dict[str, Found]] = {}
+    for done, pool in enumerate(needs, start=1):
+        distribution = pool.distribution or ""
+        sources = sorted(r["name"] + r["url"] for r in pool.repositories)
+        which = hashlib.sha256(
+            msgspec.json.encode([distribution, pool.architecture, sources])
+        ).hexdigest()[:12]
+        if which not in roots:
+            roots[which] = AptRoot(cache / which, distribution, pool.architecture)
+            roots[which].read_indexes(pool.repositories, cache / which / "keys")
+        if (which, pool.packages) not in known:
+            names = [a.what for a in pool.packages]
+            known[which, pool.packages] = roots[which].resolved(names)
+        asked.setdefault(distribution, set()).update(pool.packages)
+        found.setdefault(distribution, {}).update(
+            {package.file: package for package in known[which, pool.packages]}
+        )
+        report(StageProgress(name="resolve", done=done, total=len(needs), detail=pool.pool))
+    parts = [
+        Part(
+            distribution=name,
+            asked=tuple(sorted(asked[name])),
+            found=tuple(package for _, package in sorted(found[name].items())),
+            indexes=dict(
+                sorted(
+                    i for r in roots.values() if r.distribution == name for i in r.indexes().items()
+                )
+            ),
+            date=next(r.date() for r in roots.values() if r.distribution == name),
+        )
+        for name in sorted(found)
+    ]
+    summary = ", ".join(f"{len(part.found)} packages for {part.distribution}" for part in parts)
+    seconds = time.monotonic() - began
+    report(StageFinished(name="resolve", ok=True, summary=summary, seconds=seconds))
+    return parts
+
+
+def _packages(part: Part) -> list[Wanted]:
+    roles: dict[str, str] = {}
+    for asked in part.asked:
+        name = asked.what.split("=")[0]
+        roles[name] = f"{roles[name]}, {asked.role}" if name in roles else asked.role
+    return [
+        Wanted(
+            url=found.url,
+            path=f"{part.folder}/pool/{found.file}",
+            size=found.size,
+            sha256=found.sha256,
+            roles=roles.get(found.name, "another package"),
+        )
+        for found in part.found
+    ]
+
+
+def _files(
+    needs: list[PoolNeeds], catalog: Catalog, redirects: dict[str, Any]
+) -> list[tuple[BundledFile, Wanted]]:
+    """Return the files that roles download, and where they come from now."""
+    found = []
+    for file in sorted({file for pool in needs for file in pool.files}):
+        redirect = redirects.get(file.source)
+        root = redirect.url if redirect is not None and redirect.url else None
+        url = f"{(root or catalog.sources[file.source].url).rstrip('/')}/{file.path}"
+        path, sha256 = f"files/{file.source}/{file.path}", file.checksum.removeprefix("sha256:")
+        found.append(
+            (
+                BundledFile(
+                    source=file.source, role=file.role, url=url, path=path, size=0, sha256=sha256
+                ),
+                Wanted(url=url, path=path, size=None, sha256=sha256, roles=file.role),
+            )
+        )
+    return found
+
+
+def _fetch(wanted: list[Wanted], out: Path, report: Reporter) -> int:
+    began = time.monotonic()
+    report(StageStarted(name="fetch", total=len(wanted)))
+
+    def tell(done: int, total: int, detail: str) -> None:
+        report(StageProgress(name="fetch", done=done, total=total, detail=detail))
+
+    out.mkdir(parents=True, exist_ok=True)
+    fetched, findings = fetch_all(wanted, out, tell)
+    summary = f"{fetched / 1e6:.1f} MB fetched, {len(wanted) - len(findings)}/{len(wanted)} there"
+    seconds = time.monotonic() - began
+    report(StageFinished(name="fetch", ok=not findings, summary=summary, seconds=seconds))
+    if findings:
+        raise LifecycleError(*findings)
+    shutil.rmtree(out / INCOMING, ignore_errors=True)
+    return fetched

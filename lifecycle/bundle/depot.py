@@ -1,0 +1,119 @@
+"""A bundle onto the controllers: only what isn't there yet, each file checked as it lands."""
+
+from __future__ import annotations
+
+import shlex
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from gcluster.inventory.compile.depot import BUNDLE_FOLDER, DEPOT_ROOT
+from gcluster.lifecycle.bundle.check import sha256
+from gcluster.lifecycle.outcome import failure
+from gcluster.lifecycle.progress import Reporter, StageFinished, StageProgress, StageStarted
+from gcluster.lifecycle.ssh import SshSession, Unreachable
+from gcluster.lifecycle.ssh.feed import feed
+from gcluster.schemas.bundle import MANIFEST, SIGNATURE, BundleManifest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from gcluster.inventory.hosts import Host
+    from gcluster.lifecycle.ssh.session import Answer
+
+_RECEIVER = Path(__file__).with_name("receive.py")
+_LIMIT_S = 6 * 3600
+_BLOCK = 1 << 20
+
+
+class Sent(msgspec.Struct, frozen=True):
+    """A file of the bundle as the receiver is told of it."""
+
+    path: str
+    size: int
+    sha256: str
+
+
+def push_bundle(
+    bundle: Path,
+    manifest: BundleManifest,
+    controllers: Iterable[Host],
+    session: SshSession,
+    report: Reporter,
+) -> None:
+    """Bring the bundle to each controller's depot; what is there and right isn't sent again.
+
+    Raises:
+        LifecycleError: GC921 a controller can't be reached, GC938 it can't keep the files.
+    """
+    files = list(_files(bundle, manifest))
+    for host in controllers:
+        began = time.monotonic()
+        report(StageStarted(name="depot", total=len(files)))
+        missing = _missing(host, files, session)
+        wanted = [file for file in files if file.path in missing]
+
+        def told(done: int, path: str, total: int = len(wanted), name: str = host.name) -> None:
+            report(StageProgress(name="depot", done=done, total=total, detail=f"{name} {path}"))
+
+        if wanted:
+            content = _content(bundle, wanted, told)
+            _check(
+                host, feed(session, host, _command(host, "receive"), content, timeout_s=_LIMIT_S)
+            )
+        sent = sum(file.size for file in wanted)
+        summary = f"{host.name}: {len(wanted)} of {len(files)} files sent, {sent / 1e6:.1f} MB"
+        report(
+            StageFinished(name="depot", ok=True, summary=summary, seconds=time.monotonic() - began)
+        )
+
+
+def _files(bundle: Path, manifest: BundleManifest) -> Iterator[Sent]:
+    """Yield every file of the bundle, what names the others last."""
+    for repository in manifest.repositories:
+        yield from (Sent(p.path, p.size, p.sha256) for p in repository.packages)
+    yield from (Sent(file.path, file.size, file.sha256) for file in manifest.files)
+    names = [
+        f"{r.path}/{n}"
+        for r in manifest.repositories
+        for n in ("Packages", "Packages.gz", "Release", "InRelease")
+    ]
+    for name in (*names, SIGNATURE, MANIFEST):
+        yield Sent(name, (bundle / name).stat().st_size, sha256(bundle / name))
+
+
+def _missing(host: Host, files: list[Sent], session: SshSession) -> set[str]:
+    listed = msgspec.json.encode(files) + b"\n"
+    answer = feed(session, host, _command(host, "compare"), [listed], timeout_s=_LIMIT_S)
+    return set(msgspec.json.decode(_check(host, answer), type=list[str]))
+
+
+def _content(bundle: Path, wanted: list[Sent], told: Callable[[int, str], None]) -> Iterator[bytes]:
+    """Yield a line that describes a file, then the file, for each."""
+    for done, file in enumerate(wanted, start=1):
+        yield msgspec.json.encode(file) + b"\n"
+        with (bundle / file.path).open("rb") as content:
+            while block := content.read(_BLOCK):
+                yield block
+        told(done, file.path)
+
+
+def _command(host: Host, what: str) -> str:
+    program = _RECEIVER.read_text(encoding="utf-8")
+    words = ["python3", "-c", program, what, f"{DEPOT_ROOT}/{BUNDLE_FOLDER}"]
+    return shlex.join(words if host.ssh.user == "root" else ["sudo", "-n", *words])
+
+
+def _check(host: Host, answer: Answer) -> str:
+    if isinstance(answer, Unreachable):
+        raise failure("GC921", f"{host.name} can't be reached: {answer.reason}")
+    if answer.returncode != 0:
+        said = answer.stderr.strip().splitlines()
+        raise failure(
+            "GC938",
+            f"{host.name} could not take the bundle: {said[-1] if said else 'it said nothing'}",
+            hint="run the same command again: what has arrived is not sent again",
+        )
+    return answer.stdout

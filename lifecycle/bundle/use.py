@@ -1,0 +1,72 @@
+"""A cluster that lives on a bundle: checked before anything changes, then brought to its depot."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from gcluster.lifecycle.outcome import Exit, failure
+
+if TYPE_CHECKING:
+    from gcluster.inventory.hosts import ClusterInventory
+    from gcluster.lifecycle.cluster import Cluster
+    from gcluster.lifecycle.progress import Reporter
+    from gcluster.lifecycle.ssh import SshSession
+
+
+class Bundle(msgspec.Struct, frozen=True, kw_only=True):
+    """What `up` was told of a bundle."""
+
+    folder: Path | None
+    """None: nodes take everything from the sources themselves again."""
+    trusted: str | None = None
+    """Fingerprint of the one key that may have signed it."""
+
+
+def live_on(cluster: Cluster, bundle: Bundle) -> None:
+    """Let the cluster live on a bundle from now on, when it is whole, trusted and enough.
+
+    Nothing is written or contacted.
+
+    Raises:
+        LifecycleError: GC937, GC938 or GC956, one finding for each thing that is wrong.
+    """
+    from gcluster.lifecycle.bundle.check import (  # noqa: PLC0415  # Ansible takes a second
+        check_bundle,
+        refuse_incomplete,
+    )
+
+    if bundle.folder is None:
+        cluster.__dict__["bundle"] = None
+        return
+    before = cluster.bundle
+    manifest = check_bundle(bundle.folder, bundle.trusted)
+    other = before is not None and before.key_fingerprint != manifest.key_fingerprint
+    if before is not None and other and bundle.trusted is None:
+        raise failure(
+            "GC956",
+            f"{bundle.folder} is signed by {manifest.key_fingerprint}, and this cluster's "
+            f"bundles by {before.key_fingerprint}",
+            hint=f"if its maker has a new key: --bundle-key {manifest.key_fingerprint}",
+            exit_code=Exit.REFUSED,
+        )
+    command = f"gcluster bundle {cluster.spec_path} --out {bundle.folder}"
+    refuse_incomplete(manifest, cluster.spec, cluster.catalog, command)
+    cluster.__dict__["bundle"] = manifest
+
+
+def bring(
+    cluster: Cluster,
+    bundle: Bundle,
+    hosts: ClusterInventory,
+    session: SshSession,
+    report: Reporter,
+) -> None:
+    """Bring the bundle to the controllers, where the other nodes take it from."""
+    from gcluster.lifecycle.bundle.depot import push_bundle  # noqa: PLC0415
+
+    if bundle.folder is not None and cluster.bundle is not None:
+        controllers = [h for h in hosts.with_role("controller") if h.connection == "ssh"]
+        push_bundle(bundle.folder, cluster.bundle, controllers, session, report)
