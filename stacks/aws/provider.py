@@ -1,24 +1,16 @@
 """The AWS provider: what stays is Pulumi's, what bursts is EC2 Fleet's, what exists is asked."""
 
+# ruff: noqa: PLC0415  # plans and SDKs are imported by what needs them
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from gcluster.inventory.hosts import Host, SshTarget, pool_host_names
-from gcluster.stacks.bursts import burst
-from gcluster.stacks.provider import (
-    Grown,
-    Leftover,
-    Offer,
-    Resource,
-    ResourceChange,
-    ResourceGraph,
-)
-from gcluster.stacks.pulumi.extras import require
-from gcluster.stacks.pulumi.site_graph import site_graph
+from gcluster.stacks.pulumi.cloud_provider import CloudProvider
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Mapping
 
     from gcluster.schemas.catalog import Catalog
     from gcluster.schemas.diagnostics import Diagnostic
@@ -26,37 +18,23 @@ if TYPE_CHECKING:
     from gcluster.stacks.aws.api import Api
     from gcluster.stacks.aws.session import Session
     from gcluster.stacks.laddered import Purchase, RungOffer
-    from gcluster.stacks.provider import SiteContext
+    from gcluster.stacks.provider import Leftover, Offer, SiteContext
     from gcluster.stacks.pulumi.recorded import RecordedGraph
 
-_STACK = "stack"
-"""Kind under which the ledger knows a site's stack: Pulumi's checkpoint owns what is in it."""
 
-
-class AwsProvider:
-    """Provider of sites on AWS. What is heavy is imported when it is asked to act."""
+class AwsProvider(CloudProvider["Session"]):
+    """Provider of sites on AWS."""
 
     name = "aws"
 
     def __init__(self, catalog: Catalog | None = None, api: Api | None = None) -> None:
         """Use a catalog; default: gcluster's own. `api` is asked instead of AWS, for tests."""
-        self._given = catalog
+        super().__init__(catalog)
         self._api = api
-
-    def graph(self, spec: ClusterSpec, site: str) -> ResourceGraph:
-        """Return the resources of the recorded program; raises ProviderError without the extra."""
-        return site_graph(self.record(spec, site), provider=self.name, site=site)
-
-    def record(self, spec: ClusterSpec, site: str, *, preview: bool = False) -> RecordedGraph:
-        """Return the site's program as recorded offline, with its components and inputs."""
-        require("aws")
-        from gcluster.stacks.aws.recording import record_site  # noqa: PLC0415  # 0.7 s
-
-        return record_site(spec, site, self._catalog(), preview=preview)
 
     def planned_hosts(self, spec: ClusterSpec, site: str) -> tuple[Host, ...]:
         """Return the nodes that are always there, without addresses."""
-        from gcluster.stacks.aws.pools import pool_plan  # noqa: PLC0415  # only here
+        from gcluster.stacks.aws.pools import pool_plan
 
         return tuple(
             Host(
@@ -72,136 +50,88 @@ class AwsProvider:
             for node in pool_host_names(name, pool)
         )
 
-    def graph_taken(self, context: SiteContext) -> ResourceGraph:
-        """Return the resources with nodes on the rungs that were taken; raises ProviderError."""
-        require("aws")
-        from gcluster.stacks.aws.recording import record_site  # noqa: PLC0415  # 0.7 s
-
-        recorded = record_site(
-            context.spec,
-            context.site,
-            self._catalog(),
-            taken=context.taken,
-            buys=context.buys,
-        )
-        return site_graph(recorded, provider=self.name, site=context.site)
-
     def rungs(self, spec: ClusterSpec, site: str, pool: str) -> tuple[RungOffer, ...]:
         """Return the rungs of a pool, each in all its zones before the next, by the catalog."""
-        from gcluster.stacks.aws.ladder import rungs  # noqa: PLC0415  # only here
+        from gcluster.stacks.aws.ladder import rungs
 
         return rungs(spec, site, pool, self._catalog())
 
     def purchases(self, spec: ClusterSpec, site: str) -> dict[str, Purchase]:
         """Return what the instances and capacity blocks of the program buy."""
-        from gcluster.stacks.aws.ladder import purchases  # noqa: PLC0415  # only here
+        from gcluster.stacks.aws.ladder import purchases
 
         return purchases(spec, site)
 
-    def equip(self) -> None:
-        """Find the engine: GC965 where it isn't, GC967 without the extra."""
-        from gcluster.stacks.pulumi.command import equip  # noqa: PLC0415  # imports the engine's SDK
-
-        equip(self.name)
-
     def preflight(self, context: SiteContext) -> tuple[Diagnostic, ...]:
         """Ask AWS what stands in the way of `up`."""
-        from gcluster.stacks.aws.preflight import preflight  # noqa: PLC0415  # boto3
+        from gcluster.stacks.aws.preflight import preflight
 
         session = self._session(context)
         return preflight(session.api, context.spec, session.plan, self._catalog())
-
-    def preview(self, context: SiteContext) -> tuple[ResourceChange, ...]:
-        """Ask the engine what it would do."""
-        session = self._session(context)
-        return session.preview(lambda: self.graph_taken(context))
-
-    def apply(self, context: SiteContext) -> None:
-        """Read back what is there, then make it so; raises ProviderError."""
-        resource = Resource(kind=_STACK, name=context.site)
-        intent = context.ledger.intend(context.site, resource)
-        total = len(self.graph(context.spec, context.site).resources)
-        self._session(context).bring_up(total)
-        context.ledger.created(intent, f"{context.cluster_id}/{context.site}")
 
     def hosts(self, context: SiteContext) -> tuple[Host, ...]:
         """Return the nodes that exist, with the keys on their consoles."""
         session = self._session(context)
         return session.hosts(session.machines())
 
-    def refresh(self, context: SiteContext) -> tuple[Leftover, ...]:
-        """Return everything with the site's tags."""
-        return self.sweep(context)
-
-    def destroy(self, context: SiteContext) -> None:
-        """End elastic nodes, then the stack but for data that isn't named in `delete_data`."""
-        from gcluster.stacks.aws.elastic import terminate  # noqa: PLC0415  # boto3
-
-        session = self._session(context)
-        terminate(session.api, [m.instance_id for m in session.machines() if m.token])
-        session.take_down()
-        stack = f"{context.cluster_id}/{context.site}"
-        context.ledger.deleted(context.site, f"{_STACK}/{context.site}", stack)
-
-    def cancel(self, context: SiteContext) -> bool:
-        """Free the stack of a run that was killed."""
-        return self._session(context).cancel()
-
-    def sweep(self, context: SiteContext) -> tuple[Leftover, ...]:
-        """Return whatever carries the site's tags."""
-        from gcluster.stacks.aws.leftovers import leftovers  # noqa: PLC0415  # boto3
-
-        session = self._session(context)
-        return session.told_apart(leftovers(session.api, session.plan))
-
-    def grow(self, context: SiteContext, pool: str, names: Iterable[str], token: str) -> Grown:
-        """Start elastic nodes by one fleet call; `token` finds them again after a kill."""
-        from gcluster.stacks.aws.elastic import grow  # noqa: PLC0415  # boto3
-
-        session = self._session(context)
-        wanted = list(names)
-        nodes = [Resource(kind="node", name=name, pool=pool) for name in wanted]
-        missing = _missing(session, nodes)
-        intents = context.ledger.intend_many(context.site, missing)
-        with burst(
-            context.ledger,
-            intents.values(),
-            is_left=lambda: any(machine.token == token for machine in session.machines()),
-        ):
-            started = grow(session.api, session.plan, session.plan.pool(pool), wanted, token)
-        ids = {f"node/{machine.host}": machine.instance_id for machine in started}
-        context.ledger.created_many({intents[key]: ids[key] for key in intents if key in ids})
-        return Grown(hosts=session.hosts(session.machines(), of=started))
-
-    def shrink(self, context: SiteContext, names: Iterable[str]) -> None:
-        """End elastic nodes; raises ProviderError for nodes of the spec."""
-        from gcluster.stacks.aws.elastic import shrink  # noqa: PLC0415  # boto3
-
-        session = self._session(context)
-        for name, instance in shrink(session.api, session.plan, names).items():
-            context.ledger.deleted(context.site, f"node/{name}", instance)
-
     def offers(self, context: SiteContext, pool: str) -> tuple[Offer, ...]:
         """Return each rung's price, asked now, and what a reservation has left."""
-        from gcluster.stacks.aws.offers import offers  # noqa: PLC0415  # boto3
+        from gcluster.stacks.aws.offers import offers
 
         session = self._session(context)
         return offers(session.api, session.plan.pool(pool), self._catalog())
 
     def _session(self, context: SiteContext) -> Session:
-        from gcluster.stacks.aws.session import Session  # noqa: PLC0415  # boto3
+        from gcluster.stacks.aws.session import Session
 
         return Session(context, self._catalog(), self._api)
 
-    def _catalog(self) -> Catalog:
-        if self._given is None:
-            from gcluster.schemas.catalog import load_catalog  # noqa: PLC0415  # where it is needed
+    def _record(
+        self,
+        spec: ClusterSpec,
+        site: str,
+        *,
+        preview: bool = False,
+        taken: Mapping[str, str] | None = None,
+        buys: Collection[str] | None = None,
+    ) -> RecordedGraph:
+        from gcluster.stacks.aws.recording import record_site
 
-            self._given = load_catalog()
-        return self._given
+        catalog = self._catalog()
+        return record_site(spec, site, catalog, preview=preview, taken=taken, buys=buys)
 
+    def _leftovers(self, session: Session) -> tuple[Leftover, ...]:
+        from gcluster.stacks.aws.leftovers import leftovers
 
-def _missing(session: Session, nodes: list[Resource]) -> list[Resource]:
-    """Return the nodes that don't exist: only those are intended."""
-    there = {machine.host for machine in session.machines()}
-    return [node for node in nodes if node.name not in there]
+        return leftovers(session.api, session.plan)
+
+    def _end_elastic(self, session: Session) -> dict[str, str]:
+        from gcluster.stacks.aws.elastic import terminate
+
+        elastic = {m.host: m.instance_id for m in session.machines() if m.token}
+        terminate(session.api, list(elastic.values()))
+        return elastic
+
+    def _standing(self, session: Session, pool: str) -> Collection[str]:
+        del pool
+        return {machine.host for machine in session.machines()}
+
+    def _grow(self, session: Session, pool: str, wanted: list[str], token: str) -> dict[str, str]:
+        from gcluster.stacks.aws.elastic import grow
+
+        started = grow(session.api, session.plan, session.plan.pool(pool), wanted, token)
+        return {machine.host: machine.instance_id for machine in started}
+
+    def _is_left(self, session: Session, pool: str, missing: list[str], token: str) -> bool:
+        del pool, missing
+        return any(machine.token == token for machine in session.machines())
+
+    def _hosts_of(self, session: Session, machines: Mapping[str, str]) -> tuple[Host, ...]:
+        there = session.machines()
+        ids = set(machines.values())
+        return session.hosts(there, of=[m for m in there if m.instance_id in ids])
+
+    def _shrink(self, session: Session, names: set[str]) -> dict[str, str]:
+        from gcluster.stacks.aws.elastic import shrink
+
+        return dict(shrink(session.api, session.plan, names))

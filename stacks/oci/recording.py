@@ -8,6 +8,8 @@ from gcluster.stacks.oci.program import program
 from gcluster.stacks.pulumi.record import record
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from gcluster.schemas.catalog import Catalog
     from gcluster.schemas.spec import ClusterSpec
     from gcluster.stacks.pulumi.monitor import Answer, Json
@@ -38,11 +40,16 @@ ANSWERS: dict[str, Answer] = {
 
 
 def record_site(
-    spec: ClusterSpec, site: str, catalog: Catalog, *, preview: bool = False
+    spec: ClusterSpec,
+    site: str,
+    catalog: Catalog,
+    *,
+    preview: bool = False,
+    taken: Mapping[str, str] | None = None,
 ) -> RecordedGraph:
     """Return what the site's program asks for; needs no credentials. Raises RecordError."""
     return record(
-        program(spec, site, catalog),
+        program(spec, site, catalog, taken=taken),
         project=f"gcluster-{spec.name}",
         stack=site,
         preview=preview,
