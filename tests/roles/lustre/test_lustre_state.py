@@ -2,22 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from types import ModuleType
-
 import pytest
+from programs import loaded
 
-PROGRAMS = Path(__file__).parents[3] / "roles/lustre_client/files/libexec"
-
-
-def loaded(name: str) -> ModuleType:
-    text = (PROGRAMS / name).read_text().removesuffix("main()\n")
-    module = ModuleType(name)
-    exec(compile(text, str(PROGRAMS / name), "exec"), module.__dict__)  # noqa: S102  # a program of ours
-    return module
-
-
-STATE, CONF = loaded("lustre-state"), loaded("lnet-conf")
+STATE = loaded("lustre_client", "lustre-state")
+CONF = loaded("lustre_client", "lnet-conf")
 
 
 def test_a_call_that_does_not_end_is_left_behind_after_its_limit() -> None:
