@@ -15,6 +15,10 @@ GPU_BOOT_PARAMETERS = ("iommu=pt",)
 """GPUs and NICs reach each other's memory untranslated; NVIDIA (GPUDirect RDMA documentation, on
 IOMMUs) and AMD (MI300X system optimisation) both ask for it. Read 2026-11."""
 
+AMD_BOOT_PARAMETERS = ("pci=realloc=off", "numa_balancing=disable")
+"""AMD's system optimisation guide for MI300X: the GPUs' large BARs stay where the firmware put
+them, and pages don't wander between processors under RCCL. Read 2026-11."""
+
 
 def kernel_steps(node: NodeFacts) -> list[Step]:
     """Return the steps of role kernel: on machines with GPUs or Lustre, and where a kernel is said.
@@ -31,6 +35,7 @@ def kernel_steps(node: NodeFacts) -> list[Step]:
     running: dict[str, Json] = install | {
         "kernel_boot_parameters": [
             *(GPU_BOOT_PARAMETERS if own_hardware else ()),
+            *(AMD_BOOT_PARAMETERS if own_hardware and node.has_gpu_of("amd") else ()),
             *boot.parameters,
         ],
         "kernel_hugepages_gib": 0 if boot.hugepages is None else int(boot.hugepages.value // 2**30),

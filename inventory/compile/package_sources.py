@@ -81,7 +81,7 @@ def _repositories(node: NodeFacts, source: ArtefactSource) -> list[Json]:
     """Return the repositories of a source; none where its version isn't known."""
     version = node.version(source.component) if source.component else None
     return [
-        _repository(node, source, repository, version or "")
+        _repository(node, source, repository, source.own_version(version or ""))
         for repository in source.repositories
         if version or _VERSION not in repository.path
     ]

@@ -83,5 +83,8 @@ class Fabric(Noun, frozen=True):
     """How NCCL's channel lines name what carries the traffic between nodes: NET/IB, NET/IBext_v*.
     Source: NCCL's src/transport/{net,p2p,coll_net}.cc and the plugins' logs. Empty: a log can't
     prove the class, and the smoke test fails."""
+    environment: dict[str, str] = field(default_factory=dict)
+    """What jobs on it are given where they don't say it themselves: settings of NCCL and of what
+    drives it; the value of NAME+ goes before what NAME has."""
     floor: Floor | None = None
     """None: no floor is known; `floor: auto` then asks for none and says so."""

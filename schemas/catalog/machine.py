@@ -141,6 +141,8 @@ class Machine(Noun, frozen=True):
     nvlink: Nvlink | None = None
     fabric: str | None = None
     """Fabric class of its NICs (catalog/fabrics); None: several are possible or it isn't known."""
+    environment: dict[str, str] = field(default_factory=dict)
+    """What jobs on it are given over the settings of that class."""
     nics: list[Nic] | None = None
     network_cards: Annotated[int, Meta(ge=1)] | None = None
     """Network cards the interfaces spread over (AWS)."""

@@ -64,6 +64,8 @@ class ArtefactSource(Noun, frozen=True):
     date: Date
     component: str | None = None
     """Component of the software lock whose version {version} stands for."""
+    versions: dict[str, str] = field(default_factory=dict)
+    """Version of that component -> the source's own, where it counts differently."""
     pinned: str | None = None
     """Version that is installed, where the software lock has no component for it."""
     key_path: RelativePath | None = None
@@ -90,3 +92,7 @@ class ArtefactSource(Noun, frozen=True):
     """Fields, by dotted path, that are not confirmed."""
     note: str | None = None
     """What is not known or not certain."""
+
+    def own_version(self, version: str) -> str:
+        """Return how this source calls a version of its component."""
+        return self.versions.get(version, version)
