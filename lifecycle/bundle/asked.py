@@ -40,8 +40,8 @@ _TAKES = frozenset({
     "ansible.builtin.apt", "ansible.builtin.dnf", "ansible.builtin.package",
     "ansible.builtin.get_url", "ansible.builtin.unarchive",
 })  # fmt: skip
-_PLACE = "bundle://here"
-"""Root of the bundle while nobody knows where it will be."""
+_NAMES = frozenset({"name", "pkg", "deb", "url", "src"})
+"""Arguments that say what those take; a task without them reads indexes only."""
 
 
 class FileAsked(msgspec.Struct, frozen=True, kw_only=True, order=True):
@@ -166,7 +166,8 @@ class _Look:
         variables = role_variables(role, step.variables, self.facts)
 
         def unknown(task: Task, _: Exception) -> None:
-            if module_of(task) in _TAKES:
+            given = task.get(module_of(task))
+            if module_of(task) in _TAKES and isinstance(given, dict) and _NAMES & given.keys():
                 self.unclear.add(Asked(role=step.role, what=str(task.get("name", "a task"))))
 
         tasks = loaded(role / f"tasks/{step.phase}.yml") or []
@@ -198,5 +199,5 @@ def _names(given: Any) -> list[str]:
 
 def _pinned(wanted: dict[str, Any]) -> list[str]:
     """Return the packages of `install-pinned`, as apt is told them."""
-    exact = [f"{package['name']}={package['version']}" for package in wanted.get("packages", [])]
+    exact = [f"{name}={version}" for name, version in wanted.get("packages", {}).items()]
     return [*exact, *wanted.get("also", [])]

@@ -1,0 +1,52 @@
+"""What a spec asks for is read from the roles themselves."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from gcluster.lifecycle.bundle.apt import distributions
+from gcluster.lifecycle.bundle.asked import PoolNeeds, needs_of
+from gcluster.lifecycle.bundle.role_tasks import FACTS
+from gcluster.schemas.bundle import Asked
+from gcluster.schemas.catalog import load_catalog
+from gcluster.schemas.load import load
+
+EXAMPLES = Path(__file__).parents[3] / "examples"
+
+
+def needs(example: str, *only: str) -> dict[str, PoolNeeds]:
+    """Return pool -> what its nodes ask for."""
+    spec = load(EXAMPLES / example).spec
+    assert spec is not None
+    return {pool.pool: pool for pool in needs_of(spec, load_catalog(), only)}
+
+
+def test_the_controller_asks_for_the_depot_s_server_and_nodes_do_not() -> None:
+    found = needs("local.yaml")
+    nginx = Asked(role="depot", what="nginx")
+    assert nginx in found["head"].packages
+    assert nginx not in found["gpu"].packages
+    assert Asked(role="slurm", what="slurmd") in found["gpu"].packages
+    assert found["gpu"].distribution == "debian-13"
+
+
+def test_a_pinned_driver_is_asked_for_in_its_version_and_from_its_vendor() -> None:
+    train = needs("bare-metal.yaml")["train"]
+    versions = [a.what for a in train.packages if a.what.startswith("nvidia-driver-cuda=")]
+    assert len(versions) == 1
+
+
+def test_only_limits_it_to_roles() -> None:
+    found = needs("local.yaml", "munge")
+    assert {a.role for pool in found.values() for a in pool.packages} == {"munge"}
+
+
+def test_nothing_of_the_examples_is_left_for_a_node_to_tell() -> None:
+    for example in ("local.yaml", "bare-metal.yaml"):
+        for pool in needs(example).values():
+            assert pool.unclear == ()
+
+
+def test_every_distribution_of_the_roles_that_has_apt_has_archives() -> None:
+    with_apt = {name for name, facts in FACTS.items() if facts["pkg_mgr"] == "apt"}
+    assert distributions().keys() == with_apt
