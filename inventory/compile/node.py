@@ -86,6 +86,12 @@ class NodeFacts(msgspec.Struct, frozen=True, kw_only=True):
         """Its fabric class as the catalog describes it."""
         return self.catalog.fabrics.get(self.fabric_class) if self.fabric_class else None
 
+    @property
+    def fabric_interfaces(self) -> int:
+        """How many network interfaces carry its GPUs' traffic; 0: the catalog doesn't say."""
+        nics = () if self.machine is None else self.machine.nics or ()
+        return sum(nic.count for nic in nics if not nic.front_end)
+
     def version(self, component: str) -> str | None:
         """Return a component's version by its key in the software lock; None: nothing says it."""
         return self.software.version(component)

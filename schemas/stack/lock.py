@@ -228,7 +228,7 @@ class Lock(Noun, frozen=True):
         return next(found, None)
 
     def companion(self, component: str, used: set[str]) -> Companion | None:
-        """Return a component's version beside what is used of pyxis, tcpx and tcpxo; None: unsaid."""
+        """Return a component's version beside what of pyxis, tcpx, tcpxo is used; None: unsaid."""
         found = (c for c in self.companions if c.component == component)
         return next((c for c in found if used & set(c.beside)), None)
 

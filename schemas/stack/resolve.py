@@ -81,7 +81,7 @@ def resolve_need(software: Software, need: Need, lock: Lock) -> Resolved:
         reason=_reason(best, len(here), len(possible), need),
         distribution=distribution,
         containers=containers,
-        components=_components(best, asked, need, lock, distribution, containers),
+        components=_components(best, asked, need, lock, distribution, containers=containers),
         differences=best.differences if best else (),
         packages=tuple(n.package for n in lock.needs if n.gpu == need.gpu),
         evidence=best.tested.evidence if best else None,
@@ -125,6 +125,7 @@ def _components(
     need: Need,
     lock: Lock,
     distribution: Distribution | None,
+    *,
     containers: str,
 ) -> tuple[ResolvedComponent, ...]:
     """Return every component the nodes use, in the lock's order."""

@@ -1,0 +1,57 @@
+"""enroot by checksum, pyxis built for the Slurm that is here, and a verify that asks srun."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from conftest import Play
+    from testinfra.host import Host
+
+
+EXECUTABLE, SHARED = 0o755, 0o1777
+
+
+def test_srun_has_the_option_of_the_plugin_that_was_built_here(host: Host) -> None:
+    assert "--container-image=IMAGE" in host.check_output("srun --help")
+    headers = host.package("libslurm-dev").version
+    assert host.file("/usr/local/share/pyxis/gcluster-built").contains(f"^0.20.0 {headers}$")
+
+
+def test_enroot_is_held_and_its_hooks_for_slurm_are_on(host: Host) -> None:
+    held = set(host.check_output("apt-mark showhold").split())
+    assert {"enroot", "enroot+caps"} <= held
+    assert host.file("/etc/enroot/hooks.d/50-slurm-pmi.sh").mode == EXECUTABLE
+
+
+def test_every_user_may_keep_containers_and_nobody_may_remove_anothers(host: Host) -> None:
+    for folder in ("/run/enroot", "/var/lib/enroot/cache", "/var/lib/enroot/data"):
+        assert host.file(folder).mode == SHARED
+
+
+def test_a_file_with_another_checksum_is_not_installed(host: Host, converge: Play) -> None:
+    wrong = "sha256:" + "0" * 64
+    host.check_output("apt-get remove --yes --allow-change-held-packages enroot")
+    run = converge(phases=["install"], checksum=wrong)
+    assert run.returncode != 0
+    assert f"not {wrong}: it was not installed" in run.stdout
+    assert not host.package("enroot").is_installed
+    assert converge().returncode == 0
+
+
+def test_files_that_nobody_vouches_for_are_refused_with_the_line_to_write(converge: Play) -> None:
+    run = converge(phases=["preflight"], checksum="")
+    assert run.returncode != 0
+    assert "software.sources.enroot.checksums" in run.stdout
+
+
+def test_another_slurm_has_the_plugin_built_anew(host: Host, converge: Play) -> None:
+    host.check_output("echo '0.20.0 23.11.4' > /usr/local/share/pyxis/gcluster-built")
+    run = converge(phases=["install"])
+    assert run.returncode == 0, run.stdout
+    assert "pyxis 0.20.0" in run.stdout
+
+
+def test_a_submit_host_gets_the_plugin_and_no_enroot(converge: Play) -> None:
+    run = converge("--check", enroot_pyxis_runs_containers=False)
+    assert run.returncode == 0, run.stdout
