@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from gcluster.inventory.compile.self_converge import SIGNERS_SECRET
 from gcluster.lifecycle import places
 from gcluster.lifecycle.known import IndexEntry, find, known_clusters, remember
 from gcluster.lifecycle.outcome import Exit, LifecycleError, failure
@@ -21,7 +22,7 @@ from gcluster.schemas.load import Loaded, load, load_text
 from gcluster.schemas.spec import AgeSecrets
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from gcluster.inventory.compile import CompiledCluster
     from gcluster.schemas.bundle import BundleManifest
@@ -164,8 +165,21 @@ class Cluster:
     def make_secrets(self, compiled: CompiledCluster) -> dict[str, str]:
         """Make the secrets that the steps need and that don't exist; return the version ids."""
         for name in compiled.secrets:
-            self.vault.ensure(name, _SECRET_MAKERS[name])
+            self.vault.ensure(name, self._maker(name))
         return self.secret_versions(compiled)
+
+    def _maker(self, secret: str) -> Callable[[], bytes]:
+        """Return what makes a secret; nodes know the signer of their bundles by its public half."""
+        if secret != SIGNERS_SECRET:
+            return _SECRET_MAKERS[secret]
+        from gcluster.lifecycle.pull.keys import (  # noqa: PLC0415  # only large clusters pull
+            KEY_SECRET,
+            signers,
+            signing_key,
+        )
+
+        self.vault.ensure(KEY_SECRET, signing_key)
+        return lambda: signers(self.vault.reveal(KEY_SECRET), self.name)
 
     @property
     def workdir(self) -> Path:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from gcluster.inventory.compile.self_converge import pulls
 from gcluster.inventory.hosts import ClusterInventory, Host
 from gcluster.lifecycle.converge.findings import findings, reasons
 from gcluster.lifecycle.converge.pending import pending_steps
 from gcluster.lifecycle.converge.run import converge
 from gcluster.lifecycle.converge.simulated import converge_simulated
 from gcluster.lifecycle.plan import compile_for
+from gcluster.lifecycle.pull.converge import PullWork, withdraw
 from gcluster.lifecycle.rolling.change import RollingChange
 from gcluster.lifecycle.state import HostsConverged
 from gcluster.schemas.diagnostics import Diagnostic, Severity
@@ -68,16 +71,24 @@ def converge_nodes(
     )
     simulated = tuple(h for h in reachable if h.connection == "simulated")
     rolling = RollingChange(cluster.spec, real, session, report, why=f"run {run.id}")
+    roll = partial(rolling.of, stamps=observation.stamps, requeue=requeue)
     with cluster.vault.materialise(compiled.secrets) as secret_files:
-        result = converge(
-            pending,
-            real,
-            session,
-            secret_files=secret_files,
-            run_dir=run.directory,
-            report=report,
-            rolling=rolling.of(pending, observation.stamps, requeue=requeue),
-        )
+        if pulls(cluster.spec, observation.desired):
+            work = PullWork(cluster, compiled, secret_versions, session, report)
+            result = work.converge(
+                pending, real, observation.stamps, secret_files, run.directory, roll
+            )
+        else:
+            withdraw(cluster, real, session)
+            result = converge(
+                pending,
+                real,
+                session,
+                secret_files=secret_files,
+                run_dir=run.directory,
+                report=report,
+                rolling=roll(pending),
+            )
     for site in sites:
         mine = [host for host in simulated if host.site == site.name]
         converge_simulated(pending, site.context, mine, report)

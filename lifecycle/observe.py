@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from gcluster.inventory.compile.self_converge import pulls
 from gcluster.inventory.hosts import ClusterInventory, Host
 from gcluster.lifecycle.changes import SitePlan
 from gcluster.lifecycle.converge.stamps import read_stamps
+from gcluster.lifecycle.pull.stamps import read_reported_stamps
 from gcluster.lifecycle.sites import OpenSite, at_each, inventory
 from gcluster.lifecycle.ssh import SshSession, Unreachable
 from gcluster.stacks.laddered import Laddered
@@ -104,6 +106,8 @@ def observe(
 ) -> Observation:
     """Ask every site and every node that runs; one SSH exec a node, all in parallel.
 
+    Nodes that converge themselves report what they carry: then their controller is asked alone.
+
     Args:
         cluster: whose sites and nodes.
         sites: its sites, open.
@@ -122,7 +126,8 @@ def observe(
         if change.effect != "keep"
     }
     answering = [h for h in existing.values() if h.name in wanted and h.name not in touched]
-    answers = _stamps(sites, session, answering)
+    pulled = pulls(cluster.spec, inventory(cluster.spec, desired))
+    answers = _stamps(sites, session, answering, pulled=pulled)
     return Observation(
         sites=tuple(views[site.name].plan for site in sites),
         existing=inventory(cluster.spec, (h for h in existing.values() if h.name in wanted)),
@@ -134,9 +139,10 @@ def observe(
 
 
 def _stamps(
-    sites: tuple[OpenSite, ...], session: SshSession, hosts: list[Host]
+    sites: tuple[OpenSite, ...], session: SshSession, hosts: list[Host], *, pulled: bool
 ) -> dict[str, dict[str, str] | Unreachable]:
-    answers = dict(read_stamps(session, [h for h in hosts if h.connection == "ssh"]))
+    read = read_reported_stamps if pulled else read_stamps
+    answers = dict(read(session, [h for h in hosts if h.connection == "ssh"]))
     simulated = {h.name for h in hosts if h.connection == "simulated"}
     if simulated:
         from gcluster.stacks.simulated import stamps as simulated_stamps  # noqa: PLC0415  # rare

@@ -20,6 +20,7 @@ from gcluster.inventory.compile.mpi import mpi_steps
 from gcluster.inventory.compile.munge import munge_steps
 from gcluster.inventory.compile.node import node_facts
 from gcluster.inventory.compile.roles import node_role_steps
+from gcluster.inventory.compile.self_converge import licences, pulls, self_converge_steps
 from gcluster.inventory.compile.slurm import (
     controllers_and_name,
     gpu_count,
@@ -68,6 +69,9 @@ def compile_cluster(
     told_to_all = controllers_and_name(spec, controllers)
     told_to_controllers = slurm_cluster_variables(spec, compute, catalog)
     facts = node_facts(spec, catalog, inventory)
+    pulled = pulls(spec, inventory)
+    if pulled:
+        told_to_controllers["slurm_licences"] = licences(spec, compute)
     if bundle is not None:
         facts = living_on(bundle, facts, controllers[0].address if controllers else "")
 
@@ -75,7 +79,7 @@ def compile_cluster(
         pool = spec.pools[name]
         machine = facts[name].machine
         steps = (
-            *depot_steps(facts[name]),
+            *depot_steps(facts[name], serves_roles=pulled),
             *bundle_source_steps(facts[name]),
             *base_steps(spec, found_by_name, sets_time=not simulated),
             *node_role_steps(facts[name]),
@@ -88,6 +92,13 @@ def compile_cluster(
             ),
             *mpi_steps(),
             *allreduce_steps(),
+            *(
+                self_converge_steps(
+                    name, pool.role, controllers, cluster=spec.name, simulated=simulated
+                )
+                if pulled
+                else ()
+            ),
         )
         return tuple(sorted(steps, key=lambda step: _STAGES.index(step.stage)))
 

@@ -44,14 +44,18 @@ def living_on(
     }
 
 
-def depot_steps(node: NodeFacts) -> list[Step]:
+def depot_steps(node: NodeFacts, *, serves_roles: bool = False) -> list[Step]:
     """Return the steps of role depot: on controllers, where nodes take anything from them.
 
     They come before everything else of the cluster: the other nodes' packages come from there.
+
+    Args:
+        node: the pool.
+        serves_roles: nodes converge themselves, with roles from there.
     """
-    if node.pool.role != "controller" or node.bundle is None:
+    if node.pool.role != "controller" or (node.bundle is None and not serves_roles):
         return []
-    repositories = _repositories(node.bundle, node.bundle_root)
+    repositories = [] if node.bundle is None else _repositories(node.bundle, node.bundle_root)
     served: dict[str, Json] = {"depot_port": DEPOT_PORT}
     return [
         _step("depot", "install", {"depot_repositories": repositories}),

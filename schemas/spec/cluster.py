@@ -69,6 +69,13 @@ class ClusterSpec(Noun, frozen=True, kw_only=True):
     hardening: Annotated[
         Hardening | None, Meta(description="What is closed on the nodes; default: nothing.")
     ] = None
+    converge: Annotated[
+        Literal["auto", "push", "pull"],
+        Meta(
+            description="How compute nodes are set up: pushed over SSH by `gcluster up`, or each "
+            "node pulls a signed bundle and does it itself. auto: pulls past 300 nodes.",
+        ),
+    ] = "auto"
     smoke: Annotated[Smoke, Meta(description="The gate at the end of `gcluster up`.")] = Smoke()
     budget: Annotated[Budget | None, Meta(description="What it may cost, how long it lives.")] = (
         None

@@ -1,0 +1,159 @@
+"""The bundle of one pool: its roles, its plays without a secret, and its signed manifest."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import subprocess
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from gcluster.inventory.compile import CompiledCluster
+from gcluster.lifecycle.converge.pending import Pending, PendingStep, pending_steps
+from gcluster.lifecycle.converge.playbook import plays
+from gcluster.lifecycle.converge.role_files import collections_path, role_path
+from gcluster.lifecycle.outcome import failure
+from gcluster.lifecycle.pull.archive import files_below, packed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
+
+    from gcluster.inventory.compile import Step
+
+FORMAT = 1
+NAMESPACE = "gcluster-converge"
+"""What signatures are for (ssh-keygen(1)): a key that signs anything else can't be lent to this."""
+
+_COLLECTION = "ansible_collections/gcluster/cluster"
+_NAMED = re.compile(r"gcluster\.cluster\.(\w+)")
+
+
+class PoolBundle(msgspec.Struct, frozen=True, kw_only=True):
+    """What the nodes of one pool fetch."""
+
+    pool: str
+    file: str
+    """Name in the depot; it holds the hash, so an old and a new one lie side by side."""
+    content: bytes
+    steps: tuple[dict[str, Any], ...]
+    """Key, digest, drain, pushed: in the order they run."""
+
+
+def is_pushed(step: Step) -> bool:
+    """Whether a step only ever comes over SSH: it needs a secret, and bundles hold none."""
+    return bool(step.secrets)
+
+
+def pool_bundles(
+    compiled: CompiledCluster, pools: Iterable[str], secret_versions: Mapping[str, str]
+) -> tuple[PoolBundle, ...]:
+    """Return the bundles; the same cluster gives the same bytes, and no secret is in them."""
+    alike = CompiledCluster(
+        cluster=compiled.cluster,
+        groups=tuple(msgspec.structs.replace(g, hosts=("all",)) for g in compiled.groups),
+    )
+    steps = pending_steps(alike, {}, secret_versions).steps
+    return tuple(_bundle(pool, [s for s in steps if s.pool == pool]) for pool in sorted(pools))
+
+
+def _bundle(pool: str, steps: list[PendingStep]) -> PoolBundle:
+    pulled = [item for item in steps if not is_pushed(item.step)]
+    book = {item.step.key: [_local(play) for play in plays(_only(item), {})] for item in pulled}
+    files = {"plays.json": (msgspec.json.encode(book, order="sorted"), False)}
+    collection = collections_path() / _COLLECTION
+    for path in (collection / "galaxy.yml", *sorted((collection / "meta").glob("*"))):
+        name = path.relative_to(collection)
+        files[f"{_COLLECTION}/{name}"] = (path.read_bytes(), False)
+    for role in _roles({item.step.role for item in pulled}):
+        files |= files_below(role_path(role), f"{_COLLECTION}/roles/{role}")
+    content = packed(files)
+    digest = hashlib.sha256(content).hexdigest()
+    return PoolBundle(
+        pool=pool,
+        file=f"bundle-{digest}.tar.gz",
+        content=content,
+        steps=tuple(
+            {
+                "key": item.step.key,
+                "digest": item.digest,
+                "drain": item.step.needs_drain,
+                "pushed": is_pushed(item.step),
+            }
+            for item in steps
+        ),
+    )
+
+
+def _only(item: PendingStep) -> Pending:
+    return Pending(steps=(item,))
+
+
+def _local(play: dict[str, Any]) -> dict[str, Any]:
+    """Return a play for the node itself, which runs it as root."""
+    return play | {"become": False}
+
+
+def _roles(named: set[str]) -> list[str]:
+    """Return the roles and all that they name themselves."""
+    found: set[str] = set()
+    ahead = set(named)
+    while ahead:
+        role = ahead.pop()
+        found.add(role)
+        for path in role_path(role).rglob("*.yml"):
+            ahead |= set(_NAMED.findall(path.read_text(encoding="utf-8"))) - found
+    return sorted(role for role in found if role_path(role).is_dir())
+
+
+def manifest(  # what a manifest says
+    cluster: str,
+    bundle: PoolBundle,
+    runtime: tuple[str, str],
+    serial: int,
+    max_failed: int,
+) -> str:
+    """Return the text that is signed.
+
+    Args:
+        cluster: its name.
+        bundle: of the pool.
+        runtime: file in the depot and SHA-256 of the Ansible archive.
+        serial: counts what was published; a node takes no smaller one than it has seen.
+        max_failed: nodes that may fail before no other is drained.
+    """
+    said = {
+        "format": FORMAT,
+        "cluster": cluster,
+        "pool": bundle.pool,
+        "serial": serial,
+        "max_failed": max_failed,
+        "bundle": {
+            "file": bundle.file,
+            "sha256": bundle.file.removeprefix("bundle-").removesuffix(".tar.gz"),
+        },
+        "runtime": {"file": runtime[0], "sha256": runtime[1]},
+        "steps": bundle.steps,
+    }
+    return msgspec.json.encode(said, order="sorted").decode()
+
+
+def signed(text: str, key_file: Path) -> bytes:
+    """Return the manifest with its signature, as one file that is whole or not there.
+
+    Raises:
+        LifecycleError: ssh-keygen is missing or refuses the key.
+    """
+    words = ["ssh-keygen", "-Y", "sign", "-q", "-n", NAMESPACE, "-f", str(key_file)]
+    try:
+        done = subprocess.run(words, input=text, capture_output=True, text=True, check=False)
+    except FileNotFoundError:
+        raise failure(
+            "GC922",
+            "the nodes' bundle can't be signed: ssh-keygen is not installed",
+            hint="sudo apt-get install -y openssh-client",
+        ) from None
+    if done.returncode:
+        raise failure("GC922", "the nodes' bundle can't be signed", detail=done.stderr.strip())
+    return msgspec.json.encode({"manifest": text, "signature": done.stdout})

@@ -1,0 +1,36 @@
+"""The key that signs a cluster's bundles, and the line by which its nodes know it."""
+
+from __future__ import annotations
+
+from gcluster.lifecycle.pull.bundle import NAMESPACE
+
+KEY_SECRET = "converge-key"  # noqa: S105  # the secret's name
+"""The private key, in the cluster's vault; it never leaves the control machine."""
+
+
+def signing_key() -> bytes:
+    """Return a new Ed25519 key in OpenSSH's format; it is never written to a disk."""
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import (  # noqa: PLC0415  # rarely needed
+        Ed25519PrivateKey,
+    )
+    from cryptography.hazmat.primitives.serialization import (  # noqa: PLC0415
+        Encoding,
+        NoEncryption,
+        PrivateFormat,
+    )
+
+    key = Ed25519PrivateKey.generate()
+    return key.private_bytes(Encoding.PEM, PrivateFormat.OpenSSH, NoEncryption())
+
+
+def signers(key: bytes, cluster: str) -> bytes:
+    """Return the allowed_signers file of a cluster, see ssh-keygen(1): this key, for this alone."""
+    from cryptography.hazmat.primitives.serialization import (  # noqa: PLC0415  # rarely needed
+        Encoding,
+        PublicFormat,
+        load_ssh_private_key,
+    )
+
+    public = load_ssh_private_key(key, password=None).public_key()
+    line = public.public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH).decode()
+    return f'converge@{cluster} namespaces="{NAMESPACE}" {line}\n'.encode()

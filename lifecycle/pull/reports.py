@@ -1,0 +1,113 @@
+"""What nodes told the desk on their controller, read in one SSH exec however many they are."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import gzip
+import zlib
+from typing import TYPE_CHECKING, TypeVar
+
+import msgspec
+
+from gcluster.lifecycle.ssh import Unreachable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gcluster.inventory.hosts import Host
+    from gcluster.lifecycle.ssh import SshSession
+
+T = TypeVar("T")
+
+DIRECTORY = "/var/lib/gcluster/reports"
+"""On the controller: NODE.json, the newest report of each; POOL.stopped where too many failed."""
+
+# Nodes of a pool carry the same stamps, so their reports shrink to a hundredth.
+_READ = (
+    f"cd {DIRECTORY} 2>/dev/null || exit 0; "
+    "{ date +%s; find . -name '*.json' ! -name '.*' -exec cat {} +; echo ---; "
+    "find . -name '*.stopped' ! -name '.*' -exec cat {} +; } | gzip -1 | base64 -w 0"
+)
+_LIMIT_S = 60
+_SLACK_S = 30
+_MISSED = 3
+"""A report counts until three more should have come."""
+
+
+class Report(msgspec.Struct, frozen=True):
+    """One node, as it says itself."""
+
+    node: str
+    pool: str
+    state: str
+    """converged, converging, failed, waiting, blocked, refused or away."""
+    serial: int
+    received: int
+    """Seconds since 1970, by the controller's clock."""
+    stamps: dict[str, str] = {}
+    reason: str = ""
+    step: str = ""
+    task: str = ""
+    interval: int = 60
+    host_key: str = ""
+
+
+class Stopped(msgspec.Struct, frozen=True):
+    """A pool in which too many nodes failed for any more to be drained."""
+
+    pool: str
+    serial: int
+    failed: tuple[str, ...] = ()
+
+
+class Reports(msgspec.Struct, frozen=True):
+    """All of them, at one moment."""
+
+    now: int
+    """Seconds since 1970, by the controller's clock."""
+    nodes: dict[str, Report]
+    stopped: dict[str, Stopped]
+
+    def fresh(self, host: Host) -> Report | None:
+        """Return a host's report if it is recent, and of the machine that has this name now."""
+        report = self.nodes.get(host.name)
+        if report is None or self.now - report.received > _MISSED * report.interval + _SLACK_S:
+            return None
+        pinned = host.ssh.host_keys
+        return report if not pinned or report.host_key in pinned else None
+
+
+NOTHING = Reports(now=0, nodes={}, stopped={})
+
+
+def read_reports(session: SshSession, controller: Host) -> Reports | Unreachable:
+    """Ask the controller for all reports; a cluster without a desk has none."""
+    answer = session.run(controller, _READ, timeout_s=_LIMIT_S)
+    if isinstance(answer, Unreachable):
+        return answer
+    return parse(answer.stdout) if answer.stdout.strip() else NOTHING
+
+
+def parse(text: str) -> Reports | Unreachable:
+    """Read the answer; one that was cut short is none."""
+    try:
+        plain = gzip.decompress(base64.b64decode(text, validate=True))
+    except (binascii.Error, OSError, EOFError, zlib.error):
+        return Unreachable(reason="its nodes' reports could not be read: the answer was cut short")
+    now, _, rest = plain.partition(b"\n")
+    nodes, _, stopped = rest.rpartition(b"---\n")
+    return Reports(
+        now=int(now),
+        nodes={report.node: report for report in _decoded(nodes, Report)},
+        stopped={note.pool: note for note in _decoded(stopped, Stopped)},
+    )
+
+
+def _decoded(lines: bytes, kind: type[T]) -> Iterator[T]:
+    decoder = msgspec.json.Decoder(kind)
+    for line in lines.splitlines():
+        try:
+            yield decoder.decode(line)
+        except msgspec.DecodeError:
+            continue  # no report of ours: the node is asked itself

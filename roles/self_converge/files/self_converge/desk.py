@@ -1,0 +1,197 @@
+"""The desk on the controller: takes nodes' reports, asks Slurm for nodes that must be drained.
+
+A report is a MUNGE credential of a root of this cluster. The newest of each node is one file, which
+`gcluster up` reads. For a node that waits, Slurm gets one job that takes all of it and one of its
+pool's licences: Slurm alone says when. After too many failures of one bundle no other is asked for.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import http.client
+import json
+import os
+import re
+import sys
+import threading
+import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+from self_converge import munge, slurm
+from self_converge.settings import GRANTED_UNIT, JOB_PREFIX, read_json, write_atomically
+
+REPORTS = Path("/var/lib/gcluster/reports")
+PUBLISHED = Path("/srv/gcluster/depot/converge")
+SETTINGS = Path("/etc/gcluster/converge-desk.json")
+TURN_S = 2.0
+FORBIDDEN = 403
+LONGEST_REPORT = 1 << 20
+MOST_QUEUED = 500
+"""Jobs of a pool in the queue at once: slurmctld holds 10,000 in all by default (MaxJobCount)."""
+FIRST_OF_ALL = 4294967294
+"""Highest priority of a job, see sbatch(1): the next free moment of the node is ours."""
+
+_NODE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,252}")
+
+
+class Desk:
+    """The reports in hand, and what was asked of Slurm for them."""
+
+    def __init__(self) -> None:
+        """Read the reports that an earlier desk wrote."""
+        self._reports: dict[str, dict[str, Any]] = {}
+        self._lock = threading.Lock()
+        REPORTS.mkdir(mode=0o755, parents=True, exist_ok=True)
+        for path in REPORTS.glob("*.json"):
+            self._reports[path.stem] = read_json(path)
+
+    def take(self, credential: bytes) -> None:
+        """Keep a report; raises munge.NotRoot and ValueError."""
+        report = json.loads(munge.decode(credential))
+        node = str(report["node"])
+        if not _NODE.fullmatch(node):
+            raise ValueError("not a node's name: " + node)
+        report["received"] = int(time.time())
+        write_atomically(REPORTS / (node + ".json"), (json.dumps(report) + "\n").encode())
+        with self._lock:
+            self._reports[node] = report
+
+    def turn(self) -> None:
+        """Ask Slurm for the nodes that wait; raises slurm.Silent."""
+        with self._lock:
+            reports = list(self._reports.values())
+        waiting = [r for r in reports if r.get("state") == "waiting"]
+        pools = sorted({str(r["pool"]) for r in waiting})
+        if not pools:
+            return
+        jobs = _jobs()
+        for pool in pools:
+            self._serve(pool, [r for r in reports if r.get("pool") == pool], jobs)
+
+    def _serve(self, pool: str, reports: list[dict[str, Any]], jobs: dict[str, str]) -> None:
+        wanted = _published(pool)
+        mine = [r for r in reports if r.get("serial") == wanted.get("serial")]
+        failed = [str(r["node"]) for r in mine if r.get("state") == "failed" and r.get("drain")]
+        waiting = [str(r["node"]) for r in mine if r.get("state") == "waiting"]
+        stopped = len(failed) > int(wanted.get("max_failed", 0))
+        note = {"pool": pool, "serial": wanted.get("serial"), "failed": failed}
+        path = REPORTS / (pool + ".stopped")
+        if stopped:
+            write_atomically(path, (json.dumps(note) + "\n").encode())
+            names = [JOB_PREFIX + node for node in waiting if jobs.get(node) == "PENDING"]
+            if names:
+                slurm.run("scancel", "--state=PENDING", "--name=" + ",".join(names))
+            return
+        with contextlib.suppress(FileNotFoundError):
+            path.unlink()
+        queued = sum(node in jobs for node in waiting)
+        for node in sorted(waiting):
+            if node not in jobs and queued < MOST_QUEUED:
+                _submit(node, pool)
+                queued += 1
+
+
+def _published(pool: str) -> dict[str, Any]:
+    """Return a pool's manifest; nodes prove its signature, here it only says number and limit."""
+    try:
+        found = json.loads(read_json(PUBLISHED / (pool + ".signed")).get("manifest", "{}"))
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _jobs() -> dict[str, str]:
+    """Return node -> state of its job; raises slurm.Silent."""
+    lines = slurm.run("squeue", "--noheader", "--user=root", "--format=%j %T").splitlines()
+    rows = (line.split() for line in lines if line.startswith(JOB_PREFIX))
+    return {name[len(JOB_PREFIX) :]: state for name, state in rows}
+
+
+def _submit(node: str, pool: str) -> None:
+    """Ask for the whole node, first of all jobs, under one of the pool's licences."""
+    partitions = slurm.run("sinfo", "--noheader", "--nodes=" + node, "--format=%R").split()
+    if not partitions:
+        raise slurm.Silent("no partition has the node " + node)
+    slurm.run(
+        "sbatch", "--quiet", "--job-name=" + JOB_PREFIX + node, "--nodelist=" + node, "--nodes=1",
+        "--exclusive", "--mem=0", "--no-requeue", "--licenses=gcluster_update_" + pool + ":1",
+        "--partition=" + partitions[0], "--priority=" + str(FIRST_OF_ALL), "--chdir=/",
+        "--output=/dev/null", "--export=NONE", "--wrap=exec systemctl start " + GRANTED_UNIT,
+    )  # fmt: skip
+
+
+def check(port: int) -> str:
+    """Return what is wrong with the desk that runs here, "" when nothing is."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    try:
+        if munge.decode(munge.encode(b"{}")) != b"{}":
+            return "MUNGE gives back something else than was put in"
+        connection.request("POST", "/report", body=b"nobody's credential")
+        status = connection.getresponse().status
+    except (OSError, http.client.HTTPException, munge.NotRoot) as error:
+        return f"the desk does not answer: {error}"
+    finally:
+        connection.close()
+    return "" if status == FORBIDDEN else f"the desk took what nobody signed: {status}"
+
+
+def main() -> int:
+    """Serve until the end."""
+    parser = argparse.ArgumentParser(prog="converge-desk", description=__doc__)
+    parser.add_argument(
+        "--check", action="store_true", help="ask the one that runs whether it works"
+    )
+    options = parser.parse_args()
+    port = int(json.loads(SETTINGS.read_text(encoding="utf-8"))["port"])
+    if options.check:
+        said = check(port)
+        sys.stderr.write(said + "\n" if said else "")
+        return 1 if said else 0
+    desk = Desk()
+    threading.Thread(target=_turns, args=(desk,), daemon=True).start()
+
+    class Handler(BaseHTTPRequestHandler):
+        timeout = 20
+
+        def do_POST(self) -> None:
+            length = int(self.headers.get("Content-Length") or 0)
+            if not 0 < length <= LONGEST_REPORT or self.path != "/report":
+                self.send_error(400)
+                return
+            try:
+                desk.take(self.rfile.read(length))
+            except munge.NotRoot as error:
+                self.send_error(403, str(error))
+            except (ValueError, KeyError, TypeError):
+                self.send_error(400)
+            else:
+                self.send_response(204)
+                self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            """Keep ten thousand nodes out of the journal."""
+
+    class Server(ThreadingHTTPServer):
+        request_queue_size = 1024
+        daemon_threads = True
+
+    Server(("0.0.0.0", port), Handler).serve_forever()  # noqa: S104  # nodes tell it
+    return 0
+
+
+def _turns(desk: Desk) -> None:
+    said, began = "", time.time()
+    while True:
+        if any(path.stat().st_mtime > began for path in Path(__file__).parent.glob("*.py")):
+            os._exit(0)  # its programs were replaced: systemd starts the new ones
+        try:
+            desk.turn()
+            said = ""
+        except slurm.Silent as silent:
+            if str(silent) != said:
+                said = str(silent)
+                sys.stderr.write("Slurm: " + said + "\n")
+        time.sleep(TURN_S)

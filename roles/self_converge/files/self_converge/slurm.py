@@ -1,0 +1,63 @@
+"""What Slurm says of this node, and the two things that a node may ask of it for itself."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from dataclasses import dataclass
+
+MARK = "gcluster up: "
+"""How the reason of a node begins that we took out of service, as in lifecycle/rolling."""
+
+_ON_NODES = "running,suspended,completing,configuring,stopped,signaling,stage_out"
+_OUT = re.compile("DRAIN|DOWN|FAIL")
+
+
+class Silent(Exception):  # noqa: N818  # it says what happened
+    """Slurm doesn't answer, so nobody knows what runs here."""
+
+
+@dataclass(frozen=True)
+class Use:
+    """This node as Slurm sees it."""
+
+    out: bool
+    """No job can start on it."""
+    ours: bool
+    """We took it out."""
+    jobs: tuple[str, ...]
+    """Names of the jobs that hold it."""
+
+
+def look(node: str) -> Use:
+    """Ask who uses the node; raises Silent."""
+    told = run("scontrol", "--oneliner", "show", "node", node)
+    state = re.search(r" State=(\S+)", told)
+    reason = re.search(r" Reason=(.*)", told)
+    jobs = run("squeue", "--noheader", "--nodelist=" + node, "--states=" + _ON_NODES, "--format=%j")
+    out = bool(state and _OUT.search(state.group(1)))
+    ours = out and bool(reason and reason.group(1).startswith(MARK))
+    return Use(out=out, ours=ours, jobs=tuple(jobs.split()))
+
+
+def drain(node: str, reason: str) -> None:
+    """Take the node out of service; raises Silent."""
+    said = MARK + " ".join(reason.split())[:200]
+    run("scontrol", "update", "NodeName=" + node, "State=DRAIN", "Reason=" + said)
+
+
+def give_back(node: str) -> None:
+    """Put the node back into service; raises Silent."""
+    run("scontrol", "update", "NodeName=" + node, "State=RESUME")
+
+
+def run(*words: str) -> str:
+    """Run one of Slurm's commands; return what it prints; raises Silent."""
+    try:
+        done = subprocess.run(list(words), capture_output=True, text=True, timeout=60, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise Silent(f"{words[0]}: {error}") from error
+    if done.returncode:
+        lines = done.stderr.strip().splitlines()
+        raise Silent(f"{words[0]}: {lines[-1] if lines else done.returncode}")
+    return done.stdout
