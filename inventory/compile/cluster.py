@@ -18,6 +18,7 @@ from gcluster.inventory.compile.base import base_steps
 from gcluster.inventory.compile.depot import bundle_source_steps, depot_steps, living_on
 from gcluster.inventory.compile.mpi import mpi_steps
 from gcluster.inventory.compile.munge import munge_steps
+from gcluster.inventory.compile.nccl import JOB_ENVIRONMENT, nccl_steps
 from gcluster.inventory.compile.node import node_facts
 from gcluster.inventory.compile.roles import node_role_steps
 from gcluster.inventory.compile.self_converge import licences, pulls, self_converge_steps
@@ -69,6 +70,8 @@ def compile_cluster(
     told_to_all = controllers_and_name(spec, controllers)
     told_to_controllers = slurm_cluster_variables(spec, compute, catalog)
     facts = node_facts(spec, catalog, inventory)
+    if any(nccl_steps(facts[name]) for name in compute):
+        told_to_controllers["slurm_task_prolog"] = JOB_ENVIRONMENT
     pulled = pulls(spec, inventory)
     if pulled:
         told_to_controllers["slurm_licences"] = licences(spec, compute)

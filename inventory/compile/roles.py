@@ -8,11 +8,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from gcluster.inventory.compile.amd_gpu import amd_gpu_steps
+from gcluster.inventory.compile.cuda import cuda_steps
+from gcluster.inventory.compile.dcgm import dcgm_steps
 from gcluster.inventory.compile.firmware import firmware_steps
+from gcluster.inventory.compile.gdrcopy import gdrcopy_steps
 from gcluster.inventory.compile.hardening import hardening_steps
 from gcluster.inventory.compile.kernel import kernel_steps
 from gcluster.inventory.compile.lustre_client import lustre_client_steps, lustre_sources
 from gcluster.inventory.compile.lustre_server import lustre_server_steps
+from gcluster.inventory.compile.nccl import nccl_steps
 from gcluster.inventory.compile.node_health import node_health_steps
 from gcluster.inventory.compile.nvidia_driver import nvidia_driver_steps
 from gcluster.inventory.compile.object_mount import object_mount_steps, object_sources
@@ -47,6 +52,11 @@ NODE_ROLES: tuple[NodeRole, ...] = (
     NodeRole(
         nvidia_driver_steps, sources=("nvidia-cuda",), components=("driver", "fabric_manager")
     ),
+    NodeRole(amd_gpu_steps, sources=("amdgpu", "rocm"), components=("rocm", "rccl")),
+    NodeRole(cuda_steps, sources=("nvidia-cuda",), components=("cuda",)),
+    NodeRole(gdrcopy_steps, sources=("nvidia-cuda",)),
+    NodeRole(nccl_steps, components=("nccl",)),
+    NodeRole(dcgm_steps, sources=("nvidia-cuda",)),
     NodeRole(
         lustre_client_steps,
         sources=("fsx-lustre", "gcp-lustre", "amlfs", "lustre", "lustre-server"),
