@@ -23,6 +23,7 @@ _CLEAN = f"""
 rm -rf /root/.ssh /root/.ansible /root/.bash_history /var/lib/apt/lists/* /var/tmp/* \
   /var/cache/apt/archives/*.deb /var/cache/apt/*.bin /var/log/journal/* /var/log/apt/* \
   /var/log/*.log /var/lib/systemd/random-seed
+touch --date=@0 /var/lib/apt/lists # else roles take the empty folder for indexes read just now
 {image.CLEAN_ROOT}
 """
 
