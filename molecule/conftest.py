@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 import pytest
@@ -25,7 +26,13 @@ class Played(subprocess.CompletedProcess[str]):
         return " ".join(text.replace("\\n", " ").split())
 
 
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    from testinfra.host import Host
+
 Play: TypeAlias = Callable[..., Played]
+Recorded: TypeAlias = "Callable[[str], AbstractContextManager[None]]"
 
 
 @pytest.fixture(scope="session")
@@ -56,3 +63,18 @@ def converge() -> Play:
         return Played(run.args, run.returncode, run.stdout, run.stderr)
 
     return play
+
+
+@pytest.fixture
+def recorded(host: Host) -> Recorded:
+    """Return a context in which the tools answer as in a recorded case, afterwards as in "good"."""
+
+    @contextmanager
+    def during(case: str) -> Iterator[None]:
+        host.check_output(f"echo {case} > /usr/local/lib/recordings/case")
+        try:
+            yield
+        finally:
+            host.check_output("echo good > /usr/local/lib/recordings/case")
+
+    return during

@@ -7,12 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from conftest import Play
+    from conftest import Play, Recorded
     from testinfra.host import Host
-
-
-def play_case(host: Host, case: str) -> None:
-    host.check_output(f"echo {case} > /usr/local/lib/recordings/case")
 
 
 def test_the_asked_version_is_held_though_a_newer_one_is_there(host: Host) -> None:
@@ -37,46 +33,40 @@ def test_the_asked_version_is_held_though_a_newer_one_is_there(host: Host) -> No
     ],
 )
 def test_verify_fails_on_a_node_that_is_not_as_asked(
-    host: Host, converge: Play, case: str, told: str
+    converge: Play, recorded: Recorded, case: str, told: str
 ) -> None:
-    play_case(host, case)
-    try:
+    with recorded(case):
         run = converge(phases=["verify"])
-    finally:
-        play_case(host, "good")
     assert run.returncode != 0
-    assert told in run.stdout
+    assert told in run.said
 
 
 def test_another_host_of_the_cluster_adds_the_node_when_one_refuses(
-    host: Host, converge: Play
+    converge: Play, recorded: Recorded
 ) -> None:
-    play_case(host, "not-joined")
-    run = converge(phases=["join", "verify"])
+    with recorded("not-joined"):
+        run = converge(phases=["join", "verify"])
     assert run.returncode == 0, run.stdout
 
 
 def test_where_every_host_refuses_the_commands_for_its_administrator_are_told(
-    host: Host, converge: Play
+    converge: Play, recorded: Recorded
 ) -> None:
-    play_case(host, "not-joined")
-    run = converge(contacts=["nsd02"], phases=["join"])
+    with recorded("not-joined"):
+        run = converge(contacts=["nsd02"], phases=["join"])
     assert run.returncode != 0
-    assert "Permission denied (publickey)" in run.stdout
-    assert "/usr/lpp/mmfs/bin/mmaddnode -N node01 --accept" in run.stdout
+    assert "Permission denied (publickey)" in run.said
+    assert "/usr/lpp/mmfs/bin/mmaddnode -N node01 --accept" in run.said
     assert converge().returncode == 0
 
 
 def test_headers_that_are_missing_are_told_and_the_next_converge_goes_on(
-    host: Host, converge: Play
+    converge: Play, recorded: Recorded
 ) -> None:
-    play_case(host, "no-module")
-    try:
+    with recorded("no-module"):
         run = converge(phases=["configure"])
-    finally:
-        play_case(host, "good")
     assert run.returncode != 0
-    assert "Cannot find kernel headers" in run.stdout
+    assert "Cannot find kernel headers" in run.said
     assert converge().returncode == 0
 
 
@@ -85,4 +75,4 @@ def test_a_licence_that_nobody_accepted_stops_it_before_anything_is_installed(
 ) -> None:
     run = converge(accepted=False, phases=["preflight"])
     assert run.returncode != 0
-    assert "accept_license: true" in run.stdout
+    assert "accept_license: true" in run.said

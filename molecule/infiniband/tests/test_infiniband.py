@@ -7,12 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from conftest import Play
+    from conftest import Play, Recorded
     from testinfra.host import Host
-
-
-def play_case(host: Host, case: str) -> None:
-    host.check_output(f"echo {case} > /usr/local/lib/recordings/case")
 
 
 def test_ipoib_has_the_host_part_of_the_nodes_own_address(host: Host) -> None:
@@ -41,38 +37,32 @@ def test_opensm_runs_and_knows_the_partition(host: Host) -> None:
     ],
 )
 def test_verify_fails_on_a_fabric_that_is_not_as_asked(
-    host: Host, converge: Play, case: str, told: str
+    converge: Play, recorded: Recorded, case: str, told: str
 ) -> None:
-    play_case(host, case)
-    try:
+    with recorded(case):
         run = converge(phases=["verify"])
-    finally:
-        play_case(host, "good")
     assert run.returncode != 0
-    assert told in run.stdout
+    assert told in run.said
 
 
 def test_adapters_with_different_firmware_are_told_and_no_failure(
-    host: Host, converge: Play
+    converge: Play, recorded: Recorded
 ) -> None:
-    play_case(host, "mixed-firmware")
-    try:
+    with recorded("mixed-firmware"):
         run = converge("-v", phases=["verify"])
-    finally:
-        play_case(host, "good")
     assert run.returncode == 0
-    assert "adapters MT4129 have different firmware" in run.stdout
-    assert "28.36.1010 on mlx5_3" in run.stdout
+    assert "adapters MT4129 have different firmware" in run.said
+    assert "28.36.1010 on mlx5_3" in run.said
 
 
 def test_a_partition_that_a_port_is_not_in_is_named(converge: Play) -> None:
     run = converge(phases=["verify"], key="0x8002")
     assert run.returncode != 0
-    assert "mlx5_0: the port isn't in partition 0x8002" in run.stdout
+    assert "mlx5_0: the port isn't in partition 0x8002" in run.said
 
 
 def test_a_device_that_is_not_there_is_named_and_the_next_converge_goes_on(converge: Play) -> None:
     run = converge(devices=["mlx5_77"])
     assert run.returncode != 0
-    assert "there is no device mlx5_77" in run.stdout
+    assert "there is no device mlx5_77" in run.said
     assert converge().returncode == 0

@@ -1,4 +1,4 @@
-"""Exports go to whom they are for; mounts wait for their server and are changed only when unused."""
+"""Exports go to whom they are for; mounts wait for their server and change only when unused."""
 
 from __future__ import annotations
 
@@ -7,16 +7,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from conftest import Play
+    from conftest import Play, Recorded
     from testinfra.host import Host
 
 SCRATCH: dict[str, Any] = {"path": "/scratch", "server": "127.0.0.1", "export": "/srv/scratch"}
 SHARED = {"path": "/shared", "server": "127.0.0.1", "host": "node01", "export": "/srv/shared"}
 DATA = {"path": "/data", "server": "127.0.0.1", "export": "/srv/data"}
-
-
-def play_case(host: Host, case: str) -> None:
-    host.check_output(f"echo {case} > /usr/local/lib/recordings/case")
 
 
 def test_exports_of_this_host_are_served_and_those_of_another_are_not(host: Host) -> None:
@@ -60,15 +56,12 @@ def test_the_server_sees_its_own_folder_through_a_bind_mount(host: Host) -> None
     ],
 )
 def test_verify_fails_on_a_mount_that_is_not_as_asked(
-    host: Host, converge: Play, case: str, told: str
+    converge: Play, recorded: Recorded, case: str, told: str
 ) -> None:
-    play_case(host, case)
-    try:
+    with recorded(case):
         run = converge(phases=["verify"])
-    finally:
-        play_case(host, "good")
     assert run.returncode != 0
-    assert told in run.stdout
+    assert told in run.said
 
 
 def test_options_of_a_mount_in_use_are_not_changed(host: Host, converge: Play) -> None:
@@ -79,7 +72,7 @@ def test_options_of_a_mount_in_use_are_not_changed(host: Host, converge: Play) -
     finally:
         host.check_output("systemctl stop job")
     assert refused.returncode != 0
-    assert "/scratch has new options and is in use: drain the node" in refused.stdout
+    assert "/scratch has new options and is in use: drain the node" in refused.said
     assert still
     assert converge(options=["actimeo=5"], phases=["join"]).returncode == 0
     unit = host.file("/etc/systemd/system/scratch.mount").content_string
@@ -101,5 +94,5 @@ def test_a_server_that_is_away_is_named_and_the_next_converge_mounts(
     host.check_output("systemctl stop nfs-server scratch.mount")
     run = converge(phases=["join"])
     assert run.returncode != 0
-    assert "/scratch is not mounted: 127.0.0.1 doesn't answer on port 2049" in run.stdout
+    assert "/scratch is not mounted: 127.0.0.1 doesn't answer on port 2049" in run.said
     assert converge().returncode == 0

@@ -7,16 +7,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from conftest import Play
+    from conftest import Play, Recorded
     from testinfra.host import Host
 
 
 def version_of(host: Host, package: str) -> str:
     return host.check_output(f"dpkg-query --show --showformat '${{Version}}' {package}")
-
-
-def play_case(host: Host, case: str) -> None:
-    host.check_output(f"echo {case} > /usr/local/lib/recordings/case")
 
 
 def test_the_asked_version_is_there_though_a_newer_one_is_and_nothing_moves_it(host: Host) -> None:
@@ -38,15 +34,12 @@ def test_jobs_and_logins_may_lock_all_memory(host: Host) -> None:
     [("other-module", "another one is installed"), ("no-ofed", "ofed_info doesn't answer")],
 )
 def test_verify_fails_on_a_driver_that_is_not_as_installed(
-    host: Host, converge: Play, case: str, told: str
+    converge: Play, recorded: Recorded, case: str, told: str
 ) -> None:
-    play_case(host, case)
-    try:
+    with recorded(case):
         run = converge(phases=["verify"])
-    finally:
-        play_case(host, "good")
     assert run.returncode != 0
-    assert told in run.stdout
+    assert told in run.said
 
 
 def test_modules_are_not_loaded_again_under_a_job(host: Host, converge: Play) -> None:
@@ -59,7 +52,7 @@ def test_modules_are_not_loaded_again_under_a_job(host: Host, converge: Play) ->
     finally:
         host.check_output("systemctl stop job")
     assert refused.returncode != 0
-    assert "a job runs here: not changed" in refused.stdout
+    assert "a job runs here: not changed" in refused.said
     assert converge(phases=["join", "verify"]).returncode == 0
 
 
@@ -68,7 +61,7 @@ def test_a_version_that_the_repository_lacks_is_told_and_nothing_moves(
 ) -> None:
     run = converge(release="3.9.9", phases=["install"])
     assert run.returncode != 0
-    assert "doca-ofed=3.9.9*" in run.stdout
+    assert "doca-ofed=3.9.9*" in run.said
     assert version_of(host, "doca-ofed") == "3.2.0-125000"
     assert converge().returncode == 0
 
@@ -76,4 +69,4 @@ def test_a_version_that_the_repository_lacks_is_told_and_nothing_moves(
 def test_roce_without_its_tools_is_refused_before_anything_is_changed(converge: Play) -> None:
     run = converge(fabric="roce", drivers="inbox", phases=["preflight"])
     assert run.returncode != 0
-    assert "mlnx_qos of DOCA-OFED's mlnx-tools, which isn't here" in run.stdout
+    assert "mlnx_qos of DOCA-OFED's mlnx-tools, which isn't here" in run.said

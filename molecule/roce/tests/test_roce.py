@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 import pytest
 
 if TYPE_CHECKING:
-    from conftest import Play
+    from conftest import Play, Recorded
     from testinfra.host import Host
-
-
-def play_case(host: Host, case: str) -> None:
-    host.check_output(f"echo {case} > /usr/local/lib/recordings/case")
 
 
 def mtu(host: Host, interface: str) -> str:
@@ -43,14 +38,11 @@ def test_an_interface_that_appears_is_set_by_its_unit_and_another_is_left_alone(
     assert host.run("udevadm verify /etc/udev/rules.d/90-gcluster-roce.rules").rc == 0
 
 
-def test_an_adapter_that_forgot_everything_is_set_again(host: Host, converge: Play) -> None:
-    play_case(host, "fresh")
-    try:
+def test_an_adapter_that_forgot_everything_is_set_again(converge: Play, recorded: Recorded) -> None:
+    with recorded("fresh"):
         run = converge("-v", phases=["join"])
-    finally:
-        play_case(host, "good")
     assert run.returncode == 0, run.stdout
-    told = json.dumps(run.stdout)
+    told = run.said
     for change in ("rail0 sorts packets by DSCP", "rail3 keeps priority 3 lossless"):
         assert change in told
     assert "rail1 has rings of 8192" in told
@@ -70,30 +62,24 @@ def test_an_adapter_that_forgot_everything_is_set_again(host: Host, converge: Pl
     ],
 )
 def test_verify_fails_on_a_rail_that_is_not_as_asked(
-    host: Host, converge: Play, case: str, told: str
+    converge: Play, recorded: Recorded, case: str, told: str
 ) -> None:
-    play_case(host, case)
-    try:
+    with recorded(case):
         run = converge(phases=["verify"])
-    finally:
-        play_case(host, "good")
     assert run.returncode != 0
-    assert told in run.stdout
+    assert told in run.said
 
 
 def test_where_a_cloud_sets_the_adapters_only_links_and_gids_are_asked(
-    host: Host, converge: Play
+    converge: Play, recorded: Recorded
 ) -> None:
-    play_case(host, "pfc-lost")
-    try:
+    with recorded("pfc-lost"):
         run = converge(phases=["verify"], managed=False)
-    finally:
-        play_case(host, "good")
     assert run.returncode == 0, run.stdout
 
 
 def test_adapters_that_nobody_can_tell_apart_are_not_touched(converge: Play) -> None:
     run = converge(phases=["join"], gbps=0)
     assert run.returncode != 0
-    assert "which adapters carry RoCE isn't known: write devices under rdma" in run.stdout
+    assert "which adapters carry RoCE isn't known: write devices under rdma" in run.said
     assert converge().returncode == 0
