@@ -57,7 +57,11 @@ break-roles: environment ## change roles' nodes behind their backs: each time ve
 
 .PHONY: test-local
 test-local: environment ## run the end-to-end tests on real local nodes
-	@pytest -q -m local $(REPORT)
+	@pytest -q -m "local and not bundle" $(REPORT)
+
+.PHONY: test-bundle
+test-bundle: environment ## bundle a spec, and bring nodes without a network up from that alone
+	@pytest -q -m bundle tests/e2e/test_air_gap.py $(REPORT)
 
 .PHONY: fuzz
 fuzz: environment ## fuzz the loader for a while (FOR=600 seconds; crashes are left in .cache/fuzz)
