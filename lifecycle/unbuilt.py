@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from gcluster.inventory.compile.roles import ACTED_ON, STORAGE_ACTED_ON
+from gcluster.inventory.compile.roles import ACTED_ON, PLUGINS_ACTED_ON, STORAGE_ACTED_ON
 from gcluster.lifecycle.outcome import LifecycleError, failure
 from gcluster.schemas.diagnostics import Diagnostic, Severity
 from gcluster.schemas.hostlist import expand
@@ -24,13 +24,12 @@ if TYPE_CHECKING:
 
 _LEFT_OUT: tuple[tuple[PathTuple, str], ...] = (
     (("links",), "routes between sites"),
-    (("storage",), "storage"),
     (("monitoring",), "monitoring"),
     (("budget", "expires"), "expiry"),
     (("budget", "expires_on"), "expiry"),
     (("users", "source"), "users of a directory"),
     (("sites", "*", "proxy"), "proxies"),
-    (("pools", "*", "fabric"), "the fabric's set-up on nodes"),
+    (("pools", "*", "software", "containers"), "containers of single pools"),
     (("pools", "*", "count", "max"), "nodes beyond the least count"),
     *((("scheduler", key), f"scheduler {key}") for key in (
         "qos", "accounts", "accounting", "state_save", "topology", "priority", "maintenance",
@@ -145,12 +144,28 @@ def _left_out(loaded: Loaded) -> Iterator[tuple[Severity, PathTuple, str]]:
         if places:
             more = f" (here and in {len(places) - 1} more)" if len(places) > 1 else ""
             yield Severity.WARNING, places[0], f"{what}{more}"
+    for path in _left_out_fabrics(loaded):
+        yield Severity.WARNING, path, "the fabric's set-up on nodes"
     for name, storage in loaded.spec.storage.items() if loaded.spec is not None else ():
         kind = str(storage.__struct_config__.tag)
         if kind not in STORAGE_ACTED_ON:
             yield Severity.WARNING, ("storage", name), f"storage of type {kind}"
         elif isinstance(storage, LustreStorage) and storage.mgs is None and storage.servers is None:
             yield Severity.WARNING, ("storage", name), "mounting managed Lustre without mgs"
+
+
+def _left_out_fabrics(loaded: Loaded) -> Iterator[PathTuple]:
+    """Yield the pools' fabrics that need something of the nodes which no role does."""
+    pools = {} if loaded.spec is None else loaded.spec.pools
+    if not any(pool.fabric for pool in pools.values()):
+        return
+    from gcluster.schemas.catalog import load_catalog  # noqa: PLC0415  # only where one is said
+
+    fabrics = load_catalog().fabrics
+    for name, pool in pools.items():
+        plugin = fabrics[pool.fabric].plugin if pool.fabric else None
+        if plugin is not None and plugin not in PLUGINS_ACTED_ON:
+            yield "pools", name, "fabric"
 
 
 def _places(data: Any, pattern: PathTuple, done: PathTuple) -> Iterator[PathTuple]:

@@ -9,19 +9,35 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from gcluster.inventory.compile.amd_gpu import amd_gpu_steps
+from gcluster.inventory.compile.container_toolkit import (
+    container_toolkit_sources,
+    container_toolkit_steps,
+)
 from gcluster.inventory.compile.cuda import cuda_steps
 from gcluster.inventory.compile.dcgm import dcgm_steps
+from gcluster.inventory.compile.efa import efa_steps
+from gcluster.inventory.compile.enroot_pyxis import enroot_pyxis_steps
 from gcluster.inventory.compile.firmware import firmware_steps
 from gcluster.inventory.compile.gdrcopy import gdrcopy_steps
+from gcluster.inventory.compile.gib import gib_steps
+from gcluster.inventory.compile.gpfs_client import gpfs_client_steps, gpfs_sources
+from gcluster.inventory.compile.gpudirect_tcpx import (
+    gpudirect_tcpx_sources,
+    gpudirect_tcpx_steps,
+)
 from gcluster.inventory.compile.hardening import hardening_steps
+from gcluster.inventory.compile.infiniband import infiniband_steps
 from gcluster.inventory.compile.kernel import kernel_steps
 from gcluster.inventory.compile.lustre_client import lustre_client_steps, lustre_sources
 from gcluster.inventory.compile.lustre_server import lustre_server_steps
 from gcluster.inventory.compile.nccl import nccl_steps
+from gcluster.inventory.compile.nfs import nfs_steps
 from gcluster.inventory.compile.node_health import node_health_steps
 from gcluster.inventory.compile.nvidia_driver import nvidia_driver_steps
 from gcluster.inventory.compile.object_mount import object_mount_steps, object_sources
+from gcluster.inventory.compile.ofed import ofed_sources, ofed_steps
 from gcluster.inventory.compile.package_sources import package_sources_steps
+from gcluster.inventory.compile.roce import roce_steps
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -45,6 +61,8 @@ class NodeRole(NamedTuple):
     out."""
     storage: tuple[str, ...] = ()
     """Kinds of storage, as `type:` says them, that it mounts or serves."""
+    plugins: tuple[str, ...] = ()
+    """Fabrics that it sets up, by the catalog's key of what drives them."""
 
 
 NODE_ROLES: tuple[NodeRole, ...] = (
@@ -57,6 +75,26 @@ NODE_ROLES: tuple[NodeRole, ...] = (
     NodeRole(gdrcopy_steps, sources=("nvidia-cuda",)),
     NodeRole(nccl_steps, components=("nccl",)),
     NodeRole(dcgm_steps, sources=("nvidia-cuda",)),
+    NodeRole(
+        ofed_steps, sources=("doca",), chosen=ofed_sources, components=("ofed",), plugins=("ofed",)
+    ),
+    NodeRole(
+        container_toolkit_steps,
+        sources=("nvidia-container-toolkit", "amd-container-toolkit"),
+        chosen=container_toolkit_sources,
+    ),
+    NodeRole(infiniband_steps),
+    NodeRole(roce_steps),
+    NodeRole(efa_steps, components=("efa",), plugins=("efa",)),
+    NodeRole(
+        gpudirect_tcpx_steps,
+        sources=("google-tcpxo",),
+        chosen=gpudirect_tcpx_sources,
+        components=("tcpxo",),
+        plugins=("tcpx", "tcpxo"),
+    ),
+    NodeRole(gib_steps, sources=("google-gib",), components=("gib",), plugins=("gib",)),
+    NodeRole(enroot_pyxis_steps, components=("containers",)),
     NodeRole(
         lustre_client_steps,
         sources=("fsx-lustre", "gcp-lustre", "amlfs", "lustre", "lustre-server"),
@@ -71,6 +109,8 @@ NODE_ROLES: tuple[NodeRole, ...] = (
         chosen=object_sources,
         storage=("object",),
     ),
+    NodeRole(nfs_steps, storage=("nfs",)),
+    NodeRole(gpfs_client_steps, sources=("storage-scale",), chosen=gpfs_sources, storage=("gpfs",)),
     NodeRole(node_health_steps),
     NodeRole(firmware_steps),
     NodeRole(hardening_steps),
@@ -82,6 +122,8 @@ ACTED_ON = frozenset(key for role in NODE_ROLES for key in role.components)
 """Keys of the spec's `software` that some role acts on."""
 STORAGE_ACTED_ON = frozenset(kind for role in NODE_ROLES for kind in role.storage)
 """Kinds of storage that some role mounts."""
+PLUGINS_ACTED_ON = frozenset(key for role in NODE_ROLES for key in role.plugins)
+"""Fabrics that some role sets up."""
 
 
 def node_role_steps(node: NodeFacts) -> list[Step]:
