@@ -29,8 +29,8 @@ REPOSITORY = {"url": "https://repo.example.edu/scale", "key_fingerprint": "A" * 
 def steps(
     pool: str, storage: dict[str, Any], *, provider: str = "bare-metal", **more: Any
 ) -> dict[str, Step]:
-    """Return key -> step of a pool; the head has two hosts' worth of names but one host."""
-    here = {"provider": provider}
+    """Return key -> step of a pool of a cluster with one head and two nodes."""
+    here: dict[str, Any] = {"provider": provider}
     heads: dict[str, Any] = {"site": "here", "role": "controller"}
     gpu: dict[str, Any] = {"site": "here", "machine": "sim.h100x8", "count": 2}
     if provider == "bare-metal":
