@@ -57,7 +57,11 @@ break-roles: environment ## change roles' nodes behind their backs: each time ve
 
 .PHONY: test-local
 test-local: environment ## run the end-to-end tests on real local nodes
-	@pytest -q -m "local and not bundle" $(REPORT)
+	@pytest -q -m "local and not stack and not bundle" $(REPORT)
+
+.PHONY: test-stack
+test-stack: environment ## bring servers up on doubles, upgrade their driver under a job, go back
+	@pytest -q -m stack tests/e2e/test_whole_stack.py $(REPORT)
 
 .PHONY: test-bundle
 test-bundle: environment ## bundle a spec, and bring nodes without a network up from that alone

@@ -26,10 +26,11 @@ def podman(*arguments: str, stdin: str = "") -> str:
 
 
 class Room:
-    """Two machines on a network of their own, and an address where nobody lives."""
+    """Machines on a network of their own, and addresses where nobody lives."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, hosts: tuple[str, ...] = ("head01", "gpu01")) -> None:
         """Make the login key; start nothing."""
+        self.hosts = hosts
         self.name = f"room-{secrets.token_hex(3)}"
         self.key = folder / "key"
         subprocess.run(
@@ -38,17 +39,22 @@ class Room:
         self.prefix = f"10.211.{secrets.randbelow(250)}"
         self.head, self.gpu, self.nobody = (f"{self.prefix}.{n}" for n in (11, 12, 13))
 
-    def start(self) -> None:
-        """Start the machines; they make their host keys themselves."""
-        engine = find_engine()
-        image = ensure_base(engine, places.private_directory(places.cache_home()))
+    def address(self, host: str) -> str:
+        """Return a machine's address; they follow each other in the order of the machines."""
+        return f"{self.prefix}.{11 + self.hosts.index(host)}"
+
+    def start(self, image: str = "") -> None:
+        """Start the machines, bare or from an image; they make their host keys themselves."""
+        base = places.private_directory(places.cache_home())
+        image = image or ensure_base(find_engine(), base)
         podman("network", "create", "--subnet", f"{self.prefix}.0/24", self.name)
         runtime = (
             ("--runtime", "runc")
             if "runc" in podman("info", "--format", "{{.Host.OCIRuntime.Name}}")
             else ()
         )
-        for host, address in (("head01", self.head), ("gpu01", self.gpu)):
+        for host in self.hosts:
+            address = self.address(host)
             podman(
                 *("run", "--detach", "--name", f"{self.name}-{host}", "--hostname", host),
                 *(*runtime, *RUN, "--network", f"{self.name}:ip={address}", image, "/sbin/init"),
@@ -68,7 +74,7 @@ class Room:
 
     def stop(self) -> None:
         """Remove the machines and their network, whatever state they are in."""
-        names = [f"{self.name}-{host}" for host in ("head01", "gpu01")]
+        names = [f"{self.name}-{host}" for host in self.hosts]
         subprocess.run(
             ["podman", "rm", "-f", "-v", "-t", "0", *names], capture_output=True, check=False
         )

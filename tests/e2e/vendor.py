@@ -1,0 +1,174 @@
+"""What stands for vendors and for hardware on the nodes of the whole-stack test.
+
+Nothing is made up here that a role's own scenario has: its packages (`molecule/ROLE/packages.yml`)
+become signed apt repositories on one machine of the room, its recordings (`recordings/good`) answer
+on the nodes. Added is only what a stack has and a single role doesn't: the driver that runs is the
+one whose modules were loaded last, and all_reduce_perf sends its messages through Open MPI.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from .room import Room, podman
+
+ROOT = Path(__file__).parents[2]
+DOUBLES = ROOT / ".config/molecule/doubles"
+PORT = 8000
+BIN = "/usr/local/bin"
+RECORDINGS = "/usr/local/lib/recordings"
+DRIVERS = ("580.126.16", "595.58.03", "595.112.07")
+RECORDED = ("595.58.03", "580.95.05")
+"""Driver versions that recordings of a good node name."""
+NOT_LOADED = "not-loaded"
+"""The case before the first driver is loaded."""
+NO_DRIVER = """$ nvidia-smi *
+NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver.
+? 9
+"""
+LOAD = f"""#!/bin/sh
+# Stands for modprobe: the driver that runs is the one that is installed when modules are loaded.
+version='${{source:Upstream-Version}}\\n'
+dpkg-query --show --showformat "$version" nvidia-kernel-open-dkms > {RECORDINGS}/case
+"""
+KERNEL_STARTED = """
+mkdir -p /srv/proc /etc/default/grub.d
+echo 'root=/dev/sda1 ro iommu=pt' > /srv/proc/cmdline
+echo GCLUSTER_PROC=/srv/proc >> /etc/environment
+"""
+GPU_FILES = "for n in 0 1 2 3 4 5 6 7; do mknod -m 666 /dev/nvidia$n c 195 $n; done\n"
+
+
+class Vendors:
+    """The vendors of some roles, on one machine of a room."""
+
+    def __init__(self, room: Room, host: str) -> None:
+        """Say where; nothing is made."""
+        self._room, self._host = room, host
+        self.url = f"http://{room.address(host)}:{PORT}"
+
+    def serve(self, roles: Iterable[str]) -> dict[str, dict[str, str]]:
+        """Make the roles' packages, serve them, and return what a spec's `software.sources` says.
+
+        Vendors have a folder for each distribution: here each is the same flat repository.
+        """
+        packages = _packages(roles)
+        self._on(
+            "apt-get update -q && apt-get install -qy --no-install-recommends gpg gpg-agent gpgconf"
+        )
+        program = (DOUBLES / "make-packages").read_text(encoding="utf-8")
+        self._put({f"{BIN}/make-packages": program}, self._host)
+        self._on("make-packages /srv/packages", stdin=json.dumps(packages))
+        self._on(
+            f"systemd-run --unit=vendors python3 -m http.server {PORT} --directory /srv/packages"
+        )
+        fingerprint = self._on("cat /srv/packages/fingerprint")
+        sources = {}
+        for name, paths in _paths(packages).items():
+            for path in paths:
+                folder = f"/srv/packages/{name}/{path}"
+                self._on(f"mkdir -p $(dirname {folder}) && ln -s /srv/packages/{name} {folder}")
+            sources[name] = {
+                "url": f"{self.url}/{name}",
+                "key_url": f"{self.url}/key.asc",
+                "key_fingerprint": fingerprint,
+            }
+        return sources
+
+    def equip(self, hosts: Iterable[str], roles: Iterable[str]) -> None:
+        """Give nodes the recorded tools of the roles, and devices to be seen."""
+        tools = _recordings(roles)
+        player = (DOUBLES / "play-recording").read_text(encoding="utf-8")
+        gate = (Path(__file__).parent / "all_reduce_perf").read_text(encoding="utf-8")
+        files = {f"{BIN}/{tool}": player for tool in tools} | _grub()
+        files |= {f"{BIN}/modprobe": LOAD, f"{BIN}/all_reduce_perf": gate}
+        files[f"{RECORDINGS}/case"] = f"{NOT_LOADED}\n"
+        for case in (NOT_LOADED, *DRIVERS):
+            silent = {"nvidia-smi": NO_DRIVER} if case == NOT_LOADED else {}
+            for tool, text in (tools | silent).items():
+                files[f"{RECORDINGS}/{case}/{tool}"] = _of_driver(text, case)
+        for host in hosts:
+            self._put(files, host)
+            self._on(KERNEL_STARTED + GPU_FILES, host=host)
+
+    def _on(self, command: str, *, stdin: str = "", host: str = "") -> str:
+        name = f"{self._room.name}-{host or self._host}"
+        return podman("exec", "--interactive", name, "sh", "-euc", command, stdin=stdin)
+
+    def _put(self, files: Mapping[str, str], host: str) -> None:
+        """Write files, in one go: programs start with #!."""
+        with tempfile.TemporaryDirectory() as folder:
+            for path, text in files.items():
+                file = Path(folder) / path.lstrip("/")
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_text(text, encoding="utf-8")
+                file.chmod(0o755 if text.startswith("#!") else 0o644)
+            Path(folder).chmod(0o755)
+            podman("cp", f"{folder}/.", f"{self._room.name}-{host}:/")
+
+
+def _packages(roles: Iterable[str]) -> dict[str, Any]:
+    """Return source -> packages and files of all the roles; what two roles have is there once."""
+    found: dict[str, Any] = {}
+    known = _catalog()
+    for role in roles:
+        path = ROOT / "molecule" / role / "packages.yml"
+        written = yaml.safe_load(path.read_text(encoding="utf-8")) if path.exists() else {}
+        for name, source in written.items():
+            if name not in known:
+                continue
+            whole = found.setdefault(name, {"packages": [], "files": {}})
+            have = {package["name"] for package in whole["packages"]}
+            whole["packages"] += [p for p in source.get("packages", []) if p["name"] not in have]
+            whole["files"] |= source.get("files", {})
+    return found
+
+
+def _catalog() -> dict[str, Any]:
+    files = (ROOT / "schemas/catalog/sources").glob("*.yaml")
+    entries = (yaml.safe_load(file.read_text(encoding="utf-8"))["sources"] for file in files)
+    return {source["name"]: source for sources in entries for source in sources}
+
+
+def _paths(packages: Iterable[str]) -> dict[str, set[str]]:
+    """Return source -> the folders in which Debian 13 looks for its repositories."""
+    known = _catalog()
+    return {
+        name: {
+            repository.get("path", "")
+            for repository in known[name].get("repositories", [])
+            if repository["distribution"] == "debian-13" and repository.get("path")
+        }
+        for name in packages
+    }
+
+
+def _recordings(roles: Iterable[str]) -> dict[str, str]:
+    """Return tool -> the recorded calls of all the roles, without heads."""
+    found: dict[str, str] = {}
+    for role in roles:
+        for file in sorted((ROOT / "molecule" / role / "recordings/good").glob("*")):
+            lines = file.read_text(encoding="utf-8").splitlines()
+            first = next(n for n, line in enumerate(lines) if line.startswith("$ "))
+            found[file.name] = found.get(file.name, "") + "\n".join(lines[first:]) + "\n"
+    return found
+
+
+def _of_driver(text: str, driver: str) -> str:
+    for recorded in RECORDED:
+        text = text.replace(recorded, driver)
+    return text
+
+
+def _grub() -> dict[str, str]:
+    """Return grub's program as the scenario of the role kernel has it."""
+    written = yaml.safe_load((ROOT / "molecule/kernel/packages.yml").read_text(encoding="utf-8"))
+    (double,) = (p for p in written["kernels"]["packages"] if p["name"] == "grub-double")
+    files: dict[str, str] = double["files"]
+    return files
