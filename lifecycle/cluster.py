@@ -10,26 +10,24 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.inventory.compile.self_converge import SIGNERS_SECRET
 from gcluster.lifecycle import places
 from gcluster.lifecycle.known import IndexEntry, find, known_clusters, remember
 from gcluster.lifecycle.outcome import Exit, LifecycleError, failure
 from gcluster.lifecycle.policy import refuse_breaches
-from gcluster.lifecycle.state import EventLog, Ledger, SecretVault, StateStore, munge_key
+from gcluster.lifecycle.secret_makers import maker
+from gcluster.lifecycle.state import EventLog, Ledger, SecretVault, StateStore
 from gcluster.lifecycle.unbuilt import not_built, refuse_unbuilt
 from gcluster.schemas.catalog import Catalog, load_catalog
 from gcluster.schemas.load import Loaded, load, load_text
 from gcluster.schemas.spec import AgeSecrets
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from gcluster.inventory.compile import CompiledCluster
     from gcluster.schemas.bundle import BundleManifest
     from gcluster.schemas.diagnostics import Diagnostic
     from gcluster.schemas.spec import ClusterSpec
-
-_SECRET_MAKERS = {"munge": munge_key}
 
 SPEC_KEY = "spec.yaml"
 """State key of the spec that was last applied, or whose application was begun."""
@@ -165,21 +163,8 @@ class Cluster:
     def make_secrets(self, compiled: CompiledCluster) -> dict[str, str]:
         """Make the secrets that the steps need and that don't exist; return the version ids."""
         for name in compiled.secrets:
-            self.vault.ensure(name, self._maker(name))
+            self.vault.ensure(name, maker(self.vault, self.name, name))
         return self.secret_versions(compiled)
-
-    def _maker(self, secret: str) -> Callable[[], bytes]:
-        """Return what makes a secret; nodes know the signer of their bundles by its public half."""
-        if secret != SIGNERS_SECRET:
-            return _SECRET_MAKERS[secret]
-        from gcluster.lifecycle.pull.keys import (  # noqa: PLC0415  # only large clusters pull
-            KEY_SECRET,
-            signers,
-            signing_key,
-        )
-
-        self.vault.ensure(KEY_SECRET, signing_key)
-        return lambda: signers(self.vault.reveal(KEY_SECRET), self.name)
 
     @property
     def workdir(self) -> Path:

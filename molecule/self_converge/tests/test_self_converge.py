@@ -1,0 +1,107 @@
+"""A node takes a step from a signed bundle, tells the desk, and leaves what is wrong alone."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from gcluster.inventory.compile import CompiledCluster, Group
+from gcluster.inventory.compile.steps import Stage, Step
+from gcluster.lifecycle.pull.bundle import manifest, pool_bundles, signed
+from gcluster.lifecycle.pull.runtime import runtime
+
+if TYPE_CHECKING:
+    from testinfra.host import Host
+
+DEPOT = "/srv/gcluster/depot/converge"
+FOLDER = Path(os.environ["MOLECULE_EPHEMERAL_DIRECTORY"])
+
+
+def put(host: Host, name: str, content: bytes) -> None:
+    """Put a file into the depot, in pieces that fit a command line."""
+    text = base64.b64encode(content).decode()
+    host.check_output("rm -f %s/in", DEPOT)
+    for start in range(0, len(text), 100_000):
+        host.check_output("printf %%s %s >> %s/in", text[start : start + 100_000], DEPOT)
+    host.check_output("base64 -d %s/in > %s/%s && rm %s/in", DEPOT, DEPOT, name, DEPOT)
+
+
+def publish(host: Host, serial: int, user: str, key: str = "signer") -> None:
+    """Publish a bundle that makes one account."""
+    account = {"name": user, "uid": 3000 + serial, "gid": 3000 + serial}
+    wanted = {"base_cluster": "demo", "base_hosts": [], "base_users": [account], "base_time": False}
+    step = Step(stage=Stage.BASE, role="base", phase="configure", variables=wanted)
+    group = Group(name="gpu", hosts=("node01",), steps=(step,))
+    bundle = pool_bundles(CompiledCluster(cluster="demo", groups=(group,)), ["gpu"], {})[0]
+    ansible = runtime(FOLDER)
+    digest = hashlib.sha256(ansible).hexdigest()
+    if not host.file(f"{DEPOT}/ansible.tar.gz").exists:
+        put(host, "ansible.tar.gz", ansible)
+    put(host, bundle.file, bundle.content)
+    text = manifest("demo", bundle, ("ansible.tar.gz", digest), serial, 0)
+    put(host, "gpu.signed", signed(text, FOLDER / key))
+
+
+def look(host: Host) -> dict[str, Any]:
+    """Look once; return what the desk was told."""
+    host.run("/usr/libexec/gcluster/self-converge")
+    told = host.check_output("cat /var/lib/gcluster/reports/node01.json")
+    return dict(json.loads(told))
+
+
+def test_it_does_what_a_signed_bundle_says_and_tells_the_desk(host: Host) -> None:
+    publish(host, 1, "ada")
+    told = look(host)
+    assert (told["state"], told["serial"], told["reason"]) == ("converged", 1, "")
+    assert host.user("ada").exists
+    assert "base.configure" in told["stamps"]
+
+
+def test_a_second_look_does_nothing(host: Host) -> None:
+    before = host.check_output("stat -c %%Y /var/lib/gcluster/self-converge/last.log")
+    assert look(host)["state"] == "converged"
+    assert host.check_output("stat -c %%Y /var/lib/gcluster/self-converge/last.log") == before
+
+
+@pytest.mark.parametrize("kind", ["manifest", "bundle"])
+def test_what_was_tampered_with_is_refused_and_nothing_is_done(host: Host, kind: str) -> None:
+    publish(host, 2 if kind == "manifest" else 3, "eve")
+    name = "gpu.signed" if kind == "manifest" else "bundle-*.tar.gz"
+    host.check_output(f"cd {DEPOT} && sed -i 's/base/bose/; 1s/^/x/' {name}")
+    told = look(host)
+    assert told["state"] == "refused"
+    assert told["reason"]
+    assert not host.user("eve").exists
+
+
+def test_a_depot_that_is_away_is_told_and_the_next_look_goes_on(host: Host) -> None:
+    host.check_output("mv %s %s.away", DEPOT, DEPOT)
+    try:
+        assert look(host)["state"] == "away"
+    finally:
+        host.check_output("mv %s.away %s", DEPOT, DEPOT)
+    host.check_output("rm -f %s/bundle-*", DEPOT)
+    publish(host, 4, "bob")
+    assert look(host)["state"] == "converged"
+    assert host.user("bob").exists
+
+
+def test_the_desk_takes_reports_of_root_alone_and_each_once(host: Host) -> None:
+    send = "curl -s -o /dev/null -w %%{http_code} --data-binary @- http://127.0.0.1:8482/report"
+    if not host.exists("curl"):
+        send = (
+            'python3 -c \'import sys,http.client as h; c=h.HTTPConnection("127.0.0.1",8482);'
+            'c.request("POST","/report",sys.stdin.read()); print(c.getresponse().status)\''
+        )
+    report = '{"node": "node09", "pool": "gpu", "state": "converged", "serial": 9}'
+    as_nobody = f"printf '{report}' | runuser -u nobody -- munge | {send}"
+    assert host.check_output(as_nobody) == "403"
+    host.check_output(f"printf '{report}' | munge > /root/credential")
+    said = [host.check_output(f"{send} < /root/credential") for _ in range(2)]
+    assert said == ["204", "403"]
