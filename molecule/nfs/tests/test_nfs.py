@@ -65,7 +65,7 @@ def test_verify_fails_on_a_mount_that_is_not_as_asked(
 
 
 def test_options_of_a_mount_in_use_are_not_changed(host: Host, converge: Play) -> None:
-    host.check_output("systemd-run --unit=job --working-directory=/scratch sleep infinity")
+    host.check_output("systemd-run --unit=job sh -c 'cd /scratch && exec sleep infinity'")
     try:
         refused = converge(options=["actimeo=5"], phases=["join"])
         still = host.mount_point("/scratch").exists
