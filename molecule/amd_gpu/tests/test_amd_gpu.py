@@ -7,12 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from conftest import Play
+    from conftest import Play, Recorded
     from testinfra.host import Host
-
-
-def play_case(host: Host, case: str) -> None:
-    host.check_output(f"echo {case} > /usr/local/lib/recordings/case")
 
 
 def test_everything_is_of_one_release_though_the_repositories_have_two(host: Host) -> None:
@@ -42,25 +38,21 @@ def test_people_and_devices_meet_in_the_group(host: Host) -> None:
     ],
 )
 def test_verify_fails_on_a_machine_that_is_not_as_asked(
-    host: Host, converge: Play, case: str, told: str
+    converge: Play, recorded: Recorded, case: str, told: str
 ) -> None:
-    play_case(host, case)
-    try:
+    with recorded(case):
         run = converge(phases=["verify"])
-    finally:
-        play_case(host, "good")
     assert run.returncode != 0
-    assert told in run.stdout
+    assert told in run.said
 
 
-def test_a_driver_that_can_not_be_loaded_asks_for_a_reboot(host: Host, converge: Play) -> None:
-    play_case(host, "old-driver")
-    try:
+def test_a_driver_that_can_not_be_loaded_asks_for_a_reboot(
+    converge: Play, recorded: Recorded
+) -> None:
+    with recorded("old-driver"):
         run = converge(phases=["join"])
-    finally:
-        play_case(host, "good")
     assert run.returncode != 0
-    assert "a reboot of the drained node brings the new driver" in run.stdout
+    assert "a reboot of the drained node brings the new driver" in run.said
 
 
 def test_an_rccl_that_this_release_has_not_is_told_and_moves_nothing(
@@ -68,6 +60,6 @@ def test_an_rccl_that_this_release_has_not_is_told_and_moves_nothing(
 ) -> None:
     run = converge(rccl="2.20.5")
     assert run.returncode != 0
-    assert "no rccl 2.20.5.60404-* in the node's repositories" in run.stdout
+    assert "no rccl 2.20.5.60404-* in the node's repositories" in run.said
     assert host.package("rccl").version == "2.22.3.60404-129~24.04"
     assert converge().returncode == 0

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from conftest import Play
+    from conftest import Play, Recorded
     from testinfra.host import Host
 
 
@@ -36,30 +36,28 @@ def test_everybody_compiles_with_it(host: Host) -> None:
     ],
 )
 def test_verify_fails_on_a_node_that_is_not_as_asked(
-    host: Host, converge: Play, case: str, told: str
+    converge: Play, recorded: Recorded, case: str, told: str
 ) -> None:
-    host.check_output(f"echo {case} > /usr/local/lib/recordings/case")
-    try:
+    with recorded(case):
         run = converge(phases=["verify"])
-    finally:
-        host.check_output("echo good > /usr/local/lib/recordings/case")
     assert run.returncode != 0
-    assert told in run.stdout
+    assert told in run.said
 
 
 def test_a_version_that_nobody_has_is_told_and_changes_nothing(host: Host, converge: Play) -> None:
     run = converge(toolkit="13.0.9")
     assert run.returncode != 0
-    assert "no cuda-toolkit-13-0 13.0.9-* in the node's repositories" in run.stdout
-    assert "13.0.3-1, 13.0.2-1" in run.stdout
+    assert "no cuda-toolkit-13-0 13.0.9-* in the node's repositories" in run.said
+    assert "13.0.3-1, 13.0.2-1" in run.said
     assert host.package("cuda-toolkit-13-0").version == "13.0.2-1"
 
 
-def test_another_toolkit_stands_beside_it_and_is_the_chosen_one(host: Host, converge: Play) -> None:
-    host.check_output("echo newer > /usr/local/lib/recordings/case")
-    run = converge(toolkit="13.1.0")
-    host.check_output("echo good > /usr/local/lib/recordings/case")
-    assert run.returncode == 0, run.stdout
+def test_another_toolkit_stands_beside_it_and_is_the_chosen_one(
+    host: Host, converge: Play, recorded: Recorded
+) -> None:
+    with recorded("newer"):
+        run = converge(toolkit="13.1.0")
+    assert run.returncode == 0, run.said
     assert host.file("/usr/local/cuda/bin/nvcc").exists
     assert host.check_output("readlink -f /usr/local/cuda") == "/usr/local/cuda-13.1"
     assert host.package("cuda-toolkit-13-0").is_installed

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from conftest import Play
+    from conftest import Play, Recorded
     from testinfra.host import Host
 
 
@@ -36,20 +36,17 @@ def test_it_stops_and_starts_with_the_driver_s_daemon(host: Host) -> None:
     ],
 )
 def test_verify_fails_on_a_node_that_is_not_as_asked(
-    host: Host, converge: Play, case: str, told: str
+    converge: Play, recorded: Recorded, case: str, told: str
 ) -> None:
-    host.check_output(f"echo {case} > /usr/local/lib/recordings/case")
-    try:
+    with recorded(case):
         run = converge(phases=["verify"])
-    finally:
-        host.check_output("echo good > /usr/local/lib/recordings/case")
     assert run.returncode != 0
-    assert told in run.stdout
+    assert told in run.said
 
 
 def test_a_part_that_the_mirror_lacks_is_told_and_nothing_moves(host: Host, converge: Play) -> None:
     run = converge(version="4.6.0")
     assert run.returncode != 0
-    assert "no datacenter-gpu-manager-4-core 1:4.6.0*" in run.stdout
+    assert "no datacenter-gpu-manager-4-core 1:4.6.0*" in run.said
     assert host.package("datacenter-gpu-manager-4-core").version == "1:4.5.1-1"
     assert converge(phases=["verify"]).returncode == 0

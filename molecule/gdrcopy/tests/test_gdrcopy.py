@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from conftest import Play
+    from conftest import Play, Recorded
     from testinfra.host import Host
 
 MODULE = "/srv/node/sys/module/gdrdrv"
@@ -20,23 +20,22 @@ def test_module_and_library_have_one_version_and_are_held(host: Host) -> None:
 def test_a_module_without_its_library_is_never_installed(host: Host, converge: Play) -> None:
     run = converge(version="2.6")
     assert run.returncode != 0
-    assert "no libgdrapi 2.6[-.]* in the node's repositories; they have 2.5.2-1" in run.stdout
+    assert "no libgdrapi 2.6[-.]* in the node's repositories; they have 2.5.2-1" in run.said
     assert host.package("gdrdrv-dkms").version == "2.5.2-1"
     assert converge(phases=["verify"]).returncode == 0
 
 
-def test_a_module_that_the_driver_does_not_fit_is_told(host: Host, converge: Play) -> None:
+def test_a_module_that_the_driver_does_not_fit_is_told(
+    host: Host, converge: Play, recorded: Recorded
+) -> None:
     host.check_output(f"mv {MODULE} {MODULE}.away")
-    host.check_output("echo wrong-driver > /usr/local/lib/recordings/case")
-    try:
+    with recorded("wrong-driver"):
         run = converge()
         verify = converge(phases=["verify"])
-    finally:
-        host.check_output("echo good > /usr/local/lib/recordings/case")
-        host.check_output(f"mv {MODULE}.away {MODULE}")
+    host.check_output(f"mv {MODULE}.away {MODULE}")
     assert run.returncode != 0
-    assert "Unknown symbol in module" in run.stdout
-    assert "gdrdrv isn't loaded" in verify.stdout
+    assert "Unknown symbol in module" in run.said
+    assert "gdrdrv isn't loaded" in verify.said
     assert converge().returncode == 0
 
 
@@ -49,4 +48,4 @@ def test_a_running_module_is_not_changed_under_a_job(host: Host, converge: Play)
     finally:
         host.check_output(f"systemctl stop a-job; echo 2.5.2 > {MODULE}/version")
     assert run.returncode != 0
-    assert "a job may use it: not changed" in run.stdout
+    assert "a job may use it: not changed" in run.said

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from conftest import Play
+    from conftest import Play, Recorded
     from testinfra.host import Host
 
 GIVEN = "/usr/local/libexec/gcluster/job-environment"
@@ -57,25 +57,22 @@ def test_people_s_shells_have_it_too(host: Host) -> None:
     ],
 )
 def test_verify_fails_on_a_node_that_is_not_as_asked(
-    host: Host, converge: Play, case: str, told: str
+    converge: Play, recorded: Recorded, case: str, told: str
 ) -> None:
-    host.check_output(f"echo {case} > /usr/local/lib/recordings/case")
-    try:
+    with recorded(case):
         run = converge(phases=["verify"])
-    finally:
-        host.check_output("echo good > /usr/local/lib/recordings/case")
     assert run.returncode != 0
-    assert told in run.stdout
+    assert told in run.said
 
 
 def test_a_tarball_that_nobody_vouches_for_is_refused(host: Host, converge: Play) -> None:
     unknown = converge(checksum="")
     assert unknown.returncode != 0
-    assert "software.sources.nccl-tests.checksums" in unknown.stdout
+    assert "software.sources.nccl-tests.checksums" in unknown.said
     host.check_output("rm /usr/local/src/gcluster/nccl-tests-2.17.6.tar.gz")
     other = converge(checksum="sha256:" + "0" * 64)
     assert other.returncode != 0
-    assert "did not match" in other.stdout
+    assert "did not match" in other.said
     assert not host.file("/usr/local/src/gcluster/nccl-tests-2.17.6.tar.gz").exists
     assert converge().returncode == 0
 
@@ -87,6 +84,6 @@ def test_tests_that_can_not_be_built_leave_the_old_ones(host: Host, converge: Pl
     finally:
         host.check_output("mv /usr/bin/make.away /usr/bin/make")
     assert run.returncode != 0
-    assert "nccl-tests can't be built" in run.stdout.replace("\\u0027", "'")
+    assert "nccl-tests can't be built" in run.said
     assert host.file("/opt/nccl-tests/bin/all_reduce_perf").exists
     assert converge(phases=["verify"]).returncode == 0
