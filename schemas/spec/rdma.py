@@ -26,13 +26,14 @@ class Ipoib(Noun, frozen=True):
     ]
     mode: Annotated[
         Literal["datagram", "connected"],
-        Meta(description="connected carries an MTU of 65520, datagram what the fabric's is."),
+        Meta(
+            description="datagram: packets of the fabric's MTU. connected: of 65520 bytes, which "
+            "adapters since ConnectX-4 don't speak with the distribution's drivers."
+        ),
     ] = "datagram"
     mtu: Annotated[
         Annotated[int, Meta(ge=1280, le=65520)] | None,
-        Meta(
-            description="MTU in bytes; default: 4092, in connected mode 65520."
-        ),
+        Meta(description="MTU in bytes; default: 4092, in connected mode 65520."),
     ] = None
 
 
