@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from gcluster.inventory.compile.allreduce import allreduce_steps
 from gcluster.inventory.compile.base import base_steps
 from gcluster.inventory.compile.depot import bundle_source_steps, depot_steps, living_on
+from gcluster.inventory.compile.enroot_pyxis import plugin_lines
 from gcluster.inventory.compile.mpi import mpi_steps
 from gcluster.inventory.compile.munge import munge_steps
 from gcluster.inventory.compile.nccl import JOB_ENVIRONMENT, nccl_steps
@@ -70,11 +71,13 @@ def compile_cluster(
     told_to_all = controllers_and_name(spec, controllers)
     told_to_controllers = slurm_cluster_variables(spec, compute, catalog)
     facts = node_facts(spec, catalog, inventory)
-    if any(nccl_steps(facts[name]) for name in compute):
-        told_to_controllers["slurm_task_prolog"] = JOB_ENVIRONMENT
     pulled = pulls(spec, inventory)
     if pulled:
         told_to_controllers["slurm_licences"] = licences(spec, compute)
+    if any(nccl_steps(facts[name]) for name in compute):
+        told_to_controllers["slurm_task_prolog"] = JOB_ENVIRONMENT
+    if lines := plugin_lines(facts.values()):
+        told_to_controllers["slurm_plugins"] = lines
     if bundle is not None:
         facts = living_on(bundle, facts, controllers[0].address if controllers else "")
 
