@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 _LEFT_OUT: tuple[tuple[PathTuple, str], ...] = (
     (("links",), "routes between sites"),
+    (("storage", "*", "stage_within"), "staging data before a job"),
     (("monitoring",), "monitoring"),
     (("budget", "expires"), "expiry"),
     (("budget", "expires_on"), "expiry"),
