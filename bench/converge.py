@@ -1,8 +1,8 @@
 """What a change costs the control machine, pushed and pulled: CPU seconds of `up` for each node.
 
-One variable changes on every node of a cluster of few nodes and of one of more: the difference over
-the difference in nodes is what a node costs. Reading ten thousand reports, which only a large cluster
-has, is measured apart, on reports that are copies of one.
+One variable changes on every node of a cluster of few nodes and of one of more: the difference by
+the difference in nodes is what a node costs. Reading ten thousand reports, which only a large
+cluster has, is measured apart, on reports that are copies of one.
 """
 
 from __future__ import annotations

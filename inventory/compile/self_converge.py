@@ -19,10 +19,6 @@ if TYPE_CHECKING:
     from gcluster.inventory.hosts import ClusterInventory, Host
     from gcluster.schemas.spec import ClusterSpec, PoolRole
 
-PULLS_PAST = 300
-"""`converge: auto` pulls when there are more compute nodes than this. What is pushed costs
-the control machine 0.3-0.5 s of CPU for each node and task: an hour and more at 300 nodes."""
-
 DESK_PORT = 8482
 """TCP port on the controller of the desk, which nodes tell how they are."""
 
@@ -36,8 +32,7 @@ _LOOK_EVERY_SIMULATED_S = 5
 def pulls(spec: ClusterSpec, inventory: ClusterInventory) -> bool:
     """Say whether the compute nodes converge themselves."""
     nodes = sum(h.role == "compute" and h.connection == "ssh" for h in inventory.hosts)
-    wanted = spec.converge == "pull" or (spec.converge == "auto" and nodes > PULLS_PAST)
-    return wanted and nodes > 0 and bool(inventory.with_role("controller"))
+    return spec.converge == "pull" and nodes > 0 and bool(inventory.with_role("controller"))
 
 
 def licence(pool: str) -> str:

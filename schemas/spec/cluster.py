@@ -73,7 +73,7 @@ class ClusterSpec(Noun, frozen=True, kw_only=True):
         Literal["auto", "push", "pull"],
         Meta(
             description="How compute nodes are set up: pushed over SSH by `gcluster up`, or each "
-            "node pulls a signed bundle and does it itself. auto: pulls past 300 nodes.",
+            "node pulls a signed bundle and does it itself (on trial). auto: push.",
         ),
     ] = "auto"
     smoke: Annotated[Smoke, Meta(description="The gate at the end of `gcluster up`.")] = Smoke()

@@ -50,6 +50,7 @@ def play(node: str, bundle: Path, runtime: Path, steps: Sequence[str]) -> Failur
     folder = STATE / "run"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(mode=0o700, parents=True)
+    (folder / "ansible.cfg").write_text("[defaults]\n", encoding="utf-8")
     playbook = folder / "playbook.json"
     playbook.write_text(json.dumps(plays), encoding="utf-8")
     words = [_python(), "-c", _START, "--connection=local", "--inventory=" + node + ","]
@@ -90,7 +91,7 @@ def _environment(bundle: Path, runtime: Path, folder: Path) -> dict[str, str]:
         "ANSIBLE_CALLBACK_RESULT_FORMAT": "json",
         "ANSIBLE_COLLECTIONS_PATH": str(bundle),
         "ANSIBLE_COLLECTIONS_SCAN_SYS_PATH": "False",
-        "ANSIBLE_CONFIG": "/dev/null",
+        "ANSIBLE_CONFIG": str(folder / "ansible.cfg"),
         "ANSIBLE_GATHERING": "explicit",
         "ANSIBLE_HOME": str(folder),
         "ANSIBLE_LOCALHOST_WARNING": "False",
