@@ -73,8 +73,7 @@ def asked(
     played.symlink_to(ROOT / "molecule" / role / "recordings")
     player = PLAYER.replace("/usr/local/lib/recordings", str(played))
     player = player.replace('(RECORDINGS / "case").read_text().strip()', repr(case))
-    names = {path.name for path in (played / case).iterdir()}
-    for name in names:
+    for name in (path.name for path in (played / "good").iterdir()):
         (tools / name).write_text(player)
         (tools / name).chmod(0o755)
     for name in ("systemctl", "stat"):  # the node's own, not what is asked here
