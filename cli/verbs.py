@@ -40,12 +40,26 @@ VERBS = (
         "up", "Run", "Bring the cluster to what its spec says and pass the AllReduce.", goes_on=True
     ),
     Verb("image", "Run", "Bake what roles install into images that nodes boot from.", goes_on=True),
-    Verb("smoke", "Run", "Run the AllReduce over all nodes and judge it.", goes_on=True),
+    Verb(
+        "smoke",
+        "Run",
+        "Run the AllReduce over all nodes and judge it, or judge a saved log of nccl-tests.",
+        goes_on=True,
+    ),
     Verb("status", "Look", "Show nodes, conditions and the queue as they are now."),
     Verb("ssh", "Look", "Log in to a node, or run a command there."),
     Verb("doctor", "Look", "Say what this machine lacks and the command that installs it."),
-    Verb("down", "End", "Remove everything that up made, and look for leftovers.", goes_on=True),
-    Verb("unlock", "End", "Break a lock that its owner left behind."),
+    Verb(
+        "down",
+        "End",
+        "Remove everything that up made but its data, and look for leftovers.",
+        goes_on=True,
+    ),
+    Verb(
+        "unlock",
+        "End",
+        "Break a lock that its owner left behind, and free the stack that it worked on.",
+    ),
 )
 QUICK = frozenset(
     {"cost", "explain", "init", "machines", "migrate", "schema", "software", "validate"}
