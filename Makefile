@@ -51,6 +51,11 @@ test-editor: environment ## try the schema in the YAML language server that edit
 test-roles: environment ## run the molecule scenario of every role on local nodes
 	@image=$$(python .ci/node_image.py); GCLUSTER_MOLECULE_IMAGE=$$image molecule/run-all
 
+.PHONY: test-roles-core
+test-roles-core: environment ## run the scenarios of molecule/core.txt, as CI does
+	@image=$$(python .ci/node_image.py); \
+		GCLUSTER_MOLECULE_IMAGE=$$image molecule/run-all $$(cat molecule/core.txt)
+
 .PHONY: break-roles
 break-roles: environment ## change roles' nodes behind their backs: each time verify must fail
 	@molecule/break-roles

@@ -47,7 +47,7 @@ def command(  # noqa: PLR0917  # typer passes them by name
     ] = True,
     fmt: OutputFormat = Format.TEXT,
 ) -> Exit:
-    """Run the AllReduce over all nodes and judge it, or judge a saved log of nccl-tests.
+    """Run the AllReduce over all nodes and judge it, or judge a saved log.
 
     Exit code 4 on a wrong number, a missing rank, another fabric than was asked for, a log that
     can't be read, or below the floor.

@@ -43,7 +43,7 @@ VERBS = (
     Verb(
         "smoke",
         "Run",
-        "Run the AllReduce over all nodes and judge it, or judge a saved log of nccl-tests.",
+        "Run the AllReduce over all nodes and judge it, or judge a saved log.",
         goes_on=True,
     ),
     Verb("status", "Look", "Show nodes, conditions and the queue as they are now."),

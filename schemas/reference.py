@@ -34,6 +34,8 @@ SHOWN: Mapping[str, tuple[str, ...]] = {
     "state": ("hybrid",),
     "budget": ("hybrid",),
     "tags": ("aws-p5-slurm",),
+    "hardening": ("superpod-127",),
+    "converge": ("superpod-127",),
 }
 """Root key -> examples (by file name without .yaml) that its section is shown from."""
 
