@@ -29,6 +29,10 @@ _TOGETHER = ("prices.", "quotas.")
 """Figures that are told in one line for each element."""
 
 
+_LONGEST_WORD = 40
+"""A list without blanks that is longer gets some, so that it can be wrapped."""
+
+
 def machine_text(machine: Machine, surface: Surface) -> str:
     """Return a machine type as text."""
     sources: dict[tuple[str, str], int] = {}
@@ -116,6 +120,8 @@ def _quota(quota: Quota) -> str:
 
 def _row(label: str, told: str, number: int, left: int, surface: Surface) -> Iterator[str]:
     begin = f"  {pad(label, left)}  "
+    if max(map(len, told.split()), default=0) > _LONGEST_WORD:
+        told = told.replace(",", ", ")
     shown = _wrapped(f"{told} [{number}]", begin, " " * width(begin), surface)
     yield from shown
 
