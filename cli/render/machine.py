@@ -138,6 +138,6 @@ def _wrapped(text: str, first: str, rest: str, surface: Surface) -> list[str]:
         width=max(40, min(surface.width, 100)),
         initial_indent=first,
         subsequent_indent=rest,
-        break_long_words=False,
+        break_long_words=True,  # a path may be longer than the room beside its name
         break_on_hyphens=False,
     )
