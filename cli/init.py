@@ -25,7 +25,10 @@ class Kind(StrEnum):
 def command(
     path: Annotated[Path, typer.Argument(help="File to write.")] = Path("cluster.yaml"),
     kind: Annotated[
-        Kind, typer.Option("--kind", help="Nodes on this machine, hosts that exist, or a cloud's list of them.")
+        Kind,
+        typer.Option(
+            "--kind", help="Nodes on this machine, hosts that exist, or a cloud's list of them."
+        ),
     ] = Kind.LOCAL,
     name: Annotated[
         str, typer.Option("--name", help="Name of the cluster: lower case, digits, hyphens.")

@@ -17,11 +17,7 @@ EXAMPLES = [
     for path in sorted((Path(__file__).parents[2] / "examples").glob("*.yaml"))
     if "apiVersion: gcluster/v1\n" in path.read_text(encoding="utf-8")
 ]
-BUILT = [
-    path
-    for path in EXAMPLES
-    if not any(found.is_error for found in unbuilt(load(path)))
-]
+BUILT = [path for path in EXAMPLES if not any(found.is_error for found in unbuilt(load(path)))]
 """Examples of what this version brings up or plans; the others show the language."""
 
 

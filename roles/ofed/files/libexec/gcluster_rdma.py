@@ -1,4 +1,6 @@
-"""What a node's RDMA adapters say of themselves; imported by the programs beside this file."""
+"""What a node's RDMA adapters say of themselves; imported by the programs beside this file."""  # noqa: INP001  # programs import it from beside them
+
+from __future__ import annotations
 
 import os
 import re
@@ -10,7 +12,7 @@ SYS = Path(os.environ.get("GCLUSTER_SYS", "/sys"))
 LINK_LAYERS = {"infiniband": "InfiniBand", "roce": "Ethernet"}
 
 
-def run(*argv):
+def run(*argv: str) -> tuple[int, str]:
     """Run a program; return its status and what it printed."""
     try:
         done = subprocess.run(
@@ -26,7 +28,7 @@ def run(*argv):
     return done.returncode, done.stdout.strip()
 
 
-def read(path):
+def read(path: str | Path) -> str:
     """Return what a file of the kernel says, "" where there is none."""
     try:
         return Path(path).read_text().strip()
@@ -34,22 +36,23 @@ def read(path):
         return ""
 
 
-def job_runs():
+def job_runs() -> bool:
     """Say whether a job runs on the node."""
     return run("pgrep", "--exact", "slurmstepd")[0] == 0
 
 
-def natural(name):
+def natural(name: str) -> list[int | str]:
     """Return a key that sorts mlx5_10 after mlx5_9."""
     return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", name)]
 
 
-def adapters():
+def adapters() -> tuple[dict[str, dict[str, str]], str]:
     """Return device -> what ibstat says of it and of its first port; a message when it's silent."""
     code, text = run("ibstat")
     if code:
         return {}, f"ibstat doesn't answer: {text}"
-    found, device = {}, None
+    found: dict[str, dict[str, str]] = {}
+    device: dict[str, str] | None = None
     for line in text.splitlines():
         named = re.match(r"CA '(.*)'", line)
         if named:
@@ -60,13 +63,15 @@ def adapters():
     return found, ""
 
 
-def is_rail(said, kind, gbps):
+def is_rail(said: dict[str, str], kind: str, gbps: float) -> bool:
     """Say whether an adapter that nobody named may be a rail: not one that is up and slower."""
     slower = said.get("state") == "Active" and float(said.get("rate") or 0) < gbps
     return said.get("link layer") == LINK_LAYERS[kind] and not slower
 
 
-def rails(kind, devices, gbps=0):
+def rails(
+    kind: str, devices: list[str], gbps: float = 0
+) -> tuple[dict[str, dict[str, str]], list[str]]:
     """Return the devices of the rails with what they say, and what is wrong with that.
 
     Devices that nobody named are all of the kind, in the order of their numbers; with a rate, those
@@ -89,7 +94,9 @@ def rails(kind, devices, gbps=0):
     return {name: found[name] for name in chosen if name in found}, wrong
 
 
-def link_differences(kind, devices, count, gbps):
+def link_differences(
+    kind: str, devices: list[str], count: int, gbps: float
+) -> tuple[dict[str, dict[str, str]], list[str]]:
     """Return the rails and everything that is wrong with their links.
 
     Where devices are not named, adapters beside the rails may be down or slower.
@@ -109,7 +116,7 @@ def link_differences(kind, devices, count, gbps):
     return {n: said for n, said in chosen.items() if not (surplus and n in bad)}, wrong
 
 
-def link_fault(said, gbps):
+def link_fault(said: dict[str, str], gbps: float) -> str:
     """Return what is wrong with a port's link, "" when it is as it should be."""
     state, physical = said.get("state", ""), said.get("physical state", "")
     if state != "Active" or physical != "LinkUp":
@@ -118,18 +125,18 @@ def link_fault(said, gbps):
     return f"{rate:g} Gb/s, not {gbps:g}" if rate < gbps else ""
 
 
-def place(chosen, name):
+def place(chosen: dict[str, dict[str, str]], name: str) -> int:
     """Return a rail's number, counted from 0."""
     return list(chosen).index(name)
 
 
-def firmware(chosen):
+def firmware(chosen: dict[str, dict[str, str]]) -> list[str]:
     """Return a line for each adapter with its firmware, and say where they differ."""
     lines = [
         f"{name} {said.get('ca type', '?')} firmware {said.get('firmware version', '?')}"
         for name, said in chosen.items()
     ]
-    kinds = {}
+    kinds: dict[str | None, dict[str | None, list[str]]] = {}
     for name, said in chosen.items():
         versions = kinds.setdefault(said.get("ca type"), {})
         versions.setdefault(said.get("firmware version"), []).append(name)
