@@ -49,10 +49,16 @@ class NodeFacts(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_machine(self) -> bool:
-        """Whether it has a kernel and devices of its own: no container, no simulated machine."""
+        """Whether it has a kernel and devices of its own: no container, no simulated machine.
+
+        What nothing is known of, a controller on a host that exists, is what its compute nodes are.
+        """
         site = self.spec.sites[self.pool.site]
-        made_here = site.makes_machines and not site.is_cloud
-        return not made_here and not (self.machine is not None and self.machine.simulated)
+        if site.makes_machines and not site.is_cloud:
+            return False
+        named = (pool.machine for pool in self.spec.pools.values())
+        alike = [self.machine] if self.machine else [self.catalog.machines[n] for n in named if n]
+        return not alike or not all(machine.simulated for machine in alike)
 
     @property
     def gpu(self) -> Gpu | None:
