@@ -86,7 +86,7 @@ def _fetch(file: Wanted, out: Path) -> tuple[str, int]:
     target = out / file.path
     if is_whole(target, file.size, file.sha256):
         return "", 0
-    part, problem, came = out / INCOMING / f"{file.sha256}.part", "", 0
+    part, problem, came = incoming(file, out), "", 0
     for _ in range(_TRIES):
         try:
             came += _download(file.url, part, file.size)
@@ -101,6 +101,12 @@ def _fetch(file: Wanted, out: Path) -> tuple[str, int]:
         problem = "its content isn't what the signed index or the spec says"
         part.unlink(missing_ok=True)
     return problem, came
+
+
+def incoming(file: Wanted, out: Path) -> Path:
+    """Return where a file grows: its own place, for two may have the same content."""
+    key = hashlib.sha256(f"{file.path}\0{file.sha256}".encode()).hexdigest()
+    return out / INCOMING / f"{key}.part"
 
 
 def _download(url: str, part: Path, size: int | None) -> int:

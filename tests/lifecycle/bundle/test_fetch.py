@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gcluster.lifecycle.bundle.fetch import INCOMING, Wanted, fetch_all
+from gcluster.lifecycle.bundle.fetch import INCOMING, Wanted, fetch_all, incoming
 
 CONTENT = bytes(range(256)) * 64
 
@@ -78,7 +78,7 @@ def test_what_is_there_is_not_fetched_twice(mirror: Mirror, tmp_path: Path) -> N
 def test_an_interrupted_file_goes_on_where_it_was(mirror: Mirror, tmp_path: Path) -> None:
     file = mirror.wanted()
     (tmp_path / INCOMING).mkdir()
-    (tmp_path / INCOMING / f"{file.sha256}.part").write_bytes(CONTENT[:1000])
+    incoming(file, tmp_path).write_bytes(CONTENT[:1000])
     assert fetch_all([file], tmp_path, quiet) == (len(CONTENT) - 1000, [])
     assert (tmp_path / "pool/a.deb").read_bytes() == CONTENT
 
