@@ -10,6 +10,7 @@ from gcluster.lifecycle.converge.pending import Pending, pending_steps
 from gcluster.lifecycle.ladder_view import ladder_views, usd_taken
 from gcluster.lifecycle.observe import Observation, observe
 from gcluster.lifecycle.rolling.jobs import jobs_on
+from gcluster.lifecycle.rolling.plan import in_service, must_roll
 from gcluster.lifecycle.sites import ladders_of, open_sites
 from gcluster.lifecycle.ssh import SshSession
 from gcluster.lifecycle.step_changes import step_changes
@@ -37,11 +38,10 @@ def plan_with_jobs(
     ladders: Ladders | None = None,
 ) -> Plan:
     """Return the plan; where it would drain nodes, the scheduler is asked for their jobs."""
-    proposed = plan(cluster, observation, ladders)
-    if not any(step.disruption == "rolling" for step in proposed.steps):
-        return proposed
-    jobs = jobs_on(session, observation.existing)
-    return proposed if jobs is None else plan(cluster, observation, ladders, jobs)
+    pending = pending_for(cluster, compile_for(cluster, observation), observation)
+    rolls = must_roll(pending, in_service(observation.existing, observation.stamps))
+    jobs = jobs_on(session, observation.existing) if rolls else None
+    return _plan(cluster, observation, pending, ladders, jobs)
 
 
 def compile_for(cluster: Cluster, observation: Observation) -> CompiledCluster:
@@ -54,15 +54,14 @@ def pending_for(cluster: Cluster, compiled: CompiledCluster, observation: Observ
     return pending_steps(compiled, observation.stamps, cluster.secret_versions(compiled))
 
 
-def plan(
+def _plan(
     cluster: Cluster,
     observation: Observation,
-    ladders: Ladders | None = None,
-    jobs: Mapping[str, Collection[str]] | None = None,
+    pending: Pending,
+    ladders: Ladders | None,
+    jobs: Mapping[str, Collection[str]] | None,
 ) -> Plan:
     """Compare; the same spec, observation, ladders and jobs (by node) give the same plan."""
-    compiled = compile_for(cluster, observation)
-    pending = pending_for(cluster, compiled, observation)
     cost = usd_per_hour(cluster.spec, cluster.catalog)
     return Plan(
         cluster=cluster.name,

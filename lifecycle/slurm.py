@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
@@ -11,14 +11,49 @@ from gcluster.lifecycle.status import QueueStatus
 
 if TYPE_CHECKING:
     from gcluster.inventory.hosts import Host
+    from gcluster.lifecycle.ssh import SshResult
 
 _BETWEEN = "---"
 """The line between the nodes and the jobs; a node's line has columns."""
-_ASK = (
-    "sinfo --noheader --Node --format='%N|%T|%E' | sort -u"
-    f" && echo {_BETWEEN} && squeue --noheader --states=PENDING,RUNNING --format=%T"
-)
+
+
+def asking(squeue: str) -> str:
+    """Return the shell line that prints nodes and then jobs, these by `squeue` with options."""
+    nodes = "sinfo --noheader --Node --format='%N|%T|%E' | sort -u"
+    return f"{nodes} && echo {_BETWEEN} && squeue --noheader {squeue}"
+
+
+_ASK = asking("--states=PENDING,RUNNING --format=%T")
 _NOT_FIT = ("down", "drain", "fail", "inval", "unknown", "power", "reboot", "maint", "perfctrs")
+
+
+class NodeLine(NamedTuple):
+    """A node as sinfo prints it."""
+
+    name: str
+    state: str
+    """Lower case: idle, mixed, drained, down*."""
+    reason: str
+    """Of an administrator or Slurm; "" where there is none."""
+
+
+def answered(text: str) -> tuple[list[NodeLine], list[str] | None]:
+    """Return the nodes, and the lines of the jobs; None where the answer was cut short."""
+    lines = text.splitlines()
+    whole = _BETWEEN in lines
+    end = lines.index(_BETWEEN) if whole else len(lines)
+    rows = [line.split("|", 2) for line in lines[:end] if line.count("|") >= 2]  # noqa: PLR2004  # three columns
+    nodes = [
+        NodeLine(name, state.lower(), "" if reason == "none" else reason)
+        for name, state, reason in rows
+    ]
+    return nodes, lines[end + 1 :] if whole else None
+
+
+def last_words(answer: SshResult) -> str:
+    """Return the last line that a failed command left on stderr, else its exit status."""
+    lines = answer.stderr.strip().splitlines()
+    return lines[-1] if lines else f"exit {answer.returncode}"
 
 
 class SchedulerView(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,19 +78,16 @@ def ask_controller(session: SshSession, controller: Host) -> SchedulerView:
     if isinstance(answer, Unreachable):
         return SchedulerView(problem=f"controller {controller.name}: {answer.reason}")
     if answer.returncode != 0:
-        lines = answer.stderr.strip().splitlines()
-        said = lines[-1] if lines else f"exit {answer.returncode}"
+        said = last_words(answer)
         return SchedulerView(problem=f"slurmctld on {controller.name} does not answer: {said}")
     return _parse(answer.stdout)
 
 
 def _parse(text: str) -> SchedulerView:
-    lines = text.splitlines()
-    end = lines.index(_BETWEEN) if _BETWEEN in lines else len(lines)
-    rows = [line.split("|", 2) for line in lines[:end] if line.count("|") >= 2]  # noqa: PLR2004  # three columns
-    states = [line.strip() for line in lines[end + 1 :]]
+    nodes, jobs = answered(text)
+    states = [line.strip() for line in jobs or ()]
     return SchedulerView(
-        states={name: state.lower() for name, state, _ in rows},
-        reasons={name: reason for name, _, reason in rows if reason not in {"", "none"}},
+        states={node.name: node.state for node in nodes},
+        reasons={node.name: node.reason for node in nodes if node.reason},
         queue=QueueStatus(running=states.count("RUNNING"), pending=states.count("PENDING")),
     )

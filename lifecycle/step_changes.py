@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from typing import TYPE_CHECKING
 
 from gcluster.inventory.compile.steps import CHANGING_PHASES
@@ -36,6 +36,7 @@ def step_changes(
     """
     there = {host.name for host in observation.existing.hosts}
     rolling = must_roll(pending, in_service(observation.existing, observation.stamps))
+    sizes = Counter(host.pool for host in observation.desired.hosts)
     changes: list[StepChange] = []
     for item in pending.steps:
         acts = item.step.phase in CHANGING_PHASES
@@ -51,7 +52,6 @@ def step_changes(
                 alike[reason, "none"].append(host)
         for (reason, disruption), hosts in alike.items():
             rolls = disruption == "rolling"
-            size = len(observation.desired.in_pool(item.pool)) if rolls else 0
             changes.append(
                 StepChange(
                     step=item.step.key,
@@ -60,7 +60,7 @@ def step_changes(
                     count=len(hosts),
                     reason=reason,
                     disruption=disruption,
-                    at_once=spec.pools[item.pool].update.at_once(size) if rolls else 0,
+                    at_once=spec.pools[item.pool].update.at_once(sizes[item.pool]) if rolls else 0,
                     jobs=_jobs(hosts, jobs) if rolls else None,
                 )
             )

@@ -19,6 +19,12 @@ if TYPE_CHECKING:
     from gcluster.schemas.catalog.machine import Gpu
 
 
+def only_simulated(spec: ClusterSpec, catalog: Catalog) -> bool:
+    """Whether machine types are named, and each of them is a simulated one."""
+    named = [pool.machine for pool in spec.pools.values() if pool.machine is not None]
+    return bool(named) and all(catalog.machines[name].simulated for name in named)
+
+
 class NodeFacts(msgspec.Struct, frozen=True, kw_only=True):
     """One pool's nodes: they are alike, so what holds for one holds for all.
 
@@ -56,9 +62,9 @@ class NodeFacts(msgspec.Struct, frozen=True, kw_only=True):
         site = self.spec.sites[self.pool.site]
         if site.makes_machines and not site.is_cloud:
             return False
-        named = (pool.machine for pool in self.spec.pools.values())
-        alike = [self.machine] if self.machine else [self.catalog.machines[n] for n in named if n]
-        return not alike or not all(machine.simulated for machine in alike)
+        if self.machine is None:
+            return not only_simulated(self.spec, self.catalog)
+        return not self.machine.simulated
 
     @property
     def gpu(self) -> Gpu | None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from gcluster.inventory.compile.node import only_simulated
 from gcluster.inventory.compile.node_health import CHECK_PROGRAM
 from gcluster.inventory.compile.node_ranges import folded_pairs
 from gcluster.inventory.compile.steps import Json, Phase, Stage, Step
@@ -39,12 +40,8 @@ ROLES: dict[PoolRole, str] = {"controller": "controller", "login": "login", "com
 
 def is_simulated(spec: ClusterSpec, catalog: Catalog) -> bool:
     """Whether nodes stand for machines they are not: claimed CPUs and memory, made-up GPUs."""
-    machines = [
-        catalog.machines[pool.machine] for pool in spec.pools.values() if pool.machine is not None
-    ]
-    claimed = bool(machines) and all(machine.simulated for machine in machines)
     made = any(site.makes_machines and not site.is_cloud for site in spec.sites.values())
-    return claimed or made
+    return made or only_simulated(spec, catalog)
 
 
 def slurm_cluster_variables(

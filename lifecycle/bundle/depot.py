@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +13,7 @@ from gcluster.lifecycle.bundle.check import sha256
 from gcluster.lifecycle.outcome import failure
 from gcluster.lifecycle.progress import Reporter, StageFinished, StageProgress, StageStarted
 from gcluster.lifecycle.ssh import SshSession, Unreachable
+from gcluster.lifecycle.ssh.arguments import as_root
 from gcluster.lifecycle.ssh.feed import feed
 from gcluster.schemas.bundle import MANIFEST, SIGNATURE, BundleManifest
 
@@ -103,7 +103,7 @@ def _content(bundle: Path, wanted: list[Sent], told: Callable[[int, str], None])
 def _command(host: Host, what: str) -> str:
     program = _RECEIVER.read_text(encoding="utf-8")
     words = ["python3", "-c", program, what, f"{DEPOT_ROOT}/{BUNDLE_FOLDER}"]
-    return shlex.join(words if host.ssh.user == "root" else ["sudo", "-n", *words])
+    return as_root(host, words)
 
 
 def _check(host: Host, answer: Answer) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import io
-import shlex
 import tarfile
 from typing import TYPE_CHECKING
 
@@ -13,6 +12,7 @@ from gcluster.inventory.compile.depot import DEPOT_ROOT
 from gcluster.lifecycle.outcome import failure
 from gcluster.lifecycle.pull.bundle import manifest, signed
 from gcluster.lifecycle.ssh import Unreachable
+from gcluster.lifecycle.ssh.arguments import as_root
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -90,8 +90,7 @@ class Depot:
 
     def _run(self, script: str, stdin: str | None = None) -> str:
         here = self._controller
-        root = "" if here.ssh.user == "root" else "sudo -n "
-        command = f"{root}sh -c {shlex.quote(script)}"
+        command = as_root(here, ["sh", "-c", script])
         answer = self._session.run(here, command, stdin=stdin, timeout_s=_LIMIT_S)
         if isinstance(answer, Unreachable):
             raise failure("GC921", f"{here.name} can't be reached: {answer.reason}")

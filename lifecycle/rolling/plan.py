@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from typing import TYPE_CHECKING
 
 from gcluster.lifecycle.rolling.window import Window
@@ -41,10 +42,13 @@ def windows(
     nodes: frozenset[str], inventory: ClusterInventory, spec: ClusterSpec
 ) -> tuple[Window, ...]:
     """Return one window for each pool that has nodes to be changed."""
-    found = []
-    for name, pool in spec.pools.items():
-        members = inventory.in_pool(name)
-        mine = [host.name for host in members if host.name in nodes]
-        if mine:
-            found.append(Window(mine, pool.update, pool_size=len(members)))
-    return tuple(found)
+    sizes = Counter(host.pool for host in inventory.hosts)
+    mine: dict[str, list[str]] = defaultdict(list)
+    for host in inventory.hosts:
+        if host.name in nodes:
+            mine[host.pool].append(host.name)
+    return tuple(
+        Window(mine[name], pool.update, pool_size=sizes[name])
+        for name, pool in spec.pools.items()
+        if name in mine
+    )

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-import shlex
 from typing import TYPE_CHECKING
 
 from gcluster.lifecycle.rolling.service import NodeUse, ServiceSilent
+from gcluster.lifecycle.slurm import answered, asking, last_words
 from gcluster.lifecycle.ssh import Unreachable
+from gcluster.lifecycle.ssh.arguments import as_root
 from gcluster.schemas.hostlist import expand, fold
 
 if TYPE_CHECKING:
@@ -16,13 +17,9 @@ if TYPE_CHECKING:
     from gcluster.inventory.hosts import Host
     from gcluster.lifecycle.ssh import SshResult, SshSession
 
-_BETWEEN = "---"
 _ON_NODES = "running,suspended,completing,configuring,stopped,signaling,stage_out"
 """States of jobs that hold nodes (squeue(1), Slurm 25.05)."""
-_LOOK = (
-    "sinfo --noheader --Node --format='%N|%T|%E' | sort -u"
-    f" && echo {_BETWEEN} && squeue --noheader --states={_ON_NODES} --format='%A|%N'"
-)
+_LOOK = asking(f"--states={_ON_NODES} --format='%A|%N'")
 _OUT = re.compile(r"drain|down|fail|power(?:ed|ing)_down|unknown|not_responding")
 _LIMIT_S = 30
 
@@ -38,15 +35,18 @@ class SlurmService:
     def look(self, nodes: Collection[str]) -> Mapping[str, NodeUse]:
         """Return the use of each node, in one SSH exec; raises ServiceSilent."""
         wanted = set(nodes)
-        rows, jobs = _parse(self._run(_LOOK))
+        found, lines = answered(self._run(_LOOK))
+        if lines is None:
+            raise ServiceSilent("its answer was cut short")
+        jobs = _jobs(lines)
         return {
-            name: NodeUse(
-                out=bool(_OUT.search(state)),
-                jobs=tuple(jobs.get(name, ())),
-                reason="" if reason == "none" else reason,
+            node.name: NodeUse(
+                out=bool(_OUT.search(node.state)),
+                jobs=tuple(jobs.get(node.name, ())),
+                reason=node.reason,
             )
-            for name, state, reason in rows
-            if name in wanted
+            for node in found
+            if node.name in wanted
         }
 
     def drain(self, nodes: Collection[str], reason: str) -> None:
@@ -60,15 +60,12 @@ class SlurmService:
     def requeue(self, jobs: Collection[str]) -> None:
         """Requeue the jobs; one that ended meanwhile, or can't be requeued, is left alone."""
         words = ["scontrol", "requeue", ",".join(jobs)]
-        self._ask(self._as_root(words))
+        self._ask(as_root(self._controller, words))
 
     def _update(self, nodes: Collection[str], *settings: str) -> None:
         if nodes:
-            self._run(self._as_root(["scontrol", "update", f"NodeName={fold(nodes)}", *settings]))
-
-    def _as_root(self, words: list[str]) -> str:
-        is_root = self._controller.ssh.user == "root"
-        return shlex.join(words if is_root else ["sudo", "-n", *words])
+            words = ["scontrol", "update", f"NodeName={fold(nodes)}", *settings]
+            self._run(as_root(self._controller, words))
 
     def _ask(self, command: str) -> SshResult:
         here = self._controller
@@ -80,24 +77,15 @@ class SlurmService:
     def _run(self, command: str) -> str:
         answer = self._ask(command)
         if answer.returncode != 0:
-            said = answer.stderr.strip().splitlines()
-            raise ServiceSilent(said[-1] if said else f"exit {answer.returncode}")
+            raise ServiceSilent(last_words(answer))
         return answer.stdout
 
 
-def _parse(text: str) -> tuple[list[tuple[str, str, str]], dict[str, list[str]]]:
-    """Return (node, state, reason) rows and node -> jobs."""
-    lines = text.splitlines()
-    if _BETWEEN not in lines:
-        raise ServiceSilent("its answer was cut short")
-    end = lines.index(_BETWEEN)
-    rows = []
-    for line in lines[:end]:
-        name, state, reason = line.split("|", 2)
-        rows.append((name, state.lower(), reason))
+def _jobs(lines: list[str]) -> dict[str, list[str]]:
+    """Return node -> the jobs that hold it."""
     jobs: dict[str, list[str]] = {}
-    for line in lines[end + 1 :]:
+    for line in lines:
         job, _, where = line.partition("|")
         for node in expand(where) if where else ():
             jobs.setdefault(node, []).append(job)
-    return rows, jobs
+    return jobs

@@ -51,6 +51,11 @@ def destination(host: Host) -> list[str]:
     return ["-p", str(host.ssh.port), "-l", host.ssh.user, "--", host.address]
 
 
+def as_root(host: Host, words: list[str]) -> str:
+    """Return the shell line that runs a command there as root; sudo never asks for a password."""
+    return shlex.join(words if host.ssh.user == "root" else ["sudo", "-n", *words])
+
+
 def to_bastion(ssh: SshTarget, known_hosts: Path) -> list[str]:
     """Return the command line to the bastion itself; its last two words are "--" and its name.
 
