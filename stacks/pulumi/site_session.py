@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from abc import ABC, abstractmethod
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, cast
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from gcluster.stacks.pulumi.kept import Owners
 
 
-class SiteSession:
+class SiteSession(ABC):
     """Made anew for each call of a provider, and lazy in all its parts; each cloud adds its own."""
 
     cloud: ClassVar[str]
@@ -71,13 +72,13 @@ class SiteSession:
         )
         return Engine(place, program, passphrase=context.passphrase, emit=context.emit, total=total)
 
+    @abstractmethod
     def engine(self, total: int = 0) -> Engine:
         """Return the site's stack with its program; `total` resources are in it."""
-        raise NotImplementedError
 
+    @abstractmethod
     def owners(self) -> Owners:
         """Return which storage each protected resource is there for; {} where nothing is made."""
-        raise NotImplementedError
 
     @property
     def has_stack(self) -> bool:
