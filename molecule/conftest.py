@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 Play: TypeAlias = Callable[..., Played]
 Recorded: TypeAlias = "Callable[[str], AbstractContextManager[None]]"
+Verified: TypeAlias = Callable[[str], Played]
 
 
 @pytest.fixture(scope="session")
@@ -78,3 +79,14 @@ def recorded(host: Host) -> Recorded:
             host.check_output("echo good > /usr/local/lib/recordings/case")
 
     return during
+
+
+@pytest.fixture
+def verified(converge: Play, recorded: Recorded) -> Verified:
+    """Return a function that plays verify alone while the tools answer as in a recorded case."""
+
+    def play(case: str) -> Played:
+        with recorded(case):
+            return converge(phases=["verify"])
+
+    return play

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from conftest import Play, Recorded
+    from conftest import Play, Recorded, Verified
     from testinfra.host import Host
 
 
@@ -38,10 +38,9 @@ def test_people_and_devices_meet_in_the_group(host: Host) -> None:
     ],
 )
 def test_verify_fails_on_a_machine_that_is_not_as_asked(
-    converge: Play, recorded: Recorded, case: str, told: str
+    verified: Verified, case: str, told: str
 ) -> None:
-    with recorded(case):
-        run = converge(phases=["verify"])
+    run = verified(case)
     assert run.returncode != 0
     assert told in run.said
 

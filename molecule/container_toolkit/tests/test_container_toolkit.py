@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from conftest import Play
+    from conftest import Play, Recorded, Verified
     from testinfra.host import Host
 
 
@@ -17,10 +17,6 @@ def versions(host: Host) -> set[str]:
         "dpkg-query --show --showformat '${Version}\\n' '*nvidia-container*' | grep ."
     )
     return set(shown.split())
-
-
-def play_case(host: Host, case: str) -> None:
-    host.check_output(f"echo {case} > /usr/local/lib/recordings/case")
 
 
 def test_all_of_the_toolkit_has_one_held_version_though_a_newer_one_is_there(host: Host) -> None:
@@ -53,13 +49,9 @@ def test_docker_runs_with_the_runtime_and_keeps_containers_over_a_restart(host: 
     ],
 )
 def test_verify_fails_where_containers_would_miss_gpus(
-    host: Host, converge: Play, case: str, told: str
+    verified: Verified, case: str, told: str
 ) -> None:
-    play_case(host, case)
-    try:
-        run = converge(phases=["verify"])
-    finally:
-        play_case(host, "good")
+    run = verified(case)
     assert run.returncode != 0
     assert told in run.stdout
 
@@ -87,12 +79,11 @@ def test_a_version_that_nobody_has_is_told_with_those_that_are(host: Host, conve
     assert versions(host) == {"1.19.1-1"}
 
 
-def test_amds_toolkit_lists_its_gpus_at_each_boot(host: Host, converge: Play) -> None:
-    play_case(host, "amd")
-    try:
+def test_amds_toolkit_lists_its_gpus_at_each_boot(
+    host: Host, converge: Play, recorded: Recorded
+) -> None:
+    with recorded("amd"):
         run = converge(vendor="amd", toolkit="1.2.0")
-    finally:
-        play_case(host, "good")
     assert run.returncode == 0, run.stdout + run.stderr
     assert host.service("gcluster-amd-cdi").is_enabled
     assert host.file("/etc/cdi/amd.json").exists

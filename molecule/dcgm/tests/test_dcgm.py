@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from conftest import Play, Recorded
+    from conftest import Play, Verified
     from testinfra.host import Host
 
 
@@ -36,10 +36,9 @@ def test_it_stops_and_starts_with_the_driver_s_daemon(host: Host) -> None:
     ],
 )
 def test_verify_fails_on_a_node_that_is_not_as_asked(
-    converge: Play, recorded: Recorded, case: str, told: str
+    verified: Verified, case: str, told: str
 ) -> None:
-    with recorded(case):
-        run = converge(phases=["verify"])
+    run = verified(case)
     assert run.returncode != 0
     assert told in run.said
 

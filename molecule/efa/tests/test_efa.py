@@ -7,14 +7,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from conftest import Play
+    from conftest import Play, Verified
     from testinfra.host import Host
 
 LIST = "/opt/amazon/efa_installed_packages"
-
-
-def play_case(host: Host, case: str) -> None:
-    host.check_output(f"echo {case} > /usr/local/lib/recordings/case")
 
 
 def test_what_the_installer_brought_is_held(host: Host) -> None:
@@ -39,13 +35,9 @@ def test_jobs_may_pin_memory_and_read_their_neighbours(host: Host) -> None:
     ],
 )
 def test_verify_fails_on_a_machine_that_is_not_as_asked(
-    host: Host, converge: Play, case: str, told: str
+    verified: Verified, case: str, told: str
 ) -> None:
-    play_case(host, case)
-    try:
-        run = converge(phases=["verify"])
-    finally:
-        play_case(host, "good")
+    run = verified(case)
     assert run.returncode != 0
     assert told in run.stdout
 

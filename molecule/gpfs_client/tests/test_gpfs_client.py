@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from conftest import Play, Recorded
+    from conftest import Play, Recorded, Verified
     from testinfra.host import Host
 
 
@@ -33,10 +33,9 @@ def test_the_asked_version_is_held_though_a_newer_one_is_there(host: Host) -> No
     ],
 )
 def test_verify_fails_on_a_node_that_is_not_as_asked(
-    converge: Play, recorded: Recorded, case: str, told: str
+    verified: Verified, case: str, told: str
 ) -> None:
-    with recorded(case):
-        run = converge(phases=["verify"])
+    run = verified(case)
     assert run.returncode != 0
     assert told in run.said
 

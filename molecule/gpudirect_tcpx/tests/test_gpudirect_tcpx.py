@@ -7,15 +7,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from conftest import Play
+    from conftest import Play, Recorded, Verified
     from testinfra.host import Host
 
 UNIT = "/etc/systemd/system/gcluster-rxdm.service"
 DIGEST = "sha256:8d9e10fd589a34ab8a0aa64f7e70ad075c8f1c69bea176350f8d211367697e3d"
-
-
-def play_case(host: Host, case: str) -> None:
-    host.check_output(f"echo {case} > /usr/local/lib/recordings/case")
 
 
 def test_the_daemon_runs_from_its_digest_and_comes_back_at_boot(host: Host) -> None:
@@ -41,13 +37,9 @@ def test_the_module_is_held_and_loaded_at_boot(host: Host) -> None:
     ],
 )
 def test_verify_fails_on_a_machine_that_is_not_as_asked(
-    host: Host, converge: Play, case: str, told: str
+    verified: Verified, case: str, told: str
 ) -> None:
-    play_case(host, case)
-    try:
-        run = converge(phases=["verify"])
-    finally:
-        play_case(host, "good")
+    run = verified(case)
     assert run.returncode != 0
     assert told in run.stdout
 
@@ -59,13 +51,10 @@ def test_an_image_without_a_digest_is_refused_with_the_line_to_write(converge: P
 
 
 def test_an_image_that_can_t_be_fetched_is_told_and_the_node_stays_as_it_was(
-    host: Host, converge: Play
+    host: Host, converge: Play, recorded: Recorded
 ) -> None:
-    play_case(host, "not-pulled")
-    try:
+    with recorded("not-pulled"):
         run = converge(phases=["configure"])
-    finally:
-        play_case(host, "good")
     assert run.returncode != 0
     assert "can't be fetched: Error response from daemon: manifest unknown" in run.stdout
     assert host.service("gcluster-rxdm").is_running

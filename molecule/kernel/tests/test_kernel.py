@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from conftest import Play
+    from conftest import Play, Recorded
     from testinfra.host import Host
 
 
@@ -28,14 +28,11 @@ def test_grub_starts_this_kernel_with_the_parameters(host: Host) -> None:
 
 
 def test_a_kernel_that_does_not_run_makes_a_reboot_due_and_nothing_restarts(
-    host: Host, converge: Play
+    host: Host, converge: Play, recorded: Recorded
 ) -> None:
     started = host.check_output("stat --format %Y /proc/1")
-    host.check_output("echo other-kernel > /usr/local/lib/recordings/case")
-    try:
+    with recorded("other-kernel"):
         run = converge()
-    finally:
-        host.check_output("echo good > /usr/local/lib/recordings/case")
     assert run.returncode != 0
     assert "a reboot is due: 6.1.0-40-amd64 runs, not 6.12.48" in run.said
     assert host.check_output("stat --format %Y /proc/1") == started

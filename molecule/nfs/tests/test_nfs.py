@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from conftest import Play, Recorded
+    from conftest import Play, Verified
     from testinfra.host import Host
 
 SCRATCH: dict[str, Any] = {"path": "/scratch", "server": "127.0.0.1", "export": "/srv/scratch"}
@@ -56,10 +56,9 @@ def test_the_server_sees_its_own_folder_through_a_bind_mount(host: Host) -> None
     ],
 )
 def test_verify_fails_on_a_mount_that_is_not_as_asked(
-    converge: Play, recorded: Recorded, case: str, told: str
+    verified: Verified, case: str, told: str
 ) -> None:
-    with recorded(case):
-        run = converge(phases=["verify"])
+    run = verified(case)
     assert run.returncode != 0
     assert told in run.said
 

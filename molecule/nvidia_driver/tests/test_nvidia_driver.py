@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from conftest import Play
+    from conftest import Play, Recorded, Verified
     from testinfra.host import Host
 
 PACKAGES = ("nvidia-kernel-open-dkms", "nvidia-driver-cuda", "nvidia-fabricmanager")
@@ -18,10 +18,6 @@ def versions(host: Host) -> set[str]:
         "dpkg-query --show --showformat '${Version}\\n' '*nvidia*' libcuda1 | grep ."
     )
     return set(shown.split())
-
-
-def play_case(host: Host, case: str) -> None:
-    host.check_output(f"echo {case} > /usr/local/lib/recordings/case")
 
 
 def test_everything_of_the_driver_has_one_version_though_a_newer_one_is_there(host: Host) -> None:
@@ -49,13 +45,9 @@ def test_nouveau_is_kept_away(host: Host) -> None:
     ],
 )
 def test_verify_fails_on_a_machine_that_is_not_as_asked(
-    host: Host, converge: Play, case: str, told: str
+    verified: Verified, case: str, told: str
 ) -> None:
-    play_case(host, case)
-    try:
-        run = converge(phases=["verify"])
-    finally:
-        play_case(host, "good")
+    run = verified(case)
     assert run.returncode != 0
     assert told in run.said
 
@@ -67,12 +59,13 @@ def test_a_driver_that_auto_resolves_to_never_takes_a_node_back(host: Host, conv
     assert versions(host) == {"595.58.03-1"}
 
 
-def test_an_upgrade_and_the_way_back_move_everything_together(host: Host, converge: Play) -> None:
-    play_case(host, "upgraded")
-    assert converge(driver="595.112.07").returncode == 0
-    assert versions(host) == {"595.112.07-1"}
+def test_an_upgrade_and_the_way_back_move_everything_together(
+    host: Host, converge: Play, recorded: Recorded
+) -> None:
+    with recorded("upgraded"):
+        assert converge(driver="595.112.07").returncode == 0
+        assert versions(host) == {"595.112.07-1"}
 
-    play_case(host, "good")
     run = converge(driver="595.58.03", rollback=True)
     assert run.returncode == 0, run.said
     assert versions(host) == {"595.58.03-1"}

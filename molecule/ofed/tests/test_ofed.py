@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from conftest import Play, Recorded
+    from conftest import Play, Verified
     from testinfra.host import Host
 
 
@@ -34,10 +34,9 @@ def test_jobs_and_logins_may_lock_all_memory(host: Host) -> None:
     [("other-module", "another one is installed"), ("no-ofed", "ofed_info doesn't answer")],
 )
 def test_verify_fails_on_a_driver_that_is_not_as_installed(
-    converge: Play, recorded: Recorded, case: str, told: str
+    verified: Verified, case: str, told: str
 ) -> None:
-    with recorded(case):
-        run = converge(phases=["verify"])
+    run = verified(case)
     assert run.returncode != 0
     assert told in run.said
 

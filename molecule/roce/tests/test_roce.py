@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from conftest import Play, Recorded
+    from conftest import Play, Recorded, Verified
     from testinfra.host import Host
 
 
@@ -26,9 +26,7 @@ def test_every_rail_has_its_mtu_and_marks_what_it_sends(host: Host) -> None:
         assert host.file(f"{ecn}/roce_np/cnp_dscp").content_string.strip() == "48"
 
 
-def test_an_interface_that_appears_is_set_by_its_unit_and_another_is_left_alone(
-    host: Host,
-) -> None:
+def test_an_interface_that_appears_is_set_by_its_unit_and_another_is_left_alone(host: Host) -> None:
     host.check_output("ip link set rail1 mtu 1500; ip link set peer1 mtu 1500")
     host.check_output("systemctl start gcluster-roce@rail1 gcluster-roce@peer1")
     assert mtu(host, "rail1") == "9000"
@@ -61,10 +59,9 @@ def test_an_adapter_that_forgot_everything_is_set_again(converge: Play, recorded
     ],
 )
 def test_verify_fails_on_a_rail_that_is_not_as_asked(
-    converge: Play, recorded: Recorded, case: str, told: str
+    verified: Verified, case: str, told: str
 ) -> None:
-    with recorded(case):
-        run = converge(phases=["verify"])
+    run = verified(case)
     assert run.returncode != 0
     assert told in run.said
 
