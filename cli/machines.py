@@ -42,7 +42,8 @@ def command(  # noqa: PLR0917  # typer passes them by name
         str | None, typer.Option(metavar="MODEL", help="GPU model: h100, or 8xh100.")
     ] = None,
     cloud: Annotated[
-        str | None, typer.Option(metavar="NAME", help="aws, gcp, azure, oci, bare-metal, local.")
+        str | None,
+        typer.Option(metavar="NAME", help="Provider that has it, as in a spec: aws, local."),
     ] = None,
     fabric: Annotated[
         str | None, typer.Option(metavar="CLASS", help="Fabric class: efa-v2, infiniband-ndr.")

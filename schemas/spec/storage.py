@@ -4,10 +4,10 @@ from typing import Annotated, Literal, TypeAlias
 
 from msgspec import Meta, field
 
+from gcluster.schemas.spec.bucket import BucketUrl
 from gcluster.schemas.spec.noun import Name, Noun
 from gcluster.schemas.spec.units import ByteSize, Duration, Throughput
 from gcluster.schemas.spec.words import (
-    BucketUrl,
     Cidr,
     FilePath,
     Identifier,

@@ -47,15 +47,6 @@ Cidr: TypeAlias = Annotated[
 Url: TypeAlias = Annotated[str, Meta(pattern=r"^[a-z][a-z0-9+.-]*://[^\s]+$(?!\n)")]
 """A URL with its scheme."""
 
-BucketUrl: TypeAlias = Annotated[
-    str,
-    Meta(
-        pattern=r"^(s3|gs|az|oci)://[^\s/]+(/[^\s]*)?$(?!\n)",
-        examples=["s3://datasets", "gs://datasets/train", "az://account/container"],
-    ),
-]
-"""A bucket, or a prefix in one."""
-
 Version: TypeAlias = Annotated[
     str,
     Meta(

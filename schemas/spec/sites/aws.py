@@ -34,6 +34,7 @@ class AwsNetwork(CloudNetwork, frozen=True):
 class AwsSite(CloudSite, frozen=True, kw_only=True, tag_field="provider", tag="aws"):
     """A zone of an AWS region."""
 
+    bucket_scheme: ClassVar[str] = "s3"
     zone_key: ClassVar[str] = "zone_id"
 
     region: Annotated[Identifier, Meta(description="Region.", examples=["us-east-1"])]

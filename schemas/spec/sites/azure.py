@@ -30,6 +30,7 @@ class AzureNetwork(CloudNetwork, frozen=True):
 class AzureSite(CloudSite, frozen=True, kw_only=True, tag_field="provider", tag="azure"):
     """A zone of an Azure region."""
 
+    bucket_scheme: ClassVar[str] = "az"
     existing_key: ClassVar[str] = "vnet"
 
     subscription: Annotated[Identifier, Meta(description="Subscription that pays.")]

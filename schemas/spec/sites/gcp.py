@@ -27,6 +27,7 @@ class GcpNetwork(CloudNetwork, frozen=True):
 class GcpSite(CloudSite, frozen=True, kw_only=True, tag_field="provider", tag="gcp"):
     """A zone of a Google Cloud region."""
 
+    bucket_scheme: ClassVar[str] = "gs"
     subnets_key: ClassVar[str] = "subnet"
 
     project: Annotated[Identifier, Meta(description="Project that owns all.", examples=["acme-ml"])]

@@ -34,6 +34,7 @@ class OciNetwork(CloudNetwork, frozen=True):
 class OciSite(CloudSite, frozen=True, kw_only=True, tag_field="provider", tag="oci"):
     """An availability domain of an OCI region."""
 
+    bucket_scheme: ClassVar[str] = "oci"
     zone_key: ClassVar[str] = "availability_domain"
     existing_key: ClassVar[str] = "vcn"
 

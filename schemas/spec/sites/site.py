@@ -20,6 +20,8 @@ class SiteNoun(Noun, frozen=True):
     """Something really runs on the machines."""
     machines_of: ClassVar[str] = ""
     """Provider whose machine types of the catalog the site has; "": its own."""
+    bucket_scheme: ClassVar[str] = ""
+    """Scheme of its buckets' URLs; "": it has none."""
 
     @property
     def provider(self) -> str:
