@@ -29,9 +29,10 @@ def _names_a_file(data: dict[str, Any]) -> bool:
 
 
 def written(value: object) -> str:
-    """Return a value as JSON that is YAML too: without characters that YAML text can't hold."""
+    """Return a value as JSON that is YAML too: line breaks of YAML 1.1 stand escaped in it."""
     text = msgspec.json.encode(value, enc_hook=str).decode()
-    return re.sub("[\x7f-\x9f\ufeff\ufffe\uffff]", lambda found: f"\\u{ord(found[0]):04x}", text)
+    unfit = "[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]"
+    return re.sub(unfit, lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def _read(text: str) -> ClusterSpec:
