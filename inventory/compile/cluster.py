@@ -87,7 +87,7 @@ def compile_cluster(
         steps = (
             *depot_steps(facts[name], serves_roles=pulled),
             *bundle_source_steps(facts[name]),
-            *base_steps(spec, found_by_name, sets_time=not simulated),
+            *base_steps(spec, found_by_name, sets_time=facts[name].has_own_clock),
             *node_role_steps(facts[name]),
             *munge_steps(),
             *slurm_steps(

@@ -67,6 +67,15 @@ class NodeFacts(msgspec.Struct, frozen=True, kw_only=True):
         return not self.machine.simulated
 
     @property
+    def has_own_clock(self) -> bool:
+        """Whether its clock can be set: a container's is its host's.
+
+        Where a site makes containers, hosts that exist are taken for containers too.
+        """
+        sites = self.spec.sites.values()
+        return self.is_machine and not any(s.makes_machines and not s.is_cloud for s in sites)
+
+    @property
     def gpu(self) -> Gpu | None:
         """Its real GPUs; None: it has none, or they are simulated."""
         return self.machine.gpu if self.machine is not None and self.is_machine else None

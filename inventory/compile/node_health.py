@@ -38,7 +38,10 @@ def _expected(node: NodeFacts) -> dict[str, Json]:
     """Return what the machine must have; of a container only what a container has."""
     if not node.is_machine:
         return {"node_health_simulated": True, "node_health_clock": False}
-    expected: dict[str, Json] = {"node_health_mounts": _mounts(node)}
+    expected: dict[str, Json] = {
+        "node_health_mounts": _mounts(node),
+        "node_health_clock": node.has_own_clock,
+    }
     machine = node.machine
     if machine is None:
         return expected

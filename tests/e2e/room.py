@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import secrets
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 from gcluster.lifecycle import places
 from gcluster.stacks.local.engine import find_engine
@@ -43,8 +45,13 @@ class Room:
         """Return a machine's address; they follow each other in the order of the machines."""
         return f"{self.prefix}.{11 + self.hosts.index(host)}"
 
-    def start(self, image: str = "") -> None:
-        """Start the machines, bare or from an image; they make their host keys themselves."""
+    def start(self, image: str = "", mounts: Mapping[str, Path] = MappingProxyType({})) -> None:
+        """Start the machines, bare or from an image; they make their host keys themselves.
+
+        Args:
+            image: the nodes' base image by default.
+            mounts: path in the machines -> what they see there.
+        """
         base = places.private_directory(places.cache_home())
         image = image or ensure_base(find_engine(), base)
         podman("network", "create", "--subnet", f"{self.prefix}.0/24", self.name)
@@ -57,7 +64,9 @@ class Room:
             address = self.address(host)
             podman(
                 *("run", "--detach", "--name", f"{self.name}-{host}", "--hostname", host),
-                *(*runtime, *RUN, "--network", f"{self.name}:ip={address}", image, "/sbin/init"),
+                *(*runtime, *RUN, "--network", f"{self.name}:ip={address}"),
+                *(f"--volume={seen}:{path}:ro" for path, seen in mounts.items()),
+                *(image, "/sbin/init"),
             )
 
     def host_key(self, host: str) -> str:

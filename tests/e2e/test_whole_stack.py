@@ -22,7 +22,7 @@ from gcluster.stacks.local.image import node_reference
 
 from .conftest import LiveCluster
 from .room import Room, podman
-from .vendor import Vendors
+from .vendor import Vendors, devices
 
 pytestmark = [pytest.mark.local, pytest.mark.stack]
 
@@ -162,7 +162,7 @@ def stack(live: LiveCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     room = Room(folder, ("vendors", "head01", *GPUS))
     (baked,) = live.json("image", str(live.spec))["sites"]
     try:
-        room.start(node_reference(baked["key"]))
+        room.start(node_reference(baked["key"]), mounts=devices(folder / "machine"))
         yield Stack(live, room, folder)
     finally:
         room.stop()

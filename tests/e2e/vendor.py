@@ -3,7 +3,8 @@
 Nothing is made up here that a role's own scenario has: its packages (`molecule/ROLE/packages.yml`)
 become signed apt repositories on one machine of the room, its recordings (`recordings/good`) answer
 on the nodes. Added is only what a stack has and a single role doesn't: the driver that runs is the
-one whose modules were loaded last, and all_reduce_perf sends its messages through Open MPI.
+one whose modules were loaded last, all_reduce_perf sends its messages through Open MPI, and /sys
+shows the adapters and the disk that the role node_health has recorded.
 """
 
 from __future__ import annotations
@@ -111,6 +112,29 @@ class Vendors:
                 file.chmod(0o755 if text.startswith("#!") else 0o644)
             Path(folder).chmod(0o755)
             podman("cp", f"{folder}/.", f"{self._room.name}-{host}:/")
+
+
+def devices(folder: Path) -> dict[str, Path]:
+    """Write the recorded InfiniBand adapters and disk; return path of a node -> what is seen there.
+
+    The rest of /sys/class is this machine's own: links, which find their devices as before.
+    """
+    written = ROOT / "molecule/node_health/recordings/files.yml"
+    recorded = yaml.safe_load(written.read_text(encoding="utf-8"))
+    for path, content in recorded.items():
+        if path.startswith(("/sys/class/infiniband/", "/sys/block/")):
+            place = folder / path.lstrip("/")
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_text(f"{content}\n", encoding="utf-8")
+    for links in Path("/sys/class").iterdir():
+        there = folder / "sys/class" / links.name
+        there.mkdir(exist_ok=True)
+        for link in links.iterdir():
+            if link.is_symlink() and links.name != "net":
+                (there / link.name).symlink_to(link.readlink())
+    (folder / "sys/class/net").rmdir()
+    (folder / "sys/class/net").symlink_to("../devices/virtual/net")
+    return {f"/sys/{name}": folder / "sys" / name for name in ("class", "block")}
 
 
 def _packages(roles: Iterable[str]) -> dict[str, Any]:
