@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from gcluster.schemas.checks.registry import Finding, check
 from gcluster.schemas.cycles import cycles
 from gcluster.schemas.diagnostics import Severity
+from gcluster.schemas.parity import differing_versions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -15,9 +16,6 @@ if TYPE_CHECKING:
     from gcluster.schemas.checks.context import CheckContext
     from gcluster.schemas.diagnostics import PathTuple
     from gcluster.schemas.spec import Partition, Pool, Spill
-
-_SEEN_BY_JOBS = ("driver", "cuda", "nccl", "rocm", "rccl", "mpi", "containers", "distribution")
-"""What a job is built against or started by; what drives a cloud's own fabric differs."""
 
 
 def spill_path(partition: str, *steps: str | int) -> PathTuple:
@@ -109,16 +107,11 @@ def spill_to_other_software(context: CheckContext) -> Iterator[Finding]:
     their own CUDA and NCCL, but not the driver.
     """
     for name, partition, spill, target in spills(context):
-        there = _software(context, target)
         for word in partition.pools:
             if word not in context.pools:
                 continue
-            here = _software(context, context.pools[word])
-            other = [
-                f"{key} {here[key]} and {there[key]}"
-                for key in _SEEN_BY_JOBS
-                if here[key] != there[key] and "auto" not in {here[key], there[key]}
-            ]
+            own = context.pools[word].software
+            other = differing_versions(own, target.software, context.software)
             if other:
                 yield Finding(
                     summary=f'pool "{word}" of partition "{name}" and pool "{spill.to}", which it '
@@ -134,21 +127,6 @@ def spill_to_other_software(context: CheckContext) -> Iterator[Finding]:
                     ),
                 )
                 break
-
-
-def _software(context: CheckContext, pool: Pool) -> dict[str, str]:
-    """Return a pool's versions: its own where it names one, else the cluster's."""
-    return {
-        key: _first_named(
-            "auto" if pool.software is None else getattr(pool.software, key),
-            getattr(context.software, key),
-        )
-        for key in _SEEN_BY_JOBS
-    }
-
-
-def _first_named(own: str, whole: str) -> str:
-    return whole if own == "auto" else own
 
 
 @check("GC707", summary="A spill goes to a pool that does not grow.")

@@ -1,0 +1,223 @@
+"""Which jobs spill: one by itself, or a queue in fair order.
+
+The order is by age, and nobody is passed for ever. The oldest job that only lacks room is promised
+room: it gets it at the latest when everything that is rented has ended at its limit, and a promise
+is never moved to later. Younger jobs may go before it, as long as the promised time holds. So a big
+job neither stops the small ones behind it nor starves, and a job that can't ever spill (another
+GPU, another account, above a ceiling by itself) is promised nothing and stops nobody.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from gcluster.lifecycle.burst.policy.books import Books
+from gcluster.lifecycle.burst.policy.fitting import hours, lasting_reasons, staging_of
+from gcluster.lifecycle.burst.policy.reasons import ROOM, Reason
+from gcluster.lifecycle.burst.policy.room import Kept, Place, Wanted, find, room_later, take
+from gcluster.lifecycle.burst.policy.standing import Promise
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from gcluster.lifecycle.burst.policy.job import PendingJob
+    from gcluster.lifecycle.burst.policy.rule import Rule
+    from gcluster.lifecycle.burst.policy.standing import Standing
+
+DEPTH = 100
+"""Jobs that are looked at in one round behind one that waits for room (as Slurm's bf_max_job_test,
+whose default is 500: a burst pool is smaller than a site)."""
+
+
+class Decision(msgspec.Struct, frozen=True, kw_only=True):
+    """Whether a job spills, and all that was looked at."""
+
+    job: str
+    spills: bool
+    reasons: tuple[Reason, ...]
+    """In the order of WORDS; those that hold speak for it."""
+    not_before: float | None = None
+    """Of a job that stays: when waiting alone would change that, or its promise; None: not so."""
+    new_nodes: int = 0
+    reuses: tuple[str, ...] = ()
+    """Idle nodes that it takes."""
+    rungs: tuple[str, ...] = ()
+    """Ways to buy its new nodes, in their order; no other may be taken."""
+    usd_per_hour_per_node: float | None = None
+    """Most that one new node may cost; None: there is no ceiling."""
+    adds_usd_per_hour: float | None = None
+    """Most that it adds; None: not known, which only goes where there is no ceiling."""
+    until: float | None = None
+    """When its nodes are given back at the latest."""
+    stage: tuple[str, ...] = ()
+    """Storage to stage before its nodes are asked for."""
+
+    @property
+    def against(self) -> Reason | None:
+        """The first reason to stay."""
+        return next((reason for reason in self.reasons if not reason.holds), None)
+
+    @property
+    def is_final(self) -> bool:
+        """Whether it can't spill until the job, the spec or the catalog changes."""
+        return any(reason.lasts for reason in self.reasons)
+
+
+class Round(msgspec.Struct, frozen=True, kw_only=True):
+    """Decisions about a queue."""
+
+    decisions: tuple[Decision, ...]
+    """In fair order. Those that spill hold all together."""
+    promise: Promise | None = None
+    """For the next round's Standing."""
+
+
+def age_order(job: PendingJob) -> tuple[float, str]:
+    """Return what the fair order sorts by: age, then name."""
+    return job.eligible_since, job.id
+
+
+def decide(rule: Rule, job: PendingJob, standing: Standing) -> Decision:
+    """Decide about one job as if no other waited: what was promised to one is not looked at.
+
+    Args:
+        rule: the spill of the job's partition.
+        job: waits there.
+        standing: the moment.
+    """
+    decision, _place = _judge(rule, job, standing, Books.of(standing), None)
+    return decision
+
+
+def decide_all(
+    rule: Rule, jobs: Iterable[PendingJob], standing: Standing, *, depth: int = DEPTH
+) -> Round:
+    """Decide about a queue: the oldest first, each with what those before it take.
+
+    Args:
+        rule: the spill of the jobs' partition.
+        jobs: the partition's pending jobs, in any order.
+        standing: the moment, with the promise of the last round.
+        depth: jobs that are looked at behind one that waits for room.
+    """
+    ordered = sorted(jobs, key=age_order)
+    books = Books.of(standing)
+    kept = _renewed(rule, ordered, standing, books)
+    decisions: list[Decision] = []
+    behind = 0
+    for job in ordered:
+        if behind >= depth:
+            decisions.append(_not_looked_at(job, depth))
+            continue
+        behind += kept is not None
+        other = kept if kept is not None and kept.job != job.id else None
+        decision, place = _judge(rule, job, standing, books, other)
+        if place is not None and decision.until is not None:
+            take(books, place, ("job", job.id), standing.now, decision.until)
+            kept = other
+        elif kept is None and lacks_room(decision.reasons):
+            kept = _keep(rule, job, standing, books)
+        if kept is not None and kept.job == job.id:
+            decision = msgspec.structs.replace(decision, not_before=kept.rent.begins)
+        decisions.append(decision)
+    promise = None if kept is None else Promise(job=kept.job, at=kept.rent.begins)
+    return Round(decisions=tuple(decisions), promise=promise)
+
+
+def lacks_room(reasons: Iterable[Reason]) -> bool:
+    """Say whether room is all that a job lacks."""
+    against = {reason.word for reason in reasons if not reason.holds}
+    return bool(against) and against <= ROOM
+
+
+def _judge(
+    rule: Rule, job: PendingJob, standing: Standing, books: Books, kept: Kept | None
+) -> tuple[Decision, Place | None]:
+    lasting = lasting_reasons(rule, job, standing.staging_s)
+    reasons = [*timely_reasons(rule, job, standing.now), *lasting]
+    if any(reason.lasts for reason in lasting):
+        return Decision(job=job.id, spills=False, reasons=tuple(reasons)), None
+    staging = staging_of(rule, job, standing.staging_s)
+    wanted = Wanted(job.nodes, staging.seconds + rule.longest(job.time_limit))
+    place = find(rule, books, standing.now, wanted, kept)
+    if not isinstance(place, Place):
+        return Decision(job=job.id, spills=False, reasons=(*reasons, *place)), None
+    reasons.append(Reason("nodes", holds=True, text=f"pool {rule.target.pool} has room for it"))
+    reasons += _ceilings_hold(rule, books, place)
+    if not all(reason.holds for reason in reasons):
+        wait = None if job.held else job.eligible_since + rule.after
+        return Decision(job=job.id, spills=False, reasons=tuple(reasons), not_before=wait), None
+    known = place.cap is not None or rule.target.is_free or not place.new_nodes
+    return Decision(
+        job=job.id,
+        spills=True,
+        reasons=tuple(reasons),
+        new_nodes=place.new_nodes,
+        reuses=tuple(str(key) for key in place.reused),
+        rungs=rule.rungs_up_to(place.cap) if place.new_nodes else (),
+        usd_per_hour_per_node=place.cap,
+        adds_usd_per_hour=place.usd_per_hour if known else None,
+        until=standing.now + wanted.seconds,
+        stage=staging.storage,
+    ), place
+
+
+def timely_reasons(rule: Rule, job: PendingJob, now: float) -> tuple[Reason, Reason]:
+    """Return what waiting changes: whether it waits for nodes alone, and for how long."""
+    held = job.held or "it waits for nodes alone"
+    waited = max(0.0, now - job.eligible_since)
+    text = f"it has waited {_rough(waited)}, after is {hours(rule.after)}"
+    is_due = now >= job.eligible_since + rule.after
+    return Reason("held", not job.held, held), Reason("wait", is_due, text)
+
+
+def _ceilings_hold(rule: Rule, books: Books, place: Place) -> list[Reason]:
+    rate = books.usd_per_hour + place.usd_per_hour
+    texts = {
+        "hour": f"with it ${rate:,.2f}/h are rented",
+        "day": "each day that it may run stays below",
+    }
+    return [
+        Reason(
+            ceiling.per,
+            holds=True,
+            text=f"{texts[ceiling.per]}, {ceiling.where} is {_usd(ceiling.usd)}",
+        )
+        for ceiling in rule.ceilings
+    ]
+
+
+def _renewed(rule: Rule, jobs: list[PendingJob], standing: Standing, books: Books) -> Kept | None:
+    """Take the last round's promise up again, where its job still waits for room alone."""
+    promise = standing.promise
+    job = None if promise is None else next((j for j in jobs if j.id == promise.job), None)
+    if job is None or job.held:
+        return None
+    decision, _place = _judge(rule, job, standing, books, None)
+    return _keep(rule, job, standing, books) if lacks_room(decision.reasons) else None
+
+
+def _keep(rule: Rule, job: PendingJob, standing: Standing, books: Books) -> Kept:
+    promise = standing.promise
+    latest = promise.at if promise is not None and promise.job == job.id else None
+    seconds = staging_of(rule, job, standing.staging_s).seconds + rule.longest(job.time_limit)
+    wanted = Wanted(job.nodes, seconds)
+    return Kept(job.id, room_later(rule, books, standing.now, wanted, latest))
+
+
+def _not_looked_at(job: PendingJob, depth: int) -> Decision:
+    text = f"{depth} older jobs stand before it, behind one that waits for room"
+    return Decision(job=job.id, spills=False, reasons=(Reason("turn", holds=False, text=text),))
+
+
+def _rough(seconds: float) -> str:
+    """Return a length as a person says it: "31 min", "3.5 h"."""
+    if seconds < 2 * 3600:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h" if seconds < 2 * 86400 else f"{seconds / 86400:.1f} d"
+
+
+def _usd(value: float) -> str:
+    return f"${value:,.2f}"

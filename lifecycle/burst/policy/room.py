@@ -1,0 +1,150 @@
+"""Whether the pool has room for a job now: nodes, money an hour, money a day, and its turn."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable  # a field's type is read when it is made
+from datetime import date
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+
+from gcluster.lifecycle.burst.policy.books import Rent, earliest, over_day, over_hour
+from gcluster.lifecycle.burst.policy.fitting import alone, plural
+from gcluster.lifecycle.burst.policy.reasons import Reason
+
+if TYPE_CHECKING:
+    from gcluster.lifecycle.burst.policy.books import Books
+    from gcluster.lifecycle.burst.policy.rule import Rule
+
+
+_EPOCH = date(1970, 1, 1).toordinal()
+
+
+class Kept(NamedTuple):
+    """Room that is kept for an older job."""
+
+    job: str
+    rent: Rent
+    """From when it has its room at the latest."""
+
+
+class Place(msgspec.Struct, frozen=True, kw_only=True):
+    """What moving a job would take."""
+
+    reused: tuple[Hashable, ...]
+    """Keys of idle nodes in the books."""
+    new_nodes: int
+    cap: float | None
+    """Most that one new node may cost, USD per hour; None: there is no ceiling."""
+    rents: tuple[Rent, ...]
+    """What it adds to the books: new nodes, then each reused one from when it would have gone."""
+
+    @property
+    def usd_per_hour(self) -> float:
+        """What it adds now."""
+        return self.rents[0].usd_per_hour
+
+
+class Wanted(NamedTuple):
+    """What a job needs of the pool."""
+
+    nodes: int
+    seconds: float
+    """How long its nodes may be rented."""
+
+
+def find(
+    rule: Rule, books: Books, now: float, wanted: Wanted, kept: Kept | None
+) -> Place | tuple[Reason, ...]:
+    """Return where a job fits now, or what speaks against each way.
+
+    Nodes that are idle are taken first, the cheapest of them. New ones are bought at the highest
+    price that holds every ceiling, so that as many rungs of the market as possible are open.
+    """
+    room = rule.target.most - books.busy
+    if wanted.nodes > room:
+        text = f"it needs {plural(wanted.nodes)}, pool {rule.target.pool} has room for {room} now"
+        return (Reason("nodes", holds=False, text=text),)
+    idle = sorted(books.idle.items(), key=lambda item: (item[1].usd_per_hour, -item[1].until))
+    reused = idle[: wanted.nodes]
+    new = wanted.nodes - len(reused)
+    until = now + wanted.seconds
+    longer = tuple(
+        Rent(max(now, rent.until), max(until, rent.until), 1, rent.usd_per_hour)
+        for _key, rent in reused
+    )
+    against: tuple[Reason, ...] = ()
+    for cap in rule.caps if rule.ceilings or rule.target.is_free else (None,):
+        rent = Rent(now, until, new, new * (cap or 0.0))
+        place = Place(
+            reused=tuple(key for key, _rent in reused),
+            new_nodes=new,
+            cap=cap if rule.ceilings else None,
+            rents=(rent, *longer),
+        )
+        against = _against(rule, books, place, Rent(now, until, wanted.nodes, 0.0), kept)
+        if not against:
+            return place
+    return against
+
+
+def _against(
+    rule: Rule, books: Books, place: Place, whole: Rent, kept: Kept | None
+) -> tuple[Reason, ...]:
+    rate = books.usd_per_hour + place.usd_per_hour
+    for ceiling in over_hour(rule.ceilings, rate):
+        text = (
+            f"${books.usd_per_hour:,.2f}/h are rented and it adds ${place.usd_per_hour:,.2f}, "
+            f"{ceiling.where} is ${ceiling.usd:,.2f}"
+        )
+        return (Reason("hour", holds=False, text=text),)
+    for ceiling, day, usd in over_day(rule.ceilings, books.days, *place.rents):
+        text = (
+            f"{_date(day)} may come to ${usd:,.2f} with it, {ceiling.where} is ${ceiling.usd:,.2f}"
+        )
+        return (Reason("day", holds=False, text=text),)
+    if kept is not None and _takes_from(rule, books, place, whole, kept):
+        text = f"job {kept.job} is older and would get its room later"
+        return (Reason("turn", holds=False, text=text),)
+    return ()
+
+
+def _takes_from(rule: Rule, books: Books, place: Place, whole: Rent, kept: Kept) -> bool:
+    """Say whether an older job could no longer start when it was promised to."""
+    at, older = kept.rent.begins, kept.rent
+    busy, rate = books.after(at)
+    if whole.until > at:
+        busy += whole.nodes
+        rate += sum(rent.usd_per_hour for rent in place.rents if rent.until > at >= rent.begins)
+    if busy + older.nodes > rule.target.most:
+        return True
+    if any(over_hour(rule.ceilings, rate + older.usd_per_hour)):
+        return True
+    return any(over_day(rule.ceilings, books.days, *place.rents, older))
+
+
+def take(books: Books, place: Place, key: Hashable, now: float, busy_until: float) -> None:
+    """Write a place into the books, as one rent of the job's nodes."""
+    rate = place.usd_per_hour
+    for each in place.reused:
+        rate += books.end(each, now).usd_per_hour
+    nodes = place.new_nodes + len(place.reused)
+    books.book(key, Rent(now, busy_until, nodes, rate))
+
+
+def room_later(rule: Rule, books: Books, now: float, wanted: Wanted, latest: float | None) -> Rent:
+    """Return the rent of a job from when it has its room at the latest, and no later than `latest`.
+
+    It is bought the cheapest way.
+    """
+    rate = alone(rule, wanted.nodes, None).usd_per_hour if rule.caps else 0.0
+    rent = Rent(now, now + wanted.seconds, wanted.nodes, rate)
+    at = earliest(rule, books, rent)
+    if latest is not None:
+        at = max(now, min(at, latest))
+    return rent._replace(begins=at, until=at + wanted.seconds)
+
+
+def _date(day: int) -> str:
+    """Return a day since the epoch as 2027-03-31."""
+    return date.fromordinal(_EPOCH + day).isoformat()

@@ -1,0 +1,184 @@
+"""From a spec and the catalog to the rule of a partition's spill."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gcluster.lifecycle.burst.policy.rule import Ceiling, DataThere, Rule, Rung, Target
+from gcluster.schemas.cost import pool_cost
+from gcluster.schemas.mounts import Mounts
+from gcluster.schemas.parity import differing_versions
+from gcluster.schemas.spec import SlurmScheduler
+from gcluster.schemas.spec.market import Rung as BoughtSo
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from gcluster.schemas.catalog import Catalog
+    from gcluster.schemas.spec import ClusterSpec, Partition, Pool, Spill
+    from gcluster.schemas.spec.units import Duration
+
+IDLE_S = 600.0
+"""`scheduler.suspend_after` where the spec doesn't say (10m)."""
+START_UP_S = 1800.0
+"""`scheduler.resume_timeout` where the spec doesn't say (30m)."""
+
+
+def spilling_partitions(spec: ClusterSpec) -> tuple[str, ...]:
+    """Return the partitions whose jobs may spill, in file order."""
+    return tuple(name for name, each in spec.scheduler.partitions.items() if each.spill is not None)
+
+
+def rule_of(spec: ClusterSpec, catalog: Catalog, partition: str) -> Rule | None:
+    """Return the rule of a partition; None where its jobs don't spill.
+
+    Args:
+        spec: a spec that passed its checks.
+        catalog: has the machine types and their prices.
+        partition: one of the scheduler's.
+    """
+    said = spec.scheduler.partitions[partition]
+    spill = said.spill
+    if spill is None:
+        return None
+    home = [spec.pools[name].machine or "" for name in said.pools]
+    gpus = [catalog.machines[name].gpu for name in home if name in catalog.machines]
+    qos_times = {name: qos.max_time for name, qos in spec.scheduler.qos.items()}
+    return Rule(
+        partition=partition,
+        after=spill.after.value,
+        target=_target(spec, catalog, said, spill),
+        ceilings=tuple(_ceilings(spec, catalog, partition, spill)),
+        gpu_models=frozenset(gpu.model for gpu in gpus if gpu is not None),
+        max_time=_least((said.max_time, spill.only.max_time)),
+        qos_max_time={name: each.value for name, each in qos_times.items() if each is not None},
+        max_nodes=spill.only.max_nodes,
+        accounts=_accounts(spec, spill),
+        qos=frozenset(spill.only.qos) or None,
+        needs=tuple(spill.only.data),
+    )
+
+
+def _target(spec: ClusterSpec, catalog: Catalog, said: Partition, spill: Spill) -> Target:
+    pool = spec.pools[spill.to]
+    machine = catalog.machines.get(pool.machine or "")
+    gpu = None if machine is None else machine.gpu
+    scheduler = spec.scheduler
+    timed = scheduler if isinstance(scheduler, SlurmScheduler) else None
+    suspend = None if timed is None else timed.suspend_after
+    resume = None if timed is None else timed.resume_timeout
+    cost = pool_cost(pool, spec.sites[pool.site], catalog)
+    words = (spill.to, pool.site, pool.machine, None if gpu is None else gpu.model)
+    differs = (
+        word
+        for name in said.pools
+        for word in differing_versions(spec.pools[name].software, pool.software, spec.software)
+    )
+    return Target(
+        pool=spill.to,
+        site=pool.site,
+        machine=pool.machine,
+        gpu_model=None if gpu is None else gpu.model,
+        gpus_per_node=0 if gpu is None else gpu.count,
+        features=frozenset(word for word in words if word),
+        most=cost.count,
+        always=cost.least,
+        max_time=_longest(
+            each.max_time for each in scheduler.partitions.values() if spill.to in each.pools
+        ),
+        rungs=tuple(_rungs(spec, catalog, pool)),
+        software_differs=tuple(dict.fromkeys(differs)),
+        data=_data(spec, spill.to),
+        start_up=START_UP_S if resume is None else resume.value,
+        idle=IDLE_S if suspend is None else suspend.value,
+    )
+
+
+def _rungs(spec: ClusterSpec, catalog: Catalog, pool: Pool) -> Iterator[Rung]:
+    costs = pool_cost(pool, spec.sites[pool.site], catalog).rungs
+    written = pool.market or ["on-demand"]
+    for number, (cost, said) in enumerate(zip(costs, written, strict=False)):
+        key = cost.market if written.count(said) == 1 else f"{cost.market}#{number}"
+        lasts = None
+        if isinstance(said, BoughtSo):
+            lasts = said.flex_start or said.buy_capacity_block
+        yield Rung(
+            key=key,
+            usd_per_hour=cost.usd_per_hour,
+            runs_for=None if lasts is None else lasts.value,
+        )
+
+
+def _ceilings(
+    spec: ClusterSpec, catalog: Catalog, partition: str, spill: Spill
+) -> Iterator[Ceiling]:
+    """Yield the spill's own ceilings, and what the budget leaves beside the other pools.
+
+    A budget is left out where the price of another pool isn't known: nothing can be said then.
+    """
+    where = f"scheduler.partitions.{partition}.spill"
+    if spill.max_usd_per_hour is not None:
+        yield Ceiling(where=f"{where}.max_usd_per_hour", usd=spill.max_usd_per_hour, per="hour")
+    if spill.max_usd_per_day is not None:
+        yield Ceiling(where=f"{where}.max_usd_per_day", usd=spill.max_usd_per_day, per="day")
+    budget = None if spec.budget is None else spec.budget.max_usd_per_hour
+    if budget is None:
+        return
+    costs = {
+        name: pool_cost(pool, spec.sites[pool.site], catalog) for name, pool in spec.pools.items()
+    }
+    others: list[float | None] = [
+        cost.usd_per_hour_now if name == spill.to else cost.usd_per_hour
+        for name, cost in costs.items()
+        if cost.rungs
+    ]
+    known = [usd for usd in others if usd is not None]
+    if len(known) == len(others):
+        left = max(0.0, budget - sum(known))
+        yield Ceiling(where="budget.max_usd_per_hour", usd=left, per="hour")
+
+
+def _accounts(spec: ClusterSpec, spill: Spill) -> frozenset[str] | None:
+    """Return the accounts that may spend: those named, and all below them; None: any."""
+    if not spill.only.accounts:
+        return None
+    accounts = spec.scheduler.accounts
+    may = set(spill.only.accounts)
+    for name in accounts:
+        above, trail = name, [name]
+        while (parent := accounts[above].parent) in accounts and parent not in trail:
+            trail.append(parent)
+            above = parent
+        if may & set(trail):
+            may.add(name)
+    return frozenset(may)
+
+
+def _data(spec: ClusterSpec, pool: str) -> dict[str, DataThere]:
+    """Return what jobs find there under each storage's name, what is staged last."""
+    mounts = Mounts(spec.storage, spec.pools)
+    there: dict[str, DataThere] = {}
+    for mounted in sorted(mounts.of(pool), key=lambda name: _staged(spec, name) or 0.0):
+        for name in spec.storage:
+            if name == mounted:
+                there[name] = DataThere(storage=name)
+            elif mounts.origin(name) == mounts.origin(mounted):
+                there.setdefault(
+                    name, DataThere(storage=mounted, stage_within=_staged(spec, mounted))
+                )
+    return there
+
+
+def _staged(spec: ClusterSpec, storage: str) -> float | None:
+    limit = spec.storage[storage].stage_within
+    return None if limit is None else limit.value
+
+
+def _least(limits: Iterable[Duration | None]) -> float | None:
+    return min((limit.value for limit in limits if limit is not None), default=None)
+
+
+def _longest(limits: Iterable[Duration | None]) -> float | None:
+    """Return the most generous limit; None where one of them has none, or there are none."""
+    known = list(limits)
+    return None if None in known else max((each.value for each in known if each), default=None)
