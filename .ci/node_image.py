@@ -1,4 +1,4 @@
-"""Print the name of the image that role scenarios start from, after building it where it is missing.
+"""Print the name of the image that role scenarios start from; build it where it is missing.
 
 It is the base image of local nodes (nothing of what the roles install is there yet) with the
 distribution's package lists as they are today, and gpg, which signs the doubles of vendors'
