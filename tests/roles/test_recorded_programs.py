@@ -19,7 +19,7 @@ PLAYER = (ROOT / ".config/molecule/doubles/play-recording").read_text()
 LEAVES = [f"*-leaf{rail}:*" for rail in range(1, 9)]
 INFINIBAND: dict[str, Any] = {
     "devices": [], "rails": 8, "gbps": 400, "leaves": LEAVES, "partition_keys": ["0x8001"],
-    "ipoib": {}, "subnet_manager": "",
+    "ipoib": {}, "subnet_manager": "opensm",
 }  # fmt: skip
 ROCE: dict[str, Any] = {
     "devices": [], "rails": 4, "gbps": 400, "managed": True, "mtu": 9000, "priority": 3,
@@ -106,13 +106,15 @@ CASES = [
     ("infiniband", "slow-rail", "mlx5_9: 200 Gb/s, not 400"),
     ("infiniband", "adapter-lost", "7 rails are up at their rate"),
     ("infiniband", "wrong-leaf", "mlx5_5: it hangs on MF0;su1-leaf5"),
-    ("infiniband", "no-subnet-manager", "no subnet manager answers"),
+    ("infiniband", "no-subnet-manager", "mlx5_11: no subnet manager answers"),
+    ("infiniband", "manager-lost", "no subnet manager rules"),
     ("roce", "port-down", "mlx5_2: the port is Down, Disabled"),
     ("roce", "trust-lost", "not rail1 sorts packets by DSCP"),
     ("roce", "pfc-lost", "not rail3 keeps priority 3 lossless"),
     ("roce", "no-gid", "mlx5_2 has no RoCE v2 GID"),
     ("roce", "other-gid", "3 on mlx5_1, 5 on mlx5_2"),
     ("roce", "small-mtu", "mlx5_0 sends packets of 1024 bytes"),
+    ("roce", "pause", "not rail0 pauses priorities, not all"),
     ("gpfs_client", "other-cluster", "the node is in old.example.edu"),
     ("gpfs_client", "arbitrating", "GPFS is arbitrating here"),
     ("gpfs_client", "not-mounted", "/gpfs/fs1 is not mounted"),
@@ -133,6 +135,13 @@ def test_verify_names_what_is_wrong_with_a_recorded_machine(
 def test_a_recorded_machine_that_is_as_asked_passes(tmp_path: Path, role: str) -> None:
     run = asked(tmp_path, role, "good")
     assert (run.returncode, run.stderr) == (0, "")
+
+
+def test_adapters_with_different_firmware_are_told_and_no_failure(tmp_path: Path) -> None:
+    run = asked(tmp_path, "infiniband", "mixed-firmware")
+    assert run.returncode == 0
+    assert "adapters MT4129 have different firmware" in run.stdout
+    assert "28.36.1010 on mlx5_3" in run.stdout
 
 
 def test_adapters_that_forgot_everything_are_set_by_name_and_value(tmp_path: Path) -> None:
