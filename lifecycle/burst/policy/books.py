@@ -91,9 +91,19 @@ class Books:
         busy = sum(rent.nodes for rent in later if not rent.idle)
         return busy, sum(rent.usd_per_hour for rent in later)
 
-    def ends(self) -> list[float]:
-        """Return when rents end at the latest, in order."""
-        return sorted({rent.until for rent in self._rents.values()})
+    def endings(self) -> list[tuple[float, int, float]]:
+        """Return (time, nodes with a job, USD per hour) for each latest end, in order.
+
+        The figures are those of what may be rented beyond it.
+        """
+        found: list[tuple[float, int, float]] = []
+        busy, rate = 0, 0.0
+        for rent in sorted(self._rents.values(), key=lambda each: each.until, reverse=True):
+            if not found or found[-1][0] != rent.until:
+                found.append((rent.until, busy, rate))
+            busy += 0 if rent.idle else rent.nodes
+            rate += rent.usd_per_hour
+        return found[::-1]
 
 
 def over_hour(ceilings: Iterable[Ceiling], usd_per_hour: float) -> Iterator[Ceiling]:
@@ -132,11 +142,11 @@ def earliest(rule: Rule, books: Books, wanted: Rent) -> float:
     each from its beginning, when all of the new day is still to be spent.
     """
     at = wanted.begins
-    for end in [at, *(end for end in books.ends() if end > at)]:
-        nodes, rate = books.after(end)
-        fits = nodes + wanted.nodes <= rule.target.most
+    states = [(at, books.busy, books.usd_per_hour), *books.endings()]
+    for end, busy, rate in states:
+        fits = busy + wanted.nodes <= rule.target.most
         if fits and not any(over_hour(rule.ceilings, rate + wanted.usd_per_hour)):
-            at = end
+            at = max(at, end)
             break
     length = wanted.until - wanted.begins
     while any(over_day(rule.ceilings, books.days, wanted._replace(begins=at, until=at + length))):

@@ -94,7 +94,7 @@ def decide(rule: Rule, job: PendingJob, standing: Standing) -> Decision:
 def decide_all(
     rule: Rule, jobs: Iterable[PendingJob], standing: Standing, *, depth: int = DEPTH
 ) -> Round:
-    """Decide about a queue: the oldest first, each with what those before it take.
+    """Decide about a queue: who was promised room, then the oldest first.
 
     Args:
         rule: the spill of the jobs' partition.
@@ -102,9 +102,10 @@ def decide_all(
         standing: the moment, with the promise of the last round.
         depth: jobs that are looked at behind one that waits for room.
     """
-    ordered = sorted(jobs, key=age_order)
+    promised = None if standing.promise is None else standing.promise.job
+    ordered = sorted(jobs, key=lambda job: (job.id != promised, *age_order(job)))
     books = Books.of(standing)
-    kept = _renewed(rule, ordered, standing, books)
+    kept: Kept | None = None
     decisions: list[Decision] = []
     behind = 0
     for job in ordered:
@@ -112,11 +113,9 @@ def decide_all(
             decisions.append(_not_looked_at(job, depth))
             continue
         behind += kept is not None
-        other = kept if kept is not None and kept.job != job.id else None
-        decision, place = _judge(rule, job, standing, books, other)
+        decision, place = _judge(rule, job, standing, books, kept)
         if place is not None and decision.until is not None:
             take(books, place, ("job", job.id), standing.now, decision.until)
-            kept = other
         elif kept is None and lacks_room(decision.reasons):
             kept = _keep(rule, job, standing, books)
         if kept is not None and kept.job == job.id:
@@ -187,16 +186,6 @@ def _ceilings_hold(rule: Rule, books: Books, place: Place) -> list[Reason]:
         )
         for ceiling in rule.ceilings
     ]
-
-
-def _renewed(rule: Rule, jobs: list[PendingJob], standing: Standing, books: Books) -> Kept | None:
-    """Take the last round's promise up again, where its job still waits for room alone."""
-    promise = standing.promise
-    job = None if promise is None else next((j for j in jobs if j.id == promise.job), None)
-    if job is None or job.held:
-        return None
-    decision, _place = _judge(rule, job, standing, books, None)
-    return _keep(rule, job, standing, books) if lacks_room(decision.reasons) else None
 
 
 def _keep(rule: Rule, job: PendingJob, standing: Standing, books: Books) -> Kept:

@@ -126,8 +126,10 @@ class Days(NamedTuple):
 
 
 def by_day(begins: float, ends: float, usd_per_hour: float) -> Days:
-    """Split the cost of a rent by the days (UTC) it lies in."""
+    """Split the cost of a rent by the days (UTC) it lies in; what costs nothing has none."""
     first = int(begins // DAY_S)
+    if usd_per_hour == 0:
+        return Days(first, ())
     costs: list[float] = []
     at = begins
     while at < ends:

@@ -1,0 +1,90 @@
+"""The partition's own nodes: first come, first served, with EASY backfill.
+
+The oldest job starts as soon as it fits. While it doesn't, the time at which it will is known from
+the limits of what runs, and a younger job starts before it where it doesn't delay that: it ends
+before then, or takes nodes that the oldest leaves over (Lifka 1995, "The ANL/IBM SP scheduling
+system"). Nodes are alike and whole; priorities, accounts and topology are not looked at.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from typing import TYPE_CHECKING
+
+from gcluster.lifecycle.burst.simulate.waiting import ANY, Waiting
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+class Home:
+    """Nodes, what runs on them, and what waits for them."""
+
+    def __init__(self, nodes: int, needs: Sequence[int], limits: Sequence[float]) -> None:
+        """Start empty.
+
+        Args:
+            nodes: how many there are.
+            needs: nodes of each job of the trace.
+            limits: time limit of each, in seconds.
+        """
+        self.nodes = nodes
+        self.free = nodes
+        self.waiting = Waiting(len(needs))
+        self._needs = needs
+        self._limits = limits
+        self._ends: list[tuple[float, int]] = []
+        """(latest end, job) of what runs, in order."""
+        self._latest: dict[int, float] = {}
+
+    def queue(self, job: int) -> None:
+        """Let a job wait."""
+        self.waiting.add(job, self._needs[job], self._limits[job])
+
+    def start(self, job: int, now: float) -> None:
+        """Start a job that fits; it no longer waits."""
+        self.waiting.remove(job)
+        self.free -= self._needs[job]
+        self._latest[job] = now + self._limits[job]
+        insort(self._ends, (self._latest[job], job))
+
+    def end(self, job: int) -> None:
+        """Free the nodes of a job."""
+        self.free += self._needs[job]
+        del self._ends[bisect_left(self._ends, (self._latest.pop(job), job))]
+
+    def schedule(self, now: float) -> list[int]:
+        """Start what may start now; returns it."""
+        started: list[int] = []
+        while self.waiting.least_nodes <= self.free:
+            oldest = self.waiting.oldest()
+            if self._needs[oldest] > self.free:
+                started += self._backfill(oldest, now)
+                break
+            self.start(oldest, now)
+            started.append(oldest)
+        return started
+
+    def _backfill(self, oldest: int, now: float) -> list[int]:
+        at, over = self._room_for(oldest)
+        started: list[int] = []
+        job = oldest
+        while self.free:
+            beside = min(self.free, over)
+            job = self.waiting.first(job + 1, free=self.free, within=at - now, beside=beside)
+            if job < 0:
+                break
+            self.start(job, now)
+            if now + self._limits[job] > at:
+                over -= self._needs[job]
+            started.append(job)
+        return started
+
+    def _room_for(self, oldest: int) -> tuple[float, int]:
+        """Return when the oldest job has its nodes at the latest, and how many it leaves over."""
+        free, needed = self.free, self._needs[oldest]
+        for end, job in self._ends:
+            free += self._needs[job]
+            if free >= needed:
+                return end, free - needed
+        return float(ANY), 0

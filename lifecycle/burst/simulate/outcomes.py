@@ -1,0 +1,60 @@
+"""What became of each job of a replay."""
+
+from __future__ import annotations
+
+from collections import Counter
+from enum import IntEnum
+
+
+class Outcome(IntEnum):
+    """Where a job is in its life."""
+
+    UNSEEN = 0
+    WAITS = 1
+    HOME = 2
+    CLOUD = 3
+    REFUSED = 4
+
+
+class Outcomes:
+    """Lists by the jobs' places in the trace; times are seconds since the epoch."""
+
+    def __init__(self, jobs: int) -> None:
+        """Start with no job seen."""
+        self.eligible = [0.0] * jobs
+        """When it could have started."""
+        self.started = [0.0] * jobs
+        self.ended = [0.0] * jobs
+        self.where = [Outcome.UNSEEN] * jobs
+        self.refused: Counter[str] = Counter()
+        """Jobs that could run nowhere, by the word of the reason."""
+
+    def start(self, job: int, now: float, where: Outcome) -> None:
+        """Note that a job runs."""
+        self.started[job], self.where[job] = now, where
+
+    def end(self, job: int, now: float) -> None:
+        """Note that a job has ended."""
+        self.ended[job] = now
+
+    def refuse(self, job: int, word: str) -> None:
+        """Note that a job can run nowhere."""
+        if self.where[job] != Outcome.REFUSED:
+            self.where[job] = Outcome.REFUSED
+            self.refused[word] += 1
+
+    def waits(self, job: int) -> bool:
+        """Say whether a job has not started and may."""
+        return self.where[job] == Outcome.UNSEEN
+
+    def is_over(self, job: int) -> bool:
+        """Say whether a job has ended, or never will run."""
+        return self.where[job] == Outcome.REFUSED or self.ended[job] > 0
+
+    def wait(self, job: int) -> float:
+        """Return how long a job that ran has waited, in seconds."""
+        return self.started[job] - self.eligible[job]
+
+    def ran(self, *where: Outcome) -> list[int]:
+        """Return the jobs that ran there, in the order of the trace."""
+        return [job for job, found in enumerate(self.where) if found in where]

@@ -1,0 +1,252 @@
+"""The cloud's side of a replay: the policy's rounds, and the nodes of jobs that have moved.
+
+The rounds are those of `policy.decide_all`, with what doesn't change kept: a job's lasting reasons
+are looked at once, and the books are carried on instead of being opened again.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from heapq import heappop, heappush
+from typing import TYPE_CHECKING, NamedTuple
+
+from gcluster.lifecycle.burst.policy.books import Books, Rent, over_hour
+from gcluster.lifecycle.burst.policy.decide import DEPTH
+from gcluster.lifecycle.burst.policy.fitting import Staging, lasting_reasons, staging_of
+from gcluster.lifecycle.burst.policy.room import Kept, Place, Wanted, find, room_later
+from gcluster.lifecycle.burst.simulate.cloud import Cloud
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from gcluster.lifecycle.burst.policy import PendingJob, Rule
+    from gcluster.lifecycle.burst.simulate.scenario import Scenario
+
+
+_ALWAYS = 1e15
+"""A time that no trace reaches."""
+
+
+class _Candidate(NamedTuple):
+    """A job that nothing lasting speaks against."""
+
+    staging: Staging
+    wanted: Wanted
+
+
+class _Move(NamedTuple):
+    """A job that was moved."""
+
+    nodes: list[int]
+    token: int
+
+
+class Spilling:
+    """Which jobs wait to move, which have moved, and their nodes."""
+
+    def __init__(
+        self, scenario: Scenario, rule: Rule, push: Callable[[float, str, int, int], None]
+    ) -> None:
+        """Start with the nodes that are always there.
+
+        Args:
+            scenario: what is replayed.
+            rule: the spill.
+            push: takes (time, "start" | "end" | "release", job or node, token) as an event.
+        """
+        self.rule = rule
+        self.cloud = Cloud()
+        self.moved: dict[int, PendingJob] = {}
+        """Jobs that have moved and have not started."""
+        self.is_stale = False
+        """Whether something changed that a round may act on."""
+        self.waits_for_a_day = False
+        """Whether a job waits for the next day's money."""
+        self.returned = 0
+        self.stayed: Counter[str] = Counter()
+        """Jobs that had waited long enough and ran at home, by what last spoke against the move."""
+        self.job_node_s = 0.0
+        """Seconds that rented nodes ran jobs for, all together."""
+        self.lacks_price = False
+        """Whether a node was rented whose price isn't known."""
+        self._scenario = scenario
+        self._push = push
+        self._books = Books()
+        self._due: list[tuple[float, int]] = []
+        self._told: dict[int, PendingJob] = {}
+        self._candidates: dict[int, _Candidate] = {}
+        self._why: dict[int, str] = {}
+        self._kept: Kept | None = None
+        self._keeper = -1
+        self._moves: dict[int, _Move] = {}
+        self._refused: list[tuple[int, str]] = []
+        self._tokens = 0
+        self._idle_tokens: dict[int, int] = {}
+        self._prices = {rung.key: rung.usd_per_hour for rung in rule.target.rungs}
+        self._always = frozenset(self.cloud.rent(rule.target.always, 0.0, 0.0, 0.0))
+        for node in self._always:
+            self._books.book(node, Rent(0.0, _ALWAYS, 1, 0.0, idle=True))
+
+    def due(self, job: int, eligible: float) -> None:
+        """Let a job that has waited long enough be looked at."""
+        self._told[job] = self._scenario.pending(job, eligible, returned=False)
+        heappush(self._due, (eligible, job))
+        self.is_stale = True
+
+    def stays(self, job: int) -> None:
+        """Note that a job started at home."""
+        if self._told.pop(job, None) is not None:
+            self._candidates.pop(job, None)
+            self.stayed[self._why.pop(job, "turn")] += 1
+
+    def round(self, now: float) -> list[int]:
+        """Move what may move now, the oldest first; returns it."""
+        self.is_stale = self.waits_for_a_day = False
+        moved: list[int] = []
+        keeper, kept = self._keeper, None
+        if keeper in self._candidates and not self._moves_now(keeper, now, None, moved):
+            kept = self._keep(keeper, now, self._kept)
+        aside: list[tuple[float, int]] = []
+        behind = 0
+        while self._due and behind < DEPTH and not (kept is not None and self._is_full()):
+            entry = heappop(self._due)
+            job = entry[1]
+            if job == keeper and kept is not None:
+                aside.append(entry)
+            elif job in self._told and self._may_ever(job):
+                behind += kept is not None
+                if not self._moves_now(job, now, kept, moved):
+                    aside.append(entry)
+                    if kept is None:
+                        keeper, kept = job, self._keep(job, now, None)
+        for entry in aside:
+            heappush(self._due, entry)
+        self._keeper, self._kept = (keeper, kept) if kept is not None else (-1, None)
+        return moved
+
+    def _may_ever(self, job: int) -> bool:
+        """Say whether nothing lasting speaks against a job; what does is kept."""
+        if job in self._candidates:
+            return True
+        told, staging_s = self._told[job], self._scenario.staging_s
+        against = next((r for r in lasting_reasons(self.rule, told, staging_s) if r.lasts), None)
+        if against is not None:
+            self._why[job] = against.word
+            self._refused.append((job, against.word))
+            return False
+        staging = staging_of(self.rule, told, staging_s)
+        seconds = staging.seconds + self.rule.longest(told.time_limit)
+        self._candidates[job] = _Candidate(staging, Wanted(told.nodes, seconds))
+        return True
+
+    def _moves_now(self, job: int, now: float, kept: Kept | None, moved: list[int]) -> bool:
+        """Move a job if there is room; keep why not otherwise."""
+        candidate = self._candidates[job]
+        place = find(self.rule, self._books, now, candidate.wanted, kept)
+        if isinstance(place, Place):
+            self._move(job, place, now)
+            moved.append(job)
+            return True
+        self._why[job] = place[0].word
+        self.waits_for_a_day |= place[0].word == "day"
+        return False
+
+    def _keep(self, job: int, now: float, before: Kept | None) -> Kept:
+        latest = None if before is None else before.rent.begins
+        wanted = self._candidates[job].wanted
+        rent = room_later(self.rule, self._books, now, wanted, latest)
+        return Kept(self._told[job].id, rent)
+
+    def _is_full(self) -> bool:
+        """Say whether not one node more can be had: then nobody needs to be looked at."""
+        books, rule = self._books, self.rule
+        if books.busy >= rule.target.most:
+            return True
+        one_more = books.usd_per_hour + min(rule.caps, default=0.0)
+        return not books.idle and any(over_hour(rule.ceilings, one_more))
+
+    def _move(self, job: int, place: Place, now: float) -> None:
+        candidate = self._candidates.pop(job)
+        self.moved[job] = self._told.pop(job)
+        self._why.pop(job, None)
+        reused = [node for node in place.reused if isinstance(node, int)]
+        for node in reused:
+            self._books.end(node, now)
+            self._idle_tokens.pop(node, None)
+        asked = now + candidate.staging.seconds
+        ready = asked + self._scenario.assumed.boot_s
+        nodes = self.cloud.rent(place.new_nodes, asked, self._price(place), ready) + reused
+        rate = sum(self.cloud.usd_per_hour(node) for node in nodes)
+        until = now + candidate.wanted.seconds
+        self._books.book(("job", job), Rent(now, until, len(nodes), rate))
+        self._tokens += 1
+        self._moves[job] = _Move(nodes, self._tokens)
+        starts = max(asked, *(self.cloud.ready(node) for node in nodes))
+        self._push(starts, "start", job, self._tokens)
+
+    def _price(self, place: Place) -> float:
+        """Return what a node costs on the first rung that is open."""
+        rungs = self.rule.rungs_up_to(place.cap)
+        price = self._prices[rungs[0]] if rungs else 0.0
+        self.lacks_price |= price is None and place.new_nodes > 0
+        return price or 0.0
+
+    def start(self, job: int, now: float, token: int) -> bool:
+        """Start a moved job on its nodes; False where it went back before."""
+        if job not in self._moves or self._moves[job].token != token:
+            return False
+        del self.moved[job]
+        self._push(now + self._scenario.runs[job], "end", job, 0)
+        return True
+
+    def end(self, job: int, now: float) -> None:
+        """End a job on rented nodes: they are idle."""
+        nodes = self._moves.pop(job).nodes
+        self._books.end(("job", job), now)
+        rented = sum(node not in self._always for node in nodes)
+        self.job_node_s += rented * self._scenario.runs[job]
+        for node in nodes:
+            self._let_idle(node, now)
+
+    def go_back(self, job: int, now: float) -> None:
+        """Take a job that has not started from its nodes."""
+        del self.moved[job]
+        self.returned += 1
+        nodes = self._moves.pop(job).nodes
+        self._books.end(("job", job), now)
+        for node in nodes:
+            if self.cloud.is_asked_for(node, now):
+                self._let_idle(node, now)
+            else:
+                self.cloud.give_back(node, now)
+                self.is_stale = True
+
+    def _let_idle(self, node: int, now: float) -> None:
+        self.is_stale = True
+        if node in self._always:
+            self._books.book(node, Rent(now, _ALWAYS, 1, 0.0, idle=True))
+            return
+        until = now + self.rule.target.idle
+        rent = Rent(now, until, 1, self.cloud.usd_per_hour(node), idle=True)
+        self._books.book(node, rent)
+        self._tokens += 1
+        self._idle_tokens[node] = self._tokens
+        self._push(until, "release", node, self._tokens)
+
+    def release(self, node: int, now: float, token: int) -> None:
+        """Give back a node that has been idle for long enough."""
+        if self._idle_tokens.get(node) == token:
+            del self._idle_tokens[node]
+            self._books.end(node, now)
+            self.cloud.give_back(node, now)
+            self.is_stale = True
+
+    def finally_refused(self) -> Iterator[tuple[int, str]]:
+        """Yield (job, word) of those that can't ever move, once each."""
+        while self._refused:
+            yield self._refused.pop()
+
+    def left_over(self) -> Iterator[tuple[int, str]]:
+        """Yield (job, word) of those that still wait to move when nothing happens any more."""
+        for job in self._told:
+            yield job, self._why.get(job, "turn")
