@@ -1,0 +1,1 @@
+"""Slurm's accounting database: what a spec asks for, and how to get there (pure)."""

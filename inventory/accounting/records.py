@@ -1,0 +1,142 @@
+"""What Slurm's accounting database holds of a cluster: QOS, accounts, users and their limits.
+
+Only what gcluster sets is here; a limit of another kind that somebody set by hand is left alone.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple, TypeAlias
+
+import msgspec
+
+PreemptMode: TypeAlias = Literal["cluster", "requeue", "cancel"]
+"""cluster: what slurm.conf says; a QOS that nobody may preempt never gives way, whatever it is."""
+
+ROOT = "root"
+"""The account that all others are part of, and the one user that it has from the start."""
+NORMAL = "normal"
+"""The QOS that a new database has; a job that asks for none gets it where nothing else is said."""
+PARENT_SHARE = 0x7FFFFFFF
+"""Share of an association that counts as its parent does: `fairshare=parent`."""
+
+
+class QosRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A quality of service. None: no limit."""
+
+    name: str
+    priority: int = 0
+    preempts: tuple[str, ...] = ()
+    """QOS whose jobs give way to these, sorted."""
+    preempt_mode: PreemptMode = "cluster"
+    grace_s: int = 0
+    """Seconds that a job gets before it gives way."""
+    gpu_limit: int | None = None
+    """GPUs of all its jobs together (GrpTRES)."""
+    gpu_limit_per_user: int | None = None
+    """GPUs of one user's jobs together (MaxTRESPerUser)."""
+    max_time_min: int | None = None
+    """Longest run time of a job in minutes (MaxWall)."""
+    max_jobs_per_user: int | None = None
+
+
+class AssociationKey(NamedTuple):
+    """What names an association: an account, or a user in an account."""
+
+    account: str
+    user: str
+    """"": the account itself."""
+    partition: str
+    """Only where somebody made one of a single partition by hand; else ""."""
+
+
+class Association(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """An account, or a user in an account, with its share and limits."""
+
+    account: str
+    user: str = ""
+    partition: str = ""
+    parent: str = ""
+    """Account that an account is part of; "" for users and for root."""
+    share: int = 1
+    """Fair share beside its siblings; PARENT_SHARE: counts as its parent does."""
+    gpu_quota: int | None = None
+    """GPUs of all its jobs together (GrpTRES); None: no limit."""
+    qos: tuple[str, ...] = ()
+    """What its jobs may ask for, sorted; (): what its parent's may."""
+    default_qos: str = ""
+    """For jobs that ask for none; "": its parent's."""
+
+    @property
+    def key(self) -> AssociationKey:
+        """What names it."""
+        return AssociationKey(self.account, self.user, self.partition)
+
+
+class Accounting(msgspec.Struct, frozen=True, kw_only=True):
+    """The database as far as one cluster goes; tuples are sorted by name."""
+
+    qos: tuple[QosRecord, ...] = ()
+    associations: tuple[Association, ...] = ()
+    default_accounts: tuple[tuple[str, str], ...] = ()
+    """(user, account that jobs which name none are charged to)."""
+
+    @property
+    def accounts(self) -> dict[str, Association]:
+        """Account -> its own association, root's included."""
+        return {a.account: a for a in self.associations if not a.user and not a.partition}
+
+    @property
+    def members(self) -> dict[AssociationKey, Association]:
+        """Associations of users."""
+        return {a.key: a for a in self.associations if a.user}
+
+    @property
+    def qos_by_name(self) -> dict[str, QosRecord]:
+        """Name -> QOS."""
+        return {one.name: one for one in self.qos}
+
+
+def accounting(
+    qos: dict[str, QosRecord],
+    associations: dict[AssociationKey, Association],
+    default_accounts: dict[str, str],
+) -> Accounting:
+    """Return the records in their one order, so that equal content is equal."""
+    return Accounting(
+        qos=tuple(qos[name] for name in sorted(qos)),
+        associations=tuple(associations[key] for key in sorted(associations)),
+        default_accounts=tuple(sorted(default_accounts.items())),
+    )
+
+
+def accounts_from_the_top(accounts: dict[str, Association]) -> list[str]:
+    """Return the accounts, each after the one it is part of, siblings by name.
+
+    An account whose parent isn't there counts as one at the top: it is placed, not lost.
+    """
+    parts: dict[str, list[str]] = {}
+    for name in sorted(accounts):
+        parent = accounts[name].parent
+        parts.setdefault(parent if parent in accounts else "", []).append(name)
+    ordered: list[str] = []
+    waiting = parts.get("", [])[::-1]
+    while waiting:
+        name = waiting.pop()
+        ordered.append(name)
+        waiting.extend(parts.get(name, [])[::-1])
+    return ordered
+
+
+def effective_qos(accounts: dict[str, Association], name: str) -> tuple[tuple[str, ...], str]:
+    """Return what an account's jobs may ask for and what they get, its parents' where it's mute."""
+    qos: tuple[str, ...] = ()
+    default = ""
+    here: str | None = name
+    seen: set[str] = set()
+    while here in accounts and here not in seen:
+        seen.add(here)
+        found = accounts[here]
+        qos = qos or found.qos
+        default = default or found.default_qos
+        here = found.parent
+    return qos or (NORMAL,), default
