@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
@@ -57,6 +58,7 @@ def role_variables(role: Path, said: Mapping[str, Any], facts: Mapping[str, str]
         "inventory_hostname": "node01",
         "ansible_host": "192.0.2.1",
         "role_path": str(role),
+        "ansible_search_path": [str(role)],
     }
 
 
@@ -147,7 +149,16 @@ def _templar(variables: dict[str, Any]) -> Any:
     from ansible.parsing.dataloader import DataLoader  # noqa: PLC0415
     from ansible.template import Templar  # noqa: PLC0415
 
+    _find_lookups()
     return Templar(loader=DataLoader(), variables=variables)
+
+
+@functools.cache
+def _find_lookups() -> None:
+    """Let templates call lookups by their full names; more than once would warn."""
+    from ansible.plugins.loader import init_plugin_loader  # noqa: PLC0415
+
+    init_plugin_loader()
 
 
 def _text(path: Path) -> Any:

@@ -9,6 +9,7 @@ distribution: every task that runs there, with its arguments filled in. Then rea
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 
@@ -31,7 +32,10 @@ def rendered(case: str, distribution: str) -> str:
     said = {**described.get("variables", {}), **registered.get(distribution, registered)}
     variables = role_variables(role, said, facts)
     phases: dict[str, list[Task]] = {
-        phase: list(filled_tasks(loaded(role / f"tasks/{phase}.yml") or [], variables, role))
+        phase: [
+            _with_names_of_placed_files(task)
+            for task in filled_tasks(loaded(role / f"tasks/{phase}.yml") or [], variables, role)
+        ]
         for phase in PHASES
         if (role / f"tasks/{phase}.yml").exists()
     }
@@ -40,6 +44,16 @@ def rendered(case: str, distribution: str) -> str:
         phases["handlers"] = list(filled_tasks(loaded(handlers), variables, role))
     text = yaml.safe_dump(phases, sort_keys=False, width=100, default_flow_style=False)
     return text.replace(str(ROOT), "")
+
+
+def _with_names_of_placed_files(task: Task) -> Task:
+    """Return a task that places files with their paths instead of all their text."""
+    command = task.get("ansible.builtin.command", {})
+    _, found, call = str(command.get("stdin", "")).rpartition("\nplace(")
+    if not found:
+        return task
+    files, _ = json.JSONDecoder().raw_decode(call)
+    return {"ansible.builtin.command": {**command, "stdin": sorted(files)}}
 
 
 if __name__ == "__main__":
