@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
+import shlex
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -29,11 +31,13 @@ class Played(subprocess.CompletedProcess[str]):
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
+    from testinfra.backend.base import CommandResult
     from testinfra.host import Host
 
 Play: TypeAlias = Callable[..., Played]
 Recorded: TypeAlias = "Callable[[str], AbstractContextManager[None]]"
 Verified: TypeAlias = Callable[[str], Played]
+Answered: TypeAlias = "Callable[[str], CommandResult]"
 
 
 @pytest.fixture(scope="session")
@@ -90,3 +94,27 @@ def verified(converge: Play, recorded: Recorded) -> Verified:
             return converge(phases=["verify"])
 
     return play
+
+
+@pytest.fixture(scope="session")
+def verify_command(converge: Play) -> str:
+    """Return the last command that verify gives the node, as a shell runs it."""
+    run = converge("-vvv", phases=["verify"])
+    assert run.returncode == 0, run.stdout
+    *_, shown = run.stdout.split('"module_args": ')
+    given, _ = json.JSONDecoder().raw_decode(shown)
+    return f"printf %s {shlex.quote(given['stdin'] or '')} | {shlex.join(given['argv'])}"
+
+
+@pytest.fixture
+def answered(host: Host, recorded: Recorded, verify_command: str) -> Answered:
+    """Return a function that gives the node verify's command while tools answer as in a case.
+
+    Where verify is this one command, it fails as the command does; a play takes ten times as long.
+    """
+
+    def ask(case: str) -> CommandResult:
+        with recorded(case):
+            return host.run(verify_command)
+
+    return ask

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from conftest import Play, Recorded, Verified
+    from conftest import Answered, Play, Recorded
     from testinfra.host import Host
 
 
@@ -33,11 +33,11 @@ def test_the_asked_version_is_held_though_a_newer_one_is_there(host: Host) -> No
     ],
 )
 def test_verify_fails_on_a_node_that_is_not_as_asked(
-    verified: Verified, case: str, told: str
+    answered: Answered, case: str, told: str
 ) -> None:
-    run = verified(case)
-    assert run.returncode != 0
-    assert told in run.said
+    said = answered(case)
+    assert said.rc != 0
+    assert told in said.stdout + said.stderr
 
 
 def test_another_host_of_the_cluster_adds_the_node_when_one_refuses(

@@ -2,29 +2,17 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from conftest import Play
+    from conftest import Answered, Play, Recorded
     from testinfra.host import Host
 
 MODULES, PROGRAMS = "lustre-client-modules-6.12.48+deb13-amd64", "lustre-client-utils"
 PATH = "/lustre/scratch-1"
 UNIT = r"lustre-scratch\x2d1.mount"
-
-
-@contextmanager
-def played(host: Host, case: str) -> Iterator[None]:
-    host.check_output(f"echo {case} > /usr/local/lib/recordings/case")
-    try:
-        yield
-    finally:
-        host.check_output("echo good > /usr/local/lib/recordings/case")
 
 
 def version(host: Host, package: str) -> str:
@@ -70,43 +58,42 @@ def test_systemd_mounts_it_after_the_network_and_before_jobs(host: Host) -> None
     ],
 )
 def test_verify_fails_where_the_file_system_is_not_as_asked(
-    host: Host, converge: Play, case: str, told: str
+    answered: Answered, case: str, told: str
 ) -> None:
-    with played(host, case):
-        run = converge(phases=["verify"])
-    assert run.returncode != 0
-    assert told in run.stdout
+    said = answered(case)
+    assert said.rc != 0
+    assert told in said.stdout + said.stderr
 
 
 def test_a_kernel_without_modules_is_refused_with_those_that_have_some(
-    host: Host, converge: Play
+    host: Host, converge: Play, recorded: Recorded
 ) -> None:
-    with played(host, "other-kernel"):
+    with recorded("other-kernel"):
         run = converge(phases=["install"])
     assert run.returncode != 0
-    assert "no package of Lustre 2.15 for kernel 6.1.0-40-amd64" in run.stdout
-    assert "6.12.48+deb13-amd64" in run.stdout
+    assert "no package of Lustre 2.15 for kernel 6.1.0-40-amd64" in run.said
+    assert "6.12.48+deb13-amd64" in run.said
     assert version(host, PROGRAMS) == "2.15.6-1"
 
 
 def test_a_mount_that_fails_says_why_and_comes_with_the_next_converge(
-    host: Host, converge: Play
+    host: Host, converge: Play, recorded: Recorded
 ) -> None:
     host.check_output(f"touch /srv/mgs-is-away; systemctl stop '{UNIT}'")
-    with played(host, "mgs-away"):
+    with recorded("mgs-away"):
         run = converge(phases=["join"])
     host.check_output("rm /srv/mgs-is-away")
     assert run.returncode != 0
-    assert "no management server answers over LNet: 10.20.8.1@o2ib" in run.stdout
+    assert "no management server answers over LNet: 10.20.8.1@o2ib" in run.said
     assert not host.mount_point(PATH).exists
     assert converge(phases=["join", "verify"]).returncode == 0
     assert host.mount_point(PATH).exists
 
 
 def test_a_newer_lustre_comes_whole_and_the_way_back_needs_a_word(
-    host: Host, converge: Play
+    host: Host, converge: Play, recorded: Recorded
 ) -> None:
-    with played(host, "upgraded"):
+    with recorded("upgraded"):
         assert converge(lustre="2.16").returncode == 0
     assert {version(host, MODULES), version(host, PROGRAMS)} == {"2.16.1-1"}
     run = converge(phases=["install"])

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from conftest import Play, Verified
+    from conftest import Answered, Play
     from testinfra.host import Host
 
 SCRATCH: dict[str, Any] = {"path": "/scratch", "server": "127.0.0.1", "export": "/srv/scratch"}
@@ -56,11 +56,11 @@ def test_the_server_sees_its_own_folder_through_a_bind_mount(host: Host) -> None
     ],
 )
 def test_verify_fails_on_a_mount_that_is_not_as_asked(
-    verified: Verified, case: str, told: str
+    answered: Answered, case: str, told: str
 ) -> None:
-    run = verified(case)
-    assert run.returncode != 0
-    assert told in run.said
+    said = answered(case)
+    assert said.rc != 0
+    assert told in said.stdout + said.stderr
 
 
 def test_options_of_a_mount_in_use_are_not_changed(host: Host, converge: Play) -> None:

@@ -6,6 +6,7 @@ import base64
 import hashlib
 import json
 import os
+import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,16 +21,21 @@ if TYPE_CHECKING:
     from testinfra.host import Host
 
 DEPOT = "/srv/gcluster/depot/converge"
+FITS_A_COMMAND_LINE = 120_000
 FOLDER = Path(os.environ["MOLECULE_EPHEMERAL_DIRECTORY"])
 
 
 def put(host: Host, name: str, content: bytes) -> None:
-    """Put a file into the depot, in pieces that fit a command line."""
+    """Put a file into the depot: on a command line where it fits one."""
     text = base64.b64encode(content).decode()
-    host.check_output("rm -f %s/in", DEPOT)
-    for start in range(0, len(text), 100_000):
-        host.check_output("printf %%s %s >> %s/in", text[start : start + 100_000], DEPOT)
-    host.check_output("base64 -d %s/in > %s/%s && rm %s/in", DEPOT, DEPOT, name, DEPOT)
+    if len(text) < FITS_A_COMMAND_LINE:
+        host.check_output("printf %%s %s | base64 -d > %s/%s", text, DEPOT, name)
+        return
+    (FOLDER / name).write_bytes(content)
+    copy = f"src={FOLDER / name} dest={DEPOT}/{name} mode=0644"
+    inventory = os.environ["MOLECULE_INVENTORY_FILE"]
+    words = ["ansible", "--inventory", inventory, "all", "-m", "ansible.builtin.copy", "-a", copy]
+    subprocess.run(words, check=True, capture_output=True)
 
 
 def publish(host: Host, serial: int, user: str, key: str = "signer") -> None:
@@ -64,9 +70,9 @@ def test_it_does_what_a_signed_bundle_says_and_tells_the_desk(host: Host) -> Non
 
 
 def test_a_second_look_does_nothing(host: Host) -> None:
-    before = host.check_output("stat -c %%Y /var/lib/gcluster/self-converge/last.log")
+    before = host.check_output("stat -c %Y /var/lib/gcluster/self-converge/last.log")
     assert look(host)["state"] == "converged"
-    assert host.check_output("stat -c %%Y /var/lib/gcluster/self-converge/last.log") == before
+    assert host.check_output("stat -c %Y /var/lib/gcluster/self-converge/last.log") == before
 
 
 @pytest.mark.parametrize("kind", ["manifest", "bundle"])
@@ -93,7 +99,7 @@ def test_a_depot_that_is_away_is_told_and_the_next_look_goes_on(host: Host) -> N
 
 
 def test_the_desk_takes_reports_of_root_alone_and_each_once(host: Host) -> None:
-    send = "curl -s -o /dev/null -w %%{http_code} --data-binary @- http://127.0.0.1:8482/report"
+    send = "curl -s -o /dev/null -w %{http_code} --data-binary @- http://127.0.0.1:8482/report"
     if not host.exists("curl"):
         send = (
             'python3 -c \'import sys,http.client as h; c=h.HTTPConnection("127.0.0.1",8482);'
