@@ -35,6 +35,7 @@ VERBS = (
     Verb("cost", "Write", "Say what specs cost: pools, sites, markets, power, from the catalog."),
     Verb("compile", "Write", "Write all that a spec becomes as files, without touching anything."),
     Verb("bundle", "Write", "Collect all that a spec needs for a site without a network."),
+    Verb("burst", "Run", "Try out when and where jobs spill to rented nodes."),
     Verb("plan", "Run", "Say what up would change, and change nothing."),
     Verb(
         "up", "Run", "Bring the cluster to what its spec says and pass the AllReduce.", goes_on=True

@@ -16,6 +16,14 @@ from gcluster.cli.group import make_command
 from gcluster.cli.verbs import BY_NAME, QUICK, SECTIONS, VERBS
 
 NAMES = sorted(BY_NAME)
+_FOLDER = Path(str(gcluster.cli.__path__[0]))
+
+
+def _has_words(package: Path) -> bool:
+    return "\nWORDS = " in package.read_text(encoding="utf-8")
+
+
+OF_WORDS = [p.parent.name for p in sorted(_FOLDER.glob("*/__init__.py")) if _has_words(p)]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -34,13 +42,26 @@ def test_a_verb_shows_its_own_help(run: Callable[..., Any], name: str) -> None:
 
 
 def test_every_module_with_a_command_is_a_verb() -> None:
-    folder = Path(str(gcluster.cli.__path__[0]))
     with_command = {
         path.stem
-        for path in folder.glob("*.py")
+        for path in _FOLDER.glob("*.py")
         if path.stem != "app" and "\ndef command(" in path.read_text(encoding="utf-8")
     }
-    assert with_command == set(NAMES)
+    assert with_command | set(OF_WORDS) == set(NAMES)
+
+
+@pytest.mark.parametrize("name", OF_WORDS)
+def test_the_words_of_a_verb_are_the_modules_of_its_folder(
+    run: Callable[..., Any], name: str
+) -> None:
+    package = import_module(f"gcluster.cli.{name}")
+    modules = {path.stem for path in (_FOLDER / name).glob("*.py")} - {"__init__"}
+    assert {word.replace("-", "_") for word in package.WORDS} == modules
+    for word, line in package.WORDS.items():
+        module = import_module(f"gcluster.cli.{name}.{word.replace('-', '_')}")
+        assert (inspect.getdoc(module.command) or "").splitlines()[0] == line
+        assert line in " ".join(run(name, "--help").stdout.split())
+        assert f"Usage: gcluster {name} {word}" in run(name, word, "--help").stdout
 
 
 def test_the_help_lists_every_verb_under_its_section(run: Callable[..., Any]) -> None:

@@ -32,8 +32,11 @@ class Waiting:
         at >>= 1
         while at:
             one, other = 2 * at, 2 * at + 1
-            nodes = min(least_nodes[one], least_nodes[other])
-            limit = min(least_limit[one], least_limit[other])
+            nodes, limit = least_nodes[one], least_limit[one]
+            if least_nodes[other] < nodes:  # noqa: PLR1730  # a call takes twice as long
+                nodes = least_nodes[other]
+            if least_limit[other] < limit:  # noqa: PLR1730  # as above
+                limit = least_limit[other]
             if least_nodes[at] == nodes and least_limit[at] == limit:
                 return
             least_nodes[at], least_limit[at] = nodes, limit
