@@ -204,7 +204,7 @@ def _not_looked_at(job: PendingJob, depth: int) -> Decision:
 def _rough(seconds: float) -> str:
     """Return a length as a person says it: "31 min", "3.5 h"."""
     if seconds < 2 * 3600:
-        return f"{seconds / 60:.0f} min"
+        return f"{int(seconds // 60)} min"
     return f"{seconds / 3600:.1f} h" if seconds < 2 * 86400 else f"{seconds / 86400:.1f} d"
 
 

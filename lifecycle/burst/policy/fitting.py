@@ -160,11 +160,11 @@ def alone(rule: Rule, nodes: int, time_limit: float | None) -> Rent:
 
 
 def hours(seconds: float) -> str:
-    """Return "45 min", "2 h", "7 d": what limits are written in."""
+    """Return "45 min", "2 h", "7 d": what limits are written in, in seconds where none fits."""
     for unit, size in (("d", DAY_S), ("h", HOUR_S), ("min", 60.0)):
         if seconds >= size and (seconds / size).is_integer():
             return f"{seconds / size:.0f} {unit}"
-    return f"{seconds / 60:.1f} min" if seconds >= 60 else f"{seconds:.0f} s"  # noqa: PLR2004  # a minute
+    return f"{seconds:,.0f} s"
 
 
 def plural(count: int) -> str:

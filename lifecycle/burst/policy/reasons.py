@@ -21,7 +21,7 @@ WORDS: dict[str, str] = {
     "nodes": "the pool has room for it now",
     "hour": "what runs and this job together stay below the ceilings for an hour",
     "day": "what was spent, what runs and this job stay below the ceiling of each day it may run",
-    "turn": "it takes nothing from an older job that waits for room there",
+    "turn": "it takes nothing from the job that was promised the next room",
 }
 """Each word in the order of the checks, and what holds where it speaks for the move."""
 

@@ -104,7 +104,7 @@ def _against(
         )
         return (Reason("day", holds=False, text=text),)
     if kept is not None and _takes_from(rule, books, place, whole, kept):
-        text = f"job {kept.job} is older and would get its room later"
+        text = f"job {kept.job} was promised room, and would get it later"
         return (Reason("turn", holds=False, text=text),)
     return ()
 
