@@ -60,6 +60,7 @@ def converge() -> Play:
                 **os.environ,
                 "ANSIBLE_CALLBACK_RESULT_FORMAT": "json",
                 "ANSIBLE_DISPLAY_FAILED_STDERR": "false",  # molecule's is true
+                "ANSIBLE_FORCE_COLOR": "false",  # likewise
             },
             capture_output=True,
             text=True,
