@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import msgspec
 
 from gcluster.schemas.hostlist import fold, host_order
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from gcluster.inventory.hosts import Host
 
+Plugin: TypeAlias = Literal["auto", "block", "tree", "none"]
+"""What the spec asks for; auto: what the facts hold for."""
 SMALLEST_BLOCK = 2
 """A block of one node says nothing that a scheduler could use."""
 
@@ -33,27 +35,47 @@ class Topology(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     block_size: int = 0
     """Hosts in the smallest block. A block smaller than Slurm's BlockSizes stops slurmctld and
     slurmd up to 24.11, so the smallest sets it."""
+    block_sizes: tuple[int, ...] = ()
+    """Hosts of a block, then of groups of blocks, as the spec says them; (): `block_size` alone."""
 
 
 FLAT = Topology(type="flat")
 
 
-def topology_of(hosts: Iterable[Host]) -> Topology:
+def topology_of(
+    hosts: Iterable[Host],
+    plugin: Plugin = "auto",
+    block_sizes: Sequence[int] = (),
+    *,
+    knows_blocks: bool = True,
+) -> Topology:
     """Return the topology that holds for all of these hosts.
 
     Blocks when every host has one and none is alone in it; else a tree when every host has a leaf
     and there are several; else flat. A scheduler keeps jobs away from hosts that a topology leaves
-    out, so half a topology is none.
+    out, so half a topology is none. What the facts don't hold for isn't made by asking for it.
+
+    Args:
+        hosts: those that run jobs.
+        plugin: tree: blocks only where no leaf is known, as switches; none: flat.
+        block_sizes: of the spec: the first is the least that Slurm takes as a block.
+        knows_blocks: whether the scheduler can keep jobs in blocks; else they are switches.
     """
+    if plugin == "none":
+        return FLAT
     members = tuple(hosts)
     blocks = _groups((host.placement.block, host.name) for host in members)
-    if blocks and min(map(len, blocks.values())) >= SMALLEST_BLOCK:
+    smallest = min(map(len, blocks.values()), default=0)
+    if plugin != "tree" and knows_blocks and smallest >= SMALLEST_BLOCK:
         return Topology(
             type="block",
             groups=_folded(blocks),
-            block_size=min(map(len, blocks.values())),
+            block_size=smallest,
+            block_sizes=tuple(block_sizes),
         )
     leaves = _groups((host.placement.leaf, host.name) for host in members)
+    if plugin == "tree" or not knows_blocks:
+        leaves = leaves or blocks
     if len(leaves) > 1:
         return Topology(type="tree", groups=_folded(leaves))
     return FLAT

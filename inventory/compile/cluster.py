@@ -30,6 +30,7 @@ from gcluster.inventory.compile.slurm import (
     slurm_cluster_variables,
     slurm_steps,
 )
+from gcluster.inventory.compile.slurm_scheduling import knows_blocks
 from gcluster.inventory.compile.steps import CompiledCluster, Group, Stage, Step
 
 if TYPE_CHECKING:
@@ -69,8 +70,16 @@ def compile_cluster(
     found_by_name = [h for name in pools if name not in compute for h in hosts[name]]
     simulated = is_simulated(spec, catalog)
     told_to_all = controllers_and_name(spec, controllers)
-    told_to_controllers = slurm_cluster_variables(spec, compute, catalog)
     facts = node_facts(spec, catalog, inventory)
+    told_to_controllers = slurm_cluster_variables(
+        spec,
+        compute,
+        catalog,
+        knows_blocks=knows_blocks(
+            [facts[name] for name in pools if spec.pools[name].role == "controller"],
+            inventory.hosts,
+        ),
+    )
     pulled = pulls(spec, inventory)
     if pulled:
         told_to_controllers["slurm_licences"] = licences(spec, compute)

@@ -9,18 +9,29 @@ import msgspec
 from gcluster.inventory.compile.node import only_simulated
 from gcluster.inventory.compile.node_health import CHECK_PROGRAM
 from gcluster.inventory.compile.node_ranges import folded_pairs
+from gcluster.inventory.compile.slurm_accounting import accounting_variables, partition_access
+from gcluster.inventory.compile.slurm_elastic import (
+    cloud_node_lines,
+    elastic_nodes,
+    elastic_variables,
+)
+from gcluster.inventory.compile.slurm_scheduling import (
+    partition_limits,
+    scheduling_variables,
+    slurm_topology,
+    written_partitions,
+)
 from gcluster.inventory.compile.steps import Json, Phase, Stage, Step
-from gcluster.inventory.topology import topology_of
 from gcluster.schemas.catalog.machine import Cpu
 from gcluster.schemas.hostlist import fold
-from gcluster.schemas.spec import Partition
+from gcluster.schemas.spec import SlurmScheduler
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from gcluster.inventory.hosts import Host
     from gcluster.schemas.catalog import Catalog, Machine
-    from gcluster.schemas.spec import ClusterSpec, PoolRole
+    from gcluster.schemas.spec import ClusterSpec, Partition, PoolRole
 
 MEMORY_SHARE = 0.95
 """Share of a machine's nominal memory that jobs may use. Kernel and firmware keep 1.5-3 % (a 2 TiB
@@ -45,7 +56,13 @@ def is_simulated(spec: ClusterSpec, catalog: Catalog) -> bool:
 
 
 def slurm_cluster_variables(
-    spec: ClusterSpec, compute: dict[str, tuple[Host, ...]], catalog: Catalog
+    spec: ClusterSpec,
+    compute: dict[str, tuple[Host, ...]],
+    catalog: Catalog,
+    *,
+    knows_blocks: bool = True,
+    run_accounting: Sequence[Host] = (),
+    elastic: bool = False,
 ) -> dict[str, Json]:
     """Return what controllers know of the whole cluster.
 
@@ -53,24 +70,38 @@ def slurm_cluster_variables(
         spec: the cluster.
         compute: compute pool -> its hosts.
         catalog: where the pools' machines are described.
+        knows_blocks: whether the controllers' Slurm has topology/block.
+        run_accounting: the hosts that run slurmdbd; without them no account or QOS is looked at.
+        elastic: whether somebody makes the nodes that elastic pools may have.
     """
     simulated = is_simulated(spec, catalog)
+    reserved = _reserved_mib(spec)
+    shapes = {pool: _shape(_machine_of(spec, pool, catalog), pool, reserved) for pool in compute}
+    names = {pool: [host.name for host in hosts] for pool, hosts in compute.items()}
+    if elastic:
+        for pool, coming in elastic_nodes(spec).items():
+            names[pool].extend(coming)
+    access = partition_access(spec) if run_accounting else {}
     variables: dict[str, Json] = {
         "slurm_nodes": [
-            line
-            for pool in sorted(compute)
-            for line in _node_lines(compute[pool], _machine_of(spec, pool, catalog), pool)
+            line for pool in sorted(compute) for line in _node_lines(compute[pool], shapes[pool])
         ],
-        "slurm_partitions": _partitions(spec, compute, catalog),
-        "slurm_topology": msgspec.to_builtins(
-            topology_of(host for pool in sorted(compute) for host in compute[pool])
+        "slurm_partitions": _partitions(spec, names, catalog, access),
+        "slurm_topology": slurm_topology(
+            spec,
+            (host for pool in sorted(compute) for host in compute[pool]),
+            knows_blocks=knows_blocks,
         ),
         "slurm_simulated": simulated,
         "slurm_health_check": CHECK_PROGRAM,
     }
     if simulated:
         variables["slurm_node_timeout"] = SIMULATED_NODE_TIMEOUT_S
-    return variables
+    if elastic:
+        variables["slurm_nodes"] += cloud_node_lines(spec, shapes)
+        variables |= elastic_variables(spec, compute)
+    variables |= scheduling_variables(spec, catalog)
+    return variables | accounting_variables(spec, run_accounting)
 
 
 def slurm_steps(
@@ -131,8 +162,17 @@ def _machine_of(spec: ClusterSpec, pool: str, catalog: Catalog) -> Machine:
     return machine
 
 
-def _node_lines(hosts: Sequence[Host], machine: Machine, pool: str) -> list[Json]:
-    """Return the node lines of one pool: one for each run of names and addresses.
+def _node_lines(hosts: Sequence[Host], shape: dict[str, Json]) -> list[Json]:
+    """Return the node lines of one pool: one for each run of names and addresses."""
+    pairs = ((host.name, host.address or host.name) for host in hosts)
+    return [
+        {"names": names, "addresses": addresses, **shape}
+        for names, addresses in folded_pairs(pairs)
+    ]
+
+
+def _shape(machine: Machine, pool: str, reserved_mib: int) -> dict[str, Json]:
+    """Return what all node lines of a pool say.
 
     What the catalog doesn't know of a machine is 0 and left out of slurm.conf.
     """
@@ -142,7 +182,7 @@ def _node_lines(hosts: Sequence[Host], machine: Machine, pool: str) -> list[Json
         "sockets": (cpu.sockets or 0) if cpu else 0,
         "cores": (cpu.cores or 0) if cpu else 0,
         "threads": (cpu.threads_per_core or 0) if cpu else 0,
-        "memory_mib": _memory_mib(machine),
+        "memory_mib": _memory_mib(machine, reserved_mib),
         "gpu_type": "",
         "gpu_count": gpu_count(machine),
         "gpu_files": "",
@@ -153,11 +193,7 @@ def _node_lines(hosts: Sequence[Host], machine: Machine, pool: str) -> list[Json
     if machine.gpu:
         alike["gpu_type"] = machine.gpu.model.lower()
         alike["gpu_files"] = gpu_files(machine.gpu.vendor, machine.gpu.count)
-    pairs = ((host.name, host.address or host.name) for host in hosts)
-    return [
-        {"names": names, "addresses": addresses, **alike}
-        for names, addresses in folded_pairs(pairs)
-    ]
+    return alike
 
 
 def gpu_files(vendor: str, count: int) -> str:
@@ -167,33 +203,41 @@ def gpu_files(vendor: str, count: int) -> str:
 
 
 def _partitions(
-    spec: ClusterSpec, compute: dict[str, tuple[Host, ...]], catalog: Catalog
+    spec: ClusterSpec,
+    names: dict[str, list[str]],
+    catalog: Catalog,
+    access: dict[str, dict[str, Json]],
 ) -> list[Json]:
     """Return the partitions by name; without any in the spec, one of all compute pools.
 
     What a job gets that says nothing of memory or CPUs is its share: without a share Slurm gives
     it all memory of a node, and no second job fits there. The smallest share of the pools holds.
     """
-    written = spec.scheduler.partitions or {"main": Partition(pools=sorted(compute), default=True)}
+    written = written_partitions(spec)
     only = len(written) == 1
+    reserved = _reserved_mib(spec)
     lines = []
     for name, partition in sorted(written.items()):
         machines = [_machine_of(spec, pool, catalog) for pool in partition.pools]
         line = {
             "name": name,
-            "nodes": fold(host.name for pool in partition.pools for host in compute[pool]),
+            "nodes": fold(host for pool in partition.pools for host in names[pool]),
             "default": partition.default or only,
             "max_time_minutes": _minutes(partition),
-            "mem_per_cpu_mib": min(map(_mem_per_cpu_mib, machines)),
+            "mem_per_cpu_mib": min(_mem_per_cpu_mib(machine, reserved) for machine in machines),
             "cpus_per_gpu": min(map(_cpus_per_gpu, machines)),
+            **partition_limits(partition),
+            **access.get(name, {}),
         }
         lines.append(line)
     return lines
 
 
-def _mem_per_cpu_mib(machine: Machine) -> int:
+def _mem_per_cpu_mib(machine: Machine, reserved_mib: int) -> int:
     """Return a CPU's share of the memory that jobs may use; 0: the catalog doesn't say."""
-    return _memory_mib(machine) // machine.cpu.threads if machine.cpu and machine.cpu.threads else 0
+    if not (machine.cpu and machine.cpu.threads):
+        return 0
+    return _memory_mib(machine, reserved_mib) // machine.cpu.threads
 
 
 def _cpus_per_gpu(machine: Machine) -> int:
@@ -201,8 +245,17 @@ def _cpus_per_gpu(machine: Machine) -> int:
     return machine.cpu.threads // machine.gpu.count if machine.cpu and machine.gpu else 0
 
 
-def _memory_mib(machine: Machine) -> int:
-    return int((machine.memory_gib or 0) * MIB_PER_GIB * MEMORY_SHARE)
+def _memory_mib(machine: Machine, reserved_mib: int) -> int:
+    """Return the memory that jobs may use: the machine's without what is reserved, at most 95 %."""
+    nominal = (machine.memory_gib or 0) * MIB_PER_GIB
+    return max(0, int(min(nominal * MEMORY_SHARE, nominal - reserved_mib)))
+
+
+def _reserved_mib(spec: ClusterSpec) -> int:
+    """Return the memory of each node that the spec keeps from jobs, in MiB."""
+    slurm = spec.scheduler
+    reserved = slurm.memory_reserved if isinstance(slurm, SlurmScheduler) else None
+    return 0 if reserved is None else int(reserved.value / 2**20)
 
 
 def _minutes(partition: Partition) -> int:

@@ -1,0 +1,119 @@
+"""The variables of slurmdbd and its database, and what slurm.conf says of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gcluster.inventory.accounting.desired import keeps_accounts
+from gcluster.inventory.accounting.records import ROOT
+from gcluster.inventory.accounting.settings import GPU
+from gcluster.inventory.compile.slurm_scheduling import priority_variables, written_partitions
+from gcluster.schemas.spec import SlurmScheduler
+from gcluster.schemas.spec.scheduler import Accounting
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from gcluster.inventory.compile.steps import Json
+    from gcluster.inventory.hosts import Host
+    from gcluster.schemas.spec import ClusterSpec
+
+SLURMDBD_PORT = 6819
+"""DbdPort, Slurm's own default."""
+MARIADB_PORT = 3306
+DATABASE_SECRET = "slurmdbd"  # noqa: S105  # the secret's name
+"""Name of the secret that holds the database password which gcluster makes."""
+ENFORCED = ("associations", "limits", "qos")
+"""A job needs an account, holds to its limits and asks for an allowed QOS."""
+
+
+def accounting_hosts(spec: ClusterSpec, hosts: Iterable[Host]) -> tuple[Host, ...]:
+    """Return the hosts that run slurmdbd, the first choice first, at most two; (): there is none.
+
+    They are the first of the pool that `accounting` names, else of the controllers.
+    """
+    slurm = spec.scheduler
+    if not isinstance(slurm, SlurmScheduler) or not keeps_accounts(spec):
+        return ()
+    named = slurm.accounting.pool if slurm.accounting else None
+    found = [h for h in hosts if h.pool == named or (named is None and h.role == "controller")]
+    return tuple(found[:2])
+
+
+def accounting_variables(spec: ClusterSpec, run_it: Sequence[Host]) -> dict[str, Json]:
+    """Return what role slurm's controllers are told of accounts; {} without a database.
+
+    Fair share counts from then on, so the weights are written whether or not the spec changes them.
+
+    Args:
+        spec: the cluster.
+        run_it: of `accounting_hosts`.
+    """
+    slurm = spec.scheduler
+    if not run_it or not isinstance(slurm, SlurmScheduler):
+        return {}
+    return {
+        "slurm_accounting": {
+            "host": run_it[0].name,
+            "backup_host": run_it[1].name if run_it[1:] else "",
+            "port": SLURMDBD_PORT,
+            "tres": [GPU],
+            "enforce": list(ENFORCED),
+        },
+        "slurm_priority": priority_variables(slurm.priority),
+        "slurm_preemption": any(qos.preempts for qos in slurm.qos.values()),
+    }
+
+
+def partition_access(spec: ClusterSpec) -> dict[str, dict[str, Json]]:
+    """Return partition -> the accounts and QOS that it is for; only with a database.
+
+    A partition that names accounts is for their parts too: Slurm compares names, not the tree. Root
+    may use all of them: gcluster's own jobs are charged to its account.
+    """
+    accounts = spec.scheduler.accounts
+
+    def within(name: str, wanted: frozenset[str]) -> bool:
+        seen: set[str] = set()
+        here: str | None = name
+        while here is not None and here in accounts and here not in seen:
+            if here in wanted:
+                return True
+            seen.add(here)
+            here = accounts[here].parent
+        return False
+
+    return {
+        name: {
+            "accounts": [ROOT, *sorted(a for a in accounts if within(a, frozenset(one.accounts)))]
+            if one.accounts
+            else [],
+            "qos": sorted(one.qos),
+        }
+        for name, one in written_partitions(spec).items()
+        if one.accounts or one.qos
+    }
+
+
+def slurmdbd_variables(spec: ClusterSpec, run_it: Sequence[Host]) -> dict[str, Json]:
+    """Return the variables of role slurmdbd; the password is a secret and not among them.
+
+    A database that exists is reached at its address with the password that the spec refers to;
+    else one is set up on the first of the hosts, with a password that gcluster makes and keeps
+    encrypted (`DATABASE_SECRET`).
+    """
+    slurm = spec.scheduler
+    if not run_it or not isinstance(slurm, SlurmScheduler):
+        return {}
+    said = slurm.accounting or Accounting()
+    host, _, port = (said.database or "").partition(":")
+    days = None if said.purge_after is None else max(1, round(said.purge_after.value / 86_400))
+    return {
+        "slurmdbd_hosts": [{"name": one.name, "address": one.address} for one in run_it],
+        "slurmdbd_port": SLURMDBD_PORT,
+        "slurmdbd_database_host": host or run_it[0].address or run_it[0].name,
+        "slurmdbd_database_port": int(port or MARIADB_PORT),
+        "slurmdbd_database_name": f"slurm_acct_{spec.name.replace('-', '_')}",
+        "slurmdbd_database_made": not host,
+        "slurmdbd_purge_days": days,
+    }

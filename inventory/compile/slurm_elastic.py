@@ -1,0 +1,78 @@
+"""Nodes that come and go with the queue: State=CLOUD, who makes them and when they go."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from gcluster.inventory.hosts import pool_host_names
+from gcluster.schemas.hostlist import fold
+from gcluster.schemas.spec import SlurmScheduler
+
+if TYPE_CHECKING:
+    from gcluster.inventory.compile.steps import Json
+    from gcluster.inventory.hosts import Host
+    from gcluster.schemas.spec import ClusterSpec
+
+PROGRAMS = "/usr/local/libexec/gcluster"
+"""Where the programs are that slurmctld calls with a host range."""
+IDLE_S = 600
+"""`suspend_after` where the spec doesn't say it: the time a person needs to send the next job."""
+ANSWER_S = 1800
+"""`resume_timeout` where the spec doesn't say it: GPU machines of clouds take 5 to 15 minutes to
+boot and converge, and Slurm counts from the request, with the wait for capacity."""
+GONE_S = 300
+"""SuspendTimeout: how long giving a node back may take before its name can be used again."""
+
+
+def elastic_nodes(spec: ClusterSpec) -> dict[str, tuple[str, ...]]:
+    """Return pool -> names of the machines it may have beyond those that are always there."""
+    found = {}
+    for name, pool in spec.pools.items():
+        least, most = pool.least, pool.most
+        if pool.role == "compute" and least is not None and most is not None and most > least:
+            all_of_them = pool_host_names(name, msgspec.structs.replace(pool, count=most))
+            found[name] = tuple(all_of_them[least:])
+    return found
+
+
+def elastic_variables(spec: ClusterSpec, compute: dict[str, tuple[Host, ...]]) -> dict[str, Json]:
+    """Return what slurm.conf says of nodes that come and go; {} where there are none.
+
+    Args:
+        spec: the cluster.
+        compute: compute pool -> its hosts that are always there: they are never powered down.
+    """
+    slurm = spec.scheduler
+    if not isinstance(slurm, SlurmScheduler) or not elastic_nodes(spec):
+        return {}
+    idle, answer = slurm.suspend_after, slurm.resume_timeout
+    fixed = [host.name for hosts in compute.values() for host in hosts]
+    return {
+        "slurm_elastic": {
+            "resume_program": f"{PROGRAMS}/slurm-resume",
+            "resume_fail_program": f"{PROGRAMS}/slurm-resume-failed",
+            "suspend_program": f"{PROGRAMS}/slurm-suspend",
+            "suspend_s": IDLE_S if idle is None else int(idle.value),
+            "suspend_timeout_s": GONE_S,
+            "resume_timeout_s": ANSWER_S if answer is None else int(answer.value),
+            "fixed_nodes": fold(fixed) if fixed else "",
+        }
+    }
+
+
+def cloud_node_lines(spec: ClusterSpec, alike: dict[str, dict[str, Json]]) -> list[Json]:
+    """Return the node lines of the machines that may come; their addresses are their names.
+
+    Whoever makes one tells Slurm its address (`scontrol update NodeName=... NodeAddr=...`).
+
+    Args:
+        spec: the cluster.
+        alike: pool -> what all lines of its nodes say, without names and addresses.
+    """
+    lines: list[Json] = []
+    for pool, names in sorted(elastic_nodes(spec).items()):
+        folded = fold(names)
+        lines.append({"names": folded, "addresses": folded, **alike[pool], "state": "CLOUD"})
+    return lines

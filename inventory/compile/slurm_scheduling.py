@@ -1,0 +1,107 @@
+"""How Slurm orders, refuses and places jobs: priorities, preemption, job rules, topology."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from gcluster.inventory.topology import topology_of
+from gcluster.schemas.spec import Partition, SlurmScheduler
+from gcluster.schemas.spec.scheduler import PriorityWeights
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from gcluster.inventory.compile.node import NodeFacts
+    from gcluster.inventory.compile.steps import Json
+    from gcluster.inventory.hosts import Host
+    from gcluster.schemas.catalog import Catalog
+    from gcluster.schemas.spec import ClusterSpec
+
+MAX_AGE = "7-0"
+"""PriorityMaxAge, Slurm's own default, written out: `inventory.priority` counts with it."""
+
+
+def written_partitions(spec: ClusterSpec) -> dict[str, Partition]:
+    """Return the spec's partitions; without any, "main" with every compute pool."""
+    if spec.scheduler.partitions:
+        return spec.scheduler.partitions
+    pools = sorted(name for name, pool in spec.pools.items() if pool.role == "compute")
+    return {"main": Partition(pools=pools, default=True)} if pools else {}
+
+
+def scheduling_variables(spec: ClusterSpec, catalog: Catalog) -> dict[str, Json]:
+    """Return what the spec says of priorities and job rules; nothing where it says nothing."""
+    slurm = spec.scheduler
+    if not isinstance(slurm, SlurmScheduler):
+        return {}
+    variables: dict[str, Json] = {}
+    if slurm.priority != PriorityWeights():
+        variables["slurm_priority"] = priority_variables(slurm.priority)
+    rules = slurm.job_rules
+    if rules.require_time or rules.require_gpus:
+        variables["slurm_job_rules"] = {
+            "require_time": rules.require_time,
+            "require_gpus": rules.require_gpus,
+            "gpu_partitions": gpu_partitions(spec, catalog),
+        }
+    return variables
+
+
+def priority_variables(weights: PriorityWeights) -> dict[str, Json]:
+    """Return the weights of priority/multifactor as role slurm takes them."""
+    return {"max_age": MAX_AGE, **msgspec.structs.asdict(weights)}
+
+
+def gpu_partitions(spec: ClusterSpec, catalog: Catalog) -> list[str]:
+    """Return the partitions of which any node has a GPU, simulated ones too, by name."""
+
+    def has_gpu(pool: str) -> bool:
+        machine = spec.pools[pool].machine
+        return machine is not None and catalog.machines[machine].gpu is not None
+
+    partitions = written_partitions(spec)
+    return sorted(name for name, one in partitions.items() if any(map(has_gpu, one.pools)))
+
+
+def partition_limits(partition: Partition) -> dict[str, Json]:
+    """Return what a partition limits beyond time, as far as no database is needed for it."""
+    limits: dict[str, Json] = {}
+    if partition.max_nodes is not None:
+        limits["max_nodes"] = partition.max_nodes
+    if partition.tier != 1:
+        limits["tier"] = partition.tier
+    return limits
+
+
+def knows_blocks(controllers: Iterable[NodeFacts], hosts: Iterable[Host]) -> bool:
+    """Whether the controllers' Slurm has topology/block, which came with 23.11.
+
+    It is the Slurm of their distribution's packages; where that isn't known nothing speaks against
+    it. The software lock is read only where a host stands in a block.
+    """
+    if not any(host.placement.block for host in hosts):
+        return True
+    from gcluster.schemas.stack.load import load_lock  # noqa: PLC0415  # only with blocks
+    from gcluster.schemas.stack.versions import older  # noqa: PLC0415  # only with blocks
+
+    lock = load_lock()
+    least = next(f.at_least for f in lock.features if f.feature == "topology/block")
+    for node in controllers:
+        asked = (node.pool.software, node.spec.software)
+        said = [one.distribution for one in asked if one and one.distribution != "auto"]
+        packaged = lock.slurm_package(node.software.distribution or next(iter(said), None))
+        if packaged is not None and older(packaged, least):
+            return False
+    return True
+
+
+def slurm_topology(spec: ClusterSpec, hosts: Iterable[Host], *, knows_blocks: bool) -> Json:
+    """Return where nodes stand in the network as role slurm takes it."""
+    slurm = spec.scheduler
+    if not isinstance(slurm, SlurmScheduler):
+        return msgspec.to_builtins(topology_of(hosts))
+    said = slurm.topology
+    found = topology_of(hosts, said.plugin, said.block_sizes, knows_blocks=knows_blocks)
+    return msgspec.to_builtins(found)
