@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import resource
 import shutil
 import subprocess
 import sys
@@ -92,6 +93,7 @@ def main() -> int:
             trace, cluster = Path(folder, "trace.swf"), Path(folder, "cluster.yaml")
             write_trace(trace, nodes, JOBS)
             cluster.write_text(spec(nodes), encoding="utf-8")
+            before = resource.getrusage(resource.RUSAGE_CHILDREN)
             began = time.perf_counter()
             subprocess.run(
                 [gcluster, "burst", "simulate", str(cluster), str(trace)],
@@ -100,8 +102,14 @@ def main() -> int:
                 env=with_bytecode(),
             )
             seconds = time.perf_counter() - began
+            after = resource.getrusage(resource.RUSAGE_CHILDREN)
         name = f"{JOBS:,} jobs, a site of {nodes:,} nodes"
-        results.append(Result(name=name, value=seconds, unit="s", limit=SECONDS))
+        used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        results += [
+            Result(name=name, value=seconds, unit="s", limit=SECONDS),
+            Result(name="  of that on a core", value=used, unit="s"),
+            Result(name="  peak memory", value=after.ru_maxrss / 1024, unit="MiB"),
+        ]
     return report("replaying a trace, with the policy and without", results, as_json=options.json)
 
 
