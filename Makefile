@@ -62,11 +62,15 @@ break-roles: environment ## change roles' nodes behind their backs: each time ve
 
 .PHONY: test-local
 test-local: environment ## run the end-to-end tests on real local nodes
-	@pytest -q -m "local and not stack and not bundle" $(REPORT)
+	@pytest -q -m "local and not stack and not bundle and not pull" $(REPORT)
 
 .PHONY: test-stack
 test-stack: environment ## bring servers up on doubles, upgrade their driver under a job, go back
 	@pytest -q -m stack tests/e2e/test_whole_stack.py $(REPORT)
+
+.PHONY: test-pull
+test-pull: environment ## have nodes converge themselves, and wait for their jobs
+	@pytest -q -m pull tests/e2e/test_pull.py $(REPORT)
 
 .PHONY: test-bundle
 test-bundle: environment ## bundle a spec, and bring nodes without a network up from that alone
@@ -147,6 +151,7 @@ bench: environment ## measure what the README claims about speed (the quick ones
 	@python bench/validate_errors.py
 	@python bench/scale.py
 	@python bench/smoke_log.py
+	@python bench/burst_simulate.py
 
 .PHONY: clean
 clean: ## remove what builds and tests leave in the checkout (not .venv, not clusters)

@@ -6,8 +6,8 @@ import msgspec
 
 WORDS: dict[str, str] = {
     "held": "it waits for nodes and for nothing else",
-    "leave": "whoever submitted it lets it leave",
     "wait": "it has waited longer than `after`",
+    "leave": "whoever submitted it lets it leave",
     "gpu": "the pool has the GPU model that it asks for, and as many a node",
     "features": "the pool's nodes have the features that it asks for",
     "software": "both sides have the same versions of what jobs are built against",

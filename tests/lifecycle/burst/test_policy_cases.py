@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -54,6 +55,13 @@ def test_every_word_speaks_against_some_job_of_the_cases() -> None:
     said = {word for each in told for job in each["jobs"].values() for word in job.get("stays", ())}
     elsewhere = {"software", "price"}  # tests/lifecycle/burst/test_fitting.py
     assert said == set(WORDS) - elsewhere
+
+
+def test_the_page_on_hybrid_clusters_tells_every_word_in_order_and_the_example_as_it_is() -> None:
+    page = (CASES.parents[3] / "docs" / "hybrid.md").read_text("utf-8")
+    assert re.findall(r"^\| `(\w+)` \| ", page, re.MULTILINE) == list(WORDS)
+    example = (CASES.parent / "simulate" / "expected.txt").read_text("utf-8")
+    assert example.rstrip() in page
 
 
 if __name__ == "__main__":  # writes what is said now: read it
