@@ -30,7 +30,7 @@ def test_a_module_that_the_driver_does_not_fit_is_told(
 ) -> None:
     host.check_output(f"mv {MODULE} {MODULE}.away")
     with recorded("wrong-driver"):
-        run = converge()
+        run = converge(phases=["join"])
         verify = converge(phases=["verify"])
     host.check_output(f"mv {MODULE}.away {MODULE}")
     assert run.returncode != 0
