@@ -72,3 +72,29 @@ def test_no_block_is_smaller_than_the_block_size(
 ) -> None:
     found = topology_of(hosts(*placed))
     assert all(len(expand(group.nodes)) >= found.block_size for group in found.groups)
+
+
+_UNITS = (("b1", "l1"), ("b1", "l2"), ("b2", "l1"), ("b2", "l2"))
+
+
+def test_blocks_are_switches_for_a_scheduler_that_knows_no_blocks() -> None:
+    found = topology_of(hosts(("b1", None), ("b1", None), ("b2", None)), knows_blocks=False)
+    assert (found.type, [group.name for group in found.groups]) == ("tree", ["b1", "b2"])
+
+
+def test_a_tree_that_is_asked_for_has_the_leaves_as_switches() -> None:
+    found = topology_of(hosts(*_UNITS), "tree")
+    assert (found.type, [group.name for group in found.groups]) == ("tree", ["l1", "l2"])
+
+
+def test_no_topology_is_none_whatever_is_known() -> None:
+    assert topology_of(hosts(*_UNITS), "none") == FLAT
+
+
+def test_block_sizes_of_the_spec_are_kept_beside_the_smallest_block() -> None:
+    found = topology_of(hosts(*_UNITS), "block", [2, 4])
+    assert (found.type, found.block_size, found.block_sizes) == ("block", 2, (2, 4))
+
+
+def test_asking_for_blocks_makes_none_where_none_is_known() -> None:
+    assert topology_of(hosts((None, "l1"), (None, "l2")), "block").type == "tree"
