@@ -33,11 +33,11 @@ _LEFT_OUT: tuple[tuple[PathTuple, str], ...] = (
     (("pools", "*", "software", "containers"), "containers of single pools"),
     (("pools", "*", "count", "max"), "nodes beyond the least count"),
     *((("scheduler", key), f"scheduler {key}") for key in (
-        "qos", "accounts", "accounting", "state_save", "topology", "priority", "maintenance",
-        "job_rules", "rest_api", "suspend_after", "resume_timeout", "memory_reserved",
+        "qos", "accounts", "accounting", "state_save", "maintenance", "rest_api", "suspend_after",
+        "resume_timeout",
     )),
     *((("scheduler", "partitions", "*", key), f"partitions' {key}") for key in (
-        "max_nodes", "qos", "accounts", "tier", "spill",
+        "qos", "accounts", "spill",
     )),
 )  # fmt: skip
 """Paths ("*": any name) that are checked and then left out, and what they are."""

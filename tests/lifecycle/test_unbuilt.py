@@ -61,11 +61,11 @@ def test_versions_that_no_role_acts_on_are_named_and_the_others_are_not() -> Non
 
 
 def test_a_part_that_is_there_often_is_told_once() -> None:
-    partitions = "\n".join(f"    p{n}: {{pools: [gpu], tier: 2}}" for n in range(3))
+    partitions = "\n".join(f"    p{n}: {{pools: [gpu], qos: []}}" for n in range(3))
     spec = _SPEC.replace("{type: slurm}", f"\n  type: slurm\n  partitions:\n{partitions}")
 
     assert [summary for _, summary, _ in _said(spec)] == [
-        "not built yet, so left out: partitions' tier (here and in 2 more)"
+        "not built yet, so left out: partitions' qos (here and in 2 more)"
     ]
 
 
