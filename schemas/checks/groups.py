@@ -135,7 +135,7 @@ MODULES: Mapping[str, Callable[[CheckContext], bool]] = {
         ("accelerators", "artefact_sources", "distributions", "skew", "software"), _software
     ),
     **dict.fromkeys(("accounts", "preemption"), _shares),
-    **dict.fromkeys(("spill_ceilings", "spill_data", "spill_targets"), _spills),
+    **dict.fromkeys(("spill_ceilings", "spill_data", "spill_limits", "spill_targets"), _spills),
     "allreduce": lambda context: context.smoke != Smoke(),
     "budget": lambda context: context.budget is not None,
     "checkpoints": lambda context: context.checkpointing is not None,
