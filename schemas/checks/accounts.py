@@ -62,6 +62,23 @@ def accounts_in_a_circle(context: CheckContext) -> Iterator[Finding]:
         )
 
 
+@check("GC536", summary="An account has the name of Slurm's own.")
+def account_called_root(context: CheckContext) -> Iterator[Finding]:
+    """`root` is the account in Slurm's database that all others are part of: it has no parent.
+
+    An account for all others is a `parent` of another name; Kubernetes knows no such account.
+    """
+    if context.slurm is not None and "root" in context.slurm.accounts:
+        path: PathTuple = (*_ALL, "root")
+        yield Finding(
+            summary='account "root" is the one that Slurm has above all others',
+            path=path,
+            at_key=True,
+            hint="give it another name, such as everyone",
+            relies_on=(path, ("scheduler", "type")),
+        )
+
+
 @check("GC524", summary="The quotas of an account's parts add up to more than its own.")
 def quotas_above_parent(context: CheckContext) -> Iterator[Finding]:
     """The quota of an account holds for all its parts together.
