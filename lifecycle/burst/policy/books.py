@@ -30,6 +30,11 @@ class Rent(NamedTuple):
     idle: bool = False
     """They have no job: the next may have them."""
 
+    @property
+    def is_free(self) -> bool:
+        """Whether a job that takes them costs nothing and leaves as much room as before."""
+        return self.idle and self.usd_per_hour == 0
+
 
 class Books:
     """All rents of one pool."""
@@ -48,15 +53,17 @@ class Books:
 
     @classmethod
     def of(cls, standing: Standing) -> Books:
-        """Open the books as they stand."""
+        """Open the books as they stand; idle nodes that should be gone by now are left out."""
         books = cls()
         now = standing.now
         books.days[int(now // DAY_S)] += standing.spent_today_usd
         for node in standing.rented:
-            until = now + LONGEST_S if node.always or node.until is None else max(now, node.until)
-            rate = 0.0 if node.always else node.usd_per_hour
             idle = node.idle_since is not None
-            books.book(node.node, Rent(now, until, 1, rate, idle))
+            stays = node.until is None or (node.always and idle)
+            until = now + LONGEST_S if stays else max(now, node.until or now)
+            rate = 0.0 if node.always else node.usd_per_hour
+            if not idle or until > now:
+                books.book(node.node, Rent(now, until, 1, rate, idle))
         return books
 
     def book(self, key: Hashable, rent: Rent) -> None:
@@ -86,22 +93,22 @@ class Books:
             self.days[number] += usd
 
     def after(self, at: float) -> tuple[int, float]:
-        """Return (nodes with a job, USD per hour) that may still be rented at a time."""
+        """Return (nodes, USD per hour) that may still be rented at a time."""
         later = [rent for rent in self._rents.values() if rent.until > at]
-        busy = sum(rent.nodes for rent in later if not rent.idle)
-        return busy, sum(rent.usd_per_hour for rent in later)
+        nodes = sum(rent.nodes for rent in later if not rent.is_free)
+        return nodes, sum(rent.usd_per_hour for rent in later)
 
     def endings(self) -> list[tuple[float, int, float]]:
-        """Return (time, nodes with a job, USD per hour) for each latest end, in order.
+        """Return (time, nodes, USD per hour) for each latest end, in order.
 
         The figures are those of what may be rented beyond it.
         """
         found: list[tuple[float, int, float]] = []
-        busy, rate = 0, 0.0
+        nodes, rate = 0, 0.0
         for rent in sorted(self._rents.values(), key=lambda each: each.until, reverse=True):
             if not found or found[-1][0] != rent.until:
-                found.append((rent.until, busy, rate))
-            busy += 0 if rent.idle else rent.nodes
+                found.append((rent.until, nodes, rate))
+            nodes += 0 if rent.is_free else rent.nodes
             rate += rent.usd_per_hour
         return found[::-1]
 
@@ -142,9 +149,10 @@ def earliest(rule: Rule, books: Books, wanted: Rent) -> float:
     each from its beginning, when all of the new day is still to be spent.
     """
     at = wanted.begins
-    states = [(at, books.busy, books.usd_per_hour), *books.endings()]
-    for end, busy, rate in states:
-        fits = busy + wanted.nodes <= rule.target.most
+    paid = sum(not rent.is_free for rent in books.idle.values())
+    states = [(at, books.busy + paid, books.usd_per_hour), *books.endings()]
+    for end, nodes, rate in states:
+        fits = nodes + wanted.nodes <= rule.target.most
         if fits and not any(over_hour(rule.ceilings, rate + wanted.usd_per_hour)):
             at = max(at, end)
             break

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable  # a field's type is read when it is made
+from collections.abc import Hashable, Iterator
 from datetime import date
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -58,34 +58,46 @@ def find(
 ) -> Place | tuple[Reason, ...]:
     """Return where a job fits now, or what speaks against each way.
 
-    Nodes that are idle are taken first, the cheapest of them. New ones are bought at the highest
-    price that holds every ceiling, so that as many rungs of the market as possible are open.
+    Idle nodes are taken first, the cheapest of them; where they would cost more than a ceiling
+    allows, new ones instead. New ones are bought at the highest price that holds every ceiling, so
+    that as many rungs of the market as possible are open.
     """
     room = rule.target.most - books.busy
     if wanted.nodes > room:
         text = f"it needs {plural(wanted.nodes)}, pool {rule.target.pool} has room for {room} now"
         return (Reason("nodes", holds=False, text=text),)
     idle = sorted(books.idle.items(), key=lambda item: (item[1].usd_per_hour, -item[1].until))
-    reused = idle[: wanted.nodes]
-    new = wanted.nodes - len(reused)
-    until = now + wanted.seconds
+    most = min(len(idle), wanted.nodes)
+    free = sum(rent.is_free for _key, rent in idle)
+    least = max(min(free, most), wanted.nodes + len(idle) - room)
+    against: tuple[Reason, ...] = ()
+    whole = Rent(now, now + wanted.seconds, wanted.nodes, 0.0)
+    for reused in dict.fromkeys((most, least)):
+        for place in _places(rule, now, wanted, idle[:reused]):
+            found = _against(rule, books, place, whole, kept)
+            if not found:
+                return place
+            against = found if reused == most else against
+    return against
+
+
+def _places(
+    rule: Rule, now: float, wanted: Wanted, reused: list[tuple[Hashable, Rent]]
+) -> Iterator[Place]:
+    """Yield the ways to have a job's nodes with some idle ones, the dearest way to buy first."""
+    new, until = wanted.nodes - len(reused), now + wanted.seconds
     longer = tuple(
         Rent(max(now, rent.until), max(until, rent.until), 1, rent.usd_per_hour)
         for _key, rent in reused
     )
-    against: tuple[Reason, ...] = ()
-    for cap in rule.caps if rule.ceilings or rule.target.is_free else (None,):
-        rent = Rent(now, until, new, new * (cap or 0.0))
-        place = Place(
+    caps = rule.caps if rule.ceilings or rule.target.is_free else (None,)
+    for cap in caps if new else caps[-1:]:
+        yield Place(
             reused=tuple(key for key, _rent in reused),
             new_nodes=new,
             cap=cap if rule.ceilings else None,
-            rents=(rent, *longer),
+            rents=(Rent(now, until, new, new * (cap or 0.0)), *longer),
         )
-        against = _against(rule, books, place, Rent(now, until, wanted.nodes, 0.0), kept)
-        if not against:
-            return place
-    return against
 
 
 def _against(

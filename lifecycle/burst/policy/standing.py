@@ -33,6 +33,7 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     now: float
     rented: tuple[Rented, ...] = ()
+    """Of the pool. What `to_release` names is given back first."""
     spent_today_usd: float = 0.0
     """What spilling has cost since midnight (UTC), nodes that still run included."""
     staging_s: dict[str, float] = {}

@@ -36,7 +36,7 @@ def _taken(rule: Rule, standing: Standing, decisions: tuple[Decision, ...]) -> l
 
 
 @given(st.data())
-@settings(max_examples=200)
+@settings(max_examples=100)
 def test_no_round_can_cost_more_than_a_ceiling_at_any_minute_or_on_any_day(
     data: st.DataObject,
 ) -> None:
@@ -76,7 +76,7 @@ def test_a_job_that_spills_would_also_spill_had_it_waited_longer(
 
 
 @given(st.data(), st.integers(0, 7200))
-@settings(max_examples=200)
+@settings(max_examples=100)
 def test_in_a_queue_too_no_job_loses_by_having_waited_longer(
     data: st.DataObject, longer: int
 ) -> None:
