@@ -14,6 +14,7 @@ from gcluster.inventory.compile.slurm_elastic import (
     cloud_node_lines,
     elastic_nodes,
     elastic_variables,
+    placeholders,
 )
 from gcluster.inventory.compile.slurm_scheduling import (
     partition_limits,
@@ -78,20 +79,18 @@ def slurm_cluster_variables(
     reserved = _reserved_mib(spec)
     shapes = {pool: _shape(_machine_of(spec, pool, catalog), pool, reserved) for pool in compute}
     names = {pool: [host.name for host in hosts] for pool, hosts in compute.items()}
+    hosts = [host for pool in sorted(compute) for host in compute[pool]]
     if elastic:
         for pool, coming in elastic_nodes(spec).items():
             names[pool].extend(coming)
+        hosts.extend(placeholders(spec))
     access = partition_access(spec) if run_accounting else {}
     variables: dict[str, Json] = {
         "slurm_nodes": [
             line for pool in sorted(compute) for line in _node_lines(compute[pool], shapes[pool])
         ],
         "slurm_partitions": _partitions(spec, names, catalog, access),
-        "slurm_topology": slurm_topology(
-            spec,
-            (host for pool in sorted(compute) for host in compute[pool]),
-            knows_blocks=knows_blocks,
-        ),
+        "slurm_topology": slurm_topology(spec, hosts, knows_blocks=knows_blocks),
         "slurm_simulated": simulated,
         "slurm_health_check": CHECK_PROGRAM,
     }

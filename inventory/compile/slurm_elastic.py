@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.inventory.hosts import pool_host_names
+from gcluster.inventory.hosts import Host, Placement, SshTarget, pool_host_names
 from gcluster.schemas.hostlist import fold
 from gcluster.schemas.spec import SlurmScheduler
 
 if TYPE_CHECKING:
     from gcluster.inventory.compile.steps import Json
-    from gcluster.inventory.hosts import Host
     from gcluster.schemas.spec import ClusterSpec
 
 PROGRAMS = "/usr/local/libexec/gcluster"
@@ -35,6 +34,27 @@ def elastic_nodes(spec: ClusterSpec) -> dict[str, tuple[str, ...]]:
             all_of_them = pool_host_names(name, msgspec.structs.replace(pool, count=most))
             found[name] = tuple(all_of_them[least:])
     return found
+
+
+def placeholders(spec: ClusterSpec) -> list[Host]:
+    """Return hosts that stand for machines that may come: each pool is a block and a leaf.
+
+    Slurm's topology names every node, also those that aren't there; who comes from one placement of
+    a cloud stands together.
+    """
+    return [
+        Host(
+            name=node,
+            site=spec.pools[pool].site,
+            pool=pool,
+            role="compute",
+            machine=spec.pools[pool].machine,
+            ssh=SshTarget(user=""),
+            placement=Placement(block=pool, leaf=pool),
+        )
+        for pool, nodes in elastic_nodes(spec).items()
+        for node in nodes
+    ]
 
 
 def elastic_variables(spec: ClusterSpec, compute: dict[str, tuple[Host, ...]]) -> dict[str, Json]:

@@ -12,6 +12,7 @@ import pytest
 from gcluster.inventory.compile.slurm import slurm_cluster_variables
 from gcluster.inventory.compile.slurm_accounting import accounting_hosts, slurmdbd_variables
 from gcluster.inventory.compile.slurm_elastic import elastic_nodes
+from gcluster.inventory.hosts import Placement
 from gcluster.schemas.catalog import load_catalog
 from gcluster.schemas.load import load_text
 from gcluster.schemas.spec import ClusterSoftware, ClusterSpec
@@ -125,6 +126,25 @@ def test_nodes_that_may_come_are_cloud_nodes_of_their_partitions() -> None:
         "CLOUD",
     )
     assert variables["slurm_partitions"][0]["nodes"] == "burst[001-004],gpu[001-002]"
+
+
+def test_a_topology_has_the_nodes_that_may_come_on_a_switch_of_their_own() -> None:
+    spec = spec_of("")
+    inventory = golden.inventory_of(spec)
+    compute = {
+        pool: tuple(
+            msgspec.structs.replace(host, placement=Placement(leaf=pool))
+            for host in inventory.in_pool(pool)
+        )
+        for pool in ("gpu", "burst")
+    }
+    topology = slurm_cluster_variables(spec, compute, load_catalog(), elastic=True)[
+        "slurm_topology"
+    ]
+    assert topology["groups"] == [
+        {"name": "burst", "nodes": "burst[001-004]"},
+        {"name": "gpu", "nodes": "gpu[001-002]"},
+    ]
 
 
 def test_nodes_that_are_always_there_are_never_powered_down() -> None:
