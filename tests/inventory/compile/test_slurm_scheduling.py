@@ -138,10 +138,8 @@ def test_a_topology_has_the_nodes_that_may_come_on_a_switch_of_their_own() -> No
         )
         for pool in ("gpu", "burst")
     }
-    topology = slurm_cluster_variables(spec, compute, load_catalog(), elastic=True)[
-        "slurm_topology"
-    ]
-    assert topology["groups"] == [
+    variables = slurm_cluster_variables(spec, compute, load_catalog(), elastic=True)
+    assert list(variables["slurm_topology"]["groups"]) == [
         {"name": "burst", "nodes": "burst[001-004]"},
         {"name": "gpu", "nodes": "gpu[001-002]"},
     ]
