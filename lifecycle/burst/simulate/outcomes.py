@@ -9,23 +9,22 @@ from enum import IntEnum
 class Outcome(IntEnum):
     """Where a job is in its life."""
 
-    UNSEEN = 0
-    WAITS = 1
-    HOME = 2
-    CLOUD = 3
-    REFUSED = 4
+    WAITS = 0
+    HOME = 1
+    CLOUD = 2
+    REFUSED = 3
 
 
 class Outcomes:
     """Lists by the jobs' places in the trace; times are seconds since the epoch."""
 
     def __init__(self, jobs: int) -> None:
-        """Start with no job seen."""
+        """Start with no job started."""
         self.eligible = [0.0] * jobs
         """When it could have started."""
         self.started = [0.0] * jobs
         self.ended = [0.0] * jobs
-        self.where = [Outcome.UNSEEN] * jobs
+        self.where = [Outcome.WAITS] * jobs
         self.refused: Counter[str] = Counter()
         """Jobs that could run nowhere, by the word of the reason."""
 
@@ -45,7 +44,7 @@ class Outcomes:
 
     def waits(self, job: int) -> bool:
         """Say whether a job has not started and may."""
-        return self.where[job] == Outcome.UNSEEN
+        return self.where[job] == Outcome.WAITS
 
     def is_over(self, job: int) -> bool:
         """Say whether a job has ended, or never will run."""

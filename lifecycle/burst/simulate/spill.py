@@ -83,6 +83,7 @@ class Spilling:
         self._tokens = 0
         self._idle_tokens: dict[int, int] = {}
         self._prices = {rung.key: rung.usd_per_hour for rung in rule.target.rungs}
+        self._cheapest = min(rule.caps, default=0.0)
         self._always = frozenset(self.cloud.rent(rule.target.always, 0.0, 0.0, 0.0))
         for node in self._always:
             self._books.book(node, Rent(0.0, _ALWAYS, 1, 0.0, idle=True))
@@ -162,7 +163,7 @@ class Spilling:
         books, rule = self._books, self.rule
         if books.busy >= rule.target.most:
             return True
-        one_more = books.usd_per_hour + min(rule.caps, default=0.0)
+        one_more = books.usd_per_hour + self._cheapest
         return not books.idle and any(over_hour(rule.ceilings, one_more))
 
     def _move(self, job: int, place: Place, now: float) -> None:

@@ -44,12 +44,12 @@ def rules(draw: st.DrawFn) -> Rule:
 
 
 @st.composite
-def jobs(draw: st.DrawFn, number: int, *, since: float | None = None) -> PendingJob:
+def jobs(draw: st.DrawFn, number: int) -> PendingJob:
     """Return a job of this number, which has waited for up to two hours."""
     limit = draw(st.none() | st.sampled_from([600.0, HOUR, 7 * HOUR, 30 * HOUR]))
     return PendingJob(
         id=f"{number:03d}",
-        eligible_since=NOW - draw(st.integers(0, 7200)) if since is None else since,
+        eligible_since=NOW - draw(st.integers(0, 7200)),
         nodes=draw(st.integers(1, 9)),
         gpus_per_node=draw(st.sampled_from([0, 8])),
         time_limit=limit,
