@@ -55,7 +55,7 @@ class LiveCluster:
         """Run the command as a person would; `expect` is the exit code, None for any."""
         command = [str(Path(sys.executable).with_name("gcluster")), *arguments]
         done = subprocess.run(
-            command, capture_output=True, text=True, env=self.environment, timeout=600, check=False
+            command, capture_output=True, text=True, env=self.environment, timeout=1800, check=False
         )
         said = f"$ gcluster {' '.join(arguments)}\n{done.stdout}{done.stderr}"
         sys.stdout.write(said)
