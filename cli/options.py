@@ -91,6 +91,10 @@ Target: TypeAlias = Annotated[
 SpecPath: TypeAlias = Annotated[
     str, typer.Argument(metavar="SPEC", help="Path of a spec.", autocompletion=complete_spec)
 ]
+Nodes: TypeAlias = Annotated[
+    list[str],
+    typer.Argument(metavar="NODES...", help='Host ranges such as "gpu[001-004]", or pools.'),
+]
 OutputFormat: TypeAlias = Annotated[
     Format,
     typer.Option("--format", help="How the result is written.", callback=_remember),

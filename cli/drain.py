@@ -1,0 +1,37 @@
+"""`gcluster drain`: nodes out of service, for a reason that everybody sees."""
+
+# ruff: noqa: PLC0415  # imported when the verb runs: help and other verbs need none of it
+
+from typing import Annotated
+
+import typer
+
+from gcluster.cli.options import Format, Nodes, OutputFormat, Target
+from gcluster.cli.render.output import say
+from gcluster.lifecycle.outcome import Exit
+
+
+def command(
+    cluster: Target,
+    nodes: Nodes,
+    reason: Annotated[
+        str, typer.Option("--reason", metavar="TEXT", help="Why; the scheduler shows it.")
+    ],
+    fmt: OutputFormat = Format.TEXT,
+) -> Exit:
+    """Let no further job start on nodes; running jobs go on.
+
+    gcluster drain demo gpu017 --reason "NVLink of GPU 3" · gcluster drain demo train --reason move
+    """
+    from gcluster.cli.render.document import document
+    from gcluster.cli.render.operations import served_text
+    from gcluster.lifecycle.cluster import open_cluster
+    from gcluster.lifecycle.operations.service import drain
+    from gcluster.lifecycle.sites import existing_hosts
+    from gcluster.lifecycle.ssh import SshSession
+
+    opened = open_cluster(cluster, running=True)
+    with SshSession(opened.workdir) as session:
+        result = drain(existing_hosts(opened), session, nodes, reason)
+    say(document(result) if fmt is Format.JSON else served_text(result))
+    return result.exit_code

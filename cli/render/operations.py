@@ -1,0 +1,50 @@
+"""Nodes that were drained, resumed or restarted, as text."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gcluster.cli.render.cells import pad, printable, width
+from gcluster.cli.render.quantities import duration
+from gcluster.schemas.hostlist import fold
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from gcluster.lifecycle.operations.reboot import Pace, RebootResult
+    from gcluster.lifecycle.operations.service import Served, ServiceResult
+
+
+def served_text(result: ServiceResult) -> str:
+    """Return one line a node: in service or out, its jobs, and why."""
+    size = max((width(node.name) for node in result.nodes), default=0)
+    return "\n".join(f"{pad(node.name, size)}  {_served(node)}" for node in result.nodes)
+
+
+def paces_text(paces: Iterable[Pace]) -> str:
+    """Return what a reboot would do, pool by pool."""
+    return "\n".join(
+        f"{pace.pool}: {fold(pace.nodes)}, {pace.at_once} at a time; "
+        + (
+            f"{pace.jobs} jobs are put back in line"
+            if pace.requeues
+            else f"waits up to {duration(pace.wait_s)} for {pace.jobs} jobs"
+        )
+        for pace in paces
+    )
+
+
+def rebooted_text(result: RebootResult) -> str:
+    """Return how a reboot ended."""
+    lines = [f"{fold(result.rebooted)} restarted"] if result.rebooted else []
+    lines += [f"{n} failed, and stays drained: {printable(s)}" for n, s in result.failed.items()]
+    lines += [f"{n} not restarted, in service: {printable(s)}" for n, s in result.held.items()]
+    return "\n".join(lines)
+
+
+def _served(node: Served) -> str:
+    facts = ["in service" if node.in_service else "out of service"]
+    facts += [] if node.changed else ["as before"]
+    facts += [f"{len(node.jobs)} jobs run on"] if node.jobs and not node.in_service else []
+    facts += [printable(node.reason)] if node.reason else []
+    return ", ".join(facts)

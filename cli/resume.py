@@ -1,0 +1,27 @@
+"""`gcluster resume`: drained nodes back into service."""
+
+# ruff: noqa: PLC0415  # imported when the verb runs: help and other verbs need none of it
+
+from gcluster.cli.options import Format, Nodes, OutputFormat, Target
+from gcluster.cli.render.output import say
+from gcluster.lifecycle.outcome import Exit
+
+
+def command(cluster: Target, nodes: Nodes, fmt: OutputFormat = Format.TEXT) -> Exit:
+    """Let jobs start again on nodes that were drained.
+
+    Nodes that gcluster itself is changing are refused: it verifies them first. Exit code 1 when one
+    is still out afterwards, because it is down.
+    """
+    from gcluster.cli.render.document import document
+    from gcluster.cli.render.operations import served_text
+    from gcluster.lifecycle.cluster import open_cluster
+    from gcluster.lifecycle.operations.service import resume
+    from gcluster.lifecycle.sites import existing_hosts
+    from gcluster.lifecycle.ssh import SshSession
+
+    opened = open_cluster(cluster, running=True)
+    with SshSession(opened.workdir) as session:
+        result = resume(existing_hosts(opened), session, nodes)
+    say(document(result) if fmt is Format.JSON else served_text(result))
+    return result.exit_code

@@ -1,0 +1,1 @@
+"""What operators do to a running cluster: drain, resume, reboot, save and put back the queue."""

@@ -1,0 +1,85 @@
+"""Which nodes an operator means: host ranges and names of pools, and only nodes that run jobs."""
+
+from __future__ import annotations
+
+import difflib
+from typing import TYPE_CHECKING
+
+from gcluster.inventory.hosts import ClusterInventory
+from gcluster.lifecycle.outcome import Exit, failure
+from gcluster.schemas.hostlist import HostlistError, expand
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from gcluster.inventory.hosts import Host
+
+
+def chosen(hosts: ClusterInventory, words: Iterable[str]) -> ClusterInventory:
+    """Return the compute nodes that are meant, in the order of the cluster, each once.
+
+    Args:
+        hosts: the hosts that exist.
+        words: names of pools and host ranges ("gpu[001-004]"). A pool's name comes first.
+
+    Raises:
+        LifecycleError: a word is no node or pool (GC908), or names one that runs no jobs (GC999).
+    """
+    by_name = {host.name: host for host in hosts.hosts}
+    named: set[str] = set()
+    for word in words:
+        pool = [host.name for host in hosts.in_pool(word)]
+        named.update(pool or _nodes(word, by_name, hosts))
+    for name in sorted(named):
+        _refuse_unfit(by_name[name])
+    return ClusterInventory(
+        cluster=hosts.cluster, hosts=tuple(host for host in hosts.hosts if host.name in named)
+    )
+
+
+def controller_of(hosts: ClusterInventory) -> Host:
+    """Return the first controller; each of several answers for the one that works.
+
+    Raises:
+        LifecycleError: there is none (GC908).
+    """
+    controllers = hosts.with_role("controller")
+    if not controllers:
+        raise failure("GC908", f"{hosts.cluster} has no controller: nobody can be asked")
+    return controllers[0]
+
+
+def _nodes(word: str, known: dict[str, Host], hosts: ClusterInventory) -> list[str]:
+    try:
+        names = expand(word)
+    except HostlistError as error:
+        raise failure("GC908", str(error), exit_code=Exit.USAGE) from error
+    for name in names:
+        if name not in known:
+            pools = {host.pool for host in hosts.hosts}
+            near = difflib.get_close_matches(name, [*known, *pools], n=1)
+            raise failure(
+                "GC908",
+                f'{hosts.cluster} has no node or pool "{name}"',
+                hint=f'did you mean "{near[0]}"?'
+                if near
+                else f"gcluster status {hosts.cluster} lists them",
+                exit_code=Exit.USAGE,
+            )
+    return names
+
+
+def _refuse_unfit(host: Host) -> None:
+    if host.role != "compute":
+        raise failure(
+            "GC999",
+            f"{host.name} is a {host.role}: it runs no jobs, so there is nothing to drain there",
+            hint=f"gcluster ssh ... {host.name}, and restart it by hand: running jobs go on",
+            exit_code=Exit.REFUSED,
+        )
+    if host.connection == "simulated":
+        raise failure(
+            "GC999",
+            f"{host.name} is simulated: no scheduler runs there",
+            exit_code=Exit.REFUSED,
+        )

@@ -1,0 +1,129 @@
+"""`gcluster drain` and `gcluster resume`: nodes out of service for a reason, and back."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from gcluster.lifecycle.operations.chosen import chosen, controller_of
+from gcluster.lifecycle.outcome import Exit, LifecycleError, failure
+from gcluster.lifecycle.rolling import ServiceSilent
+from gcluster.lifecycle.rolling.slurm import SlurmService
+from gcluster.schemas.hostlist import fold
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping
+
+    from gcluster.inventory.hosts import ClusterInventory
+    from gcluster.lifecycle.rolling import NodeService, NodeUse
+    from gcluster.lifecycle.ssh import SshSession
+
+
+class Served(msgspec.Struct, frozen=True, kw_only=True):
+    """One node after it was drained or resumed."""
+
+    name: str
+    in_service: bool
+    """Jobs can start on it."""
+    changed: bool
+    """It was otherwise before."""
+    jobs: tuple[str, ...] = ()
+    """Jobs that still run there."""
+    reason: str = ""
+    """Why it is out."""
+
+
+class ServiceResult(msgspec.Struct, frozen=True, kw_only=True):
+    """How `drain` or `resume` ended."""
+
+    cluster: str
+    nodes: tuple[Served, ...]
+    exit_code: Exit
+    """FAILED when a node is not as it was asked for, e.g. one that is down is not in service."""
+
+
+def drain(
+    hosts: ClusterInventory, session: SshSession, words: Collection[str], reason: str
+) -> ServiceResult:
+    """Let no further job start on some nodes; running jobs go on. Safe to repeat.
+
+    A node that is out already keeps its reason: whoever took it out knows why.
+
+    Raises:
+        LifecycleError: no such nodes, nothing to drain there, or the scheduler is silent (GC999).
+    """
+    if not reason.strip():
+        raise failure("GC999", "why? --reason is empty", exit_code=Exit.USAGE)
+    return _change(hosts, session, words, lambda service, out: service.drain(out, reason), out=True)
+
+
+def resume(hosts: ClusterInventory, session: SshSession, words: Collection[str]) -> ServiceResult:
+    """Let jobs start on some nodes again. Safe to repeat.
+
+    Raises:
+        LifecycleError: as `drain`; or `gcluster up` or `reboot` has a node in its hands (GC999).
+    """
+    return _change(hosts, session, words, lambda service, back: service.give_back(back), out=False)
+
+
+def silent(error: ServiceSilent) -> LifecycleError:
+    """Return the error for a scheduler that does not answer."""
+    return failure(
+        "GC999",
+        f"the scheduler does not answer: {error}",
+        hint="gcluster status says what is wrong with it",
+    )
+
+
+def _change(
+    hosts: ClusterInventory,
+    session: SshSession,
+    words: Collection[str],
+    act: Callable[[NodeService, list[str]], None],
+    *,
+    out: bool,
+) -> ServiceResult:
+    names = [host.name for host in chosen(hosts, words).hosts]
+    service = SlurmService(session, controller_of(hosts))
+    try:
+        before = service.look(names)
+        _refuse(names, before, resuming=not out)
+        to_change = [name for name in names if before[name].out != out]
+        if to_change:
+            act(service, to_change)
+        after = service.look(names) if to_change else before
+    except ServiceSilent as error:
+        raise silent(error) from error
+    nodes = tuple(
+        Served(
+            name=name,
+            in_service=not after[name].out,
+            changed=after[name].out != before[name].out,
+            jobs=after[name].jobs,
+            reason=after[name].reason if after[name].out else "",
+        )
+        for name in names
+    )
+    done = all(node.in_service != out for node in nodes)
+    return ServiceResult(
+        cluster=hosts.cluster, nodes=nodes, exit_code=Exit.OK if done else Exit.FAILED
+    )
+
+
+def _refuse(names: list[str], uses: Mapping[str, NodeUse], *, resuming: bool) -> None:
+    unknown = [name for name in names if name not in uses]
+    if unknown:
+        raise failure(
+            "GC999",
+            f"the scheduler does not know {fold(unknown)}",
+            hint="gcluster up gives nodes to it",
+        )
+    held = [name for name in names if uses[name].is_ours]
+    if resuming and held:
+        raise failure(
+            "GC999",
+            f"{fold(held)} is being changed by gcluster: {uses[held[0]].reason}",
+            hint="gcluster up goes on with it, verifies it and gives it back",
+            exit_code=Exit.REFUSED,
+        )
