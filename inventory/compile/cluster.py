@@ -30,7 +30,9 @@ from gcluster.inventory.compile.slurm import (
     slurm_cluster_variables,
     slurm_steps,
 )
+from gcluster.inventory.compile.slurm_accounting import accounting_hosts
 from gcluster.inventory.compile.slurm_scheduling import knows_blocks
+from gcluster.inventory.compile.slurmdbd import slurmdbd_steps
 from gcluster.inventory.compile.steps import CompiledCluster, Group, Stage, Step
 
 if TYPE_CHECKING:
@@ -71,6 +73,7 @@ def compile_cluster(
     simulated = is_simulated(spec, catalog)
     told_to_all = controllers_and_name(spec, controllers)
     facts = node_facts(spec, catalog, inventory)
+    run_accounting = accounting_hosts(spec, inventory.hosts)
     told_to_controllers = slurm_cluster_variables(
         spec,
         compute,
@@ -79,6 +82,8 @@ def compile_cluster(
             [facts[name] for name in pools if spec.pools[name].role == "controller"],
             inventory.hosts,
         ),
+        run_accounting=run_accounting,
+        elastic=True,
     )
     pulled = pulls(spec, inventory)
     if pulled:
@@ -99,6 +104,7 @@ def compile_cluster(
             *base_steps(spec, found_by_name, sets_time=facts[name].has_own_clock),
             *node_role_steps(facts[name]),
             *munge_steps(),
+            *slurmdbd_steps(spec, name, run_accounting, simulated=simulated),
             *slurm_steps(
                 pool.role,
                 told_to_all,

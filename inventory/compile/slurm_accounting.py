@@ -107,8 +107,9 @@ def slurmdbd_variables(spec: ClusterSpec, run_it: Sequence[Host]) -> dict[str, J
         return {}
     said = slurm.accounting or Accounting()
     host, _, port = (said.database or "").partition(":")
-    days = None if said.purge_after is None else max(1, round(said.purge_after.value / 86_400))
+    days = 0 if said.purge_after is None else max(1, round(said.purge_after.value / 86_400))
     return {
+        "slurmdbd_cluster": spec.name,
         "slurmdbd_hosts": [{"name": one.name, "address": one.address} for one in run_it],
         "slurmdbd_port": SLURMDBD_PORT,
         "slurmdbd_database_host": host or run_it[0].address or run_it[0].name,

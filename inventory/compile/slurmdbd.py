@@ -1,0 +1,67 @@
+"""The role slurmdbd: Slurm's accounting daemon and its database, before a controller needs them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gcluster.inventory.compile.slurm_accounting import DATABASE_SECRET, slurmdbd_variables
+from gcluster.inventory.compile.steps import Json, Phase, Stage, Step
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gcluster.inventory.hosts import Host
+    from gcluster.schemas.spec import ClusterSpec
+
+SIMULATED_BUFFER_POOL_MIB = 128
+"""Of a database beside simulated nodes, which share one machine: MariaDB's own default."""
+
+_PREFLIGHT = (
+    "slurmdbd_hosts",
+    "slurmdbd_database_host",
+    "slurmdbd_database_port",
+    "slurmdbd_database_made",
+)
+
+
+def slurmdbd_steps(
+    spec: ClusterSpec, pool: str, run_it: Sequence[Host], *, simulated: bool
+) -> list[Step]:
+    """Return the steps of role slurmdbd for the hosts of a pool; none where none of them runs it.
+
+    They come before role slurm's: a slurmctld that is told of a database ends without one.
+
+    Args:
+        spec: the cluster.
+        pool: whose hosts.
+        run_it: of `accounting_hosts`; further hosts of their pool have its packages alone.
+        simulated: nodes stand for machines that they are not.
+    """
+    if pool not in {host.pool for host in run_it}:
+        return []
+    said = slurmdbd_variables(spec, run_it)
+    pages: dict[str, Json] = (
+        {"slurmdbd_buffer_pool_mib": SIMULATED_BUFFER_POOL_MIB} if simulated else {}
+    )
+    known = {key: said[key] for key in ("slurmdbd_cluster", "slurmdbd_hosts")}
+    made = {"slurmdbd_database_made": said["slurmdbd_database_made"]}
+    return [
+        _step("preflight", {key: said[key] for key in _PREFLIGHT}),
+        _step("install", {}),
+        _step("configure", said | pages, secrets={"slurmdbd_password_file": DATABASE_SECRET}),
+        _step("verify", known | made | pages),
+    ]
+
+
+def _step(
+    phase: Phase, variables: dict[str, Json], *, secrets: dict[str, str] | None = None
+) -> Step:
+    """Return a step; slurmctld keeps what slurmdbd misses and tells it afterwards."""
+    return Step(
+        stage=Stage.SCHEDULER,
+        role="slurmdbd",
+        phase=phase,
+        variables=variables,
+        secrets=secrets or {},
+        spares_jobs=True,
+    )
