@@ -14,7 +14,7 @@ from gcluster.lifecycle import places
 from gcluster.lifecycle.known import IndexEntry, find, known_clusters, remember
 from gcluster.lifecycle.outcome import Exit, LifecycleError, failure
 from gcluster.lifecycle.policy import refuse_breaches
-from gcluster.lifecycle.secret_makers import maker
+from gcluster.lifecycle.secret_makers import make_secrets, secret_versions
 from gcluster.lifecycle.state import EventLog, Ledger, SecretVault, StateStore
 from gcluster.lifecycle.unbuilt import not_built, refuse_unbuilt
 from gcluster.schemas.catalog import Catalog, load_catalog
@@ -156,14 +156,12 @@ class Cluster:
         return SecretVault.open(self.store, spec, self.id, places.config_home() / "keys")
 
     def secret_versions(self, compiled: CompiledCluster) -> dict[str, str]:
-        """Return secret -> version id for stamps; "new" for one that isn't made yet."""
-        known = {name: self.vault.version(name) for name in compiled.secrets}
-        return {name: version or "new" for name, version in known.items()}
+        """Return secret -> version id for stamps; "new" for one that isn't made yet or has changed."""
+        return secret_versions(self.vault, self.spec, compiled.secrets)
 
     def make_secrets(self, compiled: CompiledCluster) -> dict[str, str]:
-        """Make the secrets that the steps need and that don't exist; return the version ids."""
-        for name in compiled.secrets:
-            self.vault.ensure(name, maker(self.vault, self.name, name))
+        """Make or read the secrets that the steps need; return the version ids. Raises GC959."""
+        make_secrets(self.vault, self.spec, compiled.secrets)
         return self.secret_versions(compiled)
 
     @property

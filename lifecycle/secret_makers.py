@@ -2,15 +2,100 @@
 
 from __future__ import annotations
 
+import os
+import secrets
+from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gcluster.inventory.compile.self_converge import SIGNERS_SECRET
+from gcluster.inventory.compile.slurm_accounting import DATABASE_SECRET
+from gcluster.lifecycle.outcome import LifecycleError, failure
 from gcluster.lifecycle.state import SecretVault, munge_key
+from gcluster.schemas.spec import DirectoryUsers, SlurmScheduler
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_MAKERS = {"munge": munge_key}
+    from gcluster.schemas.spec import ClusterSpec
+
+_PASSWORD_BYTES = 24
+
+
+def _password() -> bytes:
+    """Return a new password: 48 hexadecimal digits, which any file and any SQL can hold."""
+    return secrets.token_hex(_PASSWORD_BYTES).encode()
+
+
+DIRECTORY_SECRET = "directory"  # noqa: S105  # the secret's name
+_MAKERS = {"munge": munge_key, DATABASE_SECRET: _password}
+
+
+def given_secrets(spec: ClusterSpec) -> dict[str, str]:
+    """Return secret -> where the spec says it is: env:NAME or file:PATH."""
+    slurm, users = spec.scheduler, spec.users
+    accounting = slurm.accounting if isinstance(slurm, SlurmScheduler) else None
+    found = {
+        DATABASE_SECRET: accounting.password if accounting else None,
+        DIRECTORY_SECRET: users.bind_password if isinstance(users, DirectoryUsers) else None,
+    }
+    return {name: reference for name, reference in found.items() if reference is not None}
+
+
+def read_given(name: str, reference: str, *, is_kept: bool) -> bytes | None:
+    """Return a secret that the spec refers to; None: it isn't here, and what is kept stands.
+
+    Raises:
+        LifecycleError: it can't be read, and none is kept (GC959).
+    """
+    kind, _, where = reference.partition(":")
+    try:
+        text = os.environ.get(where) if kind == "env" else Path(where).expanduser().read_text()
+    except (OSError, RuntimeError, UnicodeDecodeError) as error:
+        text, why = None, getattr(error, "strerror", None) or "it can't be read"
+    else:
+        why = "it is not set" if text is None else "it is empty"
+    value = (text or "").strip()
+    if value:
+        return value.encode()
+    if text is None and is_kept:
+        return None
+    raise failure(
+        "GC959",
+        f"the secret {name} of the spec, {reference}, can't be used: {why}",
+        hint="set it and run the command again",
+    )
+
+
+def secret_versions(
+    vault: SecretVault, spec: ClusterSpec, names: tuple[str, ...]
+) -> dict[str, str]:
+    """Return secret -> version id; "new": not made yet, or the spec's has another value by now."""
+    found = {name: vault.version(name) or "new" for name in names}
+    for name, reference in given_secrets(spec).items():
+        if found.get(name, "new") == "new":
+            continue
+        with suppress(LifecycleError):  # it, or the key, isn't here: what is kept stands
+            value = read_given(name, reference, is_kept=True)
+            if value is not None and value != vault.reveal(name):
+                found[name] = "new"
+    return found
+
+
+def make_secrets(vault: SecretVault, spec: ClusterSpec, names: tuple[str, ...]) -> None:
+    """Make the secrets that don't exist; those that the spec refers to are read and kept instead.
+
+    Raises:
+        LifecycleError: one that the spec refers to can't be read, and none is kept (GC959).
+    """
+    given = given_secrets(spec)
+    for name in names:
+        if name not in given:
+            vault.ensure(name, maker(vault, spec.name, name))
+            continue
+        value = read_given(name, given[name], is_kept=vault.version(name) is not None)
+        if value is not None:
+            vault.keep(name, value)
 
 
 def maker(vault: SecretVault, cluster: str, secret: str) -> Callable[[], bytes]:

@@ -83,6 +83,19 @@ class SecretVault:
                 self._store.put_new(_key(name, number), ciphertext)
         return self._version(name, number)
 
+    def keep(self, name: str, value: bytes) -> SecretVersion:
+        """Keep a secret that somebody else made: a version more where it differs from the newest.
+
+        Raises:
+            LifecycleError: the key is missing, malformed, or another than the cluster's (GC905).
+        """
+        number = self._newest(name)
+        if number and self.reveal(name) == value:
+            return self._version(name, number)
+        self._check_recipient()
+        self._store.put_new(_key(name, number + 1), self._box.encrypt(value))
+        return self._version(name, number + 1)
+
     def version(self, name: str) -> str | None:
         """Return the id of the newest version, safe to hash into a stamp; None: not made yet.
 
