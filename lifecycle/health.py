@@ -7,18 +7,22 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
+from gcluster.lifecycle.causes.look import causes_of
 from gcluster.lifecycle.data import kept_data
 from gcluster.lifecycle.gate import last_certificate
 from gcluster.lifecycle.observe import Observation, observe
 from gcluster.lifecycle.plan import compile_for, pending_for
 from gcluster.lifecycle.sites import open_sites
-from gcluster.lifecycle.slurm import SchedulerView, ask_controller
+from gcluster.lifecycle.slurm_report import report_of
 from gcluster.lifecycle.ssh import SshSession
 from gcluster.lifecycle.status import ClusterStatus, Condition, NodeStatus
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from gcluster.inventory.hosts import Host
     from gcluster.lifecycle.cluster import Cluster
+    from gcluster.lifecycle.slurm import SchedulerView
     from gcluster.stacks.provider import ResourceChange
 
 OBSERVED_KEY = "observed.json"
@@ -38,8 +42,21 @@ def read_status(cluster: Cluster) -> ClusterStatus:
             for host in observation.existing.with_role("controller")
             if host.name in observation.stamps and host.connection == "ssh"
         ]
-        view = ask_controller(session, controllers[0]) if controllers else None
-    nodes = _nodes(cluster, observation, view)
+        report = report_of(session, controllers[0]) if controllers else None
+        causes = (
+            causes_of(
+                cluster.name,
+                session,
+                controllers[0],
+                report,
+                [h for h in observation.existing.with_role("compute") if h.connection == "ssh"],
+                observation.unreachable,
+            )
+            if report is not None
+            else ()
+        )
+    view = report.view if report is not None else None
+    nodes = _nodes(cluster, observation, view, report.since if report is not None else {})
     certificate = last_certificate(cluster) if nodes else None
     conditions = _conditions(cluster, nodes, view, certificate)
     if all(host.connection == "simulated" for host in observation.existing.hosts):
@@ -51,11 +68,16 @@ def read_status(cluster: Cluster) -> ClusterStatus:
         queue=view.queue if view is not None else None,
         certificate=certificate,
         kept=() if nodes else kept_data(cluster, sites),
+        quotas=report.quotas if report is not None else (),
+        causes=causes,
     )
 
 
 def _nodes(
-    cluster: Cluster, observation: Observation, view: SchedulerView | None
+    cluster: Cluster,
+    observation: Observation,
+    view: SchedulerView | None,
+    since: Mapping[str, str],
 ) -> tuple[NodeStatus, ...]:
     pending = pending_for(cluster, compile_for(cluster, observation), observation).by_host()
     there = {host.name for host in observation.existing.hosts}
@@ -73,6 +95,9 @@ def _nodes(
             scheduler_state=_scheduler_state(host, view),
             reason=_reason(host, observation, changes.get((host.site, host.name)), view),
             steps_pending=len(pending.get(host.name, ())) if host.name in observation.stamps else 0,
+            out_since=since.get(host.name, "")
+            if view is not None and host.role == "compute" and not view.is_fit(host.name)
+            else "",
         )
         for host in observation.desired.hosts
     )

@@ -34,13 +34,49 @@ class NodeStatus(msgspec.Struct, frozen=True, kw_only=True):
     """Why it isn't fit for work, in words; "" when it is."""
     steps_pending: int = 0
     """Steps whose stamp differs from the compiled spec."""
+    out_since: str = ""
+    """When the scheduler took it out of service, RFC 3339, UTC; "" when it serves."""
+
+
+class PartitionQueue(msgspec.Struct, frozen=True, kw_only=True):
+    """Jobs of one partition; one that may run in several counts in each while it waits."""
+
+    name: str
+    running: int
+    pending: int
+    oldest_wait_s: float | None = None
+    """Since the submission of the pending job that waits longest; None: none waits."""
 
 
 class QueueStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """Jobs by state."""
+    """Jobs by state; each task of an array is a job."""
 
     running: int
     pending: int
+    oldest_wait_s: float | None = None
+    """Since the submission of the pending job that waits longest; None: none waits."""
+    partitions: tuple[PartitionQueue, ...] = ()
+
+
+class QuotaUse(msgspec.Struct, frozen=True, kw_only=True):
+    """What an account has now, and may have, of one resource."""
+
+    account: str
+    resource: str
+    """As Slurm's accounting names it: gres/gpu, cpu, node."""
+    used: int
+    limit: int | None
+    """None: no limit."""
+
+
+class Cause(msgspec.Struct, frozen=True, kw_only=True):
+    """Why something does not work, in words, and what to do about it."""
+
+    kind: str
+    """munge-key, clock-skew, disk-full, slurmctld-down ...; stays the same over versions."""
+    host: str
+    summary: str
+    next_step: str
 
 
 class ClusterStatus(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,6 +90,10 @@ class ClusterStatus(msgspec.Struct, frozen=True, kw_only=True):
     """The last certificate, as stored."""
     kept: tuple[Leftover, ...] = ()
     """Data that `down` kept, and what it stands in; told of a cluster without nodes."""
+    quotas: tuple[QuotaUse, ...] = ()
+    """Accounts that use GPUs or whose use is limited, where Slurm keeps accounts."""
+    causes: tuple[Cause, ...] = ()
+    """What is known of why conditions don't hold."""
 
     @property
     def healthy(self) -> bool:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from gcluster.cli.render.cells import pad, printable, width
 from gcluster.cli.render.down import kept_lines
+from gcluster.cli.render.operating import causes_lines, queue_lines, quota_lines
 from gcluster.cli.render.quantities import bandwidth, duration
 
 if TYPE_CHECKING:
@@ -38,12 +39,12 @@ def status_text(status: ClusterStatus, surface: Surface, *, now: datetime) -> st
     lines = [f"{surface.paint('strong', status.cluster)}   {well}"]
     lines += [_condition(condition, surface, now) for condition in status.conditions]
     if status.nodes:
-        lines += ["", *_nodes(status.nodes, surface)]
+        lines += ["", *_nodes(status.nodes, surface, now)]
+    if status.causes:
+        lines += ["", *causes_lines(status.causes, surface)]
     if status.queue is not None:
-        lines += [
-            "",
-            f"queue        {status.queue.running} running, {status.queue.pending} pending",
-        ]
+        lines += ["", *queue_lines(status.queue)]
+    lines += quota_lines(status.quotas)
     if status.certificate is not None:
         lines += [f"certificate  {_certificate(status.certificate, now)}"]
     if status.kept:
@@ -69,9 +70,9 @@ def _condition(condition: Condition, surface: Surface, now: datetime) -> str:
     return f"  {surface.paint(tone, mark)} {pad(condition.name, 16)} {reason}".rstrip()
 
 
-def _nodes(nodes: tuple[NodeStatus, ...], surface: Surface) -> Iterator[str]:
+def _nodes(nodes: tuple[NodeStatus, ...], surface: Surface, now: datetime) -> Iterator[str]:
     listed = nodes if len(nodes) <= _MANY else tuple(n for n in nodes if not _fit(n))
-    rows = [_row(node) for node in listed]
+    rows = [_row(node, now) for node in listed]
     titles = ("NODE", "ROLE", "POOL", "ADDRESS", "STATE", "NOTE")
     columns = list(zip(titles, *rows, strict=True))
     widths = [max(map(width, column)) for column in columns]
@@ -92,10 +93,11 @@ def _fit(node: NodeStatus) -> bool:
     return node.reachable and not node.reason and not node.steps_pending
 
 
-def _row(node: NodeStatus) -> tuple[str, ...]:
+def _row(node: NodeStatus, now: datetime) -> tuple[str, ...]:
     pending = f"{node.steps_pending} steps to run" if node.steps_pending else ""
     unreached = "" if node.reachable or node.reason else "no answer"
-    note = ", ".join(part for part in (printable(node.reason), unreached, pending) if part)
+    since = f"for {age(node.out_since, now)}" if node.out_since else ""
+    note = ", ".join(part for part in (printable(node.reason), since, unreached, pending) if part)
     state = node.scheduler_state or ("up" if node.reachable else "-")
     return node.name, node.role, node.pool, node.address or "-", state, note
 

@@ -17,6 +17,7 @@ from gcluster.lifecycle.observe import Observation
 from gcluster.lifecycle.observe import observe as observe_really
 from gcluster.lifecycle.sites import open_sites
 from gcluster.lifecycle.slurm import SchedulerView
+from gcluster.lifecycle.slurm_report import SchedulerReport
 from gcluster.lifecycle.status import ClusterStatus, Condition, NodeStatus
 from gcluster.schemas.catalog import load_catalog
 from gcluster.stacks.simulated import fleet
@@ -144,7 +145,8 @@ class Metal:
         self.silent: dict[str, str] = {}
         self.drop = ""
         monkeypatch.setattr(health, "observe", self._observe)
-        monkeypatch.setattr(health, "ask_controller", lambda *_: self.view)
+        monkeypatch.setattr(health, "report_of", lambda *_: SchedulerReport(view=self.view))
+        monkeypatch.setattr(health, "causes_of", lambda *_: ())
 
     def status(self) -> ClusterStatus:
         """Return what status says."""

@@ -1,0 +1,48 @@
+"""What an operator reads in a status: the queue, quotas, and causes with their next step."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gcluster.cli.render.cells import pad, printable, width
+from gcluster.cli.render.quantities import duration
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from gcluster.cli.render.surface import Surface
+    from gcluster.lifecycle.status import Cause, PartitionQueue, QueueStatus, QuotaUse
+
+
+def queue_lines(queue: QueueStatus) -> Iterator[str]:
+    """Yield the queue as a whole, and by partition where there are several."""
+    yield f"queue        {_jobs(queue)}"
+    if len(queue.partitions) > 1:
+        size = max(width(one.name) for one in queue.partitions)
+        for one in queue.partitions:
+            yield f"  {pad(one.name, size)}  {_jobs(one)}"
+
+
+def quota_lines(quotas: Iterable[QuotaUse]) -> list[str]:
+    """Return what accounts have now and may have."""
+    rows = [(printable(one.account), _used(one)) for one in quotas]
+    size = max((width(account) for account, _ in rows), default=0)
+    return ["accounts"] * bool(rows) + [f"  {pad(account, size)}  {used}" for account, used in rows]
+
+
+def causes_lines(causes: Iterable[Cause], surface: Surface) -> Iterator[str]:
+    """Yield each cause and what to do about it."""
+    for cause in causes:
+        yield surface.paint("error", f"cause: {printable(cause.summary)}")
+        yield f"  next: {printable(cause.next_step)}"
+
+
+def _used(quota: QuotaUse) -> str:
+    limit = "" if quota.limit is None else f" of {quota.limit:,}"
+    return f"{quota.used:,}{limit} {quota.resource.removeprefix('gres/')}"
+
+
+def _jobs(queue: QueueStatus | PartitionQueue) -> str:
+    waits = queue.oldest_wait_s
+    oldest = f", the oldest for {duration(waits)}" if waits is not None else ""
+    return f"{queue.running} running, {queue.pending} pending{oldest}"
