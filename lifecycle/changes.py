@@ -6,6 +6,7 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
+from gcluster.lifecycle.accounting.plan import BooksPlan
 from gcluster.schemas.diagnostics import Diagnostic
 from gcluster.stacks.provider import ResourceChange
 
@@ -103,6 +104,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """Warnings about the spec: what its checks found, and what this version leaves out."""
     ladders: tuple[LadderView, ...] = ()
     """How the pools of clouds are bought."""
+    books: BooksPlan | None = None
+    """Accounts and maintenance windows; None: no Slurm that keeps any is reached by SSH."""
     preflight: tuple[SiteAnswers, ...] | None = None
     """None: the sites were not asked (`--preflight` asks them)."""
 
@@ -110,4 +113,5 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     def is_empty(self) -> bool:
         """Whether `up` would change nothing."""
         acts = any(c.effect != "keep" for site in self.sites for c in site.changes)
-        return not acts and not self.steps and not self.unreachable
+        books = self.books is not None and (self.books.changes or self.books.problem)
+        return not acts and not self.steps and not self.unreachable and not books

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
 from gcluster.inventory.compile import CompiledCluster, compile_cluster
+from gcluster.lifecycle.accounting.settle import books_plan
 from gcluster.lifecycle.changes import Plan
 from gcluster.lifecycle.converge.pending import Pending, pending_steps
 from gcluster.lifecycle.ladder_view import ladder_views, usd_taken
@@ -19,6 +21,7 @@ from gcluster.schemas.cost import usd_per_hour
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
+    from gcluster.lifecycle.accounting.plan import BooksPlan
     from gcluster.lifecycle.cluster import Cluster
     from gcluster.lifecycle.ladders import Ladders
 
@@ -41,7 +44,8 @@ def plan_with_jobs(
     pending = pending_for(cluster, compile_for(cluster, observation), observation)
     rolls = must_roll(pending, in_service(observation.existing, observation.stamps))
     jobs = jobs_on(session, observation.existing) if rolls else None
-    return _plan(cluster, observation, pending, ladders, jobs)
+    books = books_plan(cluster.spec, observation, session, int(time.time()))
+    return _plan(cluster, observation, pending, ladders, jobs=jobs, books=books)
 
 
 def compile_for(cluster: Cluster, observation: Observation) -> CompiledCluster:
@@ -59,9 +63,11 @@ def _plan(
     observation: Observation,
     pending: Pending,
     ladders: Ladders | None,
+    *,
     jobs: Mapping[str, Collection[str]] | None,
+    books: BooksPlan | None,
 ) -> Plan:
-    """Compare; the same spec, observation, ladders and jobs (by node) give the same plan."""
+    """Compare; the same spec, observation, ladders, jobs (by node) and books, the same plan."""
     cost = usd_per_hour(cluster.spec, cluster.catalog)
     return Plan(
         cluster=cluster.name,
@@ -76,4 +82,5 @@ def _plan(
         observed_age_s=round(observation.age_s, 1),
         diagnostics=cluster.warnings,
         ladders=() if ladders is None else ladder_views(ladders),
+        books=books,
     )

@@ -31,13 +31,8 @@ _LEFT_OUT: tuple[tuple[PathTuple, str], ...] = (
     (("users", "source"), "users of a directory"),
     (("sites", "*", "proxy"), "proxies"),
     (("pools", "*", "software", "containers"), "containers of single pools"),
-    (("pools", "*", "count", "max"), "nodes beyond the least count"),
     *((("scheduler", key), f"scheduler {key}") for key in (
-        "qos", "accounts", "accounting", "state_save", "maintenance", "rest_api", "suspend_after",
-        "resume_timeout",
-    )),
-    *((("scheduler", "partitions", "*", key), f"partitions' {key}") for key in (
-        "qos", "accounts", "spill",
+        "state_save", "rest_api",
     )),
 )  # fmt: skip
 """Paths ("*": any name) that are checked and then left out, and what they are."""

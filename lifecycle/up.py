@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from gcluster.lifecycle.accounting.settle import settle
 from gcluster.lifecycle.bundle.use import Bundle, bring, live_on
 from gcluster.lifecycle.gate import pass_gate, standing_verdict
 from gcluster.lifecycle.image import ensure_image
@@ -157,6 +158,10 @@ def _bring_up(
     nodes = converge_nodes(run, sites, after, session, report=report, requeue=requeue_jobs)
     if nodes.below_quorum:
         return _result(cluster, nodes, None, refused, Exit.FAILED)
+    settled = settle(cluster, after, session, report)
+    if any(said.is_error for said in settled):
+        return _result(cluster, nodes, None, (*refused, *settled), Exit.FAILED)
+    refused = (*refused, *settled)
     gate = pass_gate(run, nodes.inventory, session, report)
     code = Exit.OK if gate is None or gate.passed else Exit.REFUSED
     if code is Exit.OK and nodes.held:

@@ -37,6 +37,12 @@ _STEP_MARKS: dict[Disruption, tuple[str, Tone]] = {
     "replace": ("!", "error"),
     "destroy": ("!", "error"),
 }
+_BOOK_MARKS: dict[str, tuple[str, Tone]] = {
+    "add": ("+", "good"),
+    "reserve": ("+", "good"),
+    "remove": ("-", "error"),
+}
+"""First word of a change of accounts or windows -> its mark; all others change something."""
 _RIGHT = 76
 """Column where what stands at the right of a heading ends."""
 
@@ -80,11 +86,27 @@ def _body(plan: Plan, surface: Surface) -> Iterator[str]:
     if rest:
         yield surface.paint("strong", "nodes")
         yield from _steps(rest, surface)
+    yield from _books(plan, surface)
     for host in plan.unreachable:
         mark = surface.paint("error", "!")
         yield f"  {mark} {printable(host)} (what would run there is unknown)"
     yield ""
     yield totals(plan)
+
+
+def _books(plan: Plan, surface: Surface) -> Iterator[str]:
+    """Yield what changes in accounts and maintenance windows, in the order it happens."""
+    books = plan.books
+    if books is None or not (books.changes or books.held_back or books.problem):
+        return
+    yield surface.paint("strong", "accounts and maintenance windows")
+    for words in books.changes:
+        mark, tone = _BOOK_MARKS.get(words.partition(" ")[0], ("~", "warning"))
+        yield f"  {surface.paint(tone, mark)} {printable(words)}"
+    for words in books.held_back:
+        yield f"  {surface.paint('faint', '=')} {printable(words)}"
+    if books.problem:
+        yield f"  {surface.paint('error', '!')} unknown: {printable(books.problem)}"
 
 
 def totals(plan: Plan) -> str:
@@ -93,7 +115,10 @@ def totals(plan: Plan) -> str:
     parts = [f"{n} to {effect}" for effect, n in effects.items() if effect != "keep"]
     things = ", ".join(parts) or "no machine changes"
     runs = sum(step.count for step in plan.steps)
-    return f"{things}; {plural(runs, 'step')} to run" if runs else things
+    more = [f"{plural(runs, 'step')} to run"] if runs else []
+    if plan.books is not None and plan.books.changes:
+        more.append(f"{plural(len(plan.books.changes), 'change')} of accounts and windows")
+    return "; ".join([things, *more])
 
 
 def _heading(site: SitePlan, surface: Surface, *, empty: bool) -> str:

@@ -42,9 +42,17 @@ class LocalShell(SshSession):
         """Run the command here, once for each host."""
         return {host.name: self._here(command, timeout_s) for host in hosts}
 
-    def _here(self, command: str, timeout_s: float) -> Answer:
+    def run(
+        self, host: Host, command: str, *, stdin: str | None = None, timeout_s: float = 60
+    ) -> Answer:
+        """Run the command here."""
+        del host
+        return self._here(command, timeout_s, stdin or "")
+
+    def _here(self, command: str, timeout_s: float, stdin: str = "") -> Answer:
         done = subprocess.run(
             ["sh", "-c", command],
+            input=stdin,
             env={"PATH": f"{self._programs}{os.pathsep}{os.environ['PATH']}"},
             capture_output=True,
             text=True,

@@ -36,11 +36,13 @@ def test_nothing_is_said_about_a_spec_that_is_acted_on_in_full() -> None:
 
 
 def test_each_part_that_is_left_out_is_named_at_its_line() -> None:
-    spec = f"{_SPEC}monitoring: {{prometheus: true}}\n".replace("count: 2", "count: {max: 2}")
+    spec = f"{_SPEC}monitoring: {{prometheus: true}}\n".replace(
+        "count: 2", "count: 2, software: {containers: none}"
+    )
 
     assert _said(spec) == [
         ("GC951", "not built yet, so left out: monitoring", 8),
-        ("GC951", "not built yet, so left out: nodes beyond the least count", 6),
+        ("GC951", "not built yet, so left out: containers of single pools", 6),
     ]
 
 
@@ -61,11 +63,14 @@ def test_versions_that_no_role_acts_on_are_named_and_the_others_are_not() -> Non
 
 
 def test_a_part_that_is_there_often_is_told_once() -> None:
-    partitions = "\n".join(f"    p{n}: {{pools: [gpu], qos: []}}" for n in range(3))
-    spec = _SPEC.replace("{type: slurm}", f"\n  type: slurm\n  partitions:\n{partitions}")
+    pools = "\n".join(
+        f"  p{n}: {{site: here, machine: sim.h100x8, software: {{containers: none}}}}"
+        for n in range(3)
+    )
+    spec = _SPEC.replace("scheduler:", f"{pools}\nscheduler:")
 
     assert [summary for _, summary, _ in _said(spec)] == [
-        "not built yet, so left out: partitions' qos (here and in 2 more)"
+        "not built yet, so left out: containers of single pools (here and in 2 more)"
     ]
 
 

@@ -1,0 +1,1 @@
+"""Accounts and maintenance windows as a running Slurm has them, and as the spec says."""

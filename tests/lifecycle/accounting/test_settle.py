@@ -1,0 +1,200 @@
+"""Accounts and windows are made what the spec says, once, and again after any interruption."""
+
+from __future__ import annotations
+
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+import pytest
+from tests.lifecycle.controller import HEAD, DeadShell, LocalShell
+
+from gcluster.inventory.hosts import ClusterInventory, Host
+from gcluster.lifecycle.accounting.plan import BooksPlan
+from gcluster.lifecycle.accounting.settle import books_plan, settle
+from gcluster.lifecycle.cluster import Cluster
+from gcluster.lifecycle.observe import Observation
+from gcluster.lifecycle.progress import silent
+from gcluster.schemas.diagnostics import Diagnostic
+from gcluster.schemas.load import load_text
+
+DOUBLE = Path(__file__).with_name("books_double.py")
+NOW = int(datetime(2027, 1, 1, tzinfo=UTC).timestamp())
+_SPEC = """\
+apiVersion: gcluster/v1
+name: demo
+sites: {here: {provider: local}}
+pools:
+  head: {site: here, role: controller}
+  gpu: {site: here, machine: sim.h100x8, count: 2}
+users:
+  - {name: ada, uid: 2001}
+  - {name: alan, uid: 2002}
+scheduler:
+  type: slurm
+"""
+_TWO = """\
+  qos: {urgent: {priority: 10, preempts: [low]}, low: {preemptible: requeue}}
+  accounts: {lab: {gpu_quota: 8, users: [ada]}, nlp: {users: [alan]}}
+"""
+_ONE = """\
+  accounts: {lab: {gpu_quota: 8, users: [ada]}}
+"""
+_WINDOW = """\
+  maintenance: {patch: {start: "2027-01-15T06:00Z", duration: 2h}}
+"""
+CONFIGURED = {"slurm.configure": "x", "slurmdbd.configure": "x"}
+
+
+class Controller:
+    """A controller's Slurm: the commands are real processes, the database is a file."""
+
+    def __init__(self, folder: Path) -> None:
+        """Start with a new database and no jobs."""
+        self.folder = folder
+        folder.mkdir()
+        self.session = LocalShell(folder / "bin")
+        self.jobs()
+        for program in ("sacctmgr", "squeue", "scontrol"):
+            self.session.has(program, f'exec {sys.executable} -S -E {DOUBLE} {folder} {program} "$@"')
+        self.session.has("sudo", 'shift; exec "$@"')
+
+    def jobs(self, *owners: str) -> None:
+        """Have jobs: "user|account|qos"."""
+        (self.folder / "jobs").write_text("".join(f"{owner}\n" for owner in owners))
+
+    def settle(self, scheduler: str) -> tuple[Diagnostic, ...]:
+        """Settle a spec; nobody waits."""
+        cluster = cluster_of(scheduler, self.folder)
+        return settle(
+            cluster, seen(), self.session, silent, clock=lambda: NOW, sleep=lambda _: None
+        )
+
+    def plan(self, scheduler: str) -> BooksPlan | None:
+        """Plan a spec."""
+        return books_plan(cluster_of(scheduler, self.folder).spec, seen(), self.session, NOW)
+
+
+def cluster_of(scheduler: str, folder: Path) -> Cluster:
+    loaded = load_text(_SPEC + scheduler)
+    assert loaded.spec is not None, loaded.diagnostics
+    return Cluster(
+        spec=loaded.spec, text="", spec_path=Path("a.yaml"), state_url=f"file://{folder}"
+    )
+
+
+def seen(stamps: dict[str, str] = CONFIGURED) -> Observation:
+    gpus = [
+        Host(name=f"gpu00{n}", site="here", pool="gpu", role="compute", machine=None,
+             address=f"192.0.2.1{n}", ssh=HEAD.ssh)
+        for n in (1, 2)
+    ]  # fmt: skip
+    hosts = ClusterInventory(cluster="demo", hosts=(HEAD, *gpus))
+    return Observation(
+        sites=(), existing=hosts, desired=hosts, stamps={"head": stamps}, unreachable={}, taken_at=0
+    )
+
+
+@pytest.fixture
+def head(tmp_path: Path) -> Controller:
+    return Controller(tmp_path / "head")
+
+
+def test_a_first_plan_says_each_change_and_settling_leaves_none(head: Controller) -> None:
+    before = head.plan(_TWO)
+    assert before is not None
+    assert [words.partition(":")[0] for words in before.changes][:3] == [
+        "add QOS low",
+        "add QOS urgent",
+        "modify account root",
+    ]
+    assert head.settle(_TWO) == ()
+    assert head.plan(_TWO) == BooksPlan()
+
+
+def test_a_plan_for_a_controller_that_is_not_set_up_is_that_for_an_empty_database(
+    head: Controller,
+) -> None:
+    spec = cluster_of(_TWO, head.folder).spec
+    assert books_plan(spec, seen({}), DeadShell(head.folder), NOW) == head.plan(_TWO)
+
+
+def test_what_the_spec_has_no_more_goes(head: Controller) -> None:
+    head.settle(_TWO)
+    after = head.plan(_ONE)
+    assert after is not None
+    assert {words.split(":")[0] for words in after.changes} >= {
+        "remove account nlp",
+        "remove QOS urgent",
+    }
+    head.settle(_ONE)
+    assert head.plan(_ONE) == BooksPlan()
+
+
+def test_a_user_with_a_job_stays_until_it_has_ended(head: Controller) -> None:
+    head.settle(_TWO)
+    head.jobs("alan|nlp|low")
+    (waits, *_) = said = head.settle(_ONE)
+    assert {one.code for one in said} == {"GC926"}
+    assert waits.summary == "keep user alan of account nlp until a later run: 1 job"
+    planned = head.plan(_ONE)
+    assert planned is not None
+    assert planned.changes == ()
+    assert waits.summary in planned.held_back
+    head.jobs()
+    assert head.settle(_ONE) == ()
+    assert head.plan(_ONE) == BooksPlan()
+
+
+def test_after_being_killed_at_any_change_it_goes_on(tmp_path: Path) -> None:
+    whole = Controller(tmp_path / "whole").plan(_TWO)
+    assert whole is not None
+    for number in (0, len(whole.changes) // 2, len(whole.changes) - 1):
+        head = Controller(tmp_path / f"killed-{number}")
+        (head.folder / "killed").write_text(str(number))
+        (said,) = head.settle(_TWO)
+        assert (said.code, whole.changes[number] in said.summary) == ("GC925", True)
+        (head.folder / "killed").unlink()
+        assert head.settle(_TWO) == ()
+        assert head.plan(_TWO) == BooksPlan()
+
+
+def test_a_database_that_does_not_answer_is_said_in_its_words(head: Controller) -> None:
+    (head.folder / "fails").write_text("sacctmgr")
+    (said,) = head.settle(_TWO)
+    assert said.code == "GC925"
+    assert "slurm_persist_conn_open: Connection refused" in said.summary
+    planned = head.plan(_TWO)
+    assert planned is not None
+    assert "Connection refused" in planned.problem
+
+
+def test_a_cluster_without_accounts_is_not_held_up_by_a_silent_slurm(head: Controller) -> None:
+    (head.folder / "fails").write_text("squeue")
+    assert head.settle("") == ()
+    assert head.plan("") is None
+
+
+def test_a_window_is_reserved_once_and_goes_with_the_spec(head: Controller) -> None:
+    assert head.settle(_WINDOW) == ()
+    assert "ReservationName=gcluster-patch" in (head.folder / "windows").read_text()
+    assert head.plan(_WINDOW) == BooksPlan()
+    assert head.settle("") == ()
+    assert (head.folder / "windows").read_text() == ""
+
+
+def test_somebody_else_s_reservation_is_left_alone(head: Controller) -> None:
+    theirs = (
+        "ReservationName=class StartTime=2027-01-02T06:00:00 EndTime=2027-01-02T07:00:00 "
+        "Nodes=gpu001 "
+    )
+    (head.folder / "windows").write_text(theirs)
+    head.settle(_WINDOW)
+    head.settle("")
+    assert (head.folder / "windows").read_text() == theirs
+
+
+def test_a_plan_is_the_same_value_after_a_round_through_json(head: Controller) -> None:
+    planned = head.plan(_TWO)
+    assert msgspec.json.decode(msgspec.json.encode(planned), type=BooksPlan) == planned
