@@ -64,7 +64,7 @@ def test_versions_that_no_role_acts_on_are_named_and_the_others_are_not() -> Non
 
 def test_a_part_that_is_there_often_is_told_once() -> None:
     pools = "\n".join(
-        f"  p{n}: {{site: here, machine: sim.h100x8, software: {{containers: none}}}}"
+        f"  p{n}: {{site: here, machine: sim.h100x8, count: 1, software: {{containers: none}}}}"
         for n in range(3)
     )
     spec = _SPEC.replace("scheduler:", f"{pools}\nscheduler:")
