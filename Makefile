@@ -62,7 +62,7 @@ break-roles: environment ## change roles' nodes behind their backs: each time ve
 
 .PHONY: test-local
 test-local: environment ## run the end-to-end tests on real local nodes
-	@pytest -q -m "local and not stack and not bundle and not pull" $(REPORT)
+	@pytest -q -m "local and not stack and not bundle and not pull and not slurm" $(REPORT)
 
 .PHONY: test-stack
 test-stack: environment ## bring servers up on doubles, upgrade their driver under a job, go back
@@ -71,6 +71,10 @@ test-stack: environment ## bring servers up on doubles, upgrade their driver und
 .PHONY: test-pull
 test-pull: environment ## have nodes converge themselves, and wait for their jobs
 	@pytest -q -m pull tests/e2e/test_pull.py $(REPORT)
+
+.PHONY: test-slurm
+test-slurm: environment ## hold Slurm to its spec: accounts, quotas, preemption, order of jobs
+	@pytest -q -m slurm tests/e2e $(REPORT)
 
 .PHONY: test-bundle
 test-bundle: environment ## bundle a spec, and bring nodes without a network up from that alone
