@@ -35,7 +35,7 @@ VERBS = (
     Verb("cost", "Write", "Say what specs cost: pools, sites, markets, power, from the catalog."),
     Verb("compile", "Write", "Write all that a spec becomes as files, without touching anything."),
     Verb("bundle", "Write", "Collect all that a spec needs for a site without a network."),
-    Verb("burst", "Run", "Try out when and where jobs spill to rented nodes."),
+    Verb("burst", "Run", "Run jobs on rented nodes, and try out when and where they spill."),
     Verb("plan", "Run", "Say what up would change, and change nothing."),
     Verb(
         "up", "Run", "Bring the cluster to what its spec says and pass the AllReduce.", goes_on=True
@@ -55,6 +55,8 @@ VERBS = (
         "Restart nodes in waves: drained first, given back when they are fit.",
         goes_on=True,
     ),
+    Verb("backup", "Run", "Save the queue as the controller keeps it, encrypted in the state."),
+    Verb("restore", "Run", "Give a saved queue back to the controller, or to the next one."),
     Verb("status", "Look", "Show nodes, conditions and the queue as they are now."),
     Verb("ssh", "Look", "Log in to a node, or run a command there."),
     Verb("doctor", "Look", "Say what this machine lacks and the command that installs it."),

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from gcluster.lifecycle import passphrase, places
+from gcluster.lifecycle.burst.lock import LOCK as BURST_LOCK
 from gcluster.lifecycle.data import check_free, check_names, priced
 from gcluster.lifecycle.known import set_ended
+from gcluster.lifecycle.operations.queue_state import forget_queues
 from gcluster.lifecycle.outcome import Exit, failure
 from gcluster.lifecycle.progress import Reporter, StageFinished, StageProgress, StageStarted
 from gcluster.lifecycle.run import Run
@@ -74,7 +76,7 @@ def down(
     if not confirm(existing):
         raise failure("GC909", "nothing was removed", exit_code=Exit.REFUSED)
     with (
-        acquire(cluster.store, tuple(cluster.spec.sites), reason="down") as lock,
+        acquire(cluster.store, (*cluster.spec.sites, BURST_LOCK), reason="down") as lock,
         Run(cluster, "down", lock) as run,
     ):
         removed, left = _destroy(cluster, sites, existing, report)
@@ -141,6 +143,7 @@ def _forget(cluster: Cluster, *, but_stacks: bool) -> None:
     `but_stacks`: data is kept. It stands in stacks, so these and their passphrase stay too, and
     the cluster has not ended: a later `down` finds its data, a later `up` takes it up again.
     """
+    forget_queues(cluster.store)
     cluster.vault.forget_all(but=passphrase.NAME if but_stacks else "")
     shutil.rmtree(cluster.workdir, ignore_errors=True)
     shutil.rmtree(places.data_home() / "runs" / cluster.id, ignore_errors=True)

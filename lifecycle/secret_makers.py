@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from gcluster.inventory.compile.self_converge import SIGNERS_SECRET
 from gcluster.inventory.compile.slurm_accounting import DATABASE_SECRET
+from gcluster.inventory.compile.slurm_state import JWT_SECRET
 from gcluster.lifecycle.outcome import LifecycleError, failure
 from gcluster.lifecycle.state import SecretVault, munge_key
 from gcluster.schemas.spec import DirectoryUsers, SlurmScheduler
@@ -28,7 +29,15 @@ def _password() -> bytes:
 
 
 DIRECTORY_SECRET = "directory"  # noqa: S105  # the secret's name
-_MAKERS = {"munge": munge_key, DATABASE_SECRET: _password}
+_JWT_BYTES = 32
+
+
+def _jwt_key() -> bytes:
+    """Return a new HS256 key: 256 random bits, as long as its hash (RFC 7518, 3.2)."""
+    return secrets.token_bytes(_JWT_BYTES)
+
+
+_MAKERS = {"munge": munge_key, DATABASE_SECRET: _password, JWT_SECRET: _jwt_key}
 
 
 def given_secrets(spec: ClusterSpec) -> dict[str, str]:

@@ -15,6 +15,7 @@ from gcluster.lifecycle.known import set_ended
 from gcluster.lifecycle.ladders import NO_WISHES, Wishes
 from gcluster.lifecycle.nodes import NodesResult, converge_nodes
 from gcluster.lifecycle.observe import Observation, observe
+from gcluster.lifecycle.operations.queue_state import bring_queue
 from gcluster.lifecycle.outcome import Exit, LifecycleError, failure
 from gcluster.lifecycle.plan import compile_for, plan_with_jobs
 from gcluster.lifecycle.preflight import refuse_obstacles
@@ -155,6 +156,7 @@ def _bring_up(
     after = observe(cluster, sites, session)
     if bundle is not None:
         bring(cluster, bundle, after.existing, session, report)
+    bring_queue(cluster, after.existing, session, report)
     nodes = converge_nodes(run, sites, after, session, report=report, requeue=requeue_jobs)
     if nodes.below_quorum:
         return _result(cluster, nodes, None, refused, Exit.FAILED)

@@ -11,6 +11,7 @@ from gcluster.schemas.hostlist import fold
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from gcluster.lifecycle.operations.queue_state import RestoreResult, SavedQueue
     from gcluster.lifecycle.operations.reboot import Pace, RebootResult
     from gcluster.lifecycle.operations.service import Served, ServiceResult
 
@@ -48,3 +49,19 @@ def _served(node: Served) -> str:
     facts += [f"{len(node.jobs)} jobs run on"] if node.jobs and not node.in_service else []
     facts += [printable(node.reason)] if node.reason else []
     return ", ".join(facts)
+
+
+def saved_text(saved: SavedQueue) -> str:
+    """Return a saved queue on one line."""
+    jobs = f"{saved.running} running and {saved.pending} pending jobs"
+    return f"{saved.id}  {jobs}, {saved.size:,} bytes, Slurm {saved.slurm or 'unknown'}"
+
+
+def restored_text(result: RestoreResult) -> str:
+    """Return what became of a saved queue."""
+    if not result.restored:
+        return (
+            f"kept for the next controller: {saved_text(result.saved)}\n"
+            f"gcluster up {result.cluster} makes it"
+        )
+    return f"restored: {result.running} running, {result.pending} pending jobs"

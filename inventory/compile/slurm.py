@@ -22,6 +22,7 @@ from gcluster.inventory.compile.slurm_scheduling import (
     slurm_topology,
     written_partitions,
 )
+from gcluster.inventory.compile.slurm_state import JWT_SECRET, has_rest_api, state_variables
 from gcluster.inventory.compile.steps import Json, Phase, Stage, Step
 from gcluster.schemas.catalog.machine import Cpu
 from gcluster.schemas.hostlist import fold
@@ -94,6 +95,9 @@ def slurm_cluster_variables(
         "slurm_simulated": simulated,
         "slurm_health_check": CHECK_PROGRAM,
     }
+    variables |= state_variables(spec)
+    if has_rest_api(spec):
+        variables["slurm_rest_api"] = True
     if simulated:
         variables["slurm_node_timeout"] = SIMULATED_NODE_TIMEOUT_S
     if elastic:
@@ -124,8 +128,15 @@ def slurm_steps(
         configure |= cluster
     elif simulated_gpus:
         configure["slurm_gpu_devices"] = simulated_gpus
+    rest = role == "controller" and bool(cluster.get("slurm_rest_api"))
+    secrets = {"slurm_jwt_key_file": JWT_SECRET} if rest else {}
     join = [_step("join", {})] if role == "compute" else []
-    return [_step("install", {}), _step("configure", configure), *join, _step("verify", what)]
+    return [
+        _step("install", {}),
+        _step("configure", configure, secrets),
+        *join,
+        _step("verify", what),
+    ]
 
 
 def controllers_and_name(spec: ClusterSpec, controllers: Iterable[Host]) -> dict[str, Json]:
@@ -139,10 +150,15 @@ def gpu_count(machine: Machine | None) -> int:
     return machine.gpu.count if machine and machine.gpu else 0
 
 
-def _step(phase: Phase, variables: dict[str, Json]) -> Step:
+def _step(phase: Phase, variables: dict[str, Json], secrets: dict[str, str] | None = None) -> Step:
     """Return a step; slurmstepd keeps the jobs of a slurmd that is started anew."""
     return Step(
-        stage=Stage.SCHEDULER, role="slurm", phase=phase, variables=variables, spares_jobs=True
+        stage=Stage.SCHEDULER,
+        role="slurm",
+        phase=phase,
+        variables=variables,
+        secrets=secrets or {},
+        spares_jobs=True,
     )
 
 

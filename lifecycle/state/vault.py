@@ -113,6 +113,23 @@ class SecretVault:
         number = self._newest(name)
         return self._box.decrypt(self._ciphertext(name, number), f"{name}@{number}")
 
+    def seal(self, plaintext: bytes) -> bytes:
+        """Encrypt something of the cluster that isn't a secret of a step, such as a saved queue.
+
+        Raises:
+            LifecycleError: as `keep`.
+        """
+        self._check_recipient()
+        return self._box.encrypt(plaintext)
+
+    def unseal(self, ciphertext: bytes, what: str) -> bytes:
+        """Decrypt what `seal` made; `what` names it in the error.
+
+        Raises:
+            LifecycleError: the key can't decrypt it.
+        """
+        return self._box.decrypt(ciphertext, what)
+
     @contextmanager
     def materialise(self, names: Iterable[str]) -> Iterator[dict[str, Path]]:
         """Give the newest values as files (0600, in memory) for the body of the `with`.

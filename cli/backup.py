@@ -1,0 +1,49 @@
+"""`gcluster backup`: the queue, saved for a controller that is to be replaced."""
+
+# ruff: noqa: PLC0415  # imported when the verb runs: help and other verbs need none of it
+
+from typing import Annotated
+
+import typer
+
+from gcluster.cli.options import Format, OutputFormat, Target
+from gcluster.cli.render.output import say
+from gcluster.lifecycle.outcome import Exit
+
+
+def command(
+    cluster: Target,
+    list_saved: Annotated[
+        bool, typer.Option("--list", help="List what was saved; save nothing.")
+    ] = False,
+    fmt: OutputFormat = Format.TEXT,
+) -> Exit:
+    """Save the queue as the controller keeps it, encrypted in the state.
+
+    slurmctld stands still for the seconds that the copy takes; running jobs go on.
+    """
+    from gcluster.cli.render.document import document
+    from gcluster.cli.render.operations import saved_text
+    from gcluster.lifecycle.cluster import open_cluster
+    from gcluster.lifecycle.operations.queue_state import save_queue, saved_queues
+    from gcluster.lifecycle.run import Run
+    from gcluster.lifecycle.sites import existing_hosts
+    from gcluster.lifecycle.ssh import SshSession
+    from gcluster.lifecycle.state import acquire
+
+    opened = open_cluster(cluster, running=True)
+    if list_saved:
+        found = saved_queues(opened)
+        lines = "\n".join(map(saved_text, found)) or "nothing was saved"
+        say(document(list(found)) if fmt is Format.JSON else lines)
+        return Exit.OK
+    opened.identify()
+    with (
+        SshSession(opened.workdir) as session,
+        acquire(opened.store, tuple(opened.spec.sites), reason="backup") as lock,
+        Run(opened, "backup", lock) as run,
+    ):
+        saved = save_queue(opened, existing_hosts(opened), session)
+        run.finish(Exit.OK)
+    say(document(saved) if fmt is Format.JSON else saved_text(saved))
+    return Exit.OK

@@ -1,0 +1,257 @@
+"""`gcluster backup` and `restore`: the controller's queue, kept encrypted in the cluster's state.
+
+A queue is put back before slurmctld's first start on a new controller: a slurmctld that knew none
+of the jobs would have the nodes end them as soon as these register.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import io
+import re
+import tarfile
+import time
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from gcluster.lifecycle.operations.chosen import controller_of
+from gcluster.lifecycle.outcome import Exit, failure
+from gcluster.lifecycle.progress import StageProgress
+from gcluster.lifecycle.slurm_report import report_of
+from gcluster.lifecycle.ssh import SshResult, SshSession, Unreachable
+
+if TYPE_CHECKING:
+    from gcluster.inventory.hosts import ClusterInventory, Host
+    from gcluster.lifecycle.cluster import Cluster
+    from gcluster.lifecycle.outcome import LifecycleError
+    from gcluster.lifecycle.progress import Reporter
+    from gcluster.lifecycle.ssh import Answer
+    from gcluster.lifecycle.state import StateStore
+
+PREFIX = "queue"
+"""State folder: `ID.json` tells of a saved queue, `ID.age` is it."""
+WISH = "queue-to-restore.json"
+"""State key: which saved queue the next controller begins with."""
+_PROGRAM = "/usr/local/libexec/gcluster/slurm-state"
+_ROOT = '$([ "$(id -u)" = 0 ] || echo sudo -n)'
+VERSION = "[ -e /etc/slurm/slurm.conf ] && PATH=$PATH:/usr/sbin slurmctld -V"
+"""Tells that a controller is there and which Slurm it has: a bare image has no slurm.conf."""
+SAVE = f"{{ {VERSION}; }} >&2; {_ROOT} {_PROGRAM} save"
+SEED = (
+    f"{_ROOT} sh -c 'umask 077 && mkdir -p /var/lib/gcluster && cd /var/lib/gcluster && "
+    "base64 -d > slurm-state.new && mv slurm-state.new slurm-state.tar.gz'"
+)
+REPLACE = f"{_ROOT} {_PROGRAM} replace"
+_LIMIT_S = 900
+_NUMBERS = re.compile(r"slurm(?:-wlm)? (\d+)\.(\d+)")
+
+
+class SavedQueue(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of a saved queue without reading it."""
+
+    id: str
+    taken_at: str
+    """RFC 3339, UTC."""
+    slurm: str
+    """Version that wrote it; an older slurmctld can't read it."""
+    running: int
+    pending: int
+    size: int
+    """Bytes of the archive."""
+    sha256: str
+    """Of the archive, in hex."""
+
+
+class RestoreResult(msgspec.Struct, frozen=True, kw_only=True):
+    """What `restore` did."""
+
+    cluster: str
+    saved: SavedQueue
+    restored: bool
+    """False: no controller is there, so the next `up` gives it to the one that it makes."""
+    running: int | None = None
+    pending: int | None = None
+    """The queue afterwards."""
+
+
+def saved_queues(cluster: Cluster) -> tuple[SavedQueue, ...]:
+    """Return what was saved, the oldest first."""
+    keys = [key for key in cluster.store.list(PREFIX) if key.endswith(".json")]
+    found = [cluster.store.read(key, SavedQueue) for key in sorted(keys)]
+    return tuple(saved for saved in found if saved is not None)
+
+
+def save_queue(cluster: Cluster, hosts: ClusterInventory, session: SshSession) -> SavedQueue:
+    """Save the queue; slurmctld stands still for as long as the copy takes, and jobs run on.
+
+    Raises:
+        LifecycleError: the controller can't be asked, or what it gave is no state (GC969).
+    """
+    controller = controller_of(hosts)
+    view = report_of(session, controller).view
+    answer = session.run(controller, SAVE, timeout_s=_LIMIT_S)
+    archive = _archive(_answered(controller, answer))
+    taken = time.gmtime()
+    digest = hashlib.sha256(archive).hexdigest()
+    saved = SavedQueue(
+        id=f"{time.strftime('%Y%m%dT%H%M%SZ', taken)}-{digest[:6]}",
+        taken_at=time.strftime("%Y-%m-%dT%H:%M:%SZ", taken),
+        slurm=_version(answer.stderr if isinstance(answer, SshResult) else ""),
+        running=view.queue.running if view.queue else 0,
+        pending=view.queue.pending if view.queue else 0,
+        size=len(archive),
+        sha256=digest,
+    )
+    cluster.store.put_new(f"{PREFIX}/{saved.id}.age", cluster.vault.seal(archive))
+    cluster.store.put_new(f"{PREFIX}/{saved.id}.json", msgspec.json.encode(saved))
+    return saved
+
+
+def restore_queue(
+    cluster: Cluster,
+    hosts: ClusterInventory,
+    session: SshSession,
+    wanted: str | None,
+    *,
+    discard: bool = False,
+) -> RestoreResult:
+    """Put a saved queue back; without a controller it is kept for the one that `up` makes.
+
+    Args:
+        cluster: the cluster.
+        hosts: its hosts that exist.
+        session: how they are reached.
+        wanted: id of the saved queue; None: the newest.
+        discard: the controller's queue of now may be lost.
+
+    Raises:
+        LifecycleError: nothing was saved, the queue is not empty, or Slurm is too old (GC969).
+    """
+    saved = _find(cluster, wanted)
+    controllers = hosts.with_role("controller")
+    version = session.run(controllers[0], VERSION, timeout_s=30) if controllers else None
+    if not isinstance(version, SshResult) or version.returncode != 0:
+        cluster.store.put(WISH, msgspec.json.encode(saved.id))
+        return RestoreResult(cluster=cluster.name, saved=saved, restored=False)
+    controller = controllers[0]
+    _refuse_older(saved, _version(version.stdout))
+    queue = report_of(session, controller).view.queue
+    if queue is not None and queue.running + queue.pending and not discard:
+        raise failure(
+            "GC969",
+            f"{controller.name} has {queue.running} running and {queue.pending} pending jobs: "
+            "they would be lost",
+            hint="--discard-queue loses them",
+            exit_code=Exit.REFUSED,
+        )
+    _send(cluster, session, controller, saved)
+    _answered(controller, session.run(controller, REPLACE, timeout_s=_LIMIT_S))
+    cluster.store.delete(WISH)
+    after = report_of(session, controller).view.queue
+    return RestoreResult(
+        cluster=cluster.name,
+        saved=saved,
+        restored=True,
+        running=after.running if after else None,
+        pending=after.pending if after else None,
+    )
+
+
+def bring_queue(
+    cluster: Cluster, hosts: ClusterInventory, session: SshSession, report: Reporter
+) -> None:
+    """Give the new controller the queue that `restore` kept for it, before slurmctld starts there.
+
+    A controller that has a queue by now keeps its own: the newer is the true one.
+    """
+    wish = cluster.store.get(WISH)
+    controllers = [h for h in hosts.with_role("controller") if h.connection == "ssh"]
+    if wish is None or not controllers:
+        return
+    saved = _find(cluster, msgspec.json.decode(wish, type=str))
+    _send(cluster, session, controllers[0], saved)
+    cluster.store.delete(WISH)
+    said = f"{controllers[0].name} begins with the queue of {saved.taken_at}"
+    report(StageProgress(name="nodes", done=0, total=0, detail=said))
+
+
+def forget_queues(store: StateStore) -> None:
+    """Delete what was saved; the key that reads it ends with the cluster."""
+    for key in store.list(PREFIX):
+        store.delete(key)
+    if store.get(WISH) is not None:
+        store.delete(WISH)
+
+
+def _find(cluster: Cluster, wanted: str | None) -> SavedQueue:
+    saved = saved_queues(cluster)
+    for one in reversed(saved):
+        if wanted in {None, one.id}:
+            return one
+    raise failure(
+        "GC969",
+        f"no queue of {cluster.name} was saved" if not saved else f'no saved queue is "{wanted}"',
+        hint=f"gcluster backup {cluster.name}"
+        if not saved
+        else f"saved are: {', '.join(one.id for one in saved)}",
+    )
+
+
+def _send(cluster: Cluster, session: SshSession, controller: Host, saved: SavedQueue) -> None:
+    ciphertext = cluster.store.get(f"{PREFIX}/{saved.id}.age")
+    if ciphertext is None:
+        raise _broken(saved.id, "its archive is gone")
+    archive = cluster.vault.unseal(ciphertext, saved.id)
+    if hashlib.sha256(archive).hexdigest() != saved.sha256:
+        raise _broken(saved.id, "it is not what was saved")
+    text = base64.encodebytes(archive).decode()
+    _answered(controller, session.run(controller, SEED, stdin=text, timeout_s=_LIMIT_S))
+
+
+def _archive(text: str) -> bytes:
+    """Return the archive that slurm-state printed; raises where it is none of slurmctld's."""
+    try:
+        archive = base64.b64decode("".join(text.split()), validate=True)
+        with tarfile.open(fileobj=io.BytesIO(archive), mode="r:gz") as tar:
+            names = {name.rpartition("/")[2] for name in tar.getnames()}
+    except (binascii.Error, tarfile.TarError, EOFError, OSError) as error:
+        raise _broken("the answer of the controller", str(error)) from error
+    if "clustername" not in names:
+        raise _broken("the answer of the controller", "it holds no state of slurmctld")
+    return archive
+
+
+def _answered(controller: Host, answer: Answer) -> str:
+    if isinstance(answer, Unreachable):
+        raise failure("GC969", f"{controller.name} can't be asked: {answer.reason}")
+    if answer.returncode != 0:
+        lines = answer.stderr.strip().splitlines() or [f"exit {answer.returncode}"]
+        raise failure("GC969", f"{controller.name}: {lines[-1]}")
+    return answer.stdout
+
+
+def _version(text: str) -> str:
+    found = _NUMBERS.search(text)
+    return f"{found[1]}.{found[2]}" if found else ""
+
+
+def _refuse_older(saved: SavedQueue, here: str) -> None:
+    """Slurm reads the state of two or three releases before its own, and none after."""
+    if saved.slurm and here and _ordered(here) < _ordered(saved.slurm):
+        raise failure(
+            "GC969",
+            f"Slurm {here} can't read the state of {saved.slurm}",
+            hint="install that version or a newer one first",
+            exit_code=Exit.REFUSED,
+        )
+
+
+def _ordered(version: str) -> list[int]:
+    return [int(part) for part in version.split(".")]
+
+
+def _broken(what: str, why: str) -> LifecycleError:
+    return failure("GC969", f"{what} can't be used: {why}")

@@ -1,0 +1,231 @@
+"""A queue is saved whole, encrypted, and given back only where no job is lost by it.
+
+The program of role slurm that does it on the controller runs here, with folders of its own and a
+systemctl that writes down what it is asked.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.lifecycle.controller import HEAD
+from tests.lifecycle.trial import Trial
+
+from gcluster.inventory.hosts import ClusterInventory, Host
+from gcluster.lifecycle.operations import queue_state
+from gcluster.lifecycle.operations.queue_state import (
+    WISH,
+    bring_queue,
+    forget_queues,
+    restore_queue,
+    save_queue,
+    saved_queues,
+)
+from gcluster.lifecycle.outcome import Exit, LifecycleError
+from gcluster.lifecycle.progress import silent
+from gcluster.lifecycle.slurm import SchedulerView
+from gcluster.lifecycle.slurm_report import SchedulerReport
+from gcluster.lifecycle.ssh import Answer, SshResult, SshSession, Unreachable
+from gcluster.lifecycle.status import QueueStatus
+
+PROGRAM = Path(__file__).parents[3] / "roles" / "slurm" / "files" / "libexec" / "slurm-state"
+HOSTS = ClusterInventory(cluster="trial", hosts=(HEAD,))
+NOBODY = ClusterInventory(cluster="trial", hosts=())
+SYSTEMCTL = """\
+echo "$*" >> {here}/log
+case $1 in
+  is-active) [ -f {here}/runs ] ;;
+  stop) rm -f {here}/runs ;;
+  start) {program} take && touch {here}/runs ;;
+esac"""
+
+
+class Controller(SshSession):
+    """A controller in a folder: its state, its programs, and whether it can be reached."""
+
+    def __init__(self, here: Path, slurm: str = "24.11.5") -> None:
+        """Make one whose slurmctld runs with an empty state."""
+        here.mkdir()
+        super().__init__(here)
+        self.here, self.off, self.jobs = here, False, (0, 0)
+        self.state = here / "state"
+        self.state.mkdir()
+        (here / "slurm.conf").write_text(f"StateSaveLocation={self.state}\n")
+        (here / "runs").touch()
+        (here / "bin").mkdir()
+        self._program("slurm-state", PROGRAM.read_text().partition("\n")[2])
+        self._program("systemctl", SYSTEMCTL.format(here=here, program=here / "bin/slurm-state"))
+        self._program("slurmctld", f"echo slurm-wlm {slurm}")
+        self._program("scontrol", "echo Slurmctld is UP")
+        self._program("chown", ":")
+        self._program("sudo", 'shift; exec "$@"')
+
+    def _program(self, name: str, text: str) -> None:
+        path = self.here / "bin" / name
+        path.write_text(f"#!/bin/sh\n{self._own(text)}\n")
+        path.chmod(0o755)
+
+    def _own(self, text: str) -> str:
+        return (
+            text.replace("/var/lib/gcluster", str(self.here / "lib"))
+            .replace("/etc/slurm/slurm.conf", str(self.here / "slurm.conf"))
+            .replace("/usr/local/libexec/gcluster/", f"{self.here}/bin/")
+        )
+
+    def holds(self, **files: str) -> None:
+        """Write files of slurmctld's state."""
+        for name, content in files.items():
+            (self.state / name).write_text(content)
+
+    def held(self) -> dict[str, str]:
+        """Return the files of the state."""
+        return {path.name: path.read_text() for path in self.state.iterdir()}
+
+    def log(self) -> list[str]:
+        """Return what systemctl was asked."""
+        return (self.here / "log").read_text().splitlines()
+
+    def run(
+        self, host: Host, command: str, *, stdin: str | None = None, timeout_s: float = 60
+    ) -> Answer:
+        """Run a command here."""
+        assert host == HEAD
+        if self.off:
+            return Unreachable(reason="no route to host")
+        environment = os.environ | {"PATH": f"{self.here}/bin:{os.environ['PATH']}"}
+        done = subprocess.run(
+            ["sh", "-c", self._own(command)],
+            input=stdin or "", capture_output=True, text=True, env=environment,
+            timeout=timeout_s, check=False,
+        )  # fmt: skip
+        return SshResult(returncode=done.returncode, stdout=done.stdout, stderr=done.stderr)
+
+
+@pytest.fixture
+def cluster(trial: Trial) -> Any:
+    """Give a cluster with a state."""
+    cluster = trial.open()
+    cluster.identify()
+    return cluster
+
+
+@pytest.fixture
+def controller(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Controller:
+    """Give a controller with 8 running and 200 pending jobs."""
+    controller = Controller(tmp_path / "head")
+    controller.holds(clustername="trial", job_state="208 jobs", heartbeat="now")
+    controller.jobs = (8, 200)
+
+    def report(session: Controller, _: Host) -> SchedulerReport:
+        running, pending = session.jobs
+        queue = QueueStatus(running=running, pending=pending)
+        return SchedulerReport(view=SchedulerView(queue=queue))
+
+    monkeypatch.setattr(queue_state, "report_of", report)
+    return controller
+
+
+def test_a_queue_is_saved_while_slurmctld_stands_still(
+    cluster: Any, controller: Controller, trial: Trial
+) -> None:
+    saved = save_queue(cluster, HOSTS, controller)
+    assert (saved.running, saved.pending, saved.slurm) == (8, 200, "24.11")
+    assert controller.log() == ["is-active --quiet slurmctld", "stop slurmctld", "start slurmctld"]
+    assert saved_queues(cluster) == (saved,)
+    stored = [path.read_bytes() for path in trial.state.rglob("*") if path.is_file()]
+    assert not any(b"208 jobs" in content for content in stored)
+
+
+def test_a_controller_that_fails_half_way_runs_again(cluster: Any, controller: Controller) -> None:
+    controller._program("tar", "exit 2")  # noqa: SLF001  # a disk that fails
+    with pytest.raises(LifecycleError) as caught:
+        save_queue(cluster, HOSTS, controller)
+    assert caught.value.diagnostics[0].code == "GC969"
+    assert controller.log()[-1] == "start slurmctld"
+    assert saved_queues(cluster) == ()
+
+
+def test_a_new_controller_begins_with_the_queue_before_slurmctld_starts(
+    cluster: Any, controller: Controller, tmp_path: Path
+) -> None:
+    save_queue(cluster, HOSTS, controller)
+    result = restore_queue(cluster, NOBODY, controller, None)
+    assert not result.restored
+    new = Controller(tmp_path / "new")
+    (new.here / "runs").unlink()
+    bring_queue(cluster, HOSTS, new, silent)
+    assert new.held() == {}
+    assert cluster.store.get(WISH) is None
+    new.run(HEAD, "systemctl start slurmctld")
+    assert new.held() == {"clustername": "trial", "job_state": "208 jobs"}
+    assert not (new.here / "lib" / "slurm-state.tar.gz").exists()
+
+
+def test_a_controller_that_comes_back_with_its_own_queue_keeps_it(
+    cluster: Any, controller: Controller
+) -> None:
+    save_queue(cluster, HOSTS, controller)
+    controller.off = True
+    assert not restore_queue(cluster, HOSTS, controller, None).restored
+    controller.off = False
+    controller.holds(job_state="a newer queue")
+    bring_queue(cluster, HOSTS, controller, silent)
+    controller.run(HEAD, "systemctl start slurmctld")
+    assert controller.held()["job_state"] == "a newer queue"
+
+
+def test_jobs_are_never_lost_unasked(cluster: Any, controller: Controller) -> None:
+    save_queue(cluster, HOSTS, controller)
+    with pytest.raises(LifecycleError, match="8 running and 200 pending") as caught:
+        restore_queue(cluster, HOSTS, controller, None)
+    assert caught.value.exit_code is Exit.REFUSED
+
+
+def test_a_running_controller_takes_the_queue_up_and_its_old_one_is_kept_beside(
+    cluster: Any, controller: Controller
+) -> None:
+    save_queue(cluster, HOSTS, controller)
+    controller.holds(job_state="another queue")
+    result = restore_queue(cluster, HOSTS, controller, None, discard=True)
+    assert result.restored
+    assert controller.held()["job_state"] == "208 jobs"
+    before = controller.here / "state.before" / "job_state"
+    assert before.read_text() == "another queue"
+
+
+def test_the_newest_is_taken_unless_one_is_named(cluster: Any, controller: Controller) -> None:
+    first = save_queue(cluster, HOSTS, controller)
+    controller.holds(job_state="later")
+    second = save_queue(cluster, HOSTS, controller)
+    assert {one.id for one in saved_queues(cluster)} == {first.id, second.id}
+    restore_queue(cluster, HOSTS, controller, first.id, discard=True)
+    assert controller.held()["job_state"] == "208 jobs"
+    with pytest.raises(LifecycleError, match="no saved queue"):
+        restore_queue(cluster, HOSTS, controller, "20200101T000000Z-000000")
+
+
+def test_nothing_saved_is_said(cluster: Any, controller: Controller) -> None:
+    with pytest.raises(LifecycleError, match="was saved"):
+        restore_queue(cluster, HOSTS, controller, None)
+
+
+def test_an_older_slurm_is_refused_the_state_of_a_newer_one(
+    cluster: Any, controller: Controller
+) -> None:
+    save_queue(cluster, HOSTS, controller)
+    controller._program("slurmctld", "echo slurm-wlm 23.11.4")  # noqa: SLF001  # an older one
+    with pytest.raises(LifecycleError, match=r"Slurm 23.11 can't read the state of 24.11"):
+        restore_queue(cluster, HOSTS, controller, None, discard=True)
+
+
+def test_queues_go_with_the_cluster(cluster: Any, controller: Controller) -> None:
+    save_queue(cluster, HOSTS, controller)
+    restore_queue(cluster, NOBODY, controller, None)
+    forget_queues(cluster.store)
+    assert saved_queues(cluster) == ()
+    assert cluster.store.get(WISH) is None
+    assert cluster.store.list(queue_state.PREFIX) == []
