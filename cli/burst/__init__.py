@@ -2,10 +2,12 @@
 
 WORDS = {
     "simulate": "Replay a job trace against a spec's spill policy.",
+    "agent": "Make the nodes that jobs need, give idle ones back, and move jobs that spill.",
+    "explain": "Say why a waiting job spills or stays, on a cluster that is up.",
     "dry-run": "Say which jobs of a saved queue would spill now, and why.",
 }
 """Words and their one line of help; equal to the first line of their docstrings."""
 
 
 def command() -> None:
-    """Try out when and where jobs spill to rented nodes."""
+    """Run jobs on rented nodes, and try out when and where they spill."""

@@ -9,13 +9,14 @@ from gcluster.cli.render.cells import printable
 from gcluster.cli.render.grid import Column, grid
 from gcluster.cli.render.quantities import duration, plural
 from gcluster.lifecycle.burst.policy import WORDS
+from gcluster.lifecycle.burst.saved_queue import Tried
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from gcluster.cli.render.surface import Surface
+    from gcluster.lifecycle.burst.explain import Explained
     from gcluster.lifecycle.burst.policy import Decision
-    from gcluster.lifecycle.burst.saved_queue import Tried
     from gcluster.lifecycle.burst.simulate.report import CloudUse, Simulation, Waits
 
 _WAITS = (
@@ -114,6 +115,30 @@ def round_text(found: Tried, surface: Surface) -> str:
     total = plural(len(found.decisions), "job")
     lines.append(f"{spilling} of {total} of {found.partition} would spill to {found.pool}")
     return surface.plain("\n".join(lines))
+
+
+def explained_text(found: Explained, surface: Surface) -> str:
+    """Return why a job of a running cluster spills or stays, and what has become of it."""
+    lines = [f"job {printable(found.job)}, partition {printable(found.partition)}"]
+    if found.moved is not None:
+        lines.append(f"moved to {found.moved.to}: {printable(found.moved.reason)}")
+    for node in found.nodes:
+        how = f", bought as {node.rung}" if node.rung else ""
+        why = f": {printable(node.reason)}" if node.reason else ""
+        lines.append(f"  {node.node} {node.step}{how}{why}")
+    if found.closed:
+        lines.append(f"nothing spills to {found.pool} now: {printable(found.closed)}")
+    if found.decision is None:
+        lines.append("it doesn't wait in a partition whose jobs spill")
+    else:
+        tried = Tried(
+            partition=found.partition,
+            pool=found.pool or "",
+            decisions=(found.decision,),
+            promise=found.promise,
+        )
+        lines += _decision(found.decision, tried, surface)
+    return surface.plain("\n".join(lines).rstrip("\n"))
 
 
 def _decision(decision: Decision, found: Tried, surface: Surface) -> Iterator[str]:

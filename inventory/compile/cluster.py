@@ -101,7 +101,7 @@ def compile_cluster(
         steps = (
             *depot_steps(facts[name], serves_roles=pulled),
             *bundle_source_steps(facts[name]),
-            *base_steps(spec, found_by_name, sets_time=facts[name].has_own_clock),
+            *base_steps(spec, found_by_name, pool.role, sets_time=facts[name].has_own_clock),
             *node_role_steps(facts[name]),
             *munge_steps(),
             *slurmdbd_steps(spec, name, run_accounting, simulated=simulated),

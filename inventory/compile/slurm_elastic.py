@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 PROGRAMS = "/usr/local/libexec/gcluster"
 """Where the programs are that slurmctld calls with a host range."""
+SPOOL = "/var/spool/gcluster/burst"
+"""Where those programs leave their requests, as roles/slurm/vars/main.yml says it."""
 IDLE_S = 600
 """`suspend_after` where the spec doesn't say it: the time a person needs to send the next job."""
 ANSWER_S = 1800

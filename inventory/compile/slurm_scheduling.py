@@ -24,11 +24,31 @@ MAX_AGE = "7-0"
 
 
 def written_partitions(spec: ClusterSpec) -> dict[str, Partition]:
-    """Return the spec's partitions; without any, "main" with every compute pool."""
+    """Return the spec's partitions; without any, "main" with every compute pool.
+
+    A pool that jobs spill to and that is in none gets one of its own: they move there.
+    """
     if spec.scheduler.partitions:
-        return spec.scheduler.partitions
+        return spec.scheduler.partitions | {
+            name: Partition(pools=[pool])
+            for pool, name in spill_partitions(spec).items()
+            if name not in spec.scheduler.partitions
+        }
     pools = sorted(name for name, pool in spec.pools.items() if pool.role == "compute")
     return {"main": Partition(pools=pools, default=True)} if pools else {}
+
+
+def spill_partitions(spec: ClusterSpec) -> dict[str, str]:
+    """Return pool that jobs spill to -> partition that they move to.
+
+    That is the first one that has the pool; where there is none, one called as the pool is.
+    """
+    said = spec.scheduler.partitions
+    found: dict[str, str] = {}
+    for pool in sorted({each.spill.to for each in said.values() if each.spill is not None}):
+        own = pool if pool not in said else f"{pool}-spill"
+        found[pool] = next((name for name, each in said.items() if pool in each.pools), own)
+    return found
 
 
 def scheduling_variables(spec: ClusterSpec, catalog: Catalog) -> dict[str, Json]:

@@ -130,6 +130,57 @@ class RungTried(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """The walk is over with this: the next one may try every rung again."""
 
 
+BurstStep: TypeAlias = Literal["asked", "made", "refused", "joined", "leaving", "gone"]
+"""asked: about to be asked for. made: they exist. refused: nothing is left of what was asked for.
+joined: they take jobs. leaving: about to be given back. gone: nothing is left of them."""
+
+
+class BurstStepped(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """Rented nodes came one step further."""
+
+    site: str
+    pool: str
+    step: BurstStep
+    nodes: str
+    """As a Slurm host range."""
+    burst: str
+    """Token of the call that makes them: the same after a kill."""
+    rung: str = ""
+    """How they are bought, as the pool's `market` has it; "": there is one way."""
+    usd_per_hour: float = 0.0
+    """Of one node, at most; 0 for those that cost nothing, and where no ceiling asks for it."""
+    until: float | None = None
+    """When they are given back at the latest, seconds since 1970; None: their job has no limit."""
+    reason: str = ""
+    """Of a refusal in the cloud's words; of a leave: why."""
+    alone: bool = False
+    """Of a refusal: other jobs' nodes were asked for together with these, so one by one is next."""
+
+
+class JobMoved(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """A job is about to be moved to another partition."""
+
+    job: str
+    home: str
+    """Partition that it was sent to."""
+    to: str
+    usd_per_hour: float = 0.0
+    """What it may add at most, until its nodes are asked for."""
+    until: float | None = None
+    nodes: int = 0
+    """New nodes that it may bring."""
+    reason: str = ""
+
+
+class RoomPromised(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """The oldest job of a partition that lacks room was promised some."""
+
+    partition: str
+    job: str = ""
+    """"": nobody is promised any."""
+    at: float = 0.0
+
+
 class Unreadable(msgspec.Struct, frozen=True, kw_only=True):
     """An event of a kind that this version doesn't know, or a torn one: kept, shown, never used."""
 
@@ -150,6 +201,9 @@ Known: TypeAlias = (
     | ResourcesFailed
     | ResourcesDeleted
     | RungTried
+    | BurstStepped
+    | JobMoved
+    | RoomPromised
 )
 Body: TypeAlias = Known | Unreadable
 RunOutcome: TypeAlias = Literal["running", "finished", "interrupted"]

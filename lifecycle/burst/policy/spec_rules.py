@@ -86,12 +86,17 @@ def _target(spec: ClusterSpec, catalog: Catalog, said: Partition, spill: Spill) 
         max_time=_longest(
             each.max_time for each in scheduler.partitions.values() if spill.to in each.pools
         ),
-        rungs=tuple(_rungs(spec, catalog, pool)),
+        rungs=rungs_of(spec, catalog, pool),
         software_differs=tuple(dict.fromkeys(differs)),
         data=_data(spec, spill.to),
         start_up=START_UP_S if resume is None else resume.value,
         idle=IDLE_S if suspend is None else suspend.value,
     )
+
+
+def rungs_of(spec: ClusterSpec, catalog: Catalog, pool: Pool) -> tuple[Rung, ...]:
+    """Return the ways to buy nodes of a pool in the order of its `market`; () where all is free."""
+    return tuple(_rungs(spec, catalog, pool))
 
 
 def _rungs(spec: ClusterSpec, catalog: Catalog, pool: Pool) -> Iterator[Rung]:

@@ -1,0 +1,214 @@
+"""Where each rented node stands, which jobs were moved, and what it cost: a fold of the events."""
+
+from __future__ import annotations
+
+import threading
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from gcluster.lifecycle.burst.policy import Promise
+from gcluster.lifecycle.burst.policy.rule import DAY_S, by_day
+from gcluster.lifecycle.state import BurstStepped, JobMoved, RoomPromised, RunStarted
+from gcluster.lifecycle.state.event import Event, is_stale
+from gcluster.lifecycle.state.kinds import BurstStep  # msgspec reads it
+from gcluster.schemas.hostlist import expand, fold
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+
+    from gcluster.lifecycle.state import EventLog
+
+NO_RUNG = "-"
+"""Stands for the rung of a refusal that no cloud was asked for: a ceiling did not allow it."""
+LIVE = frozenset({"asked", "made", "joined", "leaving"})
+"""Steps after which something of a node may exist."""
+
+
+class NodeRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """One rented node, from the first ask on."""
+
+    node: str
+    site: str
+    pool: str
+    step: BurstStep
+    burst: str
+    rung: str
+    usd_per_hour: float
+    asked: float
+    """When it was asked for, seconds since 1970."""
+    until: float | None
+    reason: str = ""
+    failed: bool = False
+    """It is leaving because it never came."""
+    alone: bool = False
+    """Asked: for one job. Refused: together with other jobs' nodes, so it goes by itself next."""
+
+    @property
+    def is_live(self) -> bool:
+        """Whether something of it may exist."""
+        return self.step in LIVE
+
+
+class BurstFold:
+    """The events' tale. Pure: the same events, the same book."""
+
+    def __init__(self) -> None:
+        """Begin with nothing."""
+        self.seq = 0
+        self.nodes: dict[str, NodeRecord] = {}
+        self.refused: dict[tuple[str, str], tuple[float, str]] = {}
+        """(pool, rung) -> when it gave nothing, and the words."""
+        self.never_came: dict[tuple[str, str], float] = {}
+        """(node, rung) -> when it was given back without having come."""
+        self.held: dict[str, float] = {}
+        """Node -> when a ceiling did not allow it."""
+        self.moved: dict[str, JobMoved] = {}
+        """Job -> its last move."""
+        self.returned: set[str] = set()
+        """Jobs that went home."""
+        self.came_home: dict[str, float] = {}
+        self.promises: dict[str, Promise] = {}
+        self._spent: defaultdict[tuple[str, int], float] = defaultdict(float)
+        self._newest: dict[str, int] = {}
+
+    def apply(self, events: Iterable[Event]) -> None:
+        """Fold more events, in order; those folded before, and stale ones, change nothing."""
+        for event in events:
+            if event.seq <= self.seq:
+                continue
+            self.seq = event.seq
+            if is_stale(event, self._newest):
+                continue
+            self._newest.update(event.epochs)
+            at = event.time.timestamp()
+            match event.body:
+                case BurstStepped() as step:
+                    for node in expand(step.nodes):
+                        self._step(node, step, at)
+                case JobMoved() as move:
+                    self._move(move, at)
+                case RoomPromised() as promised:
+                    self._promise(promised)
+                case RunStarted(command="down"):
+                    self.nodes.clear()  # `down` removes every node, and looks for what is left
+                case _:
+                    pass
+
+    def _move(self, move: JobMoved, at: float) -> None:
+        self.moved[move.job] = move
+        if move.to == move.home:
+            self.returned.add(move.job)
+            self.came_home[move.job] = at
+
+    def _promise(self, promised: RoomPromised) -> None:
+        self.promises.pop(promised.partition, None)
+        if promised.job:
+            self.promises[promised.partition] = Promise(job=promised.job, at=promised.at)
+
+    def _step(self, node: str, step: BurstStepped, at: float) -> None:
+        before = self.nodes.get(node)
+        same = before is not None and before.burst == step.burst
+        asked = before.asked if before is not None and same else at
+        if before is not None and before.is_live and step.step in {"gone", "refused"}:
+            self._bill(before, asked, at)
+        failed = step.step == "leaving" and before is not None and before.step != "joined"
+        if step.step == "refused" and step.rung == NO_RUNG:
+            self.held[node] = at
+        elif step.step == "refused" and not step.alone:
+            self.refused[step.pool, step.rung] = (at, step.reason)
+        if step.step == "gone" and before is not None and before.failed:
+            self.never_came[node, before.rung] = at
+        if step.step == "joined":
+            self.refused.pop((step.pool, step.rung), None)
+            self.never_came.pop((node, step.rung), None)
+        self.nodes[node] = NodeRecord(
+            node=node,
+            site=step.site,
+            pool=step.pool,
+            step=step.step,
+            burst=step.burst,
+            rung=step.rung,
+            usd_per_hour=step.usd_per_hour,
+            asked=asked,
+            until=step.until,
+            reason=step.reason,
+            failed=(failed and bool(step.reason))
+            or (same and before is not None and before.failed),
+            alone=step.alone,
+        )
+
+    def _bill(self, record: NodeRecord, begins: float, ends: float) -> None:
+        if record.step == "asked":
+            return  # nothing of it came to be
+        spread = by_day(begins, ends, record.usd_per_hour)
+        for number, usd in enumerate(spread.usd, start=spread.first):
+            self._spent[record.pool, number] += usd
+
+    def spent_today(self, pool: str, now: float) -> float:
+        """Return the USD that a pool's nodes have cost since midnight (UTC), running ones too."""
+        today = int(now // DAY_S)
+        spent = self._spent[pool, today]
+        for record in self.nodes.values():
+            if record.pool == pool and record.is_live:
+                begins = max(record.asked, today * DAY_S)
+                spent += sum(by_day(begins, max(now, begins), record.usd_per_hour).usd)
+        return spent
+
+
+class Book:
+    """The fold, and the way to add to it. Safe to share between threads."""
+
+    def __init__(self, log: EventLog) -> None:
+        """Read nothing yet."""
+        self._log = log
+        self._fold = BurstFold()
+        self._lock = threading.Lock()
+
+    def read(self) -> BurstFold:
+        """Return the fold with all that is known; only the agent writes what it is about."""
+        with self._lock:
+            if not self._fold.seq:
+                self._log.read()
+            self._fold.apply(self._log.known(since=self._fold.seq))
+            return self._fold
+
+    def nodes(self) -> dict[str, NodeRecord]:
+        """Return a copy of where each node stands."""
+        with self._lock:
+            self._fold.apply(self._log.known(since=self._fold.seq))
+            return dict(self._fold.nodes)
+
+    def ask(self, step: BurstStepped) -> None:
+        """Write that nodes are about to be asked for."""
+        self._log.append(step)
+
+    def step(
+        self, records: Collection[NodeRecord], step: BurstStep, reason: str = "", *,
+        alone: bool | None = None,
+    ) -> None:  # fmt: skip
+        """Write a step of nodes, an event for each burst that they are of."""
+        bursts: dict[str, list[NodeRecord]] = {}
+        for record in records:
+            bursts.setdefault(record.burst, []).append(record)
+        for burst, same in bursts.items():
+            first = same[0]
+            self._log.append(
+                BurstStepped(
+                    site=first.site,
+                    pool=first.pool,
+                    step=step,
+                    nodes=fold([record.node for record in same]),
+                    burst=burst,
+                    rung=first.rung,
+                    usd_per_hour=first.usd_per_hour,
+                    until=first.until,
+                    reason=reason,
+                    alone=first.alone if alone is None else alone,
+                )
+            )
+
+    def tell(self, event: JobMoved | RoomPromised) -> None:
+        """Write a move or a promise."""
+        self._log.append(event)

@@ -1,0 +1,257 @@
+"""What the agent does next, from the book and one look at the scheduler: pure, and without memory.
+
+Nothing is remembered between two rounds but the book, so a round after a kill decides as the one
+before it would have.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias
+
+import msgspec
+
+from gcluster.lifecycle.burst.agent.book import NodeRecord  # msgspec reads it
+from gcluster.lifecycle.burst.agent.scheduler import MARK
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator
+
+    from gcluster.lifecycle.burst.agent.book import BurstFold
+    from gcluster.lifecycle.burst.agent.scheduler import NodeSeen, Seen
+
+RETRY_S = 600.0
+"""Seconds for which a way to buy that gave nothing isn't asked again. Clouds tell to try again
+after minutes (AWS: InsufficientInstanceCapacity)."""
+HELD_S = 120.0
+"""Seconds until nodes may be asked for again that a ceiling did not allow."""
+OVERDUE_S = 60.0
+"""Seconds beyond the idle time after which nodes are let go that the scheduler kept."""
+
+
+class ElasticPool(msgspec.Struct, frozen=True, kw_only=True):
+    """A pool whose nodes come and go."""
+
+    pool: str
+    site: str
+    nodes: tuple[str, ...]
+    """That may come."""
+    rungs: tuple[str, ...] = ("",)
+    """Ways to buy them, in the order in which they are tried."""
+    prices: dict[str, float] = {}
+    """Rung -> USD per hour of one node, where it is known."""
+    come_s: float
+    """Seconds in which a node must take jobs."""
+    idle_s: float
+    """Seconds that an idle node is kept."""
+
+
+class Ask(msgspec.Struct, frozen=True, kw_only=True):
+    """Ask for nodes in one call; the first of these rungs that the money allows."""
+
+    pool: ElasticPool
+    nodes: tuple[str, ...]
+    rungs: tuple[str, ...]
+    jobs: tuple[str, ...]
+    seconds: float | None
+    """Longest limit of the jobs that are to run there; None: one has none."""
+    alone: bool
+    """They are of one job: if they can't be had, asking for fewer at once won't help."""
+
+
+class GoOn(msgspec.Struct, frozen=True, kw_only=True):
+    """Go on with nodes from where the book says they stand: asked, made or leaving."""
+
+    records: tuple[NodeRecord, ...]
+
+
+class Joined(msgspec.Struct, frozen=True, kw_only=True):
+    """They take jobs."""
+
+    records: tuple[NodeRecord, ...]
+
+
+class Leave(msgspec.Struct, frozen=True, kw_only=True):
+    """Give nodes back; the reason is "" where nobody needs them."""
+
+    records: tuple[NodeRecord, ...]
+    reason: str = ""
+
+
+class GiveUp(msgspec.Struct, frozen=True, kw_only=True):
+    """Tell the scheduler that nodes won't come."""
+
+    nodes: tuple[str, ...]
+    reason: str
+
+
+class Forget(msgspec.Struct, frozen=True, kw_only=True):
+    """Tell the scheduler that nodes may be asked for again."""
+
+    nodes: tuple[str, ...]
+
+
+class Release(msgspec.Struct, frozen=True, kw_only=True):
+    """Have the scheduler let idle nodes go."""
+
+    nodes: tuple[str, ...]
+
+
+Act: TypeAlias = Ask | GoOn | Joined | Leave | GiveUp | Forget | Release
+
+
+def acts(
+    pools: Iterable[ElasticPool], fold: BurstFold, seen: Seen, busy: Collection[str]
+) -> Iterator[Act]:
+    """Yield what to do, pool by pool.
+
+    Args:
+        pools: whose nodes come and go.
+        fold: the book.
+        seen: the scheduler's view.
+        busy: nodes that a call is at work for: they are left alone until it has ended.
+    """
+    for pool in pools:
+        yield from _standing(pool, fold, seen, busy)
+        yield from _wanted(pool, fold, seen, busy)
+        yield from _back(pool, fold, seen)
+
+
+def _standing(  # noqa: C901  # a case for each step, none nested
+    pool: ElasticPool, fold: BurstFold, seen: Seen, busy: Collection[str]
+) -> Iterator[Act]:
+    """Yield what follows from where nodes stand."""
+    on: list[NodeRecord] = []
+    joined: list[NodeRecord] = []
+    leaves: dict[str, list[NodeRecord]] = {}
+    late: list[NodeRecord] = []
+    mine = (r for r in fold.nodes.values() if r.pool == pool.pool and r.is_live)
+    for record in mine:
+        if record.node in busy:
+            continue
+        if record.step in {"leaving", "asked"}:
+            # Also where nobody wants an asked one any more: a call that was killed may have made a
+            # machine without a name. Made again under its token it is found, and then given back.
+            on.append(record)
+        elif (node := seen.nodes.get(record.node)) is None:
+            continue  # who vanished from the scheduler is left alone
+        elif (reason := _leaves(record, node)) is not None:
+            leaves.setdefault(reason, []).append(record)
+        elif record.step == "made":
+            is_late = seen.now - record.asked > pool.come_s
+            (joined if node.state == "here" else late if is_late else on).append(record)
+    if late:
+        reason = f"it was made, and took no jobs within {pool.come_s / 60:.0f} min"
+        leaves.setdefault(reason, []).extend(late)
+        yield GiveUp(nodes=tuple(record.node for record in late), reason=reason)
+    if joined:
+        yield Joined(records=tuple(joined))
+    for reason, records in leaves.items():
+        yield Leave(records=tuple(records), reason=reason)
+    for group in alike(on):
+        yield GoOn(records=group)
+
+
+def _leaves(record: NodeRecord, node: NodeSeen) -> str | None:
+    """Return why a node that was made is given back, "" where nobody needs it; None: it isn't."""
+    if node.state == "down":
+        return _died(record, node)
+    again = node.state == "coming" and record.step == "joined"
+    return "" if node.state == "off" or again else None
+
+
+def _died(record: NodeRecord, node: NodeSeen) -> str:
+    said = node.reason.removeprefix(MARK)
+    return said or ("it is down" if record.step == "joined" else "it never came")
+
+
+def alike(records: Iterable[NodeRecord]) -> Iterator[tuple[NodeRecord, ...]]:
+    """Yield the records of one burst and step together."""
+    groups: dict[tuple[str, str], list[NodeRecord]] = {}
+    for record in records:
+        groups.setdefault((record.burst, record.step), []).append(record)
+    yield from map(tuple, groups.values())
+
+
+def _wanted(pool: ElasticPool, fold: BurstFold, seen: Seen, busy: Collection[str]) -> Iterator[Act]:
+    """Yield the asks for nodes that the scheduler wants and nobody makes."""
+    wanted = [
+        name
+        for name in pool.nodes
+        if (node := seen.nodes.get(name)) is not None
+        and node.state == "coming"
+        and name not in busy
+        and not ((record := fold.nodes.get(name)) is not None and record.is_live)
+    ]
+    batches: dict[tuple[tuple[str, ...], str], list[str]] = {}
+    for name in wanted:
+        rungs = tuple(rung for rung in pool.rungs if _is_open(pool, fold, name, rung, seen.now))
+        if not rungs:
+            yield GiveUp(nodes=(name,), reason=_why_none(pool, fold))
+            continue
+        before = fold.nodes.get(name)
+        by_itself = before is not None and before.step == "refused" and before.alone
+        batches.setdefault((rungs, _job_on(seen, name) if by_itself else ""), []).append(name)
+    for (rungs, _), names in batches.items():
+        on = [job for job in seen.jobs if set(job.nodes) & set(names)]
+        limits = [job.job.time_limit for job in on]
+        known = [limit for limit in limits if limit is not None]
+        yield Ask(
+            pool=pool,
+            nodes=tuple(names),
+            rungs=rungs,
+            jobs=tuple(job.job.id for job in on),
+            seconds=max(known) if known and len(known) == len(limits) else None,
+            alone=len(on) <= 1,
+        )
+
+
+def _job_on(seen: Seen, node: str) -> str:
+    return next((job.job.id for job in seen.jobs if node in job.nodes), node)
+
+
+def _is_open(pool: ElasticPool, fold: BurstFold, node: str, rung: str, now: float) -> bool:
+    refused = fold.refused.get((pool.pool, rung))
+    came_not = fold.never_came.get((node, rung))
+    times = [at for at in (refused[0] if refused else None, came_not) if at is not None]
+    return all(now - at >= RETRY_S for at in times)
+
+
+def is_closed(pool: ElasticPool, fold: BurstFold, now: float) -> bool:
+    """Say whether every way to buy nodes of a pool gave nothing lately: no job is sent there."""
+    refused = [fold.refused.get((pool.pool, rung)) for rung in pool.rungs]
+    return all(each is not None and now - each[0] < RETRY_S for each in refused)
+
+
+def _why_none(pool: ElasticPool, fold: BurstFold) -> str:
+    said = [
+        fold.refused[pool.pool, rung] for rung in pool.rungs if (pool.pool, rung) in fold.refused
+    ]
+    if not said:
+        return "it never came, by any way to buy it"
+    return max(said)[1] or "no capacity"
+
+
+def _back(pool: ElasticPool, fold: BurstFold, seen: Seen) -> Iterator[Act]:
+    """Yield what nodes may be asked for again, and which were idle for too long."""
+    again: list[str] = []
+    idle: list[str] = []
+    for name in pool.nodes:
+        node, record = seen.nodes.get(name), fold.nodes.get(name)
+        if node is None or (record is not None and record.is_live and record.step != "joined"):
+            continue
+        if node.state == "down" and (record is None or not record.is_live):
+            ours = node.reason.startswith(MARK) or "ResumeTimeout" in node.reason
+            is_open = any(_is_open(pool, fold, name, rung, seen.now) for rung in pool.rungs)
+            if ours and is_open and seen.now - fold.held.get(name, -HELD_S) >= HELD_S:
+                again.append(name)
+        elif _is_overdue(pool, node, seen.now):
+            idle.append(name)
+    if again:
+        yield Forget(nodes=tuple(again))
+    if idle:
+        yield Release(nodes=tuple(idle))
+
+
+def _is_overdue(pool: ElasticPool, node: NodeSeen, now: float) -> bool:
+    since = node.idle_since if node.state == "here" else None
+    return since is not None and now - since >= pool.idle_s + OVERDUE_S

@@ -1,0 +1,119 @@
+"""The agent of a cluster that is up: opened, locked, and run until somebody ends it."""
+
+from __future__ import annotations
+
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from gcluster.lifecycle.burst.agent.book import Book
+from gcluster.lifecycle.burst.agent.crew import Threads
+from gcluster.lifecycle.burst.agent.loop import Agent, Happened, is_fault
+from gcluster.lifecycle.burst.agent.setup import elastic_pools, gpu_models, spillings
+from gcluster.lifecycle.burst.agent.work import ProviderWork
+from gcluster.lifecycle.burst.lock import LOCK
+from gcluster.lifecycle.burst.slurm import SlurmController
+from gcluster.lifecycle.cluster import SPEC_KEY, open_cluster
+from gcluster.lifecycle.outcome import Exit, failure
+from gcluster.lifecycle.run import Run
+from gcluster.lifecycle.sites import existing_hosts, open_sites
+from gcluster.lifecycle.ssh import SshSession
+from gcluster.lifecycle.state import acquire
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from gcluster.lifecycle.burst.agent.scheduler import Scheduler
+    from gcluster.lifecycle.cluster import Cluster
+
+
+def run_agent(
+    target: str, *, once: bool, interval_s: float, say: Callable[[Happened], None]
+) -> bool:
+    """Run rounds until the process is ended, or the cluster's spec was applied anew.
+
+    Args:
+        target: path of a spec, or name of a cluster.
+        once: have one round, and wait for the calls that it begins.
+        interval_s: seconds between two looks at the scheduler.
+        say: told of all that happens.
+
+    Returns:
+        Whether the spec changed: whoever started the agent starts it again.
+
+    Raises:
+        LifecycleError: the cluster isn't up, has nothing that comes and goes, or another agent is
+            at work (exit code LOCKED).
+    """
+    cluster = open_cluster(target, running=True)
+    refuse_without_pools(cluster)
+    began = cluster.store.get(SPEC_KEY)
+    with (
+        SshSession(cluster.workdir) as session,
+        acquire(cluster.store, [LOCK], reason="burst agent") as lock,
+        Run(cluster, "burst agent", lock) as run,
+    ):
+        for note in lock.notes:
+            say(Happened(what="note", reason=note.summary))
+        with _crew(say) as crew:
+            agent = Agent(
+                pools=elastic_pools(cluster.spec, cluster.catalog),
+                spills=spillings(cluster.spec, cluster.catalog),
+                scheduler=scheduler_of(cluster, session),
+                work=ProviderWork(cluster, open_sites(cluster), session, run.directory),
+                book=Book(cluster.events),
+                crew=crew,
+                say=say,
+            )
+            changed = _rounds(agent, cluster, began, once=once, interval_s=interval_s)
+        run.finish(Exit.OK)
+        if changed:
+            say(Happened(what="spec-changed"))
+        return changed
+
+
+def _rounds(
+    agent: Agent, cluster: Cluster, began: bytes | None, *, once: bool, interval_s: float
+) -> bool:
+    if once:
+        agent.once()
+        return False
+    while cluster.store.get(SPEC_KEY) == began:
+        agent.round()
+        time.sleep(interval_s)
+    return True
+
+
+@contextmanager
+def _crew(say: Callable[[Happened], None]) -> Iterator[Threads]:
+    crew = Threads(
+        is_fault=is_fault, said=lambda error: say(Happened(what="failed", reason=str(error)))
+    )
+    try:
+        yield crew
+    finally:
+        crew.close()
+
+
+def refuse_without_pools(cluster: Cluster) -> None:
+    """Refuse a cluster that was never brought up, or has no pool whose nodes come and go."""
+    if not cluster.was_applied:
+        hint = f"gcluster up {cluster.spec_path}"
+        raise failure("GC908", f"{cluster.name} has no nodes", hint=hint)
+    if not elastic_pools(cluster.spec, cluster.catalog):
+        raise failure(
+            "GC941",
+            f"no pool of {cluster.name} has nodes that come and go",
+            hint="count: {min: 0, max: 16} in a pool",
+            exit_code=Exit.USAGE,
+        )
+
+
+def scheduler_of(cluster: Cluster, session: SshSession) -> Scheduler:
+    """Return the cluster's scheduler, asked on its controller; raises LifecycleError."""
+    hosts = existing_hosts(cluster)
+    controllers = hosts.with_role("controller")
+    if not controllers:
+        raise failure("GC908", f"{cluster.name} has no controller that can be asked")
+    session.trust(hosts.hosts)
+    return SlurmController(session, controllers[0], gpu_models(cluster.spec, cluster.catalog))

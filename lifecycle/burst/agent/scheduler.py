@@ -1,0 +1,105 @@
+"""What the burst agent asks of a scheduler, and what it tells it.
+
+The scheduler's own view of a node decides, and requests only say that it is worth to look now: one
+that got lost delays nothing for longer than a round.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
+
+import msgspec
+
+from gcluster.lifecycle.burst.policy import PendingJob  # msgspec reads it
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+NodeState: TypeAlias = Literal["off", "coming", "here", "down"]
+"""off: let go, or never asked for. coming: wanted, and it hasn't answered. here: it takes jobs.
+down: it was given up, or has died."""
+
+MARK = "gcluster burst: "
+"""How reasons begin that the agent gives."""
+
+
+class Request(msgspec.Struct, frozen=True, kw_only=True):
+    """What the scheduler left for the agent."""
+
+    id: str
+    kind: str
+    """resume, suspend or failed."""
+    nodes: tuple[str, ...]
+    at: float
+
+
+class NodeSeen(msgspec.Struct, frozen=True, kw_only=True):
+    """A node as the scheduler has it."""
+
+    state: NodeState
+    reason: str = ""
+    idle_since: float | None = None
+    """None: it has a job, or isn't there."""
+    fit: bool = True
+    """Whether jobs may start on it."""
+
+
+class JobSeen(msgspec.Struct, frozen=True, kw_only=True):
+    """A job that waits, or holds nodes."""
+
+    job: PendingJob
+    partition: str
+    nodes: tuple[str, ...] = ()
+    """() while it waits."""
+    ends: float | None = None
+    """When it is over at the latest; None: not known."""
+
+
+class Seen(msgspec.Struct, frozen=True, kw_only=True):
+    """One look at the scheduler. Nodes that it doesn't tell about are left out, and left alone."""
+
+    now: float
+    """By the scheduler's clock, which all its times are of."""
+    requests: tuple[Request, ...] = ()
+    nodes: dict[str, NodeSeen] = {}
+    jobs: tuple[JobSeen, ...] = ()
+
+
+class SchedulerSilent(Exception):  # noqa: N818  # it says what happened, as Unreachable does
+    """The scheduler did not answer; nothing is decided without it."""
+
+
+class Scheduler(Protocol):
+    """Every call is safe to repeat, and may raise SchedulerSilent."""
+
+    def look(self) -> Seen:
+        """Return requests, nodes and jobs as they are now."""
+        ...
+
+    def taken(self, requests: Collection[str]) -> None:
+        """Drop requests (ids): what they ask for is on record."""
+        ...
+
+    def place(self, addresses: Mapping[str, str]) -> None:
+        """Say at which addresses nodes answer."""
+        ...
+
+    def give_up(self, nodes: Collection[str], reason: str) -> None:
+        """Say that nodes won't come: their jobs wait again, and may start elsewhere."""
+        ...
+
+    def forget(self, nodes: Collection[str]) -> None:
+        """Make nodes that were given up ones that may be asked for again."""
+        ...
+
+    def release(self, nodes: Collection[str]) -> None:
+        """Let idle nodes go."""
+        ...
+
+    def move(self, job: str, partition: str, reason: str) -> None:
+        """Move a waiting job; one that isn't waiting any more stays."""
+        ...
+
+    def tell(self, reasons: Mapping[str, str]) -> None:
+        """Put job -> sentence where whoever looks at the job sees it."""
+        ...

@@ -1,0 +1,88 @@
+"""From a spec to what the agent works on: pools whose nodes come and go, and who spills where."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from gcluster.inventory.compile.slurm_elastic import ANSWER_S, IDLE_S, elastic_nodes
+from gcluster.inventory.compile.slurm_scheduling import spill_partitions
+from gcluster.inventory.hosts import pool_host_names
+from gcluster.lifecycle.burst.agent.decide import ElasticPool
+from gcluster.lifecycle.burst.agent.spill import Spilling
+from gcluster.lifecycle.burst.policy import rule_of, spilling_partitions
+from gcluster.lifecycle.burst.policy.spec_rules import rungs_of
+from gcluster.schemas.hostlist import expand
+from gcluster.schemas.spec import SlurmScheduler
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gcluster.schemas.catalog import Catalog
+    from gcluster.schemas.spec import ClusterSpec
+    from gcluster.schemas.spec.units import Duration
+
+
+def elastic_pools(spec: ClusterSpec, catalog: Catalog) -> tuple[ElasticPool, ...]:
+    """Return the pools whose nodes come and go, in spec order."""
+    slurm = spec.scheduler if isinstance(spec.scheduler, SlurmScheduler) else None
+    found = []
+    for name, nodes in elastic_nodes(spec).items():
+        rungs = rungs_of(spec, catalog, spec.pools[name])
+        found.append(
+            ElasticPool(
+                pool=name,
+                site=spec.pools[name].site,
+                nodes=nodes,
+                rungs=tuple(rung.key for rung in rungs) or ("",),
+                prices={r.key: r.usd_per_hour for r in rungs if r.usd_per_hour is not None},
+                come_s=_seconds(slurm.resume_timeout if slurm else None, ANSWER_S),
+                idle_s=_seconds(slurm.suspend_after if slurm else None, IDLE_S),
+            )
+        )
+    return tuple(found)
+
+
+def spillings(spec: ClusterSpec, catalog: Catalog) -> tuple[Spilling, ...]:
+    """Return the partitions whose jobs may move, in spec order."""
+    return tuple(_spillings(spec, catalog))
+
+
+def _spillings(spec: ClusterSpec, catalog: Catalog) -> Iterator[Spilling]:
+    to = spill_partitions(spec)
+    for name in spilling_partitions(spec):
+        rule = rule_of(spec, catalog, name)
+        if rule is not None:
+            pools = spec.scheduler.partitions[name].pools
+            pool = rule.target.pool
+            yield Spilling(
+                rule=rule,
+                to=to[pool],
+                home_nodes=tuple(n for p in pools for n in _names(spec, p)),
+                always=_names(spec, pool),
+            )
+
+
+def _names(spec: ClusterSpec, pool: str) -> tuple[str, ...]:
+    """Return the nodes of a pool that are always there."""
+    said = spec.pools[pool]
+    if said.hosts is None:
+        return tuple(pool_host_names(pool, msgspec.structs.replace(said, count=said.least or 0)))
+    entries = [said.hosts] if isinstance(said.hosts, str) else said.hosts
+    return tuple(
+        name
+        for entry in entries
+        for name in expand(entry if isinstance(entry, str) else entry.name)
+    )
+
+
+def _seconds(said: Duration | None, default: float) -> float:
+    return default if said is None else said.value
+
+
+def gpu_models(spec: ClusterSpec, catalog: Catalog) -> dict[str, str]:
+    """Return GPU type as the scheduler has it (h100) -> model as the catalog has it (H100)."""
+    machines = {pool.machine for pool in spec.pools.values() if pool.machine in catalog.machines}
+    gpus = (catalog.machines[name].gpu for name in sorted(filter(None, machines)))
+    return {gpu.model.lower(): gpu.model for gpu in gpus if gpu is not None}

@@ -1,0 +1,184 @@
+"""The calls that make, join and remove rented nodes: a provider's grow and shrink, and converge."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from gcluster.inventory.compile import compile_cluster
+from gcluster.inventory.hosts import ClusterInventory, Host
+from gcluster.lifecycle.burst.policy.spec_rules import rungs_of
+from gcluster.lifecycle.converge.findings import reasons
+from gcluster.lifecycle.converge.pending import pending_steps
+from gcluster.lifecycle.converge.run import converge
+from gcluster.lifecycle.converge.simulated import converge_simulated
+from gcluster.lifecycle.converge.stamps import read_stamps
+from gcluster.lifecycle.image import baker, image_key, install_group
+from gcluster.lifecycle.progress import silent
+from gcluster.lifecycle.sites import at_each, inventory
+from gcluster.lifecycle.ssh import Unreachable
+from gcluster.stacks.provider import ProviderError
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+    from pathlib import Path
+
+    from gcluster.inventory.compile import CompiledCluster
+    from gcluster.lifecycle.cluster import Cluster
+    from gcluster.lifecycle.sites import OpenSite
+    from gcluster.lifecycle.ssh import SshSession
+    from gcluster.schemas.catalog import Catalog
+    from gcluster.schemas.spec import ClusterSpec
+
+_UNSURE = frozenset({"GC964", "GC966"})
+"""Codes after which a cloud may have made something (as stacks.bursts has it)."""
+
+
+class Made(msgspec.Struct, frozen=True, kw_only=True):
+    """What came of a call that makes nodes."""
+
+    exist: frozenset[str] = frozenset()
+    refusal: str = ""
+    """Why others don't, in the cloud's words."""
+    unsure: bool = False
+    """Something may exist that wasn't seen: the same call is to be made again."""
+
+
+class ProviderWork:
+    """The real calls. Every one is safe to repeat, and safe to make from several threads."""
+
+    def __init__(
+        self, cluster: Cluster, sites: Collection[OpenSite], session: SshSession, run_dir: Path
+    ) -> None:
+        """Ask nothing yet."""
+        self._cluster = cluster
+        self._sites = {site.name: site for site in sites}
+        self._session = session
+        self._run_dir = run_dir
+
+    def grow(self, site: str, pool: str, nodes: Collection[str], rung: str, token: str) -> Made:
+        """Make the nodes in one call, bought in this way alone; never raises for a refusal."""
+        here = self._booting(self._sites[site])
+        spec = bought_by(self._cluster.spec, self._cluster.catalog, pool, rung)
+        context = msgspec.structs.replace(here.context, spec=spec)
+        refusal = "the provider made fewer than were asked for"
+        try:
+            here.provider.grow(context, pool, sorted(nodes), token)
+        except ProviderError as error:
+            refusal = str(error)
+            if any(found.code in _UNSURE for found in error.diagnostics):
+                return Made(refusal=refusal, unsure=True)
+        try:
+            exist = self._exist(here, nodes)
+        except ProviderError as error:
+            return Made(refusal=str(error), unsure=True)
+        self._settle(here, frozenset(nodes) - exist, refusal)
+        return Made(exist=exist, refusal="" if exist >= set(nodes) else refusal)
+
+    def shrink(self, site: str, nodes: Collection[str]) -> bool:
+        """Remove the nodes, and look whether any is left; say whether nothing is."""
+        here = self._sites[site]
+        here.provider.shrink(here.context, sorted(nodes))
+        left = self._exist(here, nodes)
+        self._settle(here, frozenset(nodes) - left, "given back before it was told that it exists")
+        return not left
+
+    def addresses(self, site: str, nodes: Collection[str]) -> dict[str, str]:
+        """Return the addresses of those of the nodes that have answered once."""
+        here = self._sites[site]
+        found = here.provider.hosts(here.context)
+        return {host.name: host.address for host in found if host.name in nodes and host.address}
+
+    def join(self, site: str, nodes: Collection[str]) -> dict[str, str]:
+        """Converge the nodes; return node -> reason of those that are not done."""
+        new = [h for h in self._hosts(site) if h.name in nodes]
+        compiled = self._steps_for(new)
+        versions = self._cluster.make_secrets(compiled)
+        simulated = [host for host in new if host.connection == "simulated"]
+        real = [host for host in new if host.connection == "ssh"]
+        answers = dict(read_stamps(self._session, real))
+        silent_ones = {n: a.reason for n, a in answers.items() if isinstance(a, Unreachable)}
+        stamps = {n: a for n, a in answers.items() if not isinstance(a, Unreachable)}
+        pending = pending_steps(compiled, stamps, versions)
+        converge_simulated(pending, self._sites[site].context, simulated, silent)
+        ready = tuple(host for host in real if host.name not in silent_ones)
+        with self._cluster.vault.materialise(compiled.secrets) as secret_files:
+            done = converge(
+                pending,
+                ClusterInventory(cluster=self._cluster.name, hosts=ready),
+                self._session,
+                secret_files=secret_files,
+                run_dir=self._run_dir / f"join-{min(nodes)}",
+                report=silent,
+            )
+        return silent_ones | reasons(done)
+
+    def _hosts(self, site: str) -> tuple[Host, ...]:
+        here = self._sites[site]
+        return here.provider.hosts(here.context)
+
+    def _steps_for(self, new: Collection[Host]) -> CompiledCluster:
+        """Return what new hosts must run: that of their pools, which holds no host list."""
+        compiled = self._compiled()
+        pools = {host.pool for host in new}
+        groups = tuple(
+            msgspec.structs.replace(
+                group, hosts=tuple(host.name for host in new if host.pool == group.name)
+            )
+            for group in compiled.groups
+            if group.name in pools
+        )
+        return msgspec.structs.replace(compiled, groups=groups)
+
+    def _compiled(self) -> CompiledCluster:
+        spec, sites = self._cluster.spec, self._sites.values()
+        there = {
+            host.name: host
+            for hosts in at_each(sites, lambda site: site.provider.hosts(site.context)).values()
+            for host in hosts
+        }
+        planned = (h for site in sites for h in site.provider.planned_hosts(spec, site.name))
+        hosts = inventory(spec, (there.get(host.name, host) for host in planned))
+        return compile_cluster(spec, hosts, self._cluster.catalog, self._cluster.bundle)
+
+    def _booting(self, site: OpenSite) -> OpenSite:
+        """Return the site whose new nodes boot from the baked image, where there is one."""
+        provider = baker(site)
+        group = None if provider is None else install_group(self._compiled(), site)
+        if provider is None or group is None:
+            return site
+        key = image_key(provider.base_digest(site.context.spec, site.name), group)
+        return site.booting(key if provider.has_image(site.context, key) else None)
+
+    @staticmethod
+    def _exist(site: OpenSite, nodes: Collection[str]) -> frozenset[str]:
+        """Return those of the nodes that there is a machine of, whether it answers or not."""
+        wanted = frozenset(nodes)
+        there = {host.name for host in site.provider.hosts(site.context)}
+        there |= {left.name for left in site.provider.refresh(site.context) if left.kind == "node"}
+        return wanted & there
+
+    def _settle(self, site: OpenSite, absent: Collection[str], reason: str) -> None:
+        """Close what the ledger has of nodes that there is nothing of.
+
+        A run that was killed after a machine was removed, and before that was told, left it open.
+        """
+        ledger = self._cluster.ledger
+        keys = {f"node/{name}" for name in absent}
+        for intent in ledger.open_intents(site.name):
+            if intent.resource_key in keys:
+                ledger.failed(intent.id, reason)
+        for gone in ledger.existing(site.name):
+            if gone.key in keys:
+                ledger.deleted(site.name, gone.key, gone.provider_id)
+
+
+def bought_by(spec: ClusterSpec, catalog: Catalog, pool: str, rung: str) -> ClusterSpec:
+    """Return the spec with one way alone to buy a pool; where there is one, the spec itself."""
+    said = spec.pools[pool]
+    keys = [each.key for each in rungs_of(spec, catalog, said)]
+    if len(keys) < 2 or said.market is None or rung not in keys:  # noqa: PLR2004  # a choice
+        return spec
+    only = msgspec.structs.replace(said, market=[said.market[keys.index(rung)]])
+    return msgspec.structs.replace(spec, pools={**spec.pools, pool: only})

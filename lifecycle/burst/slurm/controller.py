@@ -1,0 +1,132 @@
+"""Slurm's controller as the burst agent sees it: polled by SSH, told by scontrol as root."""
+
+from __future__ import annotations
+
+import re
+import secrets
+import shlex
+from typing import TYPE_CHECKING
+
+from gcluster.inventory.compile.slurm_elastic import SPOOL
+from gcluster.lifecycle.burst.agent.scheduler import MARK, SchedulerSilent
+from gcluster.lifecycle.burst.slurm.reading import CutShortError, asking, read
+from gcluster.lifecycle.slurm import last_words
+from gcluster.lifecycle.ssh import Unreachable
+from gcluster.lifecycle.ssh.arguments import as_root
+from gcluster.schemas.hostlist import fold
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping
+
+    from gcluster.inventory.hosts import Host
+    from gcluster.lifecycle.burst.agent.scheduler import Seen
+    from gcluster.lifecycle.ssh import SshSession
+
+_LIMIT_S = 60
+_REQUEST = re.compile(r"[0-9A-Za-z-]+\.request")
+_LONGEST = 400
+"""Characters of a reason; Slurm's own protocol has room for more, a person's screen has not."""
+
+
+class SlurmController:
+    """Implements `Scheduler`; each call is one SSH exec."""
+
+    def __init__(
+        self, session: SshSession, controller: Host, gpu_models: Mapping[str, str]
+    ) -> None:
+        """Hold the way there; nothing is asked yet.
+
+        Args:
+            session: pins the host's keys.
+            controller: where slurmctld runs.
+            gpu_models: GPU type as Slurm has it -> as the spec has it.
+        """
+        self._session = session
+        self._controller = controller
+        self._gpu_models = gpu_models
+
+    def look(self) -> Seen:
+        """Return requests, nodes and jobs; raises SchedulerSilent."""
+        mark = secrets.token_hex(8)
+        try:
+            return read(self._run(asking(SPOOL, mark)), mark, self._gpu_models)
+        except CutShortError as error:
+            raise SchedulerSilent(f"{self._controller.name}: {error}") from None
+
+    def taken(self, requests: Collection[str]) -> None:
+        """Remove the requests' files."""
+        files = [f"{SPOOL}/{name}" for name in requests if _REQUEST.fullmatch(name)]
+        if files:
+            self._run(shlex.join(["rm", "-f", *files]))
+
+    def place(self, addresses: Mapping[str, str]) -> None:
+        """Tell the nodes' addresses."""
+        self._act(
+            ["update", f"NodeName={name}", f"NodeAddr={address}", f"NodeHostName={name}"]
+            for name, address in sorted(addresses.items())
+        )
+
+    def give_up(self, nodes: Collection[str], reason: str) -> None:
+        """Put the nodes down: Slurm requeues their jobs."""
+        self._act([["update", f"NodeName={fold(nodes)}", "State=DOWN", f"Reason={_line(reason)}"]])
+
+    def forget(self, nodes: Collection[str]) -> None:
+        """Make the nodes powered down and eligible again, whatever they were on the way to.
+
+        A node that is still powering up is powered down first; RESUME ends POWERING_DOWN and a
+        ResumeTimeout's `down~` (scontrol(1), "State=").
+        """
+        lines = []
+        for name in sorted(nodes):
+            node = shlex.quote(f"NodeName={name}")
+            show = shlex.join(["scontrol", "--oneliner", "show", "node", name])
+            lines += [
+                f"if {show} | grep -q '[ +]POWERING_UP'; then",
+                f"  scontrol update {node} State=POWER_DOWN_FORCE",
+                "fi",
+                f"scontrol update {node} State=RESUME || failed=1",
+            ]
+        self._run("\n".join(["failed=0", *lines, "exit $failed"]))
+
+    def release(self, nodes: Collection[str]) -> None:
+        """Power idle nodes down; one that has got a job since goes after it."""
+        said = f"Reason={MARK}idle for longer than suspend_after"
+        self._act([["update", f"NodeName={fold(nodes)}", "State=POWER_DOWN", said]])
+
+    def move(self, job: str, partition: str, reason: str) -> None:
+        """Move a waiting job; Slurm refuses one that has started, and it stays."""
+        words = [f"JobId={job}", f"Partition={partition}", f"AdminComment={MARK}{_line(reason)}"]
+        self._act([["update", *words]], strict=False)
+
+    def tell(self, reasons: Mapping[str, str]) -> None:
+        """Put the sentences into the jobs' AdminComment; jobs that have ended need none."""
+        self._act(
+            (
+                ["update", f"JobId={job}", f"AdminComment={MARK}{_line(reason)}"]
+                for job, reason in reasons.items()
+            ),
+            strict=False,
+        )
+
+    def _act(self, commands: Iterable[list[str]], *, strict: bool = True) -> None:
+        """Run scontrol once for each; `strict`: one that fails is a failure."""
+        end = " || failed=1" if strict else " 2>/dev/null || :"
+        lines = [shlex.join(["scontrol", *words]) + end for words in commands]
+        if lines:
+            self._run("\n".join(["failed=0", *lines, "exit $failed"]))
+
+    def _run(self, script: str) -> str:
+        """Run shell lines as root, given on standard input: a line has no room for a long queue."""
+        here = self._controller
+        line = as_root(here, ["sh", "-s"])
+        answer = self._session.run(here, line, stdin=script, timeout_s=_LIMIT_S)
+        if isinstance(answer, Unreachable):
+            raise SchedulerSilent(f"{here.name}: {answer.reason}")
+        if answer.returncode != 0:
+            raise SchedulerSilent(f"{here.name}: {last_words(answer)}")
+        return answer.stdout
+
+
+def _line(text: str) -> str:
+    """Return a reason as one line without what Slurm's words are split at."""
+    return " ".join(text.replace('"', "'").split())[:_LONGEST]

@@ -1,0 +1,249 @@
+"""A double of a scheduler: it behaves as Slurm does with State=CLOUD nodes, in a file.
+
+It allocates nodes to waiting jobs, asks for those that are off, requeues the jobs of nodes that
+were given up, lets idle nodes go, and has a clock that moves by a step with each look. What it
+doesn't do: priorities, and jobs that share a node.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from gcluster.lifecycle.burst.agent.scheduler import JobSeen, NodeSeen, Request, Seen
+from gcluster.lifecycle.burst.policy import PendingJob
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+    from pathlib import Path
+
+
+class DoubleNode(msgspec.Struct, kw_only=True):
+    """A node; `elastic` ones come and go."""
+
+    partition: str
+    elastic: bool
+    state: str
+    address: str = ""
+    since: float = 0.0
+    job: str = ""
+    reason: str = ""
+
+
+class DoubleJob(msgspec.Struct, kw_only=True):
+    """A job and where it stands."""
+
+    job: PendingJob
+    partition: str
+    run_s: float
+    nodes: list[str] = []
+    started: float | None = None
+    ended: float | None = None
+    told: str = ""
+    requeued: int = 0
+
+
+class Told(msgspec.Struct, kw_only=True):
+    """All that the double knows."""
+
+    now: float
+    step: float = 10.0
+    resume_timeout: float = 600.0
+    suspend: float = 60.0
+    nodes: dict[str, DoubleNode] = {}
+    jobs: dict[str, DoubleJob] = {}
+    requests: dict[str, Request] = {}
+    mute: frozenset[str] = frozenset()
+    """Nodes that never register."""
+    asked: int = 0
+
+
+class ControllerDouble:
+    """Implements `Scheduler` over a file, so that it outlives a killed agent."""
+
+    def __init__(self, path: Path) -> None:
+        """Keep everything at this path."""
+        self.path = path
+
+    def load(self) -> Told:
+        """Return what it knows."""
+        return msgspec.json.decode(self.path.read_bytes(), type=Told)
+
+    def save(self, told: Told) -> None:
+        """Replace what it knows, whole."""
+        fresh = self.path.with_suffix(".new")
+        fresh.write_bytes(msgspec.json.encode(told))
+        fresh.replace(self.path)
+
+    def look(self) -> Seen:
+        """Let a step of time pass, and tell how things stand."""
+        told = self.load()
+        told.now += told.step
+        for act in (_register, _finish, _schedule, _time_out, _let_go):
+            act(told)
+        self.save(told)
+        return Seen(
+            now=told.now,
+            requests=tuple(told.requests.values()),
+            nodes={
+                name: NodeSeen(
+                    state=node.state,  # type: ignore[arg-type]  # a NodeState
+                    reason=node.reason,
+                    idle_since=node.since if node.state == "here" and not node.job else None,
+                )
+                for name, node in told.nodes.items()
+            },
+            jobs=tuple(
+                JobSeen(
+                    job=each.job,
+                    partition=each.partition,
+                    nodes=tuple(each.nodes),
+                    ends=None if each.started is None else each.started + each.run_s,
+                )
+                for each in told.jobs.values()
+                if each.ended is None
+            ),
+        )
+
+    def taken(self, requests: Collection[str]) -> None:
+        """Drop requests."""
+        told = self.load()
+        told.requests = {k: r for k, r in told.requests.items() if k not in requests}
+        self.save(told)
+
+    def place(self, addresses: Mapping[str, str]) -> None:
+        """Note the addresses; nodes register with the next look."""
+        told = self.load()
+        for name, address in addresses.items():
+            told.nodes[name].address = address
+        self.save(told)
+
+    def give_up(self, nodes: Collection[str], reason: str) -> None:
+        """Put nodes down, and their jobs back in line."""
+        told = self.load()
+        for name in nodes:
+            _down(told, name, reason)
+        self.save(told)
+
+    def forget(self, nodes: Collection[str]) -> None:
+        """Let nodes that are down be asked for again."""
+        told = self.load()
+        for name in nodes:
+            if told.nodes[name].state == "down":
+                told.nodes[name] = _off(told.nodes[name])
+        self.save(told)
+
+    def release(self, nodes: Collection[str]) -> None:
+        """Power idle nodes down."""
+        told = self.load()
+        for name in nodes:
+            if told.nodes[name].state == "here" and not told.nodes[name].job:
+                told.nodes[name] = _off(told.nodes[name])
+        self.save(told)
+
+    def move(self, job: str, partition: str, reason: str) -> None:
+        """Move a job that waits."""
+        told = self.load()
+        if not told.jobs[job].nodes and told.jobs[job].ended is None:
+            told.jobs[job].partition = partition
+            told.jobs[job].told = reason
+        self.save(told)
+
+    def tell(self, reasons: Mapping[str, str]) -> None:
+        """Note what jobs are told."""
+        told = self.load()
+        for job, reason in reasons.items():
+            told.jobs[job].told = reason
+        self.save(told)
+
+
+def _off(node: DoubleNode) -> DoubleNode:
+    return DoubleNode(partition=node.partition, elastic=node.elastic, state="off")
+
+
+def _down(told: Told, name: str, reason: str) -> None:
+    node = told.nodes[name]
+    node.state, node.reason = "down", reason
+    job = told.jobs.get(node.job)
+    node.job = ""
+    if job is not None:
+        for other in job.nodes:
+            told.nodes[other].job = ""
+            told.nodes[other].since = told.now
+        job.nodes, job.started = [], None
+        job.requeued += 1
+
+
+def _register(told: Told) -> None:
+    for name, node in told.nodes.items():
+        if node.state == "coming" and node.address and name not in told.mute:
+            node.state, node.since = "here", told.now
+
+
+def _finish(told: Told) -> None:
+    for job in told.jobs.values():
+        if job.nodes and all(told.nodes[name].state == "here" for name in job.nodes):
+            if job.started is None:
+                job.started = told.now
+            elif told.now - job.started >= job.run_s:
+                job.ended = told.now
+                for name in job.nodes:
+                    told.nodes[name].job, told.nodes[name].since = "", told.now
+                job.nodes = []
+
+
+def _schedule(told: Told) -> None:
+    for key, job in told.jobs.items():
+        if job.nodes or job.ended is not None or job.job.held:
+            continue
+        free = [
+            name
+            for name, node in told.nodes.items()
+            if node.partition == job.partition and node.state in {"here", "off", "coming"}
+            and not node.job and not (node.state == "off" and not node.elastic)
+        ]  # fmt: skip
+        free.sort(key=lambda name: told.nodes[name].state != "here")
+        chosen = free[: job.job.nodes]
+        if len(chosen) < job.job.nodes:
+            continue
+        job.nodes = chosen
+        started = []
+        for name in chosen:
+            told.nodes[name].job = key
+            if told.nodes[name].state == "off":
+                told.nodes[name].state, told.nodes[name].since = "coming", told.now
+                started.append(name)
+        if started:
+            _request(told, "resume", started)
+
+
+def _time_out(told: Told) -> None:
+    late = [
+        name
+        for name, node in told.nodes.items()
+        if node.state == "coming" and told.now - node.since > told.resume_timeout
+    ]
+    for name in late:
+        _down(told, name, "ResumeTimeout reached")
+    if late:
+        _request(told, "failed", late)
+
+
+def _let_go(told: Told) -> None:
+    idle = [
+        name
+        for name, node in told.nodes.items()
+        if node.elastic and node.state == "here" and not node.job
+        and told.now - node.since >= told.suspend
+    ]  # fmt: skip
+    for name in idle:
+        told.nodes[name] = _off(told.nodes[name])
+    if idle:
+        _request(told, "suspend", idle)
+
+
+def _request(told: Told, kind: str, nodes: list[str]) -> None:
+    told.asked += 1
+    key = f"{told.asked:04d}-{kind}"
+    told.requests[key] = Request(id=key, kind=kind, nodes=tuple(nodes), at=told.now)

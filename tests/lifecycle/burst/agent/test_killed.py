@@ -1,0 +1,177 @@
+"""The agent is killed (SIGKILL) at every write and at every call that changes something.
+
+Each is hit before and after: after one is before the next, as what lies between only reads.
+
+Then it is started again, and the book must close: every intent has an end, whatever was made was
+removed, no token made two machines, and nothing is left. The scheduler is a double, the cloud is
+the simulated one.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import traceback
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from gcluster.lifecycle.state import StateStore
+from gcluster.stacks.simulated.cloud import Cloud
+
+from .controller_double import ControllerDouble
+from .rig import Rig
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from .controller_double import Told
+
+HELD = (
+    (StateStore, ("put_new", "put")),
+    (Cloud, ("create", "confirm", "delete")),
+    (ControllerDouble, ("taken", "place", "give_up", "forget", "release", "move", "tell")),
+)
+"""Every write of state and every call that changes something outside."""
+
+
+def _two_jobs(folder: Path) -> Rig:
+    """One job that spills and one that was sent there, so that moves and joint asks happen."""
+    rig = Rig(folder)
+    rig.submit("a", nodes=2, run_s=30)
+    rig.submit("b", partition="spill", run_s=30)
+    return rig
+
+
+def _never_joins(folder: Path) -> Rig:
+    rig = Rig(folder)
+    rig.change(_mute_and_short)
+    rig.submit("a", partition="spill", run_s=30)
+    return rig
+
+
+def _mute_and_short(told: Told) -> None:
+    told.mute, told.resume_timeout = frozenset({"spill001"}), 40
+
+
+def _faulty_cloud(folder: Path) -> Rig:
+    """Refusals and lost answers, by the cloud's own faults."""
+    faults = ", faults: {create_failure_rate: 0.3, lost_response_rate: 0.5, seed: 7}"
+    rig = Rig(folder, cloud=faults)
+    rig.change(lambda told: setattr(told, "step", 60.0))
+    rig.submit("a", nodes=2, partition="spill", run_s=30)
+    return rig
+
+
+SCENARIOS = {"two jobs": _two_jobs, "never joins": _never_joins, "faulty cloud": _faulty_cloud}
+
+
+def _in_a_child(body: Callable[[], None]) -> int:
+    """Run in a process of its own; return its exit status, negative where a signal ended it."""
+    child = os.fork()
+    if child == 0:
+        try:
+            body()
+            os._exit(0)
+        except BaseException:  # noqa: BLE001  # told by the exit status
+            traceback.print_exc()
+            os._exit(1)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def _kill_at(number: int) -> Callable[[], int]:
+    """Have this process killed at the numbered point; return what counts them."""
+    passed = 0
+
+    def point() -> None:
+        nonlocal passed
+        passed += 1
+        if passed == number:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def around(method: Any) -> Any:
+        def call(*args: Any, **kwargs: Any) -> Any:
+            point()
+            return method(*args, **kwargs)
+
+        return call
+
+    for owner, names in HELD:
+        for name in names:
+            setattr(owner, name, around(getattr(owner, name)))
+    return lambda: passed
+
+
+def _tally(folder: Path) -> dict[str, Any]:
+    told: dict[str, Any] = Rig.opened(folder).tally()
+    made = json.loads((folder / "made.json").read_text()) if (folder / "made.json").exists() else []
+    told["tokens"], told["machines"] = len(set(made)), len(made)
+    return told
+
+
+def _note_machines(folder: Path) -> None:
+    """Have the simulated cloud write the token of each machine that it really makes to a file."""
+    real = Cloud._create_one  # noqa: SLF001  # where a machine comes to be
+
+    def create_one(self: Cloud, stored: Any, order: Any) -> str:
+        before = order.name in stored.nodes
+        answer = real(self, stored, order)
+        if not before and order.name in stored.nodes:
+            path = folder / "made.json"
+            made = json.loads(path.read_text()) if path.exists() else []
+            path.write_text(json.dumps([*made, order.token]))
+        return answer
+
+    Cloud._create_one = create_one  # type: ignore[method-assign]  # noqa: SLF001  # in a child only
+
+
+@pytest.mark.parametrize("scenario", list(SCENARIOS))
+def test_wherever_it_is_killed_the_book_closes_and_nothing_is_left(
+    scenario: str, own_places: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    make = SCENARIOS[scenario]
+    number, killed = 0, 0
+    totals = dict.fromkeys(("intents", "machines", "deleted"), 0)
+    while True:
+        number += 1
+        folder = own_places / f"{number}"
+
+        def first(folder: Path = folder, number: int = number) -> None:
+            rig = make(folder)
+            _note_machines(folder)
+            _kill_at(number)
+            rig.run()
+
+        def again(folder: Path = folder) -> None:
+            _note_machines(folder)
+            Rig.opened(folder).run()
+
+        def judge(folder: Path = folder) -> None:
+            (folder / "tally.json").write_text(json.dumps(_tally(folder)))
+
+        status = _in_a_child(first)
+        if status == -signal.SIGKILL:
+            killed += 1
+            assert _in_a_child(again) == 0, f"{scenario} {number}: {capfd.readouterr().err}"
+        else:
+            assert status == 0, f"{scenario} {number}: {capfd.readouterr().err}"
+        assert _in_a_child(judge) == 0, capfd.readouterr().err
+        told = json.loads((folder / "tally.json").read_text())
+        where = f"{scenario}, killed at point {number}: {told}"
+        assert (told["open"], told["existing"], told["leftovers"], told["live"]) == (0, 0, 0, 0), (
+            where
+        )
+        assert told["machines"] == told["tokens"], f"a token made two machines: {where}"
+        assert told["machines"] == told["deleted"], where
+        for key in totals:
+            totals[key] += told[key]
+        if status == 0:
+            break
+    with capfd.disabled():
+        print(  # noqa: T201  # what `make prove-burst` shows
+            f"\n{scenario}: killed at each of {killed} points; intents {totals['intents']}, "
+            f"machines {totals['machines']}, deletions {totals['deleted']}, left 0"
+        )
+    assert killed > 15
