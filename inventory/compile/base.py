@@ -12,33 +12,47 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from gcluster.inventory.hosts import Host
-    from gcluster.schemas.spec import ClusterSpec, User
+    from gcluster.schemas.spec import ClusterSpec, PoolRole, User
 
 
-def base_steps(spec: ClusterSpec, known_hosts: Iterable[Host], *, sets_time: bool) -> list[Step]:
+def base_steps(
+    spec: ClusterSpec, known_hosts: Iterable[Host], role: PoolRole, *, sets_time: bool
+) -> list[Step]:
     """Return the steps of role base.
 
     Args:
         spec: the cluster.
         known_hosts: controllers and logins, which every node finds by name. Never the compute
             nodes: the scheduler tells their addresses, and a new one must not change the others.
+        role: of the pool: who may log in depends on it.
         sets_time: whether the node's clock is its own; a container's isn't.
     """
     users = [_user(user) for user in spec.local_users]
     time: dict[str, Json] = {"base_time": sets_time}
     names = [{"name": host.name, "address": host.address} for host in known_hosts]
     configure = {"base_cluster": spec.name, "base_hosts": names, "base_users": users, **time}
+    ssh = _ssh(spec, role)
+    configure |= ssh
     return [
         Step(stage=Stage.BASE, role="base", phase="preflight", variables={}),
         Step(stage=Stage.BASE, role="base", phase="install", variables=time, spares_jobs=True),
         Step(
             stage=Stage.BASE, role="base", phase="configure", variables=configure, spares_jobs=True
         ),
-        Step(stage=Stage.BASE, role="base", phase="verify", variables={"base_users": users}),
+        Step(stage=Stage.BASE, role="base", phase="verify", variables={"base_users": users} | ssh),
     ]
+
+
+def _ssh(spec: ClusterSpec, role: PoolRole) -> dict[str, Json]:
+    """Return who can't log in to the nodes of a role, and whose certificates they take."""
+    denied = [u.name for u in spec.local_users if u.login is not None and role not in u.login]
+    said = {"base_denied_users": denied, "base_ssh_authorities": spec.ssh_authorities}
+    return {name: value for name, value in said.items() if value}
 
 
 def _user(user: User) -> Json:
     """Return an account with every default filled in."""
     gid = user.uid if user.gid is None else user.gid
-    return msgspec.structs.asdict(user) | {"gid": gid}
+    said = msgspec.structs.asdict(user) | {"gid": gid}
+    del said["login"]
+    return said

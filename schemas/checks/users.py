@@ -93,3 +93,21 @@ def system_account(context: CheckContext) -> Iterator[Finding]:
                 path=("users", index, "name"),
                 hint="choose another name",
             )
+
+
+@check("GC510", summary="A user may log in to roles that no pool has.")
+def login_nowhere(context: CheckContext) -> Iterator[Finding]:
+    """`login` names roles of pools: one of them at least is there, or the user gets in nowhere.
+
+    An empty list says just that, and is taken at its word.
+    """
+    there = {pool.role for pool in context.pools.values()}
+    for index, user in enumerate(context.users):
+        if user.login and not there & set(user.login):
+            yield Finding(
+                summary=f'user "{user.name}" may log in to {" and ".join(user.login)} nodes, which '
+                "this cluster doesn't have",
+                path=("users", index, "login"),
+                hint=f"name one of {', '.join(sorted(there))}, or add a pool of that role",
+                relies_on=(("users", index, "login"), ("pools",)),
+            )

@@ -18,7 +18,7 @@ from gcluster.schemas.spec.smoke import Smoke
 from gcluster.schemas.spec.software import ClusterSoftware
 from gcluster.schemas.spec.storage import Storage
 from gcluster.schemas.spec.user import DirectoryUsers, User
-from gcluster.schemas.spec.words import FilePath, Tag
+from gcluster.schemas.spec.words import FilePath, PublicKey, Tag
 
 
 class ClusterSpec(Noun, frozen=True, kw_only=True):
@@ -56,6 +56,13 @@ class ClusterSpec(Noun, frozen=True, kw_only=True):
     users: Annotated[
         list[User] | DirectoryUsers,
         Meta(description="Accounts on every node: a list, or a directory."),
+    ] = field(default_factory=list)
+    ssh_authorities: Annotated[
+        list[PublicKey],
+        Meta(
+            description="Public keys of SSH authorities: who has a certificate of theirs for a "
+            "user's name logs in as that user, on every node.",
+        ),
     ] = field(default_factory=list)
     software: Annotated[
         ClusterSoftware, Meta(description="Versions of the nodes' software, and its sources.")

@@ -1,6 +1,6 @@
 """People, with one uid and gid on every node of every site."""
 
-from typing import Annotated, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
 from msgspec import Meta, field
 
@@ -39,6 +39,14 @@ class User(Noun, frozen=True):
         ),
     ] = "/bin/bash"
     sudo: Annotated[bool, Meta(description="May become root without a password.")] = False
+    login: Annotated[
+        list[Literal["login", "controller", "compute"]] | None,
+        Meta(
+            description="Roles of the pools whose nodes it may log in to by SSH; default: all. "
+            "Jobs run anywhere.",
+            examples=[["login"]],
+        ),
+    ] = None
 
 
 class DirectoryUsers(Noun, frozen=True, tag_field="source", tag="sssd"):

@@ -31,6 +31,15 @@ HostKey: TypeAlias = Annotated[
 ]
 """A public host key: its type and its base64 text, as in known_hosts without the host."""
 
+PublicKey: TypeAlias = Annotated[
+    str,
+    Meta(
+        pattern=r"^(ssh-|ecdsa-|sk-)[a-z0-9@.-]+ [A-Za-z0-9+/=]+( [^\r\n]*)?$(?!\n)",
+        examples=["ssh-ed25519 AAAA... ca@example.edu"],
+    ),
+]
+"""A public SSH key in one line: its type, its base64 text, a comment."""
+
 MountPoint: TypeAlias = Annotated[
     str, Meta(pattern=r"^/[^\s:,]+$(?!\n)", examples=["/lustre", "/home"])
 ]

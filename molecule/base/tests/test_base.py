@@ -27,6 +27,13 @@ def test_the_ssh_server_reads_a_users_keys_from_outside_the_home(host: Host) -> 
     assert host.file("/etc/ssh/authorized_keys.d/ada").contains("^ssh-ed25519 AAAA.* ada$")
 
 
+def test_the_ssh_server_denies_who_may_not_log_in_and_takes_certificates(host: Host) -> None:
+    settings = host.check_output("sshd -T -C user=ada").splitlines()
+    assert "denyusers grace" in settings
+    assert "trustedusercakeys /etc/ssh/gcluster-authorities.pub" in settings
+    assert host.file("/etc/ssh/gcluster-authorities.pub").contains("^ssh-ed25519 AAAA.* authority$")
+
+
 def test_the_running_ssh_server_offers_no_passwords(host: Host) -> None:
     refused = host.run(
         "ssh -o BatchMode=yes -o StrictHostKeyChecking=accept-new"
