@@ -26,6 +26,7 @@ SHOWN: Mapping[str, tuple[str, ...]] = {
     "storage": ("hybrid", "gcp-a3-mega-slurm"),
     "scheduler": ("superpod-127", "kubernetes-h200"),
     "users": ("aws-p5-slurm", "superpod-127"),
+    "ssh_authorities": ("bare-metal",),
     "software": ("hybrid",),
     "monitoring": ("superpod-127",),
     "checkpointing": ("gcp-a3-mega-slurm",),
