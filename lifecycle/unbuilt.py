@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 from gcluster.inventory.compile.roles import ACTED_ON, PLUGINS_ACTED_ON, STORAGE_ACTED_ON
 from gcluster.lifecycle.outcome import LifecycleError, failure
 from gcluster.schemas.diagnostics import Diagnostic, Severity
-from gcluster.schemas.hostlist import expand
 from gcluster.schemas.spec import LustreStorage, Software
 from gcluster.stacks.registry import names
 
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
 
     from gcluster.schemas.diagnostics import PathTuple
     from gcluster.schemas.load import Loaded
-    from gcluster.schemas.spec import ClusterSpec
 
 _LEFT_OUT: tuple[tuple[PathTuple, str], ...] = (
     (("links",), "routes between sites"),
@@ -31,9 +29,6 @@ _LEFT_OUT: tuple[tuple[PathTuple, str], ...] = (
     (("users", "source"), "users of a directory"),
     (("sites", "*", "proxy"), "proxies"),
     (("pools", "*", "software", "containers"), "containers of single pools"),
-    *((("scheduler", key), f"scheduler {key}") for key in (
-        "state_save", "rest_api",
-    )),
 )  # fmt: skip
 """Paths ("*": any name) that are checked and then left out, and what they are."""
 
@@ -108,28 +103,12 @@ def _needed(loaded: Loaded) -> Iterator[tuple[Severity, PathTuple, str]]:
     scheduler = str(spec.scheduler.__struct_config__.tag)
     if scheduler != "slurm":
         yield Severity.ERROR, ("scheduler", "type"), f"scheduler {scheduler}"
-    backup = _backup_controller(spec)
-    if backup is not None:
-        yield Severity.ERROR, ("pools", backup, "role"), "a backup controller"
     if spec.state is not None and not spec.state.startswith("file://"):
         scheme = spec.state.split(":", 1)[0]
         yield Severity.ERROR, ("state",), f"state in {scheme}://"
     kept_by = "age" if spec.secrets is None else str(spec.secrets.__struct_config__.tag)
     if kept_by != "age":
         yield Severity.ERROR, ("secrets", "provider"), f"secrets by {kept_by}"
-
-
-def _backup_controller(spec: ClusterSpec) -> str | None:
-    """Return the pool that has the second controller host; None when there is one host."""
-    hosts = 0
-    for name, pool in spec.pools.items():
-        if pool.role == "controller":
-            written = [pool.hosts] if isinstance(pool.hosts, str) else pool.hosts or []
-            named = [item if isinstance(item, str) else item.name for item in written]
-            hosts += sum(len(expand(item)) for item in named) if named else pool.most or 1
-            if hosts > 1:
-                return name
-    return None
 
 
 def _left_out(loaded: Loaded) -> Iterator[tuple[Severity, PathTuple, str]]:

@@ -132,8 +132,16 @@ def step_digests(group: Group, secret_versions: Mapping[str, str]) -> tuple[tupl
 
 
 def _roles_in_order(compiled: CompiledCluster) -> dict[str, int]:
-    order: dict[str, int] = {}
+    """Return role -> place, such that each comes where every group has it.
+
+    A role that only a later group has comes before those that it comes before there: slurmdbd on
+    hosts of its own before the controllers' slurm.
+    """
+    order: list[str] = []
     for group in compiled.groups:
-        for step in group.steps:
-            order.setdefault(step.role, len(order))
-    return order
+        roles = list(dict.fromkeys(step.role for step in group.steps))
+        for place, role in enumerate(roles):
+            if role not in order:
+                after = [order.index(r) for r in roles[place + 1 :] if r in order]
+                order.insert(min(after, default=len(order)), role)
+    return {role: place for place, role in enumerate(order)}

@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING
 
 from gcluster.inventory.hosts import ClusterInventory
 from gcluster.lifecycle.outcome import Exit, failure
+from gcluster.lifecycle.ssh import SshResult
 from gcluster.schemas.hostlist import HostlistError, expand
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from gcluster.inventory.hosts import Host
+    from gcluster.lifecycle.ssh import SshSession
 
 
 def chosen(hosts: ClusterInventory, words: Iterable[str]) -> ClusterInventory:
@@ -37,8 +39,10 @@ def chosen(hosts: ClusterInventory, words: Iterable[str]) -> ClusterInventory:
     )
 
 
-def controller_of(hosts: ClusterInventory) -> Host:
-    """Return the first controller; each of several answers for the one that works.
+def controller_of(hosts: ClusterInventory, session: SshSession) -> Host:
+    """Return the first controller that can be reached, else the first.
+
+    Each of several answers for the one that works.
 
     Raises:
         LifecycleError: there is none (GC908).
@@ -46,7 +50,11 @@ def controller_of(hosts: ClusterInventory) -> Host:
     controllers = hosts.with_role("controller")
     if not controllers:
         raise failure("GC908", f"{hosts.cluster} has no controller: nobody can be asked")
-    return controllers[0]
+    if len(controllers) == 1:
+        return controllers[0]
+    answers = session.run_many(controllers, "true", timeout_s=15)
+    reached = (host for host in controllers if isinstance(answers[host.name], SshResult))
+    return next(reached, controllers[0])
 
 
 def _nodes(word: str, known: dict[str, Host], hosts: ClusterInventory) -> list[str]:

@@ -90,7 +90,7 @@ def save_queue(cluster: Cluster, hosts: ClusterInventory, session: SshSession) -
     Raises:
         LifecycleError: the controller can't be asked, or what it gave is no state (GC969).
     """
-    controller = controller_of(hosts)
+    controller = controller_of(hosts, session)
     view = report_of(session, controller).view
     answer = session.run(controller, SAVE, timeout_s=_LIMIT_S)
     archive = _archive(_answered(controller, answer))

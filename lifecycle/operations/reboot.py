@@ -85,7 +85,7 @@ def reboot(
     nodes = chosen(hosts, words)
     paces_of = paced(cluster.spec, at_once=at_once, requeue=requeue)
     with SshSession(cluster.workdir) as session:
-        service = SlurmService(session, controller_of(hosts))
+        service = SlurmService(session, controller_of(hosts, session))
         if not confirm(_paces(paces_of, hosts, nodes, service)):
             raise failure("GC909", "nothing was restarted", exit_code=Exit.REFUSED)
         cluster.identify()

@@ -85,7 +85,7 @@ def _change(
     out: bool,
 ) -> ServiceResult:
     names = [host.name for host in chosen(hosts, words).hosts]
-    service = SlurmService(session, controller_of(hosts))
+    service = SlurmService(session, controller_of(hosts, session))
     try:
         before = service.look(names)
         _refuse(names, before, resuming=not out)

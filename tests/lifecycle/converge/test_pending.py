@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.inventory.compile.golden import compiled, spec_of
 
 from gcluster.inventory.compile import CompiledCluster
 from gcluster.inventory.compile.steps import PHASES, Stage
@@ -82,6 +83,25 @@ def test_steps_come_by_stage_and_phases_of_a_role_in_order(compiled: CompiledClu
 def test_the_controller_is_configured_before_the_nodes() -> None:
     order = [(i.step.key, i.pool) for i in pending_steps(SMALL, {}, {}).steps]
     assert order.index(("slurm.configure", "head")) < order.index(("slurm.configure", "gpu"))
+
+
+def test_slurm_s_daemons_change_in_the_order_that_slurm_asks_for() -> None:
+    """slurmdbd, slurmctld, slurmd (slurm.schedmd.com/upgrades.html), also with slurmdbd apart."""
+    cluster = compiled(spec_of("two-controllers"))
+    order = [(i.step.key, i.pool) for i in pending_steps(cluster, {}, {}).steps]
+    places = [
+        order.index(step)
+        for step in (
+            ("slurmdbd.install", "db"),
+            ("slurmdbd.configure", "db"),
+            ("slurmdbd.verify", "db"),
+            ("slurm.install", "head"),
+            ("slurm.install", "gpu"),
+            ("slurm.configure", "head"),
+            ("slurm.configure", "gpu"),
+        )
+    ]
+    assert places == sorted(places)
 
 
 def test_other_inputs_run_the_step_and_its_roles_verify_again() -> None:

@@ -229,3 +229,26 @@ def test_queues_go_with_the_cluster(cluster: Any, controller: Controller) -> Non
     assert saved_queues(cluster) == ()
     assert cluster.store.get(WISH) is None
     assert cluster.store.list(queue_state.PREFIX) == []
+
+
+def test_a_queue_is_carried_to_another_folder_once(controller: Controller) -> None:
+    shared = controller.here / "shared"
+    shared.mkdir()
+    program = f"/usr/local/libexec/gcluster/slurm-state move {shared}"
+    first = controller.run(HEAD, program)
+    assert isinstance(first, SshResult)
+    assert first.stdout.startswith("carried the queue")
+    assert (shared / "job_state").read_text() == "208 jobs"
+    assert controller.log() == ["stop slurmctld"]
+    again = controller.run(HEAD, program)
+    assert isinstance(again, SshResult)
+    assert (again.returncode, again.stdout) == (0, "")
+
+
+def test_slurmctld_does_not_start_where_the_shared_file_system_is_missing(
+    controller: Controller,
+) -> None:
+    said = controller.run(HEAD, "/usr/local/libexec/gcluster/slurm-state check /nowhere")
+    assert isinstance(said, SshResult)
+    assert said.returncode == 1
+    assert "another controller may be writing the state there" in said.stderr
