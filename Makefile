@@ -62,7 +62,7 @@ break-roles: environment ## change roles' nodes behind their backs: each time ve
 
 .PHONY: test-local
 test-local: environment ## run the end-to-end tests on real local nodes
-	@pytest -q -m "local and not stack and not bundle and not pull and not slurm" $(REPORT)
+	@pytest -q -m "local and not stack and not bundle and not pull and not slurm and not burst" $(REPORT)
 
 .PHONY: test-stack
 test-stack: environment ## bring servers up on doubles, upgrade their driver under a job, go back
@@ -75,6 +75,12 @@ test-pull: environment ## have nodes converge themselves, and wait for their job
 .PHONY: test-slurm
 test-slurm: environment ## hold Slurm to its spec: accounts, quotas, preemption, order of jobs
 	@pytest -q -m slurm tests/e2e $(REPORT)
+
+.PHONY: prove-burst
+prove-burst: environment ## kill the burst agent at every step, then have jobs spill between local sites
+	@pytest -q -n0 tests/lifecycle/burst/agent/test_killed.py $(REPORT)
+	@pytest -q -m burst tests/e2e/test_burst.py $(REPORT)
+	@echo "containers left: $$(podman ps --all --quiet --filter label=gcluster.elastic | wc -l)"
 
 .PHONY: test-bundle
 test-bundle: environment ## bundle a spec, and bring nodes without a network up from that alone

@@ -1,0 +1,231 @@
+"""Money, ladders and slow clouds: what the agent does when a call gives nothing, or takes long."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gcluster.lifecycle.burst.agent.book import Book
+from gcluster.lifecycle.burst.agent.crew import Threads
+from gcluster.lifecycle.burst.agent.loop import Agent, is_fault
+from gcluster.lifecycle.burst.agent.setup import elastic_pools, spillings
+from gcluster.lifecycle.burst.agent.work import Made, bought_by
+from gcluster.lifecycle.burst.lock import LOCK
+from gcluster.lifecycle.outcome import Exit, LifecycleError
+from gcluster.lifecycle.state import acquire
+from gcluster.schemas.catalog import load_catalog
+from gcluster.schemas.load import load_text
+
+from .rig import Inline, Rig
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+    from pathlib import Path
+
+    from gcluster.lifecycle.burst.agent.crew import Crew
+    from gcluster.schemas.spec import ClusterSpec
+
+    from .controller_double import Told
+
+CLOUD = """\
+apiVersion: gcluster/v1
+name: trial
+sites:
+  lab: {{provider: simulated}}
+  cloud: {{provider: aws, region: us-east-1, zone_id: use1-az4, network: {{cidr: 10.44.0.0/16}}}}
+pools:
+  head: {{site: lab, role: controller}}
+  gpu: {{site: lab, machine: hgx-h100-8, count: 2}}
+  spill:
+    site: cloud
+    machine: p5.48xlarge
+    count: {{min: 0, max: 4}}
+    market: [{spot}, on-demand]
+scheduler:
+  type: slurm
+  partitions:
+    train: {{pools: [gpu], default: true, spill: {{to: spill, after: 1m{spill}}}}}
+"""
+
+
+class Cloud:
+    """A double of the calls: it refuses rungs, and can be slow for nodes."""
+
+    def __init__(self, *, refuses: Collection[str] = ()) -> None:
+        """Refuse these rungs."""
+        self.refuses = set(refuses)
+        self.asked: list[tuple[str, tuple[str, ...]]] = []
+        self.there: set[str] = set()
+        self.slow: dict[str, threading.Event] = {}
+
+    def grow(self, _site: str, _pool: str, nodes: Collection[str], rung: str, _token: str) -> Made:
+        """Make them, late where they are slow."""
+        self.asked.append((rung, tuple(nodes)))
+        for name in nodes:
+            if name in self.slow:
+                self.slow[name].wait(20)
+        if rung in self.refuses:
+            return Made(refusal=f"no capacity by {rung}")
+        self.there |= set(nodes)
+        return Made(exist=frozenset(nodes))
+
+    def shrink(self, _site: str, nodes: Collection[str]) -> bool:
+        """Remove them."""
+        self.there -= set(nodes)
+        return True
+
+    def addresses(self, _site: str, nodes: Collection[str]) -> dict[str, str]:
+        """Say that all have answered."""
+        return dict.fromkeys(nodes, "10.44.0.9")
+
+    def join(self, _site: str, _nodes: Collection[str]) -> dict[str, str]:
+        """Say that all are done."""
+        return {}
+
+
+def rented(
+    rig: Rig, cloud: Cloud, *, spill: str = "", spot: str = "spot", crew: Crew | None = None
+) -> Agent:
+    """Return an agent of a spec with a priced cloud, and a double in that cloud's place."""
+    loaded = load_text(CLOUD.format(spill=spill, spot=spot), check=False)
+    assert loaded.spec is not None, loaded.diagnostics
+    catalog = load_catalog()
+    return Agent(
+        pools=elastic_pools(loaded.spec, catalog),
+        spills=spillings(loaded.spec, catalog),
+        scheduler=rig.controller,
+        work=cloud,
+        book=Book(rig.cluster().events),
+        crew=crew or Inline(),
+        say=rig.said.append,
+    )
+
+
+@pytest.fixture
+def rig(own_places: Path) -> Rig:
+    return Rig(own_places / "here")
+
+
+def rounds(agent: Agent, count: int) -> None:
+    for _ in range(count):
+        agent.round()
+
+
+def test_what_spot_refuses_is_bought_on_demand(rig: Rig) -> None:
+    cloud = Cloud(refuses={"spot"})
+    rig.submit("a", partition="spill")
+
+    rounds(rented(rig, cloud), 6)
+
+    assert [rung for rung, _ in cloud.asked] == ["spot", "on-demand"]
+    assert cloud.there == {"spill001"}
+
+
+def test_a_node_that_never_came_is_bought_by_the_next_rung(rig: Rig) -> None:
+    cloud = Cloud()
+    rig.submit("a", partition="spill", run_s=1e6)
+
+    def deaf(told: Told) -> None:
+        told.mute, told.resume_timeout = frozenset({"spill001"}), 50
+        for name in ("spill002", "spill003", "spill004"):
+            told.nodes[name].state = "down"
+
+    rig.change(deaf)
+
+    rounds(rented(rig, cloud), 25)
+
+    assert [rung for rung, _ in cloud.asked][:2] == ["spot", "on-demand"]
+
+
+def test_above_its_ceiling_nothing_is_bought_and_the_job_is_told(rig: Rig) -> None:
+    cloud = Cloud()
+    rig.submit("a", partition="spill")
+
+    rounds(rented(rig, cloud, spill=", max_usd_per_hour: 1"), 4)
+
+    assert cloud.asked == []
+    assert (
+        rig.controller.load().jobs["a"].told.startswith("refused: $0.00/h are rented and it adds")
+    )
+    assert rig.controller.load().nodes["spill001"].reason.endswith("is $1.00")
+
+
+def test_a_ceiling_leaves_only_the_rungs_below_it(rig: Rig) -> None:
+    cloud = Cloud(refuses={"spot"})
+    rig.submit("a", partition="spill")
+
+    rounds(
+        rented(rig, cloud, spill=", max_usd_per_hour: 30", spot="{spot_max_usd_per_hour: 20}"), 4
+    )
+
+    (asked,) = cloud.asked
+    assert asked[0].startswith("spot")
+
+
+def test_the_second_job_is_refused_where_the_first_filled_the_ceiling(rig: Rig) -> None:
+    (pool,) = elastic_pools(_spec(), load_catalog())
+    cloud = Cloud(refuses={"spot"})
+    agent = rented(rig, cloud, spill=f", max_usd_per_hour: {pool.prices['on-demand'] * 1.5}")
+    rig.submit("a", partition="spill", run_s=1e5)
+    rounds(agent, 5)
+    rig.submit("b", partition="spill", run_s=1e5)
+
+    rounds(agent, 5)
+
+    assert cloud.there == {"spill001"}
+    assert rig.controller.load().jobs["b"].told.startswith("refused: ")
+
+
+def test_a_cloud_that_is_slow_holds_up_its_own_nodes_alone(rig: Rig) -> None:
+    cloud = Cloud()
+    cloud.slow["spill001"] = threading.Event()
+    crew = Threads(is_fault=is_fault, said=lambda _: None)
+    agent = rented(rig, cloud, crew=crew)
+    rig.submit("a", partition="spill", run_s=1e6)
+    try:
+        agent.round()
+        rig.submit("b", partition="spill", run_s=1e6)
+        _until(agent, lambda: rig.controller.load().nodes["spill002"].state == "here")
+        assert rig.controller.load().nodes["spill001"].state == "coming"
+    finally:
+        cloud.slow["spill001"].set()
+        crew.close()
+    assert [nodes for _, nodes in cloud.asked] == [("spill001",), ("spill002",)]
+
+
+def test_a_second_agent_does_not_act(rig: Rig) -> None:
+    store = rig.cluster().store
+
+    with acquire(store, [LOCK], reason="burst agent"):  # noqa: SIM117  # the first holds on
+        with pytest.raises(LifecycleError) as refused, acquire(store, [LOCK], reason="again"):
+            pass
+
+    assert refused.value.exit_code is Exit.LOCKED
+
+
+def test_a_provider_is_shown_one_way_to_buy_alone() -> None:
+    spec = _spec()
+
+    assert bought_by(spec, load_catalog(), "spill", "on-demand").pools["spill"].market == [
+        "on-demand"
+    ]
+    assert bought_by(spec, load_catalog(), "gpu", "").pools == spec.pools
+
+
+def _spec() -> ClusterSpec:
+    loaded = load_text(CLOUD.format(spill="", spot="spot"), check=False)
+    assert loaded.spec is not None
+    return loaded.spec
+
+
+def _until(agent: Agent, holds: Callable[[], bool]) -> None:
+    """Have rounds until something holds; a test that waits in vain fails."""
+    for _ in range(400):
+        agent.round()
+        if holds():
+            return
+        time.sleep(0.02)
+    raise AssertionError

@@ -1,0 +1,156 @@
+"""What the controller is told, by a real shell and a scontrol that writes down its words."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from gcluster.inventory.hosts import Host, SshTarget
+from gcluster.lifecycle.burst.agent.scheduler import SchedulerSilent
+from gcluster.lifecycle.burst.slurm import SlurmController
+from gcluster.lifecycle.ssh import SshResult, SshSession, Unreachable
+
+PROGRAMS = Path(__file__).parents[4] / "roles/slurm/files/libexec"
+SCONTROL = """\
+#!/bin/sh
+echo "$*" >> "$LOG"
+case "$*" in
+  *"show node spill001"*) echo "NodeName=spill001 State=DOWN+CLOUD+POWERING_UP" ;;
+  *"show node"*) echo "NodeName=other State=DOWN+CLOUD+POWERED_DOWN" ;;
+  *"show hostnames"*) printf 'spill001\\nspill002\\n' ;;
+  *bad*) exit 1 ;;
+esac
+"""
+
+
+class Shell:
+    """A double of a session: a shell on this machine, with its own scontrol."""
+
+    def __init__(self, folder: Path) -> None:
+        """Put that scontrol before the others."""
+        self.log = folder / "log"
+        self.reachable = True
+        (folder / "bin").mkdir()
+        scontrol = folder / "bin" / "scontrol"
+        scontrol.write_text(SCONTROL)
+        scontrol.chmod(0o755)
+        path = f"{folder / 'bin'}:{os.environ['PATH']}"
+        self.environment = os.environ | {"PATH": path, "LOG": str(self.log)}
+
+    def run(self, _: Host, command: str, *, stdin: str, timeout_s: float) -> object:
+        """Run it here."""
+        if not self.reachable:
+            return Unreachable(reason="no route to host")
+        done = subprocess.run(
+            ["sh", "-c", command], input=stdin, env=self.environment, timeout=timeout_s,
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        return SshResult(returncode=done.returncode, stdout=done.stdout, stderr=done.stderr)
+
+    @property
+    def said(self) -> list[str]:
+        """Return the words of each scontrol."""
+        return self.log.read_text().splitlines() if self.log.exists() else []
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Shell:
+    return Shell(tmp_path)
+
+
+def controller(shell: Shell) -> SlurmController:
+    host = Host(
+        name="head", site="lab", pool="head", role="controller", machine=None,
+        address="10.0.0.1", ssh=SshTarget(user="root"),
+    )  # fmt: skip
+    return SlurmController(cast("SshSession", shell), host, {})
+
+
+def test_addresses_are_told_one_by_one(shell: Shell) -> None:
+    controller(shell).place({"spill001": "10.1.0.1", "spill002": "10.1.0.2"})
+
+    assert shell.said == [
+        "update NodeName=spill001 NodeAddr=10.1.0.1 NodeHostName=spill001",
+        "update NodeName=spill002 NodeAddr=10.1.0.2 NodeHostName=spill002",
+    ]
+
+
+def test_nodes_that_are_given_up_are_down_with_the_reason(shell: Shell) -> None:
+    controller(shell).give_up(["spill001", "spill002"], 'gcluster burst: no "p5"\nleft')
+
+    assert shell.said == [
+        "update NodeName=spill[001-002] State=DOWN Reason=gcluster burst: no 'p5' left"
+    ]
+
+
+def test_a_node_on_its_way_is_powered_down_before_it_is_resumed(shell: Shell) -> None:
+    controller(shell).forget(["spill001", "spill002"])
+
+    assert [line for line in shell.said if line.startswith("update")] == [
+        "update NodeName=spill001 State=POWER_DOWN_FORCE",
+        "update NodeName=spill001 State=RESUME",
+        "update NodeName=spill002 State=RESUME",
+    ]
+
+
+def test_a_job_that_has_started_stays_and_stops_nothing(shell: Shell) -> None:
+    controller(shell).move("12", "bad", "it has waited 31 min")
+
+    assert shell.said == [
+        "update JobId=12 Partition=bad AdminComment=gcluster burst: it has waited 31 min"
+    ]
+
+
+def test_what_slurm_refuses_of_nodes_is_an_error(shell: Shell) -> None:
+    with pytest.raises(SchedulerSilent):
+        controller(shell).place({"bad": "10.1.0.1"})
+
+
+def test_a_controller_that_does_not_answer_is_silent(shell: Shell) -> None:
+    shell.reachable = False
+
+    with pytest.raises(SchedulerSilent, match="no route to host"):
+        controller(shell).look()
+
+
+def test_a_request_of_another_name_is_not_removed(shell: Shell, tmp_path: Path) -> None:
+    (tmp_path / "kept").write_text("")
+
+    controller(shell).taken([f"../..{tmp_path}/kept"])
+
+    assert (tmp_path / "kept").exists()
+
+
+@pytest.mark.parametrize(
+    ("program", "kind"),
+    [("slurm-resume", "resume"), ("slurm-suspend", "suspend"), ("slurm-resume-failed", "failed")],
+)
+def test_slurm_s_programs_leave_a_whole_request(
+    program: str, kind: str, shell: Shell, tmp_path: Path
+) -> None:
+    spool = tmp_path / "spool"
+    spool.mkdir()
+    environment = shell.environment | {"GCLUSTER_BURST_SPOOL": str(spool)}
+
+    subprocess.run([PROGRAMS / program, "spill[001-002]"], env=environment, check=True)
+
+    (request,) = spool.iterdir()
+    assert request.name.endswith(f"-{kind}.request")
+    said, at, *nodes = request.read_text().splitlines()
+    assert (said, at.isdecimal(), nodes) == (kind, True, ["spill001", "spill002"])
+
+
+def test_a_full_spool_leaves_no_half_request(shell: Shell, tmp_path: Path) -> None:
+    environment = shell.environment | {"GCLUSTER_BURST_SPOOL": str(tmp_path / "gone")}
+
+    done = subprocess.run(
+        [PROGRAMS / "slurm-resume", "spill[001-002]"],
+        env=environment, check=False, capture_output=True,
+    )  # fmt: skip
+
+    assert done.returncode != 0
+    assert not (tmp_path / "gone").exists()
