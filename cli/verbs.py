@@ -57,6 +57,7 @@ VERBS = (
     ),
     Verb("backup", "Run", "Save the queue as the controller keeps it, encrypted in the state."),
     Verb("restore", "Run", "Give a saved queue back to the controller, or to the next one."),
+    Verb("rotate", "Run", "Make keys of a running cluster anew."),
     Verb("status", "Look", "Show nodes, conditions and the queue as they are now."),
     Verb("ssh", "Look", "Log in to a node, or run a command there."),
     Verb("doctor", "Look", "Say what this machine lacks and the command that installs it."),

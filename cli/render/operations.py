@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from gcluster.lifecycle.operations.queue_state import RestoreResult, SavedQueue
     from gcluster.lifecycle.operations.reboot import Pace, RebootResult
+    from gcluster.lifecycle.operations.rotate_munge import Rotated
     from gcluster.lifecycle.operations.service import Served, ServiceResult
 
 
@@ -65,3 +66,11 @@ def restored_text(result: RestoreResult) -> str:
             f"gcluster up {result.cluster} makes it"
         )
     return f"restored: {result.running} running, {result.pending} pending jobs"
+
+
+def rotated_text(result: Rotated) -> str:
+    """Return which machines have the new key, and which have not and why."""
+    lines = [f"{fold(result.changed)}: new key"]
+    lines += [f"{name}: left with the old key: {printable(w)}" for name, w in result.left.items()]
+    lines += [f"gcluster up {result.cluster} gives it to them"] * bool(result.left)
+    return "\n".join(lines)

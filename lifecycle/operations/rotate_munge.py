@@ -1,0 +1,172 @@
+"""`gcluster rotate munge`: another MUNGE key on every machine, with no job lost.
+
+munged knows one key at a time, so there is no moment at which both are good. The new key is put
+beside the old one on every machine first; then all change to it at once, in the time of one SSH
+command and a restart of munged. In between, machines that have changed and machines that have not
+do not understand each other: Slurm's daemons try again, jobs that run need no key, and a node is
+counted as dead only after SlurmdTimeout (300 s), far longer. What a person feels is a command such
+as sbatch that is refused in those seconds.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from gcluster.inventory.compile.munge import MUNGE_SECRET
+from gcluster.lifecycle.outcome import Exit, failure
+from gcluster.lifecycle.progress import StageProgress
+from gcluster.lifecycle.ssh import SshResult, Unreachable
+from gcluster.lifecycle.state import munge_key
+from gcluster.schemas.hostlist import fold
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gcluster.inventory.hosts import ClusterInventory, Host
+    from gcluster.lifecycle.progress import Reporter
+    from gcluster.lifecycle.ssh import Answer, SshSession
+    from gcluster.lifecycle.state import SecretVault
+
+_ROOT = '$([ "$(id -u)" = 0 ] || echo sudo -n)'
+STAGE = (
+    f"{_ROOT} sh -c 'umask 077 && base64 -d > /etc/munge/munge.key.next && "
+    "chown munge: /etc/munge/munge.key.next && chmod 0400 /etc/munge/munge.key.next && "
+    "sha256sum /etc/munge/munge.key.next'"
+)
+"""The key comes on standard input."""
+CHANGE = (
+    f"{_ROOT} sh -c 'cd /etc/munge && cp -p munge.key munge.key.old && "
+    "mv munge.key.next munge.key && systemctl restart munge'"
+)
+BACK = (
+    f"{_ROOT} sh -c 'cd /etc/munge && [ ! -f munge.key.old ] || "
+    "{ mv munge.key.old munge.key && systemctl restart munge; }; rm -f munge.key.next'"
+)
+CLEAN = f"{_ROOT} rm -f /etc/munge/munge.key.next /etc/munge/munge.key.old"
+CREDENTIAL = "munge --no-input"
+UNDERSTAND = "unmunge --output /dev/null"
+_LIMIT_S = 60
+_PARALLEL = 64
+
+
+class Rotated(msgspec.Struct, frozen=True, kw_only=True):
+    """How a rotation ended."""
+
+    cluster: str
+    changed: tuple[str, ...]
+    """Machines that have the new key and understand the controller's credentials."""
+    left: dict[str, str] = {}
+    """Machine -> why it has the old key or none; `gcluster up` gives it the new one."""
+    exit_code: Exit
+    """PENDING when a machine was left."""
+
+
+def rotate_munge(
+    hosts: ClusterInventory, session: SshSession, vault: SecretVault, report: Reporter
+) -> Rotated:
+    """Give every machine another key; on failure all of them have the old one again.
+
+    Machines that can't be reached are left: they are given the new key by the next `up`. Killed
+    half-way, run it again, or `up`.
+
+    Raises:
+        LifecycleError: a controller can't be reached, or the new key doesn't work (GC999).
+    """
+    machines = [host for host in hosts.hosts if host.connection == "ssh"]
+    controllers = [host for host in machines if host.role == "controller"]
+    if not controllers:
+        raise failure("GC908", f"{hosts.cluster} has no controller")
+    key = munge_key()
+    _tell(report, f"putting the new key beside the old one on {len(machines)} machines")
+    left = _stage(session, machines, key)
+    _refuse_without(controllers, left, session, machines)
+    ready = [host for host in machines if host.name not in left]
+    # Kept first: killed from here on, the next `up` gives the new key to whoever has the old one.
+    before = vault.reveal(MUNGE_SECRET)
+    vault.keep(MUNGE_SECRET, key)
+    _tell(report, "changing to it: commands of Slurm may be refused for seconds, jobs go on")
+    session.run_many(ready, CHANGE, timeout_s=_LIMIT_S)
+    deaf = _deaf(session, controllers[0], ready)
+    if controllers[0].name in deaf or len(deaf) == len(ready):
+        session.run_many(ready, BACK, timeout_s=_LIMIT_S)
+        vault.keep(MUNGE_SECRET, before)
+        raise failure(
+            "GC999",
+            f"the new key does not work on {controllers[0].name}: {deaf[controllers[0].name]}",
+            detail="every machine has its old key again",
+        )
+    session.run_many(ready, CLEAN, timeout_s=_LIMIT_S)
+    left |= deaf
+    return Rotated(
+        cluster=hosts.cluster,
+        changed=tuple(host.name for host in ready if host.name not in deaf),
+        left=left,
+        exit_code=Exit.PENDING if left else Exit.OK,
+    )
+
+
+def _stage(session: SshSession, hosts: list[Host], key: bytes) -> dict[str, str]:
+    """Put the key beside the old one; return machine -> why it couldn't be."""
+    text, digest = base64.encodebytes(key).decode(), hashlib.sha256(key).hexdigest()
+
+    def one(host: Host) -> Answer:
+        return session.run(host, STAGE, stdin=text, timeout_s=_LIMIT_S)
+
+    return {
+        host.name: _why(answer) or "the key arrived damaged"
+        for host, answer in _each(hosts, one).items()
+        if not (_is_ok(answer) and isinstance(answer, SshResult) and digest in answer.stdout)
+    }
+
+
+def _refuse_without(
+    controllers: list[Host], left: dict[str, str], session: SshSession, machines: list[Host]
+) -> None:
+    """Nothing is changed while a controller would keep the old key: it would know nobody."""
+    lost = [host.name for host in controllers if host.name in left]
+    if lost:
+        session.run_many([h for h in machines if h.name not in left], CLEAN, timeout_s=_LIMIT_S)
+        raise failure(
+            "GC999",
+            f"the key of {fold(lost)} can't be changed: {left[lost[0]]}",
+            detail="no machine was changed",
+        )
+
+
+def _deaf(session: SshSession, controller: Host, hosts: list[Host]) -> dict[str, str]:
+    """Return machine -> why it doesn't understand a credential of the controller."""
+    made = session.run(controller, CREDENTIAL, timeout_s=_LIMIT_S)
+    if not isinstance(made, SshResult) or made.returncode:
+        return {host.name: _why(made) for host in hosts}
+
+    def one(host: Host) -> Answer:
+        return session.run(host, UNDERSTAND, stdin=made.stdout, timeout_s=_LIMIT_S)
+
+    return {
+        host.name: _why(answer) for host, answer in _each(hosts, one).items() if not _is_ok(answer)
+    }
+
+
+def _each(hosts: list[Host], call: Callable[[Host], Answer]) -> dict[Host, Answer]:
+    with ThreadPoolExecutor(min(_PARALLEL, max(1, len(hosts)))) as pool:
+        return dict(zip(hosts, pool.map(call, hosts), strict=True))
+
+
+def _is_ok(answer: Answer) -> bool:
+    return isinstance(answer, SshResult) and answer.returncode == 0
+
+
+def _why(answer: Answer) -> str:
+    if isinstance(answer, Unreachable):
+        return answer.reason
+    lines = answer.stderr.strip().splitlines()
+    return lines[-1] if lines else ""
+
+
+def _tell(report: Reporter, detail: str) -> None:
+    report(StageProgress(name="rotate", done=0, total=0, detail=detail))
