@@ -34,6 +34,9 @@ if TYPE_CHECKING:
 
 ANSIBLE = "ansible"
 """Stands for a role in what every node needs before a role can run."""
+ASKED_WITH = {"slurm": ("slurm", "slurmdbd", "munge", "mpi", "enroot_pyxis")}
+"""Role -> all that is meant by it where a bundle is limited to it: Slurm is of use with its keys,
+its accounts, PMIx and job containers only, as far as a spec has them."""
 _FOR_ANSIBLE = ("python3", "python3-apt", "openssh-server", "sudo")
 _SUITES = {"bookworm": "debian-12", "trixie": "debian-13"}
 _TAKES = frozenset({
@@ -78,8 +81,9 @@ def needs_of(spec: ClusterSpec, catalog: Catalog, only: tuple[str, ...] = ()) ->
     Args:
         spec: a checked spec.
         catalog: machines and sources.
-        only: roles to look at; none: all.
+        only: roles to look at, with what belongs to them (`ASKED_WITH`); none: all.
     """
+    only = tuple(role for named in only for role in ASKED_WITH.get(named, (named,)))
     planned = (
         provider(provider_name(site), catalog).planned_hosts(spec, name)
         for name, site in spec.sites.items()

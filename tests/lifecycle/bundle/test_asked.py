@@ -41,6 +41,19 @@ def test_only_limits_it_to_roles() -> None:
     assert {a.role for pool in found.values() for a in pool.packages} == {"munge"}
 
 
+def test_slurm_alone_is_slurm_with_its_keys_accounts_and_pmix() -> None:
+    found = needs("superpod-127.yaml", "slurm")
+    everything = [asked for pool in found.values() for asked in pool.packages]
+    assert {asked.role for asked in everything} >= {"slurm", "slurmdbd", "munge", "mpi"}
+    assert {"slurmdbd", "mariadb-server", "munge"} <= {asked.what for asked in everything}
+
+
+def test_slurm_alone_of_a_spec_without_accounts_has_no_database() -> None:
+    found = needs("local.yaml", "slurm")
+    roles = {asked.role for pool in found.values() for asked in pool.packages}
+    assert roles == {"slurm", "munge", "mpi"}
+
+
 def test_nothing_of_the_examples_is_left_for_a_node_to_tell() -> None:
     for example in ("local.yaml", "bare-metal.yaml"):
         for pool in needs(example).values():
