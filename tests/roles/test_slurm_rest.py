@@ -25,7 +25,11 @@ class Rest(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         """Answer a request that has the token."""
         allowed = self.lets_anyone_in or self.headers.get("X-SLURM-USER-TOKEN") == "abc.def"
-        paths = {"/slurm/v0.0.41/ping/": {}, "/slurm/v0.0.42/ping/": {}, "/slurm/v0.0.42/jobs/": {}}
+        paths: dict[str, dict[str, str]] = {
+            "/slurm/v0.0.41/ping/": {},
+            "/slurm/v0.0.42/ping/": {},
+            "/slurm/v0.0.42/jobs/": {},
+        }
         body = {"paths": paths} if self.path == "/openapi/v3" else {"errors": list(self.errors)}
         self.send_response(200 if allowed and "v0.0.41" not in self.path else 401)
         self.end_headers()
