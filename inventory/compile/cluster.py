@@ -24,6 +24,7 @@ from gcluster.inventory.compile.node import node_facts
 from gcluster.inventory.compile.roles import node_role_steps
 from gcluster.inventory.compile.self_converge import licences, pulls, self_converge_steps
 from gcluster.inventory.compile.slurm import (
+    JOB_PROGRAMS,
     controllers_and_name,
     gpu_count,
     is_simulated,
@@ -90,6 +91,8 @@ def compile_cluster(
         told_to_controllers["slurm_licences"] = licences(spec, compute)
     if any(nccl_steps(facts[name]) for name in compute):
         told_to_controllers["slurm_task_prolog"] = JOB_ENVIRONMENT
+    if not simulated:
+        told_to_controllers |= JOB_PROGRAMS
     if lines := plugin_lines(facts.values()):
         told_to_controllers["slurm_plugins"] = lines
     if bundle is not None:

@@ -51,6 +51,13 @@ ROLES: dict[PoolRole, str] = {"controller": "controller", "login": "login", "com
 """Role of a pool -> what its hosts are to Slurm."""
 
 
+JOB_PROGRAMS: dict[str, Json] = {
+    "slurm_prolog": "/usr/local/libexec/gcluster/job-prolog",
+    "slurm_epilog": "/usr/local/libexec/gcluster/job-epilog",
+}
+"""What slurmd runs around jobs on machines; slurm.install puts them there."""
+
+
 def is_simulated(spec: ClusterSpec, catalog: Catalog) -> bool:
     """Whether nodes stand for machines they are not: claimed CPUs and memory, made-up GPUs."""
     made = any(site.makes_machines and not site.is_cloud for site in spec.sites.values())

@@ -1,0 +1,131 @@
+"""What runs on a node before and after each job, with the node's own programs stood in for."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+LIBEXEC = Path(__file__).parents[2] / "roles/slurm/files/libexec"
+FIT, UNFIT = '{\n "verdict": "fit"\n}\n', '{\n "verdict": "unfit"\n}\n'
+WELL = "printf '0, None\\n1, None\\n'"
+
+
+class Node:
+    """A node whose programs are lines of shell."""
+
+    def __init__(self, folder: Path) -> None:
+        """Start with two GPUs that are well, no fabric daemon and no health check."""
+        self.programs = folder / "bin"
+        self.programs.mkdir()
+        self.folder = folder
+        self.has("nvidia-smi", WELL)
+        self.has("systemctl", "exit 1")
+        self.has("logger", "true")
+
+    @property
+    def report(self) -> Path:
+        """The health check's last report."""
+        return self.folder / "report.json"
+
+    def has(self, name: str, script: str) -> None:
+        """Install a program."""
+        path = self.programs / name
+        path.write_text(f"#!/bin/sh\n{script}\n")
+        path.chmod(0o755)
+
+    def run(self, program: str) -> subprocess.CompletedProcess[str]:
+        """Run a program of the role."""
+        environment = {
+            "PATH": f"{self.programs}:{os.environ['PATH']}",
+            "GCLUSTER_HEALTH": str(self.programs / "node-health"),
+            "GCLUSTER_HEALTH_REPORT": str(self.report),
+            "SLURM_JOB_ID": "7",
+        }
+        return subprocess.run(
+            [LIBEXEC / program], env=environment, capture_output=True, text=True, check=False
+        )
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> Node:
+    return Node(tmp_path)
+
+
+def looks(node: Node, report: str) -> None:
+    """Have a health check that leaves this report, and a mark that it ran."""
+    node.has("node-health", f"echo '{report}' > {node.report}; touch {node.folder}/looked")
+
+
+def test_a_job_starts_on_a_node_that_is_well(node: Node) -> None:
+    looks(node, FIT)
+    assert node.run("job-prolog").returncode == 0
+    assert (node.folder / "looked").exists()
+
+
+def test_a_report_of_the_last_minutes_is_believed(node: Node) -> None:
+    looks(node, FIT)
+    node.report.write_text(FIT)
+    assert node.run("job-prolog").returncode == 0
+    assert not (node.folder / "looked").exists()
+
+
+def test_an_old_report_is_not_believed(node: Node) -> None:
+    looks(node, UNFIT)
+    node.report.write_text(FIT)
+    an_hour_ago = time.time() - 3600
+    os.utime(node.report, (an_hour_ago, an_hour_ago))
+    assert node.run("job-prolog").returncode == 1
+
+
+def test_no_job_starts_on_a_node_that_is_unfit(node: Node) -> None:
+    looks(node, UNFIT)
+    done = node.run("job-prolog")
+    assert (done.returncode, "unfit" in done.stderr) == (1, True)
+
+
+def test_no_job_starts_when_the_health_check_leaves_no_report(node: Node) -> None:
+    node.has("node-health", "echo no disk; exit 1")
+    done = node.run("job-prolog")
+    assert (done.returncode, "no disk" in done.stderr) == (1, True)
+
+
+@pytest.mark.parametrize("program", ["job-prolog", "job-epilog"])
+def test_a_gpu_that_must_be_reset_keeps_jobs_away(node: Node, program: str) -> None:
+    node.has("nvidia-smi", "printf '0, None\\n1, Reset\\n'")
+    done = node.run(program)
+    assert done.returncode == 1
+    assert done.stderr == "GPU 1: the driver asks for Reset\n"
+
+
+@pytest.mark.parametrize(
+    "answer", [WELL, "printf '0, N/A\\n1, [N/A]\\n'", "echo 'Field is not valid'; exit 2"]
+)
+def test_gpus_that_are_well_or_whose_driver_does_not_tell_stop_nothing(
+    node: Node, answer: str
+) -> None:
+    node.has("nvidia-smi", answer)
+    assert node.run("job-epilog").returncode == 0
+
+
+def test_a_fabric_s_daemon_that_is_down_is_started_first(node: Node) -> None:
+    node.has(
+        "systemctl",
+        f"case $1 in is-active) exit 3 ;; start) touch {node.folder}/started ;; esac",
+    )
+    assert node.run("job-prolog").returncode == 0
+    assert (node.folder / "started").exists()
+
+
+def test_no_job_starts_without_the_fabric_s_daemon(node: Node) -> None:
+    node.has("systemctl", 'case "$1" in is-enabled) ;; *) exit 1 ;; esac')
+    done = node.run("job-prolog")
+    assert (done.returncode, "receive daemon" in done.stderr) == (1, True)
+
+
+def test_a_node_without_gpus_takes_jobs(node: Node) -> None:
+    (node.programs / "nvidia-smi").unlink()
+    assert node.run("job-epilog").returncode == 0
