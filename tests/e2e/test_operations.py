@@ -133,7 +133,7 @@ def test_status_counts_the_queue_with_the_tasks_of_arrays(cluster: Operated) -> 
         )
     cluster.head(f"{send} --array=1-{PENDING} --gpus-per-node=8 --nodes=1 --wrap 'sleep 1'")
     until(lambda: cluster.queue() == (RUNNING, PENDING))
-    # Not healthy as a whole: what was verified before a restart is looked at again by the next `up`.
+    # Not healthy as a whole: what was verified before a restart awaits the next `up`.
     partitions = cluster.do("status", expect=None)["queue"]["partitions"]
     assert [(p["name"], p["pending"]) for p in partitions] == [("train", PENDING)]
     assert partitions[0]["oldest_wait_s"] >= 0
