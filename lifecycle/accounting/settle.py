@@ -167,7 +167,8 @@ def _run(session: SshSession, controller: Host, changes: Sequence[BookChange]) -
     if answer.returncode != 0:
         begun = [int(word) for word in answer.stdout.split() if word.isdecimal()]
         what = changes[begun[-1]].words if begun else changes[0].words
-        raise BooksError(f"{what}: {last_words(answer)}")
+        said = "; ".join(line.strip() for line in answer.stderr.splitlines() if line.strip())
+        raise BooksError(f"{what}: {said or last_words(answer)}")
 
 
 def _failed(cluster: Cluster, why: str) -> Diagnostic:
