@@ -73,8 +73,9 @@ class SlurmController:
     def forget(self, nodes: Collection[str]) -> None:
         """Make the nodes powered down and eligible again, whatever they were on the way to.
 
-        A node that is still powering up is powered down first; RESUME ends POWERING_DOWN and a
-        ResumeTimeout's `down~` (scontrol(1), "State=").
+        A node that is still powering up is powered down first. Seen with Slurm 24.11.5: DOWN while
+        POWERING_UP keeps that flag; POWER_DOWN_FORCE and RESUME make it IDLE and POWERING_DOWN, so
+        that it may be asked for after SuspendTimeout; RESUME alone cures ResumeTimeout's `down~`.
         """
         lines = []
         for name in sorted(nodes):

@@ -140,12 +140,13 @@ def _state(flags: set[str]) -> str | None:
     """Return what a node is to the agent; None: it is left alone.
 
     A node that is down counts as that also where it is powered down (`down~` after ResumeTimeout).
+    One that is to be powered down and never answered is off; one that works still ends its job.
     """
     if flags & {"FUTURE", "UNKNOWN", ""}:
         return None
     if flags & {"DOWN", "FAIL"}:
         return "down"
-    if flags & {"POWERED_DOWN", "POWERING_DOWN"}:
+    if flags & {"POWERED_DOWN", "POWERING_DOWN"} or flags >= {"POWER_DOWN", "NOT_RESPONDING"}:
         return "off"
     return "coming" if flags & {"POWERING_UP", "POWER_UP"} else "here"
 
