@@ -135,3 +135,27 @@ def test_an_unknown_word_gets_a_suggestion(run: Run) -> None:
     done = run("burst", "simulat")
     assert done.exit_code == 64
     assert 'did you mean "simulate"?' in done.stderr
+
+
+@pytest.mark.parametrize("words", [("agent",), ("explain",)])
+def test_a_cluster_that_is_not_up_has_nothing_to_burst(words: tuple[str, ...], day: Run) -> None:
+    more = ("1",) if words == ("explain",) else ()
+    done = day(*words, "spec.yaml", *more)
+
+    assert done.exit_code == 1
+    assert "has no nodes" in done.stderr
+
+
+def test_a_unit_is_printed_and_nothing_else_is_done(day: Run) -> None:
+    done = day("agent", "spec.yaml", "--unit", "--interval", "5s")
+
+    assert done.exit_code == 0
+    assert "burst agent" in done.stdout
+    assert "--interval 5s" in done.stdout
+
+
+def test_an_interval_that_is_none_is_a_mistake_of_use(day: Run) -> None:
+    done = day("agent", "spec.yaml", "--interval", "soon")
+
+    assert done.exit_code == 64
+    assert '--interval "soon"' in done.stderr
