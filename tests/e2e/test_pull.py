@@ -6,6 +6,7 @@ The tests run in order and share one cluster of two nodes.
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import time
@@ -21,6 +22,8 @@ from .conftest import LiveCluster
 pytestmark = [pytest.mark.local, pytest.mark.pull]
 
 NODES = ("gpu001", "gpu002")
+_PUSHED = re.compile(r"(\S+) [a-z_]+\.[a-z]+")
+"""Progress of a pushed step: "head base.configure"."""
 DEPOT = "/srv/gcluster/depot/converge"
 STAMPS = "/var/lib/gcluster/stamps"
 
@@ -32,6 +35,8 @@ class Pulling:
         """Write the first spec."""
         live.ask_for(nodes=len(NODES))
         self.live = live
+        self.pushed_to: set[str] = set()
+        """Hosts of the last `up` that steps went to over SSH."""
         self.spec: dict[str, Any] = yaml.safe_load(live.spec.read_text()) | {"converge": "pull"}
         self.write()
 
@@ -39,9 +44,12 @@ class Pulling:
         """Write the spec as it is now."""
         self.live.spec.write_text(yaml.safe_dump(self.spec, sort_keys=False))
 
-    def up(self, expect: int | None = 0) -> Any:
-        """Run `up` to its end."""
-        return self.live.json("up", str(self.live.spec), "--yes", expect=expect)
+    def up(self) -> Any:
+        """Run `up` to its end; note the hosts that it pushed to."""
+        done = self.live.gcluster("up", str(self.live.spec), "--yes", "--format", "json")
+        details = [json.loads(line).get("detail", "") for line in done.stderr.splitlines()]
+        self.pushed_to = {found[1] for detail in details if (found := _PUSHED.fullmatch(detail))}
+        return json.loads(done.stdout)
 
     def begin_up(self) -> subprocess.Popen[str]:
         """Start `up` beside the test; its progress is read from stderr, a JSON object a line."""
@@ -54,17 +62,13 @@ class Pulling:
             env=self.live.environment,
         )
 
-    def pushed_to(self) -> set[str]:
-        """Return the hosts that the last `up` pushed to over SSH."""
-        runs = sorted(self.live.data.rglob("runs/*/*"))
-        found: set[str] = set()
-        for inventory in runs[-1].rglob("inventory/hosts.json"):
-            found |= set(json.loads(inventory.read_text())["all"]["hosts"])
-        return found
-
     def said(self, node: str) -> Any:
         """Return how a node's last look ended, as it told the desk."""
         return json.loads(self.live.on(node, "cat /var/lib/gcluster/self-converge/state.json"))
+
+    def has(self, node: str, stamp: str) -> bool:
+        """Say whether a step's stamp is on a node."""
+        return stamp in self.live.on(node, f"ls {STAMPS}").split()
 
     def state(self, node: str) -> str:
         """Return what Slurm says of a node."""
@@ -101,7 +105,7 @@ def test_a_change_reaches_the_nodes_without_a_push_to_them(pulling: Pulling) -> 
     pulling.spec["users"].append({"name": "grace", "uid": 2002})
     pulling.write()
     assert pulling.up()["failed_hosts"] == {}
-    assert pulling.pushed_to() == {"head"}
+    assert pulling.pushed_to == {"head"}
     for node in NODES:
         assert pulling.live.on(node, "id -u grace").strip() == "2002"
 
@@ -116,20 +120,23 @@ def test_a_step_that_jobs_would_feel_waits_until_the_node_is_free(pulling: Pulli
     _until(lambda: pulling.state("gpu001") in {"allocated", "mixed"})
     for node in NODES:
         on(node, f"rm {STAMPS}/mpi.install")
+
+    _until(lambda: pulling.said("gpu001")["state"] == "waiting")
+    _until(lambda: pulling.has("gpu002", "mpi.install"))
     running = pulling.begin_up()
     assert running.stderr is not None
     for line in running.stderr:
-        if "waiting for gpu001" in json.loads(line).get("detail", ""):
+        if "gpu001 (jobs run here" in json.loads(line).get("detail", ""):
             break
     else:
         pytest.fail("it never waited for the job")
-    _until(lambda: bool(on("gpu002", f"ls {STAMPS} | grep -x mpi.install || true").strip()))
-    assert not on("gpu001", f"ls {STAMPS} | grep -x mpi.install || true").strip()
+    assert not pulling.has("gpu001", "mpi.install")
     assert "JobState=RUNNING" in on("head", f"scontrol --oneliner show job {job}")
     on("gpu001", "touch /tmp/end")
     said, _ = running.communicate(timeout=600)
     assert running.returncode == 0, said
-    assert on("gpu001", f"ls {STAMPS}/mpi.install").strip()
+
+    assert pulling.has("gpu001", "mpi.install")
     after = on("head", f"scontrol --oneliner show job {job}")
     assert "JobState=COMPLETED" in after
     assert "Restarts=0" in after
@@ -150,6 +157,6 @@ def test_pushing_again_takes_the_nodes_back(pulling: Pulling) -> None:
     pulling.spec["users"].append({"name": "edsger", "uid": 2003})
     pulling.write()
     assert pulling.up()["failed_hosts"] == {}
-    assert pulling.pushed_to() >= set(NODES)
+    assert pulling.pushed_to >= set(NODES)
     assert pulling.live.on("gpu002", "id -u edsger").strip() == "2003"
     assert pulling.live.on("head", f"ls {DEPOT} | grep signed || true").strip() == ""
