@@ -268,6 +268,31 @@ def test_the_mended_node_comes_first_and_jobs_go_back_in_line_when_told(stack: S
     _until(lambda: stack.states() == dict.fromkeys(GPUS, "idle"))
 
 
+def test_nodes_that_converge_themselves_wait_for_jobs_too(stack: Stack) -> None:
+    stack.on("gpu01", "rm -f /tmp/end /tmp/ended")
+    stack.spec["converge"] = "pull"
+    stack.write()
+    assert stack.up()["failed_hosts"] == {}
+    job = stack.submit("gpu01")
+    stack.wants(SECOND)
+    running = stack.begin_up()
+    assert running.stderr is not None
+    for line in running.stderr:
+        if "gpu01 (jobs run here" in json.loads(line).get("detail", ""):
+            break
+    else:
+        pytest.fail("it never waited for the job")
+    _until(lambda: stack.drivers() == [FIRST, SECOND, SECOND], seconds=600)
+    assert stack.job(job)["JobState"] == "RUNNING"
+    stack.on("gpu01", "touch /tmp/end")
+    said, _ = running.communicate(timeout=900)
+    assert running.returncode == 0, said
+    assert stack.drivers() == stack.running_drivers() == [SECOND] * 3
+    after = stack.job(job)
+    assert (after["JobState"], after["Restarts"]) == ("COMPLETED", "0")
+    _until(lambda: stack.states() == dict.fromkeys(GPUS, "idle"))
+
+
 def test_down_leaves_the_servers_as_they_are(stack: Stack) -> None:
     stack.live.gcluster("down", str(stack.live.spec), "--yes")
-    assert stack.drivers() == [FIRST] * 3
+    assert stack.drivers() == [SECOND] * 3
