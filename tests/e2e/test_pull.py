@@ -7,17 +7,16 @@ from __future__ import annotations
 
 import json
 import re
-import time
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 import yaml
 
-from .conftest import LiveCluster
+from .conftest import LiveCluster, until
 
 pytestmark = [pytest.mark.local, pytest.mark.pull]
 
+PATIENCE_S = 120
 NODES = ("gpu001", "gpu002")
 _PUSHED = re.compile(r"(\S+) [a-z_]+\.[a-z]+")
 """Progress of a pushed step: "head base.configure"."""
@@ -57,13 +56,6 @@ class Pulling:
         return self.live.on("head", f"sinfo --noheader --nodes={node} --format=%T").strip()
 
 
-def _until(holds: Callable[[], bool], seconds: float = 120) -> None:
-    end = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < end, "it did not come about"
-        time.sleep(0.3)
-
-
 @pytest.fixture(scope="module")
 def pulling(live: LiveCluster) -> Pulling:
     """A cluster whose nodes pull."""
@@ -99,22 +91,22 @@ def test_a_node_mends_itself_beside_a_job_that_does_not_feel_it(pulling: Pulling
         'cd /tmp && su ada -c "sbatch --parsable --nodelist=gpu001 --gres=gpu:8 --output=/dev/null'
         " --wrap 'until [ -e /tmp/end ]; do sleep 0.2; done'\"",
     ).strip()
-    _until(lambda: pulling.state("gpu001") in {"allocated", "mixed"})
+    until(lambda: pulling.state("gpu001") in {"allocated", "mixed"}, PATIENCE_S)
     on("gpu001", f"rm {STAMPS}/mpi.install")
-    _until(lambda: "mpi.install" in on("gpu001", f"ls {STAMPS}").split())
+    until(lambda: "mpi.install" in on("gpu001", f"ls {STAMPS}").split(), PATIENCE_S)
 
     assert "JobState=RUNNING" in on("head", f"scontrol --oneliner show job {job}")
     on("gpu001", "touch /tmp/end")
-    _until(lambda: "COMPLETED" in on("head", f"scontrol --oneliner show job {job}"))
+    until(lambda: "COMPLETED" in on("head", f"scontrol --oneliner show job {job}"), PATIENCE_S)
     assert "Restarts=0" in on("head", f"scontrol --oneliner show job {job}")
-    _until(lambda: [pulling.state(node) for node in NODES] == ["idle", "idle"])
+    until(lambda: [pulling.state(node) for node in NODES] == ["idle", "idle"], PATIENCE_S)
 
 
 def test_what_was_not_signed_is_refused_and_named(pulling: Pulling) -> None:
     pulling.live.on("head", f"sed -i 's/max_failed/min_failed/' {DEPOT}/gpu.signed")
     before = pulling.live.stamp_times()
     for node in NODES:
-        _until(lambda node=node: pulling.said(node)["state"] == "refused")  # type: ignore[misc]
+        until(lambda node=node: pulling.said(node)["state"] == "refused", PATIENCE_S)  # type: ignore[misc]
     assert "signature" in pulling.said("gpu001")["reason"]
     assert pulling.live.stamp_times() == before
 
