@@ -12,6 +12,8 @@ SHELL_FILES = $$(git grep -nE '^\#!/(usr/)?bin/(env )?(ba|da)?sh' | sed -n 's/:1
 CLOUDS := $(patsubst stacks/%/program.py,%,$(wildcard stacks/*/program.py))
 LOCK := uv pip compile --quiet --universal --generate-hashes --no-header --no-annotate \
 	--python-version 3.11 $(if $(UPGRADE),--upgrade)
+# Tests without nodes, on all cores; those of a file stay together, for its fixtures.
+PARALLEL := -n auto --dist loadfile
 # Where a stage leaves its JUnit report for the closing count (.ci/count.py).
 REPORT := $(if $(GCLUSTER_REPORT),--junitxml=$(GCLUSTER_REPORT))
 
@@ -33,7 +35,7 @@ test: ## run everything CI runs, stage by stage, with a table of times
 
 .PHONY: test-unit
 test-unit: environment ## run the tests that need no nodes
-	@pytest -q -m "not local and not package and not editor" $(REPORT)
+	@pytest -q $(PARALLEL) -m "not local and not package and not editor" $(REPORT)
 
 .PHONY: test-package
 test-package: environment ## build wheel and sdist, install the wheel apart and test that

@@ -156,7 +156,7 @@ class Cluster:
         return SecretVault.open(self.store, spec, self.id, places.config_home() / "keys")
 
     def secret_versions(self, compiled: CompiledCluster) -> dict[str, str]:
-        """Return secret -> version id for stamps; "new" for one that isn't made yet or has changed."""
+        """Return secret -> version id for stamps; "new" for one not made yet, or changed."""
         return secret_versions(self.vault, self.spec, compiled.secrets)
 
     def make_secrets(self, compiled: CompiledCluster) -> dict[str, str]:

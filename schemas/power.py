@@ -42,7 +42,7 @@ def power_of(
         least: machines that are always there.
         count: most machines at once.
     """
-    watts, basis = _watts(machine) if site.is_cloud or not site.makes_machines else (None, None)
+    watts, basis = (None, None) if site.is_made_here else _watts(machine)
     facts = catalog.providers.get(site.provider)
     pue = None if facts is None else facts.pue
     kilowatts = None if watts is None else watts / _KILO * (pue or 1.0)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from gcluster.inventory.accounting.changes import AccountingChange
 from gcluster.inventory.accounting.records import Association
-from gcluster.inventory.accounting.settings import association_settings
+from gcluster.inventory.accounting.settings import association_settings, differing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,7 +38,7 @@ def added_members(
     changed: dict[tuple[_Where, tuple[Setting, ...]], list[str]] = defaultdict(list)
     for key, one in sorted(result.members.items()):
         before = there.get(key, Association(account=key.account, user=key.user))
-        settings = _differing(before, one)
+        settings = differing(association_settings(before), association_settings(one))
         where = _where(one, here)
         if key in there:
             if settings:
@@ -71,11 +71,6 @@ def removed_members(
 def _where(one: Association, here: tuple[str, str]) -> _Where:
     partition = (("partition", one.partition),) if one.partition else ()
     return (here, ("account", one.account), *partition)
-
-
-def _differing(before: Association, after: Association) -> tuple[Setting, ...]:
-    had = {setting.key: setting.value for setting in association_settings(before)}
-    return tuple(s for s in association_settings(after) if had[s.key] != s.value)
 
 
 def _defaults(

@@ -31,11 +31,12 @@ from gcluster.inventory.accounting.records import (
 from gcluster.inventory.accounting.settings import (
     Setting,
     association_settings,
+    differing,
     qos_settings,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator
+    from collections.abc import Collection, Iterator
 
     from gcluster.inventory.accounting.changes import Entity, Verb
     from gcluster.inventory.accounting.keep import JobOwner
@@ -79,7 +80,7 @@ def _qos(result: Accounting, actual: Accounting) -> Iterator[AccountingChange]:
     there = actual.qos_by_name
     for one in _preempted_first(result.qos_by_name):
         before = there.get(one.name, QosRecord(name=one.name))
-        settings = _differing(qos_settings(before), qos_settings(one))
+        settings = differing(qos_settings(before), qos_settings(one))
         if one.name not in there:
             yield _change("add", "qos", one.name, (), settings)
         elif settings:
@@ -111,7 +112,7 @@ def _accounts(
         one = wanted[name]
         before = there.get(name, Association(account=name))
         after = _widened(there, one) if name in there else one
-        settings = _differing(association_settings(before), association_settings(after))
+        settings = differing(association_settings(before), association_settings(after))
         if name not in there:
             yield _change("add", "account", name, (here,), settings)
         elif settings:
@@ -145,7 +146,7 @@ def _final_lists(
     for name in reversed(accounts_from_the_top(wanted)):
         if name in there:
             before, after = _widened(there, wanted[name]), wanted[name]
-            settings = _differing(association_settings(before), association_settings(after))
+            settings = differing(association_settings(before), association_settings(after))
             if settings:
                 yield _change("modify", "account", name, (here,), settings)
 
@@ -156,20 +157,14 @@ def _removed_accounts(
     there, wanted = actual.accounts, result.accounts
     for name in reversed(accounts_from_the_top(there)):
         if name not in wanted and name not in BUILT_IN:
-            yield _change("remove", "account", name, (here,), [])
+            yield _change("remove", "account", name, (here,), ())
 
 
 def _removed_qos(result: Accounting, actual: Accounting) -> Iterator[AccountingChange]:
     wanted = result.qos_by_name
     for one in reversed([*_preempted_first(actual.qos_by_name)]):
         if one.name not in wanted and one.name not in BUILT_IN:
-            yield _change("remove", "qos", one.name, (), [])
-
-
-def _differing(before: Iterable[Setting], after: Iterable[Setting]) -> list[Setting]:
-    """Return the settings that change: slurmdbd fails where one has that value already."""
-    had = {setting.key: setting.value for setting in before}
-    return [setting for setting in after if had.get(setting.key) != setting.value]
+            yield _change("remove", "qos", one.name, (), ())
 
 
 def _change(
@@ -177,7 +172,7 @@ def _change(
     entity: Entity,
     name: str,
     where: tuple[tuple[str, str], ...],
-    settings: list[Setting],
+    settings: tuple[Setting, ...],
 ) -> AccountingChange:
     label = {"qos": "QOS", "account": "account"}[entity]
     said = ", ".join(setting.words for setting in settings)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from gcluster.inventory.accounting.records import PARENT_SHARE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from gcluster.inventory.accounting.records import Association, QosRecord
 
@@ -49,6 +49,12 @@ def association_settings(one: Association) -> Iterator[Setting]:
     yield Setting(
         "defaultqos", one.default_qos or "-1", f"by default {one.default_qos or 'as its account'}"
     )
+
+
+def differing(before: Iterable[Setting], after: Iterable[Setting]) -> tuple[Setting, ...]:
+    """Return the settings that change: slurmdbd fails where one has that value already."""
+    had = {setting.key: setting.value for setting in before}
+    return tuple(setting for setting in after if had.get(setting.key) != setting.value)
 
 
 def _gpus(key: str, limit: int | None, whose: str) -> Setting:

@@ -59,8 +59,7 @@ class NodeFacts(msgspec.Struct, frozen=True, kw_only=True):
 
         What nothing is known of, a controller on a host that exists, is what its compute nodes are.
         """
-        site = self.spec.sites[self.pool.site]
-        if site.makes_machines and not site.is_cloud:
+        if self.spec.sites[self.pool.site].is_made_here:
             return False
         if self.machine is None:
             return not only_simulated(self.spec, self.catalog)
@@ -72,8 +71,7 @@ class NodeFacts(msgspec.Struct, frozen=True, kw_only=True):
 
         Where a site makes containers, hosts that exist are taken for containers too.
         """
-        sites = self.spec.sites.values()
-        return self.is_machine and not any(s.makes_machines and not s.is_cloud for s in sites)
+        return self.is_machine and not any(s.is_made_here for s in self.spec.sites.values())
 
     @property
     def gpu(self) -> Gpu | None:

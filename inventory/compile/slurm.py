@@ -60,8 +60,8 @@ JOB_PROGRAMS: dict[str, Json] = {
 
 def is_simulated(spec: ClusterSpec, catalog: Catalog) -> bool:
     """Whether nodes stand for machines they are not: claimed CPUs and memory, made-up GPUs."""
-    made = any(site.makes_machines and not site.is_cloud for site in spec.sites.values())
-    return made or only_simulated(spec, catalog)
+    made_here = any(site.is_made_here for site in spec.sites.values())
+    return made_here or only_simulated(spec, catalog)
 
 
 def slurm_cluster_variables(

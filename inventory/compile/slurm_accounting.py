@@ -8,6 +8,7 @@ from gcluster.inventory.accounting.desired import keeps_accounts
 from gcluster.inventory.accounting.records import ROOT
 from gcluster.inventory.accounting.settings import GPU
 from gcluster.inventory.compile.slurm_scheduling import priority_variables, written_partitions
+from gcluster.schemas.account_tree import with_parts
 from gcluster.schemas.spec import SlurmScheduler
 from gcluster.schemas.spec.scheduler import Accounting
 
@@ -72,22 +73,9 @@ def partition_access(spec: ClusterSpec) -> dict[str, dict[str, Json]]:
     may use all of them: gcluster's own jobs are charged to its account.
     """
     accounts = spec.scheduler.accounts
-
-    def within(name: str, wanted: frozenset[str]) -> bool:
-        seen: set[str] = set()
-        here: str | None = name
-        while here is not None and here in accounts and here not in seen:
-            if here in wanted:
-                return True
-            seen.add(here)
-            here = accounts[here].parent
-        return False
-
     return {
         name: {
-            "accounts": [ROOT, *sorted(a for a in accounts if within(a, frozenset(one.accounts)))]
-            if one.accounts
-            else [],
+            "accounts": [ROOT, *sorted(with_parts(accounts, one.accounts))] if one.accounts else [],
             "qos": sorted(one.qos),
         }
         for name, one in written_partitions(spec).items()

@@ -18,11 +18,6 @@ PROGRAMS = "/usr/local/libexec/gcluster"
 """Where the programs are that slurmctld calls with a host range."""
 SPOOL = "/var/spool/gcluster/burst"
 """Where those programs leave their requests, as roles/slurm/vars/main.yml says it."""
-IDLE_S = 600
-"""`suspend_after` where the spec doesn't say it: the time a person needs to send the next job."""
-ANSWER_S = 1800
-"""`resume_timeout` where the spec doesn't say it: GPU machines of clouds take 5 to 15 minutes to
-boot and converge, and Slurm counts from the request, with the wait for capacity."""
 GONE_S = 300
 """SuspendTimeout: how long giving a node back may take before its name can be used again."""
 
@@ -69,16 +64,15 @@ def elastic_variables(spec: ClusterSpec, compute: dict[str, tuple[Host, ...]]) -
     slurm = spec.scheduler
     if not isinstance(slurm, SlurmScheduler) or not elastic_nodes(spec):
         return {}
-    idle, answer = slurm.suspend_after, slurm.resume_timeout
     fixed = [host.name for hosts in compute.values() for host in hosts]
     return {
         "slurm_elastic": {
             "resume_program": f"{PROGRAMS}/slurm-resume",
             "resume_fail_program": f"{PROGRAMS}/slurm-resume-failed",
             "suspend_program": f"{PROGRAMS}/slurm-suspend",
-            "suspend_s": IDLE_S if idle is None else int(idle.value),
+            "suspend_s": int(slurm.suspend_s),
             "suspend_timeout_s": GONE_S,
-            "resume_timeout_s": ANSWER_S if answer is None else int(answer.value),
+            "resume_timeout_s": int(slurm.resume_s),
             "fixed_nodes": fold(fixed) if fixed else "",
         }
     }

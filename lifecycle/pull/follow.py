@@ -89,6 +89,8 @@ class Follow:
         self._failures: dict[str, StepFailure] = {}
         self._held: dict[str, str] = {}
         self._began = ask.now()
+        self._why: dict[str, str] = {}
+        """Node -> what it waits for."""
         self._told = ""
 
     def through(self) -> Followed:
@@ -116,6 +118,7 @@ class Follow:
 
     def _judge(self, name: str, told: Report | None, late: float, unreachable: str) -> None:
         """Take a node off the list when its report says how it ended, or it is too late."""
+        self._why.pop(name, None)
         if told is None or told.received < self._published or told.serial < self._serial:
             if told is not None and told.received >= self._published and told.state == "refused":
                 self._fail(name, told.step or "self_converge.verify", told.task, told.reason)
@@ -129,6 +132,7 @@ class Follow:
         elif told.state in {"failed", "refused", "blocked"}:
             self._fail(name, told.step, told.task or told.step, told.reason)
         elif told.state == "waiting":
+            self._why[name] = told.reason
             patience = self._spec.pools[self._pool(name)].update.wait_s
             if late > patience:
                 self._hold(name, f"{told.reason}; after {patience:.0f} s it is left to itself")
@@ -149,7 +153,10 @@ class Follow:
 
     def _tell(self) -> None:
         done, total = len(self._hosts) - len(self._open), len(self._hosts)
-        some = sorted(self._open)[:3]
+        some = [
+            f"{name} ({self._why[name]})" if name in self._why else name
+            for name in sorted(self._open, key=lambda name: (name not in self._why, name))[:3]
+        ]
         rest = f" and {len(self._open) - len(some)} more" if len(self._open) > len(some) else ""
         detail = f"nodes converge themselves: {', '.join(some)}{rest} to go" if some else "all told"
         if detail != self._told:

@@ -47,7 +47,7 @@ def _fabrics(context: CheckContext) -> bool:
 
 def _made_here(context: CheckContext) -> bool:
     """Only sites whose machines are made and not rented: local and simulated ones."""
-    return all(site.makes_machines and not site.is_cloud for site in context.sites.values())
+    return all(site.is_made_here for site in context.sites.values())
 
 
 def _networks(context: CheckContext) -> bool:

@@ -109,7 +109,7 @@ def pods_not_routed(context: CheckContext) -> Iterator[Finding]:
     path: PathTuple = ("scheduler", "cni")
     for name in context.pools_of_site:
         site = context.sites.get(name)
-        if site is None or not (site.is_cloud or not site.makes_machines):
+        if site is None or site.is_made_here:
             continue
         yield Finding(
             summary=f'site "{name}" ({site.provider}) does not route the pods\' addresses'

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING
 from gcluster.schemas.checks.registry import Finding, check
 from gcluster.schemas.checks.spill_targets import spill_path, spills
 from gcluster.schemas.diagnostics import Severity
+from gcluster.schemas.limits import most_generous, strictest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gcluster.schemas.checks.context import CheckContext
-    from gcluster.schemas.spec import Partition
-    from gcluster.schemas.spec.units import Duration
 
 _PARTITIONS = ("scheduler", "partitions")
 _LIMITS = ("pools", "max_time")
@@ -39,8 +38,8 @@ def more_than_the_target_takes(context: CheckContext) -> Iterator[Finding]:
                 hint=f"at most {most}",
                 relies_on=(path, spill_path(name, "to"), ("pools", spill.to)),
             )
-        there = [each for each in partitions.values() if spill.to in each.pools]
-        limit = _least(partition.max_time, _most_generous(there))
+        there = (each.max_time for each in partitions.values() if spill.to in each.pools)
+        limit = strictest((partition.max_time, most_generous(there)))
         longest = spill.only.max_time
         if limit is not None and longest is not None and longest.value > limit.value:
             path = spill_path(name, "only", "max_time")
@@ -56,17 +55,3 @@ def more_than_the_target_takes(context: CheckContext) -> Iterator[Finding]:
                     *((*_PARTITIONS, word, key) for word in partitions for key in _LIMITS),
                 ),
             )
-
-
-def _least(one: Duration | None, other: Duration | None) -> Duration | None:
-    known = [limit for limit in (one, other) if limit is not None]
-    return min(known, key=lambda limit: limit.value, default=None)
-
-
-def _most_generous(partitions: list[Partition]) -> Duration | None:
-    """Return the longest limit; None where one of them has none."""
-    limits = [each.max_time for each in partitions]
-    known = [limit for limit in limits if limit is not None]
-    return (
-        max(known, key=lambda limit: limit.value) if known and len(known) == len(limits) else None
-    )

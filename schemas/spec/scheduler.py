@@ -80,6 +80,13 @@ class JobRules(Noun, frozen=True):
     require_gpus: Annotated[bool, Meta(description="GPUs by number in GPU partitions.")] = False
 
 
+SUSPEND_AFTER_S = 600.0
+"""`suspend_after` where the spec doesn't say it: the time a person needs to send the next job."""
+RESUME_TIMEOUT_S = 1800.0
+"""`resume_timeout` where the spec doesn't say it: GPU machines of clouds take 5 to 15 minutes to
+boot and converge, and Slurm counts from the request, with the wait for capacity."""
+
+
 class SlurmScheduler(Noun, frozen=True, tag_field="type", tag="slurm"):
     """Slurm, configless: nodes fetch their configuration from the controller."""
 
@@ -125,6 +132,16 @@ class SlurmScheduler(Noun, frozen=True, tag_field="type", tag="slurm"):
     memory_reserved: Annotated[
         ByteSize | None, Meta(description="Memory of a node that jobs don't get; default: 2 %.")
     ] = None
+
+    @property
+    def suspend_s(self) -> float:
+        """Seconds after which an idle elastic node is given back."""
+        return SUSPEND_AFTER_S if self.suspend_after is None else self.suspend_after.value
+
+    @property
+    def resume_s(self) -> float:
+        """Seconds within which an elastic node must answer."""
+        return RESUME_TIMEOUT_S if self.resume_timeout is None else self.resume_timeout.value
 
 
 Scheduler: TypeAlias = SlurmScheduler | KubernetesScheduler

@@ -7,7 +7,8 @@ import os
 import secrets
 import subprocess
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -140,6 +141,14 @@ class LiveCluster:
             for line in lines
             if (self.name in line or str(self.data) in line) and mentioning in line
         ]
+
+
+def until(holds: Callable[[], bool], seconds: float = 60) -> None:
+    """Return when something holds; fail when it doesn't in time."""
+    end = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < end, "it did not come about"
+        time.sleep(0.3)
 
 
 def _command_line(process: Path) -> str:

@@ -1,4 +1,4 @@
-"""Nodes that converge themselves (`converge: pull`): a first `up`, changes, and jobs they wait for.
+"""Nodes that converge themselves (`converge: pull`): changes, a fault, what nobody signed.
 
 The tests run in order and share one cluster of two nodes.
 """
@@ -6,21 +6,20 @@ The tests run in order and share one cluster of two nodes.
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
-import time
-from collections.abc import Callable
-from pathlib import Path
+import re
 from typing import Any
 
 import pytest
 import yaml
 
-from .conftest import LiveCluster
+from .conftest import LiveCluster, until
 
 pytestmark = [pytest.mark.local, pytest.mark.pull]
 
+PATIENCE_S = 120
 NODES = ("gpu001", "gpu002")
+_PUSHED = re.compile(r"(\S+) [a-z_]+\.[a-z]+")
+"""Progress of a pushed step: "head base.configure"."""
 DEPOT = "/srv/gcluster/depot/converge"
 STAMPS = "/var/lib/gcluster/stamps"
 
@@ -32,6 +31,8 @@ class Pulling:
         """Write the first spec."""
         live.ask_for(nodes=len(NODES))
         self.live = live
+        self.pushed_to: set[str] = set()
+        """Hosts of the last `up` that steps went to over SSH."""
         self.spec: dict[str, Any] = yaml.safe_load(live.spec.read_text()) | {"converge": "pull"}
         self.write()
 
@@ -39,28 +40,12 @@ class Pulling:
         """Write the spec as it is now."""
         self.live.spec.write_text(yaml.safe_dump(self.spec, sort_keys=False))
 
-    def up(self, expect: int | None = 0) -> Any:
-        """Run `up` to its end."""
-        return self.live.json("up", str(self.live.spec), "--yes", expect=expect)
-
-    def begin_up(self) -> subprocess.Popen[str]:
-        """Start `up` beside the test; its progress is read from stderr, a JSON object a line."""
-        command = [str(Path(sys.executable).with_name("gcluster")), "up", str(self.live.spec)]
-        return subprocess.Popen(
-            [*command, "--yes", "--format", "json"],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            env=self.live.environment,
-        )
-
-    def pushed_to(self) -> set[str]:
-        """Return the hosts that the last `up` pushed to over SSH."""
-        runs = sorted(self.live.data.rglob("runs/*/*"))
-        found: set[str] = set()
-        for inventory in runs[-1].rglob("inventory/hosts.json"):
-            found |= set(json.loads(inventory.read_text())["all"]["hosts"])
-        return found
+    def up(self) -> Any:
+        """Run `up` to its end; note the hosts that it pushed to."""
+        done = self.live.gcluster("up", str(self.live.spec), "--yes", "--format", "json")
+        details = [json.loads(line).get("detail", "") for line in done.stderr.splitlines()]
+        self.pushed_to = {found[1] for detail in details if (found := _PUSHED.fullmatch(detail))}
+        return json.loads(done.stdout)
 
     def said(self, node: str) -> Any:
         """Return how a node's last look ended, as it told the desk."""
@@ -69,13 +54,6 @@ class Pulling:
     def state(self, node: str) -> str:
         """Return what Slurm says of a node."""
         return self.live.on("head", f"sinfo --noheader --nodes={node} --format=%T").strip()
-
-
-def _until(holds: Callable[[], bool], seconds: float = 120) -> None:
-    end = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < end, "it did not come about"
-        time.sleep(0.3)
 
 
 @pytest.fixture(scope="module")
@@ -101,46 +79,34 @@ def test_a_change_reaches_the_nodes_without_a_push_to_them(pulling: Pulling) -> 
     pulling.spec["users"].append({"name": "grace", "uid": 2002})
     pulling.write()
     assert pulling.up()["failed_hosts"] == {}
-    assert pulling.pushed_to() == {"head"}
+    assert pulling.pushed_to == {"head"}
     for node in NODES:
         assert pulling.live.on(node, "id -u grace").strip() == "2002"
 
 
-def test_a_step_that_jobs_would_feel_waits_until_the_node_is_free(pulling: Pulling) -> None:
+def test_a_node_mends_itself_beside_a_job_that_does_not_feel_it(pulling: Pulling) -> None:
     on = pulling.live.on
     job = on(
         "head",
         'cd /tmp && su ada -c "sbatch --parsable --nodelist=gpu001 --gres=gpu:8 --output=/dev/null'
         " --wrap 'until [ -e /tmp/end ]; do sleep 0.2; done'\"",
     ).strip()
-    _until(lambda: pulling.state("gpu001") in {"allocated", "mixed"})
-    for node in NODES:
-        on(node, f"rm {STAMPS}/mpi.install")
-    running = pulling.begin_up()
-    assert running.stderr is not None
-    for line in running.stderr:
-        if "waiting for gpu001" in json.loads(line).get("detail", ""):
-            break
-    else:
-        pytest.fail("it never waited for the job")
-    _until(lambda: bool(on("gpu002", f"ls {STAMPS} | grep -x mpi.install || true").strip()))
-    assert not on("gpu001", f"ls {STAMPS} | grep -x mpi.install || true").strip()
+    until(lambda: pulling.state("gpu001") in {"allocated", "mixed"}, PATIENCE_S)
+    on("gpu001", f"rm {STAMPS}/mpi.install")
+    until(lambda: "mpi.install" in on("gpu001", f"ls {STAMPS}").split(), PATIENCE_S)
+
     assert "JobState=RUNNING" in on("head", f"scontrol --oneliner show job {job}")
     on("gpu001", "touch /tmp/end")
-    said, _ = running.communicate(timeout=600)
-    assert running.returncode == 0, said
-    assert on("gpu001", f"ls {STAMPS}/mpi.install").strip()
-    after = on("head", f"scontrol --oneliner show job {job}")
-    assert "JobState=COMPLETED" in after
-    assert "Restarts=0" in after
-    _until(lambda: [pulling.state(node) for node in NODES] == ["idle", "idle"])
+    until(lambda: "COMPLETED" in on("head", f"scontrol --oneliner show job {job}"), PATIENCE_S)
+    assert "Restarts=0" in on("head", f"scontrol --oneliner show job {job}")
+    until(lambda: [pulling.state(node) for node in NODES] == ["idle", "idle"], PATIENCE_S)
 
 
 def test_what_was_not_signed_is_refused_and_named(pulling: Pulling) -> None:
     pulling.live.on("head", f"sed -i 's/max_failed/min_failed/' {DEPOT}/gpu.signed")
     before = pulling.live.stamp_times()
     for node in NODES:
-        _until(lambda node=node: pulling.said(node)["state"] == "refused")  # type: ignore[misc]
+        until(lambda node=node: pulling.said(node)["state"] == "refused", PATIENCE_S)  # type: ignore[misc]
     assert "signature" in pulling.said("gpu001")["reason"]
     assert pulling.live.stamp_times() == before
 
@@ -150,6 +116,6 @@ def test_pushing_again_takes_the_nodes_back(pulling: Pulling) -> None:
     pulling.spec["users"].append({"name": "edsger", "uid": 2003})
     pulling.write()
     assert pulling.up()["failed_hosts"] == {}
-    assert pulling.pushed_to() >= set(NODES)
+    assert pulling.pushed_to >= set(NODES)
     assert pulling.live.on("gpu002", "id -u edsger").strip() == "2003"
     assert pulling.live.on("head", f"ls {DEPOT} | grep signed || true").strip() == ""

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,7 @@ import yaml
 
 from gcluster.stacks.local.image import node_reference
 
-from .conftest import LiveCluster
+from .conftest import LiveCluster, until
 from .room import Room, podman
 from .vendor import Vendors, devices
 
@@ -123,7 +122,7 @@ class Stack:
             f'cd /tmp && su ada -c "sbatch --parsable --nodelist={node} --gres=gpu:8 --requeue'
             f" --output=/dev/null --wrap '{wait}'\"",
         )
-        _until(lambda: self.job(job)["JobState"] == "RUNNING")
+        until(lambda: self.job(job)["JobState"] == "RUNNING")
         return job
 
     def job(self, job: str) -> dict[str, str]:
@@ -146,13 +145,6 @@ class Stack:
         self.live.gcluster("compile", str(self.live.spec), "--out", str(folder))
         group = json.loads((folder / "groups/gpu.json").read_text())
         return list(dict.fromkeys(step["role"] for step in group["steps"]))
-
-
-def _until(holds: Any, seconds: float = 60) -> None:
-    end = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < end, "it did not come about"
-        time.sleep(0.3)
 
 
 @pytest.fixture(scope="module")
@@ -264,10 +256,35 @@ def test_the_mended_node_comes_first_and_jobs_go_back_in_line_when_told(stack: S
     stack.on("gpu02", "touch /tmp/end")
     # Slurm lets a requeued job wait for two minutes.
     stack.on("head01", f"scontrol update JobId={job} StartTime=now")
-    _until(lambda: stack.job(job)["JobState"] == "COMPLETED")
-    _until(lambda: stack.states() == dict.fromkeys(GPUS, "idle"))
+    until(lambda: stack.job(job)["JobState"] == "COMPLETED")
+    until(lambda: stack.states() == dict.fromkeys(GPUS, "idle"))
+
+
+def test_nodes_that_converge_themselves_wait_for_jobs_too(stack: Stack) -> None:
+    stack.on("gpu01", "rm -f /tmp/end /tmp/ended")
+    stack.spec["converge"] = "pull"
+    stack.write()
+    assert stack.up()["failed_hosts"] == {}
+    job = stack.submit("gpu01")
+    stack.wants(SECOND)
+    running = stack.begin_up()
+    assert running.stderr is not None
+    for line in running.stderr:
+        if "gpu01 (jobs run here" in json.loads(line).get("detail", ""):
+            break
+    else:
+        pytest.fail("it never waited for the job")
+    until(lambda: stack.drivers() == [FIRST, SECOND, SECOND], seconds=600)
+    assert stack.job(job)["JobState"] == "RUNNING"
+    stack.on("gpu01", "touch /tmp/end")
+    said, _ = running.communicate(timeout=900)
+    assert running.returncode == 0, said
+    assert stack.drivers() == stack.running_drivers() == [SECOND] * 3
+    after = stack.job(job)
+    assert (after["JobState"], after["Restarts"]) == ("COMPLETED", "0")
+    until(lambda: stack.states() == dict.fromkeys(GPUS, "idle"))
 
 
 def test_down_leaves_the_servers_as_they_are(stack: Stack) -> None:
     stack.live.gcluster("down", str(stack.live.spec), "--yes")
-    assert stack.drivers() == [FIRST] * 3
+    assert stack.drivers() == [SECOND] * 3

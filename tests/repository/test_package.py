@@ -216,6 +216,7 @@ def test_the_unit_tests_pass_against_the_installed_wheel(
         root / "tests" / name for name in ("schemas", "inventory", "stacks", "lifecycle", "cli")
     ]
     _run(
-        python, "-m", "pytest", "-q", "-x", "-m", "not local and not package",
+        python, "-m", "pytest", "-q", "-x", "-n", "auto", "--dist", "loadfile",
+        "-m", "not local and not package",
         "-o", "pythonpath=", "-p", "no:cacheprovider", *packages, cwd=root,
     )  # fmt: skip

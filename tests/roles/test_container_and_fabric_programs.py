@@ -92,7 +92,7 @@ def play(node: Path, role: str, case: str, asked: Asked) -> subprocess.Completed
     text = (DOUBLES / "play-recording").read_text()
     text = text.replace('Path("/usr/local/lib/recordings")', f'Path("{recordings}")')
     text = text.replace('(RECORDINGS / "case").read_text().strip()', f'"{case}"')
-    for name in ("apt-get", "srun"):
+    for name in ("apt-get", "pgrep", "srun"):
         (tools / name).write_text("#!/bin/sh\nexit 1\n")
         (tools / name).chmod(0o755)
     for name in ("systemctl", *(tool.name for tool in (recordings / "good").iterdir())):

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.inventory.compile.slurm_elastic import ANSWER_S, IDLE_S, elastic_nodes
+from gcluster.inventory.compile.slurm_elastic import elastic_nodes
 from gcluster.inventory.compile.slurm_scheduling import spill_partitions
 from gcluster.inventory.hosts import pool_host_names
 from gcluster.lifecycle.burst.agent.decide import ElasticPool
@@ -15,13 +15,13 @@ from gcluster.lifecycle.burst.policy import rule_of, spilling_partitions
 from gcluster.lifecycle.burst.policy.spec_rules import rungs_of
 from gcluster.schemas.hostlist import expand
 from gcluster.schemas.spec import SlurmScheduler
+from gcluster.schemas.spec.scheduler import RESUME_TIMEOUT_S, SUSPEND_AFTER_S
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gcluster.schemas.catalog import Catalog
     from gcluster.schemas.spec import ClusterSpec
-    from gcluster.schemas.spec.units import Duration
 
 
 def elastic_pools(spec: ClusterSpec, catalog: Catalog) -> tuple[ElasticPool, ...]:
@@ -37,8 +37,8 @@ def elastic_pools(spec: ClusterSpec, catalog: Catalog) -> tuple[ElasticPool, ...
                 nodes=nodes,
                 rungs=tuple(rung.key for rung in rungs) or ("",),
                 prices={r.key: r.usd_per_hour for r in rungs if r.usd_per_hour is not None},
-                come_s=_seconds(slurm.resume_timeout if slurm else None, ANSWER_S),
-                idle_s=_seconds(slurm.suspend_after if slurm else None, IDLE_S),
+                come_s=RESUME_TIMEOUT_S if slurm is None else slurm.resume_s,
+                idle_s=SUSPEND_AFTER_S if slurm is None else slurm.suspend_s,
             )
         )
     return tuple(found)
@@ -75,10 +75,6 @@ def _names(spec: ClusterSpec, pool: str) -> tuple[str, ...]:
         for entry in entries
         for name in expand(entry if isinstance(entry, str) else entry.name)
     )
-
-
-def _seconds(said: Duration | None, default: float) -> float:
-    return default if said is None else said.value
 
 
 def gpu_models(spec: ClusterSpec, catalog: Catalog) -> dict[str, str]:

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from gcluster.lifecycle.burst.policy.rule import Ceiling, Rule
     from gcluster.lifecycle.burst.policy.standing import Standing
 
+GOING_S = 300.0
+"""Most seconds that a node which is given back is still paid for: clouds take a minute or two."""
+
 
 class Rent(NamedTuple):
     """Nodes that are paid for."""
@@ -53,7 +56,10 @@ class Books:
 
     @classmethod
     def of(cls, standing: Standing) -> Books:
-        """Open the books as they stand; idle nodes that should be gone by now are left out."""
+        """Open the books as they stand.
+
+        An idle node that should be gone by now is still paid for, and no job gets it.
+        """
         books = cls()
         now = standing.now
         books.days[int(now // DAY_S)] += standing.spent_today_usd
@@ -62,8 +68,9 @@ class Books:
             stays = node.until is None or (node.always and idle)
             until = now + LONGEST_S if stays else max(now, node.until or now)
             rate = 0.0 if node.always else node.usd_per_hour
-            if not idle or until > now:
-                books.book(node.node, Rent(now, until, 1, rate, idle))
+            going = idle and until <= now
+            ends = now + GOING_S if going else until
+            books.book(node.node, Rent(now, ends, 1, rate, idle and not going))
         return books
 
     def book(self, key: Hashable, rent: Rent) -> None:

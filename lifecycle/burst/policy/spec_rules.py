@@ -5,23 +5,22 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gcluster.lifecycle.burst.policy.rule import Ceiling, DataThere, Rule, Rung, Target
+from gcluster.schemas.account_tree import with_parts
 from gcluster.schemas.cost import pool_cost
+from gcluster.schemas.limits import most_generous, strictest
 from gcluster.schemas.mounts import Mounts
 from gcluster.schemas.parity import differing_versions
 from gcluster.schemas.spec import SlurmScheduler
 from gcluster.schemas.spec.market import Rung as BoughtSo
+from gcluster.schemas.spec.scheduler import RESUME_TIMEOUT_S, SUSPEND_AFTER_S
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
     from gcluster.schemas.catalog import Catalog
+    from gcluster.schemas.cost import PoolCost
     from gcluster.schemas.spec import ClusterSpec, Partition, Pool, Spill
     from gcluster.schemas.spec.units import Duration
-
-IDLE_S = 600.0
-"""`scheduler.suspend_after` where the spec doesn't say (10m)."""
-START_UP_S = 1800.0
-"""`scheduler.resume_timeout` where the spec doesn't say (30m)."""
 
 
 def spilling_partitions(spec: ClusterSpec) -> tuple[str, ...]:
@@ -50,10 +49,10 @@ def rule_of(spec: ClusterSpec, catalog: Catalog, partition: str) -> Rule | None:
         target=_target(spec, catalog, said, spill),
         ceilings=tuple(_ceilings(spec, catalog, partition, spill)),
         gpu_models=frozenset(gpu.model for gpu in gpus if gpu is not None),
-        max_time=_least((said.max_time, spill.only.max_time)),
+        max_time=_seconds(strictest((said.max_time, spill.only.max_time))),
         qos_max_time={name: each.value for name, each in qos_times.items() if each is not None},
         max_nodes=spill.only.max_nodes,
-        accounts=_accounts(spec, spill),
+        accounts=with_parts(spec.scheduler.accounts, spill.only.accounts) or None,
         qos=frozenset(spill.only.qos) or None,
         needs=tuple(spill.only.data),
     )
@@ -65,8 +64,6 @@ def _target(spec: ClusterSpec, catalog: Catalog, said: Partition, spill: Spill) 
     gpu = None if machine is None else machine.gpu
     scheduler = spec.scheduler
     timed = scheduler if isinstance(scheduler, SlurmScheduler) else None
-    suspend = None if timed is None else timed.suspend_after
-    resume = None if timed is None else timed.resume_timeout
     cost = pool_cost(pool, spec.sites[pool.site], catalog)
     words = (spill.to, pool.site, pool.machine, None if gpu is None else gpu.model)
     differs = (
@@ -83,34 +80,35 @@ def _target(spec: ClusterSpec, catalog: Catalog, said: Partition, spill: Spill) 
         features=frozenset(word for word in words if word),
         most=cost.count,
         always=cost.least,
-        max_time=_longest(
-            each.max_time for each in scheduler.partitions.values() if spill.to in each.pools
+        max_time=_seconds(
+            most_generous(
+                each.max_time for each in scheduler.partitions.values() if spill.to in each.pools
+            )
         ),
-        rungs=rungs_of(spec, catalog, pool),
+        rungs=tuple(_rungs(pool, cost)),
         software_differs=tuple(dict.fromkeys(differs)),
         data=_data(spec, spill.to),
-        start_up=START_UP_S if resume is None else resume.value,
-        idle=IDLE_S if suspend is None else suspend.value,
+        start_up=RESUME_TIMEOUT_S if timed is None else timed.resume_s,
+        idle=SUSPEND_AFTER_S if timed is None else timed.suspend_s,
     )
 
 
 def rungs_of(spec: ClusterSpec, catalog: Catalog, pool: Pool) -> tuple[Rung, ...]:
     """Return the ways to buy nodes of a pool in the order of its `market`; () where all is free."""
-    return tuple(_rungs(spec, catalog, pool))
+    return tuple(_rungs(pool, pool_cost(pool, spec.sites[pool.site], catalog)))
 
 
-def _rungs(spec: ClusterSpec, catalog: Catalog, pool: Pool) -> Iterator[Rung]:
-    costs = pool_cost(pool, spec.sites[pool.site], catalog).rungs
+def _rungs(pool: Pool, cost: PoolCost) -> Iterator[Rung]:
     written = pool.market or ["on-demand"]
-    for number, (cost, said) in enumerate(zip(costs, written, strict=False)):
-        key = cost.market if written.count(said) == 1 else f"{cost.market}#{number}"
+    for number, (rung, said) in enumerate(zip(cost.rungs, written, strict=False)):
+        key = rung.market if written.count(said) == 1 else f"{rung.market}#{number}"
         lasts = None
         if isinstance(said, BoughtSo):
             lasts = said.flex_start or said.buy_capacity_block
         yield Rung(
             key=key,
-            usd_per_hour=cost.usd_per_hour,
-            runs_for=None if lasts is None else lasts.value,
+            usd_per_hour=rung.usd_per_hour,
+            runs_for=_seconds(lasts),
         )
 
 
@@ -143,22 +141,6 @@ def _ceilings(
         yield Ceiling(where="budget.max_usd_per_hour", usd=left, per="hour")
 
 
-def _accounts(spec: ClusterSpec, spill: Spill) -> frozenset[str] | None:
-    """Return the accounts that may spend: those named, and all below them; None: any."""
-    if not spill.only.accounts:
-        return None
-    accounts = spec.scheduler.accounts
-    may = set(spill.only.accounts)
-    for name in accounts:
-        above, trail = name, [name]
-        while (parent := accounts[above].parent) in accounts and parent not in trail:
-            trail.append(parent)
-            above = parent
-        if may & set(trail):
-            may.add(name)
-    return frozenset(may)
-
-
 def _data(spec: ClusterSpec, pool: str) -> dict[str, DataThere]:
     """Return what jobs find there under each storage's name, what is staged last."""
     mounts = Mounts(spec.storage, spec.pools)
@@ -175,15 +157,8 @@ def _data(spec: ClusterSpec, pool: str) -> dict[str, DataThere]:
 
 
 def _staged(spec: ClusterSpec, storage: str) -> float | None:
-    limit = spec.storage[storage].stage_within
+    return _seconds(spec.storage[storage].stage_within)
+
+
+def _seconds(limit: Duration | None) -> float | None:
     return None if limit is None else limit.value
-
-
-def _least(limits: Iterable[Duration | None]) -> float | None:
-    return min((limit.value for limit in limits if limit is not None), default=None)
-
-
-def _longest(limits: Iterable[Duration | None]) -> float | None:
-    """Return the most generous limit; None where one of them has none, or there are none."""
-    known = list(limits)
-    return None if None in known else max((each.value for each in known if each), default=None)

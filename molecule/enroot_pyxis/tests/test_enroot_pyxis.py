@@ -9,13 +9,16 @@ if TYPE_CHECKING:
     from testinfra.host import Host
 
 
+BUILT = "/usr/local/share/pyxis/gcluster-built"
+"""Says which pyxis was built, and for which Slurm."""
+PLUGIN = "/usr/local/lib/slurm/spank_pyxis.so"
 EXECUTABLE, SHARED = 0o755, 0o1777
 
 
 def test_srun_has_the_option_of_the_plugin_that_was_built_here(host: Host) -> None:
     assert "--container-image=IMAGE" in host.check_output("srun --help")
     headers = host.package("libslurm-dev").version
-    assert host.file("/usr/local/share/pyxis/gcluster-built").contains(f"^0.20.0 {headers}$")
+    assert host.file(BUILT).contains(f"^0.20.0 {headers}$")
 
 
 def test_enroot_is_held_and_its_hooks_for_slurm_are_on(host: Host) -> None:
@@ -31,7 +34,7 @@ def test_every_user_may_keep_containers_and_nobody_may_remove_anothers(host: Hos
 
 def test_a_file_with_another_checksum_is_not_installed(host: Host, converge: Play) -> None:
     wrong = "sha256:" + "0" * 64
-    host.check_output("apt-get remove --yes --allow-change-held-packages enroot")
+    host.check_output("apt-get remove --yes --allow-change-held-packages enroot+caps enroot")
     run = converge(phases=["install"], checksum=wrong)
     assert run.returncode != 0
     assert f"not {wrong}: it was not installed" in run.stdout
@@ -46,10 +49,12 @@ def test_files_that_nobody_vouches_for_are_refused_with_the_line_to_write(conver
 
 
 def test_another_slurm_has_the_plugin_built_anew(host: Host, converge: Play) -> None:
-    host.check_output("echo '0.20.0 23.11.4' > /usr/local/share/pyxis/gcluster-built")
+    host.check_output(f"echo '0.20.0 23.11.4' > {BUILT}")
+    before = host.file(PLUGIN).mtime
     run = converge(phases=["install"])
     assert run.returncode == 0, run.stdout
-    assert "pyxis 0.20.0" in run.stdout
+    assert host.file(BUILT).contains(f"^0.20.0 {host.package('libslurm-dev').version}$")
+    assert host.file(PLUGIN).mtime > before
 
 
 def test_a_submit_host_gets_the_plugin_and_no_enroot(converge: Play) -> None:

@@ -28,6 +28,11 @@ class SiteNoun(Noun, frozen=True):
         """Name of the provider, as written."""
         return str(self.__struct_config__.tag)
 
+    @property
+    def is_made_here(self) -> bool:
+        """Whether its machines are made and not rented: containers, or simulated ones."""
+        return self.makes_machines and not self.is_cloud
+
     def own_price(self, machine: str) -> float | None:  # noqa: ARG002  # where a site has prices
         """Return what a node of a machine type costs by the spec's own word, in USD per hour."""
         return None

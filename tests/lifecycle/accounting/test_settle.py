@@ -57,7 +57,9 @@ class Controller:
         self.session = LocalShell(folder / "bin")
         self.jobs()
         for program in ("sacctmgr", "squeue", "scontrol"):
-            self.session.has(program, f'exec {sys.executable} -S -E {DOUBLE} {folder} {program} "$@"')
+            self.session.has(
+                program, f'exec {sys.executable} -S -E {DOUBLE} {folder} {program} "$@"'
+            )
         self.session.has("sudo", 'shift; exec "$@"')
 
     def jobs(self, *owners: str) -> None:

@@ -72,12 +72,13 @@ def test_an_archive_is_read_as_it_was_downloaded(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (gzip.compress(TRACE.encode())[:40], "the archive ends too early"),
+        (gzip.compress(TRACE.encode(), mtime=0)[:40], "the archive ends too early"),
         (b"\x1f\x8bno archive", "can't be read"),
         (b"1 2\0 3", "this is no line of text"),
         (b"1" * 20_000, "this is no line of text"),
         (b"\xff\xfe\xfa", "a job has 18 numbers"),
     ],
+    ids=["half-an-archive", "no-archive", "nul", "endless-line", "no-utf8"],
 )
 def test_what_is_no_trace_at_all_is_said_to_be_none(
     tmp_path: Path, content: bytes, said: str

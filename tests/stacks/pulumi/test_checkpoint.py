@@ -80,6 +80,7 @@ OWN = f"by ops@{socket.gethostname()}"
         (f"a: created {OWN} (pid 99999999) at x\nb: created {OWN} (pid 1) at x", False),
         ("[409] Conflict: Another update is currently in progress.", False),
     ],
+    ids=["gone", "own", "another-alive", "elsewhere", "one-of-two-gone", "no-lock"],
 )
 def test_only_locks_of_processes_that_are_gone_are_left_behind(said: str, expected: bool) -> None:
     assert is_left_behind(said) is expected
