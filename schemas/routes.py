@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from gcluster.schemas.spec import Link
 
@@ -41,3 +42,31 @@ class Routes:
             self._above[site] = self._above[above]  # halves the way for the next call
             site, above = above, self._above[above]
         return site
+
+
+def first_links(links: Sequence[Link], site: str) -> dict[str, int]:
+    """Return each site that a chain of links leads to -> index of the chain's first link.
+
+    The chain with the fewest links is taken. Of several, one is chosen such that both ends choose
+    the same, and every site on it: WireGuard takes no packet that comes another way than the
+    answer goes. So a link weighs 1, and a bit of its own that no sum of others equals.
+    """
+    unit = 1 << len(links)
+    joins: dict[str, list[tuple[str, int]]] = {}
+    for index, link in enumerate(links):
+        one, other = link.between[0], link.between[-1]
+        joins.setdefault(one, []).append((other, index))
+        joins.setdefault(other, []).append((one, index))
+    first: dict[str, int] = {}
+    waiting: list[tuple[int, str, int]] = [(0, site, -1)]
+    while waiting:
+        weight, here, begun = heappop(waiting)
+        if here in first:
+            continue
+        first[here] = begun
+        for there, index in joins.get(here, ()):
+            if there not in first:
+                step = (weight + unit + (1 << index), there, index if begun < 0 else begun)
+                heappush(waiting, step)
+    del first[site]
+    return first

@@ -9,6 +9,7 @@ from gcluster.schemas.checks.registry import Finding, check
 from gcluster.schemas.diagnostics import Severity
 from gcluster.schemas.mend.fix import Remove
 from gcluster.schemas.spec import CloudSite
+from gcluster.schemas.tunnels import is_tunnel
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -104,9 +105,10 @@ def unreachable(context: CheckContext) -> Iterator[Finding]:
 
     That is open to the networks of `admin_cidrs`, to sites that a link joins, and to whatever
     reaches a network of yours that exists. A site with none of them would be made and then not be
-    reached.
+    reached. A tunnel (`via: wireguard`) is no way in: gcluster logs in to set it up.
     """
-    linked = {site for link in context.links for site in link.between}
+    links = [link for link in context.links if not is_tunnel(link, context.sites)]
+    linked = {site for link in links for site in link.between}
     for name, site in context.sites.items():
         if not isinstance(site, CloudSite) or site.network.admin_cidrs or name in linked:
             continue

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from gcluster.schemas.checks.context import CheckContext
     from gcluster.schemas.diagnostics import PathTuple
+    from gcluster.schemas.spec import Link
 
 
 def cut_off(context: CheckContext) -> dict[str, str]:
@@ -100,15 +101,37 @@ def tunnel_within_a_cloud(context: CheckContext) -> Iterator[Finding]:
 
 @check("GC713", summary="A link's gateway is at neither of its sites.")
 def gateway_elsewhere(context: CheckContext) -> Iterator[Finding]:
-    """`gateway` is a pool at one of the two sites; its first host is that end of the tunnel."""
+    """`gateway` is a pool at one of the two sites; its first host is that end of the tunnel.
+
+    Two pools are one at each site.
+    """
     for index, link in enumerate(context.links):
-        pool = context.pools.get(link.gateway or "")
-        if pool is None or pool.site in link.between or pool.site not in context.sites:
-            continue
-        path: PathTuple = ("links", index, "gateway")
-        yield Finding(
-            summary=f'the gateway, pool "{link.gateway}", is at site "{pool.site}"',
-            path=path,
-            hint=f"name a pool at {' or '.join(link.between)}",
-            relies_on=(path, ("links", index, "between"), ("pools", link.gateway or "", "site")),
-        )
+        here: dict[str, str] = {}
+        for number, name in enumerate(link.gateways):
+            pool = context.pools.get(name)
+            if pool is None or pool.site not in context.sites:
+                continue
+            path = gateway_path(index, link, number)
+            needs = (path, ("links", index, "between"), ("pools", name, "site"))
+            before = here.setdefault(pool.site, name)
+            if pool.site not in link.between:
+                yield Finding(
+                    summary=f'the gateway, pool "{name}", is at site "{pool.site}"',
+                    path=path,
+                    hint=f"name a pool at {' or '.join(link.between)}",
+                    relies_on=needs,
+                )
+            elif before != name:
+                yield Finding(
+                    summary=f'pools "{before}" and "{name}" are both at site "{pool.site}": an end '
+                    "of a tunnel is one host",
+                    path=path,
+                    hint="name one pool at each of the two sites",
+                    relies_on=(*needs, ("pools", before, "site")),
+                )
+
+
+def gateway_path(index: int, link: Link, number: int) -> PathTuple:
+    """Return where a link's gateway is written: one word, or an item of a list."""
+    where: PathTuple = ("links", index, "gateway")
+    return where if isinstance(link.gateway, str) else (*where, number)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from gcluster.schemas.checks.links import gateway_path
 from gcluster.schemas.checks.registry import Finding, check
 from gcluster.schemas.spec import LustreStorage
 from gcluster.schemas.suggest import listing
@@ -227,8 +228,8 @@ def unknown_link_site(context: CheckContext) -> Iterator[Finding]:
 def unknown_gateway(context: CheckContext) -> Iterator[Finding]:
     """`gateway` is a pool under `pools`; its first host is the site's end of the tunnel."""
     named = (
-        Reference("a link", link.gateway, ("links", index, "gateway"))
+        Reference("a link", name, gateway_path(index, link, number))
         for index, link in enumerate(context.links)
-        if link.gateway is not None
+        for number, name in enumerate(link.gateways)
     )
     yield from _unknown(context, named, "pools", "pool")

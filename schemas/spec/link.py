@@ -1,12 +1,21 @@
 """Routes between sites."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeAlias
 
-from msgspec import Meta
+from msgspec import Meta, field
 
 from gcluster.schemas.spec.noun import Name, Noun
 from gcluster.schemas.spec.units import Duration
 from gcluster.schemas.spec.words import Identifier
+
+Endpoint: TypeAlias = Annotated[
+    str,
+    Meta(
+        pattern=r"^([A-Za-z0-9][A-Za-z0-9.-]*|\[[0-9a-fA-F:]+\])(:[0-9]{1,5})?$(?!\n)",
+        examples=["198.51.100.7", "vpn.example.edu:51820", "[2001:db8::7]:51820"],
+    ),
+]
+"""An address or DNS name, with a UDP port where it isn't 51820."""
 
 
 class Link(Noun, frozen=True):
@@ -19,9 +28,34 @@ class Link(Noun, frozen=True):
     ] = "wireguard"
     id: Annotated[Identifier | None, Meta(description="Of a connection that exists.")] = None
     gateway: Annotated[
-        Name | None,
-        Meta(description="Pool whose first host is the gateway of WireGuard; default: controller."),
+        Name | Annotated[list[Name], Meta(min_length=1, max_length=2)] | None,
+        Meta(
+            description="Pool whose first host is a gateway of WireGuard, or one at each site; "
+            "default: a site's controller, else its login pool."
+        ),
+    ] = None
+    endpoints: Annotated[
+        dict[Name, Endpoint],
+        Meta(
+            description="Where a site's gateway of WireGuard is reached from the other site: the "
+            "public address of a router that forwards UDP 51820 to it. Default: the address that "
+            "it has itself; clouds give it one.",
+            examples=[{"campus": "198.51.100.7"}],
+        ),
+    ] = field(default_factory=dict)
+    mtu: Annotated[
+        Annotated[int, Meta(ge=1280, le=8920)] | None,
+        Meta(
+            description="MTU of the tunnel in bytes; default: 80 less than the smaller of the two "
+            "networks' and 1500."
+        ),
     ] = None
     latency: Annotated[
         Duration | None, Meta(description="Round trip, where it is known.", examples=["0.03s"])
     ] = None
+
+    @property
+    def gateways(self) -> list[str]:
+        """The pools that are named as gateways."""
+        named = self.gateway if self.gateway is not None else []
+        return [named] if isinstance(named, str) else named

@@ -35,6 +35,7 @@ class AwsSite(CloudSite, frozen=True, kw_only=True, tag_field="provider", tag="a
     """A zone of an AWS region."""
 
     bucket_scheme: ClassVar[str] = "s3"
+    makes_gateways: ClassVar[bool] = True
     zone_key: ClassVar[str] = "zone_id"
 
     region: Annotated[Identifier, Meta(description="Region.", examples=["us-east-1"])]

@@ -31,6 +31,7 @@ class AzureSite(CloudSite, frozen=True, kw_only=True, tag_field="provider", tag=
     """A zone of an Azure region."""
 
     bucket_scheme: ClassVar[str] = "az"
+    makes_gateways: ClassVar[bool] = True
     existing_key: ClassVar[str] = "vnet"
 
     subscription: Annotated[Identifier, Meta(description="Subscription that pays.")]

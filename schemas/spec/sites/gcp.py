@@ -28,6 +28,8 @@ class GcpSite(CloudSite, frozen=True, kw_only=True, tag_field="provider", tag="g
     """A zone of a Google Cloud region."""
 
     bucket_scheme: ClassVar[str] = "gs"
+    way_out_mtu: ClassVar[int] = 1460  # docs.cloud.google.com/vpc/docs/mtu, November 2026
+    makes_gateways: ClassVar[bool] = True
     subnets_key: ClassVar[str] = "subnet"
 
     project: Annotated[Identifier, Meta(description="Project that owns all.", examples=["acme-ml"])]
