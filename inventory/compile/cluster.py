@@ -26,12 +26,12 @@ from gcluster.inventory.compile.self_converge import licences, pulls, self_conve
 from gcluster.inventory.compile.slurm import (
     JOB_PROGRAMS,
     controllers_and_name,
-    gpu_count,
     is_simulated,
     slurm_cluster_variables,
     slurm_steps,
 )
 from gcluster.inventory.compile.slurm_accounting import accounting_hosts
+from gcluster.inventory.compile.slurm_nodes import gpu_count
 from gcluster.inventory.compile.slurm_scheduling import knows_blocks
 from gcluster.inventory.compile.slurmdbd import slurmdbd_steps
 from gcluster.inventory.compile.steps import CompiledCluster, Group, Stage, Step

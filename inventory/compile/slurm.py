@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from gcluster.inventory.compile.node import only_simulated
 from gcluster.inventory.compile.node_health import CHECK_PROGRAM
-from gcluster.inventory.compile.node_ranges import folded_pairs
 from gcluster.inventory.compile.slurm_accounting import accounting_variables, partition_access
 from gcluster.inventory.compile.slurm_elastic import (
     cloud_node_lines,
     elastic_nodes,
     elastic_variables,
     placeholders,
+)
+from gcluster.inventory.compile.slurm_nodes import (
+    cpus_per_gpu,
+    kept_from_jobs_mib,
+    machine_of,
+    mem_per_cpu_mib,
+    node_lines,
+    node_shape,
 )
 from gcluster.inventory.compile.slurm_scheduling import (
     partition_limits,
@@ -24,28 +29,17 @@ from gcluster.inventory.compile.slurm_scheduling import (
 )
 from gcluster.inventory.compile.slurm_state import JWT_SECRET, has_rest_api, state_variables
 from gcluster.inventory.compile.steps import Json, Phase, Stage, Step
-from gcluster.schemas.catalog.machine import Cpu
 from gcluster.schemas.hostlist import fold
-from gcluster.schemas.spec import SlurmScheduler
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from gcluster.inventory.hosts import Host
-    from gcluster.schemas.catalog import Catalog, Machine
+    from gcluster.schemas.catalog import Catalog
     from gcluster.schemas.spec import ClusterSpec, Partition, PoolRole
-
-MEMORY_SHARE = 0.95
-"""Share of a machine's nominal memory that jobs may use. Kernel and firmware keep 1.5-3 % (a 2 TiB
-node reports about 2,014 GiB), and Slurm drains a node that reports less than its RealMemory."""
-
-MIB_PER_GIB = 1024
 
 SIMULATED_NODE_TIMEOUT_S = 30
 """Simulated nodes share one machine with their controller: no network to be patient with."""
-
-GPU_FILES = {"nvidia": ("/dev/nvidia", 0), "amd": ("/dev/dri/renderD", 128)}
-"""GPU vendor -> stem and first number of the device files, as the vendor's driver names them."""
 
 ROLES: dict[PoolRole, str] = {"controller": "controller", "login": "login", "compute": "node"}
 """Role of a pool -> what its hosts are to Slurm."""
@@ -84,8 +78,8 @@ def slurm_cluster_variables(
         elastic: whether somebody makes the nodes that elastic pools may have.
     """
     simulated = is_simulated(spec, catalog)
-    reserved = _reserved_mib(spec)
-    shapes = {pool: _shape(_machine_of(spec, pool, catalog), pool, reserved) for pool in compute}
+    reserved = kept_from_jobs_mib(spec)
+    shapes = {pool: node_shape(machine_of(spec, pool, catalog), pool, reserved) for pool in compute}
     names = {pool: [host.name for host in hosts] for pool, hosts in compute.items()}
     hosts = [host for pool in sorted(compute) for host in compute[pool]]
     if elastic:
@@ -95,7 +89,7 @@ def slurm_cluster_variables(
     access = partition_access(spec) if run_accounting else {}
     variables: dict[str, Json] = {
         "slurm_nodes": [
-            line for pool in sorted(compute) for line in _node_lines(compute[pool], shapes[pool])
+            line for pool in sorted(compute) for line in node_lines(compute[pool], shapes[pool])
         ],
         "slurm_partitions": _partitions(spec, names, catalog, access),
         "slurm_topology": slurm_topology(spec, hosts, knows_blocks=knows_blocks),
@@ -152,11 +146,6 @@ def controllers_and_name(spec: ClusterSpec, controllers: Iterable[Host]) -> dict
     return {"slurm_cluster": spec.name, "slurm_controllers": named}
 
 
-def gpu_count(machine: Machine | None) -> int:
-    """Return the GPUs of a machine, 0 for none."""
-    return machine.gpu.count if machine and machine.gpu else 0
-
-
 def _step(phase: Phase, variables: dict[str, Json], secrets: dict[str, str] | None = None) -> Step:
     """Return a step; slurmstepd keeps the jobs of a slurmd that is started anew."""
     return Step(
@@ -167,61 +156,6 @@ def _step(phase: Phase, variables: dict[str, Json], secrets: dict[str, str] | No
         secrets=secrets or {},
         spares_jobs=True,
     )
-
-
-def _machine_of(spec: ClusterSpec, pool: str, catalog: Catalog) -> Machine:
-    """Return the machine type of a pool, with what the pool says of its own nodes."""
-    said = spec.pools[pool]
-    if said.machine is None:
-        raise ValueError(f"compute pool {pool!r} names no machine: check the spec first")
-    machine = catalog.machines[said.machine]
-    if said.cpu is not None:
-        architecture = machine.cpu.architecture if machine.cpu else "x86_64"
-        cpu = Cpu(architecture=architecture, **msgspec.structs.asdict(said.cpu))
-        machine = msgspec.structs.replace(machine, cpu=cpu)
-    if said.memory is not None:
-        machine = msgspec.structs.replace(machine, memory_gib=said.memory.value / 2**30)
-    return machine
-
-
-def _node_lines(hosts: Sequence[Host], shape: dict[str, Json]) -> list[Json]:
-    """Return the node lines of one pool: one for each run of names and addresses."""
-    pairs = ((host.name, host.address or host.name) for host in hosts)
-    return [
-        {"names": names, "addresses": addresses, **shape}
-        for names, addresses in folded_pairs(pairs)
-    ]
-
-
-def _shape(machine: Machine, pool: str, reserved_mib: int) -> dict[str, Json]:
-    """Return what all node lines of a pool say.
-
-    What the catalog doesn't know of a machine is 0 and left out of slurm.conf.
-    """
-    cpu = machine.cpu
-    alike: dict[str, Json] = {
-        "boards": 1,
-        "sockets": (cpu.sockets or 0) if cpu else 0,
-        "cores": (cpu.cores or 0) if cpu else 0,
-        "threads": (cpu.threads_per_core or 0) if cpu else 0,
-        "memory_mib": _memory_mib(machine, reserved_mib),
-        "gpu_type": "",
-        "gpu_count": gpu_count(machine),
-        "gpu_files": "",
-        "features": [pool],
-    }
-    if cpu and not cpu.sockets:
-        alike["cpus"] = cpu.threads
-    if machine.gpu:
-        alike["gpu_type"] = machine.gpu.model.lower()
-        alike["gpu_files"] = gpu_files(machine.gpu.vendor, machine.gpu.count)
-    return alike
-
-
-def gpu_files(vendor: str, count: int) -> str:
-    """Return the device files of a machine's GPUs as a range."""
-    stem, first = GPU_FILES[vendor]
-    return f"{stem}{first}" if count == 1 else f"{stem}[{first}-{first + count - 1}]"
 
 
 def _partitions(
@@ -237,47 +171,22 @@ def _partitions(
     """
     written = written_partitions(spec)
     only = len(written) == 1
-    reserved = _reserved_mib(spec)
+    reserved = kept_from_jobs_mib(spec)
     lines = []
     for name, partition in sorted(written.items()):
-        machines = [_machine_of(spec, pool, catalog) for pool in partition.pools]
+        machines = [machine_of(spec, pool, catalog) for pool in partition.pools]
         line = {
             "name": name,
             "nodes": fold(host for pool in partition.pools for host in names[pool]),
             "default": partition.default or only,
             "max_time_minutes": _minutes(partition),
-            "mem_per_cpu_mib": min(_mem_per_cpu_mib(machine, reserved) for machine in machines),
-            "cpus_per_gpu": min(map(_cpus_per_gpu, machines)),
+            "mem_per_cpu_mib": min(mem_per_cpu_mib(machine, reserved) for machine in machines),
+            "cpus_per_gpu": min(map(cpus_per_gpu, machines)),
             **partition_limits(partition),
             **access.get(name, {}),
         }
         lines.append(line)
     return lines
-
-
-def _mem_per_cpu_mib(machine: Machine, reserved_mib: int) -> int:
-    """Return a CPU's share of the memory that jobs may use; 0: the catalog doesn't say."""
-    if not (machine.cpu and machine.cpu.threads):
-        return 0
-    return _memory_mib(machine, reserved_mib) // machine.cpu.threads
-
-
-def _cpus_per_gpu(machine: Machine) -> int:
-    """Return a GPU's share of the CPUs; 0: no GPU, or the catalog doesn't say."""
-    return machine.cpu.threads // machine.gpu.count if machine.cpu and machine.gpu else 0
-
-
-def _memory_mib(machine: Machine, reserved_mib: int) -> int:
-    """Return the memory that jobs may use: the machine's without what is reserved, at most 95 %."""
-    nominal = (machine.memory_gib or 0) * MIB_PER_GIB
-    return max(0, int(min(nominal * MEMORY_SHARE, nominal - reserved_mib)))
-
-
-def _reserved_mib(spec: ClusterSpec) -> int:
-    """Return the memory of each node that the spec keeps from jobs, in MiB."""
-    slurm = spec.scheduler
-    reserved = slurm.memory_reserved if isinstance(slurm, SlurmScheduler) else None
-    return 0 if reserved is None else int(reserved.value / 2**20)
 
 
 def _minutes(partition: Partition) -> int:

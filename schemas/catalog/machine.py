@@ -30,6 +30,8 @@ class Gpu(Noun, frozen=True):
         Annotated[str, Meta(pattern=r"^([0-9]+\.[0-9]|gfx[0-9a-f]+)$(?!\n)")] | None
     ) = None
     """What code is built for: 9.0 (NVIDIA), gfx942 (AMD)."""
+    sockets: list[Annotated[int, Meta(ge=0)]] | None = None
+    """Socket that each GPU hangs on, in the order of the device files (`nvidia-smi topo -m`)."""
 
 
 class Cpu(Noun, frozen=True):
@@ -61,6 +63,9 @@ class Nvlink(Noun, frozen=True):
     """Bandwidth of one GPU in GB/s, both directions together."""
     busbw_gbytes_per_s: Annotated[float, Meta(gt=0)] | None = None
     """AllReduce bus bandwidth measured in one node, in GB/s."""
+    peer_links: Annotated[int, Meta(ge=1)] | None = None
+    """Links between any two GPUs of a node; where switches join them, all that a GPU has (the 18 of
+    NV18 in `nvidia-smi topo -m`)."""
 
 
 class Nic(Noun, frozen=True):

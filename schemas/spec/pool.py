@@ -70,6 +70,14 @@ class NodeCpu(Noun, frozen=True):
     sockets: Annotated[int, Meta(ge=1, description="Sockets.")]
     cores: Annotated[int, Meta(ge=1, description="Cores of one socket.")]
     threads_per_core: Annotated[int, Meta(ge=1, description="Threads of one core.")] = 1
+    gpus: Annotated[
+        list[Annotated[int, Meta(ge=0)]] | None,
+        Meta(
+            description="Socket that each GPU hangs on, in the order of `nvidia-smi topo -m`: jobs "
+            "get cores beside their GPUs. Default: any core.",
+            examples=[[0, 0, 0, 0, 1, 1, 1, 1]],
+        ),
+    ] = None
 
 
 class Pool(Noun, frozen=True):

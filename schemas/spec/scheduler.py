@@ -130,7 +130,11 @@ class SlurmScheduler(Noun, frozen=True, tag_field="type", tag="slurm"):
         Meta(description="An elastic node must answer within this; default: 30m."),
     ] = None
     memory_reserved: Annotated[
-        ByteSize | None, Meta(description="Memory of a node that jobs don't get; default: 2 %.")
+        ByteSize | None,
+        Meta(
+            description="Memory of a node that jobs don't get; default and least: 5 %, for a node "
+            "that reports less than Slurm was told is drained."
+        ),
     ] = None
 
     @property
