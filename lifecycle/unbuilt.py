@@ -21,14 +21,13 @@ if TYPE_CHECKING:
     from gcluster.schemas.load import Loaded
 
 _LEFT_OUT: tuple[tuple[PathTuple, str], ...] = (
-    (("links",), "routes between sites"),
-    (("storage", "*", "stage_within"), "staging data before a job"),
     (("monitoring",), "monitoring"),
     (("budget", "expires"), "expiry"),
     (("budget", "expires_on"), "expiry"),
     (("users", "source"), "users of a directory"),
     (("sites", "*", "proxy"), "proxies"),
     (("pools", "*", "software", "containers"), "containers of single pools"),
+    (("pools", "*", "software", "slurm"), "another Slurm for single pools"),
 )  # fmt: skip
 """Paths ("*": any name) that are checked and then left out, and what they are."""
 

@@ -38,6 +38,7 @@ from gcluster.inventory.compile.object_mount import object_mount_steps, object_s
 from gcluster.inventory.compile.ofed import ofed_sources, ofed_steps
 from gcluster.inventory.compile.package_sources import package_sources_steps
 from gcluster.inventory.compile.roce import roce_steps
+from gcluster.inventory.compile.staging import staging_steps
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -111,6 +112,7 @@ NODE_ROLES: tuple[NodeRole, ...] = (
     ),
     NodeRole(nfs_steps, storage=("nfs",)),
     NodeRole(gpfs_client_steps, sources=("storage-scale",), chosen=gpfs_sources, storage=("gpfs",)),
+    NodeRole(staging_steps),
     NodeRole(node_health_steps),
     NodeRole(firmware_steps),
     NodeRole(hardening_steps),
@@ -118,7 +120,7 @@ NODE_ROLES: tuple[NodeRole, ...] = (
 """Within a stage they run in this order."""
 
 
-ACTED_ON = frozenset(key for role in NODE_ROLES for key in role.components)
+ACTED_ON = frozenset(key for role in NODE_ROLES for key in role.components) | {"slurm"}
 """Keys of the spec's `software` that some role acts on."""
 STORAGE_ACTED_ON = frozenset(kind for role in NODE_ROLES for kind in role.storage)
 """Kinds of storage that some role mounts."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from gcluster.schemas.checks.registry import Finding, check
 from gcluster.schemas.cycles import cycles
 from gcluster.schemas.mend.fix import Remove
+from gcluster.schemas.spec import LustreStorage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -52,3 +53,34 @@ def staged_from_nowhere(context: CheckContext) -> Iterator[Finding]:
                 relies_on=(path, ("storage", name, "copy_of")),
                 fix=Remove(path) if len(context.storage) == 1 else None,
             )
+
+
+@check("GC438", summary="Data is to be staged by nodes that don't see where it comes from.")
+def staged_from_afar(context: CheckContext) -> Iterator[Finding]:
+    """The nodes of a job copy what it needs: they mount the storage, and what it is a copy of.
+
+    Where the origin is at another site, keep a copy in a bucket that both sites mount, and stage
+    from that. A Lustre with `import` fetches from its bucket by itself.
+    """
+    for name, storage in context.storage.items():
+        source = storage.copy_of
+        if storage.stage_within is None or source not in context.storage:
+            continue
+        fetches = isinstance(storage, LustreStorage) and storage.import_from is not None
+        if fetches or not context.mounts.are_certain:
+            continue
+        seen_by = frozenset(context.mounts.mounted_by(source))
+        blind = [pool for pool in context.mounts.mounted_by(name) if pool not in seen_by]
+        if not blind:
+            continue
+        path: PathTuple = ("storage", name, "copy_of")
+        pools = ", ".join(f'"{pool}"' for pool in blind)
+        yield Finding(
+            summary=f'storage "{name}" is staged from "{source}", which pool {pools} does not mount'
+            if len(blind) == 1
+            else f'storage "{name}" is staged from "{source}", which pools {pools} do not mount',
+            path=path,
+            hint=f'let them mount "{source}" too, at a folder of its own, or name one in copy_of '
+            "that they mount",
+            relies_on=(path, ("storage",), ("pools", "*", "site")),
+        )

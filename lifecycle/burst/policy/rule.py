@@ -6,6 +6,8 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
+from gcluster.schemas.data_copies import DataThere  # fields of a Struct
+
 HOUR_S = 3600.0
 DAY_S = 86400.0
 CENT = 0.005
@@ -33,15 +35,6 @@ class Rung(msgspec.Struct, frozen=True, kw_only=True):
     """Of one node, at most; None: not known."""
     runs_for: float | None = None
     """Longest such a node runs, in seconds; None: no limit."""
-
-
-class DataThere(msgspec.Struct, frozen=True, kw_only=True):
-    """How the pool's nodes see a storage of the spec."""
-
-    storage: str
-    """What they mount: itself, or a copy of it."""
-    stage_within: float | None = None
-    """Seconds in which it is staged before a job; None: it is there at all times."""
 
 
 class Target(msgspec.Struct, frozen=True, kw_only=True):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.lifecycle.burst.policy.rule import Ceiling, DataThere, Rule, Rung, Target
+from gcluster.lifecycle.burst.policy.rule import Ceiling, Rule, Rung, Target
 from gcluster.schemas.account_tree import with_parts
 from gcluster.schemas.cost import pool_cost
+from gcluster.schemas.data_copies import data_there
 from gcluster.schemas.limits import most_generous, strictest
-from gcluster.schemas.mounts import Mounts
 from gcluster.schemas.parity import differing_versions
 from gcluster.schemas.spec import SlurmScheduler
 from gcluster.schemas.spec.market import Rung as BoughtSo
@@ -87,7 +87,7 @@ def _target(spec: ClusterSpec, catalog: Catalog, said: Partition, spill: Spill) 
         ),
         rungs=tuple(_rungs(pool, cost)),
         software_differs=tuple(dict.fromkeys(differs)),
-        data=_data(spec, spill.to),
+        data=data_there(spec, spill.to),
         start_up=RESUME_TIMEOUT_S if timed is None else timed.resume_s,
         idle=SUSPEND_AFTER_S if timed is None else timed.suspend_s,
     )
@@ -139,25 +139,6 @@ def _ceilings(
     if len(known) == len(others):
         left = max(0.0, budget - sum(known))
         yield Ceiling(where="budget.max_usd_per_hour", usd=left, per="hour")
-
-
-def _data(spec: ClusterSpec, pool: str) -> dict[str, DataThere]:
-    """Return what jobs find there under each storage's name, what is staged last."""
-    mounts = Mounts(spec.storage, spec.pools)
-    there: dict[str, DataThere] = {}
-    for mounted in sorted(mounts.of(pool), key=lambda name: _staged(spec, name) or 0.0):
-        for name in spec.storage:
-            if name == mounted:
-                there[name] = DataThere(storage=name)
-            elif mounts.origin(name) == mounts.origin(mounted):
-                there.setdefault(
-                    name, DataThere(storage=mounted, stage_within=_staged(spec, mounted))
-                )
-    return there
-
-
-def _staged(spec: ClusterSpec, storage: str) -> float | None:
-    return _seconds(spec.storage[storage].stage_within)
 
 
 def _seconds(limit: Duration | None) -> float | None:

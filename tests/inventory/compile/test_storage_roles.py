@@ -139,3 +139,91 @@ def test_gpfs_speaks_rdma_over_the_rails_that_are_named() -> None:
         "verbsRdma": "enable",
         "verbsPorts": "mlx5_0/1 mlx5_3/1",
     }
+
+
+LAKE = {"type": "nfs", "server": "10.9.0.9", "mount": "/lake"}
+FAST = {
+    "type": "nfs",
+    "server": "10.9.0.8",
+    "mount": "/fast",
+    "pools": ["gpu"],
+    "copy_of": "lake",
+    "stage_within": "30m",
+}
+
+
+def test_nodes_that_mount_a_copy_and_its_source_can_stage_it() -> None:
+    storage = {"lake": LAKE, "fast": FAST}
+    said = steps("gpu", storage)["staging.configure"].variables
+    assert said == {
+        "staging_copies": [
+            {"name": "fast", "source": "/lake", "destination": "/fast", "within_s": 1800}
+        ],
+        "staging_before_jobs": {},
+    }
+    assert not [key for key in steps("head", storage) if key.startswith("staging")]
+
+
+def test_containers_stage_nothing_for_they_mount_nothing() -> None:
+    found = steps("gpu", {"lake": LAKE, "fast": FAST}, provider="local")
+    assert not [key for key in found if key.startswith("staging")]
+
+
+def test_a_partition_that_jobs_spill_to_stages_what_they_need() -> None:
+    spill = {"to": "gpu", "after": "10m", "max_usd_per_hour": 200, "only": {"data": ["home"]}}
+    loaded = load_text(
+        yaml.safe_dump(
+            {
+                "apiVersion": "gcluster/v1",
+                "name": "demo",
+                "sites": {
+                    "hall": {
+                        "provider": "bare-metal",
+                        "ssh": {"user": "ops"},
+                        "network": {"cidr": "10.20.0.0/16"},
+                    },
+                    "east": {
+                        "provider": "aws",
+                        "region": "us-east-1",
+                        "zone_id": "use1-az4",
+                        "network": {"cidr": "10.40.0.0/16", "admin_cidrs": ["192.0.2.0/24"]},
+                    },
+                },
+                "links": [{"between": ["hall", "east"], "via": "vpn"}],
+                "pools": {
+                    "head": {
+                        "site": "hall",
+                        "role": "controller",
+                        "hosts": [{"name": "head01", "address": "10.20.0.1"}],
+                    },
+                    "train": {
+                        "site": "hall",
+                        "machine": "dgx-h100",
+                        "hosts": [{"name": "gpu01", "address": "10.20.1.1"}],
+                    },
+                    "gpu": {"site": "east", "machine": "p5.48xlarge", "count": {"max": 4}},
+                },
+                "storage": {
+                    "home": {**LAKE, "mount": "/data", "site": "hall"},
+                    "lake": {
+                        "type": "object",
+                        "bucket": "s3://lake",
+                        "mount": "/lake",
+                        "pools": ["gpu"],
+                        "copy_of": "home",
+                    },
+                    "fast": {**FAST, "mount": "/data"},
+                },
+                "scheduler": {
+                    "type": "slurm",
+                    "partitions": {"train": {"pools": ["train"], "default": True, "spill": spill}},
+                },
+            }
+        )
+    )
+    assert loaded.spec is not None, loaded.diagnostics
+    (group,) = [each for each in golden.compiled(loaded.spec).groups if each.name == "gpu"]
+    (said,) = [s.variables for s in group.steps if s.key == "staging.configure"]
+    assert said["staging_before_jobs"] == {
+        "gpu": {"needs": ["home"], "copies": {"home": "fast", "fast": "fast"}}
+    }

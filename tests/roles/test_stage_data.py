@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-PROGRAM = Path(__file__).parents[3] / "roles/object_mount/files/libexec/stage-data"
+PROGRAM = Path(__file__).parents[2] / "roles/staging/files/libexec/stage-data"
 BIG = os.urandom(3 << 20)
 
 
@@ -111,3 +111,17 @@ def test_a_source_that_is_away_is_no_empty_source(tmp_path: Path) -> None:
     run = stage(tmp_path / "nowhere", tmp_path / "hot")
     assert run.returncode == 1
     assert "is no folder" in run.stderr
+
+
+@pytest.mark.parametrize("place", ["train", "readme", "readme.gcluster-part"])
+def test_links_at_the_destination_lead_nowhere(source: Path, tmp_path: Path, place: str) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir() if place == "train" else elsewhere.write_text("mine")
+    (tmp_path / "hot").mkdir()
+    (tmp_path / "hot" / place).symlink_to(elsewhere)
+
+    run = stage(source, tmp_path / "hot")
+
+    assert run.returncode == 1, run.stdout
+    assert "failed 1" in run.stdout
+    assert list(elsewhere.iterdir()) == [] if place == "train" else elsewhere.read_text() == "mine"
