@@ -113,6 +113,7 @@ def compile_cluster(
                 told_to_all,
                 cluster=told_to_controllers,
                 simulated_gpus=gpu_count(machine) if machine and machine.simulated else 0,
+                version=spec.software.slurm,
             ),
             *mpi_steps(),
             *allreduce_steps(),

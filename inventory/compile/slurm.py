@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from gcluster.inventory.compile.node import only_simulated
 from gcluster.inventory.compile.node_health import CHECK_PROGRAM
 from gcluster.inventory.compile.slurm_accounting import accounting_variables, partition_access
@@ -40,6 +42,9 @@ if TYPE_CHECKING:
 
 SIMULATED_NODE_TIMEOUT_S = 30
 """Simulated nodes share one machine with their controller: no network to be patient with."""
+
+AUTO = "auto"
+"""Version of software that the spec doesn't name: what is there stays, else the distribution's."""
 
 ROLES: dict[PoolRole, str] = {"controller": "controller", "login": "login", "compute": "node"}
 """Role of a pool -> what its hosts are to Slurm."""
@@ -114,6 +119,7 @@ def slurm_steps(
     *,
     cluster: dict[str, Json],
     simulated_gpus: int,
+    version: str = AUTO,
 ) -> list[Step]:
     """Return the steps of role slurm for the hosts of one pool.
 
@@ -122,6 +128,8 @@ def slurm_steps(
         base: slurm_cluster and slurm_controllers.
         cluster: what only controllers are told; nodes fetch it from them (configless).
         simulated_gpus: device files to make on each host.
+        version: of Slurm's packages, as the spec says it. A node is drained to have another one:
+            between its packages and its daemon's start a job would meet programs of two versions.
     """
     what = {"slurm_role": ROLES[role]}
     configure = base | what
@@ -133,7 +141,7 @@ def slurm_steps(
     secrets = {"slurm_jwt_key_file": JWT_SECRET} if rest else {}
     join = [_step("join", {})] if role == "compute" else []
     return [
-        _step("install", {}),
+        _install(version, drains=role == "compute"),
         _step("configure", configure, secrets),
         *join,
         _step("verify", what),
@@ -156,6 +164,13 @@ def _step(phase: Phase, variables: dict[str, Json], secrets: dict[str, str] | No
         secrets=secrets or {},
         spares_jobs=True,
     )
+
+
+def _install(version: str, *, drains: bool) -> Step:
+    if version == AUTO:
+        return _step("install", {})
+    step = _step("install", {"slurm_version": version})
+    return msgspec.structs.replace(step, spares_jobs=not drains)
 
 
 def _partitions(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gcluster.inventory.compile.slurm import AUTO
 from gcluster.inventory.compile.slurm_accounting import DATABASE_SECRET, slurmdbd_variables
 from gcluster.inventory.compile.steps import Json, Phase, Stage, Step
 
@@ -39,7 +40,7 @@ def slurmdbd_steps(
     """
     if pool not in {host.pool for host in run_it}:
         return []
-    said = slurmdbd_variables(spec, run_it)
+    said, version = slurmdbd_variables(spec, run_it), spec.software.slurm
     pages: dict[str, Json] = (
         {"slurmdbd_buffer_pool_mib": SIMULATED_BUFFER_POOL_MIB} if simulated else {}
     )
@@ -47,7 +48,7 @@ def slurmdbd_steps(
     made = {"slurmdbd_database_made": said["slurmdbd_database_made"]}
     return [
         _step("preflight", {key: said[key] for key in _PREFLIGHT}),
-        _step("install", {}),
+        _step("install", {} if version == AUTO else {"slurmdbd_version": version}),
         _step("configure", said | pages, secrets={"slurmdbd_password_file": DATABASE_SECRET}),
         _step("verify", known | made | pages),
     ]

@@ -55,10 +55,10 @@ def test_a_cloud_is_no_part_that_is_left_out() -> None:
 
 
 def test_versions_that_no_role_acts_on_are_named_and_the_others_are_not() -> None:
-    spec = f"{_SPEC}software: {{slurm: '24.11.5', distribution: debian-13}}\n"
+    spec = f"{_SPEC}software: {{mpi: '5.0', slurm: '24.11.5', distribution: debian-13}}\n"
 
     assert [summary for _, summary, _ in _said(spec) if "software" in summary] == [
-        "not built yet, so left out: software slurm"
+        "not built yet, so left out: software mpi"
     ]
 
 
