@@ -73,7 +73,13 @@ def test_a_backup_can_be_read_and_is_root_s_alone(host: Host) -> None:
     host.check_output(f"{BACKUP} now")
     newest = host.check_output(f"ls -1t {BACKUPS}/*-nightly.sql.gz | head -n 1")
     assert (host.file(newest).user, host.file(newest).mode) == ("root", 0o600)
-    assert "molecule" in host.check_output(f"zcat {newest} | grep 'INSERT INTO .cluster_table'")
+    try:
+        host.check_output("mariadb --execute='CREATE DATABASE again'")
+        host.check_output(f"zcat {newest} | mariadb again")
+        ask = "mariadb --batch --skip-column-names --execute='SELECT name FROM cluster_table' again"
+        assert host.check_output(ask) == "molecule"
+    finally:
+        host.check_output("mariadb --execute='DROP DATABASE IF EXISTS again'")
 
 
 def test_another_version_s_start_is_preceded_by_a_backup(host: Host) -> None:
