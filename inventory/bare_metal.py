@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.inventory.hosts import Host, Placement, SshTarget
+from gcluster.inventory.hosts import Host, Placement, SshTarget, in_block
 from gcluster.schemas.hostlist import HostlistError, expand
 from gcluster.schemas.spec import BareMetalSite, ClusterSpec, HostEntry, Pool, Ssh
 
@@ -43,10 +43,13 @@ def bare_metal_hosts(spec: ClusterSpec, site: str) -> tuple[Host, ...]:
         for host in expand(entry.name)
     )
     return tuple(
-        host
+        in_block(host, pool.block_of(name, index))
         for name, pool in pools
-        for entry in _entries(pool)
-        for host in _hosts(name, pool, entry, described.ssh, placed)
+        for index, host in enumerate(
+            host
+            for entry in _entries(pool)
+            for host in _hosts(name, pool, entry, described.ssh, placed)
+        )
     )
 
 

@@ -64,12 +64,22 @@ class Host(msgspec.Struct, frozen=True, kw_only=True):
     """Machine type of the catalog; None for a controller or login without one."""
     address: str = ""
     """IPv4/IPv6 address or DNS name that SSH and the other nodes use."""
+    public_address: str = ""
+    """Address that the world reaches it at, where its site gives it one beside `address`."""
     ssh: SshTarget
     placement: Placement = Placement()
     image: str | None = None
     """Hash of the image the machine booted from, where the provider knows it."""
     connection: Literal["ssh", "simulated"] = "ssh"
     """simulated: nothing runs there; converge and smoke say so instead of doing anything."""
+
+
+def in_block(host: Host, block: str | None) -> Host:
+    """Return the host, standing in a block where nobody has said one."""
+    if block is None or host.placement.block is not None:
+        return host
+    placement = msgspec.structs.replace(host.placement, block=block)
+    return msgspec.structs.replace(host, placement=placement)
 
 
 class ClusterInventory(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,7 +1,13 @@
-"""Where hosts stand: blocks and leaf groups, as far as a scheduler may rely on them."""
+"""Where hosts stand: blocks and leaf groups, as far as a scheduler may rely on them.
+
+A block is a scalable unit or an NVLink domain, a leaf a group of leaf switches that serves the
+same hosts. Rails are no switches of hosts: each GPU's NIC has a plane of its own, and a host hangs
+on all of them.
+"""
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -10,7 +16,7 @@ import msgspec
 from gcluster.schemas.hostlist import fold, host_order
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from gcluster.inventory.hosts import Host
 
@@ -27,11 +33,20 @@ class HostGroup(msgspec.Struct, frozen=True, kw_only=True):
     nodes: str
 
 
+class SwitchGroup(msgspec.Struct, frozen=True, kw_only=True):
+    """Leaf switches of one block."""
+
+    name: str
+    switches: tuple[str, ...]
+
+
 class Topology(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The network as a scheduler sees it: flat, leaf switches under a spine, or blocks."""
 
     type: Literal["flat", "tree", "block"]
     groups: tuple[HostGroup, ...] = ()
+    units: tuple[SwitchGroup, ...] = ()
+    """Of a tree: what stands between leaves and spine, each leaf below exactly one."""
     block_size: int = 0
     """Hosts in the smallest block. A block smaller than Slurm's BlockSizes stops slurmctld and
     slurmd up to 24.11, so the smallest sets it."""
@@ -57,7 +72,7 @@ def topology_of(
 
     Args:
         hosts: those that run jobs.
-        plugin: tree: blocks only where no leaf is known, as switches; none: flat.
+        plugin: tree: blocks only above leaves, or as switches where no leaf is known; none: flat.
         block_sizes: of the spec: the first is the least that Slurm takes as a block.
         knows_blocks: whether the scheduler can keep jobs in blocks; else they are switches.
     """
@@ -74,10 +89,10 @@ def topology_of(
             block_sizes=tuple(block_sizes),
         )
     leaves = _groups((host.placement.leaf, host.name) for host in members)
-    if plugin == "tree" or not knows_blocks:
-        leaves = leaves or blocks
+    if (plugin == "tree" or not knows_blocks) and not leaves:
+        leaves, blocks = blocks, {}
     if len(leaves) > 1:
-        return Topology(type="tree", groups=_folded(leaves))
+        return Topology(type="tree", groups=_folded(leaves), units=_units(leaves, blocks))
     return FLAT
 
 
@@ -91,8 +106,48 @@ def _groups(placed: Iterable[tuple[str | None, str]]) -> dict[str, list[str]]:
     return groups
 
 
-def _folded(groups: dict[str, list[str]]) -> tuple[HostGroup, ...]:
+def _folded(groups: Mapping[str, Sequence[str]]) -> tuple[HostGroup, ...]:
     """Return the groups with their hosts folded, in host order of their names."""
+    written = _written(groups)
     return tuple(
-        HostGroup(name=name, nodes=fold(groups[name])) for name in sorted(groups, key=host_order)
+        HostGroup(name=written[name], nodes=fold(groups[name]))
+        for name in sorted(groups, key=host_order)
     )
+
+
+def _units(
+    leaves: Mapping[str, Sequence[str]], blocks: Mapping[str, Sequence[str]]
+) -> tuple[SwitchGroup, ...]:
+    """Return the blocks as switches of leaves; () where that says nothing, or a leaf is in two."""
+    block_of = {host: block for block, hosts in blocks.items() for host in hosts}
+    above = {leaf: {block_of.get(host) for host in hosts} for leaf, hosts in leaves.items()}
+    if any(len(found) > 1 or None in found for found in above.values()):
+        return ()
+    if not 1 < len(blocks) < len(leaves):
+        return ()
+    leaf_names = _written(leaves)
+    names = _written(blocks, taken=leaf_names.values())
+    return tuple(
+        SwitchGroup(
+            name=names[block],
+            switches=tuple(
+                leaf_names[leaf]
+                for leaf in sorted(leaves, key=host_order)
+                if above[leaf] == {block}
+            ),
+        )
+        for block in sorted(blocks, key=host_order)
+    )
+
+
+def _written(groups: Iterable[str], taken: Iterable[str] = ()) -> dict[str, str]:
+    """Return group -> its name in Slurm's files, where a space or comma would end it."""
+    used = set(taken)
+    names: dict[str, str] = {}
+    for group in sorted(groups, key=host_order):
+        stem = name = re.sub(r"[^A-Za-z0-9_.-]", "-", group)
+        while name in used:
+            name = stem = f"{stem}-unit"
+        used.add(name)
+        names[group] = name
+    return names

@@ -32,7 +32,6 @@ from gcluster.inventory.compile.slurm import (
 )
 from gcluster.inventory.compile.slurm_accounting import accounting_hosts
 from gcluster.inventory.compile.slurm_nodes import gpu_count
-from gcluster.inventory.compile.slurm_scheduling import knows_blocks
 from gcluster.inventory.compile.slurmdbd import slurmdbd_steps
 from gcluster.inventory.compile.steps import CompiledCluster, Group, Stage, Step
 
@@ -79,10 +78,7 @@ def compile_cluster(
         spec,
         compute,
         catalog,
-        knows_blocks=knows_blocks(
-            [facts[name] for name in pools if spec.pools[name].role == "controller"],
-            inventory.hosts,
-        ),
+        controllers=[facts[name] for name in pools if spec.pools[name].role == "controller"],
         run_accounting=run_accounting,
         elastic=True,
     )

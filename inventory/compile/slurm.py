@@ -26,16 +26,17 @@ from gcluster.inventory.compile.slurm_nodes import (
 from gcluster.inventory.compile.slurm_scheduling import (
     partition_limits,
     scheduling_variables,
-    slurm_topology,
     written_partitions,
 )
 from gcluster.inventory.compile.slurm_state import JWT_SECRET, has_rest_api, state_variables
+from gcluster.inventory.compile.slurm_topology import slurm_topology
 from gcluster.inventory.compile.steps import Json, Phase, Stage, Step
 from gcluster.schemas.hostlist import fold
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from gcluster.inventory.compile.node import NodeFacts
     from gcluster.inventory.hosts import Host
     from gcluster.schemas.catalog import Catalog
     from gcluster.schemas.spec import ClusterSpec, Partition, PoolRole
@@ -68,7 +69,7 @@ def slurm_cluster_variables(
     compute: dict[str, tuple[Host, ...]],
     catalog: Catalog,
     *,
-    knows_blocks: bool = True,
+    controllers: Sequence[NodeFacts] = (),
     run_accounting: Sequence[Host] = (),
     elastic: bool = False,
 ) -> dict[str, Json]:
@@ -78,7 +79,7 @@ def slurm_cluster_variables(
         spec: the cluster.
         compute: compute pool -> its hosts.
         catalog: where the pools' machines are described.
-        knows_blocks: whether the controllers' Slurm has topology/block.
+        controllers: the pools whose Slurm reads it.
         run_accounting: the hosts that run slurmdbd; without them no account or QOS is looked at.
         elastic: whether somebody makes the nodes that elastic pools may have.
     """
@@ -97,7 +98,7 @@ def slurm_cluster_variables(
             line for pool in sorted(compute) for line in node_lines(compute[pool], shapes[pool])
         ],
         "slurm_partitions": _partitions(spec, names, catalog, access),
-        "slurm_topology": slurm_topology(spec, hosts, knows_blocks=knows_blocks),
+        "slurm_topology": slurm_topology(spec, hosts, catalog, controllers),
         "slurm_simulated": simulated,
         "slurm_health_check": CHECK_PROGRAM,
     }

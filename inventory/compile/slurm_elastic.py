@@ -37,7 +37,7 @@ def placeholders(spec: ClusterSpec) -> list[Host]:
     """Return hosts that stand for machines that may come: each pool is a block and a leaf.
 
     Slurm's topology names every node, also those that aren't there; who comes from one placement of
-    a cloud stands together.
+    a cloud stands together, unless the spec says how many stand in a block.
     """
     return [
         Host(
@@ -47,7 +47,9 @@ def placeholders(spec: ClusterSpec) -> list[Host]:
             role="compute",
             machine=spec.pools[pool].machine,
             ssh=SshTarget(user=""),
-            placement=Placement(block=pool, leaf=pool),
+            placement=Placement(
+                block=None if spec.pools[pool].nodes_per_block else pool, leaf=pool
+            ),
         )
         for pool, nodes in elastic_nodes(spec).items()
         for node in nodes

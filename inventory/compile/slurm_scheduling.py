@@ -1,4 +1,4 @@
-"""How Slurm orders, refuses and places jobs: priorities, preemption, job rules, topology."""
+"""How Slurm orders and refuses jobs: priorities, preemption, job rules."""
 
 from __future__ import annotations
 
@@ -6,16 +6,11 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.inventory.topology import topology_of
 from gcluster.schemas.spec import Partition, SlurmScheduler
 from gcluster.schemas.spec.scheduler import PriorityWeights
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from gcluster.inventory.compile.node import NodeFacts
     from gcluster.inventory.compile.steps import Json
-    from gcluster.inventory.hosts import Host
     from gcluster.schemas.catalog import Catalog
     from gcluster.schemas.spec import ClusterSpec
 
@@ -93,35 +88,3 @@ def partition_limits(partition: Partition) -> dict[str, Json]:
     if partition.tier != 1:
         limits["tier"] = partition.tier
     return limits
-
-
-def knows_blocks(controllers: Iterable[NodeFacts], hosts: Iterable[Host]) -> bool:
-    """Whether the controllers' Slurm has topology/block, which came with 23.11.
-
-    It is the Slurm of their distribution's packages; where that isn't known nothing speaks against
-    it. The software lock is read only where a host stands in a block.
-    """
-    if not any(host.placement.block for host in hosts):
-        return True
-    from gcluster.schemas.stack.load import load_lock  # noqa: PLC0415  # only with blocks
-    from gcluster.schemas.stack.versions import older  # noqa: PLC0415  # only with blocks
-
-    lock = load_lock()
-    least = next(f.at_least for f in lock.features if f.feature == "topology/block")
-    for node in controllers:
-        asked = (node.pool.software, node.spec.software)
-        said = [one.distribution for one in asked if one and one.distribution != "auto"]
-        packaged = lock.slurm_package(node.software.distribution or next(iter(said), None))
-        if packaged is not None and older(packaged, least):
-            return False
-    return True
-
-
-def slurm_topology(spec: ClusterSpec, hosts: Iterable[Host], *, knows_blocks: bool) -> Json:
-    """Return where nodes stand in the network as role slurm takes it."""
-    slurm = spec.scheduler
-    if not isinstance(slurm, SlurmScheduler):
-        return msgspec.to_builtins(topology_of(hosts))
-    said = slurm.topology
-    found = topology_of(hosts, said.plugin, said.block_sizes, knows_blocks=knows_blocks)
-    return msgspec.to_builtins(found)

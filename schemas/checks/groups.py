@@ -89,6 +89,12 @@ def _spills(context: CheckContext) -> bool:
     return any(partition.spill is not None for partition in partitions)
 
 
+def _nvlink_domains(context: CheckContext) -> bool:
+    """Hosts that are named, or pools that say where nodes or GPUs stand."""
+    pools = context.pools.values()
+    return any(pool.hosts or pool.nodes_per_block or pool.cpu for pool in pools)
+
+
 def _topology(context: CheckContext) -> bool:
     slurm = context.slurm
     return slurm is not None and (
@@ -115,6 +121,7 @@ MODULES: Mapping[str, Callable[[CheckContext], bool]] = {
         _always,
     ),
     **dict.fromkeys(("addresses", "clashing_hosts", "hosts", "placements", "processors"), _hosts),
+    "nvlink_domains": _nvlink_domains,
     **dict.fromkeys(
         (
             "architectures", "capacity_blocks", "existing_networks", "exposure", "fabric_networks",

@@ -63,30 +63,47 @@ def block_too_small(context: CheckContext) -> Iterator[Finding]:
     topology = context.slurm.topology if context.slurm is not None else None
     if topology is None or not topology.block_sizes or _is_relaxed(context.software.slurm):
         return
-    sizes: dict[str, int] = {}
-    first: dict[str, HostGroup] = {}
-    for group in _compute_groups(context):
-        block = group.entry.block if group.entry is not None else None
-        if block is None:
-            continue
-        if group.names is None:
-            return  # a range that can't be read
-        sizes[block] = sizes.get(block, 0) + len(group.names)
-        first.setdefault(block, group)
+    found = _blocks(context)
+    if found is None:
+        return
+    sizes = {block: size for block, (size, _) in found.items()}
     base = topology.block_sizes[0]
     for block, size in sizes.items():
         if size < base:
-            path = (*first[block].path, "block")
+            path = found[block][1]
             yield Finding(
                 summary=f'block "{block}" has {size:,} hosts, the base block size is {base:,}',
                 path=path,
                 hint=f"write block_sizes: [{min(sizes.values())}, ...], or join blocks",
                 relies_on=(
                     ("pools", "*", "hosts"),
+                    ("pools", "*", "nodes_per_block"),
                     (*_PATH, "block_sizes", 0),
                     ("software", "slurm"),
                 ),
             )
+
+
+def _blocks(context: CheckContext) -> dict[str, tuple[int, PathTuple]] | None:
+    """Return block -> its hosts and where it is said; None: a range can't be read.
+
+    Hosts without a `block` are in one of their pool's `nodes_per_block`.
+    """
+    found: dict[str, tuple[int, PathTuple]] = {}
+    before: dict[str, int] = {}
+    for group in _compute_groups(context):
+        if group.names is None:
+            return None
+        said = group.entry.block if group.entry is not None else None
+        pool = context.pools[group.pool]
+        for _ in group.names:
+            index = before[group.pool] = before.get(group.pool, -1) + 1
+            block = said or pool.block_of(group.pool, index)
+            if block is not None:
+                path = (*group.path, "block") if said else ("pools", group.pool, "nodes_per_block")
+                size, first = found.get(block, (0, path))
+                found[block] = (size + 1, first)
+    return found
 
 
 def _is_relaxed(version: str) -> bool:
@@ -108,6 +125,7 @@ def topology_unknown(context: CheckContext) -> Iterator[Finding]:
     key = "block" if plugin == "block" else "leaf"
     entries = [group.entry for group in _compute_groups(context)]
     known = any(e is not None and (e.block or (e.leaf and key == "leaf")) for e in entries)
+    known = known or any(pool.nodes_per_block for pool in context.pools.values())
     if entries and not known:
         path: PathTuple = (*_PATH, "plugin")
         yield Finding(

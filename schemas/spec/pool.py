@@ -98,6 +98,15 @@ class Pool(Noun, frozen=True):
         HostRange | list[HostRange | HostEntry] | None,
         Meta(description="Existing hosts (bare metal): a range, or a list of ranges and entries."),
     ] = None
+    nodes_per_block: Annotated[
+        Annotated[int, Meta(ge=2)] | None,
+        Meta(
+            description="Nodes of a scalable unit or NVLink domain, such as 18 of GB200 NVL72: "
+            "nodes that nobody gives a block stand in blocks of so many, in the order of their "
+            "names.",
+            examples=[18],
+        ),
+    ] = None
     count: Annotated[
         Annotated[int, Meta(ge=0)] | Count | None,
         Meta(
@@ -176,6 +185,12 @@ class Pool(Noun, frozen=True):
     update: Annotated[
         Update, Meta(description="How running nodes are changed without hurting their jobs.")
     ] = field(default_factory=Update)
+
+    def block_of(self, pool: str, index: int) -> str | None:
+        """Return the block of the pool's node of this index that nobody gives one; None: none."""
+        return (
+            None if self.nodes_per_block is None else f"{pool}-{index // self.nodes_per_block + 1}"
+        )
 
     @property
     def least(self) -> int | None:

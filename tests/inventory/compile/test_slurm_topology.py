@@ -1,0 +1,113 @@
+"""Where nodes stand, as the files that Slurm reads: golden files for layouts of sites.
+
+    PYTHONPATH=.src python tests/inventory/compile/test_slurm_topology.py
+
+writes them as they are now; then read the diff. `make test-roles` shows them to a real slurmctld.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import jinja2
+import msgspec
+import pytest
+import yaml
+
+from gcluster.inventory.compile import slurm_topology as topology
+from gcluster.inventory.compile.node import node_facts
+from gcluster.inventory.compile.slurm_elastic import placeholders
+from gcluster.inventory.compile.slurm_topology import has_feature, slurm_release
+from gcluster.schemas.catalog import load_catalog
+from gcluster.schemas.load import load
+from gcluster.schemas.spec import ClusterSoftware, ClusterSpec
+
+sys.path.insert(0, str(Path(__file__).parent))
+import golden
+
+sys.path.pop(0)
+
+CASES = Path(__file__).parents[2] / "cases/topology"
+TEMPLATES = Path(__file__).parents[3] / "roles/slurm/templates"
+NAMES = sorted(path.parent.name for path in CASES.glob("*/spec.yaml"))
+NEWEST = "25.11"
+
+
+def spec_of(case: str) -> ClusterSpec:
+    loaded = load(CASES / case / "spec.yaml")
+    assert loaded.spec is not None, [d.summary for d in loaded.diagnostics]
+    return loaded.spec
+
+
+def told(case: str) -> Any:
+    """Return role slurm's variable for a case."""
+    spec, catalog = spec_of(case), load_catalog()
+    inventory = golden.inventory_of(spec)
+    facts = node_facts(spec, catalog, inventory)
+    hosts = [*inventory.with_role("compute"), *placeholders(spec)]
+    controllers = [facts[name] for name, pool in spec.pools.items() if pool.role == "controller"]
+    return topology.slurm_topology(spec, hosts, catalog, controllers)
+
+
+def written(told_to_role: Any) -> str:
+    """Return the file that the role writes."""
+    loader = jinja2.FileSystemLoader(TEMPLATES)
+    templates = jinja2.Environment(  # noqa: S701  # no HTML
+        loader=loader,
+        trim_blocks=True,
+        keep_trailing_newline=True,
+        undefined=jinja2.StrictUndefined,
+    )
+    name = f"topology.{told_to_role.get('format', 'conf')}.j2"
+    return templates.get_template(name).render(slurm_managed="...", slurm_topology=told_to_role)
+
+
+@pytest.mark.parametrize("case", NAMES)
+def test_a_layout_is_the_file_that_is_written_down(case: str) -> None:
+    assert written(told(case)) == (CASES / case / "topology.conf").read_text()
+
+
+@pytest.mark.parametrize("case", ["nvl72-racks", "leaves-below-units"])
+def test_a_slurm_that_reads_yaml_gets_it(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(topology, "slurm_release", lambda _: NEWEST)
+    assert written(told(case)) == (CASES / case / "topology.yaml").read_text()
+
+
+def test_the_yaml_says_what_the_other_file_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(topology, "slurm_release", lambda _: NEWEST)
+    (said,) = yaml.safe_load(written(told("nvl72-racks")))
+    assert said["cluster_default"] is True
+    assert said["block"]["block_sizes"] == [18, 36]
+    assert said["block"]["blocks"][1] == {"block": "train-2", "nodes": "gpu[019-036]"}
+
+
+def test_rails_are_no_switches_of_nodes() -> None:
+    assert "mlx5" not in written(told("hgx-units"))
+    assert [group["name"] for group in told("hgx-units")["groups"]] == ["su1", "su2"]
+
+
+def test_nodes_of_a_cloud_in_no_placement_leave_it_flat() -> None:
+    assert told("hybrid-spread") == {"type": "flat"}
+
+
+def test_the_oldest_slurm_of_the_controllers_counts() -> None:
+    spec, catalog = spec_of("old-slurm"), load_catalog()
+    head = node_facts(spec, catalog)["head"]
+    release = slurm_release([head])
+    assert release == "22.05.8"
+    assert slurm_release([]) is None
+    asked = msgspec.structs.replace(spec, software=ClusterSoftware(slurm=NEWEST))
+    assert slurm_release([node_facts(asked, catalog)["head"], head]) == release
+    assert slurm_release([node_facts(asked, catalog)["head"]]) == NEWEST
+    assert not has_feature(release, "topology/block")
+    assert has_feature(None, "topology/block")
+
+
+if __name__ == "__main__":
+    for name in NAMES:
+        (CASES / name / "topology.conf").write_text(written(told(name)))
+    setattr(topology, "slurm_release", lambda _: NEWEST)  # noqa: B010  # another Slurm for a while
+    for name in ("nvl72-racks", "leaves-below-units"):
+        (CASES / name / "topology.yaml").write_text(written(told(name)))
