@@ -8,6 +8,7 @@ from gcluster.lifecycle.converge.pending import pending_steps
 from gcluster.lifecycle.rolling.plan import must_roll
 from gcluster.schemas.catalog import load_catalog
 from gcluster.schemas.load import load_text
+from gcluster.schemas.spec import PoolRole
 
 SPEC = """\
 apiVersion: gcluster/v1
@@ -19,7 +20,12 @@ pools:
   head: {site: here, role: controller}
 scheduler: {type: slurm, accounting: {pool: books}}
 """
-HOSTS = {"books": "login", "gpu1": "compute", "gpu2": "compute", "head": "controller"}
+HOSTS: dict[str, PoolRole] = {
+    "books": "login",
+    "gpu1": "compute",
+    "gpu2": "compute",
+    "head": "controller",
+}
 
 
 def compiled(version: str) -> CompiledCluster:
