@@ -14,22 +14,25 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.inventory.compile import CompiledCluster, Group, Step
+from gcluster.inventory.compile import CompiledCluster, Group, Step, compile_cluster
+from gcluster.inventory.compile.slurm_elastic import elastic_nodes, placeholders
 from gcluster.inventory.hosts import ClusterInventory, Host
 from gcluster.lifecycle.converge.findings import findings
 from gcluster.lifecycle.converge.pending import pending_steps, step_digests
 from gcluster.lifecycle.converge.run import converge
 from gcluster.lifecycle.outcome import LifecycleError
 from gcluster.lifecycle.progress import Reporter, StageFinished, StageProgress, StageStarted
-from gcluster.lifecycle.sites import ignore
+from gcluster.lifecycle.sites import ignore, inventory
 from gcluster.lifecycle.ssh import SshSession
 from gcluster.stacks.provider import Baker
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
+    from gcluster.lifecycle.cluster import Cluster
     from gcluster.lifecycle.sites import OpenSite
+    from gcluster.schemas.spec import ClusterSpec
 
 BAKED_PHASES = frozenset({"preflight", "install"})
 
@@ -61,6 +64,24 @@ def image_key(base_digest: str, group: Group) -> str:
     """Return the key of the image: SHA-256 in hex over the base and the install steps."""
     digests = [digest for _, digest in step_digests(group, {})]
     return hashlib.sha256(msgspec.json.encode([base_digest, digests])).hexdigest()
+
+
+def compile_for_images(cluster: Cluster, hosts: Iterable[Host]) -> CompiledCluster:
+    """Compile for hosts, and for one of each pool that has none yet and may get some.
+
+    Nodes that come when a job needs them have the most from an image, and install steps depend on
+    no host.
+    """
+    there = tuple(hosts)
+    pools = {host.pool for host in there}
+    coming = {each.pool: each for each in placeholders(cluster.spec) if each.pool not in pools}
+    all_of_them = inventory(cluster.spec, (*there, *coming.values()))
+    return compile_cluster(cluster.spec, all_of_them, cluster.catalog)
+
+
+def elastic_sites(spec: ClusterSpec) -> frozenset[str]:
+    """Return the sites that have pools whose nodes come and go."""
+    return frozenset(spec.pools[pool].site for pool in elastic_nodes(spec))
 
 
 def ensure_image(

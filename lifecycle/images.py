@@ -12,14 +12,21 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.inventory.compile import CompiledCluster, compile_cluster
+from gcluster.inventory.compile import CompiledCluster
 from gcluster.lifecycle.converge.pending import pending_steps
 from gcluster.lifecycle.converge.playbook import playbook_yaml
-from gcluster.lifecycle.image import BAKED_PHASES, baker, ensure_image, image_key, install_group
+from gcluster.lifecycle.image import (
+    BAKED_PHASES,
+    baker,
+    compile_for_images,
+    ensure_image,
+    image_key,
+    install_group,
+)
 from gcluster.lifecycle.outcome import Exit, failure
 from gcluster.lifecycle.preflight import refuse_obstacles
 from gcluster.lifecycle.run import Run
-from gcluster.lifecycle.sites import OpenSite, inventory, open_sites
+from gcluster.lifecycle.sites import OpenSite, open_sites
 from gcluster.lifecycle.state import acquire
 
 if TYPE_CHECKING:
@@ -113,7 +120,7 @@ def _compiled(cluster: Cluster, sites: tuple[OpenSite, ...]) -> CompiledCluster:
     hosts = [
         host for site in sites for host in site.provider.planned_hosts(cluster.spec, site.name)
     ]
-    return compile_cluster(cluster.spec, inventory(cluster.spec, hosts), cluster.catalog)
+    return compile_for_images(cluster, hosts)
 
 
 def _bake(

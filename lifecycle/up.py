@@ -10,7 +10,7 @@ import msgspec
 from gcluster.lifecycle.accounting.settle import settle
 from gcluster.lifecycle.bundle.use import Bundle, bring, live_on
 from gcluster.lifecycle.gate import pass_gate, standing_verdict
-from gcluster.lifecycle.image import ensure_image
+from gcluster.lifecycle.image import compile_for_images, elastic_sites, ensure_image
 from gcluster.lifecycle.known import set_ended
 from gcluster.lifecycle.ladders import NO_WISHES, Wishes
 from gcluster.lifecycle.nodes import NodesResult, converge_nodes
@@ -144,10 +144,12 @@ def _bring_up(
             c.effect in {"create", "replace"} and c.resource.kind == "node" for c in site.changes
         )
     }
+    growing |= elastic_sites(cluster.spec)
     if cluster.bundle is not None:  # baking would need the mirrors: nodes start from the plain base
         growing = set()
+    baked = compile_for_images(cluster, before.desired.hosts)
     sites = tuple(
-        site.booting(ensure_image(site, compiled, run.directory, report))
+        site.booting(ensure_image(site, baked, run.directory, report))
         if site.name in growing
         else site
         for site in sites

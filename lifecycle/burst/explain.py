@@ -5,11 +5,10 @@ from __future__ import annotations
 import msgspec
 
 from gcluster.lifecycle.burst.agent.book import Book
-from gcluster.lifecycle.burst.agent.loop import closed_reason
 from gcluster.lifecycle.burst.agent.run import refuse_without_pools, scheduler_of
 from gcluster.lifecycle.burst.agent.scheduler import SchedulerSilent
 from gcluster.lifecycle.burst.agent.setup import elastic_pools, spillings
-from gcluster.lifecycle.burst.agent.spill import judge
+from gcluster.lifecycle.burst.agent.spill import closed_reason, judge
 from gcluster.lifecycle.burst.policy import Decision, Promise  # msgspec reads them
 from gcluster.lifecycle.cluster import open_cluster
 from gcluster.lifecycle.outcome import Exit, failure

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.stacks.local import labels, nodes, records, survey
+from gcluster.stacks.local import faults, labels, nodes, records, survey
 from gcluster.stacks.local.engine import Container, Network, find_engine
 from gcluster.stacks.local.ground import prepare
 from gcluster.stacks.provider import (
@@ -153,6 +153,7 @@ def grow(context: SiteContext, pool: str, names: Iterable[str], token: str) -> t
         image_key=context.image,
         makes_nodes=bool(missing),
         elastic=token,
+        faults=faults.injected(),
     )
     nodes.start(context, ground, missing, stopped)
     return tuple(h for h in survey.hosts(context, survey.look(context)) if h.name in set(wanted))
@@ -173,4 +174,5 @@ def shrink(context: SiteContext, names: Iterable[str]) -> None:
             f"node {fixed[0]} belongs to the spec, it isn't elastic",
             hint="lower the pool's count instead",
         )
-    nodes.remove(context, found.engine, wanted)
+    if wanted:
+        nodes.remove(context, found.engine, wanted, faults.injected())

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from gcluster.stacks.client_key import ensure_client_key
 from gcluster.stacks.local import image, labels, network, records
+from gcluster.stacks.local.faults import NONE, Faults
 from gcluster.stacks.local.nodes import Ground
 from gcluster.stacks.provider import (
     ProviderError,
@@ -32,6 +33,7 @@ def prepare(
     image_key: str | None,
     makes_nodes: bool,
     elastic: str = "",
+    faults: Faults = NONE,
 ) -> Ground:
     """Return what nodes need before they can start, making what is missing.
 
@@ -43,6 +45,7 @@ def prepare(
         image_key: a baked image, or None for the base image.
         makes_nodes: whether an image is needed at all.
         elastic: token of the grow that asks.
+        faults: what goes wrong with the nodes.
 
     Raises:
         ProviderError: no free subnet, no such image, or the engine failed.
@@ -58,6 +61,7 @@ def prepare(
         image_key=image_key or image.base_digest(),
         private_key=ensure_client_key(home),
         elastic=elastic,
+        faults=faults,
     )
 
 

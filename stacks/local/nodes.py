@@ -11,6 +11,7 @@ import msgspec
 
 from gcluster.stacks.local import labels, network, records, ssh
 from gcluster.stacks.local.engine import Container, Engine
+from gcluster.stacks.local.faults import NONE, Faults
 from gcluster.stacks.local.survey import container_name
 from gcluster.stacks.provider import (
     ProviderError,
@@ -40,6 +41,7 @@ class Ground(msgspec.Struct, frozen=True, kw_only=True):
     private_key: Path
     elastic: str = ""
     """Token of the grow that makes them."""
+    faults: Faults = NONE
 
 
 class _Start(msgspec.Struct, frozen=True, kw_only=True):
@@ -140,7 +142,7 @@ def _to_make(context: SiteContext, ground: Ground, missing: Sequence[Resource]) 
             *(f"--network={ground.network}", f"--ip={given[resource.name]}"),
             *(f"--network-alias={resource.name}", "--shm-size=512m"),
             *labels.flags(worn),
-            *(*flags, ground.image, "/sbin/init"),
+            *(*flags, ground.image, "/sbin/init", *ground.faults.init_words(resource.name)),
         )
         starts.append(_Start(resource=resource, container=name, intent=intent, command=command))
     return starts
@@ -177,9 +179,13 @@ def _run(context: SiteContext, ground: Ground, item: _Start) -> _Started:
     """Start one node and greet it; called from many threads."""
     made = item.id
     try:
+        if made is None:
+            ground.faults.delay_before()
+            ground.faults.meet(item.resource.name)
         if item.command:
             printed = ground.engine.call(*item.command, timeout_s=120).strip()
             made = made or printed
+            ground.faults.delay_after()
         host_keys = ssh.welcome(ground.engine, item.container, ground.private_key)
     except ProviderError as error:
         if made is None:
@@ -194,10 +200,14 @@ def _remove_half_made(context: SiteContext, engine: Engine, node: str) -> None:
     engine.remove(c.name for c in engine.containers(wanted))
 
 
-def remove(context: SiteContext, engine: Engine, gone: Iterable[Container]) -> None:
+def remove(
+    context: SiteContext, engine: Engine, gone: Iterable[Container], faults: Faults = NONE
+) -> None:
     """Remove nodes all at once, and tell the ledger. Their addresses are free again."""
     containers = tuple(gone)
+    faults.delay_before()
     engine.remove(c.name for c in containers)
+    faults.delay_after()
     for container in containers:
         name = container.labels[labels.NODE]
         context.ledger.deleted(context.site, f"node/{name}", container.id)

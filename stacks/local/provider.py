@@ -85,7 +85,10 @@ class LocalProvider:
 
     def offers(self, context: SiteContext, pool: str) -> tuple[Offer, ...]:  # noqa: ARG002  # no market
         """Say that a node costs nothing and that nobody counts how many fit."""
-        return (Offer(pool=pool, available=None, usd_per_hour=0.0, source="this machine", age_s=0),)
+        from gcluster.stacks.local import faults  # noqa: PLC0415
+
+        usd = faults.injected().usd_per_hour
+        return (Offer(pool=pool, available=None, usd_per_hour=usd, source="this machine", age_s=0),)
 
     def base_digest(self, spec: ClusterSpec, site: str) -> str:  # noqa: ARG002  # one base for all
         """Return the hash of the base image's inputs."""

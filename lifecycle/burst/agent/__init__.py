@@ -5,6 +5,7 @@
 - `book`: where each rented node stands, as the events tell it. A step is on record before the call
   that takes it, so that a run that is killed anywhere is gone on with.
 - `decide`: what to do next, from the record and what the scheduler says: pure.
-- `money`: what is rented and was spent, for the policy. `spill`: who moves, by the policy.
-- `work`: grow, join and shrink by the provider. `loop`: round after round.
+- `money`: what is rented and was spent, for the policy. `prices`: what providers ask for now.
+- `spill`: who moves, by the policy.
+- `calls`: grow, join and shrink; `work`: by the provider. `loop`: round after round.
 """

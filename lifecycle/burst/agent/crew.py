@@ -16,7 +16,7 @@ CALLS = 16
 class Crew(Protocol):
     """Makes calls, and knows for which nodes one is at work."""
 
-    def start(self, nodes: Collection[str], call: Callable[[], None]) -> None:
+    def start(self, nodes: Collection[str], call: Callable[[], object]) -> None:
         """Make a call for these nodes."""
         ...
 
@@ -48,7 +48,7 @@ class Threads:
         self._busy: set[str] = set()
         self._fault: BaseException | None = None
 
-    def start(self, nodes: Collection[str], call: Callable[[], None]) -> None:
+    def start(self, nodes: Collection[str], call: Callable[[], object]) -> None:
         """Make a call for these nodes."""
         mine = frozenset(nodes)
         with self._lock:
@@ -69,7 +69,7 @@ class Threads:
         """Wait for the calls that are at work; those not begun are dropped: they are on record."""
         self._pool.shutdown(wait=True, cancel_futures=True)
 
-    def _run(self, nodes: frozenset[str], call: Callable[[], None]) -> None:
+    def _run(self, nodes: frozenset[str], call: Callable[[], object]) -> None:
         try:
             call()
         except BaseException as error:  # noqa: BLE001  # raised or told by whoever looks

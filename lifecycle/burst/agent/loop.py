@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import time
 import uuid
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.lifecycle.burst.agent.book import NO_RUNG, Book, NodeRecord
+from gcluster.lifecycle.burst.agent.book import NO_RUNG, Book
+from gcluster.lifecycle.burst.agent.calls import Happened
 from gcluster.lifecycle.burst.agent.decide import (
     Ask,
     ElasticPool,
@@ -24,11 +25,12 @@ from gcluster.lifecycle.burst.agent.decide import (
     Release,
     acts,
     alike,
-    is_closed,
 )
+from gcluster.lifecycle.burst.agent.making import Making
 from gcluster.lifecycle.burst.agent.money import open_rungs
+from gcluster.lifecycle.burst.agent.prices import Prices
 from gcluster.lifecycle.burst.agent.scheduler import MARK, SchedulerSilent
-from gcluster.lifecycle.burst.agent.spill import Spilling, judge
+from gcluster.lifecycle.burst.agent.spill import Spilling, closed_reason, come, judge
 from gcluster.lifecycle.outcome import LifecycleError
 from gcluster.lifecycle.state import BurstStepped
 from gcluster.schemas.hostlist import fold as folded
@@ -37,43 +39,15 @@ from gcluster.stacks.provider import ProviderError
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
-    from gcluster.lifecycle.burst.agent.book import BurstFold
+    from gcluster.lifecycle.burst.agent.calls import Work
     from gcluster.lifecycle.burst.agent.crew import Crew
     from gcluster.lifecycle.burst.agent.decide import Act
     from gcluster.lifecycle.burst.agent.scheduler import Scheduler, Seen
-    from gcluster.lifecycle.burst.agent.work import Made
+    from gcluster.lifecycle.burst.policy import Rule
 
 
-class Work(Protocol):
-    """The calls that the agent has made; see `ProviderWork`."""
-
-    def grow(self, site: str, pool: str, nodes: Collection[str], rung: str, token: str) -> Made:
-        """Make nodes in one call."""
-        ...
-
-    def shrink(self, site: str, nodes: Collection[str]) -> bool:
-        """Remove nodes; say whether nothing of them is left."""
-        ...
-
-    def addresses(self, site: str, nodes: Collection[str]) -> dict[str, str]:
-        """Return the addresses of nodes that have answered once."""
-        ...
-
-    def join(self, site: str, nodes: Collection[str]) -> dict[str, str]:
-        """Converge nodes; return node -> why it is not done."""
-        ...
-
-
-class Happened(msgspec.Struct, frozen=True, kw_only=True):
-    """One line of what the agent says."""
-
-    what: str
-    """asked, made, refused, joined, leaving, gone, moved, promised, gave-up, silent ..."""
-    nodes: str = ""
-    job: str = ""
-    pool: str = ""
-    rung: str = ""
-    reason: str = ""
+SOON_S = 2.0
+"""Seconds between two looks while nodes are on their way: what they wait for is seconds long."""
 
 
 class Agent:
@@ -101,7 +75,9 @@ class Agent:
         self._say = say
         self._token = token
         self._told: dict[str, str] = {}
-        self._joined_ok: set[tuple[str, str]] = set()
+        self._making = Making(scheduler=scheduler, work=work, book=book, crew=crew, say=say)
+        self._prices = Prices()
+        self._on_the_way = False
 
     def round(self) -> bool:
         """Look once and act; say whether anything was done. Calls that take long go on beside.
@@ -135,21 +111,36 @@ class Agent:
         if seen.requests:
             self._scheduler.taken([request.id for request in seen.requests])
             did = True
+        self._making.place(seen)
+        self._tell(come(seen))
+        nodes = self._book.nodes().values()
+        self._on_the_way = any(r.is_live and r.step != "joined" for r in nodes)
         return did
+
+    def pause(self, seconds: float) -> None:
+        """Wait for the next round: for a request, or briefly while nodes are on their way."""
+        if self._on_the_way:
+            time.sleep(min(seconds, SOON_S))
+            return
+        began = time.monotonic()
+        try:
+            self._scheduler.wait(seconds)
+        except SchedulerSilent:  # the next look tells
+            time.sleep(max(0.0, seconds - (time.monotonic() - began)))
 
     def _do(self, act: Act, seen: Seen) -> None:
         match act:
             case Ask():
                 self._ask(act, seen)
             case GoOn(records=records):
-                self._go_on(records)
+                self._making.go_on(records)
             case Joined(records=records):
-                self._step(records, "joined")
+                self._making.step(records, "joined")
             case Leave(records=records, reason=reason):
-                self._step(records, "leaving", reason)
+                self._making.step(records, "leaving", reason)
                 left = (msgspec.structs.replace(r, step="leaving", reason=reason) for r in records)
                 for group in alike(left):
-                    self._go_on(group)
+                    self._making.go_on(group)
             case GiveUp(nodes=nodes, reason=reason):
                 self._say(Happened(what="gave-up", nodes=folded(nodes), reason=reason))
                 self._scheduler.give_up(nodes, f"{MARK}{reason}")
@@ -162,8 +153,10 @@ class Agent:
 
     def _ask(self, ask: Ask, seen: Seen) -> None:
         """Put an ask on record and make it, or say to the jobs why not."""
-        pool, fold = ask.pool, self._book.read()
-        rules = [each.rule for each in self._spills if each.rule.target.pool == pool.pool]
+        rules = [each.rule for each in self._spills if each.rule.target.pool == ask.pool.pool]
+        if not self._knows_prices(ask, rules):
+            return
+        pool, fold = self._prices.of(ask.pool), self._book.read()
         allowed, why = open_rungs(
             rules, pool, fold, seen, nodes=len(ask.nodes), seconds=ask.seconds
         )
@@ -190,7 +183,21 @@ class Agent:
         self._book.ask(step)
         self._say(Happened(what="asked", nodes=step.nodes, pool=pool.pool, rung=step.rung))
         nodes = self._book.nodes()
-        self._go_on(tuple(nodes[name] for name in ask.nodes))
+        self._making.go_on(tuple(nodes[name] for name in ask.nodes))
+
+    def _knows_prices(self, ask: Ask, rules: Collection[Rule]) -> bool:
+        """Say whether the money can be judged; have the provider asked where it can't yet."""
+        pool = ask.pool
+        if not any(rule.ceilings for rule in rules) or self._prices.is_fresh(pool.pool):
+            return True
+
+        def call() -> None:
+            asked = {rung: self._work.price(pool.site, pool.pool, rung) for rung in pool.rungs}
+            known = {rung: usd for rung, usd in asked.items() if usd is not None}
+            self._prices.learn(pool.pool, known)
+
+        self._crew.start(ask.nodes, call)
+        return self._prices.is_fresh(pool.pool)
 
     def _refusal(self, ask: Ask, reason: str) -> BurstStepped:
         return BurstStepped(
@@ -202,44 +209,6 @@ class Agent:
             rung=NO_RUNG,
             reason=reason,
         )
-
-    def _go_on(self, records: tuple[NodeRecord, ...]) -> None:
-        names = [record.node for record in records]
-        work = {"asked": self._grow, "made": self._join, "leaving": self._shrink}
-        converged = {(record.node, record.burst) for record in records} <= self._joined_ok
-        if records[0].step == "made" and converged:
-            return  # it only has to register
-        call = work[records[0].step]
-        self._crew.start(names, lambda: call(records))
-
-    def _grow(self, records: tuple[NodeRecord, ...]) -> None:
-        first, names = records[0], [record.node for record in records]
-        made = self._work.grow(first.site, first.pool, names, first.rung, first.burst)
-        if made.unsure:
-            self._say(Happened(what="unsure", nodes=folded(names), reason=made.refusal))
-            return
-        there = [record for record in records if record.node in made.exist]
-        missing = [record for record in records if record.node not in made.exist]
-        if there:
-            self._step(there, "made")
-        if missing:
-            self._step(missing, "refused", made.refusal, alone=not first.alone)
-
-    def _join(self, records: tuple[NodeRecord, ...]) -> None:
-        site, names = records[0].site, [record.node for record in records]
-        addresses = self._work.addresses(site, names)
-        if not addresses:
-            return
-        self._scheduler.place(addresses)
-        failed = self._work.join(site, list(addresses))
-        for name, reason in failed.items():
-            self._say(Happened(what="not-joined-yet", nodes=name, reason=reason))
-        done = addresses.keys() - failed.keys()
-        self._joined_ok |= {(r.node, r.burst) for r in records if r.node in done}
-
-    def _shrink(self, records: tuple[NodeRecord, ...]) -> None:
-        if self._work.shrink(records[0].site, [record.node for record in records]):
-            self._step(records, "gone", records[0].reason)
 
     def _spill(self, spilling: Spilling, seen: Seen) -> bool:
         fold = self._book.read()
@@ -259,30 +228,6 @@ class Agent:
         if new:
             self._scheduler.tell(new)
             self._told |= new
-
-    def _step(
-        self,
-        records: Collection[NodeRecord],
-        step: str,
-        reason: str = "",
-        *,
-        alone: bool | None = None,
-    ) -> None:
-        self._book.step(records, step, reason, alone=alone)  # type: ignore[arg-type]  # a BurstStep
-        names = folded([record.node for record in records])
-        pool, rung = (next(iter(records)).pool, next(iter(records)).rung)
-        self._say(Happened(what=step, nodes=names, pool=pool, rung=rung, reason=reason))
-
-
-def closed_reason(
-    pools: Collection[ElasticPool], spilling: Spilling, fold: BurstFold, seen: Seen
-) -> str:
-    """Return why nothing can be had of a spill's pool now; "": it can."""
-    pool = next((p for p in pools if p.pool == spilling.rule.target.pool), None)
-    if pool is None or not is_closed(pool, fold, seen.now):
-        return ""
-    said = max(fold.refused[pool.pool, rung] for rung in pool.rungs)[1]
-    return f"nothing can be had there now ({said})"
 
 
 _STATE_CODES = frozenset({"GC900", "GC901", "GC902", "GC903", "GC904"})

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from gcluster.lifecycle.burst.policy import Rented, Standing
 from gcluster.lifecycle.burst.policy.books import Books
 from gcluster.lifecycle.burst.policy.room import Place, Wanted, find
+from gcluster.lifecycle.burst.policy.rule import Rung
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -51,7 +54,7 @@ def open_rungs(
     This is asked before each buy, also for jobs that nobody moved.
     """
     rungs = pool.rungs
-    for rule in rules:
+    for rule in (_priced(each, pool) for each in rules):
         moment = standing(rule, (), fold, seen)
         taken = tuple(each for each in moment.rented if not each.node.startswith(_JOB))
         busy = tuple(Rented(node=e.node, usd_per_hour=e.usd_per_hour, until=e.until) for e in taken)
@@ -65,6 +68,21 @@ def open_rungs(
             allowed = rule.rungs_up_to(place.cap)
             rungs = tuple(rung for rung in rungs if rung in allowed)
     return rungs, "" if rungs else "no way to buy it stays below the ceilings"
+
+
+def _priced(rule: Rule, pool: ElasticPool) -> Rule:
+    """Return a rule with the pool's own prices: the provider may ask for more than the catalog."""
+    if rule.target.is_free and not any(pool.prices.values()):
+        return rule
+    known = {rung.key: rung for rung in rule.target.rungs}
+    rungs = tuple(
+        msgspec.structs.replace(
+            known.get(key, Rung(key=key, usd_per_hour=None)), usd_per_hour=pool.prices.get(key)
+        )
+        for key in pool.rungs
+    )
+    target = msgspec.structs.replace(rule.target, rungs=rungs)
+    return msgspec.structs.replace(rule, target=target)
 
 
 _JOB = "job "

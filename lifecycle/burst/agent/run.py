@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -80,7 +79,7 @@ def _rounds(
         return False
     while cluster.store.get(SPEC_KEY) == began:
         agent.round()
-        time.sleep(interval_s)
+        agent.pause(interval_s)
     return True
 
 

@@ -42,6 +42,8 @@ class NodeSeen(msgspec.Struct, frozen=True, kw_only=True):
     """None: it has a job, or isn't there."""
     fit: bool = True
     """Whether jobs may start on it."""
+    address: str = ""
+    """Where the scheduler would look for it; "": it doesn't say."""
 
 
 class JobSeen(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,6 +55,8 @@ class JobSeen(msgspec.Struct, frozen=True, kw_only=True):
     """() while it waits."""
     ends: float | None = None
     """When it is over at the latest; None: not known."""
+    starting: bool = False
+    """It holds nodes and hasn't begun: some of them may not be there yet."""
 
 
 class Seen(msgspec.Struct, frozen=True, kw_only=True):
@@ -74,6 +78,10 @@ class Scheduler(Protocol):
 
     def look(self) -> Seen:
         """Return requests, nodes and jobs as they are now."""
+        ...
+
+    def wait(self, seconds: float) -> None:
+        """Return when the scheduler leaves a request, after so many seconds at the latest."""
         ...
 
     def taken(self, requests: Collection[str]) -> None:

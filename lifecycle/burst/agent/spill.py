@@ -6,14 +6,16 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from gcluster.lifecycle.burst.agent.decide import is_closed
 from gcluster.lifecycle.burst.agent.money import standing
 from gcluster.lifecycle.burst.policy import Decision, Home, Rule, decide_all, going_back
 from gcluster.lifecycle.state import JobMoved, RoomPromised
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from gcluster.lifecycle.burst.agent.book import BurstFold
+    from gcluster.lifecycle.burst.agent.decide import ElasticPool
     from gcluster.lifecycle.burst.agent.scheduler import JobSeen, Seen
     from gcluster.lifecycle.burst.policy import PendingJob
 
@@ -74,6 +76,31 @@ def judge(spilling: Spilling, fold: BurstFold, seen: Seen, closed: str = "") -> 
         promise=promise,
         decisions=done.decisions,
     )
+
+
+def closed_reason(
+    pools: Collection[ElasticPool], spilling: Spilling, fold: BurstFold, seen: Seen
+) -> str:
+    """Return why nothing can be had of a spill's pool now; "": it can."""
+    pool = next((p for p in pools if p.pool == spilling.rule.target.pool), None)
+    if pool is None or not is_closed(pool, fold, seen.now):
+        return ""
+    said = max(fold.refused[pool.pool, rung] for rung in pool.rungs)[1]
+    return f"nothing can be had there now ({said})"
+
+
+def come(seen: Seen) -> dict[str, str]:
+    """Return what jobs are told whose nodes have all come and that haven't begun yet."""
+    return {
+        each.job.id: "its nodes have come"
+        for each in seen.jobs
+        if each.starting and all(_is_here(seen, name) for name in each.nodes)
+    }
+
+
+def _is_here(seen: Seen, node: str) -> bool:
+    found = seen.nodes.get(node)
+    return found is not None and found.state == "here"
 
 
 def sentence(decision: Decision, rule: Rule) -> str:

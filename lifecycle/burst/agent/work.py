@@ -14,7 +14,7 @@ from gcluster.lifecycle.converge.pending import pending_steps
 from gcluster.lifecycle.converge.run import converge
 from gcluster.lifecycle.converge.simulated import converge_simulated
 from gcluster.lifecycle.converge.stamps import read_stamps
-from gcluster.lifecycle.image import baker, image_key, install_group
+from gcluster.lifecycle.image import baker, compile_for_images, image_key, install_group
 from gcluster.lifecycle.progress import silent
 from gcluster.lifecycle.sites import at_each, inventory
 from gcluster.lifecycle.ssh import Unreachable
@@ -56,6 +56,8 @@ class ProviderWork:
         self._sites = {site.name: site for site in sites}
         self._session = session
         self._run_dir = run_dir
+        self._images: dict[str, str | None] = {}
+        """Site -> key of its image, None where it has no steps to bake."""
 
     def grow(self, site: str, pool: str, nodes: Collection[str], rung: str, token: str) -> Made:
         """Make the nodes in one call, bought in this way alone; never raises for a refusal."""
@@ -89,6 +91,16 @@ class ProviderWork:
         here = self._sites[site]
         found = here.provider.hosts(here.context)
         return {host.name: host.address for host in found if host.name in nodes and host.address}
+
+    def price(self, site: str, pool: str, rung: str) -> float | None:
+        """Return the dearest of what the provider asks for a node now; None: it can't say."""
+        here = self._sites[site]
+        spec = bought_by(self._cluster.spec, self._cluster.catalog, pool, rung)
+        try:
+            offers = here.provider.offers(msgspec.structs.replace(here.context, spec=spec), pool)
+        except ProviderError:
+            return None
+        return max((o.usd_per_hour for o in offers if o.usd_per_hour is not None), default=None)
 
     def join(self, site: str, nodes: Collection[str]) -> dict[str, str]:
         """Converge the nodes; return node -> reason of those that are not done."""
@@ -145,11 +157,17 @@ class ProviderWork:
     def _booting(self, site: OpenSite) -> OpenSite:
         """Return the site whose new nodes boot from the baked image, where there is one."""
         provider = baker(site)
-        group = None if provider is None else install_group(self._compiled(), site)
-        if provider is None or group is None:
+        if provider is None:
             return site
-        key = image_key(provider.base_digest(site.context.spec, site.name), group)
-        return site.booting(key if provider.has_image(site.context, key) else None)
+        if site.name not in self._images:
+            spec, sites = self._cluster.spec, self._sites.values()
+            planned = (h for s in sites for h in s.provider.planned_hosts(spec, s.name))
+            group = install_group(compile_for_images(self._cluster, planned), site)
+            base = provider.base_digest(site.context.spec, site.name)
+            self._images[site.name] = None if group is None else image_key(base, group)
+        key = self._images[site.name]
+        there = key is not None and provider.has_image(site.context, key)
+        return site.booting(key if there else None)
 
     @staticmethod
     def _exist(site: OpenSite, nodes: Collection[str]) -> frozenset[str]:

@@ -203,6 +203,8 @@ def _not_looked_at(job: PendingJob, depth: int) -> Decision:
 
 def _rough(seconds: float) -> str:
     """Return a length as a person says it: "31 min", "3.5 h"."""
+    if seconds < 60:  # noqa: PLR2004  # a minute; what jobs are told changes no faster
+        return "less than a minute"
     if seconds < 2 * 3600:
         return f"{int(seconds // 60)} min"
     return f"{seconds / 3600:.1f} h" if seconds < 2 * 86400 else f"{seconds / 86400:.1f} d"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from gcluster.inventory.compile.slurm_elastic import SPOOL
 from gcluster.lifecycle.burst.agent.scheduler import MARK, SchedulerSilent
-from gcluster.lifecycle.burst.slurm.reading import CutShortError, asking, read
+from gcluster.lifecycle.burst.slurm.reading import CutShortError, asking, read, waiting
 from gcluster.lifecycle.slurm import last_words
 from gcluster.lifecycle.ssh import Unreachable
 from gcluster.lifecycle.ssh.arguments import as_root
@@ -26,6 +26,14 @@ _LIMIT_S = 60
 _REQUEST = re.compile(r"[0-9A-Za-z-]+\.request")
 _LONGEST = 400
 """Characters of a reason; Slurm's own protocol has room for more, a person's screen has not."""
+
+_PATIENT = """\
+for try in 1 2 3; do
+  said=$({command} 2>&1) && break
+  case "$said" in *"temporarily unavailable"*) sleep 1 ;; *) break ;; esac
+done
+"""
+"""Slurm refuses a job's move while it tries to schedule it (seen with 24.11.5); not for long."""
 
 
 class SlurmController:
@@ -52,6 +60,10 @@ class SlurmController:
             return read(self._run(asking(SPOOL, mark)), mark, self._gpu_models)
         except CutShortError as error:
             raise SchedulerSilent(f"{self._controller.name}: {error}") from None
+
+    def wait(self, seconds: float) -> None:
+        """Return when a request's file appears, after so many seconds at the latest."""
+        self._run(waiting(SPOOL, seconds), limit_s=_LIMIT_S + seconds)
 
     def taken(self, requests: Collection[str]) -> None:
         """Remove the requests' files."""
@@ -97,7 +109,7 @@ class SlurmController:
     def move(self, job: str, partition: str, reason: str) -> None:
         """Move a waiting job; Slurm refuses one that has started, and it stays."""
         words = [f"JobId={job}", f"Partition={partition}", f"AdminComment={MARK}{_line(reason)}"]
-        self._act([["update", *words]], strict=False)
+        self._run(_PATIENT.format(command=shlex.join(["scontrol", "update", *words])))
 
     def tell(self, reasons: Mapping[str, str]) -> None:
         """Put the sentences into the jobs' AdminComment; jobs that have ended need none."""
@@ -116,11 +128,11 @@ class SlurmController:
         if lines:
             self._run("\n".join(["failed=0", *lines, "exit $failed"]))
 
-    def _run(self, script: str) -> str:
+    def _run(self, script: str, *, limit_s: float = _LIMIT_S) -> str:
         """Run shell lines as root, given on standard input: a line has no room for a long queue."""
         here = self._controller
         line = as_root(here, ["sh", "-s"])
-        answer = self._session.run(here, line, stdin=script, timeout_s=_LIMIT_S)
+        answer = self._session.run(here, line, stdin=script, timeout_s=limit_s)
         if isinstance(answer, Unreachable):
             raise SchedulerSilent(f"{here.name}: {answer.reason}")
         if answer.returncode != 0:

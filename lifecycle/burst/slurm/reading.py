@@ -65,6 +65,17 @@ echo "{mark} end"
 """
 
 
+def waiting(spool: str, seconds: float) -> str:
+    """Return the shell lines that end when a request is there, or after so many seconds."""
+    return f"""\
+end=$(( $(date +%s) + {max(1, round(seconds))} ))
+while [ "$(date +%s)" -lt "$end" ]; do
+  for request in {spool}/*.request; do [ -f "$request" ] && exit 0; done
+  sleep 0.5
+done
+"""
+
+
 class CutShortError(ValueError):
     """The answer was cut short, or isn't what was asked for."""
 
@@ -132,6 +143,7 @@ def _node(line: str, now: float) -> tuple[str, NodeSeen] | None:
         state=seen,  # type: ignore[arg-type]  # a NodeState
         reason=reason[1] if reason else "",
         idle_since=(float(busy) if busy.isdecimal() else now) if is_idle else None,
+        address=_field(line, "NodeAddr"),
         fit=not flags & {"DRAIN", "MAINTENANCE", "MAINT", "NOT_RESPONDING", "PLANNED", "RESERVED"},
     )
 
@@ -197,6 +209,7 @@ def _job(
         partition=partition,
         nodes=_nodes(on) if state != "PENDING" else (),
         ends=_when(ends) if state != "PENDING" else None,
+        starting=state == "CONFIGURING",
     )
 
 

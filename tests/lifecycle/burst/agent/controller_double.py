@@ -7,6 +7,8 @@ doesn't do: priorities, and jobs that share a node.
 
 from __future__ import annotations
 
+import threading
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -15,7 +17,7 @@ from gcluster.lifecycle.burst.agent.scheduler import JobSeen, NodeSeen, Request,
 from gcluster.lifecycle.burst.policy import PendingJob
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Iterator, Mapping
     from pathlib import Path
 
 
@@ -65,6 +67,7 @@ class ControllerDouble:
     def __init__(self, path: Path) -> None:
         """Keep everything at this path."""
         self.path = path
+        self._lock = threading.RLock()
 
     def load(self) -> Told:
         """Return what it knows."""
@@ -76,13 +79,20 @@ class ControllerDouble:
         fresh.write_bytes(msgspec.json.encode(told))
         fresh.replace(self.path)
 
+    @contextmanager
+    def changed(self) -> Iterator[Told]:
+        """Give what it knows to change: its calls come from several threads."""
+        with self._lock:
+            told = self.load()
+            yield told
+            self.save(told)
+
     def look(self) -> Seen:
         """Let a step of time pass, and tell how things stand."""
-        told = self.load()
-        told.now += told.step
-        for act in (_register, _finish, _schedule, _time_out, _let_go):
-            act(told)
-        self.save(told)
+        with self.changed() as told:
+            told.now += told.step
+            for act in (_register, _finish, _schedule, _time_out, _let_go):
+                act(told)
         return Seen(
             now=told.now,
             requests=tuple(told.requests.values()),
@@ -106,56 +116,52 @@ class ControllerDouble:
             ),
         )
 
+    def wait(self, seconds: float) -> None:
+        """Let no time pass: each look does."""
+
     def taken(self, requests: Collection[str]) -> None:
         """Drop requests."""
-        told = self.load()
-        told.requests = {k: r for k, r in told.requests.items() if k not in requests}
-        self.save(told)
+        with self.changed() as told:
+            told.requests = {k: r for k, r in told.requests.items() if k not in requests}
 
     def place(self, addresses: Mapping[str, str]) -> None:
         """Note the addresses; nodes register with the next look."""
-        told = self.load()
-        for name, address in addresses.items():
-            told.nodes[name].address = address
-        self.save(told)
+        with self.changed() as told:
+            for name, address in addresses.items():
+                told.nodes[name].address = address
 
     def give_up(self, nodes: Collection[str], reason: str) -> None:
         """Put nodes down, and their jobs back in line."""
-        told = self.load()
-        for name in nodes:
-            _down(told, name, reason)
-        self.save(told)
+        with self.changed() as told:
+            for name in nodes:
+                _down(told, name, reason)
 
     def forget(self, nodes: Collection[str]) -> None:
         """Let nodes that are down be asked for again."""
-        told = self.load()
-        for name in nodes:
-            if told.nodes[name].state == "down":
-                told.nodes[name] = _off(told.nodes[name])
-        self.save(told)
+        with self.changed() as told:
+            for name in nodes:
+                if told.nodes[name].state == "down":
+                    told.nodes[name] = _off(told.nodes[name])
 
     def release(self, nodes: Collection[str]) -> None:
         """Power idle nodes down."""
-        told = self.load()
-        for name in nodes:
-            if told.nodes[name].state == "here" and not told.nodes[name].job:
-                told.nodes[name] = _off(told.nodes[name])
-        self.save(told)
+        with self.changed() as told:
+            for name in nodes:
+                if told.nodes[name].state == "here" and not told.nodes[name].job:
+                    told.nodes[name] = _off(told.nodes[name])
 
     def move(self, job: str, partition: str, reason: str) -> None:
         """Move a job that waits."""
-        told = self.load()
-        if not told.jobs[job].nodes and told.jobs[job].ended is None:
-            told.jobs[job].partition = partition
-            told.jobs[job].told = reason
-        self.save(told)
+        with self.changed() as told:
+            if not told.jobs[job].nodes and told.jobs[job].ended is None:
+                told.jobs[job].partition = partition
+                told.jobs[job].told = reason
 
     def tell(self, reasons: Mapping[str, str]) -> None:
         """Note what jobs are told."""
-        told = self.load()
-        for job, reason in reasons.items():
-            told.jobs[job].told = reason
-        self.save(told)
+        with self.changed() as told:
+            for job, reason in reasons.items():
+                told.jobs[job].told = reason
 
 
 def _off(node: DoubleNode) -> DoubleNode:

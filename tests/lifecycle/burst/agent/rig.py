@@ -45,7 +45,7 @@ BEGIN = 1_767_225_600.0
 class Inline:
     """A crew that makes each call at once: what a kill hits is told by its number."""
 
-    def start(self, nodes: Collection[str], call: Callable[[], None]) -> None:  # noqa: ARG002  # as a crew
+    def start(self, nodes: Collection[str], call: Callable[[], object]) -> None:  # noqa: ARG002  # as a crew
         """Make the call."""
         call()
 
@@ -93,15 +93,13 @@ class Rig:
         self, name: str, *, nodes: int = 1, partition: str = "train", run_s: float = 100
     ) -> None:
         """Put a job in line."""
-        told = self.controller.load()
-        told.jobs[name] = _job(name, partition, nodes, run_s=run_s, now=told.now)
-        self.controller.save(told)
+        with self.controller.changed() as told:
+            told.jobs[name] = _job(name, partition, nodes, run_s=run_s, now=told.now)
 
     def change(self, act: Callable[[Told], None]) -> None:
         """Change what the controller's double knows."""
-        told = self.controller.load()
-        act(told)
-        self.controller.save(told)
+        with self.controller.changed() as told:
+            act(told)
 
     def cluster(self) -> Cluster:
         """Open the cluster; its events have the double's time."""

@@ -60,6 +60,8 @@ class Cloud:
         self.asked: list[tuple[str, tuple[str, ...]]] = []
         self.there: set[str] = set()
         self.slow: dict[str, threading.Event] = {}
+        self.asks: dict[str, float] = {}
+        """Rung -> what it asks for now, in USD per hour."""
 
     def grow(self, _site: str, _pool: str, nodes: Collection[str], rung: str, _token: str) -> Made:
         """Make them, late where they are slow."""
@@ -76,6 +78,10 @@ class Cloud:
         """Remove them."""
         self.there -= set(nodes)
         return True
+
+    def price(self, _site: str, _pool: str, rung: str) -> float | None:
+        """Say what it costs now."""
+        return self.asks.get(rung)
 
     def addresses(self, _site: str, nodes: Collection[str]) -> dict[str, str]:
         """Say that all have answered."""
@@ -177,6 +183,29 @@ def test_the_second_job_is_refused_where_the_first_filled_the_ceiling(rig: Rig) 
 
     assert cloud.there == {"spill001"}
     assert rig.controller.load().jobs["b"].told.startswith("refused: ")
+
+
+def test_what_a_provider_asks_for_now_goes_before_the_catalogs_price(rig: Rig) -> None:
+    (pool,) = elastic_pools(_spec(), load_catalog())
+    usd = pool.prices["on-demand"]
+    cloud = Cloud(refuses={"spot"})
+    cloud.asks = {"on-demand": usd * 3}
+    rig.submit("a", partition="spill")
+
+    rounds(rented(rig, cloud, spill=f", max_usd_per_hour: {usd * 2}"), 5)
+
+    assert [rung for rung, _ in cloud.asked] == ["spot"]
+    assert cloud.there == set()
+
+
+def test_a_price_below_the_catalogs_opens_no_ceiling(rig: Rig) -> None:
+    cloud = Cloud()
+    cloud.asks = {"spot": 0.1, "on-demand": 0.1}
+    rig.submit("a", partition="spill")
+
+    rounds(rented(rig, cloud, spill=", max_usd_per_hour: 1"), 5)
+
+    assert cloud.asked == []
 
 
 def test_a_cloud_that_is_slow_holds_up_its_own_nodes_alone(rig: Rig) -> None:

@@ -1,0 +1,114 @@
+"""What becomes of nodes beside the rounds: made, placed, joined, removed; on record after each."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gcluster.lifecycle.burst.agent.calls import Happened
+from gcluster.lifecycle.burst.agent.decide import alike
+from gcluster.lifecycle.burst.agent.places import Places
+from gcluster.schemas.hostlist import fold as folded
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
+    from gcluster.lifecycle.burst.agent.book import Book, NodeRecord
+    from gcluster.lifecycle.burst.agent.calls import Work
+    from gcluster.lifecycle.burst.agent.crew import Crew
+    from gcluster.lifecycle.burst.agent.scheduler import Scheduler, Seen
+
+
+class Making:
+    """Has the calls made for nodes. What it knows beside the book is asked anew after a kill."""
+
+    def __init__(
+        self,
+        *,
+        scheduler: Scheduler,
+        work: Work,
+        book: Book,
+        crew: Crew,
+        say: Callable[[Happened], None],
+    ) -> None:
+        """Hold the parts; nothing is asked yet."""
+        self._scheduler = scheduler
+        self._work = work
+        self._book = book
+        self._crew = crew
+        self._say = say
+        self._places = Places()
+        self._joined_ok: set[tuple[str, str]] = set()
+
+    def go_on(self, records: tuple[NodeRecord, ...]) -> None:
+        """Have the call made that takes nodes on from where the book says they stand."""
+        work = {"asked": self._grow, "made": self._join, "leaving": self._shrink}
+        converged = {(record.node, record.burst) for record in records} <= self._joined_ok
+        if records[0].step == "made" and converged:
+            return  # it only has to register
+        self._begin(records, work[records[0].step])
+
+    def place(self, seen: Seen) -> None:
+        """Tell the scheduler again where nodes are that it would look for elsewhere."""
+        fold = self._book.read()
+        wrong = self._places.wrong(fold, seen)
+        if wrong:
+            self._scheduler.place(wrong)
+        busy = self._crew.busy()
+        unknown = [each for each in self._places.unknown(fold) if each.node not in busy]
+        for group in alike(unknown):
+            self._begin(group, self._ask_where)
+
+    def step(
+        self,
+        records: Collection[NodeRecord],
+        step: str,
+        reason: str = "",
+        *,
+        alone: bool | None = None,
+    ) -> None:
+        """Put a step of nodes on record, and say it."""
+        self._book.step(records, step, reason, alone=alone)  # type: ignore[arg-type]  # a BurstStep
+        names = folded([record.node for record in records])
+        pool, rung = (next(iter(records)).pool, next(iter(records)).rung)
+        self._say(Happened(what=step, nodes=names, pool=pool, rung=rung, reason=reason))
+
+    def _grow(self, records: tuple[NodeRecord, ...]) -> None:
+        first, names = records[0], [record.node for record in records]
+        made = self._work.grow(first.site, first.pool, names, first.rung, first.burst)
+        if made.unsure:
+            self._say(Happened(what="unsure", nodes=folded(names), reason=made.refusal))
+            return
+        there = [record for record in records if record.node in made.exist]
+        missing = [record for record in records if record.node not in made.exist]
+        if there:
+            self.step(there, "made")
+        if missing:
+            self.step(missing, "refused", made.refusal, alone=not first.alone)
+        if there:
+            self._join(tuple(there))
+
+    def _join(self, records: tuple[NodeRecord, ...]) -> None:
+        addresses = self._ask_where(records)
+        if not addresses:
+            return
+        self._scheduler.place(addresses)
+        failed = self._work.join(records[0].site, list(addresses))
+        for name, reason in failed.items():
+            self._say(Happened(what="not-joined-yet", nodes=name, reason=reason))
+        done = addresses.keys() - failed.keys()
+        self._joined_ok |= {(r.node, r.burst) for r in records if r.node in done}
+
+    def _shrink(self, records: tuple[NodeRecord, ...]) -> None:
+        if self._work.shrink(records[0].site, [record.node for record in records]):
+            self.step(records, "gone", records[0].reason)
+
+    def _ask_where(self, records: tuple[NodeRecord, ...]) -> dict[str, str]:
+        site, names = records[0].site, [record.node for record in records]
+        addresses = self._work.addresses(site, names)
+        self._places.learn(records, addresses)
+        return addresses
+
+    def _begin(
+        self, records: tuple[NodeRecord, ...], call: Callable[[tuple[NodeRecord, ...]], object]
+    ) -> None:
+        self._crew.start([record.node for record in records], lambda: call(records))
