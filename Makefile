@@ -75,8 +75,12 @@ test-pull: environment ## have nodes converge themselves, and wait for their job
 	@pytest -q -m pull tests/e2e/test_pull.py $(REPORT)
 
 .PHONY: test-slurm
-test-slurm: environment ## hold Slurm to its spec: accounts, quotas, preemption, order of jobs
+test-slurm: environment ## hold Slurm to its spec: accounts, order of jobs, operations, failures
 	@pytest -q -m slurm tests/e2e $(REPORT)
+
+.PHONY: test-slurm-core
+test-slurm-core: environment ## run the part of test-slurm and prove-burst that CI runs
+	@pytest -q -m core tests/e2e $(REPORT)
 
 .PHONY: prove-burst
 prove-burst: environment ## kill the burst agent at every step, then have jobs spill between local sites
@@ -87,6 +91,10 @@ prove-burst: environment ## kill the burst agent at every step, then have jobs s
 .PHONY: test-bundle
 test-bundle: environment ## bundle a spec, and bring nodes without a network up from that alone
 	@pytest -q -m bundle tests/e2e/test_air_gap.py $(REPORT)
+
+.PHONY: test-scale
+test-scale: environment ## run 1,008 slurmd with the compiled configuration: sinfo under a second
+	@python bench/slurm_scale.py
 
 .PHONY: fuzz
 fuzz: environment ## fuzz the loader for a while (FOR=600 seconds; crashes are left in .cache/fuzz)
