@@ -1,9 +1,9 @@
-"""Slurm with the compiled configuration of a large cluster: a thousand slurmd on ports of one container.
+"""Slurm with the compiled configuration of a large cluster: 1,008 slurmd on ports of one container.
 
-Real: slurmctld, slurmd, MUNGE, the scheduler, and slurm.conf, gres.conf and topology.conf as role slurm
-writes them. Simulated: the machines. All slurmd share this machine's cores and one network address, so
-NodeAddr, NodeHostname, Port and the spool's folder are replaced, and the health check (a process a node)
-is `true`.
+Real: slurmctld, slurmd, MUNGE, the scheduler, and slurm.conf, gres.conf and topology.conf as role
+slurm writes them. Simulated: the machines. All slurmd share this machine's cores and one network
+address, so NodeAddr, NodeHostname, Port and the spool's folder are replaced, and the health check
+(a process a node) is `true`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[1]
 NODES = 1_008
 UNIT = 32
-"""Nodes of a scalable unit of HGX H100 (NVIDIA's reference architecture): a block of the topology."""
+"""Nodes of a scalable unit, a block of the topology (NVIDIA's reference architecture, HGX H100)."""
 FIRST_PORT = 17_000
 PENDING = 5_000
 SINFO_SECONDS = 1.0
@@ -40,10 +40,11 @@ CONTAINER = "gcluster-bench-slurm-scale"
 
 
 def large_spec(nodes: int) -> str:
-    """Return a cluster of so many simulated nodes in blocks, with two partitions over all of them."""
+    """Return a cluster of simulated nodes in blocks, with two partitions over all of them."""
+    units = [(first, min(first + UNIT - 1, nodes)) for first in range(1, nodes + 1, UNIT)]
     hosts = "".join(
-        f"      - {{name: 'gpu[{first:04d}-{min(first + UNIT - 1, nodes):04d}]', block: su{unit:02d}}}\n"
-        for unit, first in enumerate(range(1, nodes + 1, UNIT), 1)
+        f"      - {{name: 'gpu[{first:04d}-{last:04d}]', block: su{unit:02d}}}\n"
+        for unit, (first, last) in enumerate(units, 1)
     )
     return f"""apiVersion: gcluster/v1
 name: scale
@@ -138,8 +139,11 @@ def start(image: str, files: dict[str, str], nodes: int) -> float:
         text=True,
     ).stdout.strip()
     subprocess.run(
-        ["podman", "run", "--runtime", runtime, "--detach", "--name", CONTAINER, *limits]
-        + ["--hostname", "scale", "--systemd=always", "--cap-add=SYS_NICE", image, "/sbin/init"],
+        [
+            *("podman", "run", "--runtime", runtime, "--detach", "--name", CONTAINER, *limits),
+            *("--hostname", "scale", "--systemd=always", "--cap-add=SYS_NICE"),
+            *(image, "/sbin/init"),
+        ],
         check=True,
         capture_output=True,
     )
@@ -150,8 +154,8 @@ def start(image: str, files: dict[str, str], nodes: int) -> float:
         text = on_one_machine(content, nodes) if path.endswith("/slurm.conf") else content
         inside(f"mkdir -p $(dirname {path}) && cat > {path}", stdin=text)
     inside(
-        "[ -e /etc/munge/munge.key ] || { dd if=/dev/urandom of=/etc/munge/munge.key bs=1 count=1024;"
-        " chown munge: /etc/munge/munge.key; chmod 400 /etc/munge/munge.key; };"
+        "cd /etc/munge; [ -e munge.key ] || { dd if=/dev/urandom of=munge.key bs=1 count=1024;"
+        " chown munge: munge.key; chmod 400 munge.key; };"
         " systemctl restart munge; mkdir -p /var/spool/slurmd /var/log/slurm /var/lib/slurm/ctld;"
         " chown -R slurm: /var/log/slurm /var/lib/slurm"
     )
