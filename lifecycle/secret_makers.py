@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from gcluster.inventory.compile.self_converge import SIGNERS_SECRET
 from gcluster.inventory.compile.slurm_accounting import DATABASE_SECRET
 from gcluster.inventory.compile.slurm_state import JWT_SECRET
+from gcluster.inventory.compile.sssd import DIRECTORY_SECRET
 from gcluster.lifecycle.outcome import LifecycleError, failure
 from gcluster.lifecycle.state import SecretVault, munge_key
 from gcluster.schemas.spec import DirectoryUsers, SlurmScheduler
@@ -28,7 +29,6 @@ def _password() -> bytes:
     return secrets.token_hex(_PASSWORD_BYTES).encode()
 
 
-DIRECTORY_SECRET = "directory"  # noqa: S105  # the secret's name
 _JWT_BYTES = 32
 
 

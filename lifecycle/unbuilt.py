@@ -24,7 +24,6 @@ _LEFT_OUT: tuple[tuple[PathTuple, str], ...] = (
     (("monitoring",), "monitoring"),
     (("budget", "expires"), "expiry"),
     (("budget", "expires_on"), "expiry"),
-    (("users", "source"), "users of a directory"),
     (("sites", "*", "proxy"), "proxies"),
     (("pools", "*", "software", "containers"), "containers of single pools"),
     (("pools", "*", "software", "slurm"), "another Slurm for single pools"),

@@ -38,6 +38,7 @@ from gcluster.inventory.compile.object_mount import object_mount_steps, object_s
 from gcluster.inventory.compile.ofed import ofed_sources, ofed_steps
 from gcluster.inventory.compile.package_sources import package_sources_steps
 from gcluster.inventory.compile.roce import roce_steps
+from gcluster.inventory.compile.sssd import sssd_steps
 from gcluster.inventory.compile.staging import staging_steps
 
 if TYPE_CHECKING:
@@ -67,6 +68,7 @@ class NodeRole(NamedTuple):
 
 
 NODE_ROLES: tuple[NodeRole, ...] = (
+    NodeRole(sssd_steps),
     NodeRole(kernel_steps, components=("kernel",)),
     NodeRole(
         nvidia_driver_steps, sources=("nvidia-cuda",), components=("driver", "fabric_manager")

@@ -130,3 +130,29 @@ def bind_half_said(context: CheckContext) -> Iterator[Finding]:
         else "add bind_dn, or remove bind_password",
         relies_on=(path, ("users", missing)),
     )
+
+
+@check("GC563", summary="Nobody says where in a directory its people are, or which ids they have.")
+def directory_unclear(context: CheckContext) -> Iterator[Finding]:
+    """SSSD needs a search base: `base`, else the domain of the directory's host.
+
+    An address or a name without a domain has none. `ids` goes from `min` up to `max`.
+    """
+    directory = context.directory
+    if directory is None:
+        return
+    if directory.search_base is None:
+        yield Finding(
+            summary=f"{directory.ldap} has no domain that tells where people are",
+            path=("users", "ldap"),
+            hint="add base: dc=example,dc=edu",
+            relies_on=(("users", "ldap"), ("users", "base")),
+        )
+    ids = directory.ids
+    if ids.max is not None and ids.max < ids.min:
+        yield Finding(
+            summary=f"ids from {ids.min} up to {ids.max} are none",
+            path=("users", "ids", "max"),
+            hint=f"write a number above {ids.min}, or leave max out",
+            relies_on=(("users", "ids"),),
+        )

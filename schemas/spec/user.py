@@ -49,6 +49,15 @@ class User(Noun, frozen=True):
     ] = None
 
 
+class IdRange(Noun, frozen=True):
+    """Ids of people and groups; whoever has another one isn't known on the nodes."""
+
+    min: Annotated[int, Meta(ge=1000, description="Least id; below are those of systems.")] = 1000
+    max: Annotated[
+        Annotated[int, Meta(ge=1000)] | None, Meta(description="Greatest id; default: any.")
+    ] = None
+
+
 class DirectoryUsers(Noun, frozen=True, tag_field="source", tag="sssd"):
     """Accounts of a directory, through SSSD: one uid and gid everywhere because it says so."""
 
@@ -67,6 +76,25 @@ class DirectoryUsers(Noun, frozen=True, tag_field="source", tag="sssd"):
             examples=["dc=example,dc=edu"],
         ),
     ] = None
+    ca: Annotated[
+        Annotated[str, Meta(pattern=r"^\s*-----BEGIN CERTIFICATE-----")] | None,
+        Meta(
+            description="CA certificates (PEM) that vouch for the directory; default: those of the "
+            "nodes' distribution."
+        ),
+    ] = None
+    schema: Annotated[
+        Literal["rfc2307", "rfc2307bis", "ad"],
+        Meta(
+            description="How groups name members: by login name, by DN, or as Active Directory "
+            "does (with uidNumber and gidNumber)."
+        ),
+    ] = "rfc2307"
+    ids: Annotated[IdRange, Meta(description="Ids that people and groups have.")] = IdRange()
+    probe: Annotated[
+        UserName | None,
+        Meta(description="A user that every node must know: asked for on each, with its id."),
+    ] = None
     bind_dn: Annotated[str | None, Meta(description="Who asks; default: anonymous.")] = None
     bind_password: Annotated[Secret | None, Meta(description="By reference.")] = None
     allow_groups: Annotated[
@@ -75,3 +103,13 @@ class DirectoryUsers(Noun, frozen=True, tag_field="source", tag="sssd"):
     admin_groups: Annotated[
         list[UserName], Meta(description="Groups whose members may become root.")
     ] = field(default_factory=list)
+
+    @property
+    def search_base(self) -> str | None:
+        """Where its people are: `base`, else what the host's domain says; None: it has none."""
+        if self.base is not None:
+            return self.base
+        host = self.ldap.partition("://")[2].partition("/")[0].partition(":")[0]
+        if not host or host[0] == "[" or host.rpartition(".")[2].isdigit():
+            return None  # an address
+        return ",".join(f"dc={part}" for part in host.split(".")[1:]) or None
