@@ -10,9 +10,12 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
+
+if TYPE_CHECKING:
+    from .slurm_site import Site
 
 SPEC = """\
 apiVersion: gcluster/v1
@@ -165,4 +168,14 @@ def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveCluster]:
     """A cluster that is taken down whatever happens."""
     cluster = LiveCluster(tmp_path_factory.mktemp("e2e"))
     yield cluster
+    cluster.gcluster("down", str(cluster.spec), "--yes", expect=None)
+
+
+@pytest.fixture(scope="session")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """The Slurm site that several files of tests share; it is taken down whatever happens."""
+    from .slurm_site import Site  # noqa: PLC0415  # it needs this file
+
+    cluster = LiveCluster(tmp_path_factory.mktemp("site"))
+    yield Site(cluster)
     cluster.gcluster("down", str(cluster.spec), "--yes", expect=None)

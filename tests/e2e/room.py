@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
@@ -45,12 +45,18 @@ class Room:
         """Return a machine's address; they follow each other in the order of the machines."""
         return f"{self.prefix}.{11 + self.hosts.index(host)}"
 
-    def start(self, image: str = "", mounts: Mapping[str, Path] = MappingProxyType({})) -> None:
+    def start(
+        self,
+        image: str = "",
+        mounts: Mapping[str, Path] = MappingProxyType({}),
+        more: Mapping[str, Sequence[str]] = MappingProxyType({}),
+    ) -> None:
         """Start the machines, bare or from an image; they make their host keys themselves.
 
         Args:
             image: the nodes' base image by default.
             mounts: path in the machines -> what they see there.
+            more: machine -> what else it is started with, as podman's arguments.
         """
         base = places.private_directory(places.cache_home())
         image = image or ensure_base(find_engine(), base)
@@ -66,6 +72,7 @@ class Room:
                 *("run", "--detach", "--name", f"{self.name}-{host}", "--hostname", host),
                 *(*runtime, *RUN, "--network", f"{self.name}:ip={address}"),
                 *(f"--volume={seen}:{path}:ro" for path, seen in mounts.items()),
+                *more.get(host, ()),
                 *(image, "/sbin/init"),
             )
 
