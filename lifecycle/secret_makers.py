@@ -12,8 +12,10 @@ from gcluster.inventory.compile.self_converge import SIGNERS_SECRET
 from gcluster.inventory.compile.slurm_accounting import DATABASE_SECRET
 from gcluster.inventory.compile.slurm_state import JWT_SECRET
 from gcluster.inventory.compile.sssd import DIRECTORY_SECRET
+from gcluster.inventory.compile.wireguard import KEY_PREFIX, PEERS_PREFIX
 from gcluster.lifecycle.outcome import LifecycleError, failure
 from gcluster.lifecycle.state import SecretVault, munge_key
+from gcluster.lifecycle.tunnel_keys import keep_peers, tunnel_key
 from gcluster.schemas.spec import DirectoryUsers, SlurmScheduler
 
 if TYPE_CHECKING:
@@ -99,16 +101,20 @@ def make_secrets(vault: SecretVault, spec: ClusterSpec, names: tuple[str, ...]) 
     """
     given = given_secrets(spec)
     for name in names:
-        if name not in given:
+        if name.startswith(PEERS_PREFIX):
+            keep_peers(vault, name)
+        elif name not in given:
             vault.ensure(name, maker(vault, spec.name, name))
-            continue
-        value = read_given(name, given[name], is_kept=vault.version(name) is not None)
-        if value is not None:
+        elif (
+            value := read_given(name, given[name], is_kept=vault.version(name) is not None)
+        ) is not None:
             vault.keep(name, value)
 
 
 def maker(vault: SecretVault, cluster: str, secret: str) -> Callable[[], bytes]:
     """Return what makes a secret; nodes know the signer of their bundles by its public half."""
+    if secret.startswith(KEY_PREFIX):
+        return tunnel_key
     if secret != SIGNERS_SECRET:
         return _MAKERS[secret]
     from gcluster.lifecycle.pull.keys import (  # noqa: PLC0415  # only large clusters pull

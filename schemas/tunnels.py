@@ -6,8 +6,9 @@ one, of its controllers, else of its logins. Hosts that come and go are none.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
+from gcluster.schemas.routes import first_links
 from gcluster.schemas.spec.sites.site import DEFAULT_CLOUD_CIDR, CloudSite
 
 if TYPE_CHECKING:
@@ -43,6 +44,23 @@ def gateway_pool(link: Link, site: str, pools: Mapping[str, Pool]) -> str | None
     return next(iter([*named, *by_role]), None)
 
 
+def gateway_links(spec: ClusterSpec, pool: str) -> tuple[int, ...]:
+    """Return the links (their indices) whose gateway the first host of a pool is."""
+    site = spec.pools[pool].site
+    return tuple(
+        index
+        for index, link in enumerate(spec.links)
+        if site in link.between
+        and is_tunnel(link, spec.sites)
+        and gateway_pool(link, site, spec.pools) == pool
+    )
+
+
+def other_end(link: Link, site: str) -> str:
+    """Return the site at a link's other end."""
+    return link.between[1] if link.between[0] == site else link.between[0]
+
+
 def networks_of(site: Site) -> tuple[str, ...]:
     """Return the networks of a site's nodes, as far as they are known."""
     written = tuple(site.networks.values())
@@ -56,6 +74,58 @@ def networks_of_sites(spec: ClusterSpec, sites: Iterable[str]) -> list[str]:
     wanted = set(sites)
     found = (cidr for n, s in spec.sites.items() if n in wanted for cidr in networks_of(s))
     return list(dict.fromkeys(found))
+
+
+class WayOut(NamedTuple):
+    """What a site's packets for other sites take first."""
+
+    link: int
+    """Index in the spec."""
+    sites: tuple[str, ...]
+    """Where it leads to: the link's other end, and what lies behind that."""
+    networks: tuple[str, ...]
+
+
+def ways_out(spec: ClusterSpec, site: str) -> tuple[WayOut, ...]:
+    """Return the links that a site's packets for other sites take first, in the spec's order."""
+    by_link: dict[int, list[str]] = {}
+    for there, index in first_links(spec.links, site).items():
+        by_link.setdefault(index, []).append(there)
+    return tuple(
+        WayOut(index, tuple(sorted(there)), tuple(sorted(networks_of_sites(spec, there))))
+        for index, there in sorted(by_link.items())
+    )
+
+
+class RouteTo(NamedTuple):
+    """A network of another site, and the gateway that leads to it."""
+
+    network: str
+    pool: str
+    """The gateway is its first host."""
+
+
+class SiteEnds(NamedTuple):
+    """What a site that makes its network needs of its links."""
+
+    routes: tuple[RouteTo, ...]
+    """Of tunnels; other links bring their own."""
+    let_in: tuple[str, ...]
+    """Networks of the sites that any link leads to."""
+
+
+def site_ends(spec: ClusterSpec, site: str) -> SiteEnds:
+    """Return a site's routes into tunnels, and who may come in over its links."""
+    ways = ways_out(spec, site)
+    routes = [
+        RouteTo(network, pool)
+        for way in ways
+        if is_tunnel(spec.links[way.link], spec.sites)
+        and (pool := gateway_pool(spec.links[way.link], site, spec.pools)) is not None
+        for network in way.networks
+    ]
+    let_in = dict.fromkeys(network for way in ways for network in way.networks)
+    return SiteEnds(tuple(routes), tuple(let_in))
 
 
 def tunnel_mtu(link: Link, sites: Mapping[str, Site]) -> int:

@@ -23,10 +23,13 @@ from gcluster.inventory.compile.nccl import JOB_ENVIRONMENT, nccl_steps
 from gcluster.inventory.compile.node import node_facts
 from gcluster.inventory.compile.roles import node_role_steps
 from gcluster.inventory.compile.self_converge import licences, pulls, self_converge_steps
+from gcluster.inventory.compile.site_routes import site_routes_steps
 from gcluster.inventory.compile.slurm import (
     JOB_PROGRAMS,
+    TASK_PROLOG,
     controllers_and_name,
     is_simulated,
+    job_scratch,
     slurm_cluster_variables,
     slurm_steps,
 )
@@ -34,6 +37,7 @@ from gcluster.inventory.compile.slurm_accounting import accounting_hosts
 from gcluster.inventory.compile.slurm_nodes import gpu_count
 from gcluster.inventory.compile.slurmdbd import slurmdbd_steps
 from gcluster.inventory.compile.steps import CompiledCluster, Group, Stage, Step
+from gcluster.inventory.compile.wireguard import wireguard_steps
 
 if TYPE_CHECKING:
     from gcluster.inventory.hosts import ClusterInventory, Host
@@ -89,6 +93,9 @@ def compile_cluster(
         told_to_controllers["slurm_task_prolog"] = JOB_ENVIRONMENT
     if not simulated:
         told_to_controllers |= JOB_PROGRAMS
+    scratch = job_scratch(spec, catalog)
+    if scratch:
+        told_to_controllers["slurm_task_prolog"] = TASK_PROLOG
     if lines := plugin_lines(facts.values()):
         told_to_controllers["slurm_plugins"] = lines
     if bundle is not None:
@@ -101,6 +108,8 @@ def compile_cluster(
             *depot_steps(facts[name], serves_roles=pulled),
             *bundle_source_steps(facts[name]),
             *base_steps(spec, found_by_name, pool.role, sets_time=facts[name].has_own_clock),
+            *wireguard_steps(spec, name, inventory.hosts),
+            *site_routes_steps(spec, name, inventory.hosts),
             *node_role_steps(facts[name]),
             *munge_steps(),
             *slurmdbd_steps(spec, name, run_accounting, simulated=simulated),
@@ -108,6 +117,7 @@ def compile_cluster(
                 pool.role,
                 told_to_all,
                 cluster=told_to_controllers,
+                scratch=scratch,
                 simulated_gpus=gpu_count(machine) if machine and machine.simulated else 0,
                 version=spec.software.slurm,
             ),

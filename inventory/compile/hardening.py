@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from gcluster.inventory.compile.steps import Json, Phase, Stage, Step
 from gcluster.schemas.spec import BareMetalSite, CloudSite, HostEntry
 from gcluster.schemas.spec.sites import ListedHost, SshFleetSite
+from gcluster.schemas.tunnels import TUNNEL_PORT, gateway_links, networks_of_sites
 
 if TYPE_CHECKING:
     from gcluster.inventory.compile.node import NodeFacts
@@ -43,18 +44,27 @@ def _planes(node: NodeFacts, said: Hardening, ssh: list[str]) -> list[Json]:
     """Return what may come in from where; nothing without the networks of management."""
     if not said.management:
         return []
-    of_sites = [cidr for site in node.spec.sites.values() for cidr in site.networks.values()]
+    of_sites = networks_of_sites(node.spec, node.spec.sites)
     planes: list[tuple[str, list[str], list[str], list[str]]] = [
         ("management", said.management, ssh, []),
         ("nodes", said.nodes or of_sites, [*ssh, _UNPRIVILEGED], [_UNPRIVILEGED]),
         ("fabric", said.fabric, [_ALL], [_ALL]),
         ("storage", said.storage, _SERVERS, [_UNPRIVILEGED]),
+        ("tunnel", _tunnel_ends(node), [], [str(TUNNEL_PORT)]),
     ]
     return [
         {"name": name, "networks": networks, "tcp": _sorted(tcp), "udp": udp}
         for name, networks, tcp, udp in planes
         if networks
     ]
+
+
+def _tunnel_ends(node: NodeFacts) -> list[str]:
+    """Return where a gateway's tunnels may come from: anywhere, since WireGuard answers keys only.
+
+    What comes out of a tunnel is of the nodes' plane, by the networks of the sites.
+    """
+    return ["0.0.0.0/0"] if gateway_links(node.spec, node.name) else []
 
 
 def _sorted(ports: list[str]) -> list[str]:

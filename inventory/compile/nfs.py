@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from gcluster.inventory.compile.steps import Json, Phase, Stage, Step
 from gcluster.schemas.mounts import mount_point
 from gcluster.schemas.spec import NfsStorage
+from gcluster.schemas.tunnels import networks_of_sites
 
 if TYPE_CHECKING:
     from gcluster.inventory.compile.node import NodeFacts
@@ -80,12 +81,12 @@ def _mount(node: NodeFacts, name: str) -> dict[str, Json]:
 def _export(node: NodeFacts, name: str) -> dict[str, Json]:
     """Return an export; without any network said, every node of the sites may mount it."""
     storage = _nfs(node, name)
-    of_sites = [cidr for site in node.spec.sites.values() for cidr in site.networks.values()]
+    of_sites = networks_of_sites(node.spec, node.spec.sites)
     servers = node.storage.servers.get(name, ())
     return {
         "path": storage.export or mount_point(storage),
         "host": servers[0].name if servers else "",
-        "clients": storage.clients or list(dict.fromkeys(of_sites)),
+        "clients": storage.clients or of_sites,
         "root": storage.root,
         "read_only": storage.read_only,
     }

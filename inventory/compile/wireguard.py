@@ -1,0 +1,133 @@
+"""The role wireguard: gateways of tunnels between sites, whose keys the cluster's vault makes.
+
+A gateway gets its own private key and the public keys of the gateways beyond its tunnels, as
+secrets get to nodes: so both ends of a new tunnel are told in one `up`, and no key is read back.
+"""
+
+from __future__ import annotations
+
+from ipaddress import ip_address
+from typing import TYPE_CHECKING
+
+from gcluster.inventory.compile.steps import Json, Phase, Stage, Step
+from gcluster.schemas.tunnels import (
+    TUNNEL_PORT,
+    gateway_links,
+    gateway_pool,
+    networks_of_sites,
+    other_end,
+    tunnel_mtu,
+    ways_out,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from gcluster.inventory.hosts import Host
+    from gcluster.schemas.spec import ClusterSpec
+    from gcluster.schemas.spec.link import Link
+
+KEY_PREFIX = "wireguard-key-"
+"""Secret wireguard-key-POOL: the private key of the gateway that is the first host of a pool."""
+PEERS_PREFIX = "wireguard-peers-"
+"""Secret wireguard-peers-POOL.POOL: the public keys of these gateways, as JSON."""
+_KEEPALIVE_S = 25
+"""Seconds between packets that keep a NAT's entry alive (wg(8), PersistentKeepalive)."""
+
+
+def wireguard_steps(spec: ClusterSpec, pool: str, hosts: Iterable[Host]) -> list[Step]:
+    """Return the steps of role wireguard; none where no host of the pool is a gateway.
+
+    All hosts of the pool get them: the role acts on the one that is named. Jobs don't feel them,
+    but what crosses a tunnel that changes waits for seconds.
+    """
+    links = gateway_links(spec, pool)
+    if not links:
+        return []
+    by_pool: dict[str, Host] = {}
+    for host in hosts:
+        by_pool.setdefault(host.pool, host)
+    site = spec.pools[pool].site
+    behind = {way.link: way.networks for way in ways_out(spec, site)}
+    peers = [_peer(spec, index, pool, by_pool, behind.get(index, ())) for index in links]
+    variables: dict[str, Json] = {
+        "wireguard_host": by_pool[pool].name if pool in by_pool else "",
+        "wireguard_networks": networks_of_sites(spec, [site]),
+        "wireguard_port": TUNNEL_PORT,
+        "wireguard_mtu": min(tunnel_mtu(spec.links[index], spec.sites) for index in links),
+        "wireguard_peers": peers,
+    }
+    secrets = {
+        "wireguard_key_file": f"{KEY_PREFIX}{pool}",
+        "wireguard_peer_keys_file": PEERS_PREFIX + ".".join(sorted({p["name"] for p in peers})),
+    }
+    asked = {key: variables[key] for key in ("wireguard_host", "wireguard_peers")}
+    return [
+        _step("preflight", asked),
+        _step("install", {}),
+        _step("configure", variables, secrets),
+        _step("join", variables, secrets),  # what it was configured with, else it wouldn't run
+        _step("verify", variables),
+    ]
+
+
+def _step(phase: Phase, variables: dict[str, Json], secrets: dict[str, str] | None = None) -> Step:
+    return Step(
+        stage=Stage.BASE,
+        role="wireguard",
+        phase=phase,
+        variables=variables,
+        secrets=secrets or {},
+        spares_jobs=True,
+    )
+
+
+def _peer(
+    spec: ClusterSpec, index: int, pool: str, by_pool: dict[str, Host], networks: tuple[str, ...]
+) -> dict[str, Json]:
+    """Return the gateway beyond a link: where it is, and what is sent to it."""
+    link = spec.links[index]
+    site = spec.pools[pool].site
+    beyond = other_end(link, site)
+    other = gateway_pool(link, beyond, spec.pools) or ""
+    mine, theirs = by_pool.get(pool), by_pool.get(other)
+    dialled = _endpoint(spec, link, site, mine, seen_from=beyond)
+    return {
+        "name": other,
+        "site": beyond,
+        "address": theirs.address if theirs is not None else "",
+        "endpoint": _endpoint(spec, link, beyond, theirs, seen_from=site),
+        "networks": list(networks),
+        "keepalive": 0 if dialled else _KEEPALIVE_S,
+    }
+
+
+def _endpoint(
+    spec: ClusterSpec, link: Link, site: str, host: Host | None, *, seen_from: str
+) -> str:
+    """Return ADDRESS:PORT of a gateway as the other site reaches it; "": it dials, unreached.
+
+    A cloud reaches no private address of another site.
+    """
+    said = link.endpoints.get(site)
+    if said is not None:
+        has_port = ":" in said and not said.endswith("]")
+        return said if has_port else f"{said}:{TUNNEL_PORT}"
+    if host is None:
+        return ""
+    address = host.public_address
+    if not address:
+        ends = (spec.sites[site], spec.sites[seen_from])
+        far = any(end.is_cloud for end in ends) and _is_private(host.address)
+        address = "" if far else host.address
+    if not address:
+        return ""
+    return f"[{address}]:{TUNNEL_PORT}" if ":" in address else f"{address}:{TUNNEL_PORT}"
+
+
+def _is_private(address: str) -> bool:
+    """Say whether an address is none of the internet's; names are looked up by nobody here."""
+    try:
+        return not ip_address(address).is_global
+    except ValueError:
+        return False

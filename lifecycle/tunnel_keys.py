@@ -1,0 +1,62 @@
+"""Keys of tunnels between sites: a private one for each gateway, the public ones for its peers.
+
+Private keys are made here and kept encrypted; each reaches its own gateway alone. The public keys
+that a gateway needs are a secret too, kept beside them, so that both reach it the same way.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import TYPE_CHECKING
+
+from gcluster.inventory.compile.wireguard import KEY_PREFIX, PEERS_PREFIX
+
+if TYPE_CHECKING:
+    from gcluster.lifecycle.state import SecretVault
+
+
+def tunnel_key() -> bytes:
+    """Return a new private key as `wg genkey` prints it: 32 bytes in base64, and a line's end."""
+    from cryptography.hazmat.primitives.asymmetric.x25519 import (  # noqa: PLC0415  # rarely needed
+        X25519PrivateKey,
+    )
+
+    return base64.b64encode(X25519PrivateKey.generate().private_bytes_raw()) + b"\n"
+
+
+def public_key(private: bytes) -> str:
+    """Return the public half as `wg pubkey` prints it, without the line's end."""
+    from cryptography.hazmat.primitives.asymmetric.x25519 import (  # noqa: PLC0415  # rarely needed
+        X25519PrivateKey,
+    )
+
+    key = X25519PrivateKey.from_private_bytes(base64.b64decode(private))
+    return base64.b64encode(key.public_key().public_bytes_raw()).decode()
+
+
+def keep_peers(vault: SecretVault, name: str) -> None:
+    """Keep the public keys of the gateways that a secret is named after, as JSON by their pools.
+
+    Their private keys are made where they are missing; where one was made anew since, this is
+    another version of the secret.
+    """
+    found = {}
+    for pool in name.removeprefix(PEERS_PREFIX).split("."):
+        vault.ensure(KEY_PREFIX + pool, tunnel_key)
+        found[pool] = public_key(vault.reveal(KEY_PREFIX + pool))
+    vault.keep(name, json.dumps(found, sort_keys=True).encode())
+
+
+def rotate_tunnels(vault: SecretVault, secrets: tuple[str, ...]) -> tuple[str, ...]:
+    """Make the private keys among these secrets anew, and the lists that name them.
+
+    Returns the pools of the gateways. Until both ends of a tunnel have them it stands still.
+    """
+    pools = tuple(s.removeprefix(KEY_PREFIX) for s in secrets if s.startswith(KEY_PREFIX))
+    for pool in pools:
+        vault.keep(KEY_PREFIX + pool, tunnel_key())
+    for name in secrets:
+        if name.startswith(PEERS_PREFIX):
+            keep_peers(vault, name)
+    return pools
