@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pulumi
 import pulumi_aws as aws
 
+from gcluster.schemas.tunnels import TUNNEL_PORT
 from gcluster.stacks.aws.network import EVERYWHERE
 from gcluster.stacks.aws.plan import IdentityPlan
 from gcluster.stacks.aws.policies import bucket_policy, burst_policy, trust
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 _SSH = (22, 22)
 _HTTPS = (443, 443)
+_TUNNEL = (TUNNEL_PORT, TUNNEL_PORT)
 
 
 class FirewallArgs(Args, frozen=True):
@@ -31,6 +33,10 @@ class FirewallArgs(Args, frozen=True):
     existing: tuple[str, ...]
     """Groups that exist: used for the nodes instead of one that is made."""
     admin_cidrs: tuple[str, ...]
+    let_in: tuple[str, ...]
+    """Networks of other sites, whose nodes reach these."""
+    has_gateway: bool
+    """Tunnels from other sites end here."""
     endpoints: tuple[str, ...]
     """Services that get an interface endpoint, which nodes alone may reach."""
     endpoint_subnet: pulumi.Input[str]
@@ -44,6 +50,8 @@ class Firewall(Component[FirewallArgs]):
     """Groups of every node."""
     login_groups: list[pulumi.Output[str]]
     """Groups of login and controller nodes beside those; none where nobody may come from outside."""  # noqa: E501  # one sentence
+    gateway_groups: list[pulumi.Output[str]]
+    """Groups of gateways beside those; none without tunnels."""
 
     def build(self, args: FirewallArgs) -> None:
         """Make the groups."""
@@ -51,12 +59,14 @@ class Firewall(Component[FirewallArgs]):
         if not self.node_groups:
             self.node_groups = [self._nodes(args)]
         self.login_groups = [self._login(args)] if args.admin_cidrs else []
+        self.gateway_groups = [self._gateway(args)] if args.has_gateway else []
         if args.endpoints:
             self._endpoints(args)
 
-    def groups(self, role: PoolRole) -> list[pulumi.Output[str]]:
+    def groups(self, role: PoolRole, *, gateway: bool = False) -> list[pulumi.Output[str]]:
         """Return the groups of a node."""
-        return [*self.node_groups, *(self.login_groups if role != "compute" else ())]
+        doors = self.login_groups if role != "compute" else ()
+        return [*self.node_groups, *doors, *(self.gateway_groups if gateway else ())]
 
     def _group(self, args: FirewallArgs, what: str, why: str) -> Group:
         return make_group(args.names, what, vpc_id=args.vpc_id, why=why, opts=self.child())
@@ -71,12 +81,20 @@ class Firewall(Component[FirewallArgs]):
         nodes.lets_in("self", group=nodes.id)
         nodes.lets_out("self", group=nodes.id)
         nodes.lets_out("everywhere", cidr=EVERYWHERE)
+        for cidr in args.let_in:
+            nodes.lets_in(f"site-{_short(cidr)}", cidr=cidr)
         return nodes.id
+
+    def _gateway(self, args: FirewallArgs) -> pulumi.Output[str]:
+        """Make the group of gateways: WireGuard answers nobody without a key, wherever he is."""
+        gateway = self._group(args, "gateway", "Tunnels from other sites")
+        gateway.lets_in("tunnel", "udp", ports=_TUNNEL, cidr=EVERYWHERE)
+        return gateway.id
 
     def _login(self, args: FirewallArgs) -> pulumi.Output[str]:
         login = self._group(args, "login", "SSH from the administrators")
         for cidr in args.admin_cidrs:
-            what = f"ssh-{hashlib.sha256(cidr.encode()).hexdigest()[:6]}"
+            what = f"ssh-{_short(cidr)}"
             login.lets_in(what, "tcp", ports=_SSH, cidr=cidr)
         return login.id
 
@@ -97,6 +115,11 @@ class Firewall(Component[FirewallArgs]):
                 tags={"Name": name},
                 opts=self.child(),
             )
+
+
+def _short(cidr: str) -> str:
+    """Return what a network is called in names."""
+    return hashlib.sha256(cidr.encode()).hexdigest()[:6]
 
 
 class IdentitiesArgs(Args, frozen=True):

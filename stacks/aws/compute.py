@@ -85,6 +85,8 @@ class NodePool(Component[NodePoolArgs]):
     """Node -> private address."""
     public_addresses: dict[str, pulumi.Output[str]]
     """Node -> address of its own; only of login and controller nodes that ask for one."""
+    interfaces: dict[str, pulumi.Output[str]]
+    """Node -> its interface with that address."""
 
     def build(self, args: NodePoolArgs) -> None:
         """Make templates and nodes."""
@@ -100,6 +102,7 @@ class NodePool(Component[NodePoolArgs]):
         self.templates = {key: template.id for key, template in templates.items()}
         self.instance_ids = {name: node.id for name, node in nodes.items()}
         self.addresses = {name: node.private_ip for name, node in nodes.items()}
+        self.interfaces = {name: node.primary_network_interface_id for name, node in nodes.items()}
         self.public_addresses = {}
         if args.plan.public:
             self.public_addresses = {
@@ -175,6 +178,7 @@ class NodePool(Component[NodePoolArgs]):
                         version=template.latest_version.apply(str),
                     ),
                     instance_market_options=_market(offer),
+                    source_dest_check=False if plan.gateway else None,
                     tags=tags,
                     opts=self.child(keep),
                 ),

@@ -189,6 +189,7 @@ def to_hosts(
                     role=pool.role,
                     machine=machine.instance_type or pool.machine,
                     address=machine.private_ip_address,
+                    public_address=machine.public_ip_address,
                     ssh=SshTarget(
                         user=pool.image.user,
                         key_file=key_file,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, cast
 
 from gcluster.schemas.spec import AwsSite
 from gcluster.schemas.spec.sites.site import DEFAULT_CLOUD_CIDR
+from gcluster.schemas.tunnels import site_ends
 from gcluster.stacks.aws.data import bucket_plans, grant_plans, lustre_plans
 from gcluster.stacks.aws.plan import (
     BudgetPlan,
@@ -84,7 +85,7 @@ def partition(region: str) -> str:
 
 def _network(spec: ClusterSpec, site: str, *, elastic: bool) -> NetworkPlan:
     here = cast("AwsSite", spec.sites[site])
-    written = here.network
+    written, ends = here.network, site_ends(spec, site)
     if written.vpc is not None:
         subnets = written.subnets
         return NetworkPlan(
@@ -93,6 +94,7 @@ def _network(spec: ClusterSpec, site: str, *, elastic: bool) -> NetworkPlan:
             public_subnet=None if subnets is None else subnets.public,
             security_groups=tuple(written.security_groups),
             admin_cidrs=tuple(written.admin_cidrs),
+            let_in=ends.let_in,
             nat=False,
         )
     cidr = written.cidr or DEFAULT_CLOUD_CIDR
@@ -103,6 +105,8 @@ def _network(spec: ClusterSpec, site: str, *, elastic: bool) -> NetworkPlan:
         nat=here.proxy is None,
         endpoints=("ec2",) if elastic else (),
         admin_cidrs=tuple(written.admin_cidrs),
+        let_in=ends.let_in,
+        routes=ends.routes,
     )
 
 

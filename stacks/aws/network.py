@@ -38,10 +38,13 @@ class Network(Component[NetworkArgs]):
     """Zone ID ("" where AWS chose it) -> private subnet."""
     public_subnet_id: pulumi.Output[str]
     """"" where there is none."""
+    tables: dict[str, pulumi.Output[str]]
+    """Route tables that are made, by what they are called; none of a network that exists."""
 
     def build(self, args: NetworkArgs) -> None:
         """Make the network; of one that exists nothing is made or changed."""
         plan = args.plan
+        self.tables = {}
         if plan.vpc is not None:
             self.vpc_id = pulumi.Output.from_input(plan.vpc)
             self.subnets = {"": pulumi.Output.from_input(plan.compute_subnet or "")}
@@ -115,7 +118,9 @@ class Network(Component[NetworkArgs]):
 
     def _table(self, args: NetworkArgs, vpc: aws.ec2.Vpc, what: str) -> aws.ec2.RouteTable:
         name = args.names(what)
-        return aws.ec2.RouteTable(name, vpc_id=vpc.id, tags={"Name": name}, opts=self.child())
+        made = aws.ec2.RouteTable(name, vpc_id=vpc.id, tags={"Name": name}, opts=self.child())
+        self.tables[what] = made.id
+        return made
 
     def _default_route(
         self,

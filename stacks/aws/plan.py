@@ -8,6 +8,7 @@ import msgspec
 
 from gcluster.schemas.catalog.machine import Market
 from gcluster.schemas.spec import PoolRole
+from gcluster.schemas.tunnels import RouteTo
 from gcluster.stacks.pulumi.labels import Labels
 from gcluster.stacks.pulumi.names import Names
 
@@ -47,6 +48,10 @@ class NetworkPlan(Plan, frozen=True):
     public_subnet: str | None = None
     security_groups: tuple[str, ...] = ()
     admin_cidrs: tuple[str, ...] = ()
+    let_in: tuple[str, ...] = ()
+    """Networks of other sites, which links lead to."""
+    routes: tuple[RouteTo, ...] = ()
+    """Networks of other sites, and the pools whose first host is the gateway to them."""
 
 
 class InterfacePlan(Plan, frozen=True):
@@ -121,6 +126,8 @@ class PoolPlan(Plan, frozen=True):
     disk_gib: int
     interfaces: tuple[InterfacePlan, ...]
     public: bool
+    gateway: bool
+    """Its first host is the end of a tunnel, and takes packets that aren't its own."""
     tags: dict[str, str]
     offers: tuple[OfferPlan, ...]
     """In the order in which they are tried."""

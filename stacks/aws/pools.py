@@ -6,6 +6,7 @@ import hashlib
 from typing import TYPE_CHECKING, cast
 
 from gcluster.inventory.hosts import pool_host_names
+from gcluster.schemas.tunnels import gateway_links
 from gcluster.stacks.aws.defaults import defaults
 from gcluster.stacks.aws.plan import (
     ImagePlan,
@@ -32,6 +33,7 @@ def pool_plan(spec: ClusterSpec, name: str, catalog: Catalog) -> PoolPlan:
     pool = spec.pools[name]
     site = cast("AwsSite", spec.sites[pool.site])
     machine = machine_of(pool, catalog)
+    gateway = bool(gateway_links(spec, name)) and pool.role != "compute"
     gib = defaults().root_disk_gib if pool.disk is None else -int(-pool.disk.value // _GIB)
     return PoolPlan(
         name=name,
@@ -43,7 +45,8 @@ def pool_plan(spec: ClusterSpec, name: str, catalog: Catalog) -> PoolPlan:
         image=_image(spec, pool, site, machine),
         disk_gib=gib,
         interfaces=interfaces(machine, fabric=pool.fabric != "ethernet"),
-        public=pool.public_address and pool.role != "compute",
+        public=gateway or (pool.public_address and pool.role != "compute"),
+        gateway=gateway,
         tags=dict(pool.tags),
         offers=tuple(_offers(name, pool, site, machine)),
         mixed=pool.mixed,

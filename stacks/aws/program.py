@@ -14,6 +14,7 @@ from gcluster.stacks.aws.compute import NodePool, NodePoolArgs, Placements, Plac
 from gcluster.stacks.aws.dns import Dns, DnsArgs
 from gcluster.stacks.aws.layout import site_plan
 from gcluster.stacks.aws.network import Network, NetworkArgs
+from gcluster.stacks.aws.site_routes import SiteRoutes, SiteRoutesArgs
 from gcluster.stacks.aws.spending import Spending, SpendingArgs
 from gcluster.stacks.aws.storage import Bucket, BucketArgs, Lustre, LustreArgs
 from gcluster.stacks.pulumi.tagging import tag_everything
@@ -87,6 +88,7 @@ class _Site:
         groups = PlacementsArgs(names=plan.names, plans=plan.placements)
         self._placements = Placements(plan.names("placements"), groups, self._opts)
         pools = {pool.name: self._make_pool(pool) for pool in plan.pools}
+        self._make_routes(pools)
         self._make_dns(pools)
         self._make_storage()
         if plan.budget is not None:
@@ -109,6 +111,8 @@ class _Site:
             vpc_id=self._network.vpc_id,
             existing=plan.network.security_groups,
             admin_cidrs=plan.network.admin_cidrs,
+            let_in=plan.network.let_in,
+            has_gateway=any(pool.gateway for pool in plan.pools),
             endpoints=plan.network.endpoints,
             endpoint_subnet=self._network.subnet(None),
         )
@@ -141,7 +145,7 @@ class _Site:
                 offer.key: public if pool.public else network.subnet(offer.zone)
                 for offer in pool.offers
             },
-            security_groups=self._firewall.groups(pool.role),
+            security_groups=self._firewall.groups(pool.role, gateway=pool.gateway),
             placements=self._placements.groups,
             profile=profiles.controller_profile
             if pool.role == "controller"
@@ -158,6 +162,21 @@ class _Site:
         serves = self._blocks.serves(pool.name)
         found = pool.taken(self._taken)
         return {node: o for node, o in found.items() if serves or o.rung.buy_hours is None}
+
+    def _make_routes(self, pools: Mapping[str, NodePool]) -> None:
+        """Make the routes to other sites, through the gateways that are made."""
+        plan = self._plan
+        first = {pool.name: next(iter(pool.nodes), "") for pool in plan.pools if pool.gateway}
+        gateways = {
+            route.network: pools[route.pool].interfaces[first[route.pool]]
+            for route in plan.network.routes
+            if first.get(route.pool, "") in pools[route.pool].interfaces
+        }
+        if gateways:
+            args = SiteRoutesArgs(
+                names=plan.names, tables=self._network.tables, gateways=dict(gateways)
+            )
+            SiteRoutes(plan.names("site-routes"), args, self._opts)
 
     def _make_dns(self, pools: Mapping[str, NodePool]) -> None:
         plan = self._plan

@@ -141,6 +141,8 @@ class NamedMachineArgs(Args, frozen=True, kw_only=True):
     machine: MachineArgs
     host: str
     public_address: bool = False
+    forwards: bool = False
+    """Takes packets that aren't its own: a gateway's."""
 
 
 class NamedMachine(Component[NamedMachineArgs]):
@@ -232,6 +234,7 @@ class NamedMachine(Component[NamedMachineArgs]):
             resource_group_name=args.machine.resource_group,
             location=args.machine.region,
             enable_accelerated_networking=True,
+            enable_ip_forwarding=args.forwards or None,
             network_security_group=network.NetworkSecurityGroupArgs(
                 id=args.machine.security_group_id
             ),

@@ -245,6 +245,7 @@ def to_hosts(
             role=pool.role,
             machine=pool.size,
             address=node.address,
+            public_address=node.public_address,
             ssh=SshTarget(
                 user=plan.user,
                 key_file=key_file,

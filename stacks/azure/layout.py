@@ -5,8 +5,11 @@ from __future__ import annotations
 from ipaddress import ip_network
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from gcluster.schemas.spec import AzureSite
 from gcluster.schemas.spec.sites.site import DEFAULT_CLOUD_CIDR
+from gcluster.schemas.tunnels import site_ends
 from gcluster.stacks.azure import pools, stores
 from gcluster.stacks.azure.facts import facts
 from gcluster.stacks.azure.identifiers import existing, parse
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
 
     from gcluster.schemas.catalog import Catalog
     from gcluster.schemas.spec import ClusterSpec
+    from gcluster.schemas.tunnels import SiteEnds
     from gcluster.stacks.azure.plan import PoolPlan, StoragePlan, SubnetName
 
 _VNET = "Microsoft.Network/virtualNetworks"
@@ -54,7 +58,7 @@ def layout(spec: ClusterSpec, site: str, catalog: Catalog) -> SitePlan:
         region=found.region,
         resource_group=found.resource_group or "",
         user=found.ssh.user or facts().user,
-        network=_network(found, storage, catalog),
+        network=_network(found, storage, catalog, site_ends(spec, site)),
         pools=planned,
         storage=storage,
         access=_access(found, planned),
@@ -75,10 +79,13 @@ def described(spec: ClusterSpec, site: str) -> AzureSite:
     return found
 
 
-def _network(site: AzureSite, storage: StoragePlan, catalog: Catalog) -> NetworkPlan:
+def _network(
+    site: AzureSite, storage: StoragePlan, catalog: Catalog, ends: SiteEnds
+) -> NetworkPlan:
     admin = _private(site.network.admin_cidrs)
     if site.network.vnet is not None:
-        return _existing_network(site, site.network.vnet, admin, storage)
+        whole_net = _existing_network(site, site.network.vnet, admin, storage)
+        return msgspec.structs.replace(whole_net, let_in=ends.let_in)
     cidr = site.network.cidr or DEFAULT_CLOUD_CIDR
     _refuse_reserved(cidr, catalog)
     whole = ip_network(cidr)
@@ -91,6 +98,8 @@ def _network(site: AzureSite, storage: StoragePlan, catalog: Catalog) -> Network
         admin_cidrs=admin,
         nat=site.proxy is None,
         kept=bool(storage.file_systems),
+        let_in=ends.let_in,
+        routes=ends.routes,
     )
 
 

@@ -154,6 +154,7 @@ class Machines:
                     machine=self._machine(pool, rung, (self._node, *more), tags),
                     host=host,
                     public_address=pool.public_address,
+                    forwards=pool.gateway and host == pool.names[0],
                 ),
                 self._options,
             )

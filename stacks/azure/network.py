@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pulumi
 from pulumi_azure_native import network, privatedns
 
+from gcluster.schemas.tunnels import TUNNEL_PORT
 from gcluster.stacks.pulumi.component import Args, Component
 from gcluster.stacks.pulumi.names import Names
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 KEPT = pulumi.ResourceOptions(protect=True, retain_on_delete=True)
 """Of data, and of what kept data can't do without."""
@@ -31,6 +37,10 @@ class NetworkArgs(Args, frozen=True, kw_only=True):
     nat: bool = True
     kept: bool = False
     """The network and its storage subnet stay when all else goes: kept data stands in it."""
+    let_in: tuple[str, ...] = ()
+    """Networks of other sites, which reach everything of the nodes."""
+    has_gateway: bool = False
+    """Tunnels from other sites end here, so that nodes need routes to their gateway."""
 
 
 class Network(Component[NetworkArgs]):
@@ -43,12 +53,15 @@ class Network(Component[NetworkArgs]):
     """Security group that lets in nothing from outside the network."""
     access_group_id: pulumi.Output[str]
     """Security group that lets in SSH from the admins' networks."""
+    route_table: pulumi.Output[str]
+    """Name of the nodes' routes to other sites; "" without a gateway."""
 
     def build(self, args: NetworkArgs) -> None:
         """Make it."""
-        self.closed_group_id = self._group(args, "closed", ()).id
-        access = self._group(args, "access", args.admin_cidrs)
-        self.access_group_id = access.id
+        self.closed_group_id = self._group(args, "closed", self._sites(args)).id
+        doors = [*self._ssh(args), *self._sites(args), *self._tunnels(args)]
+        self.access_group_id = self._group(args, "access", doors).id
+        self.route_table = pulumi.Output.from_input("")
         if args.existing:
             self.vnet_id = pulumi.Output.from_input(args.existing)
             self.subnet_ids = {
@@ -67,28 +80,46 @@ class Network(Component[NetworkArgs]):
         self.subnet_ids = self._subnets(args, vnet)
 
     def _group(
-        self, args: NetworkArgs, what: str, admin_cidrs: tuple[str, ...]
+        self, args: NetworkArgs, what: str, rules: Sequence[network.SecurityRuleArgs]
     ) -> network.NetworkSecurityGroup:
         """Azure's own last rules let the network in and shut out the rest."""
-        ssh = network.SecurityRuleArgs(
-            name="ssh-from-admins",
-            description="SSH of login and controller machines",
-            priority=100,
-            direction="Inbound",
-            access="Allow",
-            protocol="Tcp",
-            source_address_prefixes=list(admin_cidrs),
-            source_port_range="*",
-            destination_address_prefix="*",
-            destination_port_range="22",
-        )
         return network.NetworkSecurityGroup(
             args.names(what, kind="network-security-group"),
             resource_group_name=args.resource_group,
             location=args.region,
-            security_rules=[ssh] if admin_cidrs else [],
+            security_rules=list(rules),
             opts=self.child(),
         )
+
+    def _ssh(self, args: NetworkArgs) -> list[network.SecurityRuleArgs]:
+        if not args.admin_cidrs:
+            return []
+        why = "SSH of login and controller machines"
+        return [_rule("ssh-from-admins", 100, why, list(args.admin_cidrs), ("Tcp", "22"))]
+
+    def _sites(self, args: NetworkArgs) -> list[network.SecurityRuleArgs]:
+        why = "Nodes of the cluster's other sites"
+        return [_rule("other-sites", 110, why, list(args.let_in))] if args.let_in else []
+
+    def _tunnels(self, args: NetworkArgs) -> list[network.SecurityRuleArgs]:
+        """WireGuard answers nobody without a key, wherever he is."""
+        if not args.has_gateway:
+            return []
+        why = "Tunnels from the cluster's other sites"
+        return [_rule("tunnels", 120, why, ["0.0.0.0/0"], ("Udp", str(TUNNEL_PORT)))]
+
+    def _routes(self, args: NetworkArgs) -> network.SubResourceArgs | None:
+        """Make the table of routes to other sites; the routes follow once the gateway is there."""
+        if not args.has_gateway:
+            return None
+        table = network.RouteTable(
+            args.names("sites"),
+            resource_group_name=args.resource_group,
+            location=args.region,
+            opts=self.child(),
+        )
+        self.route_table = table.name
+        return network.SubResourceArgs(id=table.id)
 
     def _subnets(
         self, args: NetworkArgs, vnet: network.VirtualNetwork
@@ -109,6 +140,7 @@ class Network(Component[NetworkArgs]):
         )
         made, last = {"storage": storage.id}, storage
         gateway = self._way_out(args) if args.nat else None
+        table = self._routes(args)
         groups = {"compute": self.closed_group_id, "egress": self.access_group_id}
         for name, group in groups.items():
             last = network.Subnet(
@@ -118,6 +150,7 @@ class Network(Component[NetworkArgs]):
                 address_prefix=args.subnets[name],
                 default_outbound_access=False,
                 nat_gateway=gateway,
+                route_table=None if table is None else network.RouteTableArgs(id=table.id),
                 network_security_group=network.NetworkSecurityGroupArgs(id=group),
                 opts=self.child(pulumi.ResourceOptions(depends_on=[last])),
             )
@@ -142,6 +175,28 @@ class Network(Component[NetworkArgs]):
             opts=self.child(),
         )
         return network.SubResourceArgs(id=gateway.id)
+
+
+def _rule(
+    name: str,
+    priority: int,
+    why: str,
+    sources: list[str],
+    to: tuple[str, str] = ("*", "*"),
+) -> network.SecurityRuleArgs:
+    """Return a rule that lets in from networks; `to` is a protocol and a port."""
+    return network.SecurityRuleArgs(
+        name=name,
+        description=why,
+        priority=priority,
+        direction="Inbound",
+        access="Allow",
+        protocol=to[0],
+        source_address_prefixes=sources,
+        source_port_range="*",
+        destination_address_prefix="*",
+        destination_port_range=to[1],
+    )
 
 
 class DnsArgs(Args, frozen=True, kw_only=True):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import msgspec
 
 from gcluster.schemas.spec import PoolRole
+from gcluster.schemas.tunnels import RouteTo
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -48,6 +49,10 @@ class NetworkPlan(Plan, frozen=True, kw_only=True):
     """A way out for what has no public address; not where a proxy or the owner's network is it."""
     kept: bool = False
     """Data that `down` keeps stands in it, so it stays too."""
+    let_in: tuple[str, ...] = ()
+    """Networks of other sites, which links lead to."""
+    routes: tuple[RouteTo, ...] = ()
+    """Networks of other sites, and the pools whose first host is the gateway to them."""
 
     def subnet(self, name: SubnetName) -> SubnetPlan | None:
         """Return the subnet of this name."""
@@ -138,6 +143,8 @@ class PoolPlan(Plan, frozen=True, kw_only=True):
     disk_gib: int | None = None
     """None: as large as the image."""
     public_address: bool = False
+    gateway: bool = False
+    """Its first host is the end of a tunnel, and takes packets that aren't its own."""
     tags: dict[str, str] = {}
 
     def taken(self, rungs: Mapping[str, str]) -> dict[str, RungPlan]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from gcluster.inventory.hosts import pool_host_names
 from gcluster.schemas.stack import resolved_software
+from gcluster.schemas.tunnels import gateway_links
 from gcluster.stacks.azure.facts import facts
 from gcluster.stacks.azure.identifiers import existing
 from gcluster.stacks.azure.plan import ImagePlan, PoolPlan, RungPlan, ScaleSetPlan
@@ -41,6 +42,7 @@ def _pool(spec: ClusterSpec, name: str, pool: Pool, site: AzureSite, catalog: Ca
     names = tuple(pool_host_names(name, pool))
     compute = pool.role == "compute"
     single = compute and _keeps_together(name, pool, machine)
+    gateway = not compute and bool(gateway_links(spec, name))
     image = _image(spec, name, site, catalog, machine)
     return PoolPlan(
         name=name,
@@ -57,7 +59,8 @@ def _pool(spec: ClusterSpec, name: str, pool: Pool, site: AzureSite, catalog: Ca
         single_placement=single,
         proximity_group=_proximity(pool, site),
         disk_gib=None if pool.disk is None else -int(-pool.disk.value // _GIB),
-        public_address=pool.public_address and not compute,
+        public_address=gateway or (pool.public_address and not compute),
+        gateway=gateway,
         tags=dict(pool.tags),
     )
 

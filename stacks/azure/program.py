@@ -14,6 +14,7 @@ from gcluster.stacks.azure.limits import Alarm, AlarmArgs
 from gcluster.stacks.azure.machines import Machines
 from gcluster.stacks.azure.moment import Moment
 from gcluster.stacks.azure.network import KEPT, Dns, DnsArgs, Network, NetworkArgs
+from gcluster.stacks.azure.site_routes import SiteRoutes, SiteRoutesArgs
 from gcluster.stacks.azure.stored import Data
 from gcluster.stacks.pulumi.component import Args, Component
 from gcluster.stacks.pulumi.labels import Labels
@@ -106,6 +107,7 @@ def build(plan: SitePlan, tags: Labels, moment: Moment) -> None:
     data = Data(here, groups.base, groups.cluster, network)
     machines = Machines(here, groups.cluster, data, moment)
     _dns(here, groups, network, machines)
+    _site_routes(here, groups, network, machines)
     if plan.budget is not None:
         alarm = AlarmArgs(
             names=names,
@@ -138,8 +140,28 @@ def _network(here: Ground, groups: Groups) -> Network:
         admin_cidrs=network.admin_cidrs,
         nat=network.nat,
         kept=network.kept,
+        let_in=network.let_in,
+        has_gateway=any(pool.gateway for pool in here.plan.pools),
     )
     return Network(here.names("network"), args, here.options)
+
+
+def _site_routes(here: Ground, groups: Groups, network: Network, machines: Machines) -> None:
+    """Make the routes to other sites, through the gateways that are made."""
+    first = {pool.name: pool.names[0] for pool in here.plan.pools if pool.gateway}
+    gateways: dict[str, pulumi.Input[str]] = {
+        route.network: machines.named[first[route.pool]].private_address
+        for route in here.plan.network.routes
+        if first.get(route.pool) in machines.named
+    }
+    if gateways:
+        args = SiteRoutesArgs(
+            names=here.names,
+            resource_group=groups.cluster,
+            table=network.route_table,
+            gateways=gateways,
+        )
+        SiteRoutes(here.names("site-routes"), args, here.options)
 
 
 def _dns(here: Ground, groups: Groups, network: Network, machines: Machines) -> None:

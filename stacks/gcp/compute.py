@@ -48,6 +48,8 @@ class PoolArgs(Args, frozen=True, kw_only=True):
     policies: PolicyArgs | None
     existing_policy: str | None
     machines: tuple[MachineArgs, ...]
+    gateway: str | None
+    """Host that is the end of tunnels: it keeps its public address."""
     queued: bool
     """All machines are asked for at once and come together: flex-start."""
 
@@ -65,6 +67,8 @@ class Pool(Component[PoolArgs]):
     """Host -> private address."""
     group: pulumi.Output[str | None]
     """Instance group of a queued pool."""
+    gateway_link: pulumi.Output[str]
+    """The gateway, as routes name it; "": there is none, or it isn't made."""
 
     def build(self, args: PoolArgs) -> None:
         """Make templates, policies, and the machines that are always there."""
@@ -76,6 +80,7 @@ class Pool(Component[PoolArgs]):
         self.policy_ids = [policy.id for policy in policies]
         self.machine_ids, self.addresses = {}, {}
         self.group = pulumi.Output.from_input(None)
+        self.gateway_link = pulumi.Output.from_input("")
         if args.queued and args.machines:
             self.group = self._queue(args, args.templates[0], made[0])
             return
@@ -88,6 +93,8 @@ class Pool(Component[PoolArgs]):
             plan, template = templates[machine.rung]
             instance = self._machine(args, machine.host, plan, template, policy)
             self.machine_ids[machine.host] = instance.instance_id
+            if machine.host == args.gateway:
+                self.gateway_link = instance.self_link
             self.addresses[machine.host] = instance.network_interfaces.apply(
                 lambda nics: nics[0].network_ip or ""
             )
@@ -130,8 +137,34 @@ class Pool(Component[PoolArgs]):
             resource_policies=policy,
             labels=labels_of(args, plan.rung, host),
             allow_stopping_for_update=True,
+            network_interfaces=self._doors(args, host, plan),
             opts=self.child(pulumi.ResourceOptions(delete_before_replace=True)),
         )
+
+    def _doors(
+        self, args: PoolArgs, host: str, plan: TemplateArgs
+    ) -> list[gcp.compute.InstanceFromTemplateNetworkInterfaceArgs] | None:
+        """Return the interfaces of a gateway, with an address that stays; None: the template's."""
+        if host != args.gateway:
+            return None
+        address = gcp.compute.Address(
+            args.names(f"address-{host}"),
+            project=args.project,
+            region=args.region,
+            description=args.mark,
+            opts=self.child(),
+        )
+        door = gcp.compute.InstanceFromTemplateNetworkInterfaceAccessConfigArgs(
+            nat_ip=address.address, network_tier="PREMIUM"
+        )
+        return [
+            gcp.compute.InstanceFromTemplateNetworkInterfaceArgs(
+                subnetwork=nic.subnet_id,
+                nic_type=nic.nic_type,
+                access_configs=[door] if number == 0 else None,
+            )
+            for number, nic in enumerate(plan.nics)
+        ]
 
     def _queue(
         self, args: PoolArgs, plan: TemplateArgs, template: gcp.compute.InstanceTemplate

@@ -180,6 +180,7 @@ def to_hosts(
             role=pool.role,
             machine=machine.machine_type.rpartition("/")[2] or pool.machine,
             address=machine.address,
+            public_address=machine.public_address,
             ssh=SshTarget(
                 user=plan.user,
                 key_file=key_file,

@@ -11,6 +11,7 @@ import msgspec
 
 from gcluster.schemas.spec import GcpSite
 from gcluster.schemas.spec.sites.site import DEFAULT_CLOUD_CIDR
+from gcluster.schemas.tunnels import RouteTo, gateway_links, site_ends
 from gcluster.stacks.gcp.access_plan import AccessPlan, access
 from gcluster.stacks.gcp.fabric_networks import FabricNetworkPlan, fabric_networks, fabric_range
 from gcluster.stacks.gcp.facts import facts
@@ -38,6 +39,10 @@ class NodeNetworkPlan(msgspec.Struct, frozen=True, kw_only=True):
     nat: bool
     peering: bool
     """Whether something is reached over private services access: Managed Lustre."""
+    let_in: tuple[str, ...]
+    """Networks of other sites, which links lead to."""
+    routes: tuple[RouteTo, ...]
+    """Networks of other sites, and the pools whose first host is the gateway to them."""
 
 
 class DnsPlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -131,7 +136,14 @@ def _pools(
 
     software = resolved_pools(spec, catalog)
     return tuple(
-        pool_plan(name, pool, site, catalog=catalog, software=software[name])
+        pool_plan(
+            name,
+            pool,
+            site,
+            catalog=catalog,
+            software=software[name],
+            gateway=bool(gateway_links(spec, name)),
+        )
         for name, pool in spec.pools.items()
         if pool.site == site_name
     )
@@ -141,6 +153,7 @@ def _network(
     spec: ClusterSpec, site_name: str, site: GcpSite, catalog: Catalog, *, peering: bool
 ) -> NodeNetworkPlan:
     network = site.network
+    ends = site_ends(spec, site_name)
     mtus = [fabric.mtu for fabric in _fabrics(spec, site_name, catalog) if fabric.mtu is not None]
     return NodeNetworkPlan(
         cidr=network.cidr or DEFAULT_CLOUD_CIDR,
@@ -151,6 +164,8 @@ def _network(
         ssh_from=tuple(network.admin_cidrs or facts().iap_ranges),
         nat=site.proxy is None,
         peering=peering,
+        let_in=ends.let_in,
+        routes=ends.routes,
     )
 
 

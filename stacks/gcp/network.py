@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pulumi
 import pulumi_gcp as gcp
 
+from gcluster.schemas.tunnels import TUNNEL_PORT
 from gcluster.stacks.pulumi.component import Args, Component
 from gcluster.stacks.pulumi.names import Names
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 SSH_PORT = "22"
+EVERYWHERE = "0.0.0.0/0"
 
 
 class PeeringArgs(Args, frozen=True, kw_only=True):
@@ -41,6 +43,10 @@ class NodeNetworkArgs(Args, frozen=True, kw_only=True):
     ssh_tag: str
     nat: bool
     peering: PeeringArgs | None
+    let_in: tuple[str, ...]
+    """Networks of other sites, which reach everything of the nodes."""
+    gateway_tag: str | None
+    """Nodes that tunnels end at; None: none do."""
 
 
 class NodeNetwork(Component[NodeNetworkArgs]):
@@ -86,6 +92,21 @@ class NodeNetwork(Component[NodeNetworkArgs]):
             allows=[gcp.compute.FirewallAllowArgs(protocol="tcp", ports=[SSH_PORT])],
             opts=self.child(),
         )
+        if args.let_in:
+            let_in_itself(self, args, names("nodes-sites"), network.id, args.let_in)
+        if args.gateway_tag is not None:
+            # WireGuard answers nobody without a key, wherever he is.
+            gcp.compute.Firewall(
+                names("nodes-tunnel"),
+                project=args.project,
+                network=network.id,
+                description=args.mark,
+                direction="INGRESS",
+                source_ranges=[EVERYWHERE],
+                target_tags=[args.gateway_tag],
+                allows=[gcp.compute.FirewallAllowArgs(protocol="udp", ports=[str(TUNNEL_PORT)])],
+                opts=self.child(),
+            )
         if args.nat:
             self._nat(args, network, subnet)
         self.network_id = network.id

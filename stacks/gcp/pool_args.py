@@ -75,6 +75,7 @@ def pool_args(pool: PoolPlan, site: SiteParts, *, taken: Mapping[str, str]) -> P
             )
             for host, rung in on.items()
         ),
+        gateway=pool.hosts[0] if pool.gateway and pool.hosts else None,
         queued=any(rung.market == "flex-start" for rung in on.values()),
     )
 
@@ -108,9 +109,16 @@ def _template(pool: PoolPlan, rung: RungPlan, site: SiteParts) -> TemplateArgs:
         taken_back=rung.comes_and_goes,
         account=site.account,
         metadata=site.metadata,
-        network_tags=(site.names("ssh"),) if pool.role != "compute" else (),
+        network_tags=_network_tags(pool, site),
+        forwards=pool.gateway,
         labels=_labels(pool.labels) | {POOL: label_value(pool.name), RUNG: label_value(rung.key)},
     )
+
+
+def _network_tags(pool: PoolPlan, site: SiteParts) -> tuple[str, ...]:
+    """Return the tags by which firewall rules know a pool's machines."""
+    ssh = (site.names("ssh"),) if pool.role != "compute" else ()
+    return (*ssh, site.names("gateway")) if pool.gateway else ssh
 
 
 def _labels(tags: dict[str, str]) -> dict[str, str]:

@@ -64,6 +64,8 @@ class PoolPlan(msgspec.Struct, frozen=True, kw_only=True):
     disk_type: str
     disk_gib: int
     public_address: bool
+    gateway: bool
+    """Its first host is the end of a tunnel, and takes packets that aren't its own."""
     labels: dict[str, str]
 
     def all_hosts(self) -> tuple[str, ...]:
@@ -108,9 +110,15 @@ def machine_of(pool: Pool) -> str:
 
 
 def pool_plan(
-    name: str, pool: Pool, site: GcpSite, *, catalog: Catalog, software: Resolved
+    name: str,
+    pool: Pool,
+    site: GcpSite,
+    *,
+    catalog: Catalog,
+    software: Resolved,
+    gateway: bool = False,
 ) -> PoolPlan:
-    """Return what a pool is made of."""
+    """Return what a pool is made of; of a gateway's tunnels end at its first host."""
     type_ = machine_of(pool)
     machine = catalog.machines.get(type_)
     fabric_name = pool.fabric or (machine.fabric if machine else None)
@@ -137,6 +145,7 @@ def pool_plan(
         disk_type=facts().disk_type(type_),
         disk_gib=facts().boot_disk_gib if pool.disk is None else math.ceil(pool.disk.value / _GIB),
         public_address=pool.public_address and pool.role != "compute",
+        gateway=gateway and pool.role != "compute",
         labels=pool.tags,
     )
 

@@ -32,6 +32,7 @@ from gcluster.stacks.gcp.network import (
     existing_subnets,
 )
 from gcluster.stacks.gcp.pool_args import SiteParts, pool_args
+from gcluster.stacks.gcp.site_routes import SiteRoutes, SiteRoutesArgs
 from gcluster.stacks.gcp.storage import Bucket, BucketArgs, Lustre, LustreArgs
 from gcluster.stacks.pulumi.labels import CLUSTER, Labels, label_value
 from gcluster.stacks.pulumi.spec_hash import spec_hash
@@ -97,6 +98,7 @@ class _Site:
         self._fabric_networks()
         account, made = self._node_identity()
         pools = self._pools(account)
+        self._site_routes(network_id, pools)
         self._storage(peered_id, account if made else None)
         self._names(network_id, pools)
         if self.plan.budget is not None:
@@ -134,6 +136,10 @@ class _Site:
                 ssh_tag=self.names("ssh"),
                 nat=network.nat,
                 peering=peering if network.peering else None,
+                let_in=network.let_in,
+                gateway_tag=self.names("gateway")
+                if any(pool.gateway for pool in plan.pools)
+                else None,
             ),
         )
         self.subnets[NODES] = made.subnet_id
@@ -218,6 +224,25 @@ class _Site:
             }
             pulumi.export(f"pool-{plan.name}", exported)
         return made
+
+    def _site_routes(self, network_id: pulumi.Input[str], pools: Mapping[str, Pool]) -> None:
+        """Make the routes to other sites, through the gateways that are made."""
+        plan = self.plan
+        made = {p.name for p in plan.pools if p.hosts and p.hosts[0] in pools[p.name].machine_ids}
+        gateways: dict[str, pulumi.Input[str]] = {
+            route.network: pools[route.pool].gateway_link
+            for route in plan.network.routes
+            if route.pool in made
+        }
+        if gateways:
+            args = SiteRoutesArgs(
+                names=self.names,
+                project=plan.project,
+                mark=description(plan.cluster, plan.site),
+                network_id=network_id,
+                gateways=gateways,
+            )
+            SiteRoutes(self.names("site-routes"), args)
 
     def _storage(self, network_id: pulumi.Input[str], node: pulumi.Input[str] | None) -> None:
         plan = self.plan

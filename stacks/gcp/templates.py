@@ -20,6 +20,7 @@ class NicArgs(Args, frozen=True, kw_only=True):
     nic_type: str
     """GVNIC, MRDMA."""
     public: bool = False
+    """It has an address of its own for as long as it runs."""
 
 
 class TemplateArgs(Args, frozen=True, kw_only=True):
@@ -47,6 +48,8 @@ class TemplateArgs(Args, frozen=True, kw_only=True):
     account: pulumi.Input[str]
     metadata: dict[str, str]
     network_tags: tuple[str, ...]
+    forwards: bool
+    """Takes packets that aren't its own."""
     labels: dict[str, str]
 
 
@@ -76,6 +79,7 @@ def make_template(args: TemplateArgs, opts: pulumi.ResourceOptions) -> gcp.compu
         ),
         metadata=args.metadata,
         tags=list(args.network_tags) or None,
+        can_ip_forward=args.forwards or None,
         labels=args.labels,
         opts=pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(ignore_changes=["labels"])),
     )
