@@ -37,6 +37,7 @@ from gcluster.inventory.compile.nvidia_driver import nvidia_driver_steps
 from gcluster.inventory.compile.object_mount import object_mount_steps, object_sources
 from gcluster.inventory.compile.ofed import ofed_sources, ofed_steps
 from gcluster.inventory.compile.package_sources import package_sources_steps
+from gcluster.inventory.compile.pam_slurm_adopt import pam_slurm_adopt_steps
 from gcluster.inventory.compile.roce import roce_steps
 from gcluster.inventory.compile.sssd import sssd_steps
 from gcluster.inventory.compile.staging import staging_steps
@@ -117,6 +118,7 @@ NODE_ROLES: tuple[NodeRole, ...] = (
     NodeRole(staging_steps),
     NodeRole(node_health_steps),
     NodeRole(firmware_steps),
+    NodeRole(pam_slurm_adopt_steps),
     NodeRole(hardening_steps),
 )
 """Within a stage they run in this order."""

@@ -32,6 +32,7 @@ from gcluster.inventory.compile.slurm_state import JWT_SECRET, has_rest_api, sta
 from gcluster.inventory.compile.slurm_topology import slurm_topology
 from gcluster.inventory.compile.steps import Json, Phase, Stage, Step
 from gcluster.schemas.hostlist import fold
+from gcluster.schemas.spec import SlurmScheduler
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -51,6 +52,8 @@ ROLES: dict[PoolRole, str] = {"controller": "controller", "login": "login", "com
 """Role of a pool -> what its hosts are to Slurm."""
 
 
+TASK_PROLOG = "/usr/local/libexec/gcluster/task-prolog"
+"""What slurmd runs for each task where jobs have scratch; slurm.install puts it there."""
 JOB_PROGRAMS: dict[str, Json] = {
     "slurm_prolog": "/usr/local/libexec/gcluster/job-prolog",
     "slurm_epilog": "/usr/local/libexec/gcluster/job-epilog",
@@ -120,6 +123,7 @@ def slurm_steps(
     *,
     cluster: dict[str, Json],
     simulated_gpus: int,
+    scratch: str = "",
     version: str = AUTO,
 ) -> list[Step]:
     """Return the steps of role slurm for the hosts of one pool.
@@ -129,6 +133,7 @@ def slurm_steps(
         base: slurm_cluster and slurm_controllers.
         cluster: what only controllers are told; nodes fetch it from them (configless).
         simulated_gpus: device files to make on each host.
+        scratch: folder on each compute host where jobs get one of their own.
         version: of Slurm's packages, as the spec says it. A node is drained to have another one:
             between its packages and its daemon's start a job would meet programs of two versions.
     """
@@ -138,6 +143,8 @@ def slurm_steps(
         configure |= cluster
     elif simulated_gpus:
         configure["slurm_gpu_devices"] = simulated_gpus
+    if role == "compute" and scratch:
+        configure["slurm_scratch"] = scratch
     rest = role == "controller" and bool(cluster.get("slurm_rest_api"))
     secrets = {"slurm_jwt_key_file": JWT_SECRET} if rest else {}
     join = [_step("join", {})] if role == "compute" else []
@@ -147,6 +154,14 @@ def slurm_steps(
         *join,
         _step("verify", what),
     ]
+
+
+def job_scratch(spec: ClusterSpec, catalog: Catalog) -> str:
+    """Return where jobs get a folder on their nodes' disks; "" for nowhere, and on containers."""
+    slurm = spec.scheduler
+    if not isinstance(slurm, SlurmScheduler) or is_simulated(spec, catalog):
+        return ""
+    return slurm.job_scratch or ""
 
 
 def controllers_and_name(spec: ClusterSpec, controllers: Iterable[Host]) -> dict[str, Json]:

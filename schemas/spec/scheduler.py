@@ -120,6 +120,21 @@ class SlurmScheduler(Noun, frozen=True, tag_field="type", tag="slurm"):
         dict[Name, Maintenance], Meta(description="Windows in which no job runs.")
     ] = field(default_factory=dict)
     job_rules: Annotated[JobRules, Meta(description="What jobs must say.")] = JobRules()
+    job_scratch: Annotated[
+        Annotated[str, Meta(pattern=r"^/[^\s,:=#'\"\\$]*$(?!\n)")] | None,
+        Meta(
+            description="Folder on the nodes' own disks where each job gets one of its own "
+            "(TMPDIR), removed at its end; machines only.",
+            examples=["/local"],
+        ),
+    ] = None
+    node_logins: Annotated[
+        Literal["jobs", "any"],
+        Meta(
+            description="Who may log in to compute machines by SSH: people with a job there "
+            "(pam_slurm_adopt), whose processes are then the job's, or anybody."
+        ),
+    ] = "jobs"
     rest_api: Annotated[bool, Meta(description="Run slurmrestd (JWT).")] = False
     suspend_after: Annotated[
         Duration | None,

@@ -129,3 +129,97 @@ def test_no_job_starts_without_the_fabric_s_daemon(node: Node) -> None:
 def test_a_node_without_gpus_takes_jobs(node: Node) -> None:
     (node.programs / "nvidia-smi").unlink()
     assert node.run("job-epilog").returncode == 0
+
+
+class Scratch:
+    """A node whose jobs have a folder on its disks."""
+
+    def __init__(self, node: Node) -> None:
+        """Say the place and make it."""
+        self.node = node
+        self.place = node.folder / "local"
+        self.place.mkdir()
+        self.spool = node.folder / "spool"
+        self.spool.mkdir()
+        (node.folder / "scratch.conf").write_text(f"# managed\n{self.place}\n")
+
+    @property
+    def jobs(self) -> set[str]:
+        """The folders of jobs."""
+        return {path.name for path in (self.place / "gcluster-jobs").glob("*")}
+
+    def run(self, program: str, *words: str, job: str = "7") -> subprocess.CompletedProcess[str]:
+        """Run a program as slurmd does, but as this user."""
+        environment = {
+            "PATH": f"{self.node.programs}:{os.environ['PATH']}",
+            "GCLUSTER_HEALTH": "/nowhere",
+            "GCLUSTER_JOB_SCRATCH": str(self.node.folder / "scratch.conf"),
+            "GCLUSTER_SLURM_SPOOL": str(self.spool),
+            "GCLUSTER_SCRATCH_OWNER": str(os.getuid()),
+            "SLURM_JOB_ID": job,
+            "SLURM_JOB_UID": str(os.getuid()),
+            "SLURM_JOB_GID": str(os.getgid()),
+        }
+        return subprocess.run(
+            [LIBEXEC / program, *words],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+
+@pytest.fixture
+def scratch(node: Node) -> Scratch:
+    return Scratch(node)
+
+
+def test_a_job_s_folder_is_its_user_s_alone_and_goes_with_the_job(scratch: Scratch) -> None:
+    assert scratch.run("job-prolog").returncode == 0
+    (folder,) = (scratch.place / "gcluster-jobs").iterdir()
+    assert (folder.name, folder.stat().st_mode & 0o777) == ("7", 0o700)
+    (folder / "data").write_text("x")
+    assert scratch.run("job-epilog").returncode == 0
+    assert scratch.jobs == set()
+
+
+def test_tasks_are_told_of_it(scratch: Scratch) -> None:
+    assert scratch.run("task-prolog").stdout == ""
+    scratch.run("job-prolog")
+    folder = scratch.place / "gcluster-jobs/7"
+    assert scratch.run("task-prolog").stdout.splitlines() == [
+        f"export TMPDIR={folder}",
+        f"export JOB_SCRATCH={folder}",
+    ]
+
+
+def test_what_a_job_left_on_a_node_that_went_down_is_swept_before_the_next(
+    scratch: Scratch,
+) -> None:
+    for job in ("5", "6"):
+        scratch.run("job-prolog", job=job)
+        (scratch.spool / f"gpu001_{job}.4294967292").touch()
+    (scratch.spool / "gpu001_5.4294967292").unlink()
+    assert scratch.run("job-prolog").returncode == 0
+    assert scratch.jobs == {"6", "7"}
+
+
+def test_no_job_starts_without_the_disk_that_it_is_promised(scratch: Scratch) -> None:
+    scratch.place.rmdir()
+    done = scratch.run("job-prolog")
+    assert (done.returncode, "is not there" in done.stderr) == (1, True)
+
+
+def test_a_link_that_somebody_else_laid_is_not_followed(scratch: Scratch) -> None:
+    elsewhere = scratch.node.folder / "elsewhere"
+    elsewhere.mkdir()
+    (scratch.place / "gcluster-jobs").symlink_to(elsewhere)
+    done = scratch.run("job-prolog")
+    assert (done.returncode, "not root's own folder" in done.stderr) == (1, True)
+    assert list(elsewhere.iterdir()) == []
+
+
+def test_without_a_place_there_is_no_scratch(scratch: Scratch) -> None:
+    (scratch.node.folder / "scratch.conf").write_text("# managed\n\n")
+    assert scratch.run("job-prolog").returncode == 0
+    assert list(scratch.place.iterdir()) == []

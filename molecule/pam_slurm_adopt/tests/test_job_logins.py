@@ -1,0 +1,98 @@
+"""Who logs in to a node by SSH: people with a job there, administrators, and gcluster itself."""
+
+from __future__ import annotations
+
+import os
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from conftest import Play
+    from testinfra.host import Host
+
+testinfra_hosts = ["ansible://head01"]
+FOLDER = Path(os.environ["MOLECULE_EPHEMERAL_DIRECTORY"])
+
+
+@pytest.fixture
+def node(host: Host) -> str:
+    """Put the people's key on the controller, and return the node's address."""
+    host.check_output("umask 077; printf %%s %s > /root/people", (FOLDER / "people").read_text())
+    shown = host.check_output("scontrol --oneliner show node gpu001")
+    return next(word.removeprefix("NodeAddr=") for word in shown.split() if "NodeAddr=" in word)
+
+
+def login(host: Host, node: str, user: str, command: str = "id --user") -> tuple[int, str]:
+    options = "-i /root/people -o BatchMode=yes -o StrictHostKeyChecking=no -o IdentitiesOnly=yes"
+    done = host.run(f"ssh {options} {user}@{node} '{command}'")
+    return done.rc, (done.stdout + done.stderr).strip()
+
+
+@contextmanager
+def job_of(host: Host, user: str) -> Iterator[str]:
+    """Have a job of a user run on the node meanwhile."""
+    submit = f"runuser -u {user} -- sbatch --parsable --chdir=/ --output=/dev/null"
+    job = host.check_output(f"{submit} --mem=1G --wrap='sleep 300'")
+    running = f"squeue --noheader --states=running --jobs={job} | grep -q ."
+    host.check_output(f"timeout 60 sh -c 'until {running}; do sleep 0.2; done'")
+    try:
+        yield job
+    finally:
+        host.check_output(f"scancel {job}")
+        gone = f"squeue --noheader --jobs={job} 2>/dev/null | grep -q ."
+        host.check_output(f"timeout 60 sh -c 'while {gone}; do sleep 0.2; done'")
+
+
+def test_who_has_a_job_on_the_node_gets_in_and_others_are_told_why(host: Host, node: str) -> None:
+    with job_of(host, "ada"):
+        assert login(host, node, "ada") == (0, "2001")
+        refused, said = login(host, node, "bob")
+        assert (refused != 0, "you have no active jobs on this node" in said) == (True, True)
+    assert login(host, node, "ada")[0] != 0
+
+
+def test_administrators_and_root_need_no_job(host: Host, node: str) -> None:
+    assert login(host, node, "grace") == (0, "2003")
+    assert login(host, node, "root") == (0, "0")
+
+
+def test_a_login_is_one_of_the_job_s_own_processes(host: Host, node: str) -> None:
+    with job_of(host, "ada") as job:
+        look = f"scontrol listpids {job} | grep -w extern | wc -l"
+        rc, found = login(host, node, "ada", look)
+        assert rc == 0
+        assert int(found) > 0
+
+
+def test_a_job_has_a_folder_of_its_own_until_it_ends(host: Host, node: str) -> None:
+    with job_of(host, "ada"):
+        listed = login(host, node, "root", "stat --format=%U:%a /srv/gcluster-jobs/*")
+        assert listed == (0, "ada:700")
+        command = "srun --chdir=/ --mem=100M --overlap sh -c 'echo $TMPDIR'"
+        told = host.check_output(f"runuser -u ada -- {command}")
+        assert told.startswith("/srv/gcluster-jobs/")
+    look = "timeout 30 sh -c 'while ls /srv/gcluster-jobs | grep -q .; do sleep 0.2; done'"
+    assert login(host, node, "root", look.replace("'", '"'))[0] == 0
+
+
+def test_without_the_module_administrators_still_get_in_and_it_is_said(
+    host: Host, node: str, converge: Play
+) -> None:
+    assert login(host, node, "root", "apt-get remove --yes --quiet libpam-slurm-adopt")[0] == 0
+    assert login(host, node, "grace") == (0, "2003")
+    assert login(host, node, "bob")[0] != 0
+    assert "there is no pam_slurm_adopt.so" in converge(phases=["verify"]).said
+    assert "there is no pam_slurm_adopt.so" in converge(phases=["configure"]).said
+    assert converge().returncode == 0, "the node can be repaired"
+
+
+def test_anybody_gets_in_where_the_spec_says_so(host: Host, node: str, converge: Play) -> None:
+    assert converge(phases=["configure", "verify"], jobs_only=False).returncode == 0
+    assert login(host, node, "bob") == (0, "2002")
+    assert converge().returncode == 0, "the node can be repaired"
+    assert login(host, node, "bob")[0] != 0

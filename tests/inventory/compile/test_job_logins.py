@@ -1,0 +1,87 @@
+"""Who logs in to machines, and where jobs have scratch: people with a job, and admins."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+from gcluster.inventory.compile.steps import Step
+from gcluster.schemas.load import load_text
+
+sys.path.insert(0, str(Path(__file__).parent))
+import golden
+
+sys.path.pop(0)
+
+_SPEC = """\
+apiVersion: gcluster/v1
+name: demo
+sites: {dc: {provider: bare-metal, ssh: {user: ops}}}
+pools:
+  head: {site: dc, role: controller, hosts: head}
+  gpu: {site: dc, machine: dgx-h100, hosts: "gpu[1-2]"}
+"""
+_LOCAL = """\
+apiVersion: gcluster/v1
+name: demo
+sites: {here: {provider: local}}
+pools:
+  head: {site: here, role: controller}
+  gpu: {site: here, machine: sim.h100x8, count: 2}
+"""
+
+
+def steps(scheduler: str = "", more: str = "", spec: str = _SPEC) -> dict[str, list[Step]]:
+    """Return pool -> its steps."""
+    loaded = load_text(f"{spec}scheduler: {{type: slurm{scheduler}}}\n{more}")
+    assert loaded.spec is not None, loaded.diagnostics
+    return {group.name: list(group.steps) for group in golden.compiled(loaded.spec).groups}
+
+
+def phases(of: list[Step]) -> dict[str, Any]:
+    return {step.phase: step.variables for step in of if step.role == "pam_slurm_adopt"}
+
+
+def test_compute_machines_ask_for_jobs_and_controllers_don_t() -> None:
+    found = steps()
+    assert phases(found["gpu"]) == {"install": {}, "configure": {}, "verify": {}}
+    assert phases(found["head"]) == {}
+
+
+def test_containers_ask_for_none() -> None:
+    assert phases(steps(spec=_LOCAL)["gpu"]) == {}
+
+
+def test_administrators_of_the_list_and_of_a_directory_need_no_job() -> None:
+    listed = "users: [{name: ada, uid: 2001}, {name: grace, uid: 2002, sudo: true}]\n"
+    assert phases(steps(more=listed)["gpu"])["configure"] == {"pam_slurm_adopt_users": ["grace"]}
+    directory = "users: {source: sssd, ldap: ldaps://d.example.edu, admin_groups: [hpc-admins]}\n"
+    assert phases(steps(more=directory)["gpu"])["configure"] == {
+        "pam_slurm_adopt_groups": ["hpc-admins"]
+    }
+
+
+def test_logins_of_anybody_take_back_what_asked_for_jobs() -> None:
+    nobody = {"pam_slurm_adopt_jobs_only": False}
+    found = phases(steps(", node_logins: any")["gpu"])
+    assert found == {"configure": nobody, "verify": nobody}
+
+
+def slurm(of: list[Step]) -> dict[str, Any]:
+    (found,) = [s.variables for s in of if (s.role, s.phase) == ("slurm", "configure")]
+    return found
+
+
+def test_scratch_is_told_to_nodes_and_its_task_prolog_to_controllers() -> None:
+    found = steps(", job_scratch: /local")
+    assert slurm(found["gpu"])["slurm_scratch"] == "/local"
+    assert slurm(found["head"])["slurm_task_prolog"].endswith("/task-prolog")
+    assert "slurm_scratch" not in slurm(found["head"])
+
+
+def test_without_scratch_and_on_containers_there_is_none() -> None:
+    assert "slurm_scratch" not in slurm(steps()["gpu"])
+    local = steps(", job_scratch: /local", spec=_LOCAL)
+    assert "slurm_scratch" not in slurm(local["gpu"])
+    assert "slurm_task_prolog" not in slurm(local["head"])
