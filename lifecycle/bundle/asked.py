@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 ANSIBLE = "ansible"
 """Stands for a role in what every node needs before a role can run."""
-ASKED_WITH = {"slurm": ("slurm", "slurmdbd", "munge", "mpi", "enroot_pyxis")}
+ASKED_WITH = {"slurm": ("slurm", "slurmdbd", "munge", "mpi", "enroot_pyxis", "pam_slurm_adopt")}
 """Role -> all that is meant by it where a bundle is limited to it: Slurm is of use with its keys,
 its accounts, PMIx and job containers only, as far as a spec has them."""
 _FOR_ANSIBLE = ("python3", "python3-apt", "openssh-server", "sudo")
