@@ -33,7 +33,7 @@ sites:
     region: us-east-1
     zone_id: use1-az4
     network: {{admin_cidrs: [192.0.2.0/24]}}
-links: [{{between: [campus, east], via: wireguard}}]
+links: [{{between: [campus, east], via: vpn}}]
 pools:
   head: {{site: campus, role: controller, hosts: head01}}
   train:

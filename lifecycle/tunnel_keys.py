@@ -48,15 +48,11 @@ def keep_peers(vault: SecretVault, name: str) -> None:
     vault.keep(name, json.dumps(found, sort_keys=True).encode())
 
 
-def rotate_tunnels(vault: SecretVault, secrets: tuple[str, ...]) -> tuple[str, ...]:
-    """Make the private keys among these secrets anew, and the lists that name them.
-
-    Returns the pools of the gateways. Until both ends of a tunnel have them it stands still.
-    """
-    pools = tuple(s.removeprefix(KEY_PREFIX) for s in secrets if s.startswith(KEY_PREFIX))
-    for pool in pools:
-        vault.keep(KEY_PREFIX + pool, tunnel_key())
+def make_anew(vault: SecretVault, secrets: tuple[str, ...]) -> None:
+    """Make the private keys among these secrets anew, and the lists that name them."""
+    for name in secrets:
+        if name.startswith(KEY_PREFIX):
+            vault.keep(name, tunnel_key())
     for name in secrets:
         if name.startswith(PEERS_PREFIX):
             keep_peers(vault, name)
-    return pools

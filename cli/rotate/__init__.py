@@ -2,6 +2,7 @@
 
 WORDS = {
     "munge": "Give every machine another MUNGE key; running jobs go on.",
+    "tunnels": "Give the gateways between sites other keys; connections live on.",
 }
 """Word -> one line of help."""
 

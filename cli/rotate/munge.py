@@ -3,7 +3,6 @@
 # ruff: noqa: PLC0415  # imported when the verb runs: help and other verbs need none of it
 
 from gcluster.cli.options import Format, OutputFormat, Target
-from gcluster.cli.render.output import say
 from gcluster.lifecycle.outcome import Exit
 
 
@@ -13,26 +12,12 @@ def command(cluster: Target, fmt: OutputFormat = Format.TEXT) -> Exit:
     For the seconds of the change commands of Slurm may be refused. Exit code 3 when a machine could
     not be reached: the next up gives it the new key.
     """
-    from gcluster.cli.render.document import document
-    from gcluster.cli.render.operations import rotated_text
-    from gcluster.cli.render.progress import open_progress
-    from gcluster.lifecycle.cluster import open_cluster
+    from gcluster.cli.rotating import rotated
     from gcluster.lifecycle.operations.rotate_munge import rotate_munge
-    from gcluster.lifecycle.run import Run
-    from gcluster.lifecycle.sites import existing_hosts
-    from gcluster.lifecycle.ssh import SshSession
-    from gcluster.lifecycle.state import acquire
 
-    opened = open_cluster(cluster, running=True)
-    hosts = existing_hosts(opened)
-    opened.identify()
-    with (
-        open_progress(fmt.value) as report,
-        SshSession(opened.workdir) as session,
-        acquire(opened.store, tuple(opened.spec.sites), reason="rotate munge") as lock,
-        Run(opened, "rotate munge", lock) as run,
-    ):
-        result = rotate_munge(hosts, session, opened.vault, report)
-        run.finish(result.exit_code)
-    say(document(result) if fmt is Format.JSON else rotated_text(result))
-    return result.exit_code
+    return rotated(
+        cluster,
+        fmt,
+        "munge",
+        lambda run, hosts, session, report: rotate_munge(hosts, session, run.cluster.vault, report),
+    )

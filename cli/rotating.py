@@ -1,0 +1,49 @@
+"""What the verbs of `gcluster rotate` have in common: locks, a run in the journal, the answer."""
+
+# ruff: noqa: PLC0415  # imported when a verb runs: help and other verbs need none of it
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gcluster.cli.options import Format
+from gcluster.cli.render.output import say
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import TypeAlias
+
+    from gcluster.inventory.hosts import ClusterInventory
+    from gcluster.lifecycle.operations.rotate_munge import Rotated
+    from gcluster.lifecycle.outcome import Exit
+    from gcluster.lifecycle.progress import Reporter
+    from gcluster.lifecycle.run import Run
+    from gcluster.lifecycle.ssh import SshSession
+
+    Rotate: TypeAlias = Callable[[Run, ClusterInventory, SshSession, Reporter], Rotated]
+
+
+def rotated(cluster: str, fmt: Format, what: str, rotate: Rotate) -> Exit:
+    """Make keys of a running cluster anew while nobody else changes it; say who has them."""
+    from gcluster.cli.render.document import document
+    from gcluster.cli.render.operations import rotated_text
+    from gcluster.cli.render.progress import open_progress
+    from gcluster.lifecycle.cluster import open_cluster
+    from gcluster.lifecycle.run import Run
+    from gcluster.lifecycle.sites import existing_hosts
+    from gcluster.lifecycle.ssh import SshSession
+    from gcluster.lifecycle.state import acquire
+
+    opened = open_cluster(cluster, running=True)
+    hosts = existing_hosts(opened)
+    opened.identify()
+    with (
+        open_progress(fmt.value) as report,
+        SshSession(opened.workdir) as session,
+        acquire(opened.store, tuple(opened.spec.sites), reason=f"rotate {what}") as lock,
+        Run(opened, f"rotate {what}", lock) as run,
+    ):
+        result = rotate(run, hosts, session, report)
+        run.finish(result.exit_code)
+    say(document(result) if fmt is Format.JSON else rotated_text(result))
+    return result.exit_code
