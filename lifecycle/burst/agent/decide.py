@@ -27,6 +27,10 @@ HELD_S = 120.0
 OVERDUE_S = 60.0
 """Seconds beyond the idle time after which nodes are let go that the scheduler kept."""
 
+OF_NOBODY = ("ResumeTimeout reached", "Not responding")
+"""Reasons that the scheduler gives nodes by itself. Once nothing is left of such a node, there is
+nothing to look after: its name may be used again. What people write stays."""
+
 
 class ElasticPool(msgspec.Struct, frozen=True, kw_only=True):
     """A pool whose nodes come and go."""
@@ -240,7 +244,7 @@ def _back(pool: ElasticPool, fold: BurstFold, seen: Seen) -> Iterator[Act]:
         if node is None or (record is not None and record.is_live and record.step != "joined"):
             continue
         if node.state == "down" and (record is None or not record.is_live):
-            ours = node.reason.startswith(MARK) or "ResumeTimeout" in node.reason
+            ours = node.reason.startswith((MARK, *OF_NOBODY))
             is_open = any(_is_open(pool, fold, name, rung, seen.now) for rung in pool.rungs)
             if ours and is_open and seen.now - fold.held.get(name, -HELD_S) >= HELD_S:
                 again.append(name)

@@ -143,7 +143,9 @@ class Agent:
                     self._making.go_on(group)
             case GiveUp(nodes=nodes, reason=reason):
                 self._say(Happened(what="gave-up", nodes=folded(nodes), reason=reason))
+                on = [each.job.id for each in seen.jobs if set(each.nodes) & set(nodes)]
                 self._scheduler.give_up(nodes, f"{MARK}{reason}")
+                self._tell(dict.fromkeys(on, f"its nodes don't come: {reason}"))
             case Forget(nodes=nodes):
                 self._say(Happened(what="may-come-again", nodes=folded(nodes)))
                 self._scheduler.forget(nodes)

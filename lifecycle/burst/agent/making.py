@@ -99,8 +99,10 @@ class Making:
         self._joined_ok |= {(r.node, r.burst) for r in records if r.node in done}
 
     def _shrink(self, records: tuple[NodeRecord, ...]) -> None:
-        if self._work.shrink(records[0].site, [record.node for record in records]):
+        names = [record.node for record in records]
+        if self._work.shrink(records[0].site, names):
             self.step(records, "gone", records[0].reason)
+            self._scheduler.gone(names)
 
     def _ask_where(self, records: tuple[NodeRecord, ...]) -> dict[str, str]:
         site, names = records[0].site, [record.node for record in records]

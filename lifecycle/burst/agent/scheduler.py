@@ -100,6 +100,10 @@ class Scheduler(Protocol):
         """Make nodes that were given up ones that may be asked for again."""
         ...
 
+    def gone(self, nodes: Collection[str]) -> None:
+        """Say that nothing is left of nodes that were let go: they may be asked for again."""
+        ...
+
     def release(self, nodes: Collection[str]) -> None:
         """Let idle nodes go."""
         ...

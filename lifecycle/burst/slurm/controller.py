@@ -87,19 +87,26 @@ class SlurmController:
 
         A node that is still powering up is powered down first. Seen with Slurm 24.11.5: DOWN while
         POWERING_UP keeps that flag; POWER_DOWN_FORCE and RESUME make it IDLE and POWERING_DOWN, so
-        that it may be asked for after SuspendTimeout; RESUME alone cures ResumeTimeout's `down~`.
+        that it may be asked for after SuspendTimeout; RESUME alone cures ResumeTimeout's `down~`,
+        and ends POWERING_DOWN at once.
         """
         lines = []
         for name in sorted(nodes):
             node = shlex.quote(f"NodeName={name}")
-            show = shlex.join(["scontrol", "--oneliner", "show", "node", name])
             lines += [
-                f"if {show} | grep -q '[ +]POWERING_UP'; then",
+                f"if {_has(name, 'POWERING_UP')}; then",
                 f"  scontrol update {node} State=POWER_DOWN_FORCE",
                 "fi",
                 f"scontrol update {node} State=RESUME || failed=1",
+                *_not_powering_down(name),
             ]
         self._run("\n".join(["failed=0", *lines, "exit $failed"]))
+
+    def gone(self, nodes: Collection[str]) -> None:
+        """End the nodes' POWERING_DOWN, which Slurm would keep up for all of SuspendTimeout."""
+        lines = [line for name in sorted(nodes) for line in _not_powering_down(name)]
+        if lines:
+            self._run("\n".join([*lines, ":"]))
 
     def release(self, nodes: Collection[str]) -> None:
         """Power idle nodes down; one that has got a job since goes after it."""
@@ -138,6 +145,24 @@ class SlurmController:
         if answer.returncode != 0:
             raise SchedulerSilent(f"{here.name}: {last_words(answer)}")
         return answer.stdout
+
+
+def _has(node: str, flag: str) -> str:
+    """Return the shell condition that a node's state has a flag."""
+    show = shlex.join(["scontrol", "--oneliner", "show", "node", node])
+    return f"{show} | grep -q ' State=[^ ]*+{flag}'"
+
+
+def _not_powering_down(node: str) -> list[str]:
+    """Return the shell lines that make a node that powers down a powered down one.
+
+    RESUME would also end a drain: who drained it wants it to stay away.
+    """
+    return [
+        f"if {_has(node, 'POWERING_DOWN')} && ! {_has(node, 'DRAIN')}; then",
+        f"  scontrol update {shlex.quote(f'NodeName={node}')} State=RESUME || :",
+        "fi",
+    ]
 
 
 def _line(text: str) -> str:

@@ -56,6 +56,8 @@ class Told(msgspec.Struct, kw_only=True):
     nodes: dict[str, DoubleNode] = {}
     jobs: dict[str, DoubleJob] = {}
     requests: dict[str, Request] = {}
+    router: str = ""
+    """Address that registering nodes seem to have; "": their own."""
     mute: frozenset[str] = frozenset()
     """Nodes that never register."""
     asked: int = 0
@@ -100,6 +102,7 @@ class ControllerDouble:
                 name: NodeSeen(
                     state=node.state,  # type: ignore[arg-type]  # a NodeState
                     reason=node.reason,
+                    address=node.address,
                     idle_since=node.since if node.state == "here" and not node.job else None,
                 )
                 for name, node in told.nodes.items()
@@ -143,6 +146,9 @@ class ControllerDouble:
                 if told.nodes[name].state == "down":
                     told.nodes[name] = _off(told.nodes[name])
 
+    def gone(self, nodes: Collection[str]) -> None:
+        """Know it already: what was let go is off here at once."""
+
     def release(self, nodes: Collection[str]) -> None:
         """Power idle nodes down."""
         with self.changed() as told:
@@ -185,6 +191,7 @@ def _register(told: Told) -> None:
     for name, node in told.nodes.items():
         if node.state == "coming" and node.address and name not in told.mute:
             node.state, node.since = "here", told.now
+            node.address = told.router or node.address
 
 
 def _finish(told: Told) -> None:

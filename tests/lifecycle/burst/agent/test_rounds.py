@@ -136,7 +136,7 @@ def test_the_agent_gives_a_node_up_that_the_scheduler_would_wait_longer_for(fold
 
 def test_a_job_goes_home_when_home_has_room_before_it_started(folder: Path) -> None:
     rig = Rig(folder)
-    rig.change(lambda told: told.nodes.update({n: _down(told, n) for n in _SPILL}))
+    rig.change(lambda told: told.nodes.update({n: _down(told, n, "in repair") for n in _SPILL}))
     rig.submit("a")
     agent = rig.agent(rig.cluster())
     for _ in range(8):
@@ -164,6 +164,64 @@ def test_a_rented_node_that_died_is_given_back(folder: Path) -> None:
     assert [e.reason for e in rig.said if e.what == "gone"] == ["Not responding"]
 
 
+def test_the_name_of_a_rented_node_that_died_is_used_again(folder: Path) -> None:
+    rig = Rig(folder)
+    rig.submit("a", partition="spill", run_s=2000)
+    agent = rig.agent(rig.cluster())
+    for _ in range(4):
+        agent.round()
+    rig.change(lambda told: told.nodes.update({"spill001": _down(told, "spill001")}))
+
+    for _ in range(4):
+        agent.round()
+
+    assert [e.nodes for e in rig.said if e.what == "may-come-again"] == ["spill001"]
+
+
+def test_a_node_that_somebody_put_down_is_left_down(folder: Path) -> None:
+    rig = Rig(folder)
+
+    def by_hand(told: Told) -> None:
+        told.nodes["spill001"].state, told.nodes["spill001"].reason = "down", "smells of smoke"
+
+    rig.change(by_hand)
+
+    agent = rig.agent(rig.cluster())
+    for _ in range(4):
+        agent.round()
+
+    assert rig.controller.load().nodes["spill001"].state == "down"
+
+
+def test_a_router_between_the_sites_is_not_taken_for_the_node(folder: Path) -> None:
+    rig = Rig(folder)
+    rig.change(lambda told: setattr(told, "router", "10.0.0.1"))
+    rig.submit("a", partition="spill", run_s=2000)
+    agent = rig.agent(rig.cluster())
+    for _ in range(6):
+        agent.round()
+    placed = rig.controller.load().nodes["spill001"].address
+
+    rig.change(lambda told: setattr(told.nodes["spill001"], "address", "10.0.0.1"))
+    again = rig.agent(rig.cluster())
+    for _ in range(3):
+        again.round()
+
+    assert placed not in {"", "10.0.0.1"}
+    assert rig.controller.load().nodes["spill001"].address == placed
+
+
+def test_a_job_is_told_when_its_nodes_do_not_come(folder: Path) -> None:
+    rig = Rig(folder, cloud=", max_nodes: 0")
+    rig.submit("a", partition="spill")
+
+    agent = rig.agent(rig.cluster())
+    for _ in range(3):
+        agent.round()
+
+    assert rig.controller.load().jobs["a"].told.startswith("its nodes don't come: ")
+
+
 def test_a_scheduler_that_is_silent_moves_nothing(folder: Path) -> None:
     rig = Rig(folder)
     rig.submit("a", partition="spill")
@@ -183,9 +241,9 @@ def test_a_scheduler_that_is_silent_moves_nothing(folder: Path) -> None:
 _SPILL = ("spill001", "spill002", "spill003", "spill004")
 
 
-def _down(told: Told, name: str) -> DoubleNode:
+def _down(told: Told, name: str, reason: str = "Not responding") -> DoubleNode:
     node = told.nodes[name]
-    node.state, node.reason = "down", "Not responding"
+    node.state, node.reason = "down", reason
     return node
 
 

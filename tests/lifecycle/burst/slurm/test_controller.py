@@ -20,6 +20,10 @@ SCONTROL = """\
 echo "$*" >> "$LOG"
 case "$*" in
   *"show node spill001"*) echo "NodeName=spill001 State=DOWN+CLOUD+POWERING_UP" ;;
+  *"show node spill003"*) echo "NodeName=spill003 State=IDLE+CLOUD+POWERING_DOWN" ;;
+  *"show node spill004"*) echo "NodeName=spill004 State=IDLE+CLOUD+DRAIN+POWERING_DOWN" ;;
+  *busy*)
+    [ -f "$LOG.tried" ] || { : > "$LOG.tried"; echo "Resource temporarily unavailable"; exit 1; } ;;
   *"show node"*) echo "NodeName=other State=DOWN+CLOUD+POWERED_DOWN" ;;
   *"show hostnames"*) printf 'spill001\\nspill002\\n' ;;
   *bad*) exit 1 ;;
@@ -95,6 +99,36 @@ def test_a_node_on_its_way_is_powered_down_before_it_is_resumed(shell: Shell) ->
         "update NodeName=spill001 State=RESUME",
         "update NodeName=spill002 State=RESUME",
     ]
+
+
+def test_a_node_of_which_nothing_is_left_may_be_asked_for_at_once(shell: Shell) -> None:
+    controller(shell).gone(["spill001", "spill003"])
+
+    assert [line for line in shell.said if line.startswith("update")] == [
+        "update NodeName=spill003 State=RESUME"
+    ]
+
+
+def test_a_node_that_somebody_drained_stays_drained_when_it_is_gone(shell: Shell) -> None:
+    controller(shell).gone(["spill004"])
+
+    assert not [line for line in shell.said if line.startswith("update")]
+
+
+def test_a_move_that_comes_while_slurm_schedules_the_job_is_tried_again(shell: Shell) -> None:
+    controller(shell).move("12", "busy", "it has waited 31 min")
+
+    assert len(shell.said) == 2
+
+
+def test_waiting_ends_with_a_request_or_with_its_time(
+    shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gcluster.lifecycle.burst.slurm.controller.SPOOL", str(tmp_path))
+    controller(shell).wait(1)
+    (tmp_path / "1-1-resume.request").write_text("resume")
+
+    controller(shell).wait(3600)
 
 
 def test_a_job_that_has_started_stays_and_stops_nothing(shell: Shell) -> None:
