@@ -30,7 +30,7 @@ def test_a_side_that_is_not_mounted_is_named_and_mended_by_mounting_it(
     host.check_output(f"umount {side}")
     run = converge(phases=["verify"])
     staged = host.run("gcluster-stage fast")
-    host.check_output(f"mount -t tmpfs {side[1:]} {side}")
+    host.check_output(f"mount -t tmpfs -o mode=0755 {side[1:]} {side}")
     assert run.returncode != 0
     assert f"nothing is mounted at {side}" in run.stdout
     assert staged.rc == 1
