@@ -119,12 +119,24 @@ def _left_out(loaded: Loaded) -> Iterator[tuple[Severity, PathTuple, str]]:
             yield Severity.WARNING, places[0], f"{what}{more}"
     for path in _left_out_fabrics(loaded):
         yield Severity.WARNING, path, "the fabric's set-up on nodes"
+    for path in _left_out_tunnels(loaded):
+        yield Severity.WARNING, path, "a tunnel between a cloud and containers"
     for name, storage in loaded.spec.storage.items() if loaded.spec is not None else ():
         kind = str(storage.__struct_config__.tag)
         if kind not in STORAGE_ACTED_ON:
             yield Severity.WARNING, ("storage", name), f"storage of type {kind}"
         elif isinstance(storage, LustreStorage) and storage.mgs is None and storage.servers is None:
             yield Severity.WARNING, ("storage", name), "mounting managed Lustre without mgs"
+
+
+def _left_out_tunnels(loaded: Loaded) -> Iterator[PathTuple]:
+    """Yield tunnels from a cloud to what this machine has: only between such sites it routes."""
+    spec = loaded.spec
+    for index, link in enumerate(() if spec is None else spec.links):
+        sites = () if spec is None else [spec.sites[name] for name in link.between]
+        half = {site.is_cloud for site in sites} == {True, False}
+        if link.via == "wireguard" and half and any(site.is_made_here for site in sites):
+            yield "links", index
 
 
 def _left_out_fabrics(loaded: Loaded) -> Iterator[PathTuple]:

@@ -74,6 +74,19 @@ def test_a_part_that_is_there_often_is_told_once() -> None:
     ]
 
 
+@pytest.mark.parametrize(("via", "said"), [("", 1), (", via: vpn", 0)])
+def test_a_tunnel_from_a_cloud_to_containers_is_left_out(via: str, said: int) -> None:
+    cloud = "{provider: aws, region: us-east-1, network: {admin_cidrs: [192.0.2.0/24]}}"
+    spec = _SPEC.replace(
+        "{here: {provider: local}}", f"{{here: {{provider: local}}, east: {cloud}}}"
+    )
+    spec = spec.replace("pools:\n", "pools:\n  gate: {site: east, role: login}\n")
+    spec += f"links: [{{between: [here, east]{via}}}]\n"
+
+    left_out = "not built yet, so left out: a tunnel between a cloud and containers"
+    assert [summary for _, summary, _ in _said(spec)].count(left_out) == said
+
+
 def test_a_second_controller_on_shared_state_is_built() -> None:
     shared = "storage: {state: {type: nfs, mount: /srv/slurm, server: 10.0.0.9}}\n"
     spec = (_SPEC + shared).replace("role: controller", "role: controller, count: 2")

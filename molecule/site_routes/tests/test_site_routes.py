@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 import pytest
-import testinfra.utils.ansible_runner
+import testinfra
 
 if TYPE_CHECKING:
     from conftest import Play
@@ -18,13 +18,13 @@ INVENTORY = os.environ["MOLECULE_INVENTORY_FILE"]
 @pytest.fixture(scope="session")
 def behind() -> Host:
     """Return the host behind the gateway."""
-    return testinfra.utils.ansible_runner.AnsibleRunner(INVENTORY).get_host("node02")
+    return testinfra.get_host(f"ansible://node02?ansible_inventory={INVENTORY}")
 
 
 @pytest.fixture(scope="session")
 def gateway() -> Host:
     """Return the gateway."""
-    return testinfra.utils.ansible_runner.AnsibleRunner(INVENTORY).get_host("node01")
+    return testinfra.get_host(f"ansible://node01?ansible_inventory={INVENTORY}")
 
 
 def test_the_kernel_sends_the_other_sites_to_the_gateway(behind: Host, gateway: Host) -> None:

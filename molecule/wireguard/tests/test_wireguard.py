@@ -7,7 +7,7 @@ import os
 from typing import TYPE_CHECKING
 
 import pytest
-import testinfra.utils.ansible_runner
+import testinfra
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,8 +21,7 @@ INVENTORY = os.environ["MOLECULE_INVENTORY_FILE"]
 @pytest.fixture(scope="session")
 def node() -> Callable[[str], Host]:
     """Return a function that returns a node by its name."""
-    runner = testinfra.utils.ansible_runner.AnsibleRunner(INVENTORY)
-    return runner.get_host
+    return lambda name: testinfra.get_host(f"ansible://{name}?ansible_inventory={INVENTORY}")
 
 
 def test_a_host_behind_one_gateway_reaches_the_other_site_through_the_tunnel(
