@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.inventory.hosts import in_block
+from gcluster.inventory.hosts import in_block, pool_host_names
 from gcluster.inventory.topology import FLAT, Topology, topology_of
 from gcluster.schemas.spec import CloudSite, SlurmScheduler
 from gcluster.schemas.spec.scheduler import Topology as Asked
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
     from gcluster.inventory.compile.steps import Json
     from gcluster.inventory.hosts import Host
     from gcluster.schemas.catalog import Catalog
-    from gcluster.schemas.spec import ClusterSpec
+    from gcluster.schemas.spec import ClusterSpec, Pool
 
 
 def slurm_release(controllers: Iterable[NodeFacts]) -> str | None:
@@ -90,14 +89,28 @@ def slurm_topology(
 
 
 def in_order(spec: ClusterSpec, hosts: Sequence[Host]) -> list[Host]:
-    """Return the hosts, those without a block in blocks of their pool's `nodes_per_block`."""
-    before: Counter[str] = Counter()
-    placed: list[Host] = []
+    """Return the hosts, those without a block in blocks of their pool's `nodes_per_block`.
+
+    Machines that a site makes count by their names: one that is missing moves no other. Hosts that
+    exist have their blocks already.
+    """
+    index = {
+        host: (name, number)
+        for name, pool in spec.pools.items()
+        if pool.nodes_per_block is not None and pool.hosts is None
+        for number, host in enumerate(_all_names(name, pool))
+    }
+    placed = []
     for host in hosts:
-        block = spec.pools[host.pool].block_of(host.pool, before[host.pool])
-        before[host.pool] += 1
+        found = index.get(host.name)
+        block = None if found is None else spec.pools[host.pool].block_of(*found)
         placed.append(in_block(host, block))
     return placed
+
+
+def _all_names(name: str, pool: Pool) -> list[str]:
+    """Return the names of all machines that a pool may have at once."""
+    return pool_host_names(name, msgspec.structs.replace(pool, count=pool.most))
 
 
 def in_placements(spec: ClusterSpec, hosts: Sequence[Host], catalog: Catalog) -> list[Host]:

@@ -92,6 +92,18 @@ def test_nodes_of_a_cloud_in_no_placement_leave_it_flat() -> None:
     assert told("hybrid-spread") == {"type": "flat"}
 
 
+def test_a_machine_that_is_missing_moves_no_other_to_another_block() -> None:
+    spec, catalog = spec_of("elastic-domains"), load_catalog()
+    there = golden.inventory_of(spec).with_role("compute")
+    hosts = [*there[:4], *there[5:], *placeholders(spec)]
+    said: Any = topology.slurm_topology(spec, hosts, catalog)
+    assert [group["nodes"] for group in said["groups"]] == [
+        "gpu[001-004,006-018]",
+        "gpu[019-036]",
+        "gpu[037-054]",
+    ]
+
+
 def test_the_oldest_slurm_of_the_controllers_counts() -> None:
     spec, catalog = spec_of("old-slurm"), load_catalog()
     head = node_facts(spec, catalog)["head"]
