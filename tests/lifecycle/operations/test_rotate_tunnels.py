@@ -18,6 +18,7 @@ from gcluster.inventory.hosts import ClusterInventory, Host, SshTarget
 from gcluster.lifecycle.converge.pending import Pending
 from gcluster.lifecycle.converge.run import ConvergeResult
 from gcluster.lifecycle.operations import rotate_tunnels as rotation
+from gcluster.lifecycle.operations.rotate_munge import Rotated
 from gcluster.lifecycle.operations.rotate_tunnels import rotate_tunnels
 from gcluster.lifecycle.outcome import Exit, LifecycleError
 from gcluster.lifecycle.progress import silent
@@ -73,7 +74,7 @@ class Gateways:
         self.steps = [(each.step.key, host) for each in pending.steps for host in each.hosts]
         return ConvergeResult(done={}, failures=(), waiting=())
 
-    def rotate(self) -> rotation.Rotated:
+    def rotate(self) -> Rotated:
         """Rotate."""
         session: Any = None
         return rotate_tunnels(self.run, self.hosts, session, silent)
