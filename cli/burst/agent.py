@@ -12,7 +12,7 @@ from gcluster.cli.render.output import say
 from gcluster.lifecycle.outcome import Exit
 
 if TYPE_CHECKING:
-    from gcluster.lifecycle.burst.agent.loop import Happened
+    from gcluster.lifecycle.burst.agent.calls import Happened
 
 
 def command(
@@ -73,7 +73,9 @@ def _line(event: "Happened") -> None:
     import msgspec
 
     told = {key: value for key, value in msgspec.structs.asdict(event).items() if value}
-    line = msgspec.json.encode({"time": datetime.now(UTC).isoformat(timespec="seconds"), **told})
+    line = msgspec.json.encode(
+        {"time": datetime.now(UTC).isoformat(timespec="milliseconds"), **told}
+    )
     with _SAYING:
         say(line.decode())
         sys.stdout.flush()

@@ -82,6 +82,20 @@ def _settle(context: SiteContext, found: Survey) -> None:
             remembered.addresses[name] = container.labels[labels.ADDRESS]
 
 
+def _settle_nodes(context: SiteContext, found: Survey, names: Iterable[str]) -> None:
+    """Tell the ledger of those nodes alone that a killed run made: others may be on their way."""
+    there = {name: found.nodes[name] for name in names if name in found.nodes}
+    known = records.load(context).told
+    untold = {n: c for n, c in there.items() if known.get(f"node/{n}") != c.id}
+    if not untold:
+        return
+    context.ledger.created_many({c.labels[labels.TOKEN]: c.id for c in untold.values()})
+    with records.updated(context) as remembered:
+        for name, container in untold.items():
+            remembered.told[f"node/{name}"] = container.id
+            remembered.addresses[name] = container.labels[labels.ADDRESS]
+
+
 def existing(context: SiteContext) -> tuple[Leftover, ...]:
     """Return everything that carries this cluster's name, id and site, builders included."""
     engine = find_engine(survey.described(context.spec, context.site).runtime)
@@ -129,11 +143,12 @@ def grow(context: SiteContext, pool: str, names: Iterable[str], token: str) -> t
     """
     found = survey.look(context)
     _refuse_obstacles(context, found)
+    wanted = list(names)
+    _settle_nodes(context, found, wanted)
     if found.network is None:
         raise provider_error(
             "GC917", f'site "{context.site}" is not up: there is no network to grow in'
         )
-    wanted = list(names)
     missing = [
         survey.node_resource(context.spec, context.site, pool, name)
         for name in wanted
@@ -166,7 +181,9 @@ def shrink(context: SiteContext, names: Iterable[str]) -> None:
         ProviderError: a node belongs to the spec.
     """
     found = survey.look(context)
-    wanted = [found.nodes[name] for name in names if name in found.nodes]
+    asked = list(names)
+    _settle_nodes(context, found, asked)
+    wanted = [found.nodes[name] for name in asked if name in found.nodes]
     fixed = [c.labels[labels.NODE] for c in wanted if not c.labels.get(labels.ELASTIC)]
     if fixed:
         raise provider_error(

@@ -6,8 +6,9 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from gcluster.lifecycle.burst.agent.book import Book
+from gcluster.lifecycle.burst.agent.calls import Happened
 from gcluster.lifecycle.burst.agent.crew import Threads
-from gcluster.lifecycle.burst.agent.loop import Agent, Happened, is_fault
+from gcluster.lifecycle.burst.agent.loop import Agent, is_fault
 from gcluster.lifecycle.burst.agent.setup import elastic_pools, gpu_models, spillings
 from gcluster.lifecycle.burst.agent.work import ProviderWork
 from gcluster.lifecycle.burst.lock import LOCK

@@ -6,7 +6,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from gcluster.lifecycle.burst.agent.book import Book
-from gcluster.lifecycle.burst.agent.loop import Agent, Happened
+from gcluster.lifecycle.burst.agent.calls import Happened
+from gcluster.lifecycle.burst.agent.loop import Agent
 from gcluster.lifecycle.burst.agent.setup import elastic_pools, spillings
 from gcluster.lifecycle.burst.agent.work import ProviderWork
 from gcluster.lifecycle.burst.policy import PendingJob

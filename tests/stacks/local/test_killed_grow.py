@@ -1,0 +1,40 @@
+"""A grow that was killed is gone on with: its machine is told to the ledger. No engine runs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+import pytest
+
+from gcluster.stacks.local import apply, labels, nodes, records, survey
+from gcluster.stacks.local.engine import Container, Engine
+
+if TYPE_CHECKING:
+    from tests.stacks.conftest import Trials
+
+
+@pytest.mark.parametrize("call", ["grow", "shrink"])
+def test_a_machine_that_nobody_was_told_of_is_told_of_by_its_token(
+    call: str, trials: Trials, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trial = trials.new("local")
+    context = trial.context
+    node = survey.node_resource(context.spec, context.site, "gpu", "gpu009")
+    intent = context.ledger.intend(context.site, node)
+    worn = {labels.NODE: "gpu009", labels.TOKEN: intent, labels.ADDRESS: "10.210.9.9",
+            labels.ELASTIC: "token"}  # fmt: skip
+    machine = Container("id9", "gcluster-x-gpu009", worn, "running")
+    monkeypatch.setattr(survey, "look", lambda _: survey.Survey(
+        engine=cast("Engine", None), nodes={"gpu009": machine}, network=None,
+        namesakes=(), networks=(),
+    ))  # fmt: skip
+    monkeypatch.setattr(nodes, "remove", lambda *_: None)
+
+    if call == "shrink":
+        apply.shrink(context, ["gpu009"])
+    else:
+        with pytest.raises(Exception, match="not up"):
+            apply.grow(context, "gpu", ["gpu009"], "token")
+
+    assert records.load(context).told["node/gpu009"] == "id9"
+    assert trial.ledger.open == {}
