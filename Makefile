@@ -86,7 +86,6 @@ test-slurm-core: environment ## run the part of test-slurm and prove-burst that 
 prove-burst: environment ## kill the burst agent at every step, then have jobs spill between local sites
 	@pytest -q -n0 tests/lifecycle/burst/agent/test_killed.py $(REPORT)
 	@pytest -q -m burst tests/e2e/test_burst.py $(REPORT)
-	@echo "containers left: $$(podman ps --all --quiet --filter label=gcluster.elastic | wc -l)"
 
 .PHONY: test-bundle
 test-bundle: environment ## bundle a spec, and bring nodes without a network up from that alone
