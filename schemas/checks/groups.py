@@ -157,7 +157,7 @@ MODULES: Mapping[str, Callable[[CheckContext], bool]] = {
     "services": _services,
     "state_urls": lambda context: context.state is not None or context.secrets is not None,
     "topology": _topology,
-    "tunnels": lambda context: any(link.via == "wireguard" for link in context.links),
+    "tunnels": lambda context: bool(context.links),
     "users": lambda context: bool(context.users),
 }  # fmt: skip
 """Module -> whether a spec has what it looks at. A module that is missing here is never run."""

@@ -240,14 +240,14 @@ def test_storage_that_exists_is_not_on_the_bill_and_a_bucket_has_no_size(tmp_pat
     assert (storage.name, storage.gib, storage.usd_per_month) == ("bucket", None, None)
 
 
-def test_the_hybrid_costs_nothing_in_the_cloud_until_jobs_spill() -> None:
+def test_the_hybrid_costs_its_gateway_in_the_cloud_until_jobs_spill() -> None:
     found = _example("hybrid")
 
-    spill = _pool(found, "spill")
+    spill, gate = _pool(found, "spill"), _pool(found, "gate").ladder[0].usd_per_hour or 0
     assert (spill.nodes_now, spill.nodes) == (0, 16)
     assert [offer.market for offer in spill.ladder] == ["reservation", "spot", "on-demand"]
-    assert found.totals.hour_now.usd == 0
-    assert found.totals.hour.usd == pytest.approx(16 * (spill.ladder[-1].usd_per_hour or 0))
+    assert found.totals.hour_now.usd == gate > 0
+    assert found.totals.hour.usd == pytest.approx(gate + 16 * (spill.ladder[-1].usd_per_hour or 0))
     assert found.own_unpriced == ("head", "train")
     assert [storage.name for storage in found.storage] == ["warm"]
 
