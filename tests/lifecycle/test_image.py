@@ -18,7 +18,15 @@ from gcluster.lifecycle import image
 from gcluster.lifecycle.cluster import open_cluster
 from gcluster.lifecycle.converge import role_files
 from gcluster.lifecycle.converge.pending import step_digests
-from gcluster.lifecycle.image import BAKED_PHASES, baker, ensure_image, image_key, install_group
+from gcluster.lifecycle.image import (
+    BAKED_PHASES,
+    baker,
+    compile_for_images,
+    elastic_sites,
+    ensure_image,
+    image_key,
+    install_group,
+)
 from gcluster.lifecycle.progress import silent
 from gcluster.lifecycle.sites import OpenSite, open_sites
 from gcluster.schemas.catalog import load_catalog
@@ -37,6 +45,18 @@ pools:
   gpu: {{site: here, machine: sim.h100x8, count: {count}}}
 scheduler: {{type: slurm}}
 {users}"""
+ELASTIC = """\
+apiVersion: gcluster/v1
+name: demo
+sites: {here: {provider: local}, away: {provider: local}}
+pools:
+  head: {site: here, role: controller}
+  gpu: {site: here, machine: sim.h100x8, count: 1}
+  spill: {site: away, machine: sim.h100x8, count: {min: 0, max: 2}}
+scheduler:
+  type: slurm
+  partitions: {train: {pools: [gpu], default: true, spill: {to: spill, after: 1m}}}
+"""
 
 
 def _opened(
@@ -123,6 +143,21 @@ def test_every_step_is_baked_once(own_places: Path) -> None:
     keys = [step.key for step in group.steps]
     assert len(keys) == len(set(keys))
     assert {step.phase for step in group.steps} <= BAKED_PHASES
+
+
+def test_a_site_whose_nodes_all_come_and_go_has_an_image_too(own_places: Path) -> None:
+    path = own_places / "cluster.yaml"
+    path.write_text(ELASTIC, encoding="utf-8")
+    cluster = open_cluster(str(path))
+    sites = open_sites(cluster)
+    planned = [h for s in sites for h in s.provider.planned_hosts(cluster.spec, s.name)]
+    (away,) = (site for site in sites if site.name == "away")
+
+    group = install_group(compile_for_images(cluster, planned), away)
+
+    assert elastic_sites(cluster.spec) == {"away"}
+    assert group is not None
+    assert "slurm.install" in {step.key for step in group.steps}
 
 
 def test_simulated_nodes_boot_from_no_image(trial: Trial) -> None:
