@@ -59,7 +59,9 @@ def books_plan(
     if "slurm.configure" not in stamps:
         return balance(spec, observation.desired, EMPTY, now).plan()
     try:
-        accounts = keeps_accounts(spec) and "slurmdbd.configure" in stamps
+        # slurmdbd may have a host of its own.
+        kept = any("slurmdbd.configure" in there for there in observation.stamps.values())
+        accounts = keeps_accounts(spec) and kept
         books = read_books(session, controller, spec.name, accounts=accounts)
     except BooksError as error:
         return BooksPlan(problem=str(error)) if _keeps_any(spec) else None

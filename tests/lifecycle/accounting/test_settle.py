@@ -86,7 +86,7 @@ def cluster_of(scheduler: str, folder: Path) -> Cluster:
     )
 
 
-def seen(stamps: dict[str, str] = CONFIGURED) -> Observation:
+def seen(stamps: dict[str, str] = CONFIGURED, **others: dict[str, str]) -> Observation:
     gpus = [
         Host(name=f"gpu00{n}", site="here", pool="gpu", role="compute", machine=None,
              address=f"192.0.2.1{n}", ssh=HEAD.ssh)
@@ -94,7 +94,12 @@ def seen(stamps: dict[str, str] = CONFIGURED) -> Observation:
     ]  # fmt: skip
     hosts = ClusterInventory(cluster="demo", hosts=(HEAD, *gpus))
     return Observation(
-        sites=(), existing=hosts, desired=hosts, stamps={"head": stamps}, unreachable={}, taken_at=0
+        sites=(),
+        existing=hosts,
+        desired=hosts,
+        stamps={"head": stamps, **others},
+        unreachable={},
+        taken_at=0,
     )
 
 
@@ -120,6 +125,13 @@ def test_a_plan_for_a_controller_that_is_not_set_up_is_that_for_an_empty_databas
 ) -> None:
     spec = cluster_of(_TWO, head.folder).spec
     assert books_plan(spec, seen({}), DeadShell(head.folder), NOW) == head.plan(_TWO)
+
+
+def test_a_database_on_a_host_of_its_own_is_asked_too(head: Controller) -> None:
+    head.settle(_TWO)
+    apart = seen({"slurm.configure": "x"}, books={"slurmdbd.configure": "x"})
+    spec = cluster_of(_TWO, head.folder).spec
+    assert books_plan(spec, apart, head.session, NOW) == BooksPlan()
 
 
 def test_what_the_spec_has_no_more_goes(head: Controller) -> None:
