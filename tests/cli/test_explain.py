@@ -80,9 +80,9 @@ def test_a_mistyped_code_gets_near_ones(run: Callable[..., Any]) -> None:
 def test_a_retired_code_is_told_with_what_it_meant(
     run: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    gone = codes.Entry(code="GC999", since="0.1.0", retired=True, was="A moon is missing.")
-    monkeypatch.setattr(codes, "register", lambda: {"GC999": gone})
-    assert "it meant: A moon is missing." in run("explain", "gc999").stderr
+    gone = codes.Entry(code="GC799", since="0.1.0", retired=True, was="A moon is missing.")
+    monkeypatch.setattr(codes, "register", lambda: {"GC799": gone})
+    assert "it meant: A moon is missing." in run("explain", "gc799").stderr
 
 
 def test_json_has_the_same_words_and_the_example(run: Callable[..., Any]) -> None:
