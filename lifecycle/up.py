@@ -147,7 +147,7 @@ def _bring_up(
     growing |= elastic_sites(cluster.spec)
     if cluster.bundle is not None:  # baking would need the mirrors: nodes start from the plain base
         growing = set()
-    baked = compile_for_images(cluster, before.desired.hosts)
+    baked = compile_for_images(cluster, before.desired.hosts) if growing else compiled
     sites = tuple(
         site.booting(ensure_image(site, baked, run.directory, report))
         if site.name in growing
