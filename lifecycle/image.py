@@ -46,15 +46,19 @@ def install_group(compiled: CompiledCluster, site: OpenSite) -> Group | None:
     """Return one group with every step to bake for a site, each once.
 
     A step that differs between pools (drivers of two GPU types) fits no image of both, and is left
-    to the nodes.
+    to the nodes. So is one that no compute node needs, such as a database: its package would start
+    it wherever the image boots.
     """
     pools = site.context.spec.pools
+    here = [group for group in compiled.groups if pools[group.name].site == site.name]
+    compute = [group for group in here if pools[group.name].role == "compute"]
+    needed = {step.key for group in compute or here for step in group.steps}
     found: dict[str, list[Step]] = {}
-    for group in compiled.groups:
-        for step in group.steps if pools[group.name].site == site.name else ():
+    for group in here:
+        for step in group.steps:
             if step.phase in BAKED_PHASES and step not in found.setdefault(step.key, []):
                 found[step.key].append(step)
-    steps = tuple(alike[0] for alike in found.values() if len(alike) == 1)
+    steps = tuple(alike[0] for key, alike in found.items() if len(alike) == 1 and key in needed)
     if not steps:
         return None
     return Group(name="image", hosts=("image-builder",), steps=steps)

@@ -145,6 +145,23 @@ def test_every_step_is_baked_once(own_places: Path) -> None:
     assert {step.phase for step in group.steps} <= BAKED_PHASES
 
 
+def test_what_no_compute_node_needs_is_in_no_image(own_places: Path) -> None:
+    """A database's package starts it wherever it is installed; and the image fits more specs."""
+    site, compiled = _opened(own_places, users="users: [{name: ada, uid: 2001}]\n")
+    plain = install_group(compiled, site)
+    text = (own_places / "cluster.yaml").read_text(encoding="utf-8")
+    with_accounts = text.replace("{type: slurm}", "{type: slurm, accounting: {}}")
+    (own_places / "cluster.yaml").write_text(with_accounts, encoding="utf-8")
+    (site,) = open_sites(open_cluster(str(own_places / "cluster.yaml")))
+    spec = site.context.spec
+    hosts = site.provider.planned_hosts(spec, site.name)
+    compiled = compile_cluster(
+        spec, ClusterInventory(cluster=spec.name, hosts=hosts), load_catalog()
+    )
+    assert "slurmdbd.install" in {step.key for group in compiled.groups for step in group.steps}
+    assert install_group(compiled, site) == plain
+
+
 def test_a_site_whose_nodes_all_come_and_go_has_an_image_too(own_places: Path) -> None:
     path = own_places / "cluster.yaml"
     path.write_text(ELASTIC, encoding="utf-8")
