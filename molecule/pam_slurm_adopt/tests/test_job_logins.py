@@ -29,7 +29,7 @@ def node(host: Host) -> str:
 
 def login(host: Host, node: str, user: str, command: str = "id --user") -> tuple[int, str]:
     options = "-i /root/people -o BatchMode=yes -o StrictHostKeyChecking=no -o IdentitiesOnly=yes"
-    done = host.run(f"ssh {options} {user}@{node} '{command}'")
+    done = host.run(f"ssh {options} {user}@{node} '{command}' || exit 1")
     return done.rc, (done.stdout + done.stderr).strip()
 
 

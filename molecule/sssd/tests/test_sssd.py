@@ -28,7 +28,7 @@ def key(host: Host) -> str:
 def ssh(host: Host, key: str, user: str, command: str) -> tuple[int, str]:
     """Log in as a user by the key."""
     options = f"-i {key} -o BatchMode=yes -o StrictHostKeyChecking=no -o IdentitiesOnly=yes"
-    done = host.run(f"ssh {options} {user}@localhost '{command}'")
+    done = host.run(f"ssh {options} {user}@localhost '{command}' || exit 1")
     return done.rc, done.stdout
 
 
