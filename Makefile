@@ -79,7 +79,7 @@ test-slurm: environment ## hold Slurm to its spec: accounts, order of jobs, oper
 	@pytest -q -m slurm tests/e2e $(REPORT)
 
 .PHONY: test-slurm-core
-test-slurm-core: environment ## run the part of test-slurm and prove-burst that CI runs
+test-slurm-core: environment ## run the core of test-slurm and prove-burst
 	@pytest -q -m core tests/e2e $(REPORT)
 
 .PHONY: prove-burst
