@@ -101,7 +101,11 @@ def existing(context: SiteContext) -> tuple[Leftover, ...]:
     engine = find_engine(survey.described(context.spec, context.site).runtime)
     owner = labels.owner(context)
     found = [
-        Leftover(kind=c.labels.get(labels.KIND, "node"), name=c.name, provider_id=c.id)
+        Leftover(
+            kind=c.labels.get(labels.KIND, "node"),
+            name=c.labels.get(labels.NODE) or c.name,
+            provider_id=c.id,
+        )
         for c in engine.containers(owner)
     ]
     found += [
@@ -123,7 +127,7 @@ def destroy(context: SiteContext) -> None:
     left = existing(context)
     by_node = {c.id: c.labels[labels.NODE] for c in engine.containers(labels.owner(context))}
     containers = [item for item in left if item.provider_id in by_node]
-    engine.remove(item.name for item in containers)
+    engine.remove(item.provider_id for item in containers)
     for item in left:
         if item.kind in {"network", "volume"}:
             engine.call(item.kind, "rm", item.name)

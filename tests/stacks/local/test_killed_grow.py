@@ -38,3 +38,21 @@ def test_a_machine_that_nobody_was_told_of_is_told_of_by_its_token(
 
     assert records.load(context).told["node/gpu009"] == "id9"
     assert trial.ledger.open == {}
+
+
+def test_a_machine_that_never_answered_is_found_by_its_nodes_name(
+    trials: Trials, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    worn = {labels.KIND: "node", labels.NODE: "gpu009"}
+    machine = Container("id9", "gcluster-x-gpu009", worn, "running")
+
+    class Listed(Engine):
+        containers = networks = volumes = lambda *_: ()  # type: ignore[assignment]
+
+    listed = Listed("podman")
+    monkeypatch.setattr(listed, "containers", lambda _: (machine,))
+    monkeypatch.setattr(apply, "find_engine", lambda _: listed)
+
+    (left,) = apply.existing(trials.new("local").context)
+
+    assert (left.kind, left.name, left.provider_id) == ("node", "gpu009", "id9")
