@@ -106,7 +106,7 @@ class Stack:
         return podman("exec", f"{self.room.name}-{host}", "sh", "-c", command)
 
     def states(self) -> dict[str, str]:
-        """Return node -> Slurm's state, with the reason of nodes that are out or on their way there.
+        """Return node -> Slurm's state, with the reason of nodes that are out, or will be.
 
         Slurm 24.11 keeps the last reason of a node that has been resumed.
         """
