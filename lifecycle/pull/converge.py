@@ -34,6 +34,8 @@ SERIAL_KEY = "converge/serial"
 
 _FIRST_CONTACT = frozenset({"base", "package_sources", "depot"})
 """Roles that a node needs before it can look after itself, beside those with a secret."""
+_PULLER = "self_converge"
+"""The role that makes a node able to pull."""
 
 
 def pushed_and_pulled(
@@ -42,7 +44,8 @@ def pushed_and_pulled(
     """Return what is pushed over SSH, and the nodes that have more to do by themselves.
 
     Controllers and logins are pushed to. A compute node that serves jobs gets only what a bundle
-    can't bring; one that has never joined gets what makes it able to pull.
+    can't bring. One that has never joined also gets what it needs before it can look after itself,
+    and one that has never pulled what makes it able to.
     """
     compute = {host.name for host in inventory.with_role("compute")}
     secretive = {item.step.role for item in pending.steps if item.step.secrets} | _FIRST_CONTACT
@@ -50,8 +53,12 @@ def pushed_and_pulled(
     def is_push(host: str, item: PendingStep) -> bool:
         if host not in compute or is_pushed(item.step):
             return True
-        joined = JOINED in stamps.get(host, {})
-        return not joined and item.step.role in secretive and item.step.phase != "verify"
+        if item.step.phase == "verify":
+            return False
+        has, role = stamps.get(host, {}), item.step.role
+        if role == _PULLER:
+            return f"{_PULLER}.configure" not in has
+        return JOINED not in has and role in secretive
 
     pushed, pulled = [], set()
     for item in pending.steps:

@@ -91,6 +91,8 @@ class Follow:
         self._began = ask.now()
         self._why: dict[str, str] = {}
         """Node -> what it waits for."""
+        self._silent = ""
+        """Why no waiting node gets its turn; "" where the desk can ask for it."""
         self._told = ""
 
     def through(self) -> Followed:
@@ -99,6 +101,8 @@ class Follow:
             seen = self._ask.look()
             late = self._ask.now() - self._began
             reason = seen.reason if isinstance(seen, Unreachable) else ""
+            silent = "" if isinstance(seen, Unreachable) else seen.silent
+            self._silent = silent and f"Slurm is not asked for it: {silent}"
             for name in sorted(self._open):
                 told = None if isinstance(seen, Unreachable) else seen.nodes.get(name)
                 stopped = (
@@ -132,10 +136,10 @@ class Follow:
         elif told.state in {"failed", "refused", "blocked"}:
             self._fail(name, told.step, told.task or told.step, told.reason)
         elif told.state == "waiting":
-            self._why[name] = told.reason
+            self._why[name] = self._silent or told.reason
             patience = self._spec.pools[self._pool(name)].update.wait_s
             if late > patience:
-                self._hold(name, f"{told.reason}; after {patience:.0f} s it is left to itself")
+                self._hold(name, f"{self._why[name]}; after {patience:.0f} s it is left to itself")
         elif late > self._spec.pools[self._pool(name)].update.wait_s + CHANGING_S:
             self._fail(name, told.step, "", f"no end within {late:.0f} s")
 

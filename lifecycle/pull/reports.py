@@ -21,13 +21,15 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 DIRECTORY = "/var/lib/gcluster/reports"
-"""On the controller: NODE.json, the newest report of each; POOL.stopped where too many failed."""
+"""On the controller: NODE.json, the newest report of each; POOL.stopped where too many failed;
+desk.silent while Slurm refuses what the desk asks."""
 
 # Nodes of a pool carry the same stamps, so their reports shrink to a hundredth.
 _READ = (
     f"cd {DIRECTORY} 2>/dev/null || exit 0; "
     "{ date +%s; find . -name '*.json' ! -name '.*' -exec cat {} +; echo ---; "
-    "find . -name '*.stopped' ! -name '.*' -exec cat {} +; } | gzip -1 | base64 -w 0"
+    "find . -name '*.stopped' ! -name '.*' -exec cat {} +; echo ---; "
+    "cat desk.silent 2>/dev/null; } | gzip -1 | base64 -w 0"
 )
 _LIMIT_S = 60
 _SLACK_S = 30
@@ -61,6 +63,12 @@ class Stopped(msgspec.Struct, frozen=True):
     failed: tuple[str, ...] = ()
 
 
+class Silent(msgspec.Struct, frozen=True):
+    """Why the desk can't ask Slurm for nodes."""
+
+    reason: str
+
+
 class Reports(msgspec.Struct, frozen=True):
     """All of them, at one moment."""
 
@@ -68,6 +76,8 @@ class Reports(msgspec.Struct, frozen=True):
     """Seconds since 1970, by the controller's clock."""
     nodes: dict[str, Report]
     stopped: dict[str, Stopped]
+    silent: str = ""
+    """Why no node is asked of Slurm; "" where the desk can ask."""
 
     def fresh(self, host: Host) -> Report | None:
         """Return a host's report if it is recent, and of the machine that has this name now."""
@@ -96,11 +106,12 @@ def parse(text: str) -> Reports | Unreachable:
     except (binascii.Error, OSError, EOFError, zlib.error):
         return Unreachable(reason="its nodes' reports could not be read: the answer was cut short")
     now, _, rest = plain.partition(b"\n")
-    nodes, _, stopped = rest.rpartition(b"---\n")
+    nodes, stopped, silent = rest.split(b"---\n")
     return Reports(
         now=int(now),
         nodes={report.node: report for report in _decoded(nodes, Report)},
         stopped={note.pool: note for note in _decoded(stopped, Stopped)},
+        silent="".join(note.reason for note in _decoded(silent, Silent)),
     )
 
 

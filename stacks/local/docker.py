@@ -17,8 +17,7 @@ class DockerEngine(Engine):
 
     name: Literal["podman", "docker"] = "docker"
 
-    def facts(self) -> EngineFacts:
-        """Ask the daemon what it is; raises ProviderError when it doesn't answer."""
+    def _ask_facts(self) -> EngineFacts:
         told = self._json("info", "--format", "{{json .}}")
         if not told.get("ServerVersion"):
             raise provider_error(

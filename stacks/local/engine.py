@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import shutil
 import subprocess
 from pathlib import Path
@@ -61,6 +62,7 @@ class Engine:
     def __init__(self, executable: str) -> None:
         """Use the program at `executable`; nothing is run yet."""
         self.executable = executable
+        self._facts: EngineFacts | None = None
 
     def call(self, *arguments: str, stdin: str | None = None, timeout_s: float = 60) -> str:
         """Run one command and return what it printed.
@@ -101,7 +103,12 @@ class Engine:
         return done.stdout
 
     def facts(self) -> EngineFacts:
-        """Ask the engine what it is; raises ProviderError when it doesn't work."""
+        """Return what the engine is, asked once; raises ProviderError when it doesn't work."""
+        if self._facts is None:
+            self._facts = self._ask_facts()
+        return self._facts
+
+    def _ask_facts(self) -> EngineFacts:
         told = self._json("info", "--format", "json")
         host, store = told["host"], told["store"]
         return EngineFacts(
@@ -202,16 +209,21 @@ def find_engine(choice: Literal["auto", "podman", "docker"] = "auto") -> Engine:
     Raises:
         ProviderError: GC910 with the command that installs it.
     """
-    from gcluster.stacks.local.docker import DockerEngine  # noqa: PLC0415  # it extends Engine
-
-    kinds: dict[str, type[Engine]] = {"podman": Engine, "docker": DockerEngine}
     for name in ("podman", "docker") if choice == "auto" else (choice,):
         executable = shutil.which(name)
         if executable:
-            return kinds[name](executable)
+            return _engine(name, executable)
     missing = "podman nor docker is" if choice == "auto" else f"{choice} is not"
     raise provider_error(
         "GC910",
         f"{'neither ' if choice == 'auto' else ''}{missing} installed: local nodes need one",
         hint=INSTALL_ENGINE if choice != "docker" else "sudo apt-get install -y docker.io",
     )
+
+
+@functools.cache
+def _engine(name: str, executable: str) -> Engine:
+    """Return the one engine of this process at a path: what it is, is asked of it once."""
+    from gcluster.stacks.local.docker import DockerEngine  # noqa: PLC0415  # it extends Engine
+
+    return DockerEngine(executable) if name == "docker" else Engine(executable)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import msgspec
 
 from gcluster.inventory.hosts import Host, SshTarget, pool_host_names
@@ -94,14 +96,16 @@ def planned_hosts(spec: ClusterSpec, site: str) -> tuple[Host, ...]:
 
 
 def look(context: SiteContext) -> Survey:
-    """Ask the engine what there is: two calls.
+    """Ask the engine what there is: two calls, at once.
 
     Raises:
         ProviderError: there is no engine, or it doesn't work.
     """
     engine = find_engine(described(context.spec, context.site).runtime)
-    named = engine.containers({labels.CLUSTER: context.spec.name})
-    networks = engine.networks()
+    with ThreadPoolExecutor(max_workers=1) as beside:
+        listed = beside.submit(engine.networks)
+        named = engine.containers({labels.CLUSTER: context.spec.name})
+        networks = listed.result()
     owner = labels.owner(context)
     ours = [c for c in named if owner.items() <= c.labels.items()]
     mine = network_name(context.spec, context.site)

@@ -106,13 +106,16 @@ class Stack:
         return podman("exec", f"{self.room.name}-{host}", "sh", "-c", command)
 
     def states(self) -> dict[str, str]:
-        """Return node -> Slurm's state, with the reason where jobs can't start.
+        """Return node -> Slurm's state, with the reason of nodes that are out, or will be.
 
         Slurm 24.11 keeps the last reason of a node that has been resumed.
         """
         said = self.on("head01", "sinfo --noheader --Node --format='%N|%T %E' | sort -u")
         lines = dict(line.split("|", 1) for line in said.splitlines())
-        return {name: "idle" if said.startswith("idle ") else said for name, said in lines.items()}
+        return {
+            name: said if "drain" in said.split()[0] else said.split()[0]
+            for name, said in lines.items()
+        }
 
     def submit(self, node: str) -> str:
         """Start a job of a user that holds all GPUs of a node until /tmp/end is there."""
@@ -253,9 +256,9 @@ def test_the_mended_node_comes_first_and_jobs_go_back_in_line_when_told(stack: S
     assert stack.drivers() == stack.running_drivers() == [FIRST] * 3
     after = stack.job(job)
     assert int(after["Restarts"]) == 1
+    # Slurm lets a requeued job wait for two minutes; they may be over.
+    stack.on("head01", f"scontrol update JobId={job} StartTime=now || true")
     stack.on("gpu02", "touch /tmp/end")
-    # Slurm lets a requeued job wait for two minutes.
-    stack.on("head01", f"scontrol update JobId={job} StartTime=now")
     until(lambda: stack.job(job)["JobState"] == "COMPLETED")
     until(lambda: stack.states() == dict.fromkeys(GPUS, "idle"))
 

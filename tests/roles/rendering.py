@@ -33,7 +33,7 @@ def rendered(case: str, distribution: str) -> str:
     variables = role_variables(role, said, facts)
     phases: dict[str, list[Task]] = {
         phase: [
-            _with_names_of_placed_files(task)
+            _with_placed_files(task, whole=phase != "install")
             for task in filled_tasks(loaded(role / f"tasks/{phase}.yml") or [], variables, role)
         ]
         for phase in PHASES
@@ -46,14 +46,15 @@ def rendered(case: str, distribution: str) -> str:
     return text.replace(str(ROOT), "")
 
 
-def _with_names_of_placed_files(task: Task) -> Task:
-    """Return a task that places files with their paths instead of all their text."""
+def _with_placed_files(task: Task, *, whole: bool) -> Task:
+    """Return a task that places files with them alone: with their text, or only their paths."""
     command = task.get("ansible.builtin.command", {})
     _, found, call = str(command.get("stdin", "")).rpartition("\nplace(")
     if not found:
         return task
     files, _ = json.JSONDecoder().raw_decode(call)
-    return {"ansible.builtin.command": {**command, "stdin": sorted(files)}}
+    placed = files if whole else sorted(files)
+    return {"ansible.builtin.command": {**command, "stdin": placed}}
 
 
 if __name__ == "__main__":

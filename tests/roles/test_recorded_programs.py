@@ -82,7 +82,7 @@ def asked(
     sysfs = kernel(tmp_path / "sys")
     libexec = tmp_path / "libexec"
     libexec.mkdir()
-    for folder in ("ofed", role):
+    for folder in ("ofed", "package_sources", role):
         for path in (ROOT / "roles" / folder / "files/libexec").iterdir():
             if path.is_file():
                 (libexec / path.name).write_bytes(path.read_bytes())

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from conftest import Play
     from testinfra.host import Host
 
 
@@ -35,3 +36,10 @@ def test_a_credential_of_one_user_is_read_back_by_another(host: Host) -> None:
     lines = {line.split(":")[0]: line for line in read.splitlines()}
     assert "Success (0)" in lines["STATUS"]
     assert "nobody" in lines["UID"]
+
+
+def test_a_daemon_that_is_older_than_its_key_is_started_again(host: Host, converge: Play) -> None:
+    before = host.check_output("cat /run/munge/munged.pid")
+    host.check_output("touch /etc/munge/munge.key")  # as where a run was killed in between
+    assert converge().returncode == 0
+    assert host.check_output("cat /run/munge/munged.pid") != before

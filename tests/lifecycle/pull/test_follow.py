@@ -7,6 +7,8 @@ import gzip
 import itertools
 import json
 
+import msgspec
+
 from gcluster.inventory.hosts import Host, SshTarget
 from gcluster.lifecycle.pull.follow import SILENT_S, Ask, Follow, Followed
 from gcluster.lifecycle.pull.reports import Report, Reports, Stopped, parse
@@ -96,6 +98,12 @@ def test_after_too_many_failures_the_waiting_are_held_at_once() -> None:
     assert set(found.failures) == {"gpu002"}
 
 
+def test_while_slurm_refuses_what_the_desk_asks_waiting_nodes_say_so() -> None:
+    asked = both(report("gpu001", "waiting"), report("gpu002", "converged"))
+    found = followed(msgspec.structs.replace(asked, silent="invalid partition"))
+    assert found.held["gpu001"].startswith("Slurm is not asked for it: invalid partition")
+
+
 def test_a_controller_that_is_away_is_said() -> None:
     found = followed(Unreachable(reason="no route to host"))
     assert "no route to host" in found.failures["gpu001"].message
@@ -107,10 +115,12 @@ def answer(*lines: str) -> str:
 
 def test_reports_are_read_whole_or_not_at_all() -> None:
     line = json.dumps({"node": "a", "pool": "gpu", "state": "away", "serial": 1, "received": 5})
-    read = parse(answer("9", line, "not json", "---", '{"pool": "gpu", "serial": 1}'))
+    stopped, silent = '{"pool": "gpu", "serial": 1}', '{"reason": "invalid partition"}'
+    read = parse(answer("9", line, "not json", "---", stopped, "---", silent))
     assert isinstance(read, Reports)
     assert (read.now, set(read.nodes), set(read.stopped)) == (9, {"a"}, {"gpu"})
-    assert isinstance(parse(answer("9", line, "---")[:-8]), Unreachable)
+    assert read.silent == "invalid partition"
+    assert isinstance(parse(answer("9", line, "---", "---")[:-8]), Unreachable)
 
 
 def test_a_report_counts_only_for_the_machine_that_made_it_and_while_it_is_recent() -> None:

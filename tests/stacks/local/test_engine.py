@@ -140,3 +140,13 @@ def test_a_label_filter_matches_whole_values_of_all_labels_at_once(
         "--format",
         "json",
     ]
+
+
+def test_an_engine_is_asked_what_it_is_once(
+    double: Callable[[str, str], Path], tmp_path: Path
+) -> None:
+    told = '{"version":{"Version":"4.3"},"store":{"graphRoot":"/store"},"host":'
+    told += '{"ociRuntime":{"name":"runc"},"security":{"rootless":false}}}'
+    double("podman", f"echo asked >> {tmp_path}/asked; echo '{told}'")
+    assert [find_engine().facts().runtime, find_engine().facts().runtime] == ["runc", "runc"]
+    assert (tmp_path / "asked").read_text() == "asked\n"

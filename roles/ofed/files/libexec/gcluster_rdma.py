@@ -37,8 +37,11 @@ def read(path: str | Path) -> str:
 
 
 def job_runs() -> bool:
-    """Say whether a job runs on the node."""
-    return run("pgrep", "--exact", "slurmstepd")[0] == 0
+    """Say whether a job runs on the node, beside the one by which Slurm gave it for a change."""
+    code, steps = run("pgrep", "--list-full", "--exact", "slurmstepd")
+    granted = read("/run/gcluster/granted-job")
+    given = granted and steps and all(f" [{granted}." in step for step in steps.splitlines())
+    return code == 0 and not given
 
 
 def natural(name: str) -> list[int | str]:

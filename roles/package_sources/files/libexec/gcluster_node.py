@@ -53,8 +53,11 @@ def fits(version: str, pattern: str) -> bool:
 
 
 def job_runs() -> bool:
-    """Say whether Slurm runs a job here."""
-    return run("pgrep", "--exact", "slurmstepd")[0] == 0
+    """Say whether Slurm runs a job here, beside the one by which it gave this node for a change."""
+    code, steps = run("pgrep", "--list-full", "--exact", "slurmstepd")
+    granted = first_line(root("/run/gcluster/granted-job"))
+    given = granted and steps and all(f" [{granted}." in step for step in steps.splitlines())
+    return code == 0 and not given
 
 
 def root(path: str) -> Path:

@@ -18,12 +18,14 @@ import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from self_converge import munge, slurm
 from self_converge.settings import GRANTED_UNIT, JOB_PREFIX, read_json, write_atomically
 
 REPORTS = Path("/var/lib/gcluster/reports")
+SILENT = REPORTS / "desk.silent"
+"""Why Slurm is asked for nothing, where that is so: `up` shows it while nodes wait."""
 PUBLISHED = Path("/srv/gcluster/depot/converge")
 SETTINGS = Path("/etc/gcluster/converge-desk.json")
 TURN_S = 2.0
@@ -31,10 +33,17 @@ FORBIDDEN = 403
 LONGEST_REPORT = 1 << 20
 MOST_QUEUED = 500
 """Jobs of a pool in the queue at once: slurmctld holds 10,000 in all by default (MaxJobCount)."""
-FIRST_OF_ALL = 4294967294
-"""Highest priority of a job, see sbatch(1): the next free moment of the node is ours."""
+FIRST_OF_ALL = 4294967293
+"""Highest priority that sbatch takes (NO_VAL - 1): the next free moment of the node is ours."""
 
 _NODE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,252}")
+
+
+class Job(NamedTuple):
+    """What holds a node for its change, or will."""
+
+    number: str
+    pending: bool
 
 
 class Desk:
@@ -61,17 +70,20 @@ class Desk:
 
     def turn(self) -> None:
         """Ask Slurm for the nodes that wait; raises slurm.Silent."""
+        if not self._waiting():
+            return
+        # Before the reports: whose job is over by now has told how it ended.
+        jobs = _jobs()
         with self._lock:
             reports = list(self._reports.values())
-        waiting = [r for r in reports if r.get("state") == "waiting"]
-        pools = sorted({str(r["pool"]) for r in waiting})
-        if not pools:
-            return
-        jobs = _jobs()
-        for pool in pools:
+        for pool in sorted({str(r["pool"]) for r in reports if r.get("state") == "waiting"}):
             self._serve(pool, [r for r in reports if r.get("pool") == pool], jobs)
 
-    def _serve(self, pool: str, reports: list[dict[str, Any]], jobs: dict[str, str]) -> None:
+    def _waiting(self) -> bool:
+        with self._lock:
+            return any(r.get("state") == "waiting" for r in self._reports.values())
+
+    def _serve(self, pool: str, reports: list[dict[str, Any]], jobs: dict[str, Job]) -> None:
         wanted = _published(pool)
         mine = [r for r in reports if r.get("serial") == wanted.get("serial")]
         failed = [str(r["node"]) for r in mine if r.get("state") == "failed" and r.get("drain")]
@@ -81,9 +93,9 @@ class Desk:
         path = REPORTS / (pool + ".stopped")
         if stopped:
             write_atomically(path, (json.dumps(note) + "\n").encode())
-            names = [JOB_PREFIX + node for node in waiting if jobs.get(node) == "PENDING"]
-            if names:
-                slurm.run("scancel", "--state=PENDING", "--name=" + ",".join(names))
+            still = [jobs[node].number for node in waiting if node in jobs and jobs[node].pending]
+            if still:
+                slurm.run("scancel", "--state=PENDING", *still)
             return
         with contextlib.suppress(FileNotFoundError):
             path.unlink()
@@ -103,11 +115,11 @@ def _published(pool: str) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _jobs() -> dict[str, str]:
-    """Return node -> state of its job; raises slurm.Silent."""
-    lines = slurm.run("squeue", "--noheader", "--user=root", "--format=%j %T").splitlines()
+def _jobs() -> dict[str, Job]:
+    """Return node -> its job; raises slurm.Silent."""
+    lines = slurm.run("squeue", "--noheader", "--user=root", "--format=%j %i %T").splitlines()
     rows = (line.split() for line in lines if line.startswith(JOB_PREFIX))
-    return {name[len(JOB_PREFIX) :]: state for name, state in rows}
+    return {n[len(JOB_PREFIX) :]: Job(number, state == "PENDING") for n, number, state in rows}
 
 
 def _submit(node: str, pool: str) -> None:
@@ -115,11 +127,14 @@ def _submit(node: str, pool: str) -> None:
     partitions = slurm.run("sinfo", "--noheader", "--nodes=" + node, "--format=%R").split()
     if not partitions:
         raise slurm.Silent("no partition has the node " + node)
+    # NIL, not NONE: for that slurmd logs in as root to ask for an environment, which takes a PID
+    # namespace of its own, and ends where it may make none.
     slurm.run(
         "sbatch", "--quiet", "--job-name=" + JOB_PREFIX + node, "--nodelist=" + node, "--nodes=1",
         "--exclusive", "--mem=0", "--no-requeue", "--licenses=gcluster_update_" + pool + ":1",
         "--partition=" + partitions[0], "--priority=" + str(FIRST_OF_ALL), "--chdir=/",
-        "--output=/dev/null", "--export=NONE", "--wrap=exec systemctl start " + GRANTED_UNIT,
+        "--output=/dev/null", "--export=NIL",
+        "--wrap=exec /usr/bin/systemctl start " + GRANTED_UNIT,
     )  # fmt: skip
 
 
@@ -182,16 +197,26 @@ def main() -> int:
     return 0
 
 
+def tell(before: str, now: str) -> str:
+    """Say in the journal and beside the reports why Slurm does nothing, once; return it."""
+    if now and now != before:
+        sys.stderr.write("Slurm: " + now + "\n")
+        write_atomically(SILENT, (json.dumps({"reason": now}) + "\n").encode())
+    elif before and not now:
+        with contextlib.suppress(FileNotFoundError):
+            SILENT.unlink()
+    return now
+
+
 def _turns(desk: Desk) -> None:
-    said, began = "", time.time()
+    # What an earlier desk said is taken back, or said again.
+    said, began = "?", time.time()
     while True:
         if any(path.stat().st_mtime > began for path in Path(__file__).parent.glob("*.py")):
             os._exit(0)  # its programs were replaced: systemd starts the new ones
         try:
             desk.turn()
-            said = ""
+            said = tell(said, "")
         except slurm.Silent as silent:
-            if str(silent) != said:
-                said = str(silent)
-                sys.stderr.write("Slurm: " + said + "\n")
+            said = tell(said, str(silent))
         time.sleep(TURN_S)

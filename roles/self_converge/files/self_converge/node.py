@@ -9,14 +9,16 @@ import socket
 import sys
 import time
 import urllib.request
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from self_converge import munge, slurm
 from self_converge.bundle import Away, Refused, manifest, unpacked
 from self_converge.play import Failure, Interrupted, play
 from self_converge.settings import (
+    GRANTED,
     JOB_PREFIX,
     LOCK,
     STATE,
@@ -26,6 +28,9 @@ from self_converge.settings import (
     write_atomically,
 )
 from self_converge.stamps import read_stamps
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 JOINED = "slurm.join"
 """The step whose stamp says that jobs may run here, as in lifecycle/rolling."""
@@ -123,7 +128,8 @@ def _follow(settings: Settings, node: str, wanted: dict[str, Any], *, granted: b
     _tell(
         settings, node, Outcome(state="converging", serial=serial, step=steps[0]["key"], drain=felt)
     )
-    failure = _play(node, bundle, runtime, [step["key"] for step in steps])
+    with _granted_by(use):
+        failure = _play(node, bundle, runtime, [step["key"] for step in steps])
     carried = read_stamps()
     left = [step["key"] for step in steps if carried.get(step["key"]) != step["digest"]]
     if left:
@@ -164,6 +170,20 @@ def must_wait(use: slurm.Use | None, node: str, *, granted: bool) -> str:
     if (granted and use.jobs) or use.out:
         return ""
     return "in service: it waits until Slurm gives it for the change"
+
+
+@contextmanager
+def _granted_by(use: slurm.Use | None) -> Iterator[None]:
+    """Let roles know which job isn't one that they must spare: it holds the node for them."""
+    if use is None or not use.granted:
+        yield
+        return
+    GRANTED.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+    write_atomically(GRANTED, (use.granted + "\n").encode())
+    try:
+        yield
+    finally:
+        GRANTED.unlink()
 
 
 def _play(node: str, bundle: Path, runtime: Path, keys: list[str]) -> Failure | None:

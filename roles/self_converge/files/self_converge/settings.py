@@ -19,6 +19,8 @@ NAMESPACE = "gcluster-converge"
 JOB_PREFIX = "gcluster-update-"
 """Name of the job that holds a node out of service for its change, before the node's name."""
 
+GRANTED = Path("/run/gcluster/granted-job")
+"""Number of that job, while a change runs under it; roles count every other job on the node."""
 GRANTED_UNIT = "gcluster-self-converge-granted.service"
 
 

@@ -6,6 +6,8 @@ import re
 import subprocess
 from dataclasses import dataclass
 
+from self_converge.settings import JOB_PREFIX
+
 MARK = "gcluster up: "
 """How the reason of a node begins that we took out of service, as in lifecycle/rolling."""
 
@@ -27,6 +29,8 @@ class Use:
     """We took it out."""
     jobs: tuple[str, ...]
     """Names of the jobs that hold it."""
+    granted: str = ""
+    """Number of the one by which Slurm gives the node for a change; "" where there is none."""
 
 
 def look(node: str) -> Use:
@@ -34,10 +38,12 @@ def look(node: str) -> Use:
     told = run("scontrol", "--oneliner", "show", "node", node)
     state = re.search(r" State=(\S+)", told)
     reason = re.search(r" Reason=(.*)", told)
-    jobs = run("squeue", "--noheader", "--nodelist=" + node, "--states=" + _ON_NODES, "--format=%j")
+    words = ("--nodelist=" + node, "--states=" + _ON_NODES, "--format=%A %j")
+    jobs = [line.split(None, 1) for line in run("squeue", "--noheader", *words).splitlines()]
     out = bool(state and _OUT.search(state.group(1)))
     ours = out and bool(reason and reason.group(1).startswith(MARK))
-    return Use(out=out, ours=ours, jobs=tuple(jobs.split()))
+    granted = (number for number, name in jobs if name == JOB_PREFIX + node)
+    return Use(out=out, ours=ours, jobs=tuple(name for _, name in jobs), granted=next(granted, ""))
 
 
 def drain(node: str, reason: str) -> None:

@@ -1,0 +1,115 @@
+"""The program by which roles write their files in one task: what it changes, and what it leaves."""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PROGRAM = Path(__file__).parents[2] / "roles/base/files/place-files"
+BLOCK = "# BEGIN gcluster lab\n192.0.2.1 head\n# END gcluster lab\n"
+MOUNTED = """
+def busy(*_):
+    raise OSError(errno.EBUSY, "mounted")
+pathlib.Path.replace = busy
+"""
+"""Stands for a file that a container runtime mounted, as only root could have one here."""
+
+
+def fed(call: str, before: str = "") -> list[str]:
+    """Run the program with a last line, as a role does; return the paths that it names.
+
+    Files belong to whoever runs the tests, which need not be root.
+    """
+    owner = f"{os.getuid()}, {os.getgid()}"
+    text = PROGRAM.read_text()
+    for words in ("mode, 0, 0)", "(new, 0, 0)"):
+        assert words in text
+        text = text.replace(words, words.replace("0, 0", owner))
+    done = subprocess.run(
+        [sys.executable, "-"],
+        input=f"{text}\n{before}\n{call}\n",
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout.splitlines()
+
+
+def placed(files: dict[Path, str], *, check: bool = False) -> list[str]:
+    return fed(f"place({ {str(path): text for path, text in files.items()} }, check={check})")
+
+
+def blocked(path: Path, text: str, *, check: bool = False, before: str = "") -> list[str]:
+    return fed(f"place_block({str(path)!r}, 'gcluster lab', {text!r}, check={check})", before)
+
+
+def test_only_what_differs_is_written_and_named(tmp_path: Path) -> None:
+    files = {tmp_path / "below/a": "one\n", tmp_path / "b": "two\n"}
+    assert placed(files) == [str(path) for path in files]
+    assert placed(files) == []
+    (tmp_path / "b").write_text("someone else's\n")
+    assert placed(files) == [str(tmp_path / "b")]
+    assert {path: path.read_text() for path in files} == files
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["a", "b", "below"]
+
+
+def test_check_mode_names_what_would_be_written_and_writes_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    assert placed({path: "one\n"}, check=True) == [str(path)]
+    assert blocked(path, "one", check=True) == [str(path)]
+    assert not path.exists()
+
+
+def test_only_a_program_may_be_executed_and_another_mode_is_a_difference(tmp_path: Path) -> None:
+    files = {tmp_path / "program": "#!/bin/sh\n", tmp_path / "settings": "a = b\n"}
+    placed(files)
+    assert [stat.S_IMODE(path.stat().st_mode) for path in files] == [0o755, 0o644]
+    (tmp_path / "settings").chmod(0o666)
+    assert placed(files) == [str(tmp_path / "settings")]
+
+
+def test_a_link_is_replaced_and_what_it_leads_to_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "other").write_text("theirs\n")
+    (tmp_path / "a").symlink_to(tmp_path / "other")
+    placed({tmp_path / "a": "ours\n"})
+    assert not (tmp_path / "a").is_symlink()
+    assert (tmp_path / "other").read_text() == "theirs\n"
+
+
+@pytest.mark.parametrize("before", ["", "127.0.0.1 localhost\n", "127.0.0.1 localhost"])
+def test_a_block_comes_at_the_end_once(tmp_path: Path, before: str) -> None:
+    hosts = tmp_path / "hosts"
+    hosts.write_text(before)
+    assert blocked(hosts, "192.0.2.1 head\n") == [str(hosts)]
+    assert blocked(hosts, "192.0.2.1 head\n") == []
+    assert hosts.read_text() == (before.rstrip("\n") + "\n" + BLOCK).lstrip("\n")
+
+
+def test_a_block_that_is_there_is_changed_in_its_place(tmp_path: Path) -> None:
+    hosts = tmp_path / "hosts"
+    hosts.write_text(f"127.0.0.1 localhost\n{BLOCK}198.51.100.7 printer\n")
+    assert blocked(hosts, "192.0.2.2 head\n192.0.2.3 door\n") == [str(hosts)]
+    between = "# BEGIN gcluster lab\n192.0.2.2 head\n192.0.2.3 door\n# END gcluster lab\n"
+    assert hosts.read_text() == f"127.0.0.1 localhost\n{between}198.51.100.7 printer\n"
+
+
+def test_a_block_whose_end_is_gone_takes_nothing_that_follows(tmp_path: Path) -> None:
+    hosts = tmp_path / "hosts"
+    hosts.write_text("# BEGIN gcluster lab\n198.51.100.7 printer\n")
+    blocked(hosts, "192.0.2.1 head\n")
+    assert "198.51.100.7 printer" in hosts.read_text()
+    assert blocked(hosts, "192.0.2.1 head\n") == []
+
+
+def test_a_mounted_file_is_written_where_it_is(tmp_path: Path) -> None:
+    hosts = tmp_path / "hosts"
+    hosts.write_text("127.0.0.1 localhost\n")
+    node = hosts.stat().st_ino
+    assert blocked(hosts, "192.0.2.1 head\n", before=MOUNTED) == [str(hosts)]
+    assert hosts.read_text() == f"127.0.0.1 localhost\n{BLOCK}"
+    assert (hosts.stat().st_ino, list(tmp_path.iterdir())) == (node, [hosts])
