@@ -48,13 +48,18 @@ def rendered(case: str, distribution: str) -> str:
 
 def _with_placed_files(task: Task, *, whole: bool) -> Task:
     """Return a task that places files with them alone: with their text, or only their paths."""
+    files = placed_files(task)
+    if not files:
+        return task
+    placed = files if whole else sorted(files)
+    return {"ansible.builtin.command": {**task["ansible.builtin.command"], "stdin": placed}}
+
+
+def placed_files(task: Task) -> dict[str, str]:
+    """Return path -> text of what a task places by roles/base/files/place-files; {}: nothing."""
     command = task.get("ansible.builtin.command", {})
     _, found, call = str(command.get("stdin", "")).rpartition("\nplace(")
-    if not found:
-        return task
-    files, _ = json.JSONDecoder().raw_decode(call)
-    placed = files if whole else sorted(files)
-    return {"ansible.builtin.command": {**command, "stdin": placed}}
+    return json.JSONDecoder().raw_decode(call)[0] if found else {}
 
 
 if __name__ == "__main__":

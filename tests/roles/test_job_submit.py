@@ -6,6 +6,7 @@ slurmctld 24.11.5 hands it over.
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,11 @@ import pytest
 from lupa.lua51 import LuaRuntime  # type: ignore[import-untyped]  # one class of it is used
 
 from gcluster.lifecycle.bundle.role_tasks import FACTS, filled_tasks, loaded, role_variables
+
+sys.path.insert(0, str(Path(__file__).parent))
+from rendering import placed_files
+
+sys.path.pop(0)
 
 ROLE = Path(__file__).parents[2] / "roles/slurm"
 NO_VAL = 4294967294
@@ -41,15 +47,13 @@ def script(*, require_time: bool = True, require_gpus: bool = True) -> str:
             "gpu_partitions": ["gpu"],
         },
         "slurm_written": {"changed": True},
-        "slurm_daemon": {"changed": True},
+        "slurm_runs": {"rc": 0},
+        "slurm_started": {"changed": True},
     }
     variables = role_variables(ROLE, said, FACTS["debian-13"])
     tasks = filled_tasks(loaded(ROLE / "tasks/configure.yml"), variables, ROLE)
-    files = [
-        task["ansible.builtin.template"] for task in tasks if "ansible.builtin.template" in task
-    ]
-    (text,) = [file["content"] for file in files if file["dest"].endswith("/job_submit.lua")]
-    return str(text)
+    files = {path: text for task in tasks for path, text in placed_files(task).items()}
+    return files["/etc/slurm/job_submit.lua"]
 
 
 def answer(job: dict[str, Any], **rules: bool) -> list[str]:
