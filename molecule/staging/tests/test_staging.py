@@ -1,4 +1,4 @@
-"""Storage is filled from what it is a copy of, by people and before jobs, and only where both are mounted."""
+"""Storage is filled from what it is a copy of, by people and before jobs, if both are mounted."""
 
 from __future__ import annotations
 
