@@ -34,8 +34,6 @@ SERIAL_KEY = "converge/serial"
 
 _FIRST_CONTACT = frozenset({"base", "package_sources", "depot"})
 """Roles that a node needs before it can look after itself, beside those with a secret."""
-_PULLER = "self_converge"
-"""The role that makes a node able to pull."""
 
 
 def pushed_and_pulled(
@@ -44,11 +42,16 @@ def pushed_and_pulled(
     """Return what is pushed over SSH, and the nodes that have more to do by themselves.
 
     Controllers and logins are pushed to. A compute node that serves jobs gets only what a bundle
-    can't bring. One that has never joined also gets what it needs before it can look after itself,
-    and one that has never pulled what makes it able to.
+    can't bring: steps with a secret, and the rest of a role whose step with a secret it never had,
+    for that builds on the rest. One that has never joined also gets what it needs before it can
+    look after itself.
     """
     compute = {host.name for host in inventory.with_role("compute")}
-    secretive = {item.step.role for item in pending.steps if item.step.secrets} | _FIRST_CONTACT
+    secret: dict[str, set[str]] = {}
+    for item in pending.steps:
+        if item.step.secrets:
+            secret.setdefault(item.step.role, set()).add(item.step.key)
+    first_contact = secret.keys() | _FIRST_CONTACT
 
     def is_push(host: str, item: PendingStep) -> bool:
         if host not in compute or is_pushed(item.step):
@@ -56,9 +59,8 @@ def pushed_and_pulled(
         if item.step.phase == "verify":
             return False
         has, role = stamps.get(host, {}), item.step.role
-        if role == _PULLER:
-            return f"{_PULLER}.configure" not in has
-        return JOINED not in has and role in secretive
+        is_new = not secret.get(role, set()) <= has.keys()
+        return is_new or (JOINED not in has and role in first_contact)
 
     pushed, pulled = [], set()
     for item in pending.steps:

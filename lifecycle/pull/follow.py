@@ -10,7 +10,7 @@ import msgspec
 
 from gcluster.lifecycle.converge.watch import StepFailure
 from gcluster.lifecycle.progress import Reporter, StageProgress
-from gcluster.lifecycle.pull.reports import Reports  # msgspec reads it
+from gcluster.lifecycle.pull.reports import NOTHING, Reports
 from gcluster.lifecycle.ssh import Unreachable
 
 if TYPE_CHECKING:
@@ -98,16 +98,14 @@ class Follow:
     def through(self) -> Followed:
         """Look until nobody is open any more."""
         while self._open:
-            seen = self._ask.look()
+            looked = self._ask.look()
             late = self._ask.now() - self._began
-            reason = seen.reason if isinstance(seen, Unreachable) else ""
-            silent = "" if isinstance(seen, Unreachable) else seen.silent
-            self._silent = silent and f"Slurm is not asked for it: {silent}"
+            reason = looked.reason if isinstance(looked, Unreachable) else ""
+            seen = NOTHING if isinstance(looked, Unreachable) else looked
+            self._silent = seen.silent and f"Slurm is not asked for it: {seen.silent}"
             for name in sorted(self._open):
-                told = None if isinstance(seen, Unreachable) else seen.nodes.get(name)
-                stopped = (
-                    None if isinstance(seen, Unreachable) else seen.stopped.get(self._pool(name))
-                )
+                told = seen.nodes.get(name)
+                stopped = seen.stopped.get(self._pool(name))
                 if stopped is not None and stopped.serial == self._serial and told is not None:
                     self._stop(name, told, stopped.failed)
                 if name in self._open:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
+from tests.lifecycle.controller import HEAD
 
 from gcluster.inventory.compile import CompiledCluster, Group
 from gcluster.inventory.compile.steps import Stage, Step
-from gcluster.inventory.hosts import ClusterInventory, Host, SshTarget
+from gcluster.inventory.hosts import ClusterInventory
 from gcluster.lifecycle.converge.pending import pending_steps
 from gcluster.lifecycle.pull.converge import pushed_and_pulled
 
@@ -31,21 +33,13 @@ STEPS = (
     step("self_converge.verify"),
     step("slurm.configure"),
 )
-SERVES = {"slurm.join": "old"}
+SERVES = {"slurm.join": "old", "munge.configure": "old"}
 PULLS = SERVES | {"self_converge.configure": "old"}
 
 
 def pushed(has: dict[str, str]) -> tuple[set[str], bool]:
     """Return what a node with these stamps gets over SSH, and whether it does the rest itself."""
-    host = Host(
-        name="gpu1",
-        site="hall",
-        pool="gpu",
-        role="compute",
-        machine=None,
-        address="10.0.0.1",
-        ssh=SshTarget(user="root"),
-    )
+    host = msgspec.structs.replace(HEAD, name="gpu1", pool="gpu", role="compute")
     compiled = CompiledCluster(
         cluster="demo", groups=(Group(name="gpu", hosts=("gpu1",), steps=STEPS),)
     )
