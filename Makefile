@@ -85,7 +85,7 @@ test-slurm-core: environment ## run the core of test-slurm and prove-burst
 .PHONY: prove-burst
 prove-burst: environment ## kill the burst agent at every step, then have jobs spill between local sites
 	@pytest -q -n0 tests/lifecycle/burst/agent/test_killed.py $(REPORT)
-	@pytest -q -m burst tests/e2e/test_burst.py $(REPORT)
+	@pytest -q -m burst tests/e2e $(REPORT)
 
 .PHONY: test-bundle
 test-bundle: environment ## bundle a spec, and bring nodes without a network up from that alone

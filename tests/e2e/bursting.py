@@ -7,10 +7,12 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from gcluster.lifecycle.cluster import open_cluster
@@ -51,6 +53,7 @@ scheduler:
     deaf: {{pools: [mute]}}
 smoke: {{allreduce: {{sizes: 8B..1MiB, iterations: 2}}}}
 """
+NONE = Faults()
 FAULTS = Faults(refuse="full001", mask={"ssh.service": "mute001"}, usd_per_hour=9)
 """No capacity for one pool, one node that boots and never answers, a price above `dear`'s."""
 
@@ -58,9 +61,10 @@ FAULTS = Faults(refuse="full001", mask={"ssh.service": "mute001"}, usd_per_hour=
 class Bursting:
     """The cluster, and an agent that runs beside the test."""
 
-    def __init__(self, live: LiveCluster) -> None:
+    def __init__(self, live: LiveCluster, faults: Faults = FAULTS) -> None:
         """Write the spec; nothing is started."""
         self.live = live
+        self._always = faults
         live.spec.write_text(SPEC.format(name=live.name))
         self.log = live.spec.with_name("agent.jsonl")
         self.faults = live.spec.with_name("faults.json")
@@ -70,9 +74,8 @@ class Bursting:
     def inject(self, *, before_s: float = 0, after_s: float = 0) -> None:
         """Have provider calls take longer, beside the faults that are always there."""
         slow = {"before_s": before_s, "after_s": after_s}
-        always = {"refuse": FAULTS.refuse, "mask": FAULTS.mask, "usd_per_hour": 9}
         fresh = self.faults.with_suffix(".new")
-        fresh.write_text(json.dumps(always | slow))
+        fresh.write_text(json.dumps(msgspec.to_builtins(self._always) | slow))
         fresh.replace(self.faults)
 
     def start(self) -> None:
@@ -144,6 +147,21 @@ class Bursting:
         )  # fmt: skip
         return done.stdout.split()
 
+    def close(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+        """Take it all down; the book must be closed then, and nothing left."""
+        self.until(lambda: not self.rented(), within_s=120)
+        self.stop(signal.SIGTERM)
+        told = self.tally(monkeypatch)
+
+        self.live.gcluster("down", str(self.live.spec), "--yes")
+
+        with capsys.disabled():
+            counted = ", ".join(f"{count} {word}" for word, count in told.items())
+            sys.stdout.write(f"\n{counted}; {len(self.rented())} containers by label\n")
+        assert told["intents"] == told["results"]
+        assert told["created"] == told["deletions"]
+        assert not any(self.live.left_behind().values())
+
     def tally(self, monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
         """Return how the book closes, of the nodes that come and go."""
         for key in ("XDG_DATA_HOME", "XDG_CONFIG_HOME"):
@@ -173,6 +191,21 @@ class Bursting:
             "refused": len(failed),
             "deletions": len(deleted),
         }
+
+
+@contextmanager
+def filled(folder: Path, faults: Faults = FAULTS) -> Iterator[Bursting]:
+    """Give the cluster, up, its home filled, an agent at work; take it down whatever happens."""
+    live = LiveCluster(folder)
+    bursting = Bursting(live, faults)
+    try:
+        live.json("up", str(live.spec), "--yes")
+        bursting.send("sleep 3600", "--exclusive", "--nodes=2", "--time=59")
+        bursting.start()
+        yield bursting
+    finally:
+        bursting.stop()
+        live.gcluster("down", str(live.spec), "--yes", expect=None)
 
 
 def _ours(intents: set[str], told: Iterable[dict[str, str]]) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Jobs that spill from one local site to another, each on a network of its own (make prove-burst).
+"""What goes wrong between a burst agent and nodes that are rented (make prove-burst).
 
 Nodes are containers, Slurm is real; what goes wrong is injected into the local provider
 (`stacks/local/faults.py`). The tests run in order and share one cluster: a long job fills its home.
@@ -6,65 +6,26 @@ Nodes are containers, Slurm is real; what goes wrong is injected into the local 
 
 from __future__ import annotations
 
-import json
-import re
-import signal
-import sys
 from collections.abc import Iterator
-from datetime import UTC, datetime
-from typing import Any
 
 import pytest
 
-from gcluster.schemas.hostlist import expand
-
-from .bursting import Bursting
-from .conftest import LiveCluster
+from .bursting import Bursting, filled
 
 pytestmark = [pytest.mark.local, pytest.mark.burst]
-
-ALLREDUCE = (
-    "from mpi4py import MPI; c = MPI.COMM_WORLD; "
-    "assert c.size == 2 and c.allreduce(c.rank + 1) == 3"
-)
 
 
 @pytest.fixture(scope="module")
 def bursting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bursting]:
     """Give the cluster, up, its home filled, an agent at work; take it down whatever happens."""
-    live = LiveCluster(tmp_path_factory.mktemp("burst"))
-    bursting = Bursting(live)
-    try:
-        live.json("up", str(live.spec), "--yes")
-        bursting.send("sleep 3600", "--exclusive", "--nodes=2", "--time=59")
-        bursting.start()
+    with filled(tmp_path_factory.mktemp("burst")) as bursting:
         yield bursting
-    finally:
-        bursting.stop()
-        live.gcluster("down", str(live.spec), "--yes", expect=None)
 
 
 @pytest.fixture(scope="module")
 def faulty(bursting: Bursting) -> dict[str, str]:
     """Send the jobs that meet a fault, before all others: one of them is waited for long."""
     return {pool: bursting.send("true", f"--partition={pool}") for pool in ("deaf", "none", "dear")}
-
-
-@pytest.mark.usefixtures("faulty")
-def test_a_job_spills_runs_its_allreduce_on_rented_nodes_and_all_is_given_back(
-    bursting: Bursting, capsys: pytest.CaptureFixture[str]
-) -> None:
-    wrapped = f'srun --mpi=pmix python3 -c "{ALLREDUCE}"'
-    job = bursting.send(wrapped, "--nodes=2", "--ntasks-per-node=1", "--time=10", "--exclusive")
-
-    bursting.until(lambda: bursting.state(job) == "COMPLETED", within_s=420)
-    print_latency(bursting, job, capsys)
-    bursting.until(lambda: len(_nodes(bursting.said("gone", "spill"))) == 2, within_s=120)
-
-    assert bursting.said("moved")[0]["job"] == job
-    assert bursting.said("asked", "spill")[0]["nodes"] == "spill[001-002]"
-    assert bursting.job(job, "Partition").startswith("spill")
-    assert bursting.rented("spill001") + bursting.rented("spill002") == []
 
 
 def test_a_pool_without_capacity_gives_nothing_and_the_job_is_told(
@@ -172,45 +133,4 @@ def test_a_route_that_is_cut_during_a_job_ends_in_nodes_given_back(bursting: Bur
 def test_nothing_is_left_and_the_book_is_closed(
     bursting: Bursting, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    bursting.until(lambda: not bursting.rented(), within_s=120)
-    bursting.stop(signal.SIGTERM)
-    told = bursting.tally(monkeypatch)
-
-    bursting.live.gcluster("down", str(bursting.live.spec), "--yes")
-
-    with capsys.disabled():
-        counted = ", ".join(f"{count} {word}" for word, count in told.items())
-        sys.stdout.write(f"\n{counted}; {len(bursting.rented())} containers by label\n")
-    assert told["intents"] == told["results"]
-    assert told["created"] == told["deletions"]
-    assert not any(bursting.live.left_behind().values())
-
-
-def print_latency(bursting: Bursting, job: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Print where the time from the request to the running job went, in seconds."""
-    words = "now responding|Allocate JobId"
-    journal = bursting.on_head(
-        f"journalctl --unit slurmctld --output json --no-pager | grep -E '{words}'"
-    )
-    lines = [json.loads(line) for line in journal.splitlines()]
-    at = {line["MESSAGE"]: int(line["__REALTIME_TIMESTAMP"]) / 1e6 for line in lines}
-    sent = next(when for what, when in at.items() if f"JobId={job} " in what)
-    answered = max(when for what, when in at.items() if re.search("spill00[12] now", what))
-    asked, made = (_when(bursting.said(what, "spill")[0]["time"]) for what in ("asked", "made"))
-    begins = bursting.job(job, "StartTime").split()[0]
-    began = bursting.on_head(f"date --date={begins} +%s")
-    parts = {
-        "request": asked - sent, "boot": made - asked, "converge and register": answered - made,
-        "until Slurm starts it": float(began) - answered, "all": float(began) - sent,
-    }  # fmt: skip
-    told = ", ".join(f"{name} {seconds:.1f} s" for name, seconds in parts.items())
-    with capsys.disabled():
-        sys.stdout.write(f"\n{told}\n")
-
-
-def _nodes(events: list[dict[str, Any]]) -> set[str]:
-    return {node for event in events for node in expand(event["nodes"])}
-
-
-def _when(time: str) -> float:
-    return datetime.fromisoformat(time).astimezone(UTC).timestamp()
+    bursting.close(monkeypatch, capsys)
