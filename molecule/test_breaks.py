@@ -43,5 +43,5 @@ def test_verify_sees_it_and_a_converge_mends_it(broken: dict[str, str], converge
         again = converge()
 
     assert verify.returncode != 0, verify.stdout
-    assert "unreachable=1" not in verify.stdout
+    assert "unreachable=1" not in verify.stdout, verify.stdout + verify.stderr
     assert again.returncode == 0, again.stdout + again.stderr
