@@ -10,6 +10,7 @@ distribution: every task that runs there, with its arguments filled in. Then rea
 from __future__ import annotations
 
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -20,6 +21,9 @@ from gcluster.lifecycle.bundle.role_tasks import FACTS, Task, filled_tasks, load
 
 ROOT = Path(__file__).parents[2]
 CASES = ROOT / "tests/cases/roles"
+_SECRET = re.compile(
+    r'^place_secret\("(?P<path>[^"]+)", "(?P<encoded>[^"]*)", "(?P<user>[^"]+)"', re.MULTILINE
+)
 NAMES = sorted(path.parent.name for path in CASES.glob("*/case.yaml"))
 
 
@@ -57,8 +61,11 @@ def _with_placed_files(task: Task, *, whole: bool) -> Task:
 
 def placed_files(task: Task) -> dict[str, str]:
     """Return path -> text of what a task places by roles/base/files/place-files; {}: nothing."""
-    command = task.get("ansible.builtin.command", {})
-    _, found, call = str(command.get("stdin", "")).rpartition("\nplace(")
+    program = str(task.get("ansible.builtin.command", {}).get("stdin", ""))
+    secret = _SECRET.search(program)
+    if secret:
+        return {secret["path"]: f"(base64, {secret['user']}'s alone) {secret['encoded']}"}
+    _, found, call = program.rpartition("\nplace(")
     return json.JSONDecoder().raw_decode(call)[0] if found else {}
 
 

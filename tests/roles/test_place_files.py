@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import os
+import pwd
 import stat
 import subprocess
 import sys
@@ -25,11 +27,9 @@ def fed(call: str, before: str = "") -> list[str]:
 
     Files belong to whoever runs the tests, which need not be root.
     """
-    owner = f"{os.getuid()}, {os.getgid()}"
-    text = PROGRAM.read_text()
-    for words in ("mode, 0, 0)", "(new, 0, 0)"):
-        assert words in text
-        text = text.replace(words, words.replace("0, 0", owner))
+    text, root = PROGRAM.read_text(), "owner=(0, 0)"
+    assert root in text
+    text = text.replace(root, f"owner=({os.getuid()}, {os.getgid()})")
     done = subprocess.run(
         [sys.executable, "-"],
         input=f"{text}\n{before}\n{call}\n",
@@ -79,6 +79,24 @@ def test_a_link_is_replaced_and_what_it_leads_to_left_alone(tmp_path: Path) -> N
     placed({tmp_path / "a": "ours\n"})
     assert not (tmp_path / "a").is_symlink()
     assert (tmp_path / "other").read_text() == "theirs\n"
+
+
+def test_a_secret_is_written_as_it_is_for_one_user_alone_and_never_printed(tmp_path: Path) -> None:
+    key, content = tmp_path / "munge.key", bytes(range(256))
+    (tmp_path / ".munge.key.new").write_bytes(b"of a run that was killed")
+    encoded = base64.b64encode(content).decode()
+    user = pwd.getpwuid(os.getuid()).pw_name
+    call = f"place_secret({str(key)!r}, {encoded!r}, {user!r}, check=False)"
+
+    assert fed(call.replace("False", "True")) == [str(key)]
+    assert not key.exists()
+    assert fed(call) == [str(key)]
+    assert key.read_bytes() == content
+    assert stat.S_IMODE(key.stat().st_mode) == 0o400
+    assert list(tmp_path.iterdir()) == [key]
+    assert fed(call) == []
+    key.chmod(0o440)
+    assert fed(call) == [str(key)]
 
 
 @pytest.mark.parametrize("before", ["", "127.0.0.1 localhost\n", "127.0.0.1 localhost"])
