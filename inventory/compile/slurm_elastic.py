@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from gcluster.inventory.compile.slurm_scheduling import written_partitions
 from gcluster.inventory.hosts import Host, Placement, SshTarget, pool_host_names
 from gcluster.schemas.hostlist import fold
 from gcluster.schemas.spec import SlurmScheduler
@@ -72,6 +73,12 @@ def elastic_variables(spec: ClusterSpec, compute: dict[str, tuple[Host, ...]]) -
             "resume_program": f"{PROGRAMS}/slurm-resume",
             "resume_fail_program": f"{PROGRAMS}/slurm-resume-failed",
             "suspend_program": f"{PROGRAMS}/slurm-suspend",
+            "await_program": f"{PROGRAMS}/slurm-await-nodes",
+            "partitions": [
+                name
+                for name, partition in sorted(written_partitions(spec).items())
+                if elastic_nodes(spec).keys() & set(partition.pools)
+            ],
             "suspend_s": int(slurm.suspend_s),
             "suspend_timeout_s": GONE_S,
             "resume_timeout_s": int(slurm.resume_s),

@@ -145,6 +145,11 @@ def test_a_topology_has_the_nodes_that_may_come_on_a_switch_of_their_own() -> No
     ]
 
 
+def test_jobs_are_held_back_in_the_partitions_whose_nodes_come_and_go() -> None:
+    assert told("", elastic=True)["slurm_elastic"]["partitions"] == ["main"]
+    assert told(_ACCOUNTS, elastic=True)["slurm_elastic"]["partitions"] == ["main"]
+
+
 def test_nodes_that_are_always_there_are_never_powered_down() -> None:
     elastic = told("", elastic=True)["slurm_elastic"]
     assert elastic["fixed_nodes"] == "burst001,gpu[001-002]"

@@ -1,0 +1,100 @@
+"""How long a job is held back for nodes that come (PrologSlurmctld); Slurm is played by doubles."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+PROGRAM = Path(__file__).parents[2] / "roles/slurm/files/libexec/slurm-await-nodes"
+COME = "CONFIGURING         gcluster burst: its nodes have come"
+COMING = "CONFIGURING         gcluster burst: spills to spill"
+
+
+class Controller:
+    """Answers of squeue and sinfo, one after the other; the last one stays. No time passes."""
+
+    def __init__(self, folder: Path) -> None:
+        """Have one partition whose nodes come and go."""
+        self.folder = folder
+        self.partitions = folder / "elastic-partitions"
+        self.partitions.write_text("# Written by gcluster.\nspill\n")
+        self.asked = folder / "asked"
+        self.asked.touch()
+        self.slept = folder / "slept"
+        self.slept.touch()
+        self._program("sleep", f'echo "$1" >> {self.slept}')
+
+    def says(self, program: str, *answers: str) -> None:
+        """Have a program answer with these, a line for each call."""
+        (self.folder / f"{program}.txt").write_text("".join(f"{line}\n" for line in answers))
+        file = self.folder / f"{program}.txt"
+        self._program(
+            program,
+            f'echo "{program} $*" >> {self.asked}; head -n 1 {file}\n'
+            f'[ "$(wc -l < {file})" -le 1 ] || sed -i 1d {file}',
+        )
+
+    def _program(self, name: str, script: str) -> None:
+        path = self.folder / name
+        path.write_text(f"#!/bin/sh\n{script}\n")
+        path.chmod(0o755)
+
+    def run(self, partition: str = "spill") -> int:
+        """Run the program for a job; return the seconds that it would have slept."""
+        environment = {
+            "PATH": f"{self.folder}:/usr/bin:/bin",
+            "GCLUSTER_ELASTIC_PARTITIONS": str(self.partitions),
+            "SLURM_JOB_ID": "7",
+            "SLURM_JOB_NODELIST": "spill[001-002]",
+            "SLURM_JOB_PARTITION": partition,
+        }
+        subprocess.run([PROGRAM], env=environment, check=True, timeout=60)
+        return len(self.slept.read_text().splitlines())
+
+
+@pytest.fixture
+def controller(tmp_path: Path) -> Controller:
+    """A controller without any job."""
+    return Controller(tmp_path)
+
+
+def test_nothing_is_asked_for_a_job_in_a_partition_whose_nodes_are_always_there(
+    controller: Controller,
+) -> None:
+    controller.says("squeue", COMING)
+    assert controller.run("train") == 0
+    assert controller.asked.read_text() == ""
+
+
+def test_a_job_begins_as_soon_as_its_nodes_are_there_and_the_agent_has_said_so(
+    controller: Controller,
+) -> None:
+    controller.says("squeue", COMING, COMING, COMING, COME)
+    controller.says("sinfo", "allocated#", "allocated#", "allocated")
+    assert controller.run() == 3
+    assert "--jobs=7" in controller.asked.read_text()
+    assert "--nodes=spill[001-002]" in controller.asked.read_text()
+
+
+@pytest.mark.parametrize("flag", ["*", "~", "#", "!", "%"])
+def test_a_node_that_is_not_there_holds_the_job_back(controller: Controller, flag: str) -> None:
+    controller.says("squeue", *[COME] * 9, "PENDING")
+    controller.says("sinfo", f"mixed{flag}")
+    assert controller.run() == 9
+
+
+def test_nodes_that_nobody_says_have_come_are_believed_after_some_seconds(
+    controller: Controller,
+) -> None:
+    controller.says("squeue", COMING)
+    controller.says("sinfo", "allocated#", "allocated")
+    assert controller.run() == 5
+
+
+@pytest.mark.parametrize("state", ["PENDING", "CANCELLED", "COMPLETING", ""])
+def test_a_job_that_no_longer_waits_is_let_go(controller: Controller, state: str) -> None:
+    controller.says("squeue", COMING, state)
+    controller.says("sinfo", "allocated#")
+    assert controller.run() == 1
