@@ -136,7 +136,7 @@ lint-roles: environment ## check roles and YAML (ansible-lint production, yamlli
 
 .PHONY: lint-shell
 lint-shell: ## check shell files (shellcheck)
-	@shellcheck $(SHELL_FILES)
+	@shellcheck -x $(SHELL_FILES)
 
 .PHONY: format
 format: environment ## format Python and mend what ruff can mend

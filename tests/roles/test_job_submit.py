@@ -49,7 +49,6 @@ def script(*, require_time: bool = True, require_gpus: bool = True) -> str:
         "slurm_written": {"changed": True},
         "slurm_runs": {"rc": 0},
         "slurm_started": {"changed": True},
-        "slurm_state_unit": {"changed": True},
     }
     variables = role_variables(ROLE, said, FACTS["debian-13"])
     tasks = filled_tasks(loaded(ROLE / "tasks/configure.yml"), variables, ROLE)
