@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -129,8 +130,8 @@ class Bursting:
     def job(self, job: str, field: str) -> str:
         """Return what Slurm has of a job; "" where it has forgotten it."""
         shown = self.on_head(f"scontrol show job {job} || true")
-        found = [line.strip() for line in shown.splitlines() if f"{field}=" in line]
-        return found[0].partition(f"{field}=")[2] if found else ""
+        found = re.search(rf"(?:^|\s){field}=(.*)", shown)
+        return found[1] if found else ""
 
     def state(self, job: str) -> str:
         """Return a job's state."""
@@ -161,6 +162,13 @@ class Bursting:
         assert told["intents"] == told["results"]
         assert told["created"] == told["deletions"]
         assert not any(self.live.left_behind().values())
+
+    def cut_off(self, node: str) -> None:
+        """Take a rented node's network away; the machine itself goes on."""
+        (container,) = self.rented(node)
+        network = f"gcluster-{self.live.name}-away"
+        words = ["podman", "network", "disconnect", "--force", network, container]
+        subprocess.run(words, capture_output=True, check=True)
 
     def tally(self, monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
         """Return how the book closes, of the nodes that come and go."""
