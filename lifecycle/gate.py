@@ -15,6 +15,7 @@ from gcluster.lifecycle.smoke.certificate import certificate
 from gcluster.lifecycle.smoke.run import SmokeResult, run_allreduce
 from gcluster.lifecycle.ssh import SshSession
 from gcluster.lifecycle.state import SmokeFinished, acquire
+from gcluster.schemas.decoding import decode_json
 
 if TYPE_CHECKING:
     from gcluster.lifecycle.cluster import Cluster
@@ -26,7 +27,7 @@ def last_certificate(cluster: Cluster) -> dict[str, object] | None:
     content = cluster.store.get(CERTIFICATE_KEY)
     if content is None:
         return None
-    return msgspec.json.decode(content, type=dict[str, object])
+    return decode_json(content, dict[str, object])
 
 
 def standing_verdict(cluster: Cluster) -> dict[str, object] | None:

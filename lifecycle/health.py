@@ -16,6 +16,7 @@ from gcluster.lifecycle.sites import open_sites
 from gcluster.lifecycle.slurm_report import report_of
 from gcluster.lifecycle.ssh import SshSession
 from gcluster.lifecycle.status import ClusterStatus, Condition, NodeStatus
+from gcluster.schemas.decoding import decode_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -203,6 +204,6 @@ def _since(cluster: Cluster, conditions: tuple[Condition, ...]) -> tuple[Conditi
 def _remembered(cluster: Cluster) -> list[Condition]:
     """Return the conditions that were seen last; a cache that can't be read counts as none."""
     try:
-        return msgspec.json.decode(cluster.store.get(OBSERVED_KEY) or b"[]", type=list[Condition])
+        return decode_json(cluster.store.get(OBSERVED_KEY) or b"[]", list[Condition])
     except msgspec.DecodeError:
         return []

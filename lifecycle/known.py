@@ -9,6 +9,7 @@ import msgspec
 
 from gcluster.lifecycle import places
 from gcluster.lifecycle.outcome import Exit, failure
+from gcluster.schemas.decoding import decode_json
 
 
 class IndexEntry(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,7 +42,7 @@ def set_ended(cluster_id: str, *, ended: bool) -> None:
 
 def _read(cluster_id: str) -> IndexEntry | None:
     path = _index() / f"{cluster_id}.json"
-    return msgspec.json.decode(path.read_bytes(), type=IndexEntry) if path.exists() else None
+    return decode_json(path.read_bytes(), IndexEntry) if path.exists() else None
 
 
 def _write(entry: IndexEntry) -> None:
@@ -58,8 +59,7 @@ def known_clusters() -> list[IndexEntry]:
     if not _index().is_dir():
         return []
     entries = [
-        msgspec.json.decode(path.read_bytes(), type=IndexEntry)
-        for path in sorted(_index().glob("*.json"))
+        decode_json(path.read_bytes(), IndexEntry) for path in sorted(_index().glob("*.json"))
     ]
     return [
         entry

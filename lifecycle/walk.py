@@ -22,6 +22,7 @@ from gcluster.lifecycle.ladder import (
 from gcluster.lifecycle.ladder_report import ended_short, on_a_later_rung, purchase_unknown
 from gcluster.lifecycle.outcome import Exit, LifecycleError
 from gcluster.lifecycle.state.kinds import RungTried
+from gcluster.schemas.decoding import convert
 from gcluster.schemas.diagnostics import Diagnostic
 from gcluster.schemas.hostlist import fold
 from gcluster.stacks.laddered import Laddered
@@ -219,7 +220,7 @@ class _SiteWalk:
         ends: bool = False,
     ) -> None:
         """Write one step and take it."""
-        step = msgspec.convert(
+        step = convert(
             {
                 "site": self._site.name,
                 "pool": pool,

@@ -10,6 +10,8 @@ from typing import Annotated, Final, Literal
 import msgspec
 from msgspec import Meta
 
+from gcluster.schemas.decoding import decode_json
+
 FORMAT: Final = "gcluster/bundle/v1"
 MANIFEST: Final = "manifest.json"
 SIGNATURE: Final = "manifest.json.asc"
@@ -110,4 +112,4 @@ def decode(content: bytes) -> BundleManifest:
     Raises:
         msgspec.ValidationError: it isn't one, or of a newer format.
     """
-    return msgspec.json.decode(content, type=BundleManifest)
+    return decode_json(content, BundleManifest)

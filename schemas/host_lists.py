@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
+from gcluster.schemas.decoding import convert
 from gcluster.schemas.diagnostics import Diagnostic, Severity, Span
 from gcluster.schemas.spec.sites.listed_host import ListedHost
 from gcluster.schemas.text.source import decode, read_source
@@ -142,7 +143,7 @@ def _first(item: Mapping[str, Any], keys: tuple[str, ...]) -> Any:
 def _host(found: dict[str, Any]) -> ListedHost | str:
     given = {key: value for key, value in found.items() if value is not None}
     try:
-        return msgspec.convert(given, ListedHost)
+        return convert(given, ListedHost)
     except msgspec.ValidationError as error:
         key = str(error).rpartition("$.")[2].rstrip("`")
         return f'"{str(given.get(key, ""))[:_MOST_SHOWN]}" is no {key.replace("_", " ")}'

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from gcluster.schemas.decoding import decode_json
 from gcluster.stacks import atomic
 
 if TYPE_CHECKING:
@@ -131,4 +132,4 @@ def await_host_keys(
 def _kept(cache: Path) -> dict[str, tuple[str, ...]]:
     if not cache.exists():
         return {}
-    return msgspec.json.decode(cache.read_bytes(), type=dict[str, tuple[str, ...]])
+    return decode_json(cache.read_bytes(), dict[str, tuple[str, ...]])

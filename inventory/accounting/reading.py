@@ -23,6 +23,7 @@ from gcluster.inventory.accounting.records import (
     accounting,
 )
 from gcluster.inventory.accounting.settings import GPU
+from gcluster.schemas.decoding import convert
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -106,7 +107,7 @@ def _rows(text: str, columns: int) -> Iterator[list[str]]:
 def _qos(row: list[str]) -> QosRecord:
     name, priority, preempts, mode, grace, together, a_user, wall, jobs = row
     try:
-        return msgspec.convert(
+        return convert(
             {
                 "name": name,
                 "priority": int(priority or 0),

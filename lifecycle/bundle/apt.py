@@ -15,6 +15,7 @@ import msgspec
 
 from gcluster.lifecycle.bundle.keys import exported
 from gcluster.lifecycle.outcome import failure
+from gcluster.schemas.decoding import decode_yaml
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -69,7 +70,7 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
 def distributions() -> dict[str, Distribution]:
     """Read distributions.yaml."""
     content = Path(__file__).with_name("distributions.yaml").read_bytes()
-    return msgspec.yaml.decode(content, type=dict[str, Distribution])
+    return decode_yaml(content, dict[str, Distribution])
 
 
 class AptRoot:

@@ -16,6 +16,7 @@ from gcluster.lifecycle.ssh import SshSession, Unreachable
 from gcluster.lifecycle.ssh.arguments import as_root
 from gcluster.lifecycle.ssh.feed import feed
 from gcluster.schemas.bundle import MANIFEST, SIGNATURE, BundleManifest
+from gcluster.schemas.decoding import decode_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -87,7 +88,7 @@ def _files(bundle: Path, manifest: BundleManifest) -> Iterator[Sent]:
 def _missing(host: Host, files: list[Sent], session: SshSession) -> set[str]:
     listed = msgspec.json.encode(files) + b"\n"
     answer = feed(session, host, _command(host, "compare"), [listed], timeout_s=_LIMIT_S)
-    return set(msgspec.json.decode(_check(host, answer), type=list[str]))
+    return set(decode_json(_check(host, answer), list[str]))
 
 
 def _content(bundle: Path, wanted: list[Sent], told: Callable[[int, str], None]) -> Iterator[bytes]:

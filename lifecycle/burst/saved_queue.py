@@ -17,6 +17,7 @@ from gcluster.lifecycle.burst.policy import (
 )
 from gcluster.lifecycle.burst.replay import open_partition
 from gcluster.lifecycle.outcome import Exit, LifecycleError, failure
+from gcluster.schemas.decoding import decode_json
 from gcluster.schemas.diagnostics import Diagnostic, Severity, Span
 from gcluster.schemas.text.source import decode, read_source
 
@@ -51,7 +52,7 @@ def read_queue(source: Path | bytes) -> SavedQueue:
     if isinstance(text, Diagnostic):
         raise LifecycleError(msgspec.structs.replace(text, code="GC958"), exit_code=Exit.SPEC)
     try:
-        queue = msgspec.json.decode(text, type=SavedQueue)
+        queue = decode_json(text, SavedQueue)
     except (msgspec.DecodeError, RecursionError) as error:
         wrong = _wrong(file, str(error), _line(text, str(error)))
         raise LifecycleError(wrong, exit_code=Exit.SPEC) from error

@@ -22,6 +22,7 @@ from gcluster.lifecycle.outcome import Exit, failure
 from gcluster.lifecycle.progress import StageProgress
 from gcluster.lifecycle.slurm_report import report_of
 from gcluster.lifecycle.ssh import SshResult, SshSession, Unreachable
+from gcluster.schemas.decoding import decode_json
 
 if TYPE_CHECKING:
     from gcluster.inventory.hosts import ClusterInventory, Host
@@ -171,7 +172,7 @@ def bring_queue(
     controllers = [h for h in hosts.with_role("controller") if h.connection == "ssh"]
     if wish is None or not controllers:
         return
-    saved = _find(cluster, msgspec.json.decode(wish, type=str))
+    saved = _find(cluster, decode_json(wish, str))
     _send(cluster, session, controllers[0], saved)
     cluster.store.delete(WISH)
     said = f"{controllers[0].name} begins with the queue of {saved.taken_at}"

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 
 from gcluster.lifecycle.ssh import Unreachable
+from gcluster.schemas.decoding import learn
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -116,6 +117,7 @@ def parse(text: str) -> Reports | Unreachable:
 
 
 def _decoded(lines: bytes, kind: type[T]) -> Iterator[T]:
+    learn(kind)
     decoder = msgspec.json.Decoder(kind)
     for line in lines.splitlines():
         try:

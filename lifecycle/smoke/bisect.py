@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import msgspec
 
+from gcluster.schemas.decoding import convert
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
@@ -110,7 +112,7 @@ class Bisection:
         found = [Fault(kind="node", nodes=(name,)) for name in self._named(self._bad)]
         for kind, pairs in (("link", self._links), ("blocks", self._spines)):
             found += [
-                msgspec.convert({"kind": kind, "nodes": [self._names[n] for n in pair]}, Fault)
+                convert({"kind": kind, "nodes": [self._names[n] for n in pair]}, Fault)
                 for pair in pairs
                 if not self._bad & (1 << pair[0] | 1 << pair[1])
             ]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, get_args
 import msgspec
 
 from gcluster.lifecycle.state.kinds import Body, Known, Unreadable
+from gcluster.schemas.decoding import decode_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -84,7 +85,7 @@ def encode_event(event: Event, writer: str) -> bytes:
 def decode_event(seq: int, data: bytes) -> Event:
     """Read an event; whatever can't be read is kept as Unreadable."""
     try:
-        stored = msgspec.json.decode(data, type=_Stored)
+        stored = decode_json(data, _Stored)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         return _torn(seq, str(error))
     kind = _KINDS.get(stored.kind)
@@ -95,7 +96,7 @@ def decode_event(seq: int, data: bytes) -> Event:
         body = Unreadable(kind=stored.kind, problem="unknown kind")
     else:
         try:
-            body = msgspec.json.decode(stored.data, type=kind)
+            body = decode_json(stored.data, kind)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             body = Unreadable(kind=stored.kind, problem=str(error))
     return Event(

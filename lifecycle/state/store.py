@@ -10,6 +10,7 @@ import msgspec
 
 from gcluster.lifecycle.outcome import LifecycleError, failure
 from gcluster.lifecycle.state.bucket import AlreadyExists, Bucket, connect
+from gcluster.schemas.decoding import decode_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -115,7 +116,7 @@ class StateStore:
         if data is None:
             return None
         try:
-            return msgspec.json.decode(data, type=kind)
+            return decode_json(data, kind)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise corrupt(key, error) from error
 

@@ -7,6 +7,7 @@ from typing import TypeVar
 
 import msgspec
 
+from gcluster.schemas.decoding import convert
 from gcluster.schemas.text.compose import compose
 
 FOLDER = Path(__file__).parent
@@ -23,4 +24,4 @@ class Text(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def read(name: str, kind: type[_T]) -> _T:
     """Return the typed content of a file beside this module."""
     composed = compose((FOLDER / name).read_text(encoding="utf-8"), file=name)
-    return msgspec.convert(composed.document and composed.document.data, kind)
+    return convert(composed.document and composed.document.data, kind)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
+from gcluster.schemas.decoding import convert
 from gcluster.stacks.provider import ProviderError
 from gcluster.stacks.pulumi.errors import translate
 from gcluster.stacks.pulumi.extras import require
@@ -138,4 +139,4 @@ class _Translated:
 
 
 def _typed(raw: object, answer: type[T]) -> T:
-    return msgspec.convert(raw, answer, strict=False)
+    return convert(raw, answer, strict=False)

@@ -14,6 +14,7 @@ from azure.core.rest import HttpRequest
 from azure.identity import DefaultAzureCredential
 from azure.mgmt.compute import ComputeManagementClient
 
+from gcluster.schemas.decoding import decode_json
 from gcluster.stacks.provider import ProviderError, provider_error
 from gcluster.stacks.pulumi.errors import NO_CAPACITY, translate
 
@@ -90,7 +91,7 @@ class Api:
         url: str | None = _url(path, version, query)
         while url:
             page = self._ask(_Page, url)
-            yield from (msgspec.json.decode(item, type=kind) for item in page.value)
+            yield from (decode_json(item, kind) for item in page.value)
             url = page.next_link
 
     def tagged(self, key: str, value: str) -> Iterator[Tagged]:
@@ -104,7 +105,7 @@ class Api:
         with refusals():
             response: HttpResponse = self.compute.send_request(HttpRequest("GET", url))
             response.raise_for_status()
-            return msgspec.json.decode(response.content, type=kind)
+            return decode_json(response.content, kind)
 
 
 @contextmanager

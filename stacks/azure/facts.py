@@ -7,6 +7,8 @@ from pathlib import Path
 
 import msgspec
 
+from gcluster.schemas.decoding import decode_yaml
+
 
 class ImageFact(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A vendor's image of a distribution."""
@@ -60,4 +62,4 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 def facts() -> Facts:
     """Return the facts, read once."""
     text = (Path(__file__).parent / "facts.yaml").read_bytes()
-    return msgspec.yaml.decode(text, type=Facts)
+    return decode_yaml(text, Facts)

@@ -14,6 +14,7 @@ import msgspec
 from azure.mgmt.compute.models import RunCommandInput
 
 from gcluster.inventory.hosts import Host, Placement, SshTarget
+from gcluster.schemas.decoding import decode_json
 from gcluster.stacks import atomic
 from gcluster.stacks.azure.api import Answer, refusals
 from gcluster.stacks.azure.identifiers import parse
@@ -217,7 +218,7 @@ def read_keys(message: str) -> tuple[str, ...]:
 
 def _remembered(cache: Path) -> dict[str, tuple[str, ...]]:
     try:
-        return msgspec.json.decode(cache.read_bytes(), type=dict[str, tuple[str, ...]])
+        return decode_json(cache.read_bytes(), dict[str, tuple[str, ...]])
     except (OSError, msgspec.MsgspecError):
         return {}
 

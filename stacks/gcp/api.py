@@ -12,6 +12,7 @@ from urllib.parse import quote
 
 import msgspec
 
+from gcluster.schemas.decoding import decode_json
 from gcluster.stacks.provider import ProviderError
 from gcluster.stacks.pulumi.errors import translate
 
@@ -144,7 +145,7 @@ class Api:
         Raises:
             GoogleError: it refused, or nobody is logged in.
         """
-        return msgspec.json.decode(self._ask(service, method, path, query, body), type=answer)
+        return decode_json(self._ask(service, method, path, query, body), answer)
 
     def pages(
         self,
@@ -159,8 +160,8 @@ class Api:
         while True:
             asked = {**(query or {}), **({"pageToken": token} if token else {})}
             content = self._ask(service, "GET", path, asked, None)
-            yield msgspec.json.decode(content, type=answer)
-            token = msgspec.json.decode(content, type=_Page).next_page_token
+            yield decode_json(content, answer)
+            token = decode_json(content, _Page).next_page_token
             if not token:
                 return
 
@@ -222,7 +223,7 @@ class Api:
 
 def _words(reply: Reply) -> str:
     try:
-        said = msgspec.json.decode(reply.content, type=_Refused).error
+        said = decode_json(reply.content, _Refused).error
     except msgspec.DecodeError:
         return f"HTTP {reply.status_code}: {reply.content[:500].decode(errors='replace')}"
     return f"{said.status or reply.status_code}: {said.message}"

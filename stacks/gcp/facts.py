@@ -7,6 +7,8 @@ from pathlib import Path
 
 import msgspec
 
+from gcluster.schemas.decoding import decode_yaml
+
 _FILE = Path(__file__).with_suffix(".yaml")
 
 
@@ -46,4 +48,4 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 @lru_cache(maxsize=1)
 def facts() -> Facts:
     """Return what facts.yaml says."""
-    return msgspec.yaml.decode(_FILE.read_bytes(), type=Facts)
+    return decode_yaml(_FILE.read_bytes(), Facts)

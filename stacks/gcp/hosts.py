@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from gcluster.inventory.hosts import Host, Placement, SshTarget
+from gcluster.schemas.decoding import decode_json
 from gcluster.stacks import atomic
 from gcluster.stacks.gcp import cloud_init
 from gcluster.stacks.gcp.api import NOT_FOUND, Answer, GoogleError
@@ -227,7 +228,7 @@ def _told(api: Api, machine: Instance) -> tuple[str, ...]:
 
 def _kept(cache: Path) -> dict[str, tuple[str, ...]]:
     try:
-        return msgspec.json.decode(cache.read_bytes(), type=dict[str, tuple[str, ...]])
+        return decode_json(cache.read_bytes(), dict[str, tuple[str, ...]])
     except FileNotFoundError:
         return {}
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from gcluster.schemas.decoding import decode_json
 from gcluster.stacks.gcp.api import Answer
 from gcluster.stacks.gcp.marks import description, found_by
 from gcluster.stacks.provider import Leftover
@@ -90,7 +91,7 @@ def _zoned(api: Api, kind: str) -> Iterator[_Thing]:
     for page in api.pages(_Scopes, f"{api.in_project()}/aggregated/{kind}", query=query):
         for scope in page.items.values():
             if kind in scope:
-                yield from msgspec.json.decode(scope[kind], type=tuple[_Thing, ...])
+                yield from decode_json(scope[kind], tuple[_Thing, ...])
 
 
 def _file_systems(api: Api, plan: SiteLayout) -> Iterator[tuple[Leftover, str]]:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import msgspec
 
+from gcluster.schemas.decoding import decode_json
 from gcluster.schemas.hostlist import expand
 from gcluster.stacks.provider import provider_error
 
@@ -64,4 +65,4 @@ def injected() -> Faults:
     path = os.environ.get(VARIABLE)
     if not path or not Path(path).exists():
         return NONE
-    return msgspec.json.decode(Path(path).read_bytes(), type=Faults)
+    return decode_json(Path(path).read_bytes(), Faults)

@@ -14,6 +14,7 @@ from tempfile import TemporaryDirectory
 
 import msgspec
 
+from gcluster.schemas.decoding import decode_yaml
 from gcluster.stacks import atomic
 from gcluster.stacks.local.engine import INSTALL_ENGINE, Engine
 from gcluster.stacks.provider import ProviderError, provider_error
@@ -45,7 +46,7 @@ class Recipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 def recipe() -> Recipe:
     """Read base/packages.yaml."""
-    return msgspec.yaml.decode((_DATA / "packages.yaml").read_bytes(), type=Recipe)
+    return decode_yaml((_DATA / "packages.yaml").read_bytes(), Recipe)
 
 
 @cache

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from gcluster.schemas.decoding import decode_json
 from gcluster.stacks import atomic
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ def directory(context: SiteContext) -> Path:
 def load(context: SiteContext) -> Records:
     """Return what is remembered; nothing when the file is missing or not ours."""
     try:
-        return msgspec.json.decode((directory(context) / "nodes.json").read_bytes(), type=Records)
+        return decode_json((directory(context) / "nodes.json").read_bytes(), Records)
     except (FileNotFoundError, msgspec.MsgspecError):
         return Records()
 

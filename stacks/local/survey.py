@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import msgspec
 
 from gcluster.inventory.hosts import Host, SshTarget, pool_host_names
+from gcluster.schemas.decoding import convert
 from gcluster.schemas.spec import ClusterSpec, LocalSite, PoolRole
 from gcluster.stacks.local import labels, network, records, ssh
 from gcluster.stacks.local.engine import Container, Engine, Network, find_engine
@@ -215,7 +216,7 @@ def _host(
 ) -> Host:
     told = container.labels
     pool = context.spec.pools.get(told[labels.POOL])
-    role: PoolRole = msgspec.convert(told[labels.ROLE], PoolRole)
+    role: PoolRole = convert(told[labels.ROLE], PoolRole)
     return Host(
         name=name,
         site=context.site,

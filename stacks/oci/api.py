@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
+from gcluster.schemas.decoding import convert
 from gcluster.stacks.provider import ProviderError
 from gcluster.stacks.pulumi.errors import translate
 from gcluster.stacks.pulumi.extras import require
@@ -104,7 +105,7 @@ class Api:
         """
         with _Translated():
             call = getattr(self.client(service), operation)
-            return msgspec.convert(call(*arguments, **parameters).data, answer, strict=False)
+            return convert(call(*arguments, **parameters).data, answer, strict=False)
 
     def pages(
         self, answer: type[T], service: str, operation: str, *arguments: Any, **parameters: Any
@@ -116,7 +117,7 @@ class Api:
                 more = {} if page is None else {"page": page}
                 call = getattr(self.client(service), operation)
                 reply = call(*arguments, **parameters, **more)
-                found = msgspec.convert(reply.data, answer, strict=False)
+                found = convert(reply.data, answer, strict=False)
             yield found
             page = reply.next_page
             if not page:

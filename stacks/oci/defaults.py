@@ -7,6 +7,8 @@ from pathlib import Path
 
 import msgspec
 
+from gcluster.schemas.decoding import decode_yaml
+
 
 class VendorImage(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A platform image of OCI: the newest of an operating system."""
@@ -30,4 +32,4 @@ class Defaults(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 def defaults() -> Defaults:
     """Return the data."""
     text = (Path(__file__).parent / "defaults.yaml").read_bytes()
-    return msgspec.yaml.decode(text, type=Defaults)
+    return decode_yaml(text, Defaults)

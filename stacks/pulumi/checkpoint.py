@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from gcluster.schemas.decoding import decode_json
+
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
 
@@ -61,7 +63,7 @@ def resource_key(urn: str) -> str:
 
 def resources(exported: bytes) -> tuple[StackResource, ...]:
     """Return what is in an export, but for the stack itself."""
-    found = msgspec.json.decode(exported, type=_Export).deployment.resources or ()
+    found = decode_json(exported, _Export).deployment.resources or ()
     return tuple(resource for resource in found if resource.type != _STACK)
 
 
@@ -87,7 +89,7 @@ def guarded(exported: bytes, guard: Mapping[str, bool]) -> bytes | None:
     A resource that is not protected is not retained either: else the stack would forget it, and
     the cloud would keep it.
     """
-    raw = msgspec.json.decode(exported, type=dict[str, object])
+    raw = decode_json(exported, dict[str, object])
     deployment = raw.get("deployment")
     items = deployment.get("resources") if isinstance(deployment, dict) else None
     changed = False

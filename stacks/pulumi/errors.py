@@ -9,6 +9,7 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
+from gcluster.schemas.decoding import decode_yaml
 from gcluster.schemas.diagnostics import Diagnostic, Severity
 
 Cause: TypeAlias = Literal["locked", "expired", "capacity", "quota", "permission", "other"]
@@ -85,12 +86,12 @@ def _diagnostic(code: str, summary: str, message: str, *, hint: str) -> Diagnost
 def _table() -> _Table:
     """Return what all clouds say, the patterns of a cloud's own folder first."""
     here = Path(__file__).parent
-    shared = msgspec.yaml.decode((here / "errors.yaml").read_bytes(), type=_Table)
+    shared = decode_yaml((here / "errors.yaml").read_bytes(), _Table)
     own = [
         pattern
         for file in sorted(here.parent.glob("*/errors.yaml"))
         if file.parent != here
-        for pattern in msgspec.yaml.decode(file.read_bytes(), type=list[_Pattern])
+        for pattern in decode_yaml(file.read_bytes(), list[_Pattern])
     ]
     return msgspec.structs.replace(shared, patterns=[*own, *shared.patterns])
 

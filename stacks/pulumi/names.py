@@ -8,6 +8,8 @@ from pathlib import Path
 
 import msgspec
 
+from gcluster.schemas.decoding import decode_yaml
+
 SUFFIX = 8
 """Characters that Pulumi adds to make a physical name from a logical one ("-" and 7 hex digits)."""
 _HASH = 6
@@ -59,4 +61,4 @@ def shortened(name: str, limit: Limit) -> str:
 def _limits(cloud: str) -> dict[str, Limit] | None:
     """Return what a cloud takes by kind of resource; None where nobody says."""
     file = Path(__file__).parents[1] / cloud / "names.yaml"
-    return msgspec.yaml.decode(file.read_bytes(), type=dict[str, Limit]) if file.exists() else None
+    return decode_yaml(file.read_bytes(), dict[str, Limit]) if file.exists() else None

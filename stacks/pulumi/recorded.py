@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 
+from gcluster.schemas.decoding import convert, decode_json
+
 MARK = "$"
 """Key that tells a marker (`Unknown` and the others) from an object of the program."""
 
@@ -146,13 +148,13 @@ def from_json(data: bytes) -> RecordedGraph:
     Raises:
         msgspec.ValidationError: it is something else.
     """
-    raw = msgspec.json.decode(data, type=dict[str, object])
+    raw = decode_json(data, dict[str, object])
     for resource in _dicts(raw.get("resources")):
         for part in ("inputs", "outputs"):
             if part in resource:
                 resource[part] = revive(resource[part])
     raw["outputs"] = revive(raw.get("outputs"))
-    return msgspec.convert(raw, RecordedGraph)
+    return convert(raw, RecordedGraph)
 
 
 def revive(value: object) -> object:
@@ -162,7 +164,7 @@ def revive(value: object) -> object:
     if isinstance(value, dict):
         marker = _MARKERS.get(str(value.get(MARK)))
         if marker is not None:
-            return msgspec.convert(value, marker)
+            return convert(value, marker)
         return {key: revive(item) for key, item in value.items()}
     return value
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from gcluster.schemas.decoding import decode_json
 from gcluster.stacks import atomic
 
 if TYPE_CHECKING:
@@ -144,7 +145,7 @@ class Cloud:
 
     def _load(self) -> _File:
         try:
-            stored = msgspec.json.decode(self._path.read_bytes(), type=_File)
+            stored = decode_json(self._path.read_bytes(), _File)
         except FileNotFoundError:
             return _File(*self._owner)
         # A file of another cluster that has this one's name is none of our business.

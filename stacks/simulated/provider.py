@@ -5,9 +5,8 @@ from __future__ import annotations
 import shutil
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from gcluster.inventory.hosts import Host, SshTarget, pool_host_names
+from gcluster.schemas.decoding import convert
 from gcluster.schemas.spec import ClusterSpec, PoolRole
 from gcluster.stacks.provider import (
     Grown,
@@ -104,7 +103,7 @@ class SimulatedProvider:
                 context.site,
                 name=name,
                 pool=nodes[name].pool,
-                role=msgspec.convert(nodes[name].role, PoolRole),
+                role=convert(nodes[name].role, PoolRole),
                 machine=nodes[name].machine,
                 address=nodes[name].address,
             )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from gcluster.schemas.decoding import learn
 from gcluster.stacks import atomic
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ def read_stamps(context: SiteContext) -> dict[str, dict[str, str]]:
         lines = _path(context).read_bytes().splitlines()
     except FileNotFoundError:
         return stamps
+    learn(_Line)
     decoder = msgspec.json.Decoder(_Line)
     for line in lines:
         change = decoder.decode(line)
