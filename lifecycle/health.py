@@ -50,8 +50,8 @@ def read_status(cluster: Cluster) -> ClusterStatus:
                 session,
                 controllers[0],
                 report,
-                [h for h in observation.existing.with_role("compute") if h.connection == "ssh"],
-                observation.unreachable,
+                [h for h in observation.desired.with_role("compute") if h.connection == "ssh"],
+                _silent(observation),
             )
             if report is not None
             else ()
@@ -72,6 +72,16 @@ def read_status(cluster: Cluster) -> ClusterStatus:
         quotas=report.quotas if report is not None else (),
         causes=causes,
     )
+
+
+def _silent(observation: Observation) -> dict[str, str]:
+    """Return node -> why it can't be asked: no answer, or no machine that runs."""
+    off = {
+        name: change.reason or f"needs {change.effect}"
+        for (_, name), change in observation.changes().items()
+        if change.effect != "keep" and name not in observation.stamps
+    }
+    return off | dict(observation.unreachable)
 
 
 def _nodes(
