@@ -20,9 +20,9 @@ network. Azure Files and Netapp advise 4 to 8; read 2026-11."""
 def nfs_steps(node: NodeFacts) -> list[Step]:
     """Return the steps of role nfs; none where a pool neither mounts nor serves NFS.
 
-    Containers have no NFS of their own in the kernel and are left out.
+    The containers of local sites have no NFS of their own in the kernel and are left out.
     """
-    if not node.is_machine:
+    if node.spec.sites[node.pool.site].is_made_here:
         return []
     mounted = [name for name in node.storage.mounts if _is_nfs(node, name)]
     served = [name for name in node.storage.serves if _is_nfs(node, name)]

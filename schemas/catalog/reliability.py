@@ -6,9 +6,10 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Annotated
 
-from msgspec import Meta, convert
+from msgspec import Meta
 
 from gcluster.schemas.catalog.citation import Date
+from gcluster.schemas.decoding import convert
 from gcluster.schemas.spec.noun import Noun
 from gcluster.schemas.text.compose import compose
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 import msgspec
 
+from gcluster.schemas.decoding import convert
 from gcluster.schemas.diagnostics import Diagnostic, PathTuple, Severity
 from gcluster.schemas.spec.units import Quantity
 
@@ -79,7 +80,7 @@ def fit(
 def _typed(kind: type[T], document: Document) -> Structured | str:
     """Return the whole document, typed, or why it does not fit."""
     try:
-        value = msgspec.convert(document.data, kind, dec_hook=decode_quantity)
+        value = convert(document.data, kind, dec_hook=decode_quantity)
     except msgspec.ValidationError as error:
         return str(error)
     parts = {field: getattr(value, field) for field in kind.__struct_fields__}
@@ -159,7 +160,7 @@ def _fit_parts(
 def _converts(kind: type[T], data: Any) -> bool:
     """Say whether data fits by now: far cheaper than to look for errors that aren't there."""
     try:
-        msgspec.convert(data, kind, dec_hook=decode_quantity)
+        convert(data, kind, dec_hook=decode_quantity)
     except msgspec.ValidationError:
         return False
     return not _missing_tag(kind, data)
@@ -178,7 +179,7 @@ def _typed_parts(kind: type[T], pruned: Pruned) -> tuple[dict[str, Any], set[Pat
                 parts[field.name] = field.default_factory()
             continue
         try:
-            parts[field.name] = msgspec.convert(
+            parts[field.name] = convert(
                 data[field.encode_name], field.type, dec_hook=decode_quantity
             )
         except msgspec.ValidationError:
