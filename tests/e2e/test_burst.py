@@ -119,8 +119,8 @@ def test_a_provider_that_is_slow_holds_up_its_own_nodes_alone(bursting: Bursting
 
 
 def test_a_node_that_is_cut_off_during_a_job_is_given_back(bursting: Bursting) -> None:
-    gone = len(bursting.said("gone", "spill"))
     bursting.until(lambda: not bursting.rented(), within_s=120)
+    gone = len(bursting.said("gone", "spill"))
     job = bursting.send("sleep 600", "--partition=spill", "--time=15")
     bursting.until(lambda: bursting.state(job) == "RUNNING", within_s=300)
     node = bursting.on_head(f"squeue --noheader --jobs={job} --format=%N").strip()
