@@ -27,6 +27,8 @@ pytestmark = [pytest.mark.local, pytest.mark.slurm]
 
 HEADS = ("head01", "head02")
 SECOND = "24.11.6"
+SAVED_S = 330
+"""Slurm's PERIODIC_CHECKPOINT (300 s), after which what it knows of accounts is saved."""
 TAKEN_OVER_S = 240
 """SlurmctldTimeout (120 s), after which the second one takes over, with its polls around it."""
 
@@ -211,6 +213,9 @@ def test_the_second_controller_goes_on_with_the_jobs_of_one_that_died(pair: Pair
         pair.on("head01", send)
     before = pair.jobs("gpu01")
     assert len(before) == 4
+    # The database dies with it: accounts are then those that slurmctld saves every five minutes.
+    saved = "test -s /state/gcluster/*/slurmctld/assoc_mgr_state && echo yes || true"
+    until(lambda: pair.on("head02", saved) == "yes", SAVED_S)
     podman("kill", f"{pair.room.name}-head01")
     until(lambda: pair.jobs("gpu01") == before, TAKEN_OVER_S)
     pair.on("head02", send)
