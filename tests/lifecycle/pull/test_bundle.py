@@ -58,4 +58,4 @@ def test_steps_with_a_secret_are_left_to_ssh() -> None:
 
 def test_it_brings_the_roles_that_it_runs_and_no_other() -> None:
     roles = {name.split("/")[4] for name in contents(bundle()) if "/roles/" in name}
-    assert roles == {"munge"}
+    assert roles == {"base", "munge"}
