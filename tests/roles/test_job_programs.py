@@ -6,6 +6,7 @@ import os
 import subprocess
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -139,8 +140,7 @@ class Scratch:
         self.node = node
         self.place = node.folder / "local"
         self.place.mkdir()
-        self.spool = node.folder / "spool"
-        self.spool.mkdir()
+        self.begun = node.folder / "run"
         (node.folder / "scratch.conf").write_text(f"# managed\n{self.place}\n")
 
     @property
@@ -150,23 +150,23 @@ class Scratch:
 
     def run(self, program: str, *words: str, job: str = "7") -> subprocess.CompletedProcess[str]:
         """Run a program as slurmd does, but as this user."""
+        return subprocess.run(
+            **self.call(program, *words, job=job), capture_output=True, text=True, check=False
+        )
+
+    def call(self, program: str, *words: str, job: str = "7") -> dict[str, Any]:
+        """Return what to run, and in which environment."""
         environment = {
             "PATH": f"{self.node.programs}:{os.environ['PATH']}",
             "GCLUSTER_HEALTH": "/nowhere",
             "GCLUSTER_JOB_SCRATCH": str(self.node.folder / "scratch.conf"),
-            "GCLUSTER_SLURM_SPOOL": str(self.spool),
+            "GCLUSTER_SCRATCH_BEGUN": str(self.begun),
             "GCLUSTER_SCRATCH_OWNER": str(os.getuid()),
             "SLURM_JOB_ID": job,
             "SLURM_JOB_UID": str(os.getuid()),
             "SLURM_JOB_GID": str(os.getgid()),
         }
-        return subprocess.run(
-            [LIBEXEC / program, *words],
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        return {"args": [LIBEXEC / program, *words], "env": environment}
 
 
 @pytest.fixture
@@ -196,12 +196,33 @@ def test_tasks_are_told_of_it(scratch: Scratch) -> None:
 def test_what_a_job_left_on_a_node_that_went_down_is_swept_before_the_next(
     scratch: Scratch,
 ) -> None:
-    for job in ("5", "6"):
-        scratch.run("job-prolog", job=job)
-        (scratch.spool / f"gpu001_{job}.4294967292").touch()
-    (scratch.spool / "gpu001_5.4294967292").unlink()
+    scratch.run("job-prolog", job="5")
+    (scratch.begun / "5").unlink()  # as a start of the node empties /run
     assert scratch.run("job-prolog").returncode == 0
+    assert scratch.jobs == {"7"}
+
+
+def test_a_job_keeps_its_folder_while_its_prolog_is_still_at_work(scratch: Scratch) -> None:
+    began = scratch.node.folder / "began"
+    scratch.node.has(
+        "systemctl",
+        f"touch {began}; while [ -e {began} ]; do sleep 0.05; done; exit 1",
+    )
+    with subprocess.Popen(**scratch.call("job-prolog", job="6")) as first:
+        while not began.exists():
+            assert first.poll() is None
+            time.sleep(0.01)
+        scratch.node.has("systemctl", "exit 1")
+        assert scratch.run("job-prolog").returncode == 0
+        began.unlink()
     assert scratch.jobs == {"6", "7"}
+
+
+def test_no_mark_of_a_job_stays_behind(scratch: Scratch) -> None:
+    scratch.run("job-prolog")
+    assert [mark.name for mark in scratch.begun.iterdir()] == ["7"]
+    scratch.run("job-epilog")
+    assert list(scratch.begun.iterdir()) == []
 
 
 def test_no_job_starts_without_the_disk_that_it_is_promised(scratch: Scratch) -> None:
