@@ -103,7 +103,8 @@ class Agent:
 
     def _act(self, seen: Seen) -> bool:
         did = False
-        for act in list(acts(self._pools, self._book.read(), seen, self._crew.busy())):
+        busy = self._crew.busy()  # before the book: what a call came to is on record when it ends
+        for act in list(acts(self._pools, self._book.read(), seen, busy)):
             self._do(act, seen)
             did = True
         for spilling in self._spills:
@@ -143,7 +144,8 @@ class Agent:
                     self._making.go_on(group)
             case GiveUp(nodes=nodes, reason=reason):
                 self._say(Happened(what="gave-up", nodes=folded(nodes), reason=reason))
-                on = [each.job.id for each in seen.jobs if set(each.nodes) & set(nodes)]
+                lost = frozenset(nodes)
+                on = [each.job.id for each in seen.jobs if not lost.isdisjoint(each.nodes)]
                 self._scheduler.give_up(nodes, f"{MARK}{reason}")
                 self._tell(dict.fromkeys(on, f"its nodes don't come: {reason}"))
             case Forget(nodes=nodes):

@@ -101,6 +101,7 @@ class Making:
     def _shrink(self, records: tuple[NodeRecord, ...]) -> None:
         names = [record.node for record in records]
         if self._work.shrink(records[0].site, names):
+            self._joined_ok -= {(record.node, record.burst) for record in records}
             self.step(records, "gone", records[0].reason)
             self._scheduler.gone(names)
 

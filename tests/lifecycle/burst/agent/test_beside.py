@@ -1,0 +1,86 @@
+"""Calls go on beside the rounds: one may end, or tell something, in the middle of a round."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gcluster.lifecycle.burst.agent.book import BurstFold, NodeRecord
+from gcluster.lifecycle.burst.agent.places import Places
+from gcluster.lifecycle.burst.agent.scheduler import NodeSeen, Seen
+
+from .rig import BEGIN, Rig
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+    from pathlib import Path
+
+
+class EndsWhenLookedAt:
+    """A crew whose calls end in the round after theirs, just before it says who is at work."""
+
+    def __init__(self) -> None:
+        """Have no call."""
+        self.calls: list[tuple[frozenset[str], Callable[[], object]]] = []
+        self.new: list[tuple[frozenset[str], Callable[[], object]]] = []
+
+    def start(self, nodes: Collection[str], call: Callable[[], object]) -> None:
+        """Keep the call."""
+        self.new.append((frozenset(nodes), call))
+
+    def busy(self) -> frozenset[str]:
+        """Let the calls end that were told of before."""
+        ending, self.calls, self.new = self.calls, self.new, []
+        for _, call in ending:
+            call()
+        return frozenset[str]().union(*(nodes for nodes, _ in self.calls))
+
+    def raise_failures(self) -> None:
+        """Raise nothing: errors come out of `busy`."""
+
+
+def test_a_call_that_ends_in_the_middle_of_a_round_is_not_made_again(own_places: Path) -> None:
+    rig = Rig(own_places / "here")
+    rig.submit("a", partition="spill", run_s=30)
+    agent = rig.agent(rig.cluster(), EndsWhenLookedAt())
+
+    for _ in range(60):
+        agent.round()
+        if rig.is_over() and rig.said[-1].what == "gone":
+            break
+
+    assert [e.what for e in rig.said] == ["asked", "made", "joined", "leaving", "gone"]
+
+
+def test_an_address_that_comes_while_others_are_looked_at_stops_no_round() -> None:
+    places, fold = Places(), BurstFold()
+    fold.nodes = {name: _joined(name) for name in ("spill001", "spill002")}
+    places.learn([fold.nodes["spill001"]], {"spill001": "10.1.0.1"})
+
+    class Meanwhile(dict[str, NodeSeen]):
+        def get(self, name: str, default: object = None) -> NodeSeen | None:  # type: ignore[override]
+            del default
+            places.learn([fold.nodes["spill002"]], {"spill002": "10.1.0.2"})
+            return self[name]
+
+    here = NodeSeen(state="here", address="10.0.0.1")
+    seen = Seen(now=BEGIN, nodes=Meanwhile(spill001=here, spill002=here))
+
+    assert places.wrong(fold, seen) == {"spill001": "10.1.0.1"}
+
+
+def test_a_name_that_is_used_again_is_asked_about_again() -> None:
+    places, fold = Places(), BurstFold()
+    fold.nodes = {"spill001": _joined("spill001")}
+    places.learn([fold.nodes["spill001"]], {"spill001": "10.1.0.1"})
+    assert places.unknown(fold) == ()
+
+    fold.nodes = {"spill001": _joined("spill001", burst="two")}
+
+    assert [each.node for each in places.unknown(fold)] == ["spill001"]
+
+
+def _joined(node: str, burst: str = "one") -> NodeRecord:
+    return NodeRecord(
+        node=node, site="cloud", pool="spill", step="joined", burst=burst, rung="",
+        usd_per_hour=0, asked=BEGIN, until=None,
+    )  # fmt: skip
