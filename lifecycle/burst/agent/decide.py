@@ -14,10 +14,10 @@ from gcluster.lifecycle.burst.agent.book import NodeRecord  # msgspec reads it
 from gcluster.lifecycle.burst.agent.scheduler import MARK
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from gcluster.lifecycle.burst.agent.book import BurstFold
-    from gcluster.lifecycle.burst.agent.scheduler import NodeSeen, Seen
+    from gcluster.lifecycle.burst.agent.scheduler import JobSeen, NodeSeen, Seen
 
 RETRY_S = 600.0
 """Seconds for which a way to buy that gave nothing isn't asked again. Clouds tell to try again
@@ -114,9 +114,10 @@ def acts(
         seen: the scheduler's view.
         busy: nodes that a call is at work for: they are left alone until it has ended.
     """
+    jobs_on = _jobs_on(seen)
     for pool in pools:
         yield from _standing(pool, fold, seen, busy)
-        yield from _wanted(pool, fold, seen, busy)
+        yield from _wanted(pool, fold, seen, busy, jobs_on)
         yield from _back(pool, fold, seen)
 
 
@@ -176,7 +177,13 @@ def alike(records: Iterable[NodeRecord]) -> Iterator[tuple[NodeRecord, ...]]:
     yield from map(tuple, groups.values())
 
 
-def _wanted(pool: ElasticPool, fold: BurstFold, seen: Seen, busy: Collection[str]) -> Iterator[Act]:
+def _wanted(
+    pool: ElasticPool,
+    fold: BurstFold,
+    seen: Seen,
+    busy: Collection[str],
+    jobs_on: Mapping[str, Sequence[JobSeen]],
+) -> Iterator[Act]:
     """Yield the asks for nodes that the scheduler wants and nobody makes."""
     wanted = [
         name
@@ -187,16 +194,20 @@ def _wanted(pool: ElasticPool, fold: BurstFold, seen: Seen, busy: Collection[str
         and not ((record := fold.nodes.get(name)) is not None and record.is_live)
     ]
     batches: dict[tuple[tuple[str, ...], str], list[str]] = {}
+    hopeless: list[str] = []
     for name in wanted:
         rungs = tuple(rung for rung in pool.rungs if _is_open(pool, fold, name, rung, seen.now))
         if not rungs:
-            yield GiveUp(nodes=(name,), reason=_why_none(pool, fold))
+            hopeless.append(name)
             continue
         before = fold.nodes.get(name)
         by_itself = before is not None and before.step == "refused" and before.alone
-        batches.setdefault((rungs, _job_on(seen, name) if by_itself else ""), []).append(name)
+        job = next((each.job.id for each in jobs_on.get(name, ())), name) if by_itself else ""
+        batches.setdefault((rungs, job), []).append(name)
+    if hopeless:
+        yield GiveUp(nodes=tuple(hopeless), reason=_why_none(pool, fold))
     for (rungs, _), names in batches.items():
-        on = [job for job in seen.jobs if set(job.nodes) & set(names)]
+        on = list({job.job.id: job for name in names for job in jobs_on.get(name, ())}.values())
         limits = [job.job.time_limit for job in on]
         known = [limit for limit in limits if limit is not None]
         yield Ask(
@@ -209,8 +220,13 @@ def _wanted(pool: ElasticPool, fold: BurstFold, seen: Seen, busy: Collection[str
         )
 
 
-def _job_on(seen: Seen, node: str) -> str:
-    return next((job.job.id for job in seen.jobs if node in job.nodes), node)
+def _jobs_on(seen: Seen) -> dict[str, list[JobSeen]]:
+    """Return node -> the jobs that hold it."""
+    found: dict[str, list[JobSeen]] = {}
+    for job in seen.jobs:
+        for node in job.nodes:
+            found.setdefault(node, []).append(job)
+    return found
 
 
 def _is_open(pool: ElasticPool, fold: BurstFold, node: str, rung: str, now: float) -> bool:
