@@ -92,7 +92,7 @@ class BurstFold:
                 case RoomPromised() as promised:
                     self._promise(promised)
                 case RunStarted(command="down"):
-                    self.nodes.clear()  # `down` removes every node, and looks for what is left
+                    self._all_gone(at)
                 case _:
                     pass
 
@@ -138,6 +138,13 @@ class BurstFold:
             or (same and before is not None and before.failed),
             alone=step.alone,
         )
+
+    def _all_gone(self, at: float) -> None:
+        """`down` removes every node, and looks for what is left."""
+        for record in self.nodes.values():
+            if record.is_live:
+                self._bill(record, record.asked, at)
+        self.nodes.clear()
 
     def _bill(self, record: NodeRecord, begins: float, ends: float) -> None:
         if record.step == "asked":

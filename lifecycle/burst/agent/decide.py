@@ -129,9 +129,10 @@ def _standing(  # noqa: C901  # a case for each step, none nested
     joined: list[NodeRecord] = []
     leaves: dict[str, list[NodeRecord]] = {}
     late: list[NodeRecord] = []
+    names = frozenset(pool.nodes)
     mine = (r for r in fold.nodes.values() if r.pool == pool.pool and r.is_live)
     for record in mine:
-        if record.node in busy:
+        if record.node in busy or record.node not in names:
             continue
         if record.step in {"leaving", "asked"}:
             # Also where nobody wants an asked one any more: a call that was killed may have made a

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 import uuid
+from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -28,8 +29,9 @@ from gcluster.lifecycle.burst.agent.decide import (
 )
 from gcluster.lifecycle.burst.agent.making import Making
 from gcluster.lifecycle.burst.agent.money import open_rungs
+from gcluster.lifecycle.burst.agent.out_of_spec import out_of_spec
 from gcluster.lifecycle.burst.agent.prices import Prices
-from gcluster.lifecycle.burst.agent.scheduler import MARK, SchedulerSilent
+from gcluster.lifecycle.burst.agent.scheduler import MARK, SchedulerRefused, SchedulerSilent
 from gcluster.lifecycle.burst.agent.spill import Spilling, closed_reason, come, judge
 from gcluster.lifecycle.outcome import LifecycleError
 from gcluster.lifecycle.state import BurstStepped
@@ -44,8 +46,13 @@ if TYPE_CHECKING:
     from gcluster.lifecycle.burst.agent.decide import Act
     from gcluster.lifecycle.burst.agent.scheduler import Scheduler, Seen
     from gcluster.lifecycle.burst.policy import Rule
+    from gcluster.lifecycle.state import JobMoved
 
 
+MOVE_AGAIN_S = 120.0
+"""Seconds until a job is moved again whose move the scheduler refused."""
+TOLD_AT_ONCE = 400
+"""Jobs that are told something in one round: each is a change of the scheduler's records."""
 SOON_S = 2.0
 """Seconds between two looks while nodes are on their way: what they wait for is seconds long."""
 
@@ -58,6 +65,7 @@ class Agent:
         *,
         pools: Collection[ElasticPool],
         spills: Collection[Spilling],
+        always: Collection[str],
         scheduler: Scheduler,
         work: Work,
         book: Book,
@@ -68,6 +76,7 @@ class Agent:
         """Hold the parts; nothing is asked yet."""
         self._pools = tuple(pools)
         self._spills = tuple(spills)
+        self._always = frozenset(always)
         self._scheduler = scheduler
         self._work = work
         self._book = book
@@ -75,6 +84,8 @@ class Agent:
         self._say = say
         self._token = token
         self._told: dict[str, str] = {}
+        self._stay: dict[str, tuple[float, str]] = {}
+        """Job -> when the scheduler refused to move it, and why."""
         self._making = Making(scheduler=scheduler, work=work, book=book, crew=crew, say=say)
         self._prices = Prices()
         self._on_the_way = False
@@ -104,19 +115,31 @@ class Agent:
     def _act(self, seen: Seen) -> bool:
         did = False
         busy = self._crew.busy()  # before the book: what a call came to is on record when it ends
-        for act in list(acts(self._pools, self._book.read(), seen, busy)):
-            self._do(act, seen)
+        fold = self._book.read()
+        left = out_of_spec(self._pools, self._always, fold, busy)
+        for act in (*left, *acts(self._pools, fold, seen, busy)):
+            self._unless_refused(partial(self._do, act, seen))
             did = True
         for spilling in self._spills:
             did = self._spill(spilling, seen) or did
         if seen.requests:
             self._scheduler.taken([request.id for request in seen.requests])
             did = True
-        self._making.place(seen)
+        self._unless_refused(partial(self._making.place, seen))
         self._tell(come(seen))
+        there = {each.job.id for each in seen.jobs}
+        self._told = {job: text for job, text in self._told.items() if job in there}
+        self._stay = {job: why for job, why in self._stay.items() if job in there}
         nodes = self._book.nodes().values()
         self._on_the_way = any(r.is_live and r.step != "joined" for r in nodes)
         return did
+
+    def _unless_refused(self, act: Callable[[], None]) -> None:
+        """Do one thing; where the scheduler refuses it, say so, and leave it to the next round."""
+        try:
+            act()
+        except SchedulerRefused as error:
+            self._say(Happened(what="not-done", reason=str(error)))
 
     def pause(self, seconds: float) -> None:
         """Wait for the next round: for a request, or briefly while nodes are on their way."""
@@ -219,19 +242,35 @@ class Agent:
         closed = closed_reason(self._pools, spilling, fold, seen)
         verdict = judge(spilling, fold, seen, closed)
         for move in verdict.moves:
-            self._book.tell(move)
-            self._say(Happened(what="moved", job=move.job, pool=move.to, reason=move.reason))
-            self._scheduler.move(move.job, move.to, move.reason)
+            if seen.now - self._stay.get(move.job, (-MOVE_AGAIN_S, ""))[0] >= MOVE_AGAIN_S:
+                self._move(move, seen)
         if verdict.promise is not None:
             self._book.tell(verdict.promise)
-        self._tell(verdict.told)
+        stay = {
+            m.job: f"stays: {self._stay[m.job][1]}" for m in verdict.moves if m.job in self._stay
+        }
+        self._tell(verdict.told | stay)
         return bool(verdict.moves)
 
+    def _move(self, move: JobMoved, seen: Seen) -> None:
+        self._book.tell(move)
+        try:
+            self._scheduler.move(move.job, move.to, move.reason)
+        except SchedulerRefused as error:
+            self._stay[move.job] = (seen.now, f"its move to {move.to} was refused: {error}")
+            self._say(Happened(what="not-moved", job=move.job, pool=move.to, reason=str(error)))
+            return
+        self._stay.pop(move.job, None)
+        self._say(Happened(what="moved", job=move.job, pool=move.to, reason=move.reason))
+
     def _tell(self, sentences: dict[str, str]) -> None:
-        new = {job: text for job, text in sentences.items() if self._told.get(job) != text}
-        if new:
-            self._scheduler.tell(new)
-            self._told |= new
+        """Tell jobs what is new to them; of very many, those first that know nothing yet."""
+        new = [job for job, text in sentences.items() if self._told.get(job) != text]
+        new.sort(key=self._told.__contains__)
+        told = {job: sentences[job] for job in new[:TOLD_AT_ONCE]}
+        if told:
+            self._scheduler.tell(told)
+            self._told |= told
 
 
 _STATE_CODES = frozenset({"GC900", "GC901", "GC902", "GC903", "GC904"})

@@ -9,7 +9,12 @@ from gcluster.lifecycle.burst.agent.book import Book
 from gcluster.lifecycle.burst.agent.calls import Happened
 from gcluster.lifecycle.burst.agent.crew import Threads
 from gcluster.lifecycle.burst.agent.loop import Agent, is_fault
-from gcluster.lifecycle.burst.agent.setup import elastic_pools, gpu_models, spillings
+from gcluster.lifecycle.burst.agent.setup import (
+    always_there,
+    elastic_pools,
+    gpu_models,
+    spillings,
+)
 from gcluster.lifecycle.burst.agent.work import ProviderWork
 from gcluster.lifecycle.burst.lock import LOCK
 from gcluster.lifecycle.burst.slurm import SlurmController
@@ -59,6 +64,7 @@ def run_agent(
             agent = Agent(
                 pools=elastic_pools(cluster.spec, cluster.catalog),
                 spills=spillings(cluster.spec, cluster.catalog),
+                always=always_there(cluster.spec),
                 scheduler=scheduler_of(cluster, session),
                 work=ProviderWork(cluster, open_sites(cluster), session, run.directory),
                 book=Book(cluster.events),
@@ -116,4 +122,4 @@ def scheduler_of(cluster: Cluster, session: SshSession) -> Scheduler:
     if not controllers:
         raise failure("GC908", f"{cluster.name} has no controller that can be asked")
     session.trust(hosts.hosts)
-    return SlurmController(session, controllers[0], gpu_models(cluster.spec, cluster.catalog))
+    return SlurmController(session, controllers, gpu_models(cluster.spec, cluster.catalog))

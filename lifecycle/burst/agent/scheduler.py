@@ -73,8 +73,12 @@ class SchedulerSilent(Exception):  # noqa: N818  # it says what happened, as Unr
     """The scheduler did not answer; nothing is decided without it."""
 
 
+class SchedulerRefused(SchedulerSilent):
+    """It answered and refused one thing that it was told: whatever else there is goes on."""
+
+
 class Scheduler(Protocol):
-    """Every call is safe to repeat, and may raise SchedulerSilent."""
+    """Every call is safe to repeat, and may raise SchedulerSilent or SchedulerRefused."""
 
     def look(self) -> Seen:
         """Return requests, nodes and jobs as they are now."""
@@ -109,7 +113,7 @@ class Scheduler(Protocol):
         ...
 
     def move(self, job: str, partition: str, reason: str) -> None:
-        """Move a waiting job; one that isn't waiting any more stays."""
+        """Move a waiting job; raises SchedulerRefused where it stays."""
         ...
 
     def tell(self, reasons: Mapping[str, str]) -> None:

@@ -64,6 +64,11 @@ def _spillings(spec: ClusterSpec, catalog: Catalog) -> Iterator[Spilling]:
             )
 
 
+def always_there(spec: ClusterSpec) -> frozenset[str]:
+    """Return the nodes that the spec has at all times."""
+    return frozenset(name for pool in spec.pools for name in _names(spec, pool))
+
+
 def _names(spec: ClusterSpec, pool: str) -> tuple[str, ...]:
     """Return the nodes of a pool that are always there."""
     said = spec.pools[pool]

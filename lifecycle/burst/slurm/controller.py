@@ -8,7 +8,7 @@ import shlex
 from typing import TYPE_CHECKING
 
 from gcluster.inventory.compile.slurm_elastic import SPOOL
-from gcluster.lifecycle.burst.agent.scheduler import MARK, SchedulerSilent
+from gcluster.lifecycle.burst.agent.scheduler import MARK, SchedulerRefused, SchedulerSilent
 from gcluster.lifecycle.burst.slurm.reading import CutShortError, asking, read, waiting
 from gcluster.lifecycle.slurm import last_words
 from gcluster.lifecycle.ssh import Unreachable
@@ -16,7 +16,7 @@ from gcluster.lifecycle.ssh.arguments import as_root
 from gcluster.schemas.hostlist import fold
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from gcluster.inventory.hosts import Host
     from gcluster.lifecycle.burst.agent.scheduler import Seen
@@ -27,30 +27,34 @@ _REQUEST = re.compile(r"[0-9A-Za-z-]+\.request")
 _LONGEST = 400
 """Characters of a reason; Slurm's own protocol has room for more, a person's screen has not."""
 
+_AT_ONCE = 200
+"""Nodes or jobs that one exec is about: each takes some hundredths of a second, of `_LIMIT_S`."""
 _PATIENT = """\
 for try in 1 2 3; do
-  said=$({command} 2>&1) && break
+  said=$({command} 2>&1) && exit 0
   case "$said" in *"temporarily unavailable"*) sleep 1 ;; *) break ;; esac
 done
+echo "$said" >&2
+exit 1
 """
 """Slurm refuses a job's move while it tries to schedule it (seen with 24.11.5); not for long."""
 
 
 class SlurmController:
-    """Implements `Scheduler`; each call is one SSH exec."""
+    """Implements `Scheduler`; each call is one SSH exec, or a few where it is about hundreds."""
 
     def __init__(
-        self, session: SshSession, controller: Host, gpu_models: Mapping[str, str]
+        self, session: SshSession, controllers: Sequence[Host], gpu_models: Mapping[str, str]
     ) -> None:
         """Hold the way there; nothing is asked yet.
 
         Args:
-            session: pins the host's keys.
-            controller: where slurmctld runs.
+            session: pins the hosts' keys.
+            controllers: where slurmctld runs or may take over; each answers for the one that works.
             gpu_models: GPU type as Slurm has it -> as the spec has it.
         """
         self._session = session
-        self._controller = controller
+        self._controllers = tuple(controllers)
         self._gpu_models = gpu_models
 
     def look(self) -> Seen:
@@ -59,7 +63,7 @@ class SlurmController:
         try:
             return read(self._run(asking(SPOOL, mark)), mark, self._gpu_models)
         except CutShortError as error:
-            raise SchedulerSilent(f"{self._controller.name}: {error}") from None
+            raise SchedulerSilent(f"{self._controllers[0].name}: {error}") from None
 
     def wait(self, seconds: float) -> None:
         """Return when a request's file appears, after so many seconds at the latest."""
@@ -90,23 +94,11 @@ class SlurmController:
         that it may be asked for after SuspendTimeout; RESUME alone cures ResumeTimeout's `down~`,
         and ends POWERING_DOWN at once.
         """
-        lines = []
-        for name in sorted(nodes):
-            node = shlex.quote(f"NodeName={name}")
-            lines += [
-                f"if {_has(name, 'POWERING_UP')}; then",
-                f"  scontrol update {node} State=POWER_DOWN_FORCE",
-                "fi",
-                f"scontrol update {node} State=RESUME || failed=1",
-                *_not_powering_down(name),
-            ]
-        self._run("\n".join(["failed=0", *lines, "exit $failed"]))
+        self._run_each(map(_forget, sorted(nodes)))
 
     def gone(self, nodes: Collection[str]) -> None:
         """End the nodes' POWERING_DOWN, which Slurm would keep up for all of SuspendTimeout."""
-        lines = [line for name in sorted(nodes) for line in _not_powering_down(name)]
-        if lines:
-            self._run("\n".join([*lines, ":"]))
+        self._run_each(map(_not_powering_down, sorted(nodes)))
 
     def release(self, nodes: Collection[str]) -> None:
         """Power idle nodes down; one that has got a job since goes after it."""
@@ -114,7 +106,7 @@ class SlurmController:
         self._act([["update", f"NodeName={fold(nodes)}", "State=POWER_DOWN", said]])
 
     def move(self, job: str, partition: str, reason: str) -> None:
-        """Move a waiting job; Slurm refuses one that has started, and it stays."""
+        """Move a waiting job; Slurm refuses one that has started: SchedulerRefused."""
         words = [f"JobId={job}", f"Partition={partition}", f"AdminComment={MARK}{_line(reason)}"]
         self._run(_PATIENT.format(command=shlex.join(["scontrol", "update", *words])))
 
@@ -131,26 +123,56 @@ class SlurmController:
     def _act(self, commands: Iterable[list[str]], *, strict: bool = True) -> None:
         """Run scontrol once for each; `strict`: one that fails is a failure."""
         end = " || failed=1" if strict else " 2>/dev/null || :"
-        lines = [shlex.join(["scontrol", *words]) + end for words in commands]
-        if lines:
-            self._run("\n".join(["failed=0", *lines, "exit $failed"]))
+        self._run_each([shlex.join(["scontrol", *words]) + end] for words in commands)
+
+    def _run_each(self, parts: Iterable[list[str]]) -> None:
+        """Run lines that are each about one node or job; all of them, also where one fails."""
+        scripts, refused = list(parts), None
+        for first in range(0, len(scripts), _AT_ONCE):
+            lines = (line for lines in scripts[first : first + _AT_ONCE] for line in lines)
+            try:
+                self._run("\n".join(["failed=0", *lines, "exit $failed"]))
+            except SchedulerRefused as error:
+                refused = error
+        if refused is not None:
+            raise refused
 
     def _run(self, script: str, *, limit_s: float = _LIMIT_S) -> str:
-        """Run shell lines as root, given on standard input: a line has no room for a long queue."""
-        here = self._controller
-        line = as_root(here, ["sh", "-s"])
-        answer = self._session.run(here, line, stdin=script, timeout_s=limit_s)
-        if isinstance(answer, Unreachable):
-            raise SchedulerSilent(f"{here.name}: {answer.reason}")
-        if answer.returncode != 0:
-            raise SchedulerSilent(f"{here.name}: {last_words(answer)}")
-        return answer.stdout
+        """Run shell lines as root, given on standard input: a line has no room for a long queue.
+
+        The first controller that can be reached is asked, and from then on that one first.
+        """
+        silent = []
+        for here in self._controllers:
+            line = as_root(here, ["sh", "-s"])
+            answer = self._session.run(here, line, stdin=script, timeout_s=limit_s)
+            if isinstance(answer, Unreachable):
+                silent.append(f"{here.name}: {answer.reason}")
+                continue
+            others = (host for host in self._controllers if host is not here)
+            self._controllers = (here, *others)
+            if answer.returncode != 0:
+                raise SchedulerRefused(f"{here.name}: {last_words(answer)}")
+            return answer.stdout
+        raise SchedulerSilent("; ".join(silent))
 
 
 def _has(node: str, flag: str) -> str:
     """Return the shell condition that a node's state has a flag."""
     show = shlex.join(["scontrol", "--oneliner", "show", "node", node])
     return f"{show} | grep -q ' State=[^ ]*+{flag}'"
+
+
+def _forget(name: str) -> list[str]:
+    """Return the shell lines that make a node a powered down one; see `SlurmController.forget`."""
+    node = shlex.quote(f"NodeName={name}")
+    return [
+        f"if {_has(name, 'POWERING_UP')}; then",
+        f"  scontrol update {node} State=POWER_DOWN_FORCE",
+        "fi",
+        f"scontrol update {node} State=RESUME || failed=1",
+        *_not_powering_down(name),
+    ]
 
 
 def _not_powering_down(node: str) -> list[str]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from gcluster.lifecycle.burst.agent.book import Book
 from gcluster.lifecycle.burst.agent.calls import Happened
 from gcluster.lifecycle.burst.agent.loop import Agent
-from gcluster.lifecycle.burst.agent.setup import elastic_pools, spillings
+from gcluster.lifecycle.burst.agent.setup import always_there, elastic_pools, spillings
 from gcluster.lifecycle.burst.agent.work import ProviderWork
 from gcluster.lifecycle.burst.policy import PendingJob
 from gcluster.lifecycle.cluster import Cluster, open_cluster
@@ -120,6 +120,7 @@ class Rig:
         return Agent(
             pools=elastic_pools(cluster.spec, cluster.catalog),
             spills=spillings(cluster.spec, cluster.catalog),
+            always=always_there(cluster.spec),
             scheduler=self.controller,
             work=work,
             book=Book(cluster.events),

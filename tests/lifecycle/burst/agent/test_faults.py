@@ -102,6 +102,7 @@ def rented(
     return Agent(
         pools=elastic_pools(loaded.spec, catalog),
         spills=spillings(loaded.spec, catalog),
+        always=(),
         scheduler=rig.controller,
         work=cloud,
         book=Book(rig.cluster().events),

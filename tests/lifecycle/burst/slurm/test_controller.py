@@ -10,7 +10,7 @@ from typing import cast
 import pytest
 
 from gcluster.inventory.hosts import Host, SshTarget
-from gcluster.lifecycle.burst.agent.scheduler import SchedulerSilent
+from gcluster.lifecycle.burst.agent.scheduler import SchedulerRefused, SchedulerSilent
 from gcluster.lifecycle.burst.slurm import SlurmController
 from gcluster.lifecycle.ssh import SshResult, SshSession, Unreachable
 
@@ -26,7 +26,7 @@ case "$*" in
     [ -f "$LOG.tried" ] || { : > "$LOG.tried"; echo "Resource temporarily unavailable"; exit 1; } ;;
   *"show node"*) echo "NodeName=other State=DOWN+CLOUD+POWERED_DOWN" ;;
   *"show hostnames"*) printf 'spill001\\nspill002\\n' ;;
-  *bad*) exit 1 ;;
+  *bad*) echo "Job is not pending" >&2; exit 1 ;;
 esac
 """
 
@@ -37,7 +37,8 @@ class Shell:
     def __init__(self, folder: Path) -> None:
         """Put that scontrol before the others."""
         self.log = folder / "log"
-        self.reachable = True
+        self.off: set[str] = set()
+        self.execs: list[str] = []
         (folder / "bin").mkdir()
         scontrol = folder / "bin" / "scontrol"
         scontrol.write_text(SCONTROL)
@@ -45,9 +46,10 @@ class Shell:
         path = f"{folder / 'bin'}:{os.environ['PATH']}"
         self.environment = os.environ | {"PATH": path, "LOG": str(self.log)}
 
-    def run(self, _: Host, command: str, *, stdin: str, timeout_s: float) -> object:
+    def run(self, host: Host, command: str, *, stdin: str, timeout_s: float) -> object:
         """Run it here."""
-        if not self.reachable:
+        self.execs.append(host.name)
+        if host.name in self.off:
             return Unreachable(reason="no route to host")
         done = subprocess.run(
             ["sh", "-c", command], input=stdin, env=self.environment, timeout=timeout_s,
@@ -66,12 +68,15 @@ def shell(tmp_path: Path) -> Shell:
     return Shell(tmp_path)
 
 
-def controller(shell: Shell) -> SlurmController:
-    host = Host(
-        name="head", site="lab", pool="head", role="controller", machine=None,
-        address="10.0.0.1", ssh=SshTarget(user="root"),
-    )  # fmt: skip
-    return SlurmController(cast("SshSession", shell), host, {})
+def controller(shell: Shell, *names: str) -> SlurmController:
+    hosts = [
+        Host(
+            name=name, site="lab", pool="head", role="controller", machine=None,
+            address="10.0.0.1", ssh=SshTarget(user="root"),
+        )
+        for name in names or ("head",)
+    ]  # fmt: skip
+    return SlurmController(cast("SshSession", shell), hosts, {})
 
 
 def test_addresses_are_told_one_by_one(shell: Shell) -> None:
@@ -131,24 +136,48 @@ def test_waiting_ends_with_a_request_or_with_its_time(
     controller(shell).wait(3600)
 
 
-def test_a_job_that_has_started_stays_and_stops_nothing(shell: Shell) -> None:
-    controller(shell).move("12", "bad", "it has waited 31 min")
+def test_a_move_that_slurm_refuses_is_told_in_its_words(shell: Shell) -> None:
+    with pytest.raises(SchedulerRefused, match="head: Job is not pending"):
+        controller(shell).move("12", "bad", "it has waited 31 min")
 
     assert shell.said == [
         "update JobId=12 Partition=bad AdminComment=gcluster burst: it has waited 31 min"
     ]
 
 
-def test_what_slurm_refuses_of_nodes_is_an_error(shell: Shell) -> None:
-    with pytest.raises(SchedulerSilent):
-        controller(shell).place({"bad": "10.1.0.1"})
+def test_what_slurm_refuses_of_one_node_is_an_error_and_holds_up_no_other(shell: Shell) -> None:
+    with pytest.raises(SchedulerRefused):
+        controller(shell).place({"bad": "10.1.0.1", "spill001": "10.1.0.2"})
+
+    assert shell.said[-1] == "update NodeName=spill001 NodeAddr=10.1.0.2 NodeHostName=spill001"
+
+
+def test_very_many_jobs_are_told_in_several_execs(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gcluster.lifecycle.burst.slurm.controller._AT_ONCE", 2)
+
+    controller(shell).tell({str(number): "stays" for number in range(5)})
+
+    assert (len(shell.execs), len(shell.said)) == (3, 5)
 
 
 def test_a_controller_that_does_not_answer_is_silent(shell: Shell) -> None:
-    shell.reachable = False
+    shell.off = {"head"}
 
     with pytest.raises(SchedulerSilent, match="no route to host"):
         controller(shell).look()
+
+
+def test_the_second_controller_is_asked_while_the_first_is_off(shell: Shell) -> None:
+    shell.off = {"head1"}
+    both = controller(shell, "head1", "head2")
+
+    both.release(["spill001"])
+    both.release(["spill002"])
+
+    assert shell.execs == ["head1", "head2", "head2"]
+    assert [line.split()[1] for line in shell.said] == ["NodeName=spill001", "NodeName=spill002"]
 
 
 def test_a_request_of_another_name_is_not_removed(shell: Shell, tmp_path: Path) -> None:

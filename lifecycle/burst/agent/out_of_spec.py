@@ -1,0 +1,48 @@
+"""Rented nodes that the spec has no more: `up` leaves all rented ones to the agent, so it acts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gcluster.lifecycle.burst.agent.decide import GoOn, Leave, alike
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
+
+    from gcluster.lifecycle.burst.agent.book import BurstFold
+    from gcluster.lifecycle.burst.agent.decide import ElasticPool
+
+REASON = "the spec has it no more"
+
+
+def out_of_spec(
+    pools: Collection[ElasticPool],
+    always: Collection[str],
+    fold: BurstFold,
+    busy: Collection[str],
+) -> Iterator[Leave | GoOn]:
+    """Yield what gives such nodes back.
+
+    Those of a site that no pool is in any more can't be reached by it: `down` finds them.
+
+    Args:
+        pools: whose nodes come and go.
+        always: nodes that the spec has at all times: one that was rented may be one of them by now.
+        fold: the book.
+        busy: nodes that a call is at work for.
+    """
+    pool_of = {name: pool.pool for pool in pools for name in pool.nodes}
+    sites = {pool.site for pool in pools}
+    stay = frozenset(always) | frozenset(busy)
+    mine = [
+        record
+        for record in fold.nodes.values()
+        if record.is_live
+        and pool_of.get(record.node) != record.pool
+        and record.site in sites
+        and record.node not in stay
+    ]
+    if leave := [record for record in mine if record.step != "leaving"]:
+        yield Leave(records=tuple(leave), reason=REASON)
+    for group in alike(record for record in mine if record.step == "leaving"):
+        yield GoOn(records=group)

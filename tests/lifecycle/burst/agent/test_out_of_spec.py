@@ -1,0 +1,66 @@
+"""What was rented is given back when the spec has it no more, and is paid for until then."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gcluster.lifecycle.burst.agent.book import BurstFold
+from gcluster.lifecycle.state import BurstStepped, RunStarted
+from gcluster.lifecycle.state.event import Event
+
+from .rig import BEGIN, Rig
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from gcluster.lifecycle.state.kinds import Known
+
+
+@pytest.mark.parametrize(
+    ("count", "left"),
+    [("{min: 0, max: 1}", {"spill002"}), ("1", {"spill002"}), ("{min: 2, max: 4}", set())],
+)
+def test_nodes_beyond_the_spec_are_given_back_and_those_it_always_has_are_not(
+    own_places: Path, count: str, left: set[str]
+) -> None:
+    rig = Rig(own_places / "here")
+    rig.submit("a", nodes=2, partition="spill", run_s=1e6)
+    agent = rig.agent(rig.cluster())
+    for _ in range(4):
+        agent.round()
+    more = "  full: {site: cloud, machine: sim.h100x8, count: {min: 0, max: 1}}\nscheduler:"
+    text = rig.spec.read_text().replace("{min: 0, max: 4}", count).replace("scheduler:", more)
+    rig.spec.write_text(text)
+    rig.said.clear()
+
+    again = rig.agent(rig.cluster())
+    for _ in range(2):
+        again.round()
+
+    gone = [each for each in rig.said if each.what == "gone"]
+    assert {each.nodes for each in gone} == left
+    assert {each.reason for each in gone} <= {"the spec has it no more"}
+    assert rig.tally()["leftovers"] == 2 - len(left)
+
+
+def test_what_down_takes_has_cost_something_today() -> None:
+    fold = BurstFold()
+    made = BurstStepped(
+        site="cloud", pool="spill", step="made", nodes="spill001", burst="one", usd_per_hour=10
+    )
+    fold.apply([_event(1, BEGIN, made), _event(2, BEGIN + 3600, _down())])
+
+    assert fold.nodes == {}
+    assert fold.spent_today("spill", BEGIN + 7200) == 10
+
+
+def _down() -> RunStarted:
+    return RunStarted(command="down", spec_hash="")
+
+
+def _event(seq: int, at: float, body: Known) -> Event:
+    time = datetime.fromtimestamp(at, UTC)
+    return Event(seq=seq, time=time, actor="me", run="", epochs={}, body=body)
