@@ -25,10 +25,10 @@ from gcluster.inventory.compile.roles import node_role_steps
 from gcluster.inventory.compile.self_converge import licences, pulls, self_converge_steps
 from gcluster.inventory.compile.site_routes import site_routes_steps
 from gcluster.inventory.compile.slurm import (
-    JOB_PROGRAMS,
     TASK_PROLOG,
     controllers_and_name,
     is_simulated,
+    job_programs,
     job_scratch,
     slurm_cluster_variables,
     slurm_steps,
@@ -92,7 +92,7 @@ def compile_cluster(
     if any(nccl_steps(facts[name]) for name in compute):
         told_to_controllers["slurm_task_prolog"] = JOB_ENVIRONMENT
     if not simulated:
-        told_to_controllers |= JOB_PROGRAMS
+        told_to_controllers |= job_programs(spec)
     scratch = job_scratch(spec, catalog)
     if scratch:
         told_to_controllers["slurm_task_prolog"] = TASK_PROLOG

@@ -31,6 +31,7 @@ from gcluster.inventory.compile.slurm_scheduling import (
 from gcluster.inventory.compile.slurm_state import JWT_SECRET, has_rest_api, state_variables
 from gcluster.inventory.compile.slurm_topology import slurm_topology
 from gcluster.inventory.compile.steps import Json, Phase, Stage, Step
+from gcluster.schemas.data_copies import staged
 from gcluster.schemas.hostlist import fold
 from gcluster.schemas.spec import SlurmScheduler
 
@@ -59,6 +60,10 @@ JOB_PROGRAMS: dict[str, Json] = {
     "slurm_epilog": "/usr/local/libexec/gcluster/job-epilog",
 }
 """What slurmd runs around jobs on machines; slurm.install puts them there."""
+PROLOG_S = 300
+"""Seconds that a prolog may take which stages nothing, as roles/slurm/defaults/main.yml says it."""
+_LONGEST_S = 65_533
+"""Most that Slurm counts to there: 16 bits, whose last two values mean something else."""
 
 
 def is_simulated(spec: ClusterSpec, catalog: Catalog) -> bool:
@@ -154,6 +159,17 @@ def slurm_steps(
         *join,
         _step("verify", what),
     ]
+
+
+def job_programs(spec: ClusterSpec) -> dict[str, Json]:
+    """Return what slurmd runs around jobs, and how long it may take before them.
+
+    A job may need all that its nodes can stage, one after the other.
+    """
+    limits = (sum(each.within for each in staged(spec, pool)) for pool in spec.pools)
+    staging = int(max(limits, default=0))
+    longer = {"slurm_prolog_limit": min(PROLOG_S + staging, _LONGEST_S)} if staging else {}
+    return JOB_PROGRAMS | longer
 
 
 def job_scratch(spec: ClusterSpec, catalog: Catalog) -> str:

@@ -164,6 +164,17 @@ def test_nodes_that_mount_a_copy_and_its_source_can_stage_it() -> None:
     assert not [key for key in steps("head", storage) if key.startswith("staging")]
 
 
+def test_slurm_waits_for_a_prolog_as_long_as_its_staging_may_take() -> None:
+    def limit(**storage: Any) -> Any:
+        return steps("head", storage)["slurm.configure"].variables.get("slurm_prolog_limit")
+
+    assert limit(lake=LAKE) is None
+    assert limit(lake=LAKE, fast=FAST) == 300 + 1800
+    other = {**FAST, "mount": "/other", "stage_within": "1h"}
+    assert limit(lake=LAKE, fast=FAST, other=other) == 300 + 1800 + 3600
+    assert limit(lake=LAKE, fast={**FAST, "stage_within": "48h"}) == 65_533
+
+
 def test_containers_stage_nothing_for_they_mount_nothing() -> None:
     found = steps("gpu", {"lake": LAKE, "fast": FAST}, provider="local")
     assert not [key for key in found if key.startswith("staging")]
