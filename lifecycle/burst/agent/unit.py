@@ -29,6 +29,8 @@ Restart=always
 RestartSec=10
 # 2 and 64: the spec or the command is wrong, and stays so. 6, another agent holds the lock, passes.
 RestartPreventExitStatus=2 64
+# How gcluster ends when it is told to stop.
+SuccessExitStatus=130
 # Calls to a cloud may take minutes; killed, they are gone on with.
 TimeoutStopSec=30
 KillMode=mixed
@@ -53,12 +55,26 @@ def unit_file(target: str, user: str, interval: str) -> str:
         interval: as `--interval` takes it.
     """
     path = Path(target)
-    kept = (f'Environment="{key}={os.environ[key]}"' for key in _KEPT if key in os.environ)
+    kept = (f'Environment="{key}={_kept(key)}"' for key in _KEPT if key in os.environ)
     return _UNIT.substitute(
-        target=shlex.quote(str(path.resolve()) if path.exists() else target),
+        target=_word(str(path.resolve()) if path.exists() else target),
         user=user,
         environment="\n".join(kept),
-        folder=str(path.resolve().parent) if path.exists() else "~",
-        program=shlex.quote(str(Path(sys.executable).with_name("gcluster"))),
+        folder=_plain(str(path.resolve().parent)) if path.exists() else "~",
+        program=_word(str(Path(sys.executable).with_name("gcluster"))),
         interval=interval,
     )
+
+
+def _plain(text: str) -> str:
+    """Return a text as systemd leaves it: a % begins a specifier (systemd.unit(5))."""
+    return text.replace("%", "%%")
+
+
+def _word(text: str) -> str:
+    """Return one word of a command line, in which $ begins a variable (systemd.service(5))."""
+    return shlex.quote(_plain(text).replace("$", "$$"))
+
+
+def _kept(key: str) -> str:
+    return _plain(os.environ[key]).replace("\\", "\\\\").replace('"', '\\"')
