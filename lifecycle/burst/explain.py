@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from gcluster.lifecycle.burst.agent.book import Book
-from gcluster.lifecycle.burst.agent.run import refuse_without_pools, scheduler_of
+from gcluster.lifecycle.burst.agent.run import refuse_without_pools, scheduler_of, silent
 from gcluster.lifecycle.burst.agent.scheduler import SchedulerSilent
 from gcluster.lifecycle.burst.agent.setup import elastic_pools, spillings
 from gcluster.lifecycle.burst.agent.spill import closed_reason, judge
@@ -54,7 +54,7 @@ def explain_job(target: str, job: str) -> Explained:
         try:
             seen = scheduler_of(cluster, session).look()
         except SchedulerSilent as error:
-            raise failure("GC921", f"the scheduler doesn't answer: {error}") from error
+            raise silent(error) from error
     found = next((each for each in seen.jobs if each.job.id == job), None)
     if found is None:
         raise failure(

@@ -96,23 +96,28 @@ class Agent:
         Raises:
             LifecycleError: the lock was lost: nothing more may be written.
         """
-        self._crew.raise_failures()
         try:
-            seen = self._scheduler.look()
-            return self._act(seen)
+            return self._look_and_act()
         except SchedulerSilent as error:
             self._say(Happened(what="silent", reason=str(error)))
             return False
 
     def once(self, pause: Callable[[], None] = lambda: time.sleep(0.2)) -> bool:
-        """Have one round, and wait for the calls that it began; say whether it did anything."""
-        did = self.round()
+        """Have one round, and wait for the calls that it began; say whether it did anything.
+
+        Raises:
+            SchedulerSilent: it doesn't answer, and there is no other round in which it may.
+            LifecycleError: as `round`.
+        """
+        did = self._look_and_act()
         while self._crew.busy():
             pause()
         self._crew.raise_failures()
         return did
 
-    def _act(self, seen: Seen) -> bool:
+    def _look_and_act(self) -> bool:
+        self._crew.raise_failures()
+        seen = self._scheduler.look()
         did = False
         busy = self._crew.busy()  # before the book: what a call came to is on record when it ends
         fold = self._book.read()

@@ -9,6 +9,7 @@ from gcluster.lifecycle.burst.agent.book import Book
 from gcluster.lifecycle.burst.agent.calls import Happened
 from gcluster.lifecycle.burst.agent.crew import Threads
 from gcluster.lifecycle.burst.agent.loop import Agent, is_fault
+from gcluster.lifecycle.burst.agent.scheduler import SchedulerSilent
 from gcluster.lifecycle.burst.agent.setup import (
     always_there,
     elastic_pools,
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
     from gcluster.lifecycle.burst.agent.scheduler import Scheduler
     from gcluster.lifecycle.cluster import Cluster
+    from gcluster.lifecycle.outcome import LifecycleError
 
 
 def run_agent(
@@ -48,7 +50,7 @@ def run_agent(
 
     Raises:
         LifecycleError: the cluster isn't up, has nothing that comes and goes, or another agent is
-            at work (exit code LOCKED).
+            at work (exit code LOCKED). With `once` also: the scheduler doesn't answer.
     """
     cluster = open_cluster(target, running=True)
     refuse_without_pools(cluster)
@@ -82,7 +84,10 @@ def _rounds(
     agent: Agent, cluster: Cluster, began: bytes | None, *, once: bool, interval_s: float
 ) -> bool:
     if once:
-        agent.once()
+        try:
+            agent.once()
+        except SchedulerSilent as error:
+            raise silent(error) from error
         return False
     while cluster.store.get(SPEC_KEY) == began:
         agent.round()
@@ -113,6 +118,11 @@ def refuse_without_pools(cluster: Cluster) -> None:
             hint="count: {min: 0, max: 16} in a pool",
             exit_code=Exit.USAGE,
         )
+
+
+def silent(error: SchedulerSilent) -> LifecycleError:
+    """Return the error for a scheduler that does not answer whoever asks it once."""
+    return failure("GC921", f"the scheduler doesn't answer: {error}")
 
 
 def scheduler_of(cluster: Cluster, session: SshSession) -> Scheduler:

@@ -236,6 +236,8 @@ def test_a_scheduler_that_is_silent_moves_nothing(folder: Path) -> None:
 
     assert steps(rig)[-1] == "silent"
     assert rig.tally()["leftovers"] == 1
+    with pytest.raises(SchedulerSilent):
+        agent.once()
 
 
 _SPILL = ("spill001", "spill002", "spill003", "spill004")
