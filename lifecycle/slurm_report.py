@@ -137,10 +137,10 @@ def tasks_of(job: str) -> int:
 
 def quotas_of(text: str) -> tuple[QuotaUse, ...]:
     """Read `scontrol show assoc_mgr flags=assoc`: GPUs in use, and whatever is limited."""
-    starts = list(_ACCOUNT.finditer(text))
     found = []
-    for start in starts:
-        record = text[start.end() :].split("ClusterName=", 1)[0]
+    for start in _ACCOUNT.finditer(text):
+        next_one = text.find("ClusterName=", start.end())
+        record = text[start.end() : next_one if next_one >= 0 else None]
         line = next((i for i in record.split() if i.startswith("GrpTRES=")), "")
         for resource, limit, used in _USE.findall(line):
             limited = limit != "N"

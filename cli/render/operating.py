@@ -8,7 +8,7 @@ from gcluster.cli.render.cells import pad, printable, width
 from gcluster.cli.render.quantities import duration
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from gcluster.cli.render.surface import Surface
     from gcluster.lifecycle.status import Cause, PartitionQueue, QueueStatus, QuotaUse
@@ -30,11 +30,17 @@ def quota_lines(quotas: Iterable[QuotaUse]) -> list[str]:
     return ["accounts"] * bool(rows) + [f"  {pad(account, size)}  {used}" for account, used in rows]
 
 
-def causes_lines(causes: Iterable[Cause], surface: Surface) -> Iterator[str]:
-    """Yield each cause and what to do about it."""
-    for cause in causes:
+MANY_CAUSES = 20
+"""Causes that are told one by one; a hall without power has one for each of its nodes."""
+
+
+def causes_lines(causes: Sequence[Cause], surface: Surface) -> Iterator[str]:
+    """Yield each cause and what to do about it; of very many the first, and their number."""
+    for cause in causes[:MANY_CAUSES]:
         yield surface.paint("error", f"cause: {printable(cause.summary)}")
         yield f"  next: {printable(cause.next_step)}"
+    if len(causes) > MANY_CAUSES:
+        yield f"and {len(causes) - MANY_CAUSES} causes more: --format json has them"
 
 
 def _used(quota: QuotaUse) -> str:

@@ -54,7 +54,8 @@ def _served(node: Served) -> str:
 
 def saved_text(saved: SavedQueue) -> str:
     """Return a saved queue on one line."""
-    jobs = f"{saved.running} running and {saved.pending} pending jobs"
+    known = saved.running is not None
+    jobs = f"{saved.running} running and {saved.pending} pending jobs" if known else "unknown jobs"
     return f"{saved.id}  {jobs}, {saved.size:,} bytes, Slurm {saved.slurm or 'unknown'}"
 
 
@@ -65,6 +66,8 @@ def restored_text(result: RestoreResult) -> str:
             f"kept for the next controller: {saved_text(result.saved)}\n"
             f"gcluster up {result.cluster} makes it"
         )
+    if result.running is None:
+        return "restored; slurmctld does not tell its jobs yet: gcluster status"
     return f"restored: {result.running} running, {result.pending} pending jobs"
 
 

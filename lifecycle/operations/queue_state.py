@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from gcluster.lifecycle.cluster import Cluster
     from gcluster.lifecycle.outcome import LifecycleError
     from gcluster.lifecycle.progress import Reporter
+    from gcluster.lifecycle.slurm import SchedulerView
     from gcluster.lifecycle.ssh import Answer
     from gcluster.lifecycle.state import StateStore
 
@@ -58,8 +59,9 @@ class SavedQueue(msgspec.Struct, frozen=True, kw_only=True):
     """RFC 3339, UTC."""
     slurm: str
     """Version that wrote it; an older slurmctld can't read it."""
-    running: int
-    pending: int
+    running: int | None
+    """Jobs; None: slurmctld did not answer then."""
+    pending: int | None
     size: int
     """Bytes of the archive."""
     sha256: str
@@ -101,8 +103,8 @@ def save_queue(cluster: Cluster, hosts: ClusterInventory, session: SshSession) -
         id=f"{time.strftime('%Y%m%dT%H%M%SZ', taken)}-{digest[:6]}",
         taken_at=time.strftime("%Y-%m-%dT%H:%M:%SZ", taken),
         slurm=_version(answer.stderr if isinstance(answer, SshResult) else ""),
-        running=view.queue.running if view.queue else 0,
-        pending=view.queue.pending if view.queue else 0,
+        running=view.queue.running if view.queue else None,
+        pending=view.queue.pending if view.queue else None,
         size=len(archive),
         sha256=digest,
     )
@@ -129,7 +131,8 @@ def restore_queue(
         discard: the controller's queue of now may be lost.
 
     Raises:
-        LifecycleError: nothing was saved, the queue is not empty, or Slurm is too old (GC969).
+        LifecycleError: nothing was saved, the queue is not empty or not known, or Slurm is too old
+            (GC969).
     """
     saved = _find(cluster, wanted)
     controllers = hosts.with_role("controller")
@@ -139,15 +142,8 @@ def restore_queue(
         return RestoreResult(cluster=cluster.name, saved=saved, restored=False)
     controller = controllers[0]
     _refuse_older(saved, _version(version.stdout))
-    queue = report_of(session, controller).view.queue
-    if queue is not None and queue.running + queue.pending and not discard:
-        raise failure(
-            "GC969",
-            f"{controller.name} has {queue.running} running and {queue.pending} pending jobs: "
-            "they would be lost",
-            hint="--discard-queue loses them",
-            exit_code=Exit.REFUSED,
-        )
+    if not discard:
+        _refuse_loss(controller, report_of(session, controller).view)
     _send(cluster, session, controller, saved)
     _answered(controller, session.run(controller, REPLACE, timeout_s=_LIMIT_S))
     cluster.store.delete(WISH)
@@ -248,6 +244,21 @@ def _refuse_older(saved: SavedQueue, here: str) -> None:
             hint="install that version or a newer one first",
             exit_code=Exit.REFUSED,
         )
+
+
+def _refuse_loss(controller: Host, view: SchedulerView) -> None:
+    """A queue that nobody tells counts as one with jobs."""
+    queue = view.queue
+    if queue is None:
+        said = f"{view.problem or controller.name}: jobs that it has would be lost"
+    elif queue.running + queue.pending:
+        said = (
+            f"{controller.name} has {queue.running} running and {queue.pending} pending jobs: "
+            "they would be lost"
+        )
+    else:
+        return
+    raise failure("GC969", said, hint="--discard-queue loses them", exit_code=Exit.REFUSED)
 
 
 def _ordered(version: str) -> list[int]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from gcluster.cli.render.operating import queue_lines, quota_lines
-from gcluster.cli.render.operations import paces_text, rebooted_text, served_text
+from gcluster.cli.render.operating import causes_lines, queue_lines, quota_lines
+from gcluster.cli.render.operations import paces_text, rebooted_text, saved_text, served_text
 from gcluster.cli.render.status import status_text
 from gcluster.cli.render.surface import Surface
+from gcluster.lifecycle.operations.queue_state import SavedQueue
 from gcluster.lifecycle.operations.reboot import Pace, RebootResult
 from gcluster.lifecycle.operations.service import Served, ServiceResult
 from gcluster.lifecycle.outcome import Exit
@@ -80,6 +81,21 @@ def test_what_a_drain_did_is_told_node_by_node() -> None:
         "gpu001  out of service, 1 jobs run on, RMA",
         "gpu002  in service, as before",
     ]
+
+
+def test_a_saved_queue_whose_jobs_nobody_counted_is_not_told_as_empty() -> None:
+    saved = SavedQueue(
+        id="20261122T120000Z-abcdef", taken_at="2026-11-22T12:00:00Z", slurm="24.11",
+        running=None, pending=None, size=2048, sha256="",
+    )  # fmt: skip
+    assert saved_text(saved) == "20261122T120000Z-abcdef  unknown jobs, 2,048 bytes, Slurm 24.11"
+
+
+def test_very_many_causes_are_told_by_their_number() -> None:
+    cause = Cause(kind="node-dead", host="gpu", summary="it is off", next_step="start it")
+    lines = list(causes_lines([cause] * 500, SURFACE))
+    assert len(lines) == 41
+    assert lines[-1] == "and 480 causes more: --format json has them"
 
 
 def test_a_reboot_is_shown_before_and_told_after() -> None:

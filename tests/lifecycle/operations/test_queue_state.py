@@ -51,7 +51,8 @@ class Controller(SshSession):
         """Make one whose slurmctld runs with an empty state."""
         here.mkdir()
         super().__init__(here)
-        self.here, self.off, self.jobs = here, False, (0, 0)
+        self.here, self.off = here, False
+        self.jobs: tuple[int, int] | None = (0, 0)
         self.state = here / "state"
         self.state.mkdir()
         (here / "slurm.conf").write_text(f"StateSaveLocation={self.state}\n")
@@ -121,6 +122,8 @@ def controller(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Controller:
     controller.jobs = (8, 200)
 
     def report(session: Controller, _: Host) -> SchedulerReport:
+        if session.jobs is None:
+            return SchedulerReport(view=SchedulerView(problem="slurmctld does not answer"))
         running, pending = session.jobs
         queue = QueueStatus(running=running, pending=pending)
         return SchedulerReport(view=SchedulerView(queue=queue))
@@ -183,6 +186,19 @@ def test_jobs_are_never_lost_unasked(cluster: Any, controller: Controller) -> No
     with pytest.raises(LifecycleError, match="8 running and 200 pending") as caught:
         restore_queue(cluster, HOSTS, controller, None)
     assert caught.value.exit_code is Exit.REFUSED
+
+
+def test_jobs_that_nobody_counts_are_not_lost_unasked_and_not_told_as_none(
+    cluster: Any, controller: Controller
+) -> None:
+    controller.jobs = None
+    saved = save_queue(cluster, HOSTS, controller)
+    assert (saved.running, saved.pending) == (None, None)
+    controller.holds(job_state="another queue")
+    with pytest.raises(LifecycleError, match="slurmctld does not answer: jobs") as caught:
+        restore_queue(cluster, HOSTS, controller, None)
+    assert caught.value.exit_code is Exit.REFUSED
+    assert controller.held()["job_state"] == "another queue"
 
 
 def test_a_running_controller_takes_the_queue_up_and_its_old_one_is_kept_beside(
