@@ -1,0 +1,114 @@
+"""What slurmctld keeps is carried whole, or not at all, and never replaced by what is older."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+PROGRAM = Path(__file__).parents[2] / "roles/slurm/files/libexec/slurm-state"
+
+
+class Controller:
+    """A controller that keeps its queue in a folder; systemd and mounts are lines of shell."""
+
+    def __init__(self, folder: Path) -> None:
+        """Make one whose own disk has a queue, and a shared folder without one."""
+        self.folder = folder
+        self.own, self.shared = folder / "own", folder / "shared"
+        for place in (self.own, self.shared):
+            place.mkdir()
+        (self.own / "hash.1").mkdir()
+        (self.own / "hash.1/job.11").write_text("script")
+        (self.own / "job_state").write_text("early")
+        self.has("systemctl", f'echo "$*" >> {folder}/log')
+        self.has("findmnt", f"echo {folder}")
+        self.keeps(self.own)
+
+    def has(self, name: str, script: str) -> None:
+        """Install a program."""
+        path = self.folder / "bin" / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(f"#!/bin/sh\n{script}\n")
+        path.chmod(0o755)
+
+    def keeps(self, place: Path) -> None:
+        """Write slurm.conf, as the role does once the queue is carried."""
+        (self.folder / "slurm.conf").write_text(f"StateSaveLocation={place}\n")
+
+    def run(self, *words: str | Path) -> subprocess.CompletedProcess[str]:
+        """Run the program."""
+        environment = {
+            "PATH": f"{self.folder}/bin:{os.environ['PATH']}",
+            "GCLUSTER_SLURM_CONF": str(self.folder / "slurm.conf"),
+        }
+        return subprocess.run(
+            [PROGRAM, *words], env=environment, capture_output=True, text=True, check=False
+        )
+
+    def log(self) -> list[str]:
+        """Return what systemctl was asked, and forget it."""
+        log = self.folder / "log"
+        lines = log.read_text().splitlines() if log.exists() else []
+        log.unlink(missing_ok=True)
+        return lines
+
+
+@pytest.fixture
+def controller(tmp_path: Path) -> Controller:
+    return Controller(tmp_path)
+
+
+def test_a_queue_that_comes_back_is_the_one_that_went_on(controller: Controller) -> None:
+    assert controller.run("move", controller.shared).returncode == 0
+    controller.keeps(controller.shared)
+    (controller.shared / "job_state").write_text("late")
+    (controller.shared / "hash.1/job.11").unlink()
+
+    back = controller.run("move", controller.own)
+
+    assert back.stdout.startswith("carried the queue")
+    assert (controller.own / "job_state").read_text() == "late"
+    assert not (controller.own / "hash.1/job.11").exists()
+    controller.keeps(controller.own)
+    assert controller.run("move", controller.own).stdout == ""
+
+
+def test_a_queue_that_is_there_already_stays(controller: Controller) -> None:
+    (controller.shared / "job_state").write_text("another controller's")
+    assert controller.run("move", controller.shared).stdout == ""
+    assert (controller.shared / "job_state").read_text() == "another controller's"
+    assert controller.log() == []
+
+
+def test_a_copy_that_was_cut_off_is_made_again(controller: Controller) -> None:
+    (controller.shared / "hash.1").mkdir()
+    (controller.shared / "hash.1/job.11").write_text("scr")
+    assert controller.run("move", controller.shared).returncode == 0
+    assert (controller.shared / "hash.1/job.11").read_text() == "script"
+    assert (controller.shared / "job_state").read_text() == "early"
+
+
+def test_a_copy_that_fails_leaves_slurmctld_at_work_on_what_it_had(controller: Controller) -> None:
+    controller.has("cp", "echo no space left >&2; exit 1")
+    assert controller.run("move", controller.shared).returncode == 1
+    assert controller.log() == ["stop slurmctld", "start slurmctld"]
+    assert not (controller.shared / "job_state").exists()
+
+
+def test_nothing_is_carried_to_a_file_system_that_is_not_there(controller: Controller) -> None:
+    controller.has("findmnt", "echo /")
+    refused = controller.run("move", controller.shared, controller.folder)
+    assert (refused.returncode, "is not on" in refused.stderr) == (1, True)
+    assert controller.log() == []
+    controller.has("findmnt", f"echo {controller.folder}")
+    assert controller.run("move", controller.shared, controller.folder).returncode == 0
+
+
+def test_a_state_that_can_t_be_read_whole_is_not_given_out_as_one(controller: Controller) -> None:
+    controller.has("tar", "echo archive; echo 'job_state: Input/output error' >&2; exit 2")
+    broken = controller.run("save")
+    assert (broken.returncode, "could not be read whole" in broken.stderr) == (1, True)
+    assert controller.log() == ["is-active --quiet slurmctld", "stop slurmctld", "start slurmctld"]
