@@ -29,7 +29,7 @@ from gcluster.schemas.spec import SlurmScheduler
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from gcluster.inventory.hosts import ClusterInventory, Host
+    from gcluster.inventory.hosts import Host
     from gcluster.lifecycle.cluster import Cluster
     from gcluster.lifecycle.observe import Observation
     from gcluster.lifecycle.progress import Reporter
@@ -50,7 +50,7 @@ def books_plan(
 
     A controller that isn't set up yet keeps what a new one does.
     """
-    controller = _controller(spec, observation.desired)
+    controller = _controller(spec, observation)
     if controller is None:
         return None
     stamps = observation.stamps.get(controller.name, {})
@@ -82,13 +82,13 @@ def settle(
     An error (GC925) says which change failed; all before it hold.
     """
     spec, desired = cluster.spec, observation.desired
-    controller = _controller(spec, desired)
+    controller = _controller(spec, observation)
     if controller is None:
         return ()
-    tries = STARTS_WITHIN_S // _ASK_AGAIN_S if _keeps_any(spec) else 0
+    starts_s = STARTS_WITHIN_S if _keeps_any(spec) else 0
 
     def read() -> Balance:
-        books = _answered(session, controller, spec, tries, sleep)
+        books = _answered(session, controller, spec, starts_s, clock, sleep)
         return balance(spec, desired, books, int(clock()))
 
     try:
@@ -125,27 +125,38 @@ def _change(
     report(StageFinished(name="accounts", ok=True, summary=said, seconds=seconds))
 
 
-def _controller(spec: ClusterSpec, inventory: ClusterInventory) -> Host | None:
-    """Return the host to ask; None where there is nothing to keep, or nobody keeps it."""
-    slurm = spec.scheduler
-    if not isinstance(slurm, SlurmScheduler):
+def _controller(spec: ClusterSpec, observation: Observation) -> Host | None:
+    """Return the host to ask; None where there is nothing to keep, or nobody keeps it.
+
+    Each of several controllers answers for the one that works: the first that serves and answers.
+    """
+    if not isinstance(spec.scheduler, SlurmScheduler):
         return None
-    found = inventory.with_role("controller")
-    return found[0] if found and found[0].connection == "ssh" else None
+    stamps = observation.stamps
+    found = [h for h in observation.desired.with_role("controller") if h.connection == "ssh"]
+    return max(
+        found,
+        key=lambda host: ("slurm.configure" in stamps.get(host.name, {}), host.name in stamps),
+        default=None,
+    )
 
 
-def _answered(
+def _answered(  # noqa: PLR0917  # who is asked, for how long, by which time
     session: SshSession,
     controller: Host,
     spec: ClusterSpec,
-    tries: int,
+    starts_s: float,
+    clock: Callable[[], float],
     sleep: Callable[[float], None],
 ) -> Books:
     """Read the books from daemons that may just be starting; raises BooksError."""
-    for _ in range(tries):
+    began = clock()
+    for _ in range(int(starts_s // _ASK_AGAIN_S)):
         try:
             return read_books(session, controller, spec.name, accounts=keeps_accounts(spec))
         except BooksError:
+            if clock() - began >= starts_s:
+                raise
             sleep(_ASK_AGAIN_S)
     return read_books(session, controller, spec.name, accounts=keeps_accounts(spec))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from gcluster.lifecycle.accounting.settle import books_plan, settle
 from gcluster.lifecycle.cluster import Cluster
 from gcluster.lifecycle.observe import Observation
 from gcluster.lifecycle.progress import silent
+from gcluster.lifecycle.ssh import Answer
 from gcluster.schemas.diagnostics import Diagnostic
 from gcluster.schemas.load import load_text
 
@@ -132,6 +134,48 @@ def test_a_database_on_a_host_of_its_own_is_asked_too(head: Controller) -> None:
     apart = seen({"slurm.configure": "x"}, books={"slurmdbd.configure": "x"})
     spec = cluster_of(_TWO, head.folder).spec
     assert books_plan(spec, apart, head.session, NOW) == BooksPlan()
+
+
+def test_the_second_controller_is_asked_while_the_first_is_off(head: Controller) -> None:
+    asked: set[str] = set()
+
+    class Watched(LocalShell):
+        def run_many(
+            self, hosts: Iterable[Host], command: str, *, timeout_s: float = 60
+        ) -> dict[str, Answer]:
+            asked.update(host.name for host in hosts)
+            return super().run_many(hosts, command, timeout_s=timeout_s)
+
+    before, second = seen(), msgspec.structs.replace(HEAD, name="head2")
+    after = msgspec.structs.replace(
+        before,
+        desired=ClusterInventory(cluster="demo", hosts=(*before.desired.hosts, second)),
+        stamps={"head2": CONFIGURED},
+        unreachable={"head": "no route to host"},
+    )
+    cluster, watched = cluster_of(_TWO, head.folder), Watched(head.folder / "bin")
+
+    said = settle(cluster, after, watched, silent, clock=lambda: NOW, sleep=lambda _: None)
+
+    assert (said, asked) == ((), {"head2"})
+
+
+def test_a_controller_that_does_not_answer_is_waited_for_by_the_clock(head: Controller) -> None:
+    asked = [0]
+
+    class Slow(DeadShell):
+        def run_many(
+            self, hosts: Iterable[Host], command: str, *, timeout_s: float = 60
+        ) -> dict[str, Answer]:
+            asked[0] += 1
+            return super().run_many(hosts, command, timeout_s=timeout_s)
+
+    cluster, slow = cluster_of(_TWO, head.folder), Slow(head.folder)
+    (said,) = settle(
+        cluster, seen(), slow, silent, clock=lambda: NOW + 60 * asked[0], sleep=lambda _: None
+    )
+
+    assert (said.code, asked) == ("GC925", [1])
 
 
 def test_what_the_spec_has_no_more_goes(head: Controller) -> None:
