@@ -33,6 +33,8 @@ _COLUMNS = (
     "%f",
     "%k",
 )
+_NOTHING = "(null)"
+"""What squeue prints of a job that has none."""
 _WIDTHS = {"JobID": 20, "EligibleTime": 24, "tres-per-node": 80, "tres-per-job": 80}
 _STATES = "PENDING,CONFIGURING,RUNNING,SUSPENDED,COMPLETING,STOPPED"
 
@@ -183,8 +185,9 @@ def _job(
     head, rest = fields[1 : len(_COLUMNS) - 1], fields[len(_COLUMNS) - 1 :]
     if len(head) < len(_COLUMNS) - 2 or len(rest) < 2:  # noqa: PLR2004  # features and comment
         return None
-    # A feature may hold "|" (or); a comment too: it is taken from the last one on.
-    features, comment = "|".join(rest[:-1]), rest[-1]
+    # Features may hold "|" (or), and a comment too: behind features it is taken from the last one.
+    end = 1 if rest[0] == _NOTHING else len(rest) - 1
+    features, comment = "|".join(rest[:end]), "|".join(rest[end:])
     job, tasks, partition, state, why, nodes, on, limit, ends, sent, account, qos, user = head
     others = more.get(job, {})
     count = max(1, _number(nodes)) * (_tasks(tasks) if state == "PENDING" else 1)
@@ -215,7 +218,7 @@ def _job(
 
 def _features(text: str) -> frozenset[str]:
     """Return the features that all nodes must have; an expression that isn't "and" asks for all."""
-    return frozenset(re.findall(r"[A-Za-z0-9_.:-]+", "" if text == "(null)" else text))
+    return frozenset(re.findall(r"[A-Za-z0-9_.:-]+", "" if text == _NOTHING else text))
 
 
 def _gpus(more: Mapping[str, str], nodes: int) -> tuple[int, str]:
@@ -254,7 +257,7 @@ def _when(text: str) -> float | None:
 
 
 def _said(text: str) -> str | None:
-    return None if text in {"", "(null)", "N/A"} else text
+    return None if text in {"", _NOTHING, "N/A"} else text
 
 
 def _seconds(text: str) -> float | None:

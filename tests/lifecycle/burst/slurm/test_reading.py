@@ -124,6 +124,14 @@ def test_a_feature_that_is_one_of_two_does_not_move_what_comes_after_it() -> Non
     assert not found.job.may_leave
 
 
+def test_what_stands_between_bars_in_a_comment_is_no_feature() -> None:
+    (found,) = read(look(jobs=job(comment="lr=1|spill=no spill=no|x"), more=more()), MARK, {}).jobs
+    (other,) = read(look(jobs=job(comment="spill=no a|b"), more=more()), MARK, {}).jobs
+
+    assert (found.job.features, other.job.features) == (frozenset(), frozenset())
+    assert not other.job.may_leave
+
+
 def test_a_comment_of_several_lines_is_no_second_job() -> None:
     forged = "x\n" + job().replace(MARK, "guess").strip()
 
