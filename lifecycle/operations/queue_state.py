@@ -135,12 +135,11 @@ def restore_queue(
             (GC969).
     """
     saved = _find(cluster, wanted)
-    controllers = hosts.with_role("controller")
-    version = session.run(controllers[0], VERSION, timeout_s=30) if controllers else None
-    if not isinstance(version, SshResult) or version.returncode != 0:
+    controller = controller_of(hosts, session) if hosts.with_role("controller") else None
+    version = session.run(controller, VERSION, timeout_s=30) if controller is not None else None
+    if controller is None or not isinstance(version, SshResult) or version.returncode != 0:
         cluster.store.put(WISH, msgspec.json.encode(saved.id))
         return RestoreResult(cluster=cluster.name, saved=saved, restored=False)
-    controller = controllers[0]
     _refuse_older(saved, _version(version.stdout))
     if not discard:
         _refuse_loss(controller, report_of(session, controller).view)

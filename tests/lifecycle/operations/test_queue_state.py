@@ -11,6 +11,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from tests.lifecycle.controller import HEAD
 from tests.lifecycle.trial import Trial
@@ -211,6 +212,23 @@ def test_a_running_controller_takes_the_queue_up_and_its_old_one_is_kept_beside(
     assert controller.held()["job_state"] == "208 jobs"
     before = controller.here / "state.before" / "job_state"
     assert before.read_text() == "another queue"
+
+
+def test_the_second_controller_takes_the_queue_up_while_the_first_is_off(
+    cluster: Any, controller: Controller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = msgspec.structs.replace(HEAD, name="head0")
+    both = ClusterInventory(cluster="trial", hosts=(first, HEAD))
+    off = Unreachable(reason="no route to host")
+
+    def answer(hosts: Any, command: str, **_: Any) -> dict[str, Answer]:
+        return {h.name: controller.run(h, command) if h == HEAD else off for h in hosts}
+
+    monkeypatch.setattr(controller, "run_many", answer)
+    save_queue(cluster, both, controller)
+    controller.holds(job_state="another queue")
+    assert restore_queue(cluster, both, controller, None, discard=True).restored
+    assert controller.held()["job_state"] == "208 jobs"
 
 
 def test_the_newest_is_taken_unless_one_is_named(cluster: Any, controller: Controller) -> None:
