@@ -43,7 +43,8 @@ class Happened(msgspec.Struct, frozen=True, kw_only=True):
     """One line of what the agent says."""
 
     what: str
-    """asked, made, refused, joined, leaving, gone, moved, promised, gave-up, silent ..."""
+    """A step of nodes (asked, made, refused, joined, leaving, gone); moved or not-moved; gave-up,
+    may-come-again, let-go; not-joined-yet, unsure, failed, not-done, silent; note, spec-changed."""
     nodes: str = ""
     job: str = ""
     pool: str = ""

@@ -11,9 +11,11 @@ import pytest
 from gcluster.lifecycle.burst.agent.book import Book
 from gcluster.lifecycle.burst.agent.crew import Threads
 from gcluster.lifecycle.burst.agent.loop import Agent, is_fault
+from gcluster.lifecycle.burst.agent.run import run_agent
 from gcluster.lifecycle.burst.agent.setup import elastic_pools, spillings
 from gcluster.lifecycle.burst.agent.work import Made, bought_by
 from gcluster.lifecycle.burst.lock import LOCK
+from gcluster.lifecycle.cluster import SPEC_KEY
 from gcluster.lifecycle.outcome import Exit, LifecycleError
 from gcluster.lifecycle.state import acquire
 from gcluster.schemas.catalog import load_catalog
@@ -228,12 +230,12 @@ def test_a_cloud_that_is_slow_holds_up_its_own_nodes_alone(rig: Rig) -> None:
 
 def test_a_second_agent_does_not_act(rig: Rig) -> None:
     store = rig.cluster().store
+    store.put(SPEC_KEY, rig.spec.read_bytes())
 
-    with acquire(store, [LOCK], reason="burst agent"):  # noqa: SIM117  # the first holds on
-        with pytest.raises(LifecycleError) as refused, acquire(store, [LOCK], reason="again"):
-            pass
+    with acquire(store, [LOCK], reason="burst agent"), pytest.raises(LifecycleError) as refused:
+        run_agent(str(rig.spec), once=True, interval_s=1, say=rig.said.append)
 
-    assert refused.value.exit_code is Exit.LOCKED
+    assert (refused.value.exit_code, rig.said) == (Exit.LOCKED, [])
 
 
 def test_a_provider_is_shown_one_way_to_buy_alone() -> None:
