@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 PROGRAM = Path(__file__).parents[2] / "roles/slurm/files/libexec/slurm-await-nodes"
-COME = "CONFIGURING         gcluster burst: its nodes have come"
-COMING = "CONFIGURING         gcluster burst: spills to spill"
+COME = "7                   CONFIGURING         gcluster burst: its nodes have come"
+COMING = "7                   CONFIGURING         gcluster burst: spills to spill"
+OTHER = "8                   RUNNING             "
 
 
 class Controller:
@@ -27,12 +28,12 @@ class Controller:
         self._program("sleep", f'echo "$1" >> {self.slept}')
 
     def says(self, program: str, *answers: str) -> None:
-        """Have a program answer with these, a line for each call."""
+        """Have a program answer with these, one at each call; ";" begins another line of it."""
         (self.folder / f"{program}.txt").write_text("".join(f"{line}\n" for line in answers))
         file = self.folder / f"{program}.txt"
         self._program(
             program,
-            f'echo "{program} $*" >> {self.asked}; head -n 1 {file}\n'
+            f'echo "{program} $*" >> {self.asked}; head -n 1 {file} | tr ";" "\\n"\n'
             f'[ "$(wc -l < {file})" -le 1 ] || sed -i 1d {file}',
         )
 
@@ -80,7 +81,7 @@ def test_a_job_begins_as_soon_as_its_nodes_are_there_and_the_agent_has_said_so(
 
 @pytest.mark.parametrize("flag", ["*", "~", "#", "!", "%"])
 def test_a_node_that_is_not_there_holds_the_job_back(controller: Controller, flag: str) -> None:
-    controller.says("squeue", *[COME] * 9, "PENDING")
+    controller.says("squeue", *[COME] * 9, "7 PENDING")
     controller.says("sinfo", f"mixed{flag}")
     assert controller.run() == 9
 
@@ -93,7 +94,15 @@ def test_nodes_that_nobody_says_have_come_are_believed_after_some_seconds(
     assert controller.run() == 5
 
 
-@pytest.mark.parametrize("state", ["PENDING", "CANCELLED", "COMPLETING", ""])
+def test_an_array_s_last_task_waits_for_its_own_nodes_and_not_for_another_task_s(
+    controller: Controller,
+) -> None:
+    controller.says("squeue", *[f"{OTHER};{COMING}"] * 3, f"{OTHER};{COME}")
+    controller.says("sinfo", *["allocated#"] * 3, "allocated")
+    assert controller.run() == 3
+
+
+@pytest.mark.parametrize("state", ["7 PENDING", "7 CANCELLED", "7 COMPLETING", OTHER, ""])
 def test_a_job_that_no_longer_waits_is_let_go(controller: Controller, state: str) -> None:
     controller.says("squeue", COMING, state)
     controller.says("sinfo", "allocated#")
