@@ -1,4 +1,7 @@
-"""Rented nodes that the spec has no more: `up` leaves all rented ones to the agent, so it acts."""
+"""Rented nodes beyond what the spec has by now: `up` leaves all rented ones to the agent.
+
+Nodes of a pool that is elastic no more can't be told to every provider: `down` finds those.
+"""
 
 from __future__ import annotations
 
@@ -23,23 +26,20 @@ def out_of_spec(
 ) -> Iterator[Leave | GoOn]:
     """Yield what gives such nodes back.
 
-    Those of a site that no pool is in any more can't be reached by it: `down` finds them.
-
     Args:
         pools: whose nodes come and go.
         always: nodes that the spec has at all times: one that was rented may be one of them by now.
         fold: the book.
         busy: nodes that a call is at work for.
     """
-    pool_of = {name: pool.pool for pool in pools for name in pool.nodes}
-    sites = {pool.site for pool in pools}
+    names = {pool.pool: frozenset(pool.nodes) for pool in pools}
     stay = frozenset(always) | frozenset(busy)
     mine = [
         record
         for record in fold.nodes.values()
         if record.is_live
-        and pool_of.get(record.node) != record.pool
-        and record.site in sites
+        and record.pool in names
+        and record.node not in names[record.pool]
         and record.node not in stay
     ]
     if leave := [record for record in mine if record.step != "leaving"]:

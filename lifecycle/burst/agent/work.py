@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from gcluster.inventory.compile import compile_cluster
+from gcluster.inventory.compile.slurm_elastic import elastic_nodes
 from gcluster.inventory.hosts import ClusterInventory, Host
 from gcluster.lifecycle.burst.policy.spec_rules import rungs_of
 from gcluster.lifecycle.converge.findings import reasons
@@ -18,6 +19,7 @@ from gcluster.lifecycle.image import baker, compile_for_images, image_key, insta
 from gcluster.lifecycle.progress import silent
 from gcluster.lifecycle.sites import at_each, inventory
 from gcluster.lifecycle.ssh import Unreachable
+from gcluster.schemas.spec import Count
 from gcluster.stacks.provider import ProviderError
 
 if TYPE_CHECKING:
@@ -81,6 +83,10 @@ class ProviderWork:
     def shrink(self, site: str, nodes: Collection[str]) -> bool:
         """Remove the nodes, and look whether any is left; say whether nothing is."""
         here = self._sites[site]
+        spec = with_room_for(self._cluster.spec, nodes)
+        here = msgspec.structs.replace(
+            here, context=msgspec.structs.replace(here.context, spec=spec)
+        )
         here.provider.shrink(here.context, sorted(nodes))
         left = self._exist(here, nodes)
         self._settle(here, frozenset(nodes) - left, "given back before it was told that it exists")
@@ -190,6 +196,23 @@ class ProviderWork:
         for gone in ledger.existing(site.name):
             if gone.key in keys:
                 ledger.deleted(site.name, gone.key, gone.provider_id)
+
+
+def with_room_for(spec: ClusterSpec, nodes: Collection[str]) -> ClusterSpec:
+    """Return the spec with elastic pools as large as they were when they had these nodes.
+
+    Some providers find a node by the names that the spec has.
+    """
+    pools = dict(spec.pools)
+    for name, names in elastic_nodes(spec).items():
+        stem = names[0].rstrip("0123456789")
+        numbers = (node.removeprefix(stem) for node in nodes if node.startswith(stem))
+        most = max((int(number) for number in numbers if number.isdecimal()), default=0)
+        count = pools[name].count
+        if isinstance(count, Count) and most > count.max:
+            larger = msgspec.structs.replace(count, max=most)
+            pools[name] = msgspec.structs.replace(pools[name], count=larger)
+    return msgspec.structs.replace(spec, pools=pools)
 
 
 def bought_by(spec: ClusterSpec, catalog: Catalog, pool: str, rung: str) -> ClusterSpec:
