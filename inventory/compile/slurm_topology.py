@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 def slurm_release(controllers: Iterable[NodeFacts]) -> str | None:
     """Return the oldest Slurm among controllers: the spec's, else that of their distribution.
 
-    None where neither is known. Reads the software lock.
+    None where neither is known. Another Slurm of single pools is not installed, so it doesn't
+    count. Reads the software lock.
     """
     from gcluster.schemas.stack.load import load_lock  # noqa: PLC0415  # only with a topology
     from gcluster.schemas.stack.versions import older  # noqa: PLC0415  # only with a topology
@@ -34,10 +35,9 @@ def slurm_release(controllers: Iterable[NodeFacts]) -> str | None:
     for node in controllers:
         asked = (node.pool.software, node.spec.software)
         said = [one.distribution for one in asked if one and one.distribution != "auto"]
-        version = next((one.slurm for one in asked if one and one.slurm != "auto"), None)
-        version = version or lock.slurm_package(
-            node.software.distribution or next(iter(said), None)
-        )
+        version: str | None = node.spec.software.slurm
+        if version == "auto":
+            version = lock.slurm_package(node.software.distribution or next(iter(said), None))
         if version is not None and (found is None or older(version, found)):
             found = version
     return found

@@ -23,6 +23,7 @@ from gcluster.inventory.compile.slurm_topology import has_feature, slurm_release
 from gcluster.schemas.catalog import load_catalog
 from gcluster.schemas.load import load
 from gcluster.schemas.spec import ClusterSoftware, ClusterSpec
+from gcluster.schemas.spec.software import Software
 
 sys.path.insert(0, str(Path(__file__).parent))
 import golden
@@ -113,6 +114,9 @@ def test_the_oldest_slurm_of_the_controllers_counts() -> None:
     asked = msgspec.structs.replace(spec, software=ClusterSoftware(slurm=NEWEST))
     assert slurm_release([node_facts(asked, catalog)["head"], head]) == release
     assert slurm_release([node_facts(asked, catalog)["head"]]) == NEWEST
+    pool = msgspec.structs.replace(spec.pools["head"], software=Software(slurm=NEWEST))
+    beside = msgspec.structs.replace(spec, pools={**spec.pools, "head": pool})
+    assert slurm_release([node_facts(beside, catalog)["head"]]) == release, "it isn't installed"
     assert not has_feature(release, "topology/block")
     assert has_feature(None, "topology/block")
 
