@@ -11,7 +11,7 @@ from gcluster.lifecycle.state.kinds import Body, Known, Unreadable
 from gcluster.schemas.decoding import decode_json
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
 PREFIX = "events"
 _KINDS: dict[str, type[Known]] = {kind.__name__: kind for kind in get_args(Known)}
@@ -54,6 +54,26 @@ class _Stored(msgspec.Struct, frozen=True, kw_only=True):
 def is_stale(event: Event, newest: Mapping[str, int]) -> bool:
     """Say whether an event was written by someone who had lost the lock of one of its sites."""
     return any(epoch < newest.get(site, 0) for site, epoch in event.epochs.items())
+
+
+class EventFold:
+    """What is made of events alone: the same events, the same fold."""
+
+    def __init__(self) -> None:
+        """Begin before the first event."""
+        self.seq = 0
+        self._newest: dict[str, int] = {}
+
+    def fresh(self, events: Iterable[Event]) -> Iterator[Event]:
+        """Yield the events to take, in order: none twice, none of a run that had lost its lock."""
+        for event in events:
+            if event.seq <= self.seq:
+                continue
+            self.seq = event.seq
+            if is_stale(event, self._newest):
+                continue
+            self._newest.update(event.epochs)
+            yield event
 
 
 def event_key(seq: int) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.lifecycle.state.event import Event, is_stale
+from gcluster.lifecycle.state.event import Event, EventFold
 from gcluster.lifecycle.state.kinds import (
     RunFinished,
     RunOutcome,
@@ -50,27 +50,20 @@ class LastSmoke(msgspec.Struct, frozen=True, kw_only=True):
     smoke: SmokeFinished
 
 
-class JournalFold:
+class JournalFold(EventFold):
     """The journal as the events tell it. Pure: whether a run's lock is held is not known here."""
 
     def __init__(self) -> None:
         """Begin with nothing."""
-        self.seq = 0
+        super().__init__()
         self.runs: dict[str, RunRecord] = {}
         self.applied: str | None = None
         self.smoke: LastSmoke | None = None
         self.unreadable: list[Event] = []
-        self._newest: dict[str, int] = {}
 
     def apply(self, events: Iterable[Event]) -> None:
         """Fold more events, in order; those folded before, and stale ones, change nothing."""
-        for event in events:
-            if event.seq <= self.seq:
-                continue
-            self.seq = event.seq
-            if is_stale(event, self._newest):
-                continue
-            self._newest.update(event.epochs)
+        for event in self.fresh(events):
             match event.body:
                 case RunStarted() as body:
                     self.runs[event.run] = _started(event, body)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.lifecycle.state.event import Event, is_stale
+from gcluster.lifecycle.state.event import Event, EventFold
 from gcluster.lifecycle.state.kinds import (
     Deletion,
     Intent,
@@ -44,29 +44,22 @@ class ExistingResource(msgspec.Struct, frozen=True, kw_only=True):
     since: datetime
 
 
-class LedgerFold:
+class LedgerFold(EventFold):
     """The ledger as the events tell it. Pure: the same events, the same ledger."""
 
     def __init__(self) -> None:
         """Begin with nothing."""
-        self.seq = 0
+        super().__init__()
         """Number of the last event that was folded."""
         self.intents: dict[str, Intent] = {}
         self.open: dict[tuple[str, str], Intent] = {}
         """(site, resource key) -> the intent without a result."""
         self.existing: dict[tuple[str, str, str], ExistingResource] = {}
         """(site, resource key, provider id) -> what exists."""
-        self._newest: dict[str, int] = {}
 
     def apply(self, events: Iterable[Event]) -> None:
         """Fold more events, in order; those folded before, and stale ones, change nothing."""
-        for event in events:
-            if event.seq <= self.seq:
-                continue
-            self.seq = event.seq
-            if is_stale(event, self._newest):
-                continue
-            self._newest.update(event.epochs)
+        for event in self.fresh(events):
             match event.body:
                 case IntentsStored(intents=intents):
                     self._intended(intents)

@@ -11,7 +11,7 @@ import msgspec
 from gcluster.lifecycle.burst.policy import Promise
 from gcluster.lifecycle.burst.policy.rule import DAY_S, by_day
 from gcluster.lifecycle.state import BurstStepped, JobMoved, RoomPromised, RunStarted
-from gcluster.lifecycle.state.event import Event, is_stale
+from gcluster.lifecycle.state.event import Event, EventFold
 from gcluster.lifecycle.state.kinds import BurstStep  # msgspec reads it
 from gcluster.schemas.hostlist import expand, fold
 
@@ -51,12 +51,12 @@ class NodeRecord(msgspec.Struct, frozen=True, kw_only=True):
         return self.step in LIVE
 
 
-class BurstFold:
+class BurstFold(EventFold):
     """The events' tale. Pure: the same events, the same book."""
 
     def __init__(self) -> None:
         """Begin with nothing."""
-        self.seq = 0
+        super().__init__()
         self.nodes: dict[str, NodeRecord] = {}
         self.refused: dict[tuple[str, str], tuple[float, str]] = {}
         """(pool, rung) -> when it gave nothing, and the words."""
@@ -71,17 +71,10 @@ class BurstFold:
         self.came_home: dict[str, float] = {}
         self.promises: dict[str, Promise] = {}
         self._spent: defaultdict[tuple[str, int], float] = defaultdict(float)
-        self._newest: dict[str, int] = {}
 
     def apply(self, events: Iterable[Event]) -> None:
         """Fold more events, in order; those folded before, and stale ones, change nothing."""
-        for event in events:
-            if event.seq <= self.seq:
-                continue
-            self.seq = event.seq
-            if is_stale(event, self._newest):
-                continue
-            self._newest.update(event.epochs)
+        for event in self.fresh(events):
             at = event.time.timestamp()
             match event.body:
                 case BurstStepped() as step:
