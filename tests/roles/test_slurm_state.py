@@ -76,6 +76,16 @@ def test_a_queue_that_comes_back_is_the_one_that_went_on(controller: Controller)
     assert controller.run("move", controller.own).stdout == ""
 
 
+def test_an_outlived_queue_is_not_taken_up_where_the_shared_one_is_away(
+    controller: Controller,
+) -> None:
+    controller.run("move", controller.shared)
+    controller.keeps(controller.folder / "unmounted")
+    refused = controller.run("move", controller.own)
+    assert (refused.returncode, "has the one of before" in refused.stderr) == (1, True)
+    assert (controller.own / "job_state").read_text() == "early"
+
+
 def test_a_queue_that_is_there_already_stays(controller: Controller) -> None:
     (controller.shared / "job_state").write_text("another controller's")
     assert controller.run("move", controller.shared).stdout == ""
