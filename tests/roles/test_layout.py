@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -103,3 +104,11 @@ def test_no_module_is_called_by_a_short_name(role: str) -> None:
     files = [path for folder in folders for path in folder.glob("*.yml")]
     used = {module for path in files for task in read(path) or [] for module in modules(task)}
     assert {module for module in used if not module.startswith("ansible.builtin.")} == set()
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_a_role_whose_files_another_one_has_names_it(role: str) -> None:
+    """So does whoever sends roles to nodes know that it needs that one too (lifecycle/pull)."""
+    text = "".join(p.read_text(encoding="utf-8") for p in (ROOT / "roles" / role).rglob("*.yml"))
+    used = set(re.findall(r"role_path[^/\n]*/\.\./(\w+)/", text))
+    assert used <= set(re.findall(r"gcluster\.cluster\.(\w+)", text))
