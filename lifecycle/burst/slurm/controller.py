@@ -127,7 +127,8 @@ class SlurmController:
 
     def _run_each(self, parts: Iterable[list[str]]) -> None:
         """Run lines that are each about one node or job; all of them, also where one fails."""
-        scripts, refused = list(parts), None
+        scripts = list(parts)
+        refused: SchedulerRefused | None = None
         for first in range(0, len(scripts), _AT_ONCE):
             lines = (line for lines in scripts[first : first + _AT_ONCE] for line in lines)
             try:
