@@ -122,3 +122,38 @@ def test_a_state_that_can_t_be_read_whole_is_not_given_out_as_one(controller: Co
     broken = controller.run("save")
     assert (broken.returncode, "could not be read whole" in broken.stderr) == (1, True)
     assert controller.log() == ["is-active --quiet slurmctld", "stop slurmctld", "start slurmctld"]
+
+
+def test_a_second_controller_starts_once_the_first_has_named_the_cluster(
+    controller: Controller,
+) -> None:
+    conf = controller.folder / "slurm.conf"
+    conf.write_text(
+        f"SlurmctldHost=head01(10.0.0.1)\nSlurmctldHost=head02(10.0.0.2)\n"
+        f"StateSaveLocation={controller.shared}\n"
+    )
+    named = controller.shared / "clustername"
+    controller.has("hostname", "echo head02")
+    controller.has("sleep", f"echo 'cluster|500' > {named}")
+
+    second = controller.run("check", controller.folder)
+    assert (second.returncode, second.stderr) == (0, "")
+    assert named.exists()
+
+    named.unlink()
+    controller.has("hostname", "echo head01")
+    assert controller.run("check", controller.folder).returncode == 0
+    assert not named.exists()
+
+
+def test_a_second_controller_begins_alone_where_the_first_never_comes(
+    controller: Controller,
+) -> None:
+    conf = controller.folder / "slurm.conf"
+    conf.write_text(f"SlurmctldHost=head01\nStateSaveLocation={controller.shared}\n")
+    controller.has("hostname", "echo head02")
+    controller.has("sleep", "true")
+
+    alone = controller.run("check", controller.folder)
+    assert alone.returncode == 0
+    assert "head01 has not named the cluster" in alone.stderr
