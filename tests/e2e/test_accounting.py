@@ -68,6 +68,9 @@ def test_a_job_of_a_qos_that_gives_way_is_queued_again(site: Site) -> None:
     low = site.sbatch("ada", "low", "--qos=low --nodes=4 --exclusive --requeue")
     until(lambda: site.state(low).startswith("RUNNING"))
     urgent = site.sbatch("ada", "urgent", "--qos=urgent --nodes=4 --exclusive", "sleep 5")
+    chosen = f"scontrol --oneliner show job {low} | grep -v PreemptTime=None || true"
+    until(lambda: site.head(chosen), seconds=60)
+    assert site.state(low).startswith("RUNNING")  # for its grace of 20 s
     until(lambda: site.state(urgent).startswith("RUNNING"), seconds=120)
     assert site.state(low).startswith("PENDING")
     assert "Restarts=1" in site.head(f"scontrol --oneliner show job {low}")
@@ -80,10 +83,31 @@ def test_an_account_s_quota_of_gpus_holds_for_its_jobs_together(site: Site) -> N
     until(lambda: site.state(first).startswith("RUNNING"))
     second = site.sbatch("bob", "second", "--gres=gpu:h100:4")
     until(lambda: "AssocGrpGRES" in site.state(second))
+    used = {quota["account"]: quota for quota in site.do("status", expect=None)["quotas"]}
+    assert (used["vision"]["used"], used["vision"]["limit"]) == (6, 8)
     other = site.sbatch("ada", "other", "--gres=gpu:h100:4")
     until(lambda: site.state(other).startswith("RUNNING"))
     site.head(f"scancel {first}")
     until(lambda: site.state(second).startswith("RUNNING"))
+    site.clear()
+
+
+def test_the_limit_of_one_user_is_no_limit_of_another(site: Site) -> None:
+    first = site.sbatch("ada", "first", "--qos=normal --gres=gpu:h100:3")
+    until(lambda: site.state(first).startswith("RUNNING"))
+    second = site.sbatch("ada", "second", "--qos=normal --gres=gpu:h100:2")
+    until(lambda: "QOSMaxGRESPerUser" in site.state(second))
+    other = site.sbatch("bob", "other", "--qos=normal --gres=gpu:h100:2")
+    until(lambda: site.state(other).startswith("RUNNING"))
+    site.clear()
+
+
+def test_a_job_waits_for_those_that_it_depends_on(site: Site) -> None:
+    tasks = site.sbatch("ada", "tasks", "--array=1-3 --nodes=1", "sleep 10")
+    after = site.sbatch("ada", "after", f"--nodes=1 --dependency=afterok:{tasks}")
+    until(lambda: site.state(after) == "PENDING Dependency")
+    until(lambda: site.state(after).startswith("RUNNING"), seconds=120)
+    assert site.head(f"squeue --noheader --job={tasks} 2>/dev/null || true") == ""
     site.clear()
 
 

@@ -134,6 +134,25 @@ def test_a_full_disk_of_a_node_is_told_in_words(cluster: Site) -> None:
     until(lambda: cluster.causes() == {}, NODE_DOWN_S)
 
 
+def test_a_node_that_loses_a_mount_takes_itself_out(cluster: Site) -> None:
+    """Slurm runs the check every five minutes; here it is run once the mount is gone."""
+    expected, check = "/etc/gcluster/node-health.json", "/usr/libexec/gcluster/node-health-check"
+    lost = 'd["mounts"] = [{"path": "/data", "type": "lustre"}]'
+    read, write = f'd = json.load(open("{expected}"))', f'json.dump(d, open("{expected}", "w"))'
+    edit = f"import json; {read}; {lost}; {write}"
+    cluster.live.on("gpu003", f"cp -p {expected} /root/expected; python3 -c '{edit}'; {check}")
+    try:
+        status = cluster.do("status", expect=1)
+        (seen,) = [node for node in status["nodes"] if node["name"] == "gpu003"]
+        assert seen["reason"].startswith("gcluster-health: ")
+        assert "/data" in seen["reason"]
+    finally:
+        cluster.live.on("gpu003", f"cp -p /root/expected {expected}; {check}")
+    # What is well again is not taken back unasked, unless the cluster is told to.
+    assert cluster.do("status", expect=1)["nodes"]
+    assert cluster.do("resume", "gpu003")["nodes"][0]["in_service"]
+
+
 def test_a_full_disk_of_the_controller_is_told_in_words(cluster: Site) -> None:
     small_disk(cluster.container("head"), "slurmctld", mib=32)
     try:
@@ -206,3 +225,11 @@ def test_a_node_that_dies_under_a_job_is_told_and_its_jobs_wait_again(cluster: S
     podman("kill", cluster.container("gpu002"))
     until(lambda: cluster.causes().get("node-dead") == "gpu002", NODE_DOWN_S)
     until(lambda: cluster.queue() == (RUNNING - 2, PENDING + 2), NODE_DOWN_S)
+
+
+def test_a_node_that_is_there_again_serves_without_being_told_to(cluster: Site) -> None:
+    """ReturnToService=2: what Slurm took out for its silence comes back when it registers."""
+    podman("start", cluster.container("gpu002"))
+    state = "sinfo --noheader --Node --nodes=gpu002 --format=%T | sort -u"
+    until(lambda: cluster.head(state) in {"idle", "mixed", "allocated"}, NODE_DOWN_S)
+    until(lambda: cluster.causes() == {}, NODE_DOWN_S)
