@@ -53,7 +53,7 @@ def test_three_ranks_sum_every_size_exactly(host: Host) -> None:
 def test_the_transport_named_is_the_one_open_mpi_was_left_with(
     host: Host, allowed: str, line: str
 ) -> None:
-    # Ranks that don't wait for each other's addresses (role mpi) may find no way but TCP to a late one.
+    # Ranks that start without waiting for each other (role mpi) find no way but TCP to a late one.
     together = {"OMPI_MCA_pmix_base_async_modex": "0"}
     result = run(host, "--max-bytes", "64", OMPI_MCA_btl=allowed, **together)
     assert line in result.stdout.splitlines(), result.stderr
