@@ -1,75 +1,99 @@
-"""Slurm's daemons are started anew when their program was replaced under them, and only then."""
+"""Daemons that run an older program are started anew, and no others."""
 
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
-from collections.abc import Callable, Iterator
+import time
 from pathlib import Path
 
 import pytest
 
 PROGRAM = Path(__file__).parents[2] / "roles/slurm/files/libexec/slurm-version"
-Ask = Callable[..., subprocess.CompletedProcess[str]]
 
 
-@pytest.fixture
-def daemon(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """A process that runs a program which can be replaced."""
-    program = tmp_path / "daemon"
-    shutil.copy(shutil.which("sleep") or "/bin/sleep", program)
-    running = subprocess.Popen([program, "60"])
-    yield running
-    running.kill()
-    running.wait()
+class Host:
+    """A host with slurmdbd; systemd, dpkg and Slurm are lines of shell."""
 
+    def __init__(self, folder: Path) -> None:
+        """Install 24.11.5."""
+        self.folder = folder
+        self.has("dpkg-query", "printf 24.11.5-1")
+        self.has("scontrol", "echo Slurmctld is UP")
+        self.has("sleep", "true")
+        self.daemon = self.has("slurmdbd", "")
 
-@pytest.fixture
-def ask(tmp_path: Path, daemon: subprocess.Popen[bytes]) -> Ask:
-    """Give what runs the program, with doubles of systemd, dpkg and slurmctld."""
+    def has(self, name: str, script: str) -> Path:
+        """Install a program."""
+        path = self.folder / "bin" / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(f"#!/bin/sh\n{script}\n")
+        path.chmod(0o755)
+        return path
 
-    def run(version: str, *units: str, up: bool = True) -> subprocess.CompletedProcess[str]:
-        doubles = {
-            "dpkg-query": "echo 24.11.5-4",
-            "scontrol": f"echo 'Slurmctld(primary) at head is {'UP' if up else 'DOWN'}'",
-            "sleep": "exit 0",
-            "systemctl": f'[ "$1" = show ] && echo {daemon.pid} || echo "$@" >> {tmp_path}/did',
-        }
-        for name, does in doubles.items():
-            (tmp_path / name).write_text(f"#!/bin/sh\n{does}\n")
-            (tmp_path / name).chmod(0o755)
-        path = f"{tmp_path}{os.pathsep}{os.environ['PATH']}"
+    def runs_since(self, started: int) -> None:
+        """Have slurmdbd run since a time, and no other unit."""
+        self.has(
+            "systemctl",
+            f"""case "$*" in
+              *ExecMainStartTimestamp*) echo @{started} ;;
+              *ExecStart*) echo '{{ path={self.daemon} ; argv[]={self.daemon} -D -s ; }}' ;;
+              is-active*slurmdbd | is-active*slurmctld) ;;
+              restart*) echo "$*" >> {self.folder}/log ;;
+              *) exit 3 ;;
+            esac""",
+        )
+
+    def run(self, version: str, *units: str) -> subprocess.CompletedProcess[str]:
+        """Ask for a version."""
+        path = f"{self.folder}/bin:{os.environ['PATH']}"
         return subprocess.run(
-            [PROGRAM, version, *units],
-            env={**os.environ, "PATH": path},
+            [PROGRAM, version, *(units or ("slurmdbd", "slurmd"))],
+            env={"PATH": path},
             capture_output=True,
             text=True,
             check=False,
         )
 
-    return run
+    def restarted(self) -> str:
+        """Return what systemctl was asked to start anew."""
+        log = self.folder / "log"
+        return log.read_text() if log.exists() else ""
 
 
-def test_a_daemon_of_a_replaced_program_is_started_anew(ask: Ask, tmp_path: Path) -> None:
-    (tmp_path / "daemon").unlink()
-    assert ask("24.11.5", "slurmd").stdout == "slurmd\n"
-    assert (tmp_path / "did").read_text() == "restart slurmd\n"
+@pytest.fixture
+def host(tmp_path: Path) -> Host:
+    """Return a host."""
+    return Host(tmp_path)
 
 
-def test_a_daemon_that_runs_what_is_installed_is_left_alone(ask: Ask, tmp_path: Path) -> None:
-    done = ask("24.11.5-4", "slurmd")
-    assert (done.returncode, done.stdout) == (0, "")
-    assert not (tmp_path / "did").exists()
+def test_a_daemon_whose_program_was_replaced_under_it_is_started_anew(host: Host) -> None:
+    host.runs_since(int(time.time()) - 60)
+    done = host.run("24.11.5")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "slurmdbd\n", "")
+    assert host.restarted() == "restart slurmdbd\n"
+
+
+def test_a_daemon_that_runs_what_is_installed_is_left_alone(host: Host) -> None:
+    host.runs_since(int(time.time()) + 60)
+    done = host.run("24.11")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert host.restarted() == ""
 
 
 @pytest.mark.parametrize("version", ["24.11.6", "24.1", "25.05"])
-def test_another_version_than_the_one_asked_for_is_an_error(ask: Ask, version: str) -> None:
-    done = ask(version, "slurmd")
+def test_another_version_than_the_one_asked_for_is_refused(host: Host, version: str) -> None:
+    host.runs_since(0)
+    done = host.run(version)
     assert (done.returncode, done.stdout) == (1, "")
-    assert f"24.11.5-4 is installed here, not {version}" in done.stderr
+    assert f"Slurm 24.11.5-1 is installed here, not {version}" in done.stderr
+    assert host.restarted() == ""
 
 
-def test_a_controller_that_does_not_answer_afterwards_is_an_error(ask: Ask) -> None:
-    assert "doesn't answer" in ask("24.11.5", "slurmctld", up=False).stderr
-    assert ask("24.11.5", "slurmctld").returncode == 0
+def test_a_controller_that_does_not_answer_afterwards_is_an_error(host: Host) -> None:
+    host.runs_since(int(time.time()) + 60)
+    assert host.run("24.11.5", "slurmctld").returncode == 0
+    host.has("scontrol", "echo Slurmctld is DOWN")
+    done = host.run("24.11.5", "slurmctld")
+    assert done.returncode == 1
+    assert "doesn't answer" in done.stderr
