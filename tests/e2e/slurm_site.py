@@ -19,7 +19,7 @@ TWELVE: dict[str, Any] = yaml.safe_load(
 QOS: dict[str, dict[str, Any]] = {name: {"priority": p} for name, p in TWELVE["qos"].items()}
 QOS["urgent"]["preempts"] = ["low"]
 QOS["low"] |= {"preemptible": "requeue", "grace": "20s"}
-QOS["normal"]["gpu_limit_per_user"] = 4
+QOS["high"]["gpu_limit_per_user"] = 4
 PARTITION = "batch"
 """The default one."""
 

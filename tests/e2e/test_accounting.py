@@ -93,11 +93,11 @@ def test_an_account_s_quota_of_gpus_holds_for_its_jobs_together(site: Site) -> N
 
 
 def test_the_limit_of_one_user_is_no_limit_of_another(site: Site) -> None:
-    first = site.sbatch("ada", "first", "--qos=normal --gres=gpu:h100:3")
+    first = site.sbatch("ada", "first", "--qos=high --gres=gpu:h100:3")
     until(lambda: site.state(first).startswith("RUNNING"))
-    second = site.sbatch("ada", "second", "--qos=normal --gres=gpu:h100:2")
+    second = site.sbatch("ada", "second", "--qos=high --gres=gpu:h100:2")
     until(lambda: "QOSMaxGRESPerUser" in site.state(second))
-    other = site.sbatch("bob", "other", "--qos=normal --gres=gpu:h100:2")
+    other = site.sbatch("bob", "other", "--qos=high --gres=gpu:h100:2")
     until(lambda: site.state(other).startswith("RUNNING"))
     site.clear()
 
