@@ -9,7 +9,6 @@ before it is used; afterwards nothing is locked. Other modules don't call msgspe
 from __future__ import annotations
 
 import threading
-from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 import msgspec
@@ -19,21 +18,16 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_LOCK = threading.RLock()
-_FREE = nullcontext()
+_LOCK = threading.Lock()
 _LEARNT: set[Any] = set()
 
 
 def learn(kind: Any) -> None:
-    """Have msgspec learn a type and all that it holds."""
-    with _alone(kind):
-        msgspec.json.Decoder(kind)
-    _LEARNT.add(kind)
-
-
-def _alone(kind: Any) -> AbstractContextManager[Any]:
-    """Return what keeps other threads out while a type is learnt; nothing once it is."""
-    return _FREE if kind in _LEARNT else _LOCK
+    """Have msgspec learn a type and all that it holds, once, with other threads kept out."""
+    if kind not in _LEARNT:
+        with _LOCK:
+            msgspec.json.Decoder(kind)
+        _LEARNT.add(kind)
 
 
 @overload
@@ -47,10 +41,8 @@ def decode_json(data: bytes | str, kind: Any) -> Any:
         msgspec.DecodeError: it is no JSON.
         msgspec.ValidationError: it isn't of this type.
     """
-    with _alone(kind):
-        read = msgspec.json.decode(data, type=kind)
-    _LEARNT.add(kind)
-    return read
+    learn(kind)
+    return msgspec.json.decode(data, type=kind)
 
 
 @overload
@@ -59,10 +51,8 @@ def decode_yaml(data: bytes | str, kind: type[T]) -> T: ...
 def decode_yaml(data: bytes | str, kind: Any) -> Any: ...
 def decode_yaml(data: bytes | str, kind: Any) -> Any:
     """Return YAML as a type; raises as `decode_json` does."""
-    with _alone(kind):
-        read = msgspec.yaml.decode(data, type=kind)
-    _LEARNT.add(kind)
-    return read
+    learn(kind)
+    return msgspec.yaml.decode(data, type=kind)
 
 
 @overload
@@ -89,7 +79,5 @@ def convert(
     dec_hook: Callable[[type, Any], Any] | None = None,
 ) -> Any:
     """Return plain values as a type; raises msgspec.ValidationError where they aren't of it."""
-    with _alone(kind):
-        read = msgspec.convert(value, kind, strict=strict, dec_hook=dec_hook)
-    _LEARNT.add(kind)
-    return read
+    learn(kind)
+    return msgspec.convert(value, kind, strict=strict, dec_hook=dec_hook)
