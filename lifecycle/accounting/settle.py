@@ -151,14 +151,13 @@ def _answered(  # noqa: PLR0917  # who is asked, for how long, by which time
 ) -> Books:
     """Read the books from daemons that may just be starting; raises BooksError."""
     began = clock()
-    for _ in range(int(starts_s // _ASK_AGAIN_S)):
+    while True:
         try:
             return read_books(session, controller, spec.name, accounts=keeps_accounts(spec))
         except BooksError:
             if clock() - began >= starts_s:
                 raise
-            sleep(_ASK_AGAIN_S)
-    return read_books(session, controller, spec.name, accounts=keeps_accounts(spec))
+        sleep(_ASK_AGAIN_S)
 
 
 def _run(session: SshSession, controller: Host, changes: Sequence[BookChange]) -> None:
