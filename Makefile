@@ -19,7 +19,7 @@ REPORT := $(if $(GCLUSTER_REPORT),--junitxml=$(GCLUSTER_REPORT))
 
 .PHONY: help
 help:
-	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: setup
 setup: ## install what this machine lacks and make .venv equal to the lock
@@ -35,7 +35,7 @@ test: ## run everything CI runs, stage by stage, with a table of times
 
 .PHONY: test-unit
 test-unit: environment ## run the tests that need no nodes
-	@pytest -q $(PARALLEL) -m "not local and not package and not editor" $(REPORT)
+	@pytest -q $(PARALLEL) -m "not local and not package and not editor and not stores and not kubernetes_api" $(REPORT)
 
 .PHONY: test-package
 test-package: environment ## build wheel and sdist, install the wheel apart and test that
@@ -48,6 +48,16 @@ test-editor: environment ## try the schema in the YAML language server that edit
 		npm ci --ignore-scripts --no-audit --no-fund --loglevel=error >/dev/null; \
 		echo "$$lock" >node_modules/.lock; }
 	@pytest -q -m editor tests/editor $(REPORT)
+
+.PHONY: test-stores
+test-stores: environment ## run state on emulators of S3, Azure and GCS: the race for a lock on each
+	@lock=$$(sha256sum tests/stores/package-lock.json | cut -c1-16); \
+	cd tests/stores; [ "$$(cat node_modules/.lock 2>/dev/null)" = "$$lock" ] || { \
+		npm ci --ignore-scripts --no-audit --no-fund --loglevel=error >/dev/null; \
+		echo "$$lock" >node_modules/.lock; }; \
+	[ -x bin/fake-gcs-server ] || \
+		GOBIN=$$PWD/bin go install github.com/fsouza/fake-gcs-server@v1.56.1
+	@pytest -q -n0 tests/lifecycle/state/test_stores.py $(REPORT)
 
 .PHONY: test-roles
 test-roles: environment ## run the molecule scenario of every role on local nodes
@@ -64,7 +74,7 @@ break-roles: environment ## change roles' nodes behind their backs: each time ve
 
 .PHONY: test-local
 test-local: environment ## run the end-to-end tests on real local nodes
-	@pytest -q -m "local and not stack and not bundle and not pull and not slurm and not burst" $(REPORT)
+	@pytest -q -m "local and not stack and not bundle and not pull and not slurm and not burst and not reconcile and not kubernetes" $(REPORT)
 
 .PHONY: test-stack
 test-stack: environment ## bring servers up on doubles, upgrade their driver under a job, go back
@@ -74,6 +84,10 @@ test-stack: environment ## bring servers up on doubles, upgrade their driver und
 test-pull: environment ## have nodes converge themselves, and wait for their jobs
 	@pytest -q -m pull tests/e2e/test_pull.py $(REPORT)
 
+.PHONY: test-reconcile
+test-reconcile: environment ## have a merge become a cluster with a certificate, and expire
+	@pytest -q -m reconcile tests/e2e/test_reconcile.py $(REPORT)
+
 .PHONY: test-slurm
 test-slurm: environment ## hold Slurm to its spec: accounts, order of jobs, operations, failures
 	@pytest -q -m slurm tests/e2e $(REPORT)
@@ -81,6 +95,14 @@ test-slurm: environment ## hold Slurm to its spec: accounts, order of jobs, oper
 .PHONY: test-slurm-core
 test-slurm-core: environment ## run the core of test-slurm and prove-burst
 	@pytest -q -m core tests/e2e $(REPORT)
+
+.PHONY: test-kubernetes
+test-kubernetes: environment bundle-kubernetes ## bring Kubernetes up on a control plane and a node, and break it
+	@pytest -q -m kubernetes tests/e2e/test_kubernetes.py $(REPORT)
+
+.PHONY: test-kubernetes-full
+test-kubernetes-full: test-kubernetes ## the same, then on two nodes: grow, shrink, preempt, restore
+	@pytest -q -m kubernetes tests/e2e/test_kubernetes_nodes.py tests/e2e/test_kubernetes_gate.py
 
 .PHONY: prove-burst
 prove-burst: environment ## kill the burst agent at every step, then have jobs spill between local sites
@@ -105,6 +127,18 @@ fuzz: environment ## fuzz the loader for a while (FOR=600 seconds; crashes are l
 mutate-checks: environment ## disable each check in turn: each time a golden case must fail
 	@python -m tests.schemas.mutate_checks
 
+.PHONY: test-model
+test-model: environment ## tell 10,000 stories of faults to the lifecycle (FOR=... stories, SEED=...)
+	@python -m tests.lifecycle.model.tell $${FOR:-10000} $(SEED)
+
+.PHONY: mutate-lifecycle
+mutate-lifecycle: environment ## take out what protects a cluster, piece by piece: the model must notice
+	@python -m tests.lifecycle.model.mutate
+
+.PHONY: chaos
+chaos: environment ## kill up and down of real local nodes 200 times (FOR=... kills): nothing is orphaned
+	@GCLUSTER_KILLS=$${FOR:-200} pytest -q -n0 -s tests/e2e/test_chaos.py $(REPORT)
+
 .PHONY: lint
 lint: lint-python lint-types lint-clouds lint-roles lint-shell ## run every static check
 
@@ -121,7 +155,7 @@ lint-types: environment ## check types (mypy strict), but for the clouds' stacks
 		MYPYPATH=$${package%/*} mypy --no-error-summary -p $${package##*/} || exit; \
 	done
 	@mypy --no-error-summary roles/allreduce/files/allreduce.py
-	@mypy --no-error-summary bench .ci/count.py .ci/node_image.py
+	@mypy --no-error-summary bench .ci/count.py .ci/node_image.py .ci/bundle_kubernetes.py .ci/sbom.py
 
 .PHONY: lint-clouds
 lint-clouds: environment ## check types of each cloud's stack against its real SDK, one by one
@@ -159,9 +193,21 @@ lock: environment ## resolve the lock again (UPGRADE=1 takes newer versions)
 	@$(LOCK) pyproject.toml -o requirements/runtime.txt
 	@$(LOCK) pyproject.toml --group dev --all-extras -o requirements/dev.txt
 
+.PHONY: bundle-kubernetes
+bundle-kubernetes: environment ## build Kubernetes for local nodes from its Go modules, unless it is cached
+	@python .ci/bundle_kubernetes.py
+
+.PHONY: test-kubernetes-api
+test-kubernetes-api: environment bundle-kubernetes ## have a real API server take every compiled manifest, strictly
+	@pytest -q -n0 -m kubernetes_api tests/inventory/kubernetes_objects $(REPORT)
+
 .PHONY: build
 build: environment ## build wheel and sdist into dist/
 	@hatchling build -d dist
+
+.PHONY: sbom
+sbom: environment ## write the bill of materials of what an installation brings into dist/
+	@python .ci/sbom.py
 
 .PHONY: bench
 bench: environment ## measure what the README claims about speed (the quick ones)
@@ -171,6 +217,7 @@ bench: environment ## measure what the README claims about speed (the quick ones
 	@python bench/scale.py
 	@python bench/smoke_log.py
 	@python bench/burst_simulate.py
+	@python bench/simulated.py
 
 .PHONY: clean
 clean: ## remove what builds and tests leave in the checkout (not .venv, not clusters)

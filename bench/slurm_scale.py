@@ -30,6 +30,8 @@ NODES = 1_008
 UNIT = 32
 """Nodes of a scalable unit, a block of the topology (NVIDIA's reference architecture, HGX H100)."""
 FIRST_PORT = 17_000
+STEP_NODES = 64
+"""Nodes of a job step that is timed: one of all nodes ends nowhere that they share two cores."""
 PENDING = 5_000
 SINFO_SECONDS = 1.0
 GIVE_UP_SECONDS = 300.0
@@ -39,8 +41,8 @@ PROCESSES = 32_768
 CONTAINER = "gcluster-bench-slurm-scale"
 
 
-def large_spec(nodes: int) -> str:
-    """Return a cluster of simulated nodes in blocks, with two partitions over all of them."""
+def hall_spec(nodes: int) -> str:
+    """Return the sites and pools of a cluster of simulated nodes in blocks, without a scheduler."""
     units = [(first, min(first + UNIT - 1, nodes)) for first in range(1, nodes + 1, UNIT)]
     hosts = "".join(
         f"      - {{name: 'gpu[{first:04d}-{last:04d}]', block: su{unit:02d}}}\n"
@@ -55,12 +57,19 @@ pools:
     site: hall
     machine: sim.h100x8
     hosts:
-{hosts}scheduler:
+{hosts}"""
+
+
+def large_spec(nodes: int) -> str:
+    """Return a cluster of simulated nodes in blocks, with two partitions over all of them."""
+    partitions = """\
+scheduler:
   type: slurm
   partitions:
-    train: {{pools: [gpu], default: true, max_time: 2d}}
-    urgent: {{pools: [gpu], tier: 10, max_time: 1h}}
+    train: {pools: [gpu], default: true, max_time: 2d}
+    urgent: {pools: [gpu], tier: 10, max_time: 1h}
 """
+    return hall_spec(nodes) + partitions
 
 
 def gcluster(*words: str) -> str:
@@ -212,8 +221,8 @@ def measure(image: str, nodes: int) -> list[Result]:
         wait(
             lambda: inside("sinfo --noheader --partition train --format '%T %D'") == f"idle {nodes}"
         )
-        every = f"srun --nodes={nodes} --ntasks-per-node=1 --cpus-per-task=1 true"
-        found.append(Result(name=f"srun of {nodes:,} nodes", value=seconds(every), unit="s"))
+        step = f"srun --nodes={STEP_NODES} --ntasks-per-node=1 --cpus-per-task=1 true"
+        found.append(Result(name=f"srun of {STEP_NODES:,} nodes", value=seconds(step), unit="s"))
         jobs = (
             f"sbatch --array=1-{PENDING // 5} --nodes=2 --gpus-per-node=8 --time=1:00:00"
             " --hold --output=/dev/null --wrap 'sleep 1'"

@@ -46,6 +46,14 @@ def command(  # noqa: PLR0917  # typer passes them by name
             help="With --check: the one key that may have signed it.",
         ),
     ] = None,
+    kubernetes: Annotated[
+        str | None,
+        typer.Option(
+            "--kubernetes",
+            metavar="modules|VERSION",
+            help="No spec: Kubernetes alone, built from its Go modules or as released (1.35.4).",
+        ),
+    ] = None,
     fmt: OutputFormat = Format.TEXT,
 ) -> Exit:
     """Collect all that a spec needs for a site without a network.
@@ -53,9 +61,13 @@ def command(  # noqa: PLR0917  # typer passes them by name
     What is there and right isn't fetched again; interrupted, the same command goes on.
     """
     if check is not None:
-        if spec or out or only:
-            raise _usage("--check takes no spec, no --out and no --only")
+        if spec or out or only or kubernetes:
+            raise _usage("--check takes no spec, no --out, no --only and no --kubernetes")
         return _check(check, bundle_key, fmt)
+    if kubernetes is not None:
+        if spec or only or out is None:
+            raise _usage("--kubernetes takes --out DIR, no spec and no --only")
+        return _kubernetes(kubernetes, out, fmt)
     if spec is None or out is None:
         raise _usage("a spec and --out DIR are needed, or --check DIR")
     from gcluster.cli.render.document import document
@@ -71,6 +83,25 @@ def command(  # noqa: PLR0917  # typer passes them by name
             f"{made.packages} packages and {made.files} files, {made.size / 1e6:.1f} MB, "
             f"in {made.out}\nsigned by {made.key_fingerprint}\n"
             f"there: gcluster up {spec} --bundle {made.out} --bundle-key {made.key_fingerprint}"
+        )
+        if made.catalog:
+            say(f"digests of add-ons: name {made.catalog} under catalog: in the spec")
+    return Exit.OK
+
+
+def _kubernetes(what: str, out: Path, fmt: Format) -> Exit:
+    from gcluster.cli.render.document import document
+    from gcluster.cli.render.progress import open_progress
+    from gcluster.lifecycle.kubernetes.bring import bring
+
+    with open_progress(fmt.value) as report:
+        made = bring(what, out, report)
+    if fmt is Format.JSON:
+        say(document(made))
+    else:
+        say(
+            f"Kubernetes {made.kubernetes} from {made.made_from}: {len(made.images)} images, "
+            f"{made.size / 1e6:.0f} MB, in {out}"
         )
     return Exit.OK
 

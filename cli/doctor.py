@@ -1,17 +1,37 @@
-"""`gcluster doctor`: what this machine lacks and the command that installs it."""
+"""`gcluster doctor`: what this machine lacks, and what a cloud's login must be allowed to do."""
 
 # ruff: noqa: PLC0415  # imported when the verb runs: help and other verbs need none of it
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from gcluster.cli.options import Format, OutputFormat
 from gcluster.cli.render.output import say
 from gcluster.lifecycle.outcome import Exit
 
 
-def command(fmt: OutputFormat = Format.TEXT) -> Exit:
+def command(
+    permissions: Annotated[
+        str | None,
+        typer.Option(
+            metavar="CLOUD",
+            help="Print what a login of aws, azure or gcp must be allowed to do, as its document.",
+        ),
+    ] = None,
+    spec: Annotated[
+        Path | None,
+        typer.Option(metavar="SPEC", help="With --permissions: only what this spec needs."),
+    ] = None,
+    fmt: OutputFormat = Format.TEXT,
+) -> Exit:
     """Say what this machine lacks and the command that installs it.
 
     Nothing is run or changed. Exit code 1 when a local cluster can't be brought up here.
     """
+    if permissions is not None:
+        return _permissions(permissions, spec)
     from gcluster.cli.render.doctor import doctor_report, doctor_text
     from gcluster.cli.render.document import document
     from gcluster.cli.render.surface import stdout
@@ -24,3 +44,12 @@ def command(fmt: OutputFormat = Format.TEXT) -> Exit:
     else:
         say(doctor_text(machine, found, stdout()))
     return Exit.FAILED if any(n.required and not n.present for n in found) else Exit.OK
+
+
+def _permissions(cloud: str, spec: Path | None) -> Exit:
+    from gcluster.lifecycle.permissions import kinds_of
+    from gcluster.stacks.permissions import document, needed
+
+    kinds = None if spec is None else kinds_of(spec, cloud)
+    say(document(cloud, needed(cloud, kinds)))
+    return Exit.OK

@@ -27,11 +27,13 @@ def command(
     from gcluster.cli.render.operations import served_text
     from gcluster.lifecycle.cluster import open_cluster
     from gcluster.lifecycle.operations.service import drain
+    from gcluster.lifecycle.rolling.services import service_of
     from gcluster.lifecycle.sites import existing_hosts
     from gcluster.lifecycle.ssh import SshSession
 
     opened = open_cluster(cluster, running=True)
     with SshSession(opened.workdir) as session:
-        result = drain(existing_hosts(opened), session, nodes, reason)
+        hosts = existing_hosts(opened)
+        result = drain(hosts, service_of(opened.spec, hosts, session), nodes, reason)
     say(document(result) if fmt is Format.JSON else served_text(result))
     return result.exit_code

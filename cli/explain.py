@@ -95,7 +95,10 @@ def _near(code: str, known: "dict[str, CodeExplanation]") -> list[str]:
     import re
     from difflib import get_close_matches
 
-    if re.fullmatch(r"GC[0-9]{3}", code):
-        family = [other for other in known if other[2] == code[2]]
-        return sorted(family, key=lambda other: abs(int(other[2:]) - int(code[2:])))[:3]
+    from gcluster.schemas.codes.families import number_of
+
+    if re.fullmatch(r"GC[0-9]{3,4}", code):
+        number = number_of(code)
+        family = [other for other in known if number_of(other) // 100 == number // 100]
+        return sorted(family, key=lambda other: abs(number_of(other) - number))[:3]
     return get_close_matches(code, known, n=3, cutoff=0.7)

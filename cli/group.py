@@ -65,7 +65,8 @@ class Words(TyperGroup):
     """The words behind a verb that has several, such as `burst simulate`; imported when asked for.
 
     The verb is a folder of `cli/`: its `WORDS` say (word, one line of help), in the order of the
-    help, and each word has a module there, - for a hyphen as _, with its `command`.
+    help, and each word has a module there, - for a hyphen as _, with its `command`. Where `ALONE`
+    is true, the verb does something without a word too.
     """
 
     verb: str
@@ -116,7 +117,7 @@ def make_command(name: str) -> Any:
         context_settings=CONTEXT,
         no_args_is_help=True,
     )
-    app.callback()(module.command)
+    app.callback(invoke_without_command=getattr(module, "ALONE", False))(module.command)
     group: Any = typer.main.get_command(app)
     group.verb, group.words = name, dict(module.WORDS)
     return group

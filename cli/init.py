@@ -14,6 +14,14 @@ from gcluster.lifecycle.outcome import Exit, failure
 TEMPLATES = Path(__file__).parent / "templates"
 
 
+class Ci(StrEnum):
+    """Who runs the pipelines."""
+
+    GITHUB = "github"
+    GITLAB = "gitlab"
+    FLUX = "flux"
+
+
 class Kind(StrEnum):
     """Where the machines of the first site come from."""
 
@@ -22,8 +30,14 @@ class Kind(StrEnum):
     SSH_FLEET = "ssh-fleet"
 
 
-def command(
-    path: Annotated[Path, typer.Argument(help="File to write.")] = Path("cluster.yaml"),
+def command(  # noqa: PLR0917  # typer reads the options from the parameters
+    path: Annotated[
+        Path | None,
+        typer.Argument(
+            help="File to write, cluster.yaml; with --ci the top folder of a repository, this one.",
+            show_default=False,
+        ),
+    ] = None,
     kind: Annotated[
         Kind,
         typer.Option(
@@ -33,11 +47,28 @@ def command(
     name: Annotated[
         str, typer.Option("--name", help="Name of the cluster: lower case, digits, hyphens.")
     ] = "demo",
+    ci: Annotated[
+        Ci | None,
+        typer.Option("--ci", help="Write pipelines for a repository of specs instead."),
+    ] = None,
+    specs: Annotated[
+        str, typer.Option("--specs", metavar="FOLDER", help="With --ci: where the specs are.")
+    ] = "specs",
+    branch: Annotated[
+        str, typer.Option("--branch", help="With --ci: the branch that is applied.")
+    ] = "main",
+    repo: Annotated[
+        str, typer.Option("--repo", metavar="URL", help="With --ci flux: the repository.")
+    ] = "",
 ) -> Exit:
     """Write a commented spec to start from.
 
-    A file that exists is never written over.
+    A file that exists is never written over. With --ci: pipelines that check and plan on pull
+    requests, apply what was planned behind a gate, and look for drift at night.
     """
+    if ci is not None:
+        return _pipelines(path or Path(), ci, specs, branch, repo)
+    path = path or Path("cluster.yaml")
     text = (TEMPLATES / f"{kind}.yaml").read_text(encoding="utf-8")
     _check_name(name)
     try:
@@ -50,6 +81,18 @@ def command(
             hint="give another path: gcluster init PATH",
         ) from None
     say(f"wrote {path}\n\n{_next_steps(path, kind)}")
+    return Exit.OK
+
+
+def _pipelines(top: Path, ci: Ci, specs: str, branch: str, repo: str) -> Exit:
+    from gcluster.lifecycle.gitops.pipelines import Pipelines, write_pipelines
+
+    wanted = Pipelines(forge=ci.value, specs=specs.strip("/"), branch=branch, repo=repo)
+    written = write_pipelines(top, wanted)
+    say("\n".join(f"wrote {top / name}" for name in written.files))
+    for name in written.stateless:
+        say(f"{name} names no state: pipelines refuse it until it does (gcluster explain GC1131)")
+    say("\nnext: " + "\n      ".join(written.by_hand))
     return Exit.OK
 
 

@@ -22,6 +22,14 @@ class Format(StrEnum):
     JSON = "json"
 
 
+class PlanFormat(StrEnum):
+    """How a plan is written: for people, programs and the comment on a pull request."""
+
+    TEXT = "text"
+    JSON = "json"
+    MARKDOWN = "markdown"
+
+
 class ReportFormat(StrEnum):
     """How the findings of a check are written: for people, programs and CI servers."""
 
@@ -98,6 +106,10 @@ Nodes: TypeAlias = Annotated[
 OutputFormat: TypeAlias = Annotated[
     Format,
     typer.Option("--format", help="How the result is written.", callback=_remember),
+]
+PlanOutput: TypeAlias = Annotated[
+    PlanFormat,
+    typer.Option("--format", help="How the plan is written.", callback=_remember),
 ]
 ReportFormatOption: TypeAlias = Annotated[
     ReportFormat,

@@ -1,12 +1,13 @@
-"""`gcluster plan`: what `up` would change, as text or JSON."""
+"""`gcluster plan`: what `up` would change, as text, JSON or Markdown, and as a file to approve."""
 
 # ruff: noqa: PLC0415  # imported when the verb runs: help and other verbs need none of it
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from gcluster.cli.options import Format, OutputFormat, Target
+from gcluster.cli.options import PlanFormat, PlanOutput, Target
 from gcluster.cli.render.output import say
 from gcluster.lifecycle.outcome import Exit
 
@@ -23,7 +24,13 @@ def command(
             "--preflight", help="Ask every site what would stop up; 4 when something does."
         ),
     ] = False,
-    fmt: OutputFormat = Format.TEXT,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out", metavar="FILE", help="Write the plan too, for up --plan: cluster.gcplan."
+        ),
+    ] = None,
+    fmt: PlanOutput = PlanFormat.TEXT,
 ) -> Exit:
     """Say what up would change, and change nothing.
 
@@ -43,12 +50,21 @@ def command(
         from gcluster.lifecycle.preflight import ask_cluster
 
         plan = replace(plan, preflight=ask_cluster(opened))
-    if plan.diagnostics and fmt is Format.TEXT:
+    if out is not None:
+        from gcluster.lifecycle.plan_file import plan_file, write_plan
+
+        write_plan(out, plan_file(opened, plan))
+    if plan.diagnostics and fmt is PlanFormat.TEXT:
         from gcluster.cli.render.diagnostics import diagnostics_text
 
         say(f"{diagnostics_text(plan.diagnostics, stdout())}\n")
-    say(document(plan) if fmt is Format.JSON else plan_text(plan, stdout()))
-    if plan.preflight is not None and fmt is Format.TEXT:
+    if fmt is PlanFormat.MARKDOWN:
+        from gcluster.cli.render.plan_markdown import plan_markdown
+
+        say(plan_markdown(plan))
+    else:
+        say(document(plan) if fmt is PlanFormat.JSON else plan_text(plan, stdout()))
+    if plan.preflight is not None and fmt is PlanFormat.TEXT:
         from gcluster.cli.render.preflight import preflight_text
 
         say(f"\n{preflight_text(plan.preflight, stdout())}")

@@ -17,11 +17,13 @@ def command(cluster: Target, nodes: Nodes, fmt: OutputFormat = Format.TEXT) -> E
     from gcluster.cli.render.operations import served_text
     from gcluster.lifecycle.cluster import open_cluster
     from gcluster.lifecycle.operations.service import resume
+    from gcluster.lifecycle.rolling.services import service_of
     from gcluster.lifecycle.sites import existing_hosts
     from gcluster.lifecycle.ssh import SshSession
 
     opened = open_cluster(cluster, running=True)
     with SshSession(opened.workdir) as session:
-        result = resume(existing_hosts(opened), session, nodes)
+        hosts = existing_hosts(opened)
+        result = resume(hosts, service_of(opened.spec, hosts, session), nodes)
     say(document(result) if fmt is Format.JSON else served_text(result))
     return result.exit_code

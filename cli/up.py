@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from gcluster.cli.render.progress import LineProgress
     from gcluster.lifecycle.bundle.use import Bundle
     from gcluster.lifecycle.changes import Plan
+    from gcluster.lifecycle.plan_file import PlanFile
 
 
 def command(  # noqa: PLR0917  # typer reads the options from the parameters
@@ -64,6 +65,23 @@ def command(  # noqa: PLR0917  # typer reads the options from the parameters
         bool,
         typer.Option("--no-bundle", help="Let the nodes take packages from the sources again."),
     ] = False,
+    plan: Annotated[
+        Path | None,
+        typer.Option(
+            "--plan",
+            metavar="FILE",
+            help="Do what this plan says, and nothing else; nobody is asked (plan --out makes it).",
+        ),
+    ] = None,
+    allow: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--allow",
+            metavar="THING",
+            help="Let this happen, which a guard holds back, as the refusal names it: "
+            "controller:head01, storage:scratch, login:login01, pool:train, budget.",
+        ),
+    ] = None,
     fmt: OutputFormat = Format.TEXT,
 ) -> Exit:
     """Bring the cluster to what its spec says and pass the AllReduce.
@@ -81,6 +99,8 @@ def command(  # noqa: PLR0917  # typer reads the options from the parameters
     from gcluster.lifecycle.up import up
 
     began = time.monotonic()
+    said = (requeue_jobs, buy_capacity_block, first_rung, bundle, bundle_key, no_bundle)
+    approved = _approved(plan, alone=not any(said))
     opened = open_cluster(cluster)
     buys = frozenset(buy_capacity_block or ())
     with open_progress(fmt.value) as report:
@@ -93,6 +113,8 @@ def command(  # noqa: PLR0917  # typer reads the options from the parameters
             wishes=Wishes(buy=buys, again=frozenset(first_rung or ())),
             requeue_jobs=requeue_jobs,
             bundle=_bundle(bundle, bundle_key, gone=no_bundle),
+            approved=approved,
+            allow=frozenset(allow or ()),
         )
     say(document(result) if fmt is Format.JSON else up_text(result, cluster, stdout()))
     return result.exit_code
@@ -107,6 +129,24 @@ def _bundle(folder: Path | None, key: str | None, *, gone: bool) -> "Bundle | No
         summary = "--bundle-key goes with --bundle DIR, and --no-bundle with neither"
         raise failure("GC941", summary, hint="gcluster up --help", exit_code=Exit.USAGE)
     return None if folder is None and not gone else Bundle(folder=folder, trusted=key)
+
+
+def _approved(plan: Path | None, *, alone: bool) -> "PlanFile | None":
+    """Read the approved plan; what changes a plan can't be said beside it."""
+    if plan is None:
+        return None
+    if not alone:
+        from gcluster.lifecycle.outcome import failure
+
+        raise failure(
+            "GC941",
+            "--plan goes with none of the options that change what is done",
+            hint="what was approved is done as it is: gcluster up SPEC --plan FILE",
+            exit_code=Exit.USAGE,
+        )
+    from gcluster.lifecycle.plan_file import read_plan
+
+    return read_plan(plan)
 
 
 def _yes(_: "Plan") -> bool:

@@ -18,6 +18,7 @@ class Verb(NamedTuple):
 
 VERBS = (
     Verb("init", "Write", "Write a commented spec to start from."),
+    Verb("adopt", "Write", "Write a spec of what runs already, and list what it doesn't say."),
     Verb("validate", "Write", "Check specs and say everything that is wrong with them."),
     Verb("explain", "Write", "Explain a diagnostic code."),
     Verb("migrate", "Write", "Rewrite specs in today's spelling, comments kept."),
@@ -47,6 +48,12 @@ VERBS = (
         "Run the AllReduce over all nodes and judge it, or judge a saved log.",
         goes_on=True,
     ),
+    Verb(
+        "repair",
+        "Run",
+        "Work through the repair queue: nodes that a live cluster does without.",
+        goes_on=True,
+    ),
     Verb("drain", "Run", "Let no further job start on nodes; running jobs go on."),
     Verb("resume", "Run", "Let jobs start again on nodes that were drained."),
     Verb(
@@ -58,13 +65,39 @@ VERBS = (
     Verb("backup", "Run", "Save the queue as the controller keeps it, encrypted in the state."),
     Verb("restore", "Run", "Give a saved queue back to the controller, or to the next one."),
     Verb("rotate", "Run", "Make keys of a running cluster anew."),
+    Verb(
+        "reconcile",
+        "Run",
+        "Follow a repository of specs: apply what is merged, with the guards of up, and say how it "
+        "is.",
+        goes_on=True,
+    ),
     Verb("status", "Look", "Show nodes, conditions and the queue as they are now."),
+    Verb(
+        "history",
+        "Look",
+        "List every run that changed the cluster: when, who, what and how it ended.",
+    ),
+    Verb("show", "Look", "Tell one run event by event; history lists the runs."),
+    Verb(
+        "drift",
+        "Look",
+        "Say what has changed since up: at the sites, on nodes, in fabric and scheduler.",
+        goes_on=True,
+    ),
+    Verb("ledger", "Look", "Hold the book of what was made against what the sites have."),
     Verb("ssh", "Look", "Log in to a node, or run a command there."),
     Verb("doctor", "Look", "Say what this machine lacks and the command that installs it."),
     Verb(
         "down",
         "End",
         "Remove everything that up made but its data, and look for leftovers.",
+        goes_on=True,
+    ),
+    Verb(
+        "expire",
+        "End",
+        "Remove clusters whose time is up, announced before and never while jobs run.",
         goes_on=True,
     ),
     Verb(

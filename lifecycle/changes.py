@@ -7,10 +7,56 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from gcluster.lifecycle.accounting.plan import BooksPlan
+from gcluster.lifecycle.state.repairs import Repair
 from gcluster.schemas.diagnostics import Diagnostic
 from gcluster.stacks.provider import ResourceChange
 
 Disruption: TypeAlias = Literal["none", "in-place", "rolling", "replace", "destroy"]
+
+
+class FieldLine(msgspec.Struct, frozen=True, kw_only=True):
+    """One field of the spec that differs from what was applied."""
+
+    path: str
+    """"pools.train.count"."""
+    disruption: Disruption
+    """As the field's own policy says."""
+    before: str = ""
+    """As text, where it is short; "" where it wasn't there."""
+    after: str = ""
+
+
+class UpgradeLine(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing that another gcluster or software lock brings than the cluster was made with."""
+
+    what: str
+    """"gcluster", "gpu: nvidia_driver", "role slurm", "format of the state"."""
+    before: str
+    """Version; "" of a role, whose files differ."""
+    after: str
+
+
+class Guard(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing that a plan would do, and that has to be named."""
+
+    thing: str
+    """As `--allow` takes it: "controller:head01", "storage:scratch", "login:login01", "pool:train",
+    "budget"."""
+    reason: str
+    """What would happen."""
+
+
+class Hit(msgspec.Struct, frozen=True, kw_only=True):
+    """What the live scheduler says of nodes that a plan replaces, destroys or drains."""
+
+    queue: int | None = None
+    """Jobs that run or wait on the whole cluster; None: no scheduler answered."""
+    jobs: tuple[str, ...] = ()
+    """Jobs on the nodes in question."""
+    users: tuple[str, ...] = ()
+    """Whose they are; under Kubernetes their accounts."""
+    problem: str = ""
+    """Why nobody could be asked."""
 
 
 class SitePlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -106,6 +152,20 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """How the pools of clouds are bought."""
     books: BooksPlan | None = None
     """Accounts and maintenance windows; None: no Slurm that keeps any is reached by SSH."""
+    objects: BooksPlan | None = None
+    """Objects and nodes of Kubernetes; None: it isn't the scheduler, or can't be asked by SSH."""
+    kubernetes: str = ""
+    """Where the nodes take Kubernetes from, where that is this machine's bundle."""
+    fields: tuple[FieldLine, ...] = ()
+    """Fields of the spec that differ from what was applied; none where nothing ever was."""
+    upgrades: tuple[UpgradeLine, ...] = ()
+    """What another gcluster or software lock brings than at the last `up` that ended well."""
+    guards: tuple[Guard, ...] = ()
+    """What `up` does only when it is named."""
+    hit: Hit | None = None
+    """Jobs and users on nodes that would be replaced, destroyed or drained; None: not asked."""
+    repairs: tuple[Repair, ...] = ()
+    """Nodes that the cluster does without. What was given up is in no line of the plan."""
     preflight: tuple[SiteAnswers, ...] | None = None
     """None: the sites were not asked (`--preflight` asks them)."""
 
@@ -113,5 +173,5 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     def is_empty(self) -> bool:
         """Whether `up` would change nothing."""
         acts = any(c.effect != "keep" for site in self.sites for c in site.changes)
-        books = self.books is not None and (self.books.changes or self.books.problem)
+        books = any(b.changes or b.problem for b in (self.books, self.objects) if b is not None)
         return not acts and not self.steps and not self.unreachable and not books

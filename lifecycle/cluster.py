@@ -12,29 +12,33 @@ import msgspec
 
 from gcluster.lifecycle import places
 from gcluster.lifecycle.known import IndexEntry, find, known_clusters, remember
+from gcluster.lifecycle.living_on import applied_now, bundle_of, kubernetes_of
 from gcluster.lifecycle.outcome import Exit, LifecycleError, failure
 from gcluster.lifecycle.policy import refuse_breaches
 from gcluster.lifecycle.secret_makers import make_secrets, secret_versions
-from gcluster.lifecycle.state import EventLog, Ledger, SecretVault, StateStore
+from gcluster.lifecycle.state import (
+    EventLog,
+    Ledger,
+    SecretVault,
+    StateStore,
+    keep_applied,
+    newest_applied,
+)
 from gcluster.lifecycle.unbuilt import not_built, refuse_unbuilt
 from gcluster.schemas.catalog import Catalog, load_catalog
 from gcluster.schemas.load import Loaded, load, load_text
 from gcluster.schemas.spec import AgeSecrets
+from gcluster.schemas.state_url import parse_state_url
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from gcluster.inventory.compile import CompiledCluster
+    from gcluster.inventory.compile.kubernetes import KubernetesAt
     from gcluster.schemas.bundle import BundleManifest
     from gcluster.schemas.diagnostics import Diagnostic
     from gcluster.schemas.spec import ClusterSpec
 
-SPEC_KEY = "spec.yaml"
-"""State key of the spec that was last applied, or whose application was begun."""
-CATALOG_PREFIX = "catalog"
-"""Below it stand the user's catalog files, as they were when the spec was applied."""
-BUNDLE_KEY = "bundle.json"
-"""State key of the manifest of the bundle that the nodes live on."""
 CERTIFICATE_KEY = "certificate.json"
 """State key of the last gate's certificate."""
 
@@ -59,6 +63,7 @@ class Cluster:
         self.spec_text = text
         self.spec_path = spec_path
         self.state_url = state_url
+        self.why = ""  # a commit, or what fell due: the journal keeps it with each run
 
     @property
     def name(self) -> str:
@@ -82,24 +87,16 @@ class Cluster:
 
         `up --bundle` sets it, and it stays until `up --no-bundle`.
         """
-        from gcluster.schemas.bundle import decode  # noqa: PLC0415  # few clusters have one
+        return bundle_of(self.store)
 
-        kept = self.store.get(BUNDLE_KEY)
-        return None if kept is None else decode(kept)
+    @cached_property
+    def kubernetes(self) -> KubernetesAt | None:
+        """What local nodes take Kubernetes from, built or not yet; None: packages, or Slurm."""
+        return kubernetes_of(self.spec, self.store)
 
     def keep_spec(self) -> None:
-        """Store the spec that is being applied, with its catalog files and bundle's manifest."""
-        if self.bundle is not None:
-            self.store.put(BUNDLE_KEY, self.bundle.encode())
-        elif self.store.get(BUNDLE_KEY) is not None:
-            self.store.delete(BUNDLE_KEY)
-        kept = self.store.list(CATALOG_PREFIX)
-        for name in kept:
-            if name.removeprefix(f"{CATALOG_PREFIX}/") not in self.catalogs:
-                self.store.delete(name)
-        for name, content in self.catalogs.items():
-            self.store.put(f"{CATALOG_PREFIX}/{name}", content)
-        self.store.put(SPEC_KEY, self.spec_text.encode())
+        """Store the spec that is being applied, with its catalog files and bundles' manifests."""
+        keep_applied(self.store, applied_now(self))
 
     @cached_property
     def store(self) -> StateStore:
@@ -122,17 +119,14 @@ class Cluster:
         stand_in, made = self.id, self.store.identify(self.name).id
         if stand_in == made:
             return
-        shutil.rmtree(places.data_home() / "work" / stand_in, ignore_errors=True)
+        shutil.rmtree(places.work_path(stand_in), ignore_errors=True)
         self.__dict__.pop("vault", None)  # it was opened under the other id
         self.id = self._remembered(made)
 
     def _remembered(self, identity: str) -> str:
         """Let this machine find the cluster by its name from now on; return its id."""
         entry = IndexEntry(
-            id=identity,
-            name=self.name,
-            spec_path=str(self.spec_path),
-            state_url=self.state_url,
+            id=identity, name=self.name, spec_path=str(self.spec_path), state_url=self.state_url
         )
         remember(entry)
         return identity
@@ -167,21 +161,31 @@ class Cluster:
     @property
     def workdir(self) -> Path:
         """0700 directory on this machine for client keys and known hosts; removed by down."""
-        return places.private_directory(places.data_home() / "work" / self.id)
+        return places.private_directory(places.work_path(self.id))
 
     def run_directory(self, run: str) -> Path:
         """Return the directory of one run's artifacts (logs, playbooks, Ansible's own)."""
-        return places.private_directory(places.data_home() / "runs" / self.id / run)
+        return places.private_directory(places.run_path(self.id, run))
 
     @property
     def certificate_path(self) -> str:
         """Where the certificate is, as a person would open it."""
-        return f"{self.state_url.removeprefix('file://')}/{CERTIFICATE_KEY}"
+        place = parse_state_url(self.state_url)
+        at = self.state_url.partition("?")[0].rstrip("/") if place.is_shared else place.path
+        return f"{at}/{CERTIFICATE_KEY}"
+
+    @cached_property
+    def applied_spec(self) -> ClusterSpec | None:
+        """The spec that was last applied, or begun to be; None when none ever was."""
+        applied = newest_applied(self.store)
+        if applied is None:
+            return None
+        return load_text(applied.spec, file="spec.yaml", check=False).spec
 
     @property
     def was_applied(self) -> bool:
         """Whether an `up` was ever begun."""
-        return self.store.get(SPEC_KEY) is not None
+        return newest_applied(self.store) is not None
 
 
 def open_cluster(target: str, *, running: bool = False) -> Cluster:
@@ -199,9 +203,9 @@ def open_cluster(target: str, *, running: bool = False) -> Cluster:
     entry = None if _is_path(target) else find(target)
     path = Path(entry.spec_path) if entry else Path(target)
     if entry and (running or not path.exists()):
-        cluster = _open_applied(entry.state_url, path)
+        cluster = open_applied(entry.state_url, path)
         if not running:
-            applied_text = load_text(cluster.spec_text, file=SPEC_KEY, check=False)
+            applied_text = load_text(cluster.spec_text, file="spec.yaml", check=False)
             cluster.warnings = refuse_breaches(path, applied_text, catalog=cluster.catalog)
         return cluster
     loaded = load(path)
@@ -266,12 +270,11 @@ def _applied_beside(loaded: Loaded, path: Path) -> Cluster | None:
 def _try_applied(state_url: str, path: Path) -> Cluster | None:
     if state_url.startswith("file://") and not Path(state_url.removeprefix("file://")).is_dir():
         return None
-    store = StateStore.open(state_url)
-    text = store.get(SPEC_KEY)
-    if text is None:
+    applied = newest_applied(StateStore.open(state_url))
+    if applied is None:
         return None
     # What runs was checked by the version that applied it: a later check must not lock it away.
-    loaded = load_text(text, file=f"{state_url}/{SPEC_KEY}", check=False)
+    loaded = load_text(applied.spec, file=f"{state_url}/spec.yaml", check=False)
     if loaded.spec is None:
         raise SpecError(loaded)
     return Cluster(
@@ -279,14 +282,12 @@ def _try_applied(state_url: str, path: Path) -> Cluster | None:
         text=loaded.text,
         spec_path=path.resolve(),
         state_url=state_url,
-        catalogs={
-            key.removeprefix(f"{CATALOG_PREFIX}/"): store.get(key) or b""
-            for key in store.list(CATALOG_PREFIX)
-        },
+        catalogs=applied.catalogs,
     )
 
 
-def _open_applied(state_url: str, path: Path) -> Cluster:
+def open_applied(state_url: str, path: Path) -> Cluster:
+    """Open what was last applied, from a state alone. Raises GC906: nothing ever was."""
     cluster = _try_applied(state_url, path)
     if cluster is None:
         raise failure(

@@ -18,6 +18,7 @@ from gcluster.lifecycle.sites import inventory, provider_name
 from gcluster.lifecycle.unbuilt import refuse_unbuilt
 from gcluster.schemas.catalog import load_catalog
 from gcluster.schemas.load import load
+from gcluster.schemas.spec import KubernetesScheduler
 from gcluster.stacks.provider import Recorder
 from gcluster.stacks.pulumi.diagram import mermaid
 from gcluster.stacks.registry import provider
@@ -25,6 +26,8 @@ from gcluster.stacks.registry import provider
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from gcluster.inventory.compile.kubernetes import KubernetesAt
+    from gcluster.inventory.hosts import ClusterInventory
     from gcluster.schemas.catalog import Catalog
     from gcluster.schemas.spec import ClusterSpec
 
@@ -48,7 +51,7 @@ def compile_tree(spec_path: Path, out: Path, *, diagram: bool = False) -> tuple[
     loaded = load(spec_path)
     if loaded.spec is None:
         raise SpecError(loaded)
-    refuse_unbuilt(loaded)
+    refuse_unbuilt(loaded, compiling=True)
     if _is_foreign(out):
         raise failure(
             "GC944",
@@ -91,9 +94,14 @@ def compiled_files(
     graphs = {name: made_by.graph(spec, name) for name, made_by in providers.items()}
     planned = (made_by.planned_hosts(spec, name) for name, made_by in providers.items())
     hosts = inventory(spec, (host for found in planned for host in found))
-    compiled = compile_cluster(spec, hosts, catalog)
-    files = {MARKER: b"", "hosts.json": _json(hosts), "site.yml": _playbook(compiled)}
+    files = {MARKER: b"", "hosts.json": _json(hosts)}
     files |= {f"graph/{name}.json": _json(graph) for name, graph in graphs.items()}
+    kubernetes: KubernetesAt | None = None
+    if isinstance(spec.scheduler, KubernetesScheduler):
+        kubernetes = _planned_bundle(spec)
+        files |= _kubernetes(spec, hosts, catalog)
+    compiled = compile_cluster(spec, hosts, catalog, kubernetes=kubernetes)
+    files["site.yml"] = _playbook(compiled)
     files |= {f"groups/{group.name}.json": _json(group) for group in compiled.groups}
     for name, made_by in providers.items():
         if isinstance(made_by, Recorder):
@@ -102,6 +110,32 @@ def compiled_files(
             if diagram:
                 files[f"graph/{name}.mmd"] = mermaid(recorded).encode()
     return files
+
+
+def _planned_bundle(spec: ClusterSpec) -> KubernetesAt | None:
+    """Return the bundle as its recipe says it: the same bytes whether it is built here or not."""
+    from gcluster.lifecycle.kubernetes.source import (  # noqa: PLC0415  # only for Kubernetes
+        planned_at,
+    )
+
+    return planned_at(spec)
+
+
+def _kubernetes(spec: ClusterSpec, hosts: ClusterInventory, catalog: Catalog) -> dict[str, bytes]:
+    """Return what Kubernetes is told."""
+    from gcluster.inventory.compile.kubernetes_objects import (  # noqa: PLC0415  # only for Kubernetes
+        kubernetes_files,
+    )
+    from gcluster.lifecycle.kubernetes.objects import (  # noqa: PLC0415  # only for Kubernetes
+        left_out,
+    )
+    from gcluster.lifecycle.smoke.kubernetes_runs import (  # noqa: PLC0415  # only for Kubernetes
+        kubernetes_runs,
+    )
+
+    without = left_out(spec, hosts, catalog)
+    found = kubernetes_files(spec, hosts, catalog, kubernetes_runs, without)
+    return {f"kubernetes/{name}": content for name, content in found.items()}
 
 
 def _json(value: object) -> bytes:

@@ -29,7 +29,7 @@ def check_names(cluster: Cluster, names: Iterable[str]) -> None:
     Raises:
         LifecycleError: GC928 names the storage that there is (exit code USAGE).
     """
-    made = [name for name, storage in cluster.spec.storage.items() if _is_made(storage)]
+    made = [name for name, storage in cluster.spec.storage.items() if is_made(storage)]
     for name in names:
         if name in made:
             continue
@@ -50,7 +50,7 @@ def check_names(cluster: Cluster, names: Iterable[str]) -> None:
         )
 
 
-def _is_made(storage: Storage) -> bool:
+def is_made(storage: Storage) -> bool:
     """Say whether a site's cloud makes it."""
     if isinstance(storage, ObjectStorage):
         return storage.create

@@ -10,12 +10,15 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from gcluster.lifecycle import passphrase, places
+from gcluster.lifecycle.artifacts import forget_artifacts
 from gcluster.lifecycle.burst.lock import LOCK as BURST_LOCK
+from gcluster.lifecycle.carried import forget_host_keys
 from gcluster.lifecycle.data import check_free, check_names, priced
 from gcluster.lifecycle.known import set_ended
 from gcluster.lifecycle.operations.queue_state import forget_queues
 from gcluster.lifecycle.outcome import Exit, failure
 from gcluster.lifecycle.progress import Reporter, StageFinished, StageProgress, StageStarted
+from gcluster.lifecycle.repair.queue import forget as forget_repairs
 from gcluster.lifecycle.run import Run
 from gcluster.lifecycle.sites import OpenSite, at_each, open_sites
 from gcluster.lifecycle.ssh import SshSession
@@ -84,6 +87,7 @@ def down(
         kept = tuple(item for item in left if item.kept_data)
         for site in sites:
             cluster.ledger.settle(site.name, [item.provider_id for item in leftovers])
+        forget_repairs(cluster.events)
         if not leftovers:
             _forget(cluster, but_stacks=bool(kept))
         code = Exit.LEFTOVERS if leftovers else Exit.OK
@@ -145,8 +149,10 @@ def _forget(cluster: Cluster, *, but_stacks: bool) -> None:
     """
     forget_queues(cluster.store)
     cluster.vault.forget_all(but=passphrase.NAME if but_stacks else "")
-    shutil.rmtree(cluster.workdir, ignore_errors=True)
-    shutil.rmtree(places.data_home() / "runs" / cluster.id, ignore_errors=True)
+    forget_host_keys(cluster)
+    forget_artifacts(cluster.store)
+    shutil.rmtree(places.work_path(cluster.id), ignore_errors=True)
+    shutil.rmtree(places.run_path(cluster.id), ignore_errors=True)
     set_ended(cluster.id, ended=not but_stacks)
 
 

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import time
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
 from gcluster.lifecycle.causes.look import causes_of
 from gcluster.lifecycle.data import kept_data
+from gcluster.lifecycle.expiry.due import life
 from gcluster.lifecycle.gate import last_certificate
+from gcluster.lifecycle.gitops.record import read_followed
 from gcluster.lifecycle.observe import Observation, observe
 from gcluster.lifecycle.plan import compile_for, pending_for
+from gcluster.lifecycle.repair.queue import queue
 from gcluster.lifecycle.sites import open_sites
 from gcluster.lifecycle.slurm_report import report_of
 from gcluster.lifecycle.ssh import SshSession
 from gcluster.lifecycle.status import ClusterStatus, Condition, NodeStatus
 from gcluster.schemas.decoding import decode_json
+from gcluster.schemas.spec import KubernetesScheduler
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,6 +29,8 @@ if TYPE_CHECKING:
     from gcluster.inventory.hosts import Host
     from gcluster.lifecycle.cluster import Cluster
     from gcluster.lifecycle.slurm import SchedulerView
+    from gcluster.lifecycle.slurm_report import SchedulerReport
+    from gcluster.lifecycle.status import Cause
     from gcluster.stacks.provider import ResourceChange
 
 OBSERVED_KEY = "observed.json"
@@ -43,34 +50,67 @@ def read_status(cluster: Cluster) -> ClusterStatus:
             for host in observation.existing.with_role("controller")
             if host.name in observation.stamps and host.connection == "ssh"
         ]
-        report = report_of(session, controllers[0]) if controllers else None
-        causes = (
-            causes_of(
-                cluster.name,
-                session,
-                controllers[0],
-                report,
-                [h for h in observation.desired.with_role("compute") if h.connection == "ssh"],
-                _silent(observation),
-            )
-            if report is not None
-            else ()
-        )
+        report: SchedulerReport | None = None
+        causes: tuple[Cause, ...] = ()
+        own: tuple[Condition, ...] = ()
+        if controllers:
+            report, causes, own = _ask_scheduler(cluster, observation, session, controllers)
     view = report.view if report is not None else None
     nodes = _nodes(cluster, observation, view, report.since if report is not None else {})
     certificate = last_certificate(cluster) if nodes else None
-    conditions = _conditions(cluster, nodes, view, certificate)
+    conditions = (*_conditions(cluster, nodes, view, certificate), *own)
     if all(host.connection == "simulated" for host in observation.existing.hosts):
         conditions = tuple(c for c in conditions if c.name not in _NEED_REAL_NODES)
     return ClusterStatus(
         cluster=cluster.name,
-        conditions=_since(cluster, conditions),
+        conditions=(*_since(cluster, conditions), *_watched(cluster)),
         nodes=nodes,
         queue=view.queue if view is not None else None,
         certificate=certificate,
         kept=() if nodes else kept_data(cluster, sites),
         quotas=report.quotas if report is not None else (),
         causes=causes,
+        repairs=queue(cluster.events) if nodes else (),
+    )
+
+
+def _ask_scheduler(
+    cluster: Cluster, observation: Observation, session: SshSession, controllers: list[Host]
+) -> tuple[SchedulerReport, tuple[Cause, ...], tuple[Condition, ...]]:
+    """Return what the scheduler says, why what is unfit is so, and conditions of its own."""
+    if isinstance(cluster.spec.scheduler, KubernetesScheduler):
+        from gcluster.lifecycle.kubernetes import (  # noqa: PLC0415  # its own
+            keeping,
+            kubectl,
+            report,
+        )
+
+        told = report.kubernetes_report(kubectl.Kubectl(session, controllers))
+        watched = keeping.watch_control_planes(cluster.name, session, controllers)
+        return told, watched.causes, watched.conditions
+    answer = report_of(session, controllers[0])
+    causes = causes_of(
+        cluster.name,
+        session,
+        controllers[0],
+        answer,
+        [h for h in observation.desired.with_role("compute") if h.connection == "ssh"],
+        _silent(observation),
+    )
+    return answer, causes, ()
+
+
+def _watched(cluster: Cluster) -> tuple[Condition, ...]:
+    """Return what is announced of its end, and what a controller that follows it says."""
+    living, followed = life(cluster.events.read()), read_followed(cluster.store)
+    found = () if followed is None else (followed.condition,)
+    if living is None or living.announced is None:
+        return found
+    told = living.announced
+    when = f"{datetime.fromtimestamp(told.earliest, UTC):%Y-%m-%d %H:%M} UTC"
+    return (
+        *found,
+        Condition(name="WithinLifetime", status="false", reason=f"removed on {when}: {told.why}"),
     )
 
 
@@ -104,7 +144,9 @@ def _nodes(
             address=host.address,
             reachable=host.name in observation.stamps,
             scheduler_state=_scheduler_state(host, view),
-            reason=_reason(host, observation, changes.get((host.site, host.name)), view),
+            reason=f"given up: {observation.aside[host.name]}"
+            if host.name in observation.aside
+            else _reason(host, observation, changes.get((host.site, host.name)), view),
             steps_pending=len(pending.get(host.name, ())) if host.name in observation.stamps else 0,
             out_since=since.get(host.name, "")
             if view is not None and host.role == "compute" and not view.is_fit(host.name)

@@ -20,6 +20,7 @@ from gcluster.inventory.hosts import ClusterInventory, Host
 from gcluster.lifecycle.converge.findings import findings
 from gcluster.lifecycle.converge.pending import pending_steps, step_digests
 from gcluster.lifecycle.converge.run import converge
+from gcluster.lifecycle.converge.seals import seal_command
 from gcluster.lifecycle.outcome import LifecycleError
 from gcluster.lifecycle.progress import Reporter, StageFinished, StageProgress, StageStarted
 from gcluster.lifecycle.sites import ignore, inventory
@@ -27,7 +28,7 @@ from gcluster.lifecycle.ssh import SshSession
 from gcluster.stacks.provider import Baker
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator
     from pathlib import Path
 
     from gcluster.lifecycle.cluster import Cluster
@@ -65,9 +66,11 @@ def install_group(compiled: CompiledCluster, site: OpenSite) -> Group | None:
 
 
 def image_key(base_digest: str, group: Group) -> str:
-    """Return the key of the image: SHA-256 in hex over the base and the install steps."""
-    digests = [digest for _, digest in step_digests(group, {})]
-    return hashlib.sha256(msgspec.json.encode([base_digest, digests])).hexdigest()
+    """Return the key of the image: SHA-256 in hex over the base, the install steps, their seals."""
+    steps = step_digests(group, {})
+    content = [base_digest, [digest for _, digest in steps]]
+    seals = [seal_command(step, "") for step, _ in steps]
+    return hashlib.sha256(msgspec.json.encode([*content, seals])).hexdigest()
 
 
 def compile_for_images(cluster: Cluster, hosts: Iterable[Host]) -> CompiledCluster:
@@ -80,12 +83,35 @@ def compile_for_images(cluster: Cluster, hosts: Iterable[Host]) -> CompiledClust
     pools = {host.pool for host in there}
     coming = {each.pool: each for each in placeholders(cluster.spec) if each.pool not in pools}
     all_of_them = inventory(cluster.spec, (*there, *coming.values()))
-    return compile_cluster(cluster.spec, all_of_them, cluster.catalog)
+    return compile_cluster(
+        cluster.spec, all_of_them, cluster.catalog, kubernetes=cluster.kubernetes
+    )
 
 
 def elastic_sites(spec: ClusterSpec) -> frozenset[str]:
     """Return the sites that have pools whose nodes come and go."""
     return frozenset(spec.pools[pool].site for pool in elastic_nodes(spec))
+
+
+def booting_sites(  # noqa: PLR0917  # what is booted, where, and who is told
+    cluster: Cluster,
+    sites: tuple[OpenSite, ...],
+    growing: Collection[str],
+    hosts: Iterable[Host],
+    run_dir: Path,
+    report: Reporter,
+) -> tuple[OpenSite, ...]:
+    """Return the sites; the new nodes of those in `growing` boot from their golden image.
+
+    With a bundle none is baked, which would need the mirrors: nodes start from the plain base.
+    """
+    if cluster.bundle is not None or not growing:
+        return sites
+    baked = compile_for_images(cluster, hosts)
+    return tuple(
+        site.booting(ensure_image(site, baked, run_dir, report)) if site.name in growing else site
+        for site in sites
+    )
 
 
 def ensure_image(

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from gcluster.lifecycle.ladder import Decision, PoolLadder, Room, at_home, decide, rungs_after
+from gcluster.lifecycle.repair.queue import set_aside
 from gcluster.lifecycle.state.rungs import Walk, walks
 from gcluster.schemas.cost import HOURS_PER_MONTH, pool_cost, utilisation_of
 from gcluster.schemas.diagnostics import Diagnostic, Severity
@@ -76,6 +77,7 @@ class Ladders:
             for name, ladder in self.ladders.items()
         }
         self._spec = cluster.spec
+        self._aside = set_aside(cluster.spec, cluster.events)
         self._others = _others(cluster, self.ladders)
         self._lock = threading.RLock()
         self._on: dict[str, dict[str, str]] = {}
@@ -130,7 +132,7 @@ class Ladders:
         for name, ladder in self.ladders.items():
             if ladder.site == site and name in decisions:
                 found |= rungs_after(ladder, self.walks[name], decisions[name])
-        return found
+        return found | {n: "" for n, entry in self._aside.items() if entry.site == site}
 
     def rooms(self, pool: str) -> tuple[Room, ...]:
         """Return what each ceiling leaves for a pool."""

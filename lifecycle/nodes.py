@@ -6,12 +6,14 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
+from msgspec.structs import replace
 
 from gcluster.inventory.compile.self_converge import pulls
 from gcluster.inventory.hosts import ClusterInventory, Host
 from gcluster.lifecycle.converge.findings import findings, reasons
 from gcluster.lifecycle.converge.pending import pending_steps
 from gcluster.lifecycle.converge.run import converge
+from gcluster.lifecycle.converge.scope import Scope, worn_out
 from gcluster.lifecycle.converge.simulated import converge_simulated
 from gcluster.lifecycle.plan import compile_for
 from gcluster.lifecycle.pull.converge import PullWork, withdraw
@@ -32,6 +34,10 @@ if TYPE_CHECKING:
     from gcluster.schemas.spec import ClusterSpec
 
 
+_NAMED = 20
+"""Nodes of a pool that are named with their reason; the rest is a range."""
+
+
 class NodesResult(msgspec.Struct, frozen=True, kw_only=True):
     """Where the nodes stand after convergence."""
 
@@ -46,6 +52,16 @@ class NodesResult(msgspec.Struct, frozen=True, kw_only=True):
     held: dict[str, str] = {}
     """Host -> why it serves on unchanged; it is fit, and not as the spec says."""
 
+    @property
+    def serving(self) -> frozenset[str]:
+        """All that are in: as the spec says, or held as they were."""
+        return frozenset(host.name for host in self.inventory.hosts) | self.held.keys()
+
+    @property
+    def pools_below(self) -> frozenset[str]:
+        """Pools that can't go live."""
+        return frozenset(str(said.path[1]) for said in self.below_quorum)
+
 
 def converge_nodes(
     run: Run,
@@ -55,16 +71,24 @@ def converge_nodes(
     *,
     report: Reporter,
     requeue: bool = False,
+    scope: Scope | None = None,
 ) -> NodesResult:
     """Run every pending step; a node that fails is left behind and named, the others go on.
 
     Nodes in service are drained for what their jobs would feel; `requeue` puts those jobs back
-    in line, whatever the spec says.
+    in line, whatever the spec says. `scope` makes it a part of all that.
     """
     cluster = run.cluster
     compiled = compile_for(cluster, observation)
     secret_versions = cluster.make_secrets(compiled)
     pending = pending_steps(compiled, observation.stamps, secret_versions)
+    left_out: frozenset[str] = frozenset()
+    if scope is not None:
+        worn = worn_out(observation.stamps, scope)
+        observation = replace(observation, stamps=worn)
+        every = pending_steps(compiled, worn, secret_versions)
+        pending = scope.of(every)
+        left_out = frozenset(every.by_host()) - frozenset(pending.by_host())
     reachable = [h for h in observation.existing.hosts if h.name not in observation.unreachable]
     real = ClusterInventory(
         cluster=cluster.name, hosts=tuple(h for h in reachable if h.connection == "ssh")
@@ -92,12 +116,13 @@ def converge_nodes(
     for site in sites:
         mine = [host for host in simulated if host.site == site.name]
         converge_simulated(pending, site.context, mine, report)
-    rolling.give_back(observation.stamps, result.unchanged)
+    rolling.give_back(observation.stamps, result.unchanged | left_out)
     failed = {**observation.unreachable, **reasons(result)}
     accounted = {h.name for h in reachable} | failed.keys()
     for host in observation.desired.hosts:
         if host.name not in accounted:
-            failed[host.name] = "its site did not make it"
+            why = observation.aside.get(host.name)
+            failed[host.name] = f"given up: {why}" if why else "its site did not make it"
     fit = tuple(h for h in reachable if h.name not in failed)
     changed = tuple(host for host in fit if host.name not in result.held)
     cluster.events.append(HostsConverged(hosts=fold([h.name for h in changed]), failed=failed))
@@ -109,7 +134,7 @@ def converge_nodes(
             *findings(result, _go_on(cluster)),
             *_held(cluster, result.held),
         ),
-        below_quorum=_below_quorum(cluster.spec, observation.desired, fit),
+        below_quorum=_below_quorum(cluster.spec, observation.desired, fit, failed),
         held=result.held,
     )
 
@@ -147,20 +172,26 @@ def _go_on(cluster: Cluster) -> str:
 
 
 def _below_quorum(
-    spec: ClusterSpec, desired: ClusterInventory, fit: tuple[Host, ...]
+    spec: ClusterSpec,
+    desired: ClusterInventory,
+    fit: tuple[Host, ...],
+    failed: Mapping[str, str],
 ) -> tuple[Diagnostic, ...]:
     """Return one finding for each pool that has fewer fit nodes than it needs to go live."""
     found = []
     for name, pool in spec.pools.items():
         have = sum(1 for host in fit if host.pool == name)
-        want = len(desired.in_pool(name))
-        need = pool.quorum or want
+        nodes = desired.in_pool(name)
+        need = pool.quorum or len(nodes)
         if have < need:
+            missing = [host.name for host in nodes if host.name in failed]
             found.append(
                 Diagnostic(
                     code="GC923",
                     severity=Severity.ERROR,
-                    summary=f"pool {name}: {have} of {want} nodes are fit, {need} are needed",
+                    summary=f"pool {name}: {have} of {len(nodes)} nodes are fit, {need} are needed",
+                    detail="\n".join(f"{node}: {failed[node]}" for node in missing[:_NAMED])
+                    + (f"\nand {fold(missing[_NAMED:])}" if missing[_NAMED:] else ""),
                     path=("pools", name),
                     hint="mend the nodes named above and run the same command again"
                     + ("" if pool.quorum else f", or set pools.{name}.quorum"),

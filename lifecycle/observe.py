@@ -12,6 +12,7 @@ from gcluster.inventory.hosts import ClusterInventory, Host
 from gcluster.lifecycle.changes import SitePlan
 from gcluster.lifecycle.converge.stamps import read_stamps
 from gcluster.lifecycle.pull.stamps import read_reported_stamps
+from gcluster.lifecycle.repair.queue import set_aside
 from gcluster.lifecycle.sites import OpenSite, at_each, inventory
 from gcluster.lifecycle.ssh import SshSession, Unreachable
 from gcluster.stacks.laddered import Laddered
@@ -35,6 +36,8 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True):
     """Host -> reason in words, for existing hosts that should have answered."""
     taken_at: float
     """time.monotonic() when it was taken."""
+    aside: dict[str, str] = {}
+    """Host -> why it was given up (`lifecycle.repair`): wanted, and neither asked nor worked on."""
 
     @property
     def age_s(self) -> float:
@@ -118,7 +121,8 @@ def observe(
     views = at_each(sites, _look_or_guess if guess else _look)
     existing = {host.name: host for view in views.values() for host in view.existing}
     desired = [existing.get(h.name, h) for view in views.values() for h in view.planned]
-    wanted = {host.name for host in desired}
+    aside = {node: entry.reason for node, entry in set_aside(cluster.spec, cluster.events).items()}
+    wanted = {host.name for host in desired} - aside.keys()
     touched = {
         change.resource.name
         for view in views.values()
@@ -135,6 +139,7 @@ def observe(
         stamps={name: a for name, a in answers.items() if not isinstance(a, Unreachable)},
         unreachable={n: a.reason for n, a in answers.items() if isinstance(a, Unreachable)},
         taken_at=time.monotonic(),
+        aside=aside,
     )
 
 

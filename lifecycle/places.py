@@ -30,6 +30,16 @@ def config_home() -> Path:
     return _base("XDG_CONFIG_HOME", ".config")
 
 
+def work_path(cluster_id: str) -> Path:
+    """Return where a cluster's client keys and known hosts lie."""
+    return data_home() / "work" / cluster_id
+
+
+def run_path(cluster_id: str, run: str = "") -> Path:
+    """Return where the artifacts of a run lie; "": those of all runs of the cluster."""
+    return data_home() / "runs" / cluster_id / run
+
+
 def private_directory(path: Path) -> Path:
     """Make `path` (and its parents) with mode 0700 where it is missing; return it."""
     path.mkdir(parents=True, exist_ok=True, mode=0o700)

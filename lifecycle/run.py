@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import secrets
 import time
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Self
 
+from gcluster.lifecycle import places
+from gcluster.lifecycle.artifacts import keep_artifacts
+from gcluster.lifecycle.audit import exported
+from gcluster.lifecycle.carried import keep_host_keys
+from gcluster.lifecycle.commit import commit_of
 from gcluster.lifecycle.outcome import Exit, LifecycleError
-from gcluster.lifecycle.state import HeldLock, RunFinished, RunStarted
+from gcluster.lifecycle.state import HeldLock, RunFinished, RunStarted, upgrade
+from gcluster.lifecycle.state.process import pipeline_commit
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,6 +37,7 @@ class Run:
         self.lock = lock
         self._exit = Exit.FAILED
         self._outcome = "failed"
+        self._exports = ExitStack()
 
     @property
     def directory(self) -> Path:
@@ -42,11 +50,19 @@ class Run:
         self._outcome = "ok" if exit_code is Exit.OK else exit_code.name.lower()
 
     def __enter__(self) -> Self:
-        """Write the start of the run."""
-        self.cluster.events.bind(run=self.id, epochs=self.lock.epochs)
-        self.cluster.events.append(
-            RunStarted(command=self.command, spec_hash=self.cluster.spec_hash)
+        """Write the start of the run, into a state of the newest form."""
+        started = RunStarted(
+            command=self.command,
+            spec_hash=self.cluster.spec_hash,
+            commit=commit_of(self.cluster.spec_path) or pipeline_commit(),
+            why=self.cluster.why,
         )
+        with ExitStack() as exports:
+            exports.enter_context(exported(self.cluster))
+            upgrade(self.cluster.store)
+            self.cluster.events.bind(run=self.id, epochs=self.lock.epochs)
+            self.cluster.events.append(started)
+            self._exports = exports.pop_all()
         return self
 
     def __exit__(
@@ -56,8 +72,15 @@ class Run:
         trace: TracebackType | None,
     ) -> None:
         """Write the end of the run."""
+        with self._exports:
+            self._end(kind, error)
+
+    def _end(self, kind: type[BaseException] | None, error: BaseException | None) -> None:
         if kind is not None and issubclass(kind, KeyboardInterrupt):
             self._exit, self._outcome = Exit.INTERRUPTED, "interrupted"
         elif isinstance(error, LifecycleError):
             self._exit, self._outcome = error.exit_code, "failed"
+        keep_host_keys(self.cluster)
+        artifacts = places.run_path(self.cluster.id, self.id)  # gone, where `down` removed it
+        keep_artifacts(self.cluster.store, self.id, artifacts)
         self.cluster.events.append(RunFinished(outcome=self._outcome, exit_code=int(self._exit)))

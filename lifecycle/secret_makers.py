@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import os
+import base64
 import secrets
 from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gcluster.inventory.compile.kubernetes import ENCRYPTION_SECRET
 from gcluster.inventory.compile.self_converge import SIGNERS_SECRET
 from gcluster.inventory.compile.slurm_accounting import DATABASE_SECRET
 from gcluster.inventory.compile.slurm_state import JWT_SECRET
 from gcluster.inventory.compile.sssd import DIRECTORY_SECRET
 from gcluster.inventory.compile.wireguard import KEY_PREFIX, PEERS_PREFIX
 from gcluster.lifecycle.outcome import LifecycleError, failure
+from gcluster.lifecycle.references import UnreadableSecret, read_reference
 from gcluster.lifecycle.state import SecretVault, munge_key
 from gcluster.lifecycle.tunnel_keys import keep_peers, tunnel_key
 from gcluster.schemas.spec import DirectoryUsers, SlurmScheduler
@@ -39,11 +40,24 @@ def _jwt_key() -> bytes:
     return secrets.token_bytes(_JWT_BYTES)
 
 
-_MAKERS = {"munge": munge_key, DATABASE_SECRET: _password, JWT_SECRET: _jwt_key}
+_ENCRYPTION_BYTES = 32
+
+
+def _encryption_key() -> bytes:
+    """Return a new key of secretbox (XSalsa20 and Poly1305, 32 bytes) as Kubernetes reads it."""
+    return base64.b64encode(secrets.token_bytes(_ENCRYPTION_BYTES))
+
+
+_MAKERS = {
+    "munge": munge_key,
+    DATABASE_SECRET: _password,
+    JWT_SECRET: _jwt_key,
+    ENCRYPTION_SECRET: _encryption_key,
+}
 
 
 def given_secrets(spec: ClusterSpec) -> dict[str, str]:
-    """Return secret -> where the spec says it is: env:NAME or file:PATH."""
+    """Return secret -> where the spec says it is (`references.py`)."""
     slurm, users = spec.scheduler, spec.users
     accounting = slurm.accounting if isinstance(slurm, SlurmScheduler) else None
     found = {
@@ -59,18 +73,16 @@ def read_given(name: str, reference: str, *, is_kept: bool) -> bytes | None:
     Raises:
         LifecycleError: it can't be read, and none is kept (GC959).
     """
-    kind, _, where = reference.partition(":")
     try:
-        text = os.environ.get(where) if kind == "env" else Path(where).expanduser().read_text()
-    except (OSError, RuntimeError, UnicodeDecodeError) as error:
-        text, why = None, getattr(error, "strerror", None) or "it can't be read"
+        value = read_reference(reference).strip()
+    except UnreadableSecret as error:
+        if is_kept and error.is_absent:
+            return None
+        why = str(error)
     else:
-        why = "it is not set" if text is None else "it is empty"
-    value = (text or "").strip()
-    if value:
-        return value.encode()
-    if text is None and is_kept:
-        return None
+        if value:
+            return value.encode()
+        why = "it is empty"
     raise failure(
         "GC959",
         f"the secret {name} of the spec, {reference}, can't be used: {why}",

@@ -10,6 +10,7 @@ import msgspec
 
 from gcluster.inventory.hosts import ClusterInventory, Host
 from gcluster.lifecycle import places
+from gcluster.lifecycle.carried import lay_out
 from gcluster.lifecycle.ladders import NO_WISHES, Ladders, Wishes
 from gcluster.lifecycle.outcome import failure
 from gcluster.lifecycle.passphrase import make_passphrase, read_passphrase
@@ -78,12 +79,13 @@ def open_sites(
     Args:
         cluster: whose sites.
         emit: gets their progress.
-        making: stacks may be begun, so their passphrase is made where there is none. Whoever only
-            looks must not: nothing is written by looking.
+        making: stacks may be begun, so their passphrase and the nodes' key are made where there is
+            none. Whoever only looks must not: nothing is written by looking.
         delete_data: storage of the spec whose data `destroy` removes.
         wishes: what was asked for by a pool's name: from which rung it is bought.
     """
     workdir = cluster.workdir
+    lay_out(cluster, workdir, making=making)
     catalog = cluster.catalog if cluster.catalogs else None
     cache = places.private_directory(places.cache_home())
     providers = {

@@ -24,7 +24,16 @@ def asking(squeue: str) -> str:
 
 
 _ASK = asking("--states=PENDING,RUNNING --format=%T")
-_NOT_FIT = ("down", "drain", "fail", "inval", "unknown", "power", "reboot", "maint", "perfctrs")
+_NOT_FIT = (
+    *("down", "drain", "fail", "inval", "unknown", "power", "reboot", "maint", "perfctrs"),
+    *("cordoned", "not ready"),
+)
+"""Words in the states of sinfo, and of nodes of Kubernetes."""
+
+
+def is_unfit(state: str) -> bool:
+    """Say whether no job can start on a node in this state, in lower case."""
+    return state.endswith("*") or any(word in state for word in _NOT_FIT)
 
 
 class NodeLine(NamedTuple):
@@ -61,15 +70,15 @@ class SchedulerView(msgspec.Struct, frozen=True, kw_only=True):
 
     problem: str = ""
     states: dict[str, str] = {}
-    """Node -> state as sinfo says it, lower case: idle, mixed, drained, down*."""
+    """Node -> state as sinfo says it, lower case: idle, mixed, drained, down*; of Kubernetes ready,
+    cordoned, not ready."""
     reasons: dict[str, str] = {}
     """Node -> the reason an administrator or Slurm gave, where there is one."""
     queue: QueueStatus | None = None
 
     def is_fit(self, node: str) -> bool:
         """Whether jobs can start on the node now or when it is free."""
-        state = self.states.get(node, "unknown")
-        return not state.endswith("*") and not any(word in state for word in _NOT_FIT)
+        return not is_unfit(self.states.get(node, "unknown"))
 
 
 def ask_controller(session: SshSession, controller: Host) -> SchedulerView:

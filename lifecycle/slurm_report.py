@@ -12,7 +12,7 @@ import msgspec
 from gcluster.lifecycle.causes.facts import ControllerFacts, controller_facts
 from gcluster.lifecycle.slurm import SchedulerView, answered, asking, last_words
 from gcluster.lifecycle.ssh import SshSession, Unreachable
-from gcluster.lifecycle.status import PartitionQueue, QueueStatus, QuotaUse
+from gcluster.lifecycle.status import PartitionQueue, QueueStatus, QuotaUse, WaitingFor
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -25,7 +25,7 @@ _SHOWN = (GPU, "cpu", "node")
 _LIMIT_S = 30
 
 # A slurmctld that is down costs each client 9 s (Slurm 22.05), so one of them finds out for all.
-_QUEUE = asking("--states=PENDING,RUNNING --format='%T|%P|%V|%i'")
+_QUEUE = asking("--states=PENDING,RUNNING --format='%T|%P|%V|%i|%r'")
 _ASK = f"""
 export SLURM_TIME_FORMAT=%s SLURM_BITSTR_LEN=0
 root=$([ "$(id -u)" = 0 ] || echo sudo -n)
@@ -93,13 +93,16 @@ def report_of(session: SshSession, controller: Host) -> SchedulerReport:
 
 
 def queue_of(lines: Iterable[str], *, now: float) -> QueueStatus:
-    """Read squeue's lines STATE|PARTITIONS|SUBMITTED|JOB; `now` and the times are epoch seconds."""
+    """Read squeue's lines STATE|PARTITIONS|SUBMITTED|JOB|REASON; times are epoch seconds."""
     counts: Counter[tuple[str, str]] = Counter()
+    reasons: Counter[str] = Counter()
     total: Counter[str] = Counter()
     oldest: dict[str, float] = {}
     for line in lines:
-        state, partitions, submitted, job = (*line.strip().split("|"), "", "", "", "")[:4]
+        state, partitions, submitted, job, why = (*line.strip().split("|"), *[""] * 5)[:5]
         tasks = tasks_of(job)
+        if state == "PENDING" and why not in {"", "None"}:
+            reasons[why] += tasks
         total[state] += tasks
         waited = now - _number(submitted) if submitted.isdecimal() else None
         for name in ["", *partitions.split(",")] if partitions else [""]:
@@ -119,6 +122,7 @@ def queue_of(lines: Iterable[str], *, now: float) -> QueueStatus:
             )
             for name in sorted({name for name, _ in counts} - {""})
         ),
+        reasons=tuple(WaitingFor(reason=why, jobs=jobs) for why, jobs in reasons.most_common()),
     )
 
 

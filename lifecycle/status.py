@@ -6,6 +6,7 @@ from typing import Literal
 
 import msgspec
 
+from gcluster.lifecycle.state.repairs import Repair
 from gcluster.stacks.provider import Leftover
 
 
@@ -29,7 +30,8 @@ class NodeStatus(msgspec.Struct, frozen=True, kw_only=True):
     address: str
     reachable: bool
     scheduler_state: str = ""
-    """As sinfo says it: idle, alloc, drain, down*; "" for nodes that run no jobs."""
+    """As sinfo says it: idle, alloc, drain, down*; of Kubernetes ready, cordoned, not ready; "" for
+    nodes that run no jobs."""
     reason: str = ""
     """Why it isn't fit for work, in words; "" when it is."""
     steps_pending: int = 0
@@ -48,6 +50,14 @@ class PartitionQueue(msgspec.Struct, frozen=True, kw_only=True):
     """Since the submission of the pending job that waits longest; None: none waits."""
 
 
+class WaitingFor(msgspec.Struct, frozen=True, kw_only=True):
+    """Pending jobs that wait for the same."""
+
+    reason: str
+    """In the scheduler's words."""
+    jobs: int
+
+
 class QueueStatus(msgspec.Struct, frozen=True, kw_only=True):
     """Jobs by state; each task of an array is a job."""
 
@@ -56,6 +66,8 @@ class QueueStatus(msgspec.Struct, frozen=True, kw_only=True):
     oldest_wait_s: float | None = None
     """Since the submission of the pending job that waits longest; None: none waits."""
     partitions: tuple[PartitionQueue, ...] = ()
+    reasons: tuple[WaitingFor, ...] = ()
+    """What pending jobs wait for, the most frequent first."""
 
 
 class QuotaUse(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,7 +75,7 @@ class QuotaUse(msgspec.Struct, frozen=True, kw_only=True):
 
     account: str
     resource: str
-    """As Slurm's accounting names it: gres/gpu, cpu, node."""
+    """As Slurm's accounting names it: gres/gpu, cpu, node; as Kubernetes does: nvidia.com/gpu."""
     used: int
     limit: int | None
     """None: no limit."""
@@ -91,7 +103,9 @@ class ClusterStatus(msgspec.Struct, frozen=True, kw_only=True):
     kept: tuple[Leftover, ...] = ()
     """Data that `down` kept, and what it stands in; told of a cluster without nodes."""
     quotas: tuple[QuotaUse, ...] = ()
-    """Accounts that use GPUs or whose use is limited, where Slurm keeps accounts."""
+    """Accounts that use GPUs or whose use is limited, where the scheduler keeps accounts."""
+    repairs: tuple[Repair, ...] = ()
+    """Nodes that the cluster does without, oldest first."""
     causes: tuple[Cause, ...] = ()
     """What is known of why conditions don't hold."""
 

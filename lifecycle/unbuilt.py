@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from gcluster.inventory.compile.roles import ACTED_ON, PLUGINS_ACTED_ON, STORAGE_ACTED_ON
 from gcluster.lifecycle.outcome import LifecycleError, failure
 from gcluster.schemas.diagnostics import Diagnostic, Severity
-from gcluster.schemas.spec import LustreStorage, Software
+from gcluster.schemas.spec import KubernetesScheduler, LustreStorage, Software
 from gcluster.stacks.registry import names
 
 if TYPE_CHECKING:
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
 _LEFT_OUT: tuple[tuple[PathTuple, str], ...] = (
     (("monitoring",), "monitoring"),
-    (("budget", "expires"), "expiry"),
-    (("budget", "expires_on"), "expiry"),
     (("sites", "*", "proxy"), "proxies"),
     (("pools", "*", "software", "containers"), "containers of single pools"),
     (("pools", "*", "software", "slurm"), "another Slurm for single pools"),
@@ -63,14 +61,19 @@ def unbuilt(loaded: Loaded) -> tuple[Diagnostic, ...]:
     )
 
 
-def refuse_unbuilt(loaded: Loaded) -> tuple[Diagnostic, ...]:
+def refuse_unbuilt(loaded: Loaded, *, compiling: bool = False) -> tuple[Diagnostic, ...]:
     """Return the warnings of `unbuilt`.
+
+    Args:
+        loaded: a spec without errors.
+        compiling: files are written and nothing runs: those of a cloud's own control plane too.
 
     Raises:
         LifecycleError: a part is missing that nothing can run without.
     """
     found = unbuilt(loaded)
-    errors = [diagnostic for diagnostic in found if diagnostic.is_error]
+    written = {("scheduler", "control_plane")} if compiling else set()
+    errors = [one for one in found if one.is_error and one.path not in written]
     if errors:
         raise NotBuiltError(loaded, *errors)
     return found
@@ -98,12 +101,12 @@ def _needed(loaded: Loaded) -> Iterator[tuple[Severity, PathTuple, str]]:
     for name, site in spec.sites.items():
         if site.provider not in names():
             yield Severity.ERROR, ("sites", name, "provider"), f"provider {site.provider}"
-    scheduler = str(spec.scheduler.__struct_config__.tag)
-    if scheduler != "slurm":
-        yield Severity.ERROR, ("scheduler", "type"), f"scheduler {scheduler}"
-    if spec.state is not None and not spec.state.startswith("file://"):
-        scheme = spec.state.split(":", 1)[0]
-        yield Severity.ERROR, ("state",), f"state in {scheme}://"
+    kubernetes = spec.scheduler
+    if isinstance(kubernetes, KubernetesScheduler) and kubernetes.control_plane != "self":
+        path = ("scheduler", "control_plane")
+        yield Severity.ERROR, path, f"control plane {kubernetes.control_plane}"
+    if isinstance(kubernetes, KubernetesScheduler) and spec.converge == "pull":
+        yield Severity.ERROR, ("converge",), "converge: pull under Kubernetes"
     kept_by = "age" if spec.secrets is None else str(spec.secrets.__struct_config__.tag)
     if kept_by != "age":
         yield Severity.ERROR, ("secrets", "provider"), f"secrets by {kept_by}"
@@ -121,12 +124,22 @@ def _left_out(loaded: Loaded) -> Iterator[tuple[Severity, PathTuple, str]]:
         yield Severity.WARNING, path, "the fabric's set-up on nodes"
     for path in _left_out_tunnels(loaded):
         yield Severity.WARNING, path, "a tunnel between a cloud and containers"
+    for path in _left_out_nodes(loaded):
+        yield Severity.WARNING, path, "nodes that come and go under Kubernetes"
     for name, storage in loaded.spec.storage.items() if loaded.spec is not None else ():
         kind = str(storage.__struct_config__.tag)
         if kind not in STORAGE_ACTED_ON:
             yield Severity.WARNING, ("storage", name), f"storage of type {kind}"
         elif isinstance(storage, LustreStorage) and storage.mgs is None and storage.servers is None:
             yield Severity.WARNING, ("storage", name), "mounting managed Lustre without mgs"
+
+
+def _left_out_nodes(loaded: Loaded) -> Iterator[PathTuple]:
+    """Yield counts of which only the least is made: nothing asks for more when pods wait."""
+    if loaded.spec is not None and isinstance(loaded.spec.scheduler, KubernetesScheduler):
+        for name, pool in loaded.spec.pools.items():
+            if pool.is_elastic:
+                yield "pools", name, "count"
 
 
 def _left_out_tunnels(loaded: Loaded) -> Iterator[PathTuple]:

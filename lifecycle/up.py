@@ -8,16 +8,22 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from gcluster.lifecycle.accounting.settle import settle
+from gcluster.lifecycle.built import built
 from gcluster.lifecycle.bundle.use import Bundle, bring, live_on
+from gcluster.lifecycle.expiry.standing_end import put_off, refuse_ended
 from gcluster.lifecycle.gate import pass_gate, standing_verdict
-from gcluster.lifecycle.image import compile_for_images, elastic_sites, ensure_image
+from gcluster.lifecycle.guards import refuse_guarded
+from gcluster.lifecycle.image import booting_sites, elastic_sites
 from gcluster.lifecycle.known import set_ended
+from gcluster.lifecycle.kubernetes import while_up
 from gcluster.lifecycle.ladders import NO_WISHES, Wishes
+from gcluster.lifecycle.ledger_check import close_absent
 from gcluster.lifecycle.nodes import NodesResult, converge_nodes
 from gcluster.lifecycle.observe import Observation, observe
 from gcluster.lifecycle.operations.queue_state import bring_queue
 from gcluster.lifecycle.outcome import Exit, LifecycleError, failure
 from gcluster.lifecycle.plan import compile_for, plan_with_jobs
+from gcluster.lifecycle.plan_file import PlanFile, holding, refuse_moved, refuse_other
 from gcluster.lifecycle.preflight import refuse_obstacles
 from gcluster.lifecycle.progress import (
     Finding,
@@ -26,6 +32,7 @@ from gcluster.lifecycle.progress import (
     StageProgress,
     StageStarted,
 )
+from gcluster.lifecycle.repair.queue import keep_queue
 from gcluster.lifecycle.run import Run
 from gcluster.lifecycle.sites import OpenSite, at_each, equip, ladders_of, open_sites
 from gcluster.lifecycle.ssh import SshSession
@@ -66,6 +73,8 @@ def up(
     wishes: Wishes = NO_WISHES,
     requeue_jobs: bool = False,
     bundle: Bundle | None = None,
+    approved: PlanFile | None = None,
+    allow: frozenset[str] = frozenset(),
 ) -> UpResult:
     """Bring the cluster to what its spec says, and prove it with the AllReduce.
 
@@ -73,11 +82,15 @@ def up(
     touched. `wishes` is what was asked for by a pool's name. `requeue_jobs` puts jobs on nodes
     that must be drained back in line instead of waiting for their end. `bundle` is what the
     nodes are to live on: all that they need is looked for in it before anything is changed.
+    `approved` is the plan that may be done, and no other; nobody is asked then. `allow` names what
+    a guard holds back (`lifecycle.guards`).
 
     Raises:
         LifecycleError: refused, locked, or a step that nothing can go on without failed.
         ProviderError: a site could not be brought up.
     """
+    if approved is not None:
+        refuse_moved(cluster, approved)
     sites = open_sites(cluster, lambda event: report(_site_progress(event)), wishes=wishes)
     for warning in cluster.warnings:
         report(Finding(diagnostic=warning))
@@ -91,10 +104,18 @@ def up(
         if unknown:
             raise LifecycleError(*unknown, exit_code=Exit.REFUSED)
         proposed = plan_with_jobs(cluster, observation, session, ladders)
+        while_up.refuse_unfit(cluster, proposed, report)
+        if approved is not None:
+            refuse_other(approved, proposed)
         if proposed.is_empty and _is_proven(cluster, observation):
             return _nothing_to_do(cluster, report)
-        if not proposed.is_empty and not confirm(proposed):
+        refuse_ended(cluster)
+        # A pool that is to be bought anew was named by that already.
+        refuse_guarded(proposed, allow | {f"pool:{pool}" for pool in wishes.again})
+        if approved is None and not proposed.is_empty and not confirm(proposed):
             raise failure("GC909", "nothing was changed", exit_code=Exit.REFUSED)
+    if not proposed.is_empty:
+        while_up.ready_bundle(cluster, observation, report)
     cluster.identify()
     set_ended(cluster.id, ended=False)
     sites = open_sites(
@@ -103,6 +124,7 @@ def up(
     with (
         SshSession(cluster.workdir) as session,
         acquire(cluster.store, tuple(cluster.spec.sites), reason="up") as lock,
+        holding(cluster, approved),
         Run(cluster, "up", lock) as run,
     ):
         for note in lock.notes:
@@ -145,33 +167,37 @@ def _bring_up(
         )
     }
     growing |= elastic_sites(cluster.spec)
-    if cluster.bundle is not None:  # baking would need the mirrors: nodes start from the plain base
-        growing = set()
-    baked = compile_for_images(cluster, before.desired.hosts) if growing else compiled
-    sites = tuple(
-        site.booting(ensure_image(site, baked, run.directory, report))
-        if site.name in growing
-        else site
-        for site in sites
-    )
+    sites = booting_sites(cluster, sites, growing, before.desired.hosts, run.directory, report)
+    while_up.drain_leaving(cluster, before, session, report)
     sites, refused = _apply(cluster, sites, before, report, wishes)
     after = observe(cluster, sites, session)
     if bundle is not None:
         bring(cluster, bundle, after.existing, session, report)
     bring_queue(cluster, after.existing, session, report)
     nodes = converge_nodes(run, sites, after, session, report=report, requeue=requeue_jobs)
+    keep_queue(
+        cluster.spec,
+        cluster.events,
+        desired=after.desired.hosts,
+        fit=nodes.serving,
+        failed={n: why for n, why in nodes.failed.items() if n not in after.aside},
+        below=nodes.pools_below,
+    )
     if nodes.below_quorum:
         return _result(cluster, nodes, None, refused, Exit.FAILED)
     settled = settle(cluster, after, session, report)
+    settled += while_up.settle(cluster, after, session, report)
     if any(said.is_error for said in settled):
         return _result(cluster, nodes, None, (*refused, *settled), Exit.FAILED)
     refused = (*refused, *settled)
+    put_off(cluster, after.existing, session)
     gate = pass_gate(run, nodes.inventory, session, report)
     code = Exit.OK if gate is None or gate.passed else Exit.REFUSED
-    if code is Exit.OK and nodes.held:
+    if code is Exit.OK and (nodes.held or _still_there(after)):
         code = Exit.PENDING
     if code is Exit.OK:
-        cluster.events.append(SpecApplied(spec_hash=cluster.spec_hash))
+        now = built(compile_for(cluster, after))
+        cluster.events.append(SpecApplied(spec_hash=cluster.spec_hash, built=now))
     return _result(cluster, nodes, gate, refused, code)
 
 
@@ -183,7 +209,7 @@ def _apply(
     wishes: Wishes,
 ) -> tuple[tuple[OpenSite, ...], tuple[Diagnostic, ...]]:
     """Apply every site; return the sites as they were left, and what could not be made."""
-    total = len(before.desired.hosts)
+    total = len(before.desired.hosts) - len(before.aside)
     began = time.monotonic()
     report(StageStarted(name="nodes", total=total))
     book = ladders_of(cluster, sites, wishes)
@@ -192,6 +218,7 @@ def _apply(
         report(Finding(diagnostic=found))
 
     left = at_each(sites, lambda site: apply_site(cluster, site, book, tell))
+    at_each(sites, lambda site: close_absent(cluster, site))
     sites = tuple(site.taking(left[site.name].taken) for site in sites)
     hosts = at_each(sites, lambda site: site.provider.hosts(site.context))
     present = sum(len(found) for found in hosts.values())
@@ -204,6 +231,12 @@ def _apply(
         )
     )
     return sites, tuple(found for site in left.values() for found in site.diagnostics)
+
+
+def _still_there(after: Observation) -> bool:
+    """Say whether machines that the spec no longer asks for are there, and cost."""
+    changes = (change for site in after.sites for change in site.changes)
+    return any(c.effect == "delete" and c.resource.kind == "node" for c in changes)
 
 
 def _is_proven(cluster: Cluster, observation: Observation) -> bool:

@@ -14,7 +14,7 @@ from gcluster.stacks.provider import ProviderError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from gcluster.stacks.provider import Ledger
+    from gcluster.stacks.ledger import Ledger
 
 _UNSURE = frozenset({"GC964", "GC966"})
 """Codes of refusals after which a cloud may have made something: it could not be asked to the end,

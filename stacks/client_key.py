@@ -28,15 +28,37 @@ def ensure_client_key(directory: Path) -> Path:
     return private
 
 
+def write_client_key(directory: Path, key: bytes) -> Path:
+    """Lay out a private key that was made before, with its public half; return the private one.
+
+    Raises:
+        ProviderError: ssh-keygen isn't installed, or can't read the key.
+    """
+    private = directory / "id_ed25519"
+    with atomic.locked(directory / ".key.lock"):
+        if private.exists() and private.read_bytes() == key and public_half(private).exists():
+            return private
+        directory.chmod(0o700)
+        atomic.write(private, key)
+        public = _ssh_keygen(["-y", "-f", str(private)])
+        atomic.write(public_half(private), public.encode())
+    return private
+
+
 def public_half(private: Path) -> Path:
     """Return where the public key of `private` is."""
     return private.with_name(private.name + ".pub")
 
 
 def _keygen(target: Path) -> None:
-    command = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "gcluster", "-f", str(target)]
+    _ssh_keygen(["-q", "-t", "ed25519", "-N", "", "-C", "gcluster", "-f", str(target)])
+
+
+def _ssh_keygen(options: list[str]) -> str:
     try:
-        subprocess.run(command, check=True, capture_output=True, text=True, timeout=30)
+        return subprocess.run(
+            ["ssh-keygen", *options], check=True, capture_output=True, text=True, timeout=30
+        ).stdout
     except FileNotFoundError:
         raise provider_error(
             "GC910", "ssh-keygen is not installed", hint="sudo apt-get install -y openssh-client"

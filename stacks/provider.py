@@ -14,6 +14,7 @@ import msgspec
 from gcluster.inventory.hosts import Host
 from gcluster.schemas.diagnostics import Diagnostic, Severity
 from gcluster.schemas.spec import ClusterSpec
+from gcluster.stacks.ledger import Ledger
 
 if TYPE_CHECKING:
     from gcluster.stacks.pulumi import recorded as pulumi_graph
@@ -101,44 +102,6 @@ class SiteEvent(msgspec.Struct, frozen=True, kw_only=True):
     total: int
     what: str
     """One line: "node gpu003 is up"."""
-
-
-class Ledger(Protocol):
-    """The caller's book of what exists: an intent is stored before the call that creates.
-
-    Safe to call from many threads; what is told at the same time is written together.
-    """
-
-    def intend(self, site: str, resource: Resource) -> str:
-        """Store the intent to create `resource`; return its id, the call's idempotency token.
-
-        An open intent (no result yet) of the same site and resource key is returned again.
-        """
-        ...
-
-    def intend_many(self, site: str, resources: Iterable[Resource]) -> dict[str, str]:
-        """Store many intents at once; return resource key -> intent."""
-        ...
-
-    def created(self, intent: str, provider_id: str) -> None:
-        """Record that the intended resource exists.
-
-        May be told twice: a provider that was killed between creating and telling finds the
-        resource by its token label and tells again.
-        """
-        ...
-
-    def created_many(self, created: Mapping[str, str]) -> None:
-        """Record many at once: intent -> the provider's id."""
-        ...
-
-    def failed(self, intent: str, reason: str) -> None:
-        """Record that it was not created and nothing is left of it."""
-        ...
-
-    def deleted(self, site: str, resource_key: str, provider_id: str) -> None:
-        """Record that it is gone."""
-        ...
 
 
 class SiteContext(msgspec.Struct, frozen=True, kw_only=True):

@@ -19,15 +19,15 @@ _LISTED = 40
 def existing_text(existing: tuple[Leftover, ...], surface: Surface) -> str:
     """Return what there is to remove: data that goes, all else, and what is kept."""
     goes = [item for item in existing if not item.kept_data]
-    lines = [_item(surface.paint("error", "-"), item) for item in goes if not item.storage]
+    lines = [item_line(surface.paint("error", "-"), item) for item in goes if not item.storage]
     if len(lines) > _LISTED:
         lines = [*lines[:_LISTED], f"  and {len(lines) - _LISTED:,} more"]
     lines += [
-        _item(surface.paint("error", "-"), item) + surface.paint("error", "   data: DESTROYED")
+        item_line(surface.paint("error", "-"), item) + surface.paint("error", "   data: DESTROYED")
         for item in goes
         if item.storage
     ]
-    lines += [_item(" ", item) + f"   {_why(item)}" for item in existing if item.kept_data]
+    lines += [item_line(" ", item) + f"   {_why(item)}" for item in existing if item.kept_data]
     kinds = Counter(item.kind for item in goes)
     lines.append(f"\n{counts(kinds)} to remove")
     return surface.plain("\n".join(lines))
@@ -46,7 +46,7 @@ def down_text(result: DownResult, surface: Surface) -> str:
     if result.leftovers:
         many = plural(len(result.leftovers), "leftover")
         lines.append(surface.paint("error", f"{many} could not be removed:"))
-        lines += [_item(surface.paint("error", "!"), item) for item in result.leftovers]
+        lines += [item_line(surface.paint("error", "!"), item) for item in result.leftovers]
         lines.append(f"go on with: gcluster down {result.cluster}")
     elif not result.nothing_there:
         left = "nothing is left" if not result.kept else "nothing else is left"
@@ -61,7 +61,7 @@ def kept_lines(cluster: str, kept: tuple[Leftover, ...]) -> list[str]:
     around = Counter(item.kind for item in kept if not item.storage)
     if not kept:
         return []
-    lines = ["kept:"] + [f"{_item(' ', item)}   {_monthly(item)}" for item in data]
+    lines = ["kept:"] + [f"{item_line(' ', item)}   {_monthly(item)}" for item in data]
     if around:
         lines.append(f"    {counts(around)}{', which the data stands in' if data else ''}")
     names = dict.fromkeys(name for item in data for name in item.storage)
@@ -81,7 +81,8 @@ def _monthly(item: Leftover) -> str:
     return f"${item.usd_per_month:,.2f}/month"
 
 
-def _item(mark: str, item: Leftover) -> str:
+def item_line(mark: str, item: Leftover) -> str:
+    """Return one thing with its mark in front and its price behind, where that is known."""
     price = "" if item.usd_per_hour is None else f"   {usd_per_hour(item.usd_per_hour)}"
     named = f" ({', '.join(item.storage)})" if item.storage else ""
     return f"  {mark} {item.kind} {printable(item.name)}{named}{price}"

@@ -48,7 +48,7 @@ def explained_text(code: CodeExplanation, example: Shown | None, surface: Surfac
     if example is not None:
         parts += _example_parts(example, surface)
     family = family_of(code.code)
-    parts.append(surface.paint("faint", f"family: {family.title.lower()} (GC{family.digit})"))
+    parts.append(surface.paint("faint", f"family: {family.title.lower()} (GC{family.hundred})"))
     return "\n\n".join(parts)
 
 
@@ -89,7 +89,7 @@ def listed(codes: Iterable[CodeExplanation], surface: Surface) -> str:
     for family in FAMILIES:
         rows = [code for code in known if family_of(code.code) is family]
         if rows:
-            title = surface.paint("strong", f"GC{family.digit}  {family.title}")
+            title = surface.paint("strong", f"GC{family.hundred}  {family.title}")
             lines = [f"  {row.code}  {surface.plain(row.summary)}" for row in rows]
             parts.append("\n".join([f"{title}: {family.about}", *lines]))
     return "\n\n".join(parts)
@@ -98,7 +98,7 @@ def listed(codes: Iterable[CodeExplanation], surface: Surface) -> str:
 def listed_value(codes: Iterable[CodeExplanation]) -> dict[str, Any]:
     """Return the same as a value for JSON."""
     return {
-        "families": {family.digit: family.title for family in FAMILIES},
+        "families": {family.hundred: family.title for family in FAMILIES},
         "codes": [{"code": code.code, "summary": code.summary} for code in codes],
     }
 

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from gcluster.lifecycle.status import Cause, PartitionQueue, QueueStatus, QuotaUse
 
 
+_MOST_REASONS = 5
+
+
 def queue_lines(queue: QueueStatus) -> Iterator[str]:
     """Yield the queue as a whole, and by partition where there are several."""
     yield f"queue        {_jobs(queue)}"
@@ -21,6 +24,10 @@ def queue_lines(queue: QueueStatus) -> Iterator[str]:
         size = max(width(one.name) for one in queue.partitions)
         for one in queue.partitions:
             yield f"  {pad(one.name, size)}  {_jobs(one)}"
+    for waiting in queue.reasons[:_MOST_REASONS]:
+        yield f"  {waiting.jobs:,} wait: {printable(waiting.reason)}"
+    if more := queue.reasons[_MOST_REASONS:]:
+        yield f"  {sum(one.jobs for one in more):,} wait for other reasons"
 
 
 def quota_lines(quotas: Iterable[QuotaUse]) -> list[str]:

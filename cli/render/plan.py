@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING
 from gcluster.cli.render.cells import pad, printable, width
 from gcluster.cli.render.ladder import ladder_lines
 from gcluster.cli.render.quantities import duration, plural, usd_per_hour
+from gcluster.cli.render.repair import repair_lines
 from gcluster.schemas.hostlist import fold
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from gcluster.cli.render.surface import Surface, Tone
+    from gcluster.lifecycle.accounting.plan import BooksPlan
     from gcluster.lifecycle.changes import Disruption, Plan, SitePlan, StepChange
     from gcluster.stacks.provider import Effect, ResourceChange
 
@@ -53,12 +55,14 @@ def plan_text(plan: Plan, surface: Surface) -> str:
     if plan.is_empty:
         lines = [f"{plan.cluster} is as its spec says: nothing to change"]
     lines += ladder_lines(plan.ladders, surface)
+    lines += [*upgrades(plan, surface), *fields(plan, surface), *guarded(plan, surface)]
+    lines += repair_lines(plan.cluster, plan.repairs, surface)
     age = f"observed {duration(plan.observed_age_s)} ago"
-    lines.append(surface.paint("faint", f"afterwards {_cost(plan)} · {age}"))
+    lines.append(surface.paint("faint", f"afterwards {cost(plan)} · {age}"))
     return surface.plain("\n".join(lines))
 
 
-def _cost(plan: Plan) -> str:
+def cost(plan: Plan) -> str:
     """Return what the machines cost, and the worst case where that is another figure."""
     now = usd_per_hour(plan.usd_per_hour)
     if plan.worst_usd_per_hour == plan.usd_per_hour:
@@ -69,6 +73,16 @@ def _cost(plan: Plan) -> str:
 
 
 def _body(plan: Plan, surface: Surface) -> Iterator[str]:
+    for title, rows in sections(plan, surface):
+        yield title
+        yield from rows
+    yield from unreachable(plan, surface)
+    yield ""
+    yield totals(plan)
+
+
+def sections(plan: Plan, surface: Surface) -> Iterator[tuple[str, list[str]]]:
+    """Yield (heading, lines) of each site, of nodes that belong to none, and of the accounts."""
     pools_told: set[str] = set()
     for site in plan.sites:
         pools = {c.resource.pool for c in site.changes if c.resource.pool}
@@ -77,29 +91,73 @@ def _body(plan: Plan, surface: Surface) -> Iterator[str]:
             *_resources(plan.cluster, site, surface),
             *_steps((s for s in plan.steps if s.pool in pools), surface),
         ]
-        yield _heading(site, surface, empty=not rows)
+        title = _heading(site, surface, empty=not rows)
         if site.unobserved:
             mark = surface.paint("error", "!")
-            yield f"  {mark} not observed, all of it is shown as new: {printable(site.unobserved)}"
-        yield from rows
+            said = f"not observed, all of it is shown as new: {printable(site.unobserved)}"
+            rows.insert(0, f"  {mark} {said}")
+        yield title, rows
     rest = [step for step in plan.steps if step.pool not in pools_told]
     if rest:
-        yield surface.paint("strong", "nodes")
-        yield from _steps(rest, surface)
-    yield from _books(plan, surface)
+        yield surface.paint("strong", "nodes"), [*_steps(rest, surface)]
+    for title, kept in (
+        ("accounts and maintenance windows", plan.books),
+        ("objects of Kubernetes", plan.objects),
+    ):
+        rows = [] if kept is None else [*_books(kept, surface)]
+        if rows:
+            yield surface.paint("strong", title), rows
+    if plan.kubernetes and any(step.step == "kubernetes.install" for step in plan.steps):
+        yield surface.paint("strong", "bundle"), [f"  {printable(plan.kubernetes)}"]
+
+
+def upgrades(plan: Plan, surface: Surface) -> Iterator[str]:
+    """Yield a line for each thing that another gcluster or software lock brings."""
+    if not plan.upgrades:
+        return
+    yield surface.paint("strong", "since the last up")
+    for line in plan.upgrades:
+        said = f"{line.before} → {line.after}" if line.before or line.after else "changed"
+        yield f"  {surface.paint('warning', '~')} {printable(line.what)}  {printable(said)}"
+
+
+def fields(plan: Plan, surface: Surface) -> Iterator[str]:
+    """Yield a line for each field of the spec that differs from what was applied."""
+    if not plan.fields:
+        return
+    yield surface.paint("strong", "spec")
+    for field in plan.fields:
+        mark, tone = _STEP_MARKS[field.disruption]
+        values = f": {field.before or '…'} → {field.after or '…'}" if field.before else ""
+        added = f": {field.after}" if field.after and not field.before else ""
+        why = {"replace": "replaced", "destroy": "destroyed"}.get(
+            field.disruption, _DISRUPTION[field.disruption]
+        )
+        yield _row(surface.paint(tone, mark), f"{printable(field.path)}{values}{added}", why)
+
+
+def guarded(plan: Plan, surface: Surface) -> Iterator[str]:
+    """Yield who is hit, and what `up` does only when it is named."""
+    hit = plan.hit
+    if hit is not None and (hit.queue or hit.problem):
+        people = f" of {', '.join(hit.users)}" if hit.users else ""
+        jobs = f"{plural(len(hit.jobs), 'job')}{people} on nodes that are touched"
+        told = hit.problem or f"{jobs}, {plural(hit.queue or 0, 'job')} in the queue"
+        yield f"  {surface.paint('warning', '!')} {printable(told)}"
+    for guard in plan.guards:
+        mark = surface.paint("error", "!")
+        yield f"  {mark} {printable(guard.reason)}: only with --allow {guard.thing}"
+
+
+def unreachable(plan: Plan, surface: Surface) -> Iterator[str]:
+    """Yield a line for each host that did not answer."""
     for host in plan.unreachable:
         mark = surface.paint("error", "!")
         yield f"  {mark} {printable(host)} (what would run there is unknown)"
-    yield ""
-    yield totals(plan)
 
 
-def _books(plan: Plan, surface: Surface) -> Iterator[str]:
-    """Yield what changes in accounts and maintenance windows, in the order it happens."""
-    books = plan.books
-    if books is None or not (books.changes or books.held_back or books.problem):
-        return
-    yield surface.paint("strong", "accounts and maintenance windows")
+def _books(books: BooksPlan, surface: Surface) -> Iterator[str]:
+    """Yield what changes in the scheduler's own books, in the order it happens."""
     for words in books.changes:
         mark, tone = _BOOK_MARKS.get(words.partition(" ")[0], ("~", "warning"))
         yield f"  {surface.paint(tone, mark)} {printable(words)}"
@@ -118,6 +176,8 @@ def totals(plan: Plan) -> str:
     more = [f"{plural(runs, 'step')} to run"] if runs else []
     if plan.books is not None and plan.books.changes:
         more.append(f"{plural(len(plan.books.changes), 'change')} of accounts and windows")
+    if plan.objects is not None and plan.objects.changes:
+        more.append(f"{plural(len(plan.objects.changes), 'change')} of objects of Kubernetes")
     return "; ".join([things, *more])
 
 

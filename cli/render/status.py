@@ -9,6 +9,7 @@ from gcluster.cli.render.cells import pad, printable, width
 from gcluster.cli.render.down import kept_lines
 from gcluster.cli.render.operating import causes_lines, queue_lines, quota_lines
 from gcluster.cli.render.quantities import bandwidth, duration
+from gcluster.cli.render.repair import repair_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,6 +46,8 @@ def status_text(status: ClusterStatus, surface: Surface, *, now: datetime) -> st
     if status.queue is not None:
         lines += ["", *queue_lines(status.queue)]
     lines += quota_lines(status.quotas)
+    if status.repairs:
+        lines += ["", *repair_lines(status.cluster, status.repairs, surface, now=now)]
     if status.certificate is not None:
         lines += [f"certificate  {_certificate(status.certificate, now)}"]
     if status.kept:

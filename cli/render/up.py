@@ -53,7 +53,10 @@ def _next_steps(result: UpResult, target: str, surface: Surface) -> str:
         without = f" without {plural(behind, 'node')}" if behind else ""
         proven = "ready" if result.verdict is not None else "up, and no AllReduce could be run"
         state = surface.paint("strong", f"{name} is {proven}{without}.")
-        return f"{state}   gcluster ssh {name} · gcluster status {name} · gcluster down {name}"
+        repair = f"gcluster repair {name} · " if behind else ""
+        return (
+            f"{state}   {repair}gcluster ssh {name} · gcluster status {name} · gcluster down {name}"
+        )
     what = "failed its AllReduce" if result.exit_code is Exit.REFUSED else "is not up"
     state = surface.paint("error", f"{name} {what}.")
     return f"{state}   gcluster status {name} · go on with: gcluster up {target}"

@@ -2,6 +2,9 @@
 
 WORDS = {
     "munge": "Give every machine another MUNGE key; running jobs go on.",
+    "jwt": "Make the key of slurmrestd's tokens anew; tokens from before are void.",
+    "database": "Give the database of Slurm's accounts another password.",
+    "signer": "Sign what nodes converge themselves to with another key.",
     "tunnels": "Give the gateways between sites other keys; connections live on.",
 }
 """Word -> one line of help."""

@@ -2,8 +2,17 @@
 
 # ruff: noqa: PLC0415  # imported when the verb runs: help and other verbs need none of it
 
+from typing import TYPE_CHECKING
+
 from gcluster.cli.options import Format, OutputFormat, Target
 from gcluster.lifecycle.outcome import Exit
+
+if TYPE_CHECKING:
+    from gcluster.inventory.hosts import ClusterInventory
+    from gcluster.lifecycle.operations.rotate_munge import Rotated
+    from gcluster.lifecycle.progress import Reporter
+    from gcluster.lifecycle.run import Run
+    from gcluster.lifecycle.ssh import SshSession
 
 
 def command(cluster: Target, fmt: OutputFormat = Format.TEXT) -> Exit:
@@ -14,10 +23,13 @@ def command(cluster: Target, fmt: OutputFormat = Format.TEXT) -> Exit:
     """
     from gcluster.cli.rotating import rotated
     from gcluster.lifecycle.operations.rotate_munge import rotate_munge
+    from gcluster.lifecycle.operations.slurm_only import refuse_kubernetes
 
-    return rotated(
-        cluster,
-        fmt,
-        "munge",
-        lambda run, hosts, session, report: rotate_munge(hosts, session, run.cluster.vault, report),
-    )
+    def rotate(
+        run: "Run", hosts: "ClusterInventory", session: "SshSession", report: "Reporter"
+    ) -> "Rotated":
+        why = "has no MUNGE key: its nodes know each other by certificates"
+        refuse_kubernetes(run.cluster.spec, why, hint="control planes renew them, each week")
+        return rotate_munge(hosts, session, run.cluster.vault, report)
+
+    return rotated(cluster, fmt, "munge", rotate)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from gcluster.inventory.accounting.records import (
     NORMAL,
     ROOT,
+    SMOKE_QOS,
     Accounting,
     Association,
     PreemptMode,
@@ -40,22 +41,22 @@ def desired_accounting(spec: ClusterSpec) -> Accounting:
     """Return what the database must hold, for a spec that passed its checks.
 
     Every account says itself what its jobs may ask for, so that a change of one touches no other:
-    its list; without one what its parent's jobs may, and at the top every QOS. A job that asks for
-    none gets `default_qos`; without it the parent's default where that is allowed, else "normal"
-    where that is allowed, else the first of the account's list. A user of several accounts is
-    charged by default to the first of them by name.
+    its list; without one what its parent's jobs may, and at the top every QOS of the spec. A job
+    that asks for none gets `default_qos`; without it the parent's default where that is allowed,
+    else "normal" where that is allowed, else the first of the account's list. A user of several
+    accounts is charged by default to the first of them by name.
     """
     qos = {name: qos_record(name, said) for name, said in spec.scheduler.qos.items()}
     qos.setdefault(NORMAL, QosRecord(name=NORMAL))
+    every = tuple(sorted(qos))
+    qos.setdefault(SMOKE_QOS, QosRecord(name=SMOKE_QOS))
     accounts = spec.scheduler.accounts
     members = {name: account.users for name, account in accounts.items()}
     if not accounts:
         members = {EVERYONE: [user.name for user in spec.local_users]}
-    made = _accounts(accounts, tuple(sorted(qos)))
+    made = _accounts(accounts, every)
     if not accounts and members[EVERYONE]:
-        made[EVERYONE] = Association(
-            account=EVERYONE, parent=ROOT, qos=tuple(sorted(qos)), default_qos=NORMAL
-        )
+        made[EVERYONE] = Association(account=EVERYONE, parent=ROOT, qos=every, default_qos=NORMAL)
     associations = [
         *made.values(),
         *(
@@ -95,11 +96,12 @@ def whole_minutes(time: Duration | None) -> int | None:
 
 def _accounts(said: Mapping[str, Account], every: tuple[str, ...]) -> dict[str, Association]:
     """Return the accounts with root, each with its own list of QOS."""
-    made = {ROOT: Association(account=ROOT, qos=every, default_qos=NORMAL)}
+    roots = tuple(sorted({*every, SMOKE_QOS}))
+    made = {ROOT: Association(account=ROOT, qos=roots, default_qos=NORMAL)}
     tree = {n: Association(account=n, parent=account.parent or ROOT) for n, account in said.items()}
     for name in accounts_from_the_top(tree):
         account, parent = said[name], made[tree[name].parent]
-        allowed = tuple(sorted(set(account.qos))) or parent.qos
+        allowed = tuple(sorted(set(account.qos))) or (every if parent is made[ROOT] else parent.qos)
         made[name] = Association(
             account=name,
             parent=parent.account,

@@ -16,6 +16,9 @@ ROOT = "root"
 """The account that all others are part of, and the one user that it has from the start."""
 NORMAL = "normal"
 """The QOS that a new database has; a job that asks for none gets it where nothing else is said."""
+SMOKE_QOS = "gcluster-smoke"
+"""The QOS of the AllReduce that a cluster must pass, for root's account alone: no limit of a spec's
+QOS keeps the job waiting, whatever "normal" allows."""
 PARENT_SHARE = 0x7FFFFFFF
 """Share of an association that counts as its parent does: `fairshare=parent`."""
 

@@ -17,6 +17,7 @@ from gcluster.inventory.compile.allreduce import allreduce_steps
 from gcluster.inventory.compile.base import base_steps
 from gcluster.inventory.compile.depot import bundle_source_steps, depot_steps, living_on
 from gcluster.inventory.compile.enroot_pyxis import plugin_lines
+from gcluster.inventory.compile.kubernetes import kubernetes_steps, taking
 from gcluster.inventory.compile.mpi import mpi_steps
 from gcluster.inventory.compile.munge import munge_steps
 from gcluster.inventory.compile.nccl import JOB_ENVIRONMENT, nccl_steps
@@ -38,8 +39,10 @@ from gcluster.inventory.compile.slurm_nodes import gpu_count
 from gcluster.inventory.compile.slurmdbd import slurmdbd_steps
 from gcluster.inventory.compile.steps import CompiledCluster, Group, Stage, Step
 from gcluster.inventory.compile.wireguard import wireguard_steps
+from gcluster.schemas.spec import KubernetesScheduler
 
 if TYPE_CHECKING:
+    from gcluster.inventory.compile.kubernetes import KubernetesAt
     from gcluster.inventory.hosts import ClusterInventory, Host
     from gcluster.schemas.bundle import BundleManifest
     from gcluster.schemas.catalog import Catalog
@@ -56,6 +59,7 @@ def compile_cluster(
     inventory: ClusterInventory,
     catalog: Catalog,
     bundle: BundleManifest | None = None,
+    kubernetes: KubernetesAt | None = None,
 ) -> CompiledCluster:
     """Return what each pool's hosts must run: same spec and hosts, same result.
 
@@ -66,6 +70,7 @@ def compile_cluster(
         inventory: its hosts; an address may be unknown ("") while they are only planned.
         catalog: describes the machines of the compute pools.
         bundle: what the nodes take everything from; None: from where the spec says.
+        kubernetes: bundle of Kubernetes' own programs and images; None: packages and a registry.
     """
     pools = sorted(spec.pools, key=lambda name: (ROLE_ORDER.index(spec.pools[name].role), name))
     hosts = _by_pool(pools, inventory)
@@ -101,16 +106,18 @@ def compile_cluster(
     if bundle is not None:
         facts = living_on(bundle, facts, controllers[0].address if controllers else "")
 
-    def steps_of(name: str) -> tuple[Step, ...]:
-        pool = spec.pools[name]
-        machine = facts[name].machine
-        steps = (
-            *depot_steps(facts[name], serves_roles=pulled),
-            *bundle_source_steps(facts[name]),
-            *base_steps(spec, found_by_name, pool.role, sets_time=facts[name].has_own_clock),
-            *wireguard_steps(spec, name, inventory.hosts),
-            *site_routes_steps(spec, name, inventory.hosts),
-            *node_role_steps(facts[name]),
+    facts = taking(kubernetes, facts)
+
+    def scheduler_of(name: str) -> tuple[Step, ...]:
+        pool, machine = spec.pools[name], facts[name].machine
+        if isinstance(spec.scheduler, KubernetesScheduler):
+            tested = pool.role == "compute"
+            return (
+                *kubernetes_steps(facts[name], controllers),
+                *(mpi_steps() if tested else ()),
+                *(allreduce_steps() if tested else ()),
+            )
+        return (
             *munge_steps(),
             *slurmdbd_steps(spec, name, run_accounting, simulated=simulated),
             *slurm_steps(
@@ -123,6 +130,18 @@ def compile_cluster(
             ),
             *mpi_steps(),
             *allreduce_steps(),
+        )
+
+    def steps_of(name: str) -> tuple[Step, ...]:
+        pool = spec.pools[name]
+        steps = (
+            *depot_steps(facts[name], serves_roles=pulled),
+            *bundle_source_steps(facts[name]),
+            *base_steps(spec, found_by_name, pool.role, sets_time=facts[name].has_own_clock),
+            *wireguard_steps(spec, name, inventory.hosts),
+            *site_routes_steps(spec, name, inventory.hosts),
+            *node_role_steps(facts[name]),
+            *scheduler_of(name),
             *(
                 self_converge_steps(
                     name, pool.role, controllers, cluster=spec.name, simulated=simulated

@@ -10,6 +10,7 @@ from gcluster.inventory.compile.storage import StorageFacts, storage_facts
 from gcluster.schemas.bundle import BundleManifest
 from gcluster.schemas.catalog import Catalog
 from gcluster.schemas.catalog.machine import Machine
+from gcluster.schemas.kubernetes_bundle import KubernetesBundle
 from gcluster.schemas.spec import ClusterSpec, Pool
 from gcluster.schemas.stack.resolved import Resolved
 
@@ -47,6 +48,10 @@ class NodeFacts(msgspec.Struct, frozen=True, kw_only=True):
     """What its nodes take all packages and files from; None: from the sources themselves."""
     bundle_root: str = ""
     """URL of the bundle as its nodes see it."""
+    kubernetes: KubernetesBundle | None = None
+    """Programs and images of Kubernetes that its nodes take; None: packages and a registry."""
+    kubernetes_root: str = ""
+    """URL of that bundle as its nodes see it."""
 
     @property
     def provider(self) -> str:

@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from gcluster.inventory.compile.node import NodeFacts
     from gcluster.schemas.catalog.source import ArtefactSource, Repository
 
-_VERSION = "{version}"
+_OF_VERSION = frozenset({"version", "minor"})
+"""What a path may name of the version: whole, or its first two numbers."""
 
 
 def package_sources_steps(node: NodeFacts, sources: Iterable[str]) -> list[Step]:
@@ -83,8 +84,13 @@ def _repositories(node: NodeFacts, source: ArtefactSource) -> list[Json]:
     return [
         _repository(node, source, repository, source.own_version(version or ""))
         for repository in source.repositories
-        if version or _VERSION not in repository.path
+        if version or not _OF_VERSION.intersection(_named(repository.path))
     ]
+
+
+def _named(path: str) -> set[str]:
+    """Return the names in braces of a path."""
+    return {part.partition("}")[0] for part in path.split("{")[1:]}
 
 
 def _repository(
@@ -92,13 +98,18 @@ def _repository(
 ) -> dict[str, Json]:
     root = source_url(node, source)
     redirect = node.spec.software.sources.get(source.name, SourceRedirect())
-    key_path = repository.key_path or source.key_path
+    minor = ".".join(version.split(".")[:2])
+
+    def filled(path: str) -> str:
+        return path.replace("{version}", version).replace("{minor}", minor)
+
+    key_path = filled(repository.key_path or source.key_path or "")
     key_url = redirect.key_url or (f"{root}/{key_path}" if key_path else source.key_url)
     return {
         "name": source.name,
         "distribution": repository.distribution,
         "architecture": repository.architecture or "",
-        "url": f"{root}/{repository.path.replace(_VERSION, version)}",
+        "url": f"{root}/{filled(repository.path)}",
         "suite": repository.suite,
         "components": repository.components,
         "key_url": key_url or "",

@@ -1,7 +1,7 @@
 """The roles that make a machine ready for jobs, in the order they run: one line each.
 
-`base`, `munge`, `slurm`, `mpi` and `allreduce` need more than a node's facts and are called by
-`cluster.py` itself.
+`base`, `munge`, `slurm`, `kubernetes`, `mpi` and `allreduce` need more than a node's facts and are
+called by `cluster.py` itself.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from gcluster.inventory.compile.container_toolkit import (
     container_toolkit_sources,
     container_toolkit_steps,
 )
+from gcluster.inventory.compile.containerd import containerd_steps, kubernetes_sources
 from gcluster.inventory.compile.cuda import cuda_steps
 from gcluster.inventory.compile.dcgm import dcgm_steps
 from gcluster.inventory.compile.efa import efa_steps
@@ -115,6 +116,12 @@ NODE_ROLES: tuple[NodeRole, ...] = (
     ),
     NodeRole(nfs_steps, storage=("nfs",)),
     NodeRole(gpfs_client_steps, sources=("storage-scale",), chosen=gpfs_sources, storage=("gpfs",)),
+    NodeRole(
+        containerd_steps,
+        sources=("kubernetes", "docker-ce"),
+        chosen=kubernetes_sources,
+        components=("kubernetes",),
+    ),
     NodeRole(staging_steps),
     NodeRole(node_health_steps),
     NodeRole(firmware_steps),

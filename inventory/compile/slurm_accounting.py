@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gcluster.inventory.accounting.desired import keeps_accounts
-from gcluster.inventory.accounting.records import ROOT
+from gcluster.inventory.accounting.records import ROOT, SMOKE_QOS
 from gcluster.inventory.accounting.settings import GPU
 from gcluster.inventory.compile.slurm_scheduling import priority_variables, written_partitions
 from gcluster.schemas.account_tree import with_parts
@@ -70,13 +70,13 @@ def partition_access(spec: ClusterSpec) -> dict[str, dict[str, Json]]:
     """Return partition -> the accounts and QOS that it is for; only with a database.
 
     A partition that names accounts is for their parts too: Slurm compares names, not the tree. Root
-    may use all of them: gcluster's own jobs are charged to its account.
+    may use all of them, and `SMOKE_QOS`: gcluster's own jobs are charged to its account.
     """
     accounts = spec.scheduler.accounts
     return {
         name: {
             "accounts": [ROOT, *sorted(with_parts(accounts, one.accounts))] if one.accounts else [],
-            "qos": sorted(one.qos),
+            "qos": sorted({*one.qos, SMOKE_QOS}) if one.qos else [],
         }
         for name, one in written_partitions(spec).items()
         if one.accounts or one.qos

@@ -11,12 +11,15 @@ import msgspec
 Json: TypeAlias = Any
 """A JSON value: what an Ansible variable can hold."""
 
-Phase: TypeAlias = Literal["preflight", "install", "configure", "join", "verify", "update"]
+Phase: TypeAlias = Literal[
+    "preflight", "install", "configure", "join", "verify", "update", "remove"
+]
 PHASES: tuple[Phase, ...] = ("preflight", "install", "configure", "join", "verify")
 """The phases of a role, in the order they run."""
-NAMED_PHASES: frozenset[Phase] = frozenset({"update"})
-"""Phases that are never a part of a role as a whole: compiled only where the spec names them."""
-CHANGING_PHASES: frozenset[Phase] = frozenset({"install", "configure", "join", "update"})
+NAMED_PHASES: frozenset[Phase] = frozenset({"update", "remove"})
+"""Phases that are never a part of a role as a whole: compiled only where the spec names them
+("update"), or run where it no longer asks for the role (`compile.retired`)."""
+CHANGING_PHASES: frozenset[Phase] = frozenset({"install", "configure", "join", "update", "remove"})
 """Phases that change a node; the others only look."""
 
 

@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from gcluster.lifecycle import places
+from gcluster.lifecycle.bundle.addons import CATALOG, addons_of, bundle_addons
 from gcluster.lifecycle.bundle.apt import AptRoot, Found
 from gcluster.lifecycle.bundle.asked import PoolNeeds, needs_of
 from gcluster.lifecycle.bundle.fetch import INCOMING, Wanted, fetch_all
 from gcluster.lifecycle.bundle.keys import BundleKey
 from gcluster.lifecycle.bundle.write import Part, indexed, prune, sign
+from gcluster.lifecycle.kubernetes.registry import fetched as fetched_url
 from gcluster.lifecycle.outcome import Exit, LifecycleError, failure
 from gcluster.lifecycle.progress import StageFinished, StageProgress, StageStarted
 from gcluster.schemas.bundle import (
@@ -47,6 +49,8 @@ class Collected(msgspec.Struct, frozen=True, kw_only=True):
     """Bytes of the whole bundle."""
     fetched: int
     """Bytes that this run fetched."""
+    catalog: str = ""
+    """Catalog file with the digests of Kubernetes' add-ons; "": there are none."""
 
 
 def collect(spec_path: Path, out: Path, only: tuple[str, ...], report: Reporter) -> Collected:
@@ -71,6 +75,7 @@ def collect(spec_path: Path, out: Path, only: tuple[str, ...], report: Reporter)
     catalog = load_catalog(loaded.catalogs)
     needs = needs_of(loaded.spec, catalog, only)
     _refuse_unclear(needs, catalog, only)
+    asked_addons = addons_of(loaded.spec, catalog)
     key = BundleKey(
         places.config_home() / "keys" / f"bundle-{loaded.spec.name}.asc", loaded.spec.name
     )
@@ -78,6 +83,7 @@ def collect(spec_path: Path, out: Path, only: tuple[str, ...], report: Reporter)
     files = _files(needs, catalog, loaded.spec.software.sources)
     wanted = [w for part in parts for w in _packages(part)] + [w for _, w in files]
     fetched = _fetch(wanted, out, report)
+    addons = () if only else bundle_addons(asked_addons, out, report, fetched_url)
     repositories = tuple(indexed(part, out, key) for part in parts)
     manifest = BundleManifest(
         cluster=loaded.spec.name,
@@ -85,9 +91,12 @@ def collect(spec_path: Path, out: Path, only: tuple[str, ...], report: Reporter)
         key_fingerprint=key.fingerprint,
         key=key.public,
         repositories=repositories,
-        files=tuple(
-            msgspec.structs.replace(file, size=(out / file.path).stat().st_size)
-            for file, _ in files
+        files=(
+            *(
+                msgspec.structs.replace(file, size=(out / file.path).stat().st_size)
+                for file, _ in files
+            ),
+            *addons,
         ),
         images=tuple(
             BundledImage(role=image.role, reference=image.what)
@@ -100,9 +109,10 @@ def collect(spec_path: Path, out: Path, only: tuple[str, ...], report: Reporter)
         out=str(out),
         key_fingerprint=key.fingerprint,
         packages=sum(len(r.packages) for r in repositories),
-        files=len(files),
+        files=len(manifest.files),
         size=manifest.size,
         fetched=fetched,
+        catalog=str(out / CATALOG) if addons else "",
     )
 
 

@@ -68,7 +68,7 @@ def filled_tasks(
     role: Path,
     unknown: Callable[[Task, Exception], None] | None = None,
 ) -> Iterator[Task]:
-    """Yield {module: arguments} of the tasks that run, blocks opened, with what they are given.
+    """Yield {module: arguments} of the tasks that run, blocks and included files opened.
 
     Args:
         tasks: as the role's file has them.
@@ -105,6 +105,10 @@ def _filled_task(
         yield from filled_tasks(inner, variables, role, unknown)
         return
     module = module_of(task)
+    if module == "ansible.builtin.include_tasks":
+        included = role / "tasks" / _filled(task[module], variables)
+        yield from filled_tasks(loaded(included), variables, role, unknown)
+        return
     items = _filled(task["loop"], variables) if "loop" in task else [None]
     name = task.get("loop_control", {}).get("loop_var", "item")
     for item in items:

@@ -8,16 +8,19 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from gcluster.inventory.compile import CompiledCluster, Group, Step
+from gcluster.inventory.compile.retired import ENDING, ends
 from gcluster.inventory.compile.steps import PHASES, Stage
 from gcluster.lifecycle.converge.role_files import role_digest
-from gcluster.lifecycle.converge.stamps import WORN
+from gcluster.lifecycle.converge.stamps import DOUBTED, WORN
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
 NEVER_RAN = "never ran here"
 CHANGED = "its inputs changed"
 STARTED_AGAIN = "the node was started again since"
+DONE_ANEW = "it is done anew"
+NOT_ASKED_FOR = "the spec no longer asks for it"
 
 
 class PendingStep(msgspec.Struct, frozen=True, kw_only=True):
@@ -28,7 +31,7 @@ class PendingStep(msgspec.Struct, frozen=True, kw_only=True):
     digest: str
     """The stamp it leaves."""
     hosts: dict[str, str]
-    """Host -> why: NEVER_RAN, CHANGED or STARTED_AGAIN."""
+    """Host -> why: NEVER_RAN, CHANGED, STARTED_AGAIN, DONE_ANEW or NOT_ASKED_FOR."""
 
 
 class Pending(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,13 +54,14 @@ class Pending(msgspec.Struct, frozen=True, kw_only=True):
 
     def for_hosts(self, hosts: frozenset[str]) -> Pending:
         """Return what some of the hosts must run."""
-        return self._keep(lambda host, _: host in hosts)
+        return self.where(lambda host, _: host in hosts)
 
     def without(self, done: Mapping[str, list[str]]) -> Pending:
         """Return what remains after these steps were done (host -> steps)."""
-        return self._keep(lambda host, key: key not in done.get(host, ()))
+        return self.where(lambda host, key: key not in done.get(host, ()))
 
-    def _keep(self, wanted: Callable[[str, str], bool]) -> Pending:
+    def where(self, wanted: Callable[[str, str], bool]) -> Pending:
+        """Return the pairs of (host, step) that are wanted."""
         kept = (
             msgspec.structs.replace(
                 pending,
@@ -82,8 +86,10 @@ def pending_steps(
 
     Returns:
         Steps ordered by stage, then role, then phase, controllers' pools first within a phase:
-        a controller is configured before the nodes that fetch their configuration from it.
+        a controller is configured before the nodes that fetch their configuration from it. What
+        ends (`compile.retired`) comes before all.
     """
+    ending = [item for group in compiled.groups for item in _ending(group, stamps)]
     found: list[tuple[tuple[int, ...], PendingStep]] = []
     stages = list(Stage)
     roles = _roles_in_order(compiled)
@@ -104,13 +110,24 @@ def pending_steps(
                 pending = PendingStep(pool=group.name, step=step, digest=digest, hosts=hosts)
                 found.append((order, pending))
     found.sort(key=lambda item: item[0])
-    return Pending(steps=tuple(pending for _, pending in found))
+    return Pending(steps=(*ending, *(pending for _, pending in found)))
+
+
+def _ending(group: Group, stamps: Mapping[str, Mapping[str, str]]) -> Iterator[PendingStep]:
+    """Yield the steps by which hosts of a group get rid of roles."""
+    asked = {step.role for step in group.steps}
+    for step in ENDING:
+        hosts = [h for h in group.hosts if ends(step, asked, stamps.get(h, {}).keys())]
+        if hosts:
+            digest = step.digest(role_digest(step.role, step.phase), {})
+            reasons = dict.fromkeys(hosts, NOT_ASKED_FOR)
+            yield PendingStep(pool=group.name, step=step, digest=digest, hosts=reasons)
 
 
 def _reason(carried: str | None) -> str:
     if carried is None:
         return NEVER_RAN
-    return STARTED_AGAIN if carried == WORN else CHANGED
+    return {WORN: STARTED_AGAIN, DOUBTED: DONE_ANEW}.get(carried, CHANGED)
 
 
 def step_digests(group: Group, secret_versions: Mapping[str, str]) -> tuple[tuple[Step, str], ...]:

@@ -1,7 +1,8 @@
 """The playbook of one convergence: exactly the pending steps, on exactly the hosts that need them.
 
 A play is a step (or several in a row) over one set of hosts. Each step imports one phase of one
-role, lets the handlers run, and leaves its stamp with a raw command, which costs no module run.
+role, lets the handlers run, and leaves its seal and stamp with a raw command, which costs no module
+run.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ import msgspec
 import yaml
 
 from gcluster.inventory.compile import Step
-from gcluster.lifecycle.converge.stamps import write_command
+from gcluster.lifecycle.converge.seals import seal_command
+from gcluster.lifecycle.converge.stamps import done_command
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -103,7 +105,7 @@ def _tasks(step: Step, digest: str) -> list[dict[str, Any]]:
         {"name": f"handlers of {step.key}", "ansible.builtin.meta": "flush_handlers"},
         {
             "name": f"{STAMP_PREFIX}{step.key}",
-            "ansible.builtin.raw": write_command(step.key, digest),
+            "ansible.builtin.raw": seal_command(step, digest) + done_command(step, digest),
             "changed_when": False,
         },
     ]

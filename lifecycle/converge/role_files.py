@@ -27,16 +27,18 @@ def role_path(role: str) -> Path:
 def role_digest(role: str, phase: str) -> str:
     """Return the SHA-256 in hex of the files that a phase may use.
 
-    These are its own task file and everything else of the role that isn't another phase's task
-    file: templates, files, variables, defaults and handlers count for every phase, so a change to
-    one of them runs a phase again that may not need it, and never the other way round.
+    These are its own tasks (PHASE.yml, and what it includes from PHASE/) and all of the role but
+    the other phases' tasks: templates, files, variables, defaults and handlers count for every
+    phase, so a change to one of them runs a phase again that may not need it, and never the other
+    way round.
     """
     root = role_path(role)
     digest = hashlib.sha256()
     for path in sorted(root.rglob("*")):
         relative = path.relative_to(root)
-        other_phase = relative.parts[0] == "tasks" and relative.name != f"{phase}.yml"
-        if path.is_dir() or other_phase or relative.parts[0] in NOT_RUN or path.suffix == ".pyc":
+        top, *below = relative.parts
+        other_phase = top == "tasks" and below and below[0] not in {phase, f"{phase}.yml"}
+        if path.is_dir() or other_phase or top in NOT_RUN or path.suffix == ".pyc":
             continue
         digest.update(f"{relative}\0".encode())
         digest.update(hashlib.sha256(path.read_bytes()).digest())

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from gcluster.lifecycle.operations.chosen import controller_of
+from gcluster.lifecycle.operations.slurm_only import refuse_kubernetes
 from gcluster.lifecycle.outcome import Exit, failure
 from gcluster.lifecycle.progress import StageProgress
 from gcluster.lifecycle.slurm_report import report_of
@@ -91,8 +92,10 @@ def save_queue(cluster: Cluster, hosts: ClusterInventory, session: SshSession) -
     """Save the queue; slurmctld stands still for as long as the copy takes, and jobs run on.
 
     Raises:
-        LifecycleError: the controller can't be asked, or what it gave is no state (GC969).
+        LifecycleError: the controller can't be asked, or what it gave is no state (GC969); or
+            Kubernetes schedules (GC1031).
     """
+    _refuse_kubernetes(cluster)
     controller = controller_of(hosts, session)
     view = report_of(session, controller).view
     answer = session.run(controller, SAVE, timeout_s=_LIMIT_S)
@@ -134,6 +137,7 @@ def restore_queue(
         LifecycleError: nothing was saved, the queue is not empty or not known, or Slurm is too old
             (GC969).
     """
+    _refuse_kubernetes(cluster)
     saved = _find(cluster, wanted)
     controller = controller_of(hosts, session) if hosts.with_role("controller") else None
     version = session.run(controller, VERSION, timeout_s=30) if controller is not None else None
@@ -180,6 +184,14 @@ def forget_queues(store: StateStore) -> None:
         store.delete(key)
     if store.get(WISH) is not None:
         store.delete(WISH)
+
+
+def _refuse_kubernetes(cluster: Cluster) -> None:
+    refuse_kubernetes(
+        cluster.spec,
+        "has no queue of Slurm: Kubernetes keeps its jobs in etcd",
+        hint="control planes save etcd every six hours, and kubernetes-restore puts it back",
+    )
 
 
 def _find(cluster: Cluster, wanted: str | None) -> SavedQueue:

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.lifecycle.operations.chosen import chosen, controller_of
+from gcluster.lifecycle.operations.chosen import chosen
 from gcluster.lifecycle.operations.restart import restart
 from gcluster.lifecycle.operations.service import silent
 from gcluster.lifecycle.outcome import Exit, failure
 from gcluster.lifecycle.progress import StageProgress
 from gcluster.lifecycle.rolling import ServiceSilent, Window, roll
 from gcluster.lifecycle.rolling.roll import Clock
-from gcluster.lifecycle.rolling.slurm import SlurmService
+from gcluster.lifecycle.rolling.services import service_of
 from gcluster.lifecycle.run import Run
 from gcluster.lifecycle.sites import existing_hosts
 from gcluster.lifecycle.ssh import SshSession
@@ -85,7 +85,7 @@ def reboot(
     nodes = chosen(hosts, words)
     paces_of = paced(cluster.spec, at_once=at_once, requeue=requeue)
     with SshSession(cluster.workdir) as session:
-        service = SlurmService(session, controller_of(hosts, session))
+        service = service_of(cluster.spec, hosts, session)
         if not confirm(_paces(paces_of, hosts, nodes, service)):
             raise failure("GC909", "nothing was restarted", exit_code=Exit.REFUSED)
         cluster.identify()

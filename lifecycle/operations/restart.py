@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 RESTART_S = 1800
 """Seconds a node may take: firmware of a GPU server trains memory and links for 10-20 minutes."""
 FIT_S = 300
-"""Seconds, from when it answers, until slurmd has registered and the node's health check passes."""
+"""Seconds, from when it answers, until the scheduler counts it in and its health check passes."""
 POLL_S = 3.0
 
 _AS_ROOT = '$([ "$(id -u)" = 0 ] || echo sudo -n)'
@@ -28,6 +28,7 @@ _AS_ROOT = '$([ "$(id -u)" = 0 ] || echo sudo -n)'
 STARTED = "cat /proc/sys/kernel/random/boot_id && awk '{print $22}' /proc/1/stat"
 RESTART = f"{_AS_ROOT} systemctl reboot"
 FIT = f"""
+slurm() {{
 state=$(systemctl is-active slurmd) || {{ echo "slurmd is $state"; exit 1; }}
 node=$(hostname)
 seen=$(scontrol --oneliner show node "$node" 2>&1) || {{ echo "$seen"; exit 1; }}
@@ -36,6 +37,9 @@ case $seen in
   *DOWN* | *NOT_RESPONDING* | *UNKNOWN* | *INVAL* | *FAIL*)
     echo "the controller counts it as $seen"; exit 1 ;;
 esac
+}}
+kubernetes=/usr/local/libexec/gcluster/kubernetes-check
+if [ -x $kubernetes ]; then {_AS_ROOT} $kubernetes node || exit 1; else slurm; fi
 [ ! -x /usr/libexec/gcluster/node-health-verify ] ||
   {_AS_ROOT} /usr/libexec/gcluster/node-health-verify
 """

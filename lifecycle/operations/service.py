@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.lifecycle.operations.chosen import chosen, controller_of
+from gcluster.lifecycle.operations.chosen import chosen
 from gcluster.lifecycle.outcome import Exit, LifecycleError, failure
 from gcluster.lifecycle.rolling import ServiceSilent
-from gcluster.lifecycle.rolling.slurm import SlurmService
 from gcluster.schemas.hostlist import fold
 
 if TYPE_CHECKING:
@@ -17,7 +16,6 @@ if TYPE_CHECKING:
 
     from gcluster.inventory.hosts import ClusterInventory
     from gcluster.lifecycle.rolling import NodeService, NodeUse
-    from gcluster.lifecycle.ssh import SshSession
 
 
 class Served(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,7 +42,7 @@ class ServiceResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def drain(
-    hosts: ClusterInventory, session: SshSession, words: Collection[str], reason: str
+    hosts: ClusterInventory, service: NodeService, words: Collection[str], reason: str
 ) -> ServiceResult:
     """Let no further job start on some nodes; running jobs go on. Safe to repeat.
 
@@ -55,16 +53,16 @@ def drain(
     """
     if not reason.strip():
         raise failure("GC999", "why? --reason is empty", exit_code=Exit.USAGE)
-    return _change(hosts, session, words, lambda service, out: service.drain(out, reason), out=True)
+    return _change(hosts, service, words, lambda names: service.drain(names, reason), out=True)
 
 
-def resume(hosts: ClusterInventory, session: SshSession, words: Collection[str]) -> ServiceResult:
+def resume(hosts: ClusterInventory, service: NodeService, words: Collection[str]) -> ServiceResult:
     """Let jobs start on some nodes again. Safe to repeat.
 
     Raises:
         LifecycleError: as `drain`; or `gcluster up` or `reboot` has a node in its hands (GC999).
     """
-    return _change(hosts, session, words, lambda service, back: service.give_back(back), out=False)
+    return _change(hosts, service, words, service.give_back, out=False)
 
 
 def silent(error: ServiceSilent) -> LifecycleError:
@@ -78,20 +76,19 @@ def silent(error: ServiceSilent) -> LifecycleError:
 
 def _change(
     hosts: ClusterInventory,
-    session: SshSession,
+    service: NodeService,
     words: Collection[str],
-    act: Callable[[NodeService, list[str]], None],
+    act: Callable[[list[str]], None],
     *,
     out: bool,
 ) -> ServiceResult:
     names = [host.name for host in chosen(hosts, words).hosts]
-    service = SlurmService(session, controller_of(hosts, session))
     try:
         before = service.look(names)
         _refuse(names, before, resuming=not out)
         to_change = [name for name in names if before[name].out != out]
         if to_change:
-            act(service, to_change)
+            act(to_change)
         after = service.look(names) if to_change else before
     except ServiceSilent as error:
         raise silent(error) from error

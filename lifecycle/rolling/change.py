@@ -11,7 +11,7 @@ from gcluster.lifecycle.progress import Reporter, StageProgress
 from gcluster.lifecycle.rolling.plan import in_service, must_roll, windows
 from gcluster.lifecycle.rolling.roll import Clock, roll
 from gcluster.lifecycle.rolling.service import NodeService, ServiceSilent
-from gcluster.lifecycle.rolling.slurm import SlurmService
+from gcluster.lifecycle.rolling.services import service_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -43,9 +43,8 @@ class RollingChange:
         self._report = report
         self._why = why
         self._clock = clock or Clock()
-        controllers = inventory.with_role("controller")
         self._service: NodeService | None = (
-            SlurmService(session, controllers[0]) if controllers else None
+            service_of(spec, inventory, session) if inventory.with_role("controller") else None
         )
 
     def of(

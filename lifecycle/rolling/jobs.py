@@ -5,21 +5,23 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gcluster.lifecycle.rolling.service import ServiceSilent
-from gcluster.lifecycle.rolling.slurm import SlurmService
+from gcluster.lifecycle.rolling.services import service_of
 
 if TYPE_CHECKING:
     from gcluster.inventory.hosts import ClusterInventory
     from gcluster.lifecycle.ssh import SshSession
+    from gcluster.schemas.spec import ClusterSpec
 
 
-def jobs_on(session: SshSession, inventory: ClusterInventory) -> dict[str, tuple[str, ...]] | None:
+def jobs_on(
+    spec: ClusterSpec, session: SshSession, inventory: ClusterInventory
+) -> dict[str, tuple[str, ...]] | None:
     """Return compute node -> its jobs; None when no scheduler answers."""
-    controllers = inventory.with_role("controller")
-    if not controllers:
+    if not inventory.with_role("controller"):
         return None
     try:
         nodes = [host.name for host in inventory.with_role("compute")]
-        uses = SlurmService(session, controllers[0]).look(nodes)
+        uses = service_of(spec, inventory, session).look(nodes)
     except ServiceSilent:
         return None
     return {name: use.jobs for name, use in uses.items()}

@@ -1,4 +1,4 @@
-"""Starts one AllReduce through Slurm, follows its log while it is written, and judges it."""
+"""Has one AllReduce run, follows its log while it is written, and judges it."""
 
 from __future__ import annotations
 
@@ -10,15 +10,14 @@ from gcluster.lifecycle.smoke.judging.judge import judge
 from gcluster.lifecycle.smoke.judging.verdict import Expectation, Reason, Verdict
 from gcluster.lifecycle.smoke.reading.log import AllReduceLog, Row
 from gcluster.lifecycle.smoke.reading.parse import LogParser
-from gcluster.lifecycle.ssh import SshSession, Unreachable
 from gcluster.schemas.hostlist import fold
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from gcluster.inventory.hosts import Host
     from gcluster.lifecycle.smoke.launch import Launch
+    from gcluster.lifecycle.smoke.launcher import Ended, Launcher
 
 
 class SmokeRun(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,14 +35,11 @@ class SmokeRun(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class JobRunner:
-    """Runs AllReduces from one controller; several at once where their nodes are not the same."""
+    """Runs AllReduces; several at once where their nodes are not the same."""
 
-    def __init__(
-        self, controller: Host, session: SshSession, run_dir: Path, limit_s: float
-    ) -> None:
+    def __init__(self, launcher: Launcher, run_dir: Path, limit_s: float) -> None:
         """Keep logs under `run_dir`; give a job up after `limit_s` seconds."""
-        self._controller = controller
-        self._session = session
+        self._launcher = launcher
         self._run_dir = run_dir
         self._limit_s = limit_s
 
@@ -58,7 +54,7 @@ class JobRunner:
             progress: told of each row as it comes.
         """
         path = self._run_dir / f"allreduce-{launch.label}.log"
-        parser, ended = LogParser(), False
+        parser = LogParser()
         with path.open("w", encoding="utf-8", errors="replace") as copy:
 
             def take(line: str) -> None:
@@ -66,40 +62,24 @@ class JobRunner:
                 if (row := parser.feed(line)) and progress:
                     progress(row)
 
-            try:
-                answer = self._session.stream(
-                    self._controller, launch.command(), take, timeout_s=self._limit_s
-                )
-                ended = not isinstance(answer, Unreachable)
-            finally:
-                state = "" if ended else self._cancel(launch)
+            ended = self._launcher.run(launch, take, self._limit_s)
+            copy.writelines(f"# gcluster: {line}\n" for line in ended.told)
         log = parser.result()
-        status = 1 if isinstance(answer, Unreachable) else answer.returncode
-        verdict = judge(log, msgspec.structs.replace(expected, exit_status=status))
-        if isinstance(answer, Unreachable):
-            verdict = _not_ended(verdict, answer.reason, state)
+        verdict = judge(log, msgspec.structs.replace(expected, exit_status=ended.status))
+        if ended.problem:
+            verdict = _given_up(verdict, ended)
         return SmokeRun(
             partition=launch.partition,
             nodes=fold(launch.nodes),
             verdict=verdict,
             log=log,
             log_file=str(path),
-            started=ended or not state.startswith("PENDING"),
+            started=ended.started,
         )
 
-    def _cancel(self, launch: Launch) -> str:
-        """Cancel the job; return its last state and Slurm's reason, "" when it isn't known."""
-        command = f"{launch.ask()}; {launch.cancel()}"
-        answer = self._session.run(self._controller, command, timeout_s=20)
-        return "" if isinstance(answer, Unreachable) else answer.stdout.strip()
 
-
-def _not_ended(verdict: Verdict, reason: str, state: str) -> Verdict:
+def _given_up(verdict: Verdict, ended: Ended) -> Verdict:
     """Put first why a job that gave no end was given up."""
-    waited = state.startswith("PENDING")
-    what = f"the job did not start ({state.partition(' ')[2]})" if waited else reason
-    if state and not waited:
-        what += f"; Slurm said {state}"
-    first = Reason(code="aborted", message=f"{what}; it was cancelled")
-    others = tuple(r for r in verdict.reasons if not waited and r.code == "missing-rank")
+    first = Reason(code="aborted", message=f"{ended.problem}; it was cancelled")
+    others = tuple(r for r in verdict.reasons if ended.started and r.code == "missing-rank")
     return msgspec.structs.replace(verdict, verdict="fail", reasons=(first, *others))

@@ -1,4 +1,4 @@
-"""How Slurm starts the AllReduce: in which partition, on which nodes, with which command line."""
+"""What AllReduces the gate starts: in which partition, on which nodes, what each rank runs."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from gcluster.inventory.accounting.desired import keeps_accounts
+from gcluster.inventory.accounting.records import SMOKE_QOS
 from gcluster.lifecycle.smoke.busbw import FACTOR, parse_sizes
 from gcluster.lifecycle.smoke.domains import fabric_domains, machine_of
-from gcluster.schemas.hostlist import fold
 
 if TYPE_CHECKING:
     from gcluster.inventory.hosts import Host
@@ -24,9 +25,6 @@ NCCL_TESTS = "/opt/nccl-tests/bin:/opt/nccl-tests/build:/opt/rccl-tests/bin:/opt
 
 ONLY_PARTITION = "main"
 """The partition with every compute pool, when the spec names none."""
-
-LONGEST_MINUTES = 15
-"""Slurm ends the job after this, should nobody be left to cancel it."""
 
 
 class Launch(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,6 +43,8 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
     gpus: int = 0
     """GPUs of a node, each with a rank of nccl-tests; 0: none that are real, so our own payload
     runs on the processors, one rank a node."""
+    qos: str = ""
+    """The QOS that the job asks for; "": the cluster keeps no accounts."""
     environment: tuple[tuple[str, str], ...] = ()
     """More variables for the ranks, such as the NICs to use."""
 
@@ -53,22 +53,8 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
         """Number of ranks."""
         return len(self.nodes) * max(1, self.gpus)
 
-    def command(self) -> str:
-        """Return the line for the shell on the controller; stderr joins stdout in one log."""
-        srun = [
-            *("srun", "--mpi=pmix", f"--job-name={self.job}", f"--partition={self.partition}"),
-            *(f"--nodelist={fold(self.nodes)}", f"--nodes={len(self.nodes)}"),
-            *(f"--ntasks-per-node={max(1, self.gpus)}", "--exclusive", "--kill-on-bad-exit=1"),
-            f"--time={LONGEST_MINUTES}",
-            *self._program(),
-        ]
-        # A rank that waits lets others run: there may be fewer cores than ranks.
-        given = {"OMPI_MCA_mpi_yield_when_idle": "1"} if not self.gpus else {"NCCL_DEBUG": "INFO"}
-        given |= dict(self.environment)
-        variables = " ".join(f"{name}={shlex.quote(value)}" for name, value in given.items())
-        return f"cd / && {variables} {shlex.join(srun)} 2>&1"
-
-    def _program(self) -> list[str]:
+    def program(self) -> list[str]:
+        """Return what each rank runs."""
         least, most, factor = str(self.min_bytes), str(self.max_bytes), str(FACTOR)
         timed = str(self.iterations)
         if not self.gpus:
@@ -76,15 +62,12 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
             return [PAYLOAD, *sizes, "--iterations", timed]
         sizes = ["-b", least, "-e", most, "-f", factor]
         test = shlex.join(["all_reduce_perf", *sizes, "-g", "1", "-c", "1", "-n", timed])
-        return [f"--gpus-per-node={self.gpus}", "sh", "-c", f"PATH={NCCL_TESTS}:$PATH exec {test}"]
+        return ["sh", "-c", f"PATH={NCCL_TESTS}:$PATH exec {test}"]
 
-    def ask(self) -> str:
-        """Return the line that prints the job's state and Slurm's reason for it."""
-        return f"squeue --noheader --name={self.job} --format='%T %r'"
-
-    def cancel(self) -> str:
-        """Return the line that cancels the job."""
-        return f"scancel --name={self.job}"
+    def variables(self) -> dict[str, str]:
+        """Return the ranks' variables: a rank that waits lets others run, for lack of cores."""
+        given = {"OMPI_MCA_mpi_yield_when_idle": "1"} if not self.gpus else {"NCCL_DEBUG": "INFO"}
+        return given | dict(self.environment)
 
 
 def launches(
@@ -115,6 +98,7 @@ def launches(
                     max_bytes=most,
                     iterations=spec.smoke.allreduce.iterations,
                     gpus=_gpus(hosts, catalog),
+                    qos=SMOKE_QOS if keeps_accounts(spec) else "",
                 )
             )
     return tuple(found)

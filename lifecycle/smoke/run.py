@@ -14,10 +14,10 @@ from gcluster.lifecycle.progress import Finding, StageFinished, StageProgress, S
 from gcluster.lifecycle.smoke.busbw import sweep
 from gcluster.lifecycle.smoke.domains import blocks_of, fabric_of, machine_of
 from gcluster.lifecycle.smoke.findings import in_parts, left_out, located_fault
-from gcluster.lifecycle.smoke.idle import idle_hosts
 from gcluster.lifecycle.smoke.job import JobRunner, SmokeRun
 from gcluster.lifecycle.smoke.judging.verdict import Expectation, Verdict, Wire
 from gcluster.lifecycle.smoke.launch import Launch, launches
+from gcluster.lifecycle.smoke.launchers import launcher_of
 from gcluster.lifecycle.smoke.reading.log import AllReduceLog, Row
 from gcluster.lifecycle.smoke.saved import wire_of
 from gcluster.lifecycle.smoke.search import WORTH_SEARCHING, Located, Search
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from gcluster.inventory.hosts import ClusterInventory, Host
     from gcluster.lifecycle.progress import Reporter
+    from gcluster.lifecycle.smoke.launcher import Launcher
     from gcluster.lifecycle.ssh import SshSession
     from gcluster.schemas.catalog import Catalog
     from gcluster.schemas.spec import ClusterSpec
@@ -75,7 +76,7 @@ def run_allreduce(
     Args:
         spec: says the message sizes, the iterations and the floor.
         inventory: the hosts to test, and the controller to start the job from.
-        session: reaches the controller.
+        session: reaches the controllers.
         run_dir: where the logs are kept.
         report: told of every message size.
         catalog: says what the fabrics of the machine types reach, for an automatic floor.
@@ -93,16 +94,15 @@ def run_allreduce(
             "the AllReduce needs a controller and a compute node that work",
             hint=f"gcluster status {spec.name} says what is wrong with the others",
         )
-    compute, busy = idle_hosts(session, controllers[0], everyone)
+    launcher = launcher_of(spec, inventory, session, catalog, report)
+    compute, busy = launcher.idle(everyone)
     if busy:
         report(Finding(diagnostic=left_out(busy)))
     todo = launches(spec, compute, f"gcluster-smoke-{secrets.token_hex(3)}", catalog)
     if len(todo) > 1:
         report(Finding(diagnostic=in_parts(todo)))
     began = time.monotonic()
-    gate = _Gate(
-        spec, catalog, compute, JobRunner(controllers[0], session, run_dir, limit_s), report
-    )
+    gate = _Gate(spec, catalog, compute, launcher, JobRunner(launcher, run_dir, limit_s), report)
     report(StageStarted(name=STAGE, total=sum(len(_sizes(launch)) for launch in todo)))
     runs = tuple(gate.run(launch) for launch in todo)
     located = {
@@ -140,7 +140,8 @@ def summary(run: SmokeRun) -> str:
     verdict = run.verdict
     if not verdict.passed:
         more = f" (and {len(verdict.reasons) - 1} more)" if len(verdict.reasons) > 1 else ""
-        return f"{verdict.reasons[0].code}: {verdict.reasons[0].message}{more}"
+        first = verdict.reasons[0]
+        return f"{first.code}: {first.message}{more}, log: {run.log_file}"
     speed = f"{verdict.busbw:.3g} GB/s" if verdict.busbw is not None else ""
     carried = f" over {verdict.transport}" if verdict.transport else ""
     made_up = " (simulated GPUs)" if verdict.simulated else ""
@@ -150,16 +151,17 @@ def summary(run: SmokeRun) -> str:
 class _Gate:
     """What all AllReduces of one command share."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0917  # what they share
         self,
         spec: ClusterSpec,
         catalog: Catalog,
         compute: tuple[Host, ...],
+        launcher: Launcher,
         runner: JobRunner,
         report: Reporter,
     ) -> None:
         self._spec, self._catalog, self._compute = spec, catalog, compute
-        self._runner, self._report = runner, report
+        self._launcher, self._runner, self._report = launcher, runner, report
 
     def run(self, launch: Launch) -> SmokeRun:
         done, total = 0, len(_sizes(launch))
@@ -176,8 +178,9 @@ class _Gate:
         hosts = self._hosts(launch)
         search = Search(launch, failed, self._runner, self._expectation)
         located = search.locate(blocks_of(hosts), self._report, STAGE)
-        fabric = fabric_of(self._spec, self._catalog, hosts[0])
-        located = search.rails(located, hosts, session, fabric)
+        if self._launcher.reaches_nics(launch):
+            fabric = fabric_of(self._spec, self._catalog, hosts[0])
+            located = search.rails(located, hosts, session, fabric)
         self._report(Finding(diagnostic=located_fault(located, failed.nodes)))
         return located
 

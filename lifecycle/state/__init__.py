@@ -5,6 +5,8 @@
 - `Journal(log)`: runs (running, finished, interrupted), the applied spec, the last smoke.
 - `Ledger(log)`: intents and resources, for providers; `intend_many` stores one event for many.
 - `acquire(store, sites, reason=)`: the lock, as a context manager giving a `HeldLock`; `unlock`.
+- `keep_applied`, `newest_applied`: spec, catalogs and bundle, as one object each time.
+- `upgrade(store)`: brings the layout of an older version to this one's; for a lock's holder.
 - `SecretVault.open(store, spec.secrets, cluster_id, keys_dir)`: `ensure`, `version`, `reveal`,
   `materialise`, `forget_all`.
 
@@ -12,20 +14,32 @@ Everything here raises LifecycleError for what a user can mend: GC900 corrupt, G
 GC902 from a newer version, GC903 locked, GC904 the lock was lost, GC905 secrets and their key.
 """
 
+from gcluster.lifecycle.state.applied import (
+    Applied,
+    applied_number,
+    keep_applied,
+    newest_applied,
+)
 from gcluster.lifecycle.state.box import SecretBox
 from gcluster.lifecycle.state.bucket import AlreadyExists
 from gcluster.lifecycle.state.event import Event
 from gcluster.lifecycle.state.events import EventLog
+from gcluster.lifecycle.state.formats import upgrade
 from gcluster.lifecycle.state.journal import Journal, LastSmoke, RunRecord
 from gcluster.lifecycle.state.kinds import (
     Body,
+    Built,
     BurstStepped,
     Deletion,
+    EndAnnounced,
+    EndKind,
+    EndWithdrawn,
     HostsConverged,
     Intent,
     IntentsStored,
     JobMoved,
     Known,
+    RepairStepped,
     ResourcesCreated,
     ResourcesDeleted,
     ResourcesFailed,
@@ -38,7 +52,8 @@ from gcluster.lifecycle.state.kinds import (
     StageDone,
     Unreadable,
 )
-from gcluster.lifecycle.state.ledger import ExistingResource, Ledger
+from gcluster.lifecycle.state.ledger import Ledger
+from gcluster.lifecycle.state.ledger_fold import ExistingResource
 from gcluster.lifecycle.state.lock import (
     HeldLock,
     LockRecord,
@@ -53,10 +68,15 @@ from gcluster.lifecycle.state.vault import SecretVault, SecretVersion, munge_key
 
 __all__ = [
     "AlreadyExists",
+    "Applied",
     "Body",
+    "Built",
     "BurstStepped",
     "ClusterIdentity",
     "Deletion",
+    "EndAnnounced",
+    "EndKind",
+    "EndWithdrawn",
     "Event",
     "EventLog",
     "ExistingResource",
@@ -71,6 +91,7 @@ __all__ = [
     "Ledger",
     "LockRecord",
     "LockState",
+    "RepairStepped",
     "ResourcesCreated",
     "ResourcesDeleted",
     "ResourcesFailed",
@@ -88,8 +109,12 @@ __all__ = [
     "StateStore",
     "Unreadable",
     "acquire",
+    "applied_number",
     "is_held",
+    "keep_applied",
     "lock_state",
     "munge_key",
+    "newest_applied",
     "unlock",
+    "upgrade",
 ]

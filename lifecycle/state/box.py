@@ -30,7 +30,7 @@ class SecretBox:
         """Take an identity by reference; `open` is the usual way in.
 
         Args:
-            reference: env:NAME or file:PATH.
+            reference: env:NAME, file:PATH, or another place (`lifecycle.references`).
             own: the file, where gcluster made or makes the identity itself; None: a user's.
         """
         self.reference = reference
@@ -115,6 +115,8 @@ class SecretBox:
             if not value:
                 raise self._unusable(f"the environment variable {place} is not set")
             return value
+        if scheme != "file":
+            return self._read_elsewhere()
         try:
             with Path(place).expanduser().open("rb") as file:
                 return file.read(_LARGEST).decode()
@@ -122,6 +124,17 @@ class SecretBox:
             raise self._unusable("it is not text") from error
         except (OSError, RuntimeError) as error:  # RuntimeError: no home for "~user"
             raise self._unusable(getattr(error, "strerror", None) or "it can't be read") from error
+
+    def _read_elsewhere(self) -> str:
+        from gcluster.lifecycle.references import (  # noqa: PLC0415  # rarely needed
+            UnreadableSecret,
+            read_reference,
+        )
+
+        try:
+            return read_reference(self.reference)
+        except UnreadableSecret as error:
+            raise self._unusable(str(error)) from None
 
     def _parse(self, text: str) -> Identity:
         from pyrage import IdentityError, x25519  # noqa: PLC0415 - lazy

@@ -1,4 +1,4 @@
-"""Where a state URL becomes an object store: the one place that knows obstore and its errors.
+"""Where a state URL becomes an object store: what state needs of one, and obstore behind it.
 
 Only what S3, GCS and Azure have too is used: plain conditional create, replace, get, list, delete.
 obstore is imported when a store is first touched (about 50 ms, measured on 2 cores).
@@ -6,19 +6,16 @@ obstore is imported when a store is first touched (about 50 ms, measured on 2 co
 
 from __future__ import annotations
 
-import os
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from gcluster.lifecycle.outcome import LifecycleError, failure
+from gcluster.schemas.state_url import parse_state_url
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from obstore.store import ObjectStore
-
-FILE_SCHEME = "file://"
 
 
 class AlreadyExists(Exception):  # noqa: N818 - reads as the fact that it is
@@ -58,31 +55,29 @@ def connect(url: str) -> Bucket:
     """Return the store that a state URL names. Nothing is created before the first write.
 
     Raises:
-        LifecycleError: the URL's scheme is not known, or its path can't hold a store.
+        LifecycleError: the URL names no place, or its path can't hold a store.
     """
-    if not url.startswith(FILE_SCHEME):
-        raise failure(
-            "GC901",
-            f"state can't be kept at {url}: only file:// URLs are known",
-            hint="write state: file:///absolute/path, or leave it out",
-        )
-    path = Path(url.removeprefix(FILE_SCHEME))
-    if not path.is_absolute():
-        raise failure(
-            "GC901",
-            f"the path of the state URL {url} is not absolute",
-            hint=f"write file://{path.absolute()}",
-        )
-    return DirectoryBucket(path)
+    try:
+        place = parse_state_url(url)
+    except ValueError as wrong:
+        raise failure("GC901", f"state can't be kept at {url}", hint=str(wrong)) from None
+    if place.scheme == "file":
+        from gcluster.lifecycle.state.directory import DirectoryBucket  # noqa: PLC0415 - it needs this module
+
+        return DirectoryBucket(place.path)
+    from gcluster.lifecycle.state.cloud import CloudBucket  # noqa: PLC0415 - as above
+
+    return CloudBucket(place, url)
 
 
 class ObstoreBucket:
     """Any store that obstore can open."""
 
-    def __init__(self, store: ObjectStore, name: str) -> None:
-        """Hold the store; `name` is what messages call it."""
+    def __init__(self, store: ObjectStore, name: str, hint: str = "") -> None:
+        """Hold the store; `name` is what messages call it, `hint` what to do where it fails."""
         self._store = store
         self._name = name
+        self._hint = hint
 
     def create(self, key: str, data: bytes) -> None:
         """Write a new object, or raise AlreadyExists."""
@@ -130,94 +125,13 @@ class ObstoreBucket:
         except AlreadyExistsError:
             raise AlreadyExists(key) from None
         except (BaseError, OSError) as error:
-            raise _broken(self._name, f"{key} can't be {verb}", error) from error
+            raise broken(self._name, f"{key} can't be {verb}", error, self._hint) from error
 
 
-class DirectoryBucket:
-    """A directory, made 0700 at the first write; objects are files of mode 0600, synced to disk."""
-
-    def __init__(self, root: Path) -> None:
-        """Check that `root`, where it exists, can be used."""
-        self._root = root
-        self._opened: ObstoreBucket | None = None
-        with self._problems():
-            if root.exists():
-                next(root.iterdir(), None)
-
-    def create(self, key: str, data: bytes) -> None:
-        """Write a new file, or raise AlreadyExists."""
-        self._write(lambda bucket: bucket.create(key, data), key)
-
-    def replace(self, key: str, data: bytes) -> None:
-        """Write a file beside the old one and rename it over."""
-        self._write(lambda bucket: bucket.replace(key, data), key)
-
-    def get(self, key: str) -> bytes | None:
-        """Return the bytes of a file, or None."""
-        bucket = self._existing()
-        return bucket.get(key) if bucket is not None else None
-
-    def list(self, prefix: str, after: str | None = None) -> list[str]:
-        """Return the sorted keys under `prefix`."""
-        bucket = self._existing()
-        return bucket.list(prefix, after) if bucket is not None else []
-
-    def delete(self, key: str) -> None:
-        """Remove a file."""
-        bucket = self._existing()
-        if bucket is not None:
-            bucket.delete(key)
-
-    def _existing(self) -> ObstoreBucket | None:
-        if self._opened is None:
-            with self._problems():
-                if not self._root.exists():
-                    return None
-            self._opened = self._open()
-        return self._opened
-
-    def _open(self) -> ObstoreBucket:
-        from obstore.store import LocalStore  # noqa: PLC0415 - lazy
-
-        with self._problems():
-            return ObstoreBucket(LocalStore(str(self._root)), str(self._root))
-
-    def _write(self, write: Callable[[ObstoreBucket], None], key: str) -> None:
-        with self._problems():
-            if not self._root.exists():
-                self._root.parent.mkdir(parents=True, exist_ok=True)
-                self._root.mkdir(mode=0o700, exist_ok=True)
-        bucket = self._existing()
-        if bucket is None:
-            raise failure("GC901", f"the state directory {self._root} vanished while it was used")
-        write(bucket)
-        self._settle(self._root / key)
-
-    def _settle(self, path: Path) -> None:
-        """Make a written file private and durable; a file already removed again is no matter."""
-        with self._problems(), suppress(FileNotFoundError):
-            with suppress(PermissionError):  # a file system without modes
-                path.chmod(0o600)
-            for place in (path, path.parent):
-                descriptor = os.open(place, os.O_RDONLY)
-                try:
-                    os.fsync(descriptor)
-                finally:
-                    os.close(descriptor)
-
-    @contextmanager
-    def _problems(self) -> Iterator[None]:
-        try:
-            yield
-        except OSError as error:
-            raise _broken(str(self._root), "the state directory can't be used", error) from error
+_NO_DIRECTORY = "check that the path is a directory that you may read and write"
 
 
-def _broken(name: str, what: str, error: Exception) -> LifecycleError:
+def broken(name: str, what: str, error: Exception, hint: str = "") -> LifecycleError:
+    """Build the error for a store that refuses; the library's own words are its detail."""
     reason = str(error).partition("\n\n")[0].strip()
-    return failure(
-        "GC901",
-        f"state at {name}: {what}",
-        detail=reason,
-        hint="check that the path is a directory that you may read and write",
-    )
+    return failure("GC901", f"state at {name}: {what}", detail=reason, hint=hint or _NO_DIRECTORY)

@@ -11,6 +11,7 @@ import secrets
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -30,7 +31,7 @@ from gcluster.lifecycle.state.process import who
 from gcluster.lifecycle.state.store import utc_now
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from datetime import datetime
 
     from gcluster.lifecycle.state.kinds import Known
@@ -70,6 +71,7 @@ class EventLog:
         self._events: list[Event] = []
         self._newest: dict[str, int] = {}
         self._was_read = False
+        self._listeners: list[Callable[[Event], None]] = []
         self._mutex = threading.RLock()
 
     def bind(self, *, run: str, epochs: Mapping[str, int]) -> None:
@@ -77,6 +79,15 @@ class EventLog:
         with self._mutex:
             self._run = run
             self._epochs = dict(epochs)
+
+    @contextmanager
+    def told_to(self, listener: Callable[[Event], None]) -> Iterator[None]:
+        """Have a listener told of each event that is written here while the body runs."""
+        self._listeners.append(listener)
+        try:
+            yield
+        finally:
+            self._listeners.remove(listener)
 
     def append(self, body: Known, *, epochs: Mapping[str, int] | None = None) -> Event:
         """Write an event after all others, however many write at the same time.
@@ -112,6 +123,8 @@ class EventLog:
                     return None
                 event = self._try(after + 1, body, self._epochs if epochs is None else epochs)
                 if event is not None:
+                    for listener in self._listeners:
+                        listener(event)
                     return event
                 pause = random.random() * min(_LONGEST_PAUSE, 0.001 * 2**attempt)  # noqa: S311
                 time.sleep(pause)

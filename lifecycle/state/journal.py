@@ -9,6 +9,7 @@ import msgspec
 
 from gcluster.lifecycle.state.event import Event, EventFold
 from gcluster.lifecycle.state.kinds import (
+    Built,
     RunFinished,
     RunOutcome,
     RunStarted,
@@ -40,6 +41,10 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
     """As the run said: "ok", "failed" ...; "" while it hasn't."""
     exit_code: int | None = None
     stages: tuple[StageDone, ...] = ()
+    commit: str = ""
+    """That the spec comes from; "": unknown."""
+    why: str = ""
+    """Who or what asked for it, other than a person: what fell due; "": a person."""
 
 
 class LastSmoke(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,6 +63,7 @@ class JournalFold(EventFold):
         super().__init__()
         self.runs: dict[str, RunRecord] = {}
         self.applied: str | None = None
+        self.built: Built | None = None
         self.smoke: LastSmoke | None = None
         self.unreadable: list[Event] = []
 
@@ -71,8 +77,8 @@ class JournalFold(EventFold):
                     self._finished(event, body)
                 case StageDone() as body:
                     self._stage(event.run, body)
-                case SpecApplied(spec_hash=spec_hash):
-                    self.applied = spec_hash
+                case SpecApplied(spec_hash=spec_hash, built=built):
+                    self.applied, self.built = spec_hash, built
                 case SmokeFinished() as body:
                     self.smoke = LastSmoke(finished=event.time, run=event.run, smoke=body)
                 case Unreadable():
@@ -121,6 +127,10 @@ class Journal:
         """Return the hash of the spec that was applied last; None when none ever was."""
         return self._folded().applied
 
+    def built(self) -> Built | None:
+        """Return what the cluster was brought up with last; None: unknown, or never."""
+        return self._folded().built
+
     def last_smoke(self) -> LastSmoke | None:
         """Return the newest verdict; None when there is none."""
         return self._folded().smoke
@@ -148,4 +158,6 @@ def _started(event: Event, body: RunStarted) -> RunRecord:
         actor=event.actor,
         started=event.time,
         epochs=event.epochs,
+        commit=body.commit,
+        why=body.why,
     )

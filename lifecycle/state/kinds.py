@@ -14,6 +14,10 @@ class RunStarted(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     spec_hash: str
     argv_safe: tuple[str, ...] = ()
     """The command line without anything secret."""
+    commit: str = ""
+    """That the spec comes from, "+changes" after it where the file differs; "": unknown."""
+    why: str = ""
+    """Who or what asked for it, other than a person: what fell due; "": a person."""
 
 
 class RunFinished(msgspec.Struct, frozen=True, kw_only=True, tag=True):
@@ -24,10 +28,23 @@ class RunFinished(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     exit_code: int
 
 
+class Built(msgspec.Struct, frozen=True, kw_only=True):
+    """What a cluster was brought up with."""
+
+    gcluster: str
+    """Version."""
+    roles: dict[str, str] = {}
+    """Role -> hash of what it runs."""
+    versions: dict[str, str] = {}
+    """"POOL: SOFTWARE" -> version."""
+
+
 class SpecApplied(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """The cluster is what the spec of this hash says."""
 
     spec_hash: str
+    built: Built | None = None
+    """None: written by a version that didn't keep it."""
 
 
 class StageDone(msgspec.Struct, frozen=True, kw_only=True, tag=True):
@@ -181,6 +198,47 @@ class RoomPromised(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     at: float = 0.0
 
 
+RepairStep: TypeAlias = Literal["queued", "trying", "failed", "admitted", "given-up", "dropped"]
+"""queued: a cluster went live without it. trying: about to be worked on. failed: that did not help.
+admitted: it serves. given-up: nothing is tried any more. dropped: the spec asks for it no more."""
+RepairAction: TypeAlias = Literal["retry", "replace"]
+"""retry: booted and converged again as it is. replace: made anew by its site."""
+
+
+class RepairStepped(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """Nodes that the cluster does without came one step further."""
+
+    site: str
+    pool: str
+    step: RepairStep
+    nodes: str
+    """As a Slurm host range."""
+    action: RepairAction | None = None
+    """What is tried or has failed."""
+    reason: str = ""
+    """Why they are not fit."""
+
+
+EndKind: TypeAlias = Literal["expires", "idle"]
+
+
+class EndAnnounced(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """People were told that the cluster ends by itself, and when at the earliest."""
+
+    kind: EndKind
+    due: float
+    """When its time is up, seconds since 1970."""
+    earliest: float
+    """Not removed before, seconds since 1970: those who were told have had their notice."""
+    why: str
+
+
+class EndWithdrawn(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """What was announced holds no more."""
+
+    why: str
+
+
 class Unreadable(msgspec.Struct, frozen=True, kw_only=True):
     """An event of a kind that this version doesn't know, or a torn one: kept, shown, never used."""
 
@@ -204,6 +262,9 @@ Known: TypeAlias = (
     | BurstStepped
     | JobMoved
     | RoomPromised
+    | RepairStepped
+    | EndAnnounced
+    | EndWithdrawn
 )
 Body: TypeAlias = Known | Unreadable
 RunOutcome: TypeAlias = Literal["running", "finished", "interrupted"]

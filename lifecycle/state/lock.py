@@ -2,20 +2,25 @@
 
 `lock/<site>/000042` is taken by creating it and ended by creating `lock/<site>/000042.released`.
 The site is held while its newest epoch has no end. The number is the holder's fencing token.
+
+A lock is released for its holder in one case alone: the process that took it ran on this machine
+and is gone. On another machine nobody can know that, however long it was silent; then a person
+says so with `gcluster unlock`, by the lock's id.
 """
 
 from __future__ import annotations
 
 import secrets
 from contextlib import contextmanager
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from gcluster.lifecycle.outcome import Exit, LifecycleError, failure
 from gcluster.lifecycle.state.bucket import AlreadyExists
-from gcluster.lifecycle.state.process import ProcessIdentity, this_process
+from gcluster.lifecycle.state.heartbeat import SILENT, Heartbeat, last_seen
+from gcluster.lifecycle.state.process import ProcessIdentity, pipeline_job, this_process
 from gcluster.lifecycle.state.store import StateStore, corrupt, utc_now
 from gcluster.schemas.diagnostics import Diagnostic, Severity
 
@@ -34,6 +39,8 @@ class LockRecord(msgspec.Struct, frozen=True, kw_only=True):
     taken: datetime
     token: str
     """Random: tells one's own record from another's after an answer got lost."""
+    job: str = ""
+    """Page of the pipeline's job that took it; "" outside of pipelines."""
 
 
 class _Release(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,9 +70,8 @@ class HeldLock:
         """Hold nothing yet."""
         self._store = store
         self._clock = clock
-        self._record = LockRecord(
-            owner=this_process(), reason=reason, taken=clock(), token=secrets.token_hex(8)
-        )
+        self._record = _record(reason, clock)
+        self._heartbeat = Heartbeat(store, clock)
         self._tried: dict[str, int] = {}
         self.epochs: dict[str, int] = {}
         """Site -> epoch: the fencing tokens of this holder."""
@@ -82,9 +88,11 @@ class HeldLock:
         epochs = {site: self._free_to_take(site) for site in sorted(set(sites))}
         for site, epoch in epochs.items():
             self._take(site, epoch)
+        self._heartbeat.begin(epoch_key(site, epoch) for site, epoch in epochs.items())
 
     def release(self) -> None:
         """Give back every site that was taken or tried; safe to repeat."""
+        self._heartbeat.end()
         problem: LifecycleError | None = None
         for site, epoch in list(self._tried.items()):
             try:
@@ -189,9 +197,7 @@ def unlock(
             hint="look again before you release a lock; someone else may be at work",
         )
     record = _read(store, site, epoch)
-    me = LockRecord(
-        owner=this_process(), reason="unlock", taken=clock(), token=secrets.token_hex(8)
-    )
+    me = _record("unlock", clock)
     try:
         store.put_new(epoch_key(site, epoch + 1), msgspec.json.encode(me))
     except AlreadyExists:
@@ -204,6 +210,16 @@ def unlock(
 def epoch_key(site: str, epoch: int) -> str:
     """Return the key of the object that takes an epoch."""
     return f"lock/{site}/{epoch:06d}"
+
+
+def _record(reason: str, clock: Callable[[], datetime]) -> LockRecord:
+    return LockRecord(
+        owner=this_process(),
+        reason=reason,
+        taken=clock(),
+        token=secrets.token_hex(8),
+        job=pipeline_job(),
+    )
 
 
 def _end(
@@ -222,6 +238,17 @@ def _end(
         return  # ended already: by `unlock`, or by another who saw that the owner is gone
 
 
+def age(time: timedelta) -> str:
+    """Return how long something is ago: "12 s", "7 min", "3 h 5 min", "2 days"."""
+    minutes, seconds = divmod(max(0, int(time.total_seconds())), 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours >= 48:  # noqa: PLR2004 - two days
+        return f"{hours // 24} days"
+    if hours:
+        return f"{hours} h {minutes} min"
+    return f"{minutes} min" if minutes else f"{seconds} s"
+
+
 def _read(store: StateStore, site: str, epoch: int) -> LockRecord:
     record = store.read(epoch_key(site, epoch), LockRecord)
     if record is None:
@@ -232,13 +259,20 @@ def _read(store: StateStore, site: str, epoch: int) -> LockRecord:
 def _locked(store: StateStore, site: str, epoch: int) -> LifecycleError:
     record = _read(store, site, epoch)
     owner = record.owner
+    seen = last_seen(store, epoch_key(site, epoch))
+    now = utc_now()
+    silent = now - (seen or record.taken) > SILENT
+    told = f"last seen {age(now - seen)} ago" if seen else "not seen since"
+    parts = (f"lock id {site}/{epoch}, taken {age(now - record.taken)} ago, {told}", record.job)
+    hint = f"gcluster unlock {_cluster(store)} --lock {site}/{epoch}"
     return failure(
         "GC903",
         f'site "{site}" is locked by {owner.who} (process {owner.pid}) '
         f"since {record.taken:%Y-%m-%d %H:%M:%S} UTC for {record.reason}",
-        detail=f"lock id {site}/{epoch}",
-        hint="wait for it to end; if it can't be running any more: "
-        f"gcluster unlock {_cluster(store)} --lock {site}/{epoch}",
+        detail="\n".join(part for part in parts if part),
+        hint=f"it gives no sign of life; if it can't be running any more: {hint}"
+        if silent
+        else f"wait for it to end; if it can't be running any more: {hint}",
         exit_code=Exit.LOCKED,
     )
 

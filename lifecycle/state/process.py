@@ -101,6 +101,21 @@ def who() -> str:
     return f"{user}@{socket.gethostname()}"
 
 
+def pipeline_job() -> str:
+    """Return the page of the pipeline's job that this process is part of; "" outside of one."""
+    env = os.environ
+    if env.get("GITHUB_RUN_ID") and env.get("GITHUB_REPOSITORY"):
+        server = env.get("GITHUB_SERVER_URL", "https://github.com")
+        return f"{server}/{env['GITHUB_REPOSITORY']}/actions/runs/{env['GITHUB_RUN_ID']}"
+    return env.get("CI_JOB_URL") or env.get("BUILD_URL") or ""
+
+
+def pipeline_commit() -> str:
+    """Return the commit that this process's pipeline is of; "" outside of one."""
+    commit = os.environ.get("GITHUB_SHA") or os.environ.get("CI_COMMIT_SHA") or ""
+    return f"commit {commit}" if commit and pipeline_job() else ""
+
+
 @cache
 def _machine() -> str:
     # machine-id(5) asks not to show the id itself to others: only its hash is stored.

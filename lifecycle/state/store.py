@@ -10,14 +10,12 @@ import msgspec
 
 from gcluster.lifecycle.outcome import LifecycleError, failure
 from gcluster.lifecycle.state.bucket import AlreadyExists, Bucket, connect
+from gcluster.lifecycle.state.formats import FORMAT_KEY, NEWEST, Format
 from gcluster.schemas.decoding import decode_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-FORMAT_KEY = "format.json"
-FORMAT_VERSION = 1
-"""Version of the layout of keys and of what the objects mean."""
 IDENTITY_KEY = "cluster.json"
 
 T = TypeVar("T")
@@ -30,10 +28,6 @@ class ClusterIdentity(msgspec.Struct, frozen=True, kw_only=True):
     """16 random hex digits: tells two clusters of the same name apart."""
     name: str
     created: datetime
-
-
-class _Format(msgspec.Struct, frozen=True):
-    version: int
 
 
 def utc_now() -> datetime:
@@ -150,12 +144,12 @@ class StateStore:
         return found
 
     def _check_format(self) -> bool:
-        found = self.read(FORMAT_KEY, _Format)
-        if found is not None and found.version > FORMAT_VERSION:
+        found = self.read(FORMAT_KEY, Format)
+        if found is not None and found.version > NEWEST:
             raise failure(
                 "GC902",
                 f"state at {self.url} was written by a newer gcluster: its format is "
-                f"{found.version}, this version knows {FORMAT_VERSION}",
+                f"{found.version}, this version knows {NEWEST}",
                 hint="upgrade gcluster on this machine",
             )
         return found is not None
@@ -164,7 +158,7 @@ class StateStore:
         if self._laid_out:
             return
         try:
-            self._bucket.create(FORMAT_KEY, msgspec.json.encode(_Format(FORMAT_VERSION)))
+            self._bucket.create(FORMAT_KEY, msgspec.json.encode(Format(NEWEST)))
             self._laid_out = True
         except AlreadyExists:
             self._laid_out = self._check_format()

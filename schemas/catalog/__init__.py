@@ -1,9 +1,10 @@
-"""The catalog: machine types, fabric classes, providers, artefact sources; with source and date.
+"""The catalog: machine types, fabric classes, providers, artefact sources, add-ons; each dated.
 
-Files under machines/<where>/, fabrics/, providers/ and sources/ come with gcluster, one entry a
-file, named after it; a user's own files add to them or override them.
+Files under machines/<where>/, fabrics/, providers/, sources/ and addons/ come with gcluster, one
+entry a file, named after it; a user's own files add to them or override them.
 """
 
+from gcluster.schemas.catalog.addon import Addon
 from gcluster.schemas.catalog.citation import Citation
 from gcluster.schemas.catalog.fabric import Calibration, ExtraNetworks, Fabric, Floor
 from gcluster.schemas.catalog.load import Catalog, CatalogError, CatalogFile, load_catalog
@@ -28,6 +29,7 @@ from gcluster.schemas.catalog.provider import (
 from gcluster.schemas.catalog.source import ArtefactSource, File, Repository
 
 __all__ = [
+    "Addon",
     "ArtefactSource",
     "Calibration",
     "CapacityBlock",

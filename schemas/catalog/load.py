@@ -9,6 +9,7 @@ from typing import Annotated, Generic, Literal, TypeVar, cast
 
 import msgspec
 
+from gcluster.schemas.catalog.addon import Addon
 from gcluster.schemas.catalog.fabric import Fabric
 from gcluster.schemas.catalog.machine import Machine
 from gcluster.schemas.catalog.provider import ProviderFacts
@@ -20,11 +21,11 @@ from gcluster.schemas.text.compose import compose
 from gcluster.schemas.text.source import decode, read_source
 
 _HERE = Path(__file__).parent
-_Entry = TypeVar("_Entry", bound=Machine | Fabric | ProviderFacts | ArtefactSource)
+_Entry = TypeVar("_Entry", bound=Machine | Fabric | ProviderFacts | ArtefactSource | Addon)
 
 
 class CatalogFile(Noun, frozen=True):
-    """A file of the catalog: machine types, fabric classes, providers, artefact sources."""
+    """A file of the catalog: machine types, fabric classes, providers, sources, add-ons."""
 
     api_version: Annotated[
         Literal["gcluster/catalog/v1"], msgspec.Meta(description="Version of the catalog's format.")
@@ -37,6 +38,8 @@ class CatalogFile(Noun, frozen=True):
     """Providers: regions, reserved networks, storage steps, terms."""
     sources: list[ArtefactSource] = msgspec.field(default_factory=list)
     """Artefact sources: where packages and files come from."""
+    addons: list[Addon] = msgspec.field(default_factory=list)
+    """Add-ons of Kubernetes: charts and manifests."""
 
 
 class CatalogError(Exception):
@@ -77,12 +80,13 @@ class Entries(Mapping[str, _Entry], Generic[_Entry]):
 
 
 class Catalog(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of machine types, fabric classes, providers and sources, by name."""
+    """What is known of machine types, fabric classes, providers, sources and add-ons, by name."""
 
     machines: Mapping[str, Machine]
     fabrics: Mapping[str, Fabric] = msgspec.field(default_factory=dict)
     providers: Mapping[str, ProviderFacts] = msgspec.field(default_factory=dict)
     sources: Mapping[str, ArtefactSource] = msgspec.field(default_factory=dict)
+    addons: Mapping[str, Addon] = msgspec.field(default_factory=dict)
     complete: bool = True
     """Whether every file that was named could be read: else an unknown name may be in one."""
 
@@ -106,6 +110,7 @@ def load_catalog(
         fabrics=Entries("fabrics", {f.name: f for file in files for f in file.fabrics}),
         providers=Entries("providers", {p.name: p for file in files for p in file.providers}),
         sources=Entries("sources", {s.name: s for file in files for s in file.sources}),
+        addons=Entries("addons", {a.name: a for file in files for a in file.addons}),
     )
 
 
@@ -116,8 +121,9 @@ def _own_files(kind: str) -> Mapping[str, Path]:
 
 
 @lru_cache(maxsize=512)
-def _own_entry(kind: str, path: Path) -> Machine | Fabric | ProviderFacts | ArtefactSource:
-    entries: list[Machine | Fabric | ProviderFacts | ArtefactSource] = getattr(_read(path), kind)
+def _own_entry(kind: str, path: Path) -> Machine | Fabric | ProviderFacts | ArtefactSource | Addon:
+    entries: list[Machine | Fabric | ProviderFacts | ArtefactSource | Addon]
+    entries = getattr(_read(path), kind)
     (entry,) = entries
     return entry
 

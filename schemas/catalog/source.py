@@ -15,7 +15,8 @@ RelativePath: TypeAlias = Annotated[str, Meta(pattern=r"^[^/\s][^\s]*$(?!\n)")]
 class Repository(Noun, frozen=True):
     """The packages that a source has for one distribution and architecture.
 
-    `{version}` in its path stands for the version of the component that the source carries.
+    `{version}` in its path stands for the version of the component that the source carries,
+    `{minor}` for its first two numbers.
     """
 
     distribution: Annotated[

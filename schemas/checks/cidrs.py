@@ -67,11 +67,19 @@ def site_networks(context: CheckContext) -> Iterator[Written]:
 
 
 def kubernetes_networks(context: CheckContext) -> Iterator[Written]:
-    """Yield the networks of pods and services, where the scheduler is Kubernetes."""
+    """Yield the networks of pods and services, where the scheduler is Kubernetes.
+
+    Those of pods and of services come first, then the rails' that pods have addresses on.
+    """
     scheduler = context.kubernetes
-    if scheduler is not None:
-        yield Written("the pods", scheduler.pod_cidr, ("scheduler", "pod_cidr"))
-        yield Written("the services", scheduler.service_cidr, ("scheduler", "service_cidr"))
+    if scheduler is None:
+        return
+    yield Written("the pods", scheduler.pod_cidr, ("scheduler", "pod_cidr"))
+    yield Written("the services", scheduler.service_cidr, ("scheduler", "service_cidr"))
+    for name, pool in context.pools.items():
+        if pool.rdma.pods is not None:
+            path = ("pools", name, "rdma", "pods", "network")
+            yield Written(f'the rails of pool "{name}"', pool.rdma.pods.network, path)
 
 
 def readable(written: Iterator[Written]) -> Iterator[Placed]:

@@ -89,6 +89,12 @@ def _spills(context: CheckContext) -> bool:
     return any(partition.spill is not None for partition in partitions)
 
 
+def _kubernetes_gpus(context: CheckContext) -> bool:
+    """Kubernetes, or interfaces for its pods."""
+    rails = any(pool.rdma.pods is not None for pool in context.pools.values())
+    return rails or context.kubernetes is not None
+
+
 def _nvlink_domains(context: CheckContext) -> bool:
     """Hosts that are named, or pools that say where nodes or GPUs stand."""
     pools = context.pools.values()
@@ -148,8 +154,12 @@ MODULES: Mapping[str, Callable[[CheckContext], bool]] = {
     "checkpoints": lambda context: context.checkpointing is not None,
     "cloud_keys": _cloud_keys,
     "elastic": _elastic,
+    "expiry": lambda context: context.budget is not None,
     "floors": lambda context: context.smoke != Smoke(),
+    "cloud_control_planes": lambda context: context.kubernetes is not None,
     "kubernetes": lambda context: context.kubernetes is not None,
+    "kubernetes_gpus": _kubernetes_gpus,
+    "kubernetes_queues": lambda context: context.kubernetes is not None,
     "links": _sites,
     "listed_hosts": _listed,
     "maintenance": _maintenance,

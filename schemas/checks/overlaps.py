@@ -135,13 +135,15 @@ def pods_and_services(context: CheckContext) -> Iterator[Finding]:
     An address that is both would be sent to a pod or to a service, as it happens.
     """
     placed = list(readable(kubernetes_networks(context)))
-    if len(placed) > 1 and overlap(placed[0].network, placed[1].network):
-        yield _finding(
-            context,
-            placed[1],
-            placed[0],
-            "choose two that are apart; the defaults are 10.244.0.0/16 and 10.96.0.0/12",
-        )
+    for index, later in enumerate(placed):
+        for earlier in placed[:index]:
+            if overlap(earlier.network, later.network):
+                yield _finding(
+                    context,
+                    later,
+                    earlier,
+                    "choose two that are apart; the defaults are 10.244.0.0/16 and 10.96.0.0/12",
+                )
 
 
 @check("GC308", summary="The network of a site overlaps that of pods or services.")

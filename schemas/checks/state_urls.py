@@ -7,27 +7,18 @@ from typing import TYPE_CHECKING
 
 from gcluster.schemas.checks.registry import Finding, check
 from gcluster.schemas.spec.secrets import KmsSecrets
+from gcluster.schemas.state_url import OPTIONS, parse_state_url
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gcluster.schemas.checks.context import CheckContext
 
-_BUCKET = re.compile(r"[a-z0-9][a-z0-9._-]{1,61}[a-z0-9](/.*)?")
-"""S3 bucket naming rules, and GCS's, which are the same but for dotted names."""
-_CONTAINER = re.compile(r"[a-z0-9]{3,24}/(\$root|[a-z0-9](-?[a-z0-9]){2,62})(/.*)?")
-"""Azure: an account of 3 to 24 letters and digits, then a container of 3 to 63."""
 _KMS = (
     re.compile(r"arn:aws[a-z-]*:kms:[a-z0-9-]+:[0-9]{12}:(key|alias)/.+"),
     re.compile(r"projects/[^/]+/locations/[^/]+/keyRings/[^/]+/cryptoKeys/[^/]+"),
     re.compile(r"https://[^/]+\.(vault|managedhsm)\.[a-z.]+/keys/[^/]+(/[0-9a-f]*)?"),
 )
-_FORMS = {
-    "s3": (_BUCKET, "s3://BUCKET/PREFIX, the bucket in lower-case letters"),
-    "gs": (_BUCKET, "gs://BUCKET/PREFIX, the bucket in lower-case letters"),
-    "azblob": (_CONTAINER, "azblob://ACCOUNT/CONTAINER/PREFIX"),
-    "file": (re.compile(r"/[^/].*"), "file:///srv/gcluster/research: three slashes"),
-}
 
 
 @check("GC581", summary="A state URL of the wrong form.")
@@ -36,15 +27,14 @@ def state_url(context: CheckContext) -> Iterator[Finding]:
 
     A file URL has three slashes: with two the first folder is taken for the name of a machine.
     """
-    scheme, _, rest = (context.state or "").partition("://")
-    if scheme not in _FORMS:
+    url = context.state
+    if url is None or url.partition("://")[0] not in OPTIONS:
         return
-    form, example = _FORMS[scheme]
-    if not form.fullmatch(rest):
+    try:
+        parse_state_url(url)
+    except ValueError as wrong:
         yield Finding(
-            summary=f'"{(context.state or "")[:80]}" is no place for state',
-            path=("state",),
-            hint=f"write {example}",
+            summary=f'"{url[:80]}" is no place for state', path=("state",), hint=str(wrong)
         )
 
 

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from gcluster.schemas.codes.families import number_of
 from gcluster.schemas.codes.registered import register
-from gcluster.schemas.codes.texts import Text, read
+from gcluster.schemas.codes.texts import TEXTS, Text, read
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,7 +26,7 @@ class CodeExplanation(msgspec.Struct, frozen=True, kw_only=True):
 
 def explanations() -> dict[str, CodeExplanation]:
     """Return every code that gcluster gives, in order; retired ones are not among them."""
-    return {known.code: known for known in sorted(_all(), key=lambda known: known.code)}
+    return {known.code: known for known in sorted(_all(), key=lambda known: number_of(known.code))}
 
 
 def retired() -> dict[str, str]:
@@ -42,7 +43,7 @@ def _all() -> Iterator[CodeExplanation]:
         yield CodeExplanation(
             code=code, summary=rule.summary, explanation=rule.explanation, is_check=True
         )
-    for name in ("structure.yaml", "running.yaml"):
+    for name in TEXTS:
         for code, text in read(name, dict[str, Text]).items():
             yield CodeExplanation(code=code, summary=text.summary, explanation=text.explanation)
     for code, (summary, explanation) in (FLEET_CODES | POLICY_CODES).items():

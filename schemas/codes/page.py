@@ -28,7 +28,7 @@ def render() -> str:
     for family in FAMILIES:
         rows = [f"| {k.code} | {k.summary} |\n" for k in known if family_of(k.code) is family]
         if rows:
-            title = f"## {family.title} (GC{family.digit})\n\n"
+            title = f"## {family.title} (GC{family.hundred})\n\n"
             parts.append(f"{title}About {family.about}.\n\n{_HEAD}{''.join(rows)}")
     gone = [f"| {code} | {was} |\n" for code, was in sorted(retired().items())]
     if gone:

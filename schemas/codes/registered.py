@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from gcluster.schemas.codes.families import number_of
 from gcluster.schemas.codes.texts import FOLDER, read
 
 if TYPE_CHECKING:
@@ -46,7 +47,8 @@ def with_new(codes: Iterable[str], *, since: str) -> str:
     known = entries()
     there = {entry.code for entry in known}
     new = [Entry(code=code, since=since) for code in codes if code not in there]
-    lines = [_line(entry) for entry in sorted([*known, *new], key=lambda entry: entry.code)]
+    ordered = sorted([*known, *new], key=lambda entry: number_of(entry.code))
+    lines = [_line(entry) for entry in ordered]
     return _TOP + "\n".join(lines) + "\n"
 
 

@@ -11,6 +11,8 @@ from gcluster.schemas.decoding import convert
 from gcluster.schemas.text.compose import compose
 
 FOLDER = Path(__file__).parent
+TEXTS = ("structure.yaml", "running.yaml", "kubernetes.yaml", "upkeep.yaml")
+"""Files of codes that are no rules of meaning."""
 _T = TypeVar("_T")
 
 

@@ -18,13 +18,14 @@ if TYPE_CHECKING:
 
 Kind: TypeAlias = Literal["spec", "other document of gcluster", "something else"]
 
-_OTHER_DOCUMENTS = ("gcluster/policies/", "gcluster/catalog/")
+_OTHER_DOCUMENTS = ("gcluster/policies/", "gcluster/catalog/", "gcluster/fleet/")
 _ROOTS = frozenset({"sites", "pools", "scheduler"})
 _ENOUGH_ROOTS = 2
 """Root keys that make a spec of a file whose apiVersion is missing or misspelt."""
 _UNREADABLE = frozenset({"GC017", "GC020", "GC021"})
 _API_VERSION = re.compile(
-    r"""^\{?\s*["']?apiVersion["']?\s*:\s*["']?gcluster/(?!policies/|catalog/)""", re.MULTILINE
+    r"""^\{?\s*["']?apiVersion["']?\s*:\s*["']?gcluster/(?!policies/|catalog/|fleet/)""",
+    re.MULTILINE,
 )
 _ROOT_KEY = re.compile(r"^(sites|pools|scheduler)\s*:", re.MULTILINE)
 

@@ -1,16 +1,21 @@
 """Who may use how much, and whose jobs give way: the same under Slurm and Kubernetes."""
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta, field
 
-from gcluster.schemas.spec.noun import Name, Noun
+from gcluster.schemas.spec.noun import Name, Noun, updates
 from gcluster.schemas.spec.units import Duration
 from gcluster.schemas.spec.user import UserName
 
 
 class Qos(Noun, frozen=True):
     """A quality of service: a Slurm QOS, or a Kubernetes PriorityClass."""
+
+    UPDATES: ClassVar = updates(
+        in_place="priority preempts preemptible grace gpu_limit gpu_limit_per_user max_time "
+        "max_jobs_per_user",
+    )
 
     priority: Annotated[int, Meta(ge=0, le=1_000_000, description="Higher goes first.")] = 0
     preempts: Annotated[
@@ -37,6 +42,8 @@ class Qos(Noun, frozen=True):
 
 class Account(Noun, frozen=True):
     """A group that shares the cluster: a Slurm account, or a Kubernetes namespace."""
+
+    UPDATES: ClassVar = updates(in_place="share parent gpu_quota users qos default_qos")
 
     share: Annotated[int, Meta(ge=1, description="Part of the whole, beside its siblings'.")] = 1
     parent: Annotated[Name | None, Meta(description="Account it is part of.")] = None

@@ -1,15 +1,17 @@
 """How a pool's machines start and whether they may be restarted, and how their GPUs are set."""
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta, field
 
-from gcluster.schemas.spec.noun import Noun
+from gcluster.schemas.spec.noun import Noun, updates
 from gcluster.schemas.spec.units import ByteSize
 
 
 class Boot(Noun, frozen=True):
     """The kernel's parameters. They hold from the next start on, and nothing restarts unasked."""
+
+    UPDATES: ClassVar = updates(none="reboot", rolling="parameters hugepages")
 
     parameters: Annotated[
         list[Annotated[str, Meta(pattern=r"^[^\s\"'\\$`]+$(?!\n)", examples=["pci=realloc=off"])]],
@@ -30,6 +32,8 @@ class Boot(Noun, frozen=True):
 
 class GpuSettings(Noun, frozen=True):
     """How NVIDIA's GPUs of a pool are set, and how their driver is built."""
+
+    UPDATES: ClassVar = updates(rolling="mig ecc modules peer_memory")
 
     mig: Annotated[
         Literal["unmanaged", "enabled", "disabled"], Meta(description="MIG mode of all GPUs.")

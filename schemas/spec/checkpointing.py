@@ -1,15 +1,17 @@
 """How long jobs save their state, so that it can be held against how often nodes fail."""
 
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
-from gcluster.schemas.spec.noun import Name, Noun
+from gcluster.schemas.spec.noun import Name, Noun, updates
 from gcluster.schemas.spec.units import ByteSize, Duration
 
 
 class Checkpointing(Noun, frozen=True):
     """The largest job's checkpoints."""
+
+    UPDATES: ClassVar = updates(none="storage every size parameters gpus")
 
     storage: Annotated[Name, Meta(description="Storage they are written to.")]
     every: Annotated[Duration, Meta(description="Time between two checkpoints.")]

@@ -1,6 +1,6 @@
 """The root of the spec: one cluster."""
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta, field
 
@@ -9,7 +9,7 @@ from gcluster.schemas.spec.checkpointing import Checkpointing
 from gcluster.schemas.spec.hardening import Hardening
 from gcluster.schemas.spec.link import Link
 from gcluster.schemas.spec.monitoring import Monitoring
-from gcluster.schemas.spec.noun import Name, Noun
+from gcluster.schemas.spec.noun import Name, Noun, updates
 from gcluster.schemas.spec.pool import Pool
 from gcluster.schemas.spec.scheduler import Scheduler
 from gcluster.schemas.spec.secrets import Secrets
@@ -23,6 +23,14 @@ from gcluster.schemas.spec.words import FilePath, PublicKey, Tag
 
 class ClusterSpec(Noun, frozen=True, kw_only=True):
     """One GPU cluster: where its machines come from, what they are and what runs on them."""
+
+    UPDATES: ClassVar = updates(
+        none="api_version catalog checkpointing smoke budget",
+        in_place="owner tags links users ssh_authorities monitoring hardening converge secrets",
+        rolling="software",
+        replace="name scheduler state",
+        destroy="sites pools storage",
+    )
 
     api_version: Annotated[
         Literal["gcluster/v1"], Meta(description="Version of the spec language.")

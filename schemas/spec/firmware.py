@@ -1,10 +1,10 @@
 """Firmware of a pool's machines: who to ask, what is wanted, and the word that allows an update."""
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta, field
 
-from gcluster.schemas.spec.noun import Noun
+from gcluster.schemas.spec.noun import Noun, updates
 from gcluster.schemas.spec.words import FilePath
 
 Target = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$(?!\n)", examples=["NIC_0"])]
@@ -13,6 +13,8 @@ Target = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$(?!\n)", exam
 
 class FirmwareWanted(Noun, frozen=True):
     """What one part must have, and where its image is."""
+
+    UPDATES: ClassVar = updates(none="power_state", rolling="version image sha256")
 
     version: Annotated[str, Meta(min_length=1, description="As the BMC writes it.")]
     image: Annotated[
@@ -30,6 +32,8 @@ class FirmwareWanted(Noun, frozen=True):
 
 class Firmware(Noun, frozen=True):
     """Firmware through the BMC's Redfish service. Nothing is ever reset."""
+
+    UPDATES: ClassVar = updates(none="bmc credentials certificates update", rolling="wanted")
 
     bmc: Annotated[
         str,

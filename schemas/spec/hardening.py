@@ -1,15 +1,17 @@
 """What is closed on the nodes: SSH, the ports between planes, updates that come by themselves."""
 
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from msgspec import Meta, field
 
-from gcluster.schemas.spec.noun import Noun
+from gcluster.schemas.spec.noun import Noun, updates
 from gcluster.schemas.spec.words import Cidr
 
 
 class Hardening(Noun, frozen=True):
     """Hardening of every node. Rules stay only if gcluster can still log in with them."""
+
+    UPDATES: ClassVar = updates(in_place="management nodes fabric storage audit")
 
     management: Annotated[
         list[Cidr],

@@ -1,11 +1,11 @@
 """Kubernetes as the scheduler."""
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta, field
 
 from gcluster.schemas.spec.accounts import Account, Qos
-from gcluster.schemas.spec.noun import Name, Noun
+from gcluster.schemas.spec.noun import Name, Noun, updates
 from gcluster.schemas.spec.partition import Partition
 from gcluster.schemas.spec.words import Cidr
 
@@ -13,12 +13,16 @@ from gcluster.schemas.spec.words import Cidr
 class VirtualAddress(Noun, frozen=True):
     """One address for several control planes on bare metal."""
 
+    UPDATES: ClassVar = updates(replace="address by")
+
     address: Annotated[str, Meta(min_length=1, description="A free address of their network.")]
     by: Annotated[Literal["kube-vip", "keepalived"], Meta(description="Who moves it.")] = "kube-vip"
 
 
 class KubernetesGpu(Noun, frozen=True):
     """How pods get GPUs."""
+
+    UPDATES: ClassVar = updates(in_place="time_slices resource_claims", rolling="driver mig")
 
     driver: Annotated[Literal["host", "container"], Meta(description="Who brings the driver.")] = (
         "host"
@@ -35,6 +39,12 @@ class KubernetesGpu(Noun, frozen=True):
 
 class KubernetesScheduler(Noun, frozen=True, tag_field="type", tag="kubernetes"):
     """Kubernetes by kubeadm, or the cloud's own control plane."""
+
+    UPDATES: ClassVar = updates(
+        in_place="partitions qos accounts kueue addons",
+        rolling="gpu",
+        replace="cni pod_cidr service_cidr virtual_address control_plane",
+    )
 
     partitions: Annotated[
         dict[Name, Partition],

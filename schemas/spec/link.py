@@ -1,10 +1,10 @@
 """Routes between sites."""
 
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, ClassVar, Literal, TypeAlias
 
 from msgspec import Meta, field
 
-from gcluster.schemas.spec.noun import Name, Noun
+from gcluster.schemas.spec.noun import Name, Noun, updates
 from gcluster.schemas.spec.units import Duration
 from gcluster.schemas.spec.words import Identifier
 
@@ -20,6 +20,8 @@ Endpoint: TypeAlias = Annotated[
 
 class Link(Noun, frozen=True):
     """How the nodes of two sites reach each other."""
+
+    UPDATES: ClassVar = updates(in_place="between via id gateway endpoints mtu latency")
 
     between: Annotated[list[Name], Meta(min_length=2, max_length=2, description="The two sites.")]
     via: Annotated[

@@ -1,10 +1,10 @@
 """How machines of a cloud are bought, and how many."""
 
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
-from gcluster.schemas.spec.noun import Noun
+from gcluster.schemas.spec.noun import Noun, updates
 from gcluster.schemas.spec.units import Duration
 from gcluster.schemas.spec.words import Identifier
 
@@ -12,12 +12,18 @@ from gcluster.schemas.spec.words import Identifier
 class Count(Noun, frozen=True):
     """A pool that grows and shrinks with the queue."""
 
+    UPDATES: ClassVar = updates(shrink="max min")
+
     max: Annotated[int, Meta(ge=0, description="Most machines at once.")]
     min: Annotated[int, Meta(ge=0, description="Machines that are always there.")] = 0
 
 
 class Rung(Noun, frozen=True):
     """One way to buy machines, where a word doesn't say enough. Give one of the keys."""
+
+    UPDATES: ClassVar = updates(
+        none="reservation capacity_block buy_capacity_block flex_start spot_max_usd_per_hour",
+    )
 
     reservation: Annotated[
         Identifier | None,

@@ -1,15 +1,17 @@
 """What watches the cluster."""
 
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
-from gcluster.schemas.spec.noun import Name, Noun
+from gcluster.schemas.spec.noun import Name, Noun, updates
 from gcluster.schemas.spec.units import Duration, Percent
 
 
 class Monitoring(Noun, frozen=True):
     """Metrics, dashboards and alerts."""
+
+    UPDATES: ClassVar = updates(in_place="prometheus grafana pool retention waste_alert")
 
     prometheus: Annotated[bool, Meta(description="Metrics of nodes, GPUs, fabric, jobs.")] = False
     grafana: Annotated[bool, Meta(description="Dashboards over them.")] = False

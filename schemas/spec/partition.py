@@ -1,15 +1,17 @@
 """Pools that jobs are sent to together, and when their jobs spill to another pool."""
 
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from msgspec import Meta, field
 
-from gcluster.schemas.spec.noun import Name, Noun
+from gcluster.schemas.spec.noun import Name, Noun, updates
 from gcluster.schemas.spec.units import Duration
 
 
 class SpillOnly(Noun, frozen=True):
     """Jobs that may spill; each key narrows further."""
+
+    UPDATES: ClassVar = updates(in_place="data accounts qos max_time max_nodes")
 
     data: Annotated[
         list[Name], Meta(description="Storage a job may need: it is at the target, or has a copy.")
@@ -29,6 +31,8 @@ class SpillOnly(Noun, frozen=True):
 class Spill(Noun, frozen=True):
     """Jobs that waited too long move to a pool elsewhere."""
 
+    UPDATES: ClassVar = updates(in_place="to after max_usd_per_hour max_usd_per_day only")
+
     to: Annotated[Name, Meta(description="Compute pool they move to.")]
     after: Annotated[Duration, Meta(description="How long a job waits first.")]
     max_usd_per_hour: Annotated[
@@ -44,6 +48,8 @@ class Spill(Noun, frozen=True):
 
 class Partition(Noun, frozen=True):
     """Pools that jobs are sent to together: a Slurm partition, or a Kubernetes queue."""
+
+    UPDATES: ClassVar = updates(in_place="pools default max_time max_nodes qos accounts tier spill")
 
     pools: Annotated[list[Name], Meta(min_length=1, description="Compute pools in this partition.")]
     default: Annotated[

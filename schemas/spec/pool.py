@@ -1,13 +1,13 @@
 """Machines that are alike."""
 
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, ClassVar, Literal, TypeAlias
 
 from msgspec import Meta, field
 
 from gcluster.schemas.spec.boot import Boot, GpuSettings
 from gcluster.schemas.spec.firmware import Firmware
 from gcluster.schemas.spec.market import Count, Rung
-from gcluster.schemas.spec.noun import Name, Noun
+from gcluster.schemas.spec.noun import Name, Noun, updates
 from gcluster.schemas.spec.rdma import Rdma
 from gcluster.schemas.spec.software import Software
 from gcluster.schemas.spec.units import ByteSize
@@ -39,6 +39,8 @@ HostRange: TypeAlias = Annotated[
 class HostEntry(Noun, frozen=True):
     """Hosts that need more said than their name; every key besides `name` overrides the site's."""
 
+    UPDATES: ClassVar = updates(in_place="name address user port bastion host_key block leaf")
+
     name: HostRange
     address: Annotated[
         str | None,
@@ -67,6 +69,8 @@ class HostEntry(Noun, frozen=True):
 class NodeCpu(Noun, frozen=True):
     """The processors of one node, as `lscpu` says them."""
 
+    UPDATES: ClassVar = updates(in_place="sockets cores threads_per_core gpus")
+
     sockets: Annotated[int, Meta(ge=1, description="Sockets.")]
     cores: Annotated[int, Meta(ge=1, description="Cores of one socket.")]
     threads_per_core: Annotated[int, Meta(ge=1, description="Threads of one core.")] = 1
@@ -82,6 +86,14 @@ class NodeCpu(Noun, frozen=True):
 
 class Pool(Noun, frozen=True):
     """Machines of one site that are alike and are run alike."""
+
+    UPDATES: ClassVar = updates(
+        none="quorum market mixed update",
+        in_place="hosts nodes_per_block tags cpu memory",
+        rolling="fabric software boot gpus rdma firmware",
+        replace="site role machine zones placement image disk public_address",
+        shrink="count",
+    )
 
     site: Annotated[Name, Meta(description="Name of the site they come from.")]
     role: Annotated[

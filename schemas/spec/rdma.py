@@ -1,10 +1,10 @@
 """How the network adapters that carry the GPUs' traffic are set: InfiniBand and RoCE."""
 
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, ClassVar, Literal, TypeAlias
 
 from msgspec import Meta, field
 
-from gcluster.schemas.spec.noun import Noun
+from gcluster.schemas.spec.noun import Noun, updates
 from gcluster.schemas.spec.words import Cidr
 
 RdmaDevice: TypeAlias = Annotated[
@@ -19,6 +19,8 @@ Priority: TypeAlias = Annotated[int, Meta(ge=0, le=7)]
 
 class Ipoib(Noun, frozen=True):
     """IP over InfiniBand, on the first rail."""
+
+    UPDATES: ClassVar = updates(rolling="network mode mtu")
 
     network: Annotated[
         Cidr,
@@ -37,8 +39,35 @@ class Ipoib(Noun, frozen=True):
     ] = None
 
 
+class PodRails(Noun, frozen=True):
+    """RoCE's rails as pods see them (Kubernetes): whole interfaces, with addresses of their own."""
+
+    UPDATES: ClassVar = updates(in_place="network interfaces")
+
+    network: Annotated[
+        Cidr,
+        Meta(
+            description="Addresses of pods on the rails: cut into one network a rail.",
+            examples=["10.56.0.0/16"],
+        ),
+    ]
+    interfaces: Annotated[
+        list[Annotated[str, Meta(pattern=r"^[A-Za-z][A-Za-z0-9_.-]{0,14}$(?!\n)")]],
+        Meta(
+            min_length=1,
+            description="Interfaces of the nodes, one a rail, in the rails' order.",
+            examples=[["ens1f0np0", "ens2f0np0"]],
+        ),
+    ]
+
+
 class Rdma(Noun, frozen=True):
     """InfiniBand and RoCE adapters of a pool. Of a cloud's network only what the nodes decide."""
+
+    UPDATES: ClassVar = updates(
+        in_place="leaves subnet_manager partition_keys pods",
+        rolling="drivers devices ipoib mtu dscp priority congestion_dscp ring",
+    )
 
     drivers: Annotated[
         Literal["auto", "doca", "inbox", "image"],
@@ -85,3 +114,10 @@ class Rdma(Noun, frozen=True):
     ring: Annotated[
         int, Meta(ge=128, le=8192, description="Entries of RoCE interfaces' rings.")
     ] = 8192
+    pods: Annotated[
+        PodRails | None,
+        Meta(
+            description="RoCE's interfaces for pods (Kubernetes); default: pods that need them run "
+            "on the nodes' own network."
+        ),
+    ] = None

@@ -1,12 +1,12 @@
 """The scheduler, its partitions, and who may use how much."""
 
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, ClassVar, Literal, TypeAlias
 
 from msgspec import Meta, field
 
 from gcluster.schemas.spec.accounts import Account, Qos
 from gcluster.schemas.spec.kubernetes import KubernetesScheduler
-from gcluster.schemas.spec.noun import Name, Noun
+from gcluster.schemas.spec.noun import Name, Noun, updates
 from gcluster.schemas.spec.partition import Partition
 from gcluster.schemas.spec.units import ByteSize, Duration
 from gcluster.schemas.spec.words import Secret
@@ -14,6 +14,8 @@ from gcluster.schemas.spec.words import Secret
 
 class Topology(Noun, frozen=True):
     """How jobs are kept close together."""
+
+    UPDATES: ClassVar = updates(in_place="plugin block_sizes")
 
     plugin: Annotated[
         Literal["auto", "block", "tree", "none"],
@@ -27,6 +29,8 @@ class Topology(Noun, frozen=True):
 
 class Accounting(Noun, frozen=True):
     """slurmdbd and its database."""
+
+    UPDATES: ClassVar = updates(in_place="pool database password purge_after")
 
     pool: Annotated[
         Name | None, Meta(description="Pool whose hosts run it; default: the controller's.")
@@ -46,6 +50,8 @@ class Accounting(Noun, frozen=True):
 class PriorityWeights(Noun, frozen=True):
     """How much each factor weighs in a job's priority (priority/multifactor)."""
 
+    UPDATES: ClassVar = updates(in_place="age fairshare job_size partition qos")
+
     age: Annotated[int, Meta(ge=0, description="How long it waits.")] = 1_000
     fairshare: Annotated[int, Meta(ge=0, description="What its account has used.")] = 10_000
     job_size: Annotated[int, Meta(ge=0, description="How many nodes it asks for.")] = 0
@@ -55,6 +61,8 @@ class PriorityWeights(Noun, frozen=True):
 
 class Maintenance(Noun, frozen=True):
     """A window in which no job runs on some pools."""
+
+    UPDATES: ClassVar = updates(in_place="start duration pools every")
 
     start: Annotated[
         str,
@@ -76,6 +84,8 @@ class Maintenance(Noun, frozen=True):
 class JobRules(Noun, frozen=True):
     """What a GPU job must say, or it is refused with a sentence that tells what to add."""
 
+    UPDATES: ClassVar = updates(in_place="require_time require_gpus")
+
     require_time: Annotated[bool, Meta(description="--time.")] = False
     require_gpus: Annotated[bool, Meta(description="GPUs by number in GPU partitions.")] = False
 
@@ -89,6 +99,12 @@ boot and converge, and Slurm counts from the request, with the wait for capacity
 
 class SlurmScheduler(Noun, frozen=True, tag_field="type", tag="slurm"):
     """Slurm, configless: nodes fetch their configuration from the controller."""
+
+    UPDATES: ClassVar = updates(
+        in_place="partitions qos accounts accounting state_save topology priority maintenance "
+        "job_rules job_scratch node_logins rest_api suspend_after resume_timeout "
+        "memory_reserved",
+    )
 
     partitions: Annotated[
         dict[Name, Partition],

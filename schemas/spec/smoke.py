@@ -1,15 +1,17 @@
 """The gate at the end of `up`: a multi-node AllReduce."""
 
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
-from gcluster.schemas.spec.noun import Noun
+from gcluster.schemas.spec.noun import Noun, updates
 from gcluster.schemas.spec.units import BandwidthFloor
 
 
 class AllReduce(Noun, frozen=True):
     """What the AllReduce runs and what it must reach."""
+
+    UPDATES: ClassVar = updates(none="sizes iterations floor")
 
     sizes: Annotated[
         str,
@@ -31,6 +33,8 @@ class AllReduce(Noun, frozen=True):
 
 class Smoke(Noun, frozen=True):
     """Tests that the finished cluster must pass."""
+
+    UPDATES: ClassVar = updates(none="allreduce")
 
     allreduce: Annotated[AllReduce, Meta(description="AllReduce over all compute nodes.")] = (
         AllReduce()

@@ -1,15 +1,22 @@
 """The software of the nodes: versions, or auto for the tested set of the software lock."""
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta, field
 
-from gcluster.schemas.spec.noun import Noun
+from gcluster.schemas.spec.noun import Noun, updates
 from gcluster.schemas.spec.words import Fingerprint, Url, Version
 
 
 class Software(Noun, frozen=True):
     """Versions by component. `auto` resolves to the lock's tested set that fits all the others."""
+
+    UPDATES: ClassVar = updates(
+        in_place="containers",
+        rolling="kernel driver fabric_manager cuda nccl rocm rccl efa tcpxo gib ofed mpi lustre "
+        "slurm kubernetes",
+        replace="distribution",
+    )
 
     distribution: Annotated[
         Literal["auto", "debian-12", "debian-13", "ubuntu-22.04", "ubuntu-24.04", "el-9"],
@@ -41,6 +48,8 @@ class Software(Noun, frozen=True):
 class SourceRedirect(Noun, frozen=True):
     """Where an artefact source is taken from instead of its vendor, and the key to trust there."""
 
+    UPDATES: ClassVar = updates(in_place="url key_fingerprint key_url key checksums")
+
     url: Annotated[
         Url | None,
         Meta(
@@ -67,6 +76,8 @@ class SourceRedirect(Noun, frozen=True):
 
 class ClusterSoftware(Software, frozen=True):
     """The cluster's software, and where it comes from."""
+
+    UPDATES: ClassVar = updates(in_place="sources")
 
     sources: Annotated[
         dict[str, SourceRedirect],

@@ -1,11 +1,11 @@
 """File systems and buckets that the nodes see: one kind a class, told apart by the key `type`."""
 
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, ClassVar, Literal, TypeAlias
 
 from msgspec import Meta, field
 
 from gcluster.schemas.spec.bucket import BucketUrl
-from gcluster.schemas.spec.noun import Name, Noun
+from gcluster.schemas.spec.noun import Name, Noun, updates
 from gcluster.schemas.spec.units import ByteSize, Duration, Throughput
 from gcluster.schemas.spec.words import (
     Cidr,
@@ -18,6 +18,12 @@ from gcluster.schemas.spec.words import (
 
 class StorageNoun(Noun, frozen=True):
     """What all storage has."""
+
+    UPDATES: ClassVar = updates(
+        none="copy_of",
+        in_place="pools stage_within",
+        rolling="mount options",
+    )
 
     mount: Annotated[MountPoint, Meta(description="Where the nodes see it.")]
     pools: Annotated[
@@ -39,6 +45,11 @@ class StorageNoun(Noun, frozen=True):
 
 class LustreServers(Noun, frozen=True):
     """Lustre servers to set up on hosts of the spec."""
+
+    UPDATES: ClassVar = updates(
+        in_place="failover network",
+        destroy="pool metadata_devices object_devices backend format",
+    )
 
     pool: Annotated[Name, Meta(description="Pool whose hosts serve; role login or controller not.")]
     metadata_devices: Annotated[
@@ -72,6 +83,13 @@ class LustreServers(Noun, frozen=True):
 
 class LustreStorage(StorageNoun, frozen=True, kw_only=True, tag_field="type", tag="lustre"):
     """A Lustre file system: managed by the site's cloud, existing, or served by hosts of ours."""
+
+    UPDATES: ClassVar = updates(
+        in_place="throughput import_from export_to",
+        rolling="mgs existing servers",
+        shrink="capacity",
+        destroy="site fsname deployment efa zone kms_key",
+    )
 
     site: Annotated[Name | None, Meta(description="Site that has it or makes it.")] = None
     mgs: Annotated[
@@ -126,6 +144,8 @@ class LustreStorage(StorageNoun, frozen=True, kw_only=True, tag_field="type", ta
 class NfsStorage(StorageNoun, frozen=True, kw_only=True, tag_field="type", tag="nfs"):
     """An NFS export: of a pool's host, or of a server that exists."""
 
+    UPDATES: ClassVar = updates(in_place="clients root read_only", rolling="server export site")
+
     server: Annotated[
         str | None,
         Meta(
@@ -154,6 +174,8 @@ class NfsStorage(StorageNoun, frozen=True, kw_only=True, tag_field="type", tag="
 class ObjectStorage(StorageNoun, frozen=True, kw_only=True, tag_field="type", tag="object"):
     """A bucket seen as files (mountpoint-s3, gcsfuse, blobfuse2)."""
 
+    UPDATES: ClassVar = updates(none="create", in_place="read_only cache", rolling="bucket site")
+
     bucket: Annotated[BucketUrl, Meta(description="The bucket, or a prefix in it.")]
     site: Annotated[Name | None, Meta(description="Site whose nodes mount it; default: all.")] = (
         None
@@ -167,6 +189,11 @@ class ObjectStorage(StorageNoun, frozen=True, kw_only=True, tag_field="type", ta
 
 class GpfsStorage(StorageNoun, frozen=True, kw_only=True, tag_field="type", tag="gpfs"):
     """A Spectrum Scale file system that exists."""
+
+    UPDATES: ClassVar = updates(
+        in_place="accept_license edition pagepool",
+        rolling="filesystem cluster contact version site",
+    )
 
     filesystem: Annotated[str, Meta(min_length=1, description="Its name in the GPFS cluster.")]
     cluster: Annotated[str, Meta(min_length=1, description="The GPFS cluster that owns it.")]
@@ -194,6 +221,8 @@ class GpfsStorage(StorageNoun, frozen=True, kw_only=True, tag_field="type", tag=
 
 class ScratchStorage(StorageNoun, frozen=True, kw_only=True, tag_field="type", tag="local-nvme"):
     """The nodes' own NVMe disks as one striped file system; empty after each start."""
+
+    UPDATES: ClassVar = updates(in_place="site", destroy="format")
 
     site: Annotated[Name | None, Meta(description="Site whose nodes have it; default: all.")] = None
     format: Annotated[

@@ -1,10 +1,10 @@
 """How a running pool is changed without hurting its jobs."""
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta
 
-from gcluster.schemas.spec.noun import Noun
+from gcluster.schemas.spec.noun import Noun, updates
 from gcluster.schemas.spec.units import Duration
 
 SHARE_AT_ONCE = 0.1
@@ -13,6 +13,8 @@ SHARE_AT_ONCE = 0.1
 
 class Update(Noun, frozen=True):
     """A rolling change: nodes are drained, changed, verified and given back, a few at a time."""
+
+    UPDATES: ClassVar = updates(none="max_unavailable max_failed drain_timeout jobs")
 
     max_unavailable: Annotated[
         Annotated[int, Meta(ge=1)] | None,

@@ -1,10 +1,10 @@
 """People, with one uid and gid on every node of every site."""
 
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, ClassVar, Literal, TypeAlias
 
 from msgspec import Meta, field
 
-from gcluster.schemas.spec.noun import Noun
+from gcluster.schemas.spec.noun import Noun, updates
 from gcluster.schemas.spec.words import Secret
 
 UserName: TypeAlias = Annotated[str, Meta(pattern=r"^[a-z_][a-z0-9_-]{0,31}$(?!\n)")]
@@ -13,6 +13,8 @@ UserName: TypeAlias = Annotated[str, Meta(pattern=r"^[a-z_][a-z0-9_-]{0,31}$(?!\
 
 class User(Noun, frozen=True):
     """An account that exists on every node."""
+
+    UPDATES: ClassVar = updates(in_place="name uid gid groups keys shell sudo login")
 
     name: Annotated[
         str,
@@ -52,6 +54,8 @@ class User(Noun, frozen=True):
 class IdRange(Noun, frozen=True):
     """Ids of people and groups; whoever has another one isn't known on the nodes."""
 
+    UPDATES: ClassVar = updates(in_place="min max")
+
     min: Annotated[int, Meta(ge=1000, description="Least id; below are those of systems.")] = 1000
     max: Annotated[
         Annotated[int, Meta(ge=1000)] | None, Meta(description="Greatest id; default: any.")
@@ -60,6 +64,10 @@ class IdRange(Noun, frozen=True):
 
 class DirectoryUsers(Noun, frozen=True, tag_field="source", tag="sssd"):
     """Accounts of a directory, through SSSD: one uid and gid everywhere because it says so."""
+
+    UPDATES: ClassVar = updates(
+        in_place="ldap base ca schema ids probe bind_dn bind_password allow_groups admin_groups",
+    )
 
     ldap: Annotated[
         str,

@@ -68,16 +68,23 @@ Version: TypeAlias = Annotated[
 Tag: TypeAlias = Annotated[str, Meta(pattern=r"^[^\r\n]{0,255}$(?!\n)")]
 """The value of a tag or label."""
 
-SECRET_PATTERN = r"^(env|file):[^\r\n]+$(?!\n)"  # noqa: S105  # a pattern
+_PLACES = "env|file|sops|ansible-vault|aws-secret|gcp-secret|azure-secret"
+SECRET_PATTERN = rf"^({_PLACES}):[^\r\n]+$(?!\n)"  # a pattern
 
 Secret: TypeAlias = Annotated[
     str,
     Meta(
         pattern=SECRET_PATTERN,
-        examples=["env:LDAP_PASSWORD", "file:~/.config/gcluster/ldap"],
+        examples=[
+            "env:LDAP_PASSWORD",
+            "file:~/.config/gcluster/ldap",
+            "sops:secrets.yaml#ldap.password",
+            "ansible-vault:secrets.yml#ldap_password",
+        ],
     ),
 ]
-"""A secret by reference, never the secret itself: env:NAME or file:PATH."""
+"""A secret by reference, never the secret itself: env:NAME, file:PATH, sops:FILE#KEY,
+ansible-vault:FILE#KEY, or aws-secret:, gcp-secret:, azure-secret: and the name there."""
 
 Fingerprint: TypeAlias = Annotated[
     str,

@@ -122,6 +122,17 @@ def _short(cidr: str) -> str:
     return hashlib.sha256(cidr.encode()).hexdigest()[:6]
 
 
+PROFILE = "aws:iam/getInstanceProfile:getInstanceProfile"
+"""The question to AWS whose profile it is; recordings answer it with `RECORDED_PROFILE`."""
+RECORDED_PROFILE = {"roleArn": "${the role of the profile}"}
+_EKS_NODE = (
+    "AmazonEKSWorkerNodePolicy",
+    "AmazonEKS_CNI_Policy",
+    "AmazonEC2ContainerRegistryPullOnly",
+)
+"""What a node under EKS must be allowed (EKS User Guide, "Amazon EKS node IAM role")."""
+
+
 class IdentitiesArgs(Args, frozen=True):
     """What the nodes' identities are made from."""
 
@@ -146,17 +157,35 @@ class Identities(Component[IdentitiesArgs]):
         """Make the profiles; those that exist are used as they are."""
         plan = args.plan
         node_role: pulumi.Input[str] = f"arn:{args.partition}:iam::*:role/*"
+        self.node_role = pulumi.Output.from_input("")
+        """ARN of the role behind the nodes' profile; "" where nobody asks for it."""
         if plan.node_profile is None:
             role = self._role(args, "node")
-            node_role = role.arn
+            node_role = self.node_role = role.arn
+            for policy in _EKS_NODE if plan.joins_eks else ():
+                self._allow(args, role, policy)
             self.node_profile = self._profile(args, "node", role)
         else:
             self.node_profile = pulumi.Output.from_input(plan.node_profile)
+            if plan.joins_eks:
+                known = aws.iam.get_instance_profile_output(
+                    name=plan.node_profile, opts=pulumi.InvokeOutputOptions(parent=self)
+                )
+                self.node_role = known.role_arn
         self.controller_profile = self.node_profile
         if plan.burst_profile is not None:
             self.controller_profile = pulumi.Output.from_input(plan.burst_profile)
         elif plan.bursts:
             self.controller_profile = self._controller(args, node_role)
+
+    def _allow(self, args: IdentitiesArgs, role: aws.iam.Role, policy: str) -> None:
+        """Give the nodes' role a policy of AWS's own."""
+        aws.iam.RolePolicyAttachment(
+            args.names(policy),
+            role=role.name,
+            policy_arn=f"arn:{args.partition}:iam::aws:policy/{policy}",
+            opts=self.child(),
+        )
 
     def _controller(self, args: IdentitiesArgs, node_role: pulumi.Input[str]) -> pulumi.Output[str]:
         role = self._role(args, "controller")

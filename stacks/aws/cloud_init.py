@@ -10,7 +10,7 @@ import base64
 
 from gcluster.stacks.console import cloud_config, host_keys
 
-__all__ = ["NO_KEY", "encoded", "host_keys", "user_data"]
+__all__ = ["NO_KEY", "encoded", "host_keys", "user_data", "with_node_config"]
 
 NO_KEY = "ssh-ed25519 KEY-OF-THE-CLUSTER"
 """Stands in recorded graphs for the public key, which is made by the first `up`."""
@@ -19,6 +19,22 @@ NO_KEY = "ssh-ed25519 KEY-OF-THE-CLUSTER"
 def user_data(*, user: str, authorized_key: str) -> str:
     """Return the cloud-config of a node; see `cloud_config`."""
     return cloud_config(user=user, authorized_key=authorized_key)
+
+
+def with_node_config(config: str, text: str) -> str:
+    """Return user data of two parts: what EKS' nodeadm reads, and the cloud-config."""
+    from email.mime.multipart import MIMEMultipart  # noqa: PLC0415  # only under EKS
+    from email.mime.nonmultipart import MIMENonMultipart  # noqa: PLC0415
+
+    whole = MIMEMultipart(boundary="==gcluster==")
+    for kind, subtype, content in (
+        ("application", "node.eks.aws", config),
+        ("text", "cloud-config", text),
+    ):
+        part = MIMENonMultipart(kind, subtype, charset="us-ascii")
+        part.set_payload(content)
+        whole.attach(part)
+    return whole.as_string()
 
 
 def encoded(text: str) -> str:

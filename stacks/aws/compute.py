@@ -61,7 +61,7 @@ class NodePoolArgs(Args, frozen=True):
     placements: dict[str, pulumi.Output[str]]
     profile: pulumi.Input[str]
     kms_key: str | None
-    user_data: str
+    user_data: pulumi.Input[str]
     """Base64."""
     tags: dict[str, str]
     """Tags of what EC2 makes from a template: nodes, disks, interfaces."""

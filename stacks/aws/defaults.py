@@ -25,6 +25,9 @@ class Defaults(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     service_machine: str
     root_disk_gib: int
     distribution: str
+    eks_image: VendorImage
+    """Its parameters are of a release and a variant: standard, nvidia."""
+    eks_zones_without: list[str]
     images: dict[str, VendorImage]
 
 

@@ -6,9 +6,11 @@ import ipaddress
 import re
 from typing import TYPE_CHECKING, cast
 
+from gcluster.schemas.control_planes import api_name, balanced_site, managed_by, site_domain
 from gcluster.schemas.spec import AwsSite
 from gcluster.schemas.spec.sites.site import DEFAULT_CLOUD_CIDR
 from gcluster.schemas.tunnels import site_ends
+from gcluster.stacks.aws.control_plane_plan import control_plane_plan
 from gcluster.stacks.aws.data import bucket_plans, grant_plans, lustre_plans
 from gcluster.stacks.aws.plan import (
     BudgetPlan,
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
 
 _SLOTS = 16
 """Parts of the upper half of a network: one for each further zone, the last is public."""
+_EKS = _SLOTS - 2
+"""The slot of a control plane's interfaces, where EKS runs one."""
 _LOCAL_ZONE = 8
 """Slots from here on are for Local Zones, which are numbered from 1 too."""
 
@@ -65,9 +69,12 @@ def site_plan(spec: ClusterSpec, site: str, catalog: Catalog) -> SitePlan:
             node_profile=here.roles.node,
             burst_profile=here.roles.burst,
             bursts=elastic and controlled,
+            joins_eks=any(pool.joins_eks for pool in pools),
             grants=grant_plans(spec, site),
         ),
         dns=_dns(spec, site),
+        api_name=api_name(spec, site) if balanced_site(spec) == site else None,
+        control_plane=control_plane_plan(spec, site, catalog, reserved=_eks_network(here)),
         placements=placement_plans(spec, site, catalog),
         pools=pools,
         lustre=lustre_plans(spec, site),
@@ -100,7 +107,7 @@ def _network(spec: ClusterSpec, site: str, *, elastic: bool) -> NetworkPlan:
     cidr = written.cidr or DEFAULT_CLOUD_CIDR
     return NetworkPlan(
         cidr=cidr,
-        compute=_compute_subnets(cidr, zones_of_site(spec, site)),
+        compute=_compute_subnets(cidr, zones_of_site(spec, site), managed_by(spec)),
         public=SubnetPlan(what="public", cidr=_slot(cidr, _SLOTS - 1), zone=here.zone_id),
         nat=here.proxy is None,
         endpoints=("ec2",) if elastic else (),
@@ -110,20 +117,28 @@ def _network(spec: ClusterSpec, site: str, *, elastic: bool) -> NetworkPlan:
     )
 
 
-def _compute_subnets(cidr: str, zones: list[str | None]) -> tuple[SubnetPlan, ...]:
+def _compute_subnets(
+    cidr: str, zones: list[str | None], managed: str | None
+) -> tuple[SubnetPlan, ...]:
     """Return a subnet for each zone: the site's own has half of the network, the others a slot.
 
-    The slot is the zone's own number, so that naming another zone moves no subnet.
+    The slot is the zone's own number, so that naming another zone moves no subnet. EKS has one.
     """
     half = next(ipaddress.ip_network(cidr).subnets(prefixlen_diff=1))
     found = [SubnetPlan(what=_named("compute", zones[0]), cidr=str(half), zone=zones[0])]
-    taken: set[int] = set()
+    taken: set[int] = set() if managed is None else {_EKS}
     for zone in zones[1:]:
         wanted = range(_first_slot(zone or ""), _first_slot(zone or "") + _SLOTS)
         slot = next(n % (_SLOTS - 1) for n in wanted if n % (_SLOTS - 1) not in taken)
         taken.add(slot)
         found.append(SubnetPlan(what=_named("compute", zone), cidr=_slot(cidr, slot), zone=zone))
     return tuple(found)
+
+
+def _eks_network(here: AwsSite) -> str:
+    """Return the part of the network that EKS may have; "" in one that exists."""
+    made = here.network.vpc is None
+    return _slot(here.network.cidr or DEFAULT_CLOUD_CIDR, _EKS) if made else ""
 
 
 def _first_slot(zone: str) -> int:
@@ -147,10 +162,8 @@ def _slot(cidr: str, number: int) -> str:
 def _dns(spec: ClusterSpec, site: str) -> DnsPlan:
     """Return the zone of the nodes' names; one that is made is private: NAME.SITE.internal."""
     here = cast("AwsSite", spec.sites[site])
-    domain = f"{spec.name}.{site}.internal"
-    if here.dns is None:
-        return DnsPlan(domain=domain)
-    return DnsPlan(domain=here.dns.domain or "", zone=here.dns.zone)
+    domain = site_domain(spec, site) or ""
+    return DnsPlan(domain=domain, zone=None if here.dns is None else here.dns.zone)
 
 
 def _budget(spec: ClusterSpec, site: str) -> BudgetPlan | None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from gcluster.stacks.aws.api import Answer, Api
 from gcluster.stacks.aws.hosts import instances
 from gcluster.stacks.provider import Leftover
@@ -11,6 +13,8 @@ from gcluster.stacks.provider import Leftover
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from gcluster.schemas.catalog import Catalog
+    from gcluster.stacks.aws.hosts import Instance
     from gcluster.stacks.aws.plan import SitePlan
 
 _GLOBAL = "us-east-1"
@@ -25,8 +29,10 @@ class _Found(Answer, frozen=True):
     resource_tag_mapping_list: tuple[dict[str, object], ...] = ()
 
 
-def leftovers(api: Api, plan: SitePlan) -> tuple[Leftover, ...]:
+def leftovers(api: Api, plan: SitePlan, catalog: Catalog) -> tuple[Leftover, ...]:
     """Return everything of a site, sorted by kind and name; data is marked as kept.
+
+    Machines have the catalog's price on demand, the most that they cost.
 
     EC2 shows ended machines for about an hour: what counts is which are alive.
     """
@@ -40,13 +46,21 @@ def leftovers(api: Api, plan: SitePlan) -> tuple[Leftover, ...]:
             if item.kind == "instance" and machine is None:
                 continue
             if item.kind not in _MOMENTARY:
-                found[arn] = item
+                found[arn] = _priced(item, machine, api.region, catalog)
     known = {item.name for item in found.values()}
     for machine in alive.values():  # tagged a moment ago: the index of tags may not know it yet
         if machine.instance_id not in known:
             arn = f"arn:{plan.partition}:ec2:{api.region}::instance/{machine.instance_id}"
-            found[arn] = _leftover(arn)
+            found[arn] = _priced(_leftover(arn), machine, api.region, catalog)
     return tuple(sorted(found.values(), key=lambda item: (item.kind, item.name)))
+
+
+def _priced(item: Leftover, machine: Instance | None, region: str, catalog: Catalog) -> Leftover:
+    known = None if machine is None else catalog.machines.get(machine.instance_type)
+    price = None if known is None else known.price(region=region)
+    if price is None:
+        return item
+    return msgspec.structs.replace(item, usd_per_hour=price.usd_per_hour)
 
 
 def _tagged_arns(api: Api, plan: SitePlan) -> Iterator[str]:

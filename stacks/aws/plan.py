@@ -128,6 +128,8 @@ class PoolPlan(Plan, frozen=True):
     public: bool
     gateway: bool
     """Its first host is the end of a tunnel, and takes packets that aren't its own."""
+    joins_eks: bool
+    """Its nodes join the control plane that EKS runs, by themselves at their first start."""
     tags: dict[str, str]
     offers: tuple[OfferPlan, ...]
     """In the order in which they are tried."""
@@ -198,6 +200,8 @@ class IdentityPlan(Plan, frozen=True):
     burst_profile: str | None
     bursts: bool
     """Controllers of this site start nodes: they need the right to."""
+    joins_eks: bool
+    """Nodes join a control plane that EKS runs: they need the right to."""
     grants: tuple[GrantPlan, ...]
 
 
@@ -206,6 +210,21 @@ class DnsPlan(Plan, frozen=True):
 
     domain: str
     zone: str | None = None
+
+
+class EksPlan(Plan, frozen=True):
+    """A control plane that EKS runs; the nodes are instances of ours."""
+
+    name: str
+    release: str
+    """Minor release: 1.35."""
+    service_cidr: str
+    admin_cidrs: tuple[str, ...]
+    """Networks that reach the API server from outside; none: it has no address there."""
+    subnets: tuple[str, ...]
+    """Subnets that exist, in two zones; none: `cidrs` are made."""
+    cidrs: tuple[str, ...]
+    """Of subnets to make, each in a zone of its own, for the control plane's interfaces alone."""
 
 
 class BudgetPlan(Plan, frozen=True):
@@ -228,6 +247,9 @@ class SitePlan(Plan, frozen=True):
     kms_key: str | None
     identity: IdentityPlan
     dns: DnsPlan
+    api_name: str | None
+    """Name of the load balancer before several API servers; None: there is none."""
+    control_plane: EksPlan | None
     placements: tuple[PlacementPlan, ...]
     pools: tuple[PoolPlan, ...]
     lustre: tuple[LustrePlan, ...]

@@ -17,7 +17,11 @@ Statement: TypeAlias = dict[str, str | list[str] | dict[str, dict[str, str]] | d
 
 def trust(partition: str) -> str:
     """Return who may take the role: EC2, for its instances."""
-    service = "ec2.amazonaws.com.cn" if partition == "aws-cn" else "ec2.amazonaws.com"
+    return service_trust("ec2.amazonaws.com.cn" if partition == "aws-cn" else "ec2.amazonaws.com")
+
+
+def service_trust(service: str) -> str:
+    """Return who may take the role: a service of AWS's."""
     return _document(
         [{"Effect": "Allow", "Principal": {"Service": service}, "Action": "sts:AssumeRole"}]
     )

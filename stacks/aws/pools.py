@@ -6,7 +6,9 @@ import hashlib
 from typing import TYPE_CHECKING, cast
 
 from gcluster.inventory.hosts import pool_host_names
+from gcluster.schemas.control_planes import managed_by
 from gcluster.schemas.tunnels import gateway_links
+from gcluster.stacks.aws.control_plane_plan import eks_image, eks_name
 from gcluster.stacks.aws.defaults import defaults
 from gcluster.stacks.aws.plan import (
     ImagePlan,
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
     from gcluster.schemas.spec import AwsSite, ClusterSpec, Pool, Rung
 
 _GIB = 2**30
+_OWNED = "kubernetes.io/cluster/{}"
+"""Tag of nodes that aren't EKS' own (EKS User Guide, "Create self-managed Amazon Linux nodes")."""
 _SECONDS_PER_HOUR = 3600
 
 
@@ -34,6 +38,7 @@ def pool_plan(spec: ClusterSpec, name: str, catalog: Catalog) -> PoolPlan:
     site = cast("AwsSite", spec.sites[pool.site])
     machine = machine_of(pool, catalog)
     gateway = bool(gateway_links(spec, name)) and pool.role != "compute"
+    joins = managed_by(spec) == "eks" and pool.role == "compute"
     gib = defaults().root_disk_gib if pool.disk is None else -int(-pool.disk.value // _GIB)
     return PoolPlan(
         name=name,
@@ -42,12 +47,18 @@ def pool_plan(spec: ClusterSpec, name: str, catalog: Catalog) -> PoolPlan:
         nodes=tuple(pool_host_names(name, pool)),
         most=1 if pool.most is None else pool.most,
         elastic=pool.is_elastic,
-        image=_image(spec, pool, site, machine),
+        image=eks_image(spec, pool, site, machine, catalog)
+        if joins
+        else _image(spec, pool, site, machine),
         disk_gib=gib,
         interfaces=interfaces(machine, fabric=pool.fabric != "ethernet"),
         public=gateway or (pool.public_address and pool.role != "compute"),
         gateway=gateway,
-        tags=dict(pool.tags),
+        joins_eks=joins,
+        tags={
+            **pool.tags,
+            **({_OWNED.format(eks_name(spec, pool.site)): "owned"} if joins else {}),
+        },
         offers=tuple(_offers(name, pool, site, machine)),
         mixed=pool.mixed,
     )

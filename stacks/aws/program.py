@@ -10,7 +10,9 @@ import pulumi_aws as aws
 
 from gcluster.stacks.aws import cloud_init
 from gcluster.stacks.aws.access import Firewall, FirewallArgs, Identities, IdentitiesArgs
+from gcluster.stacks.aws.balancer import ApiBalancer, ApiBalancerArgs
 from gcluster.stacks.aws.compute import NodePool, NodePoolArgs, Placements, PlacementsArgs
+from gcluster.stacks.aws.control_plane import ControlPlane, ControlPlaneArgs, node_config
 from gcluster.stacks.aws.dns import Dns, DnsArgs
 from gcluster.stacks.aws.layout import site_plan
 from gcluster.stacks.aws.network import Network, NetworkArgs
@@ -87,9 +89,10 @@ class _Site:
         self._identities = self._make_identities()
         groups = PlacementsArgs(names=plan.names, plans=plan.placements)
         self._placements = Placements(plan.names("placements"), groups, self._opts)
+        self._plane = self._make_control_plane()
         pools = {pool.name: self._make_pool(pool) for pool in plan.pools}
         self._make_routes(pools)
-        self._make_dns(pools)
+        self._make_names(pools)
         self._make_storage()
         if plan.budget is not None:
             args = SpendingArgs(names=plan.names, cluster=plan.labels.cluster, plan=plan.budget)
@@ -135,7 +138,6 @@ class _Site:
         network = self._network
         public = network.public_subnet_id
         profiles = self._identities
-        text = cloud_init.user_data(user=pool.image.user, authorized_key=self._key)
         args = NodePoolArgs(
             names=plan.names,
             plan=pool,
@@ -145,17 +147,50 @@ class _Site:
                 offer.key: public if pool.public else network.subnet(offer.zone)
                 for offer in pool.offers
             },
-            security_groups=self._firewall.groups(pool.role, gateway=pool.gateway),
+            security_groups=self._groups(pool),
             placements=self._placements.groups,
             profile=profiles.controller_profile
             if pool.role == "controller"
             else profiles.node_profile,
             kms_key=plan.kms_key,
-            user_data=cloud_init.encoded(text),
+            user_data=self._user_data(pool),
             # The hash of the spec would make a new version of every template with each change.
             tags={**pool.tags, **_without_hash(plan)},
         )
         return NodePool(plan.names(f"pool-{pool.name}"), args, self._opts)
+
+    def _make_control_plane(self) -> ControlPlane | None:
+        plan = self._plan
+        if plan.control_plane is None:
+            return None
+        args = ControlPlaneArgs(
+            names=plan.names,
+            plan=plan.control_plane,
+            partition=plan.partition,
+            vpc_id=self._network.vpc_id,
+            kms_key=plan.kms_key,
+            node_role=self._identities.node_role,
+        )
+        made = ControlPlane(plan.names("control-plane"), args, self._opts)
+        pulumi.export(
+            "control-plane",
+            {"name": made.cluster_name, "endpoint": made.endpoint, "authority": made.authority},
+        )
+        return made
+
+    def _user_data(self, pool: PoolPlan) -> pulumi.Input[str]:
+        text = cloud_init.user_data(user=pool.image.user, authorized_key=self._key)
+        plane, plan = self._plane, self._plan.control_plane
+        if plane is None or plan is None or not pool.joins_eks:
+            return cloud_init.encoded(text)
+        told = node_config(plane, plan, {"gcluster.local/pool": pool.name})
+        return told.apply(lambda said: cloud_init.encoded(cloud_init.with_node_config(said, text)))
+
+    def _groups(self, pool: PoolPlan) -> list[pulumi.Output[str]]:
+        groups = self._firewall.groups(pool.role, gateway=pool.gateway)
+        if self._plane is not None and pool.joins_eks:
+            return [*groups, self._plane.node_group]
+        return groups
 
     def _bought(self, pool: PoolPlan) -> dict[str, OfferPlan]:
         """Return node -> offer, of the nodes that are made."""
@@ -178,7 +213,8 @@ class _Site:
             )
             SiteRoutes(plan.names("site-routes"), args, self._opts)
 
-    def _make_dns(self, pools: Mapping[str, NodePool]) -> None:
+    def _make_names(self, pools: Mapping[str, NodePool]) -> None:
+        """Make the nodes' names, and the load balancer before several API servers."""
         plan = self._plan
         args = DnsArgs(
             names=plan.names,
@@ -190,6 +226,28 @@ class _Site:
         )
         zone = Dns(plan.names("dns"), args, self._opts)
         pulumi.export("zone", zone.zone_id)
+        if plan.api_name is None:
+            return
+        planes = [pool for pool in plan.pools if pool.role == "controller"]
+        balancer = ApiBalancerArgs(
+            names=plan.names,
+            name=plan.api_name,
+            zone_id=zone.zone_id,
+            vpc_id=self._network.vpc_id,
+            subnets=self._offered_subnets(planes),
+            groups=self._firewall.node_groups,
+            instances={
+                host: instance
+                for pool in planes
+                for host, instance in pools[pool.name].instance_ids.items()
+            },
+        )
+        ApiBalancer(plan.names("api"), balancer, self._opts)
+
+    def _offered_subnets(self, pools: list[PoolPlan]) -> list[pulumi.Output[str]]:
+        """Return the private subnets in the zones that these pools may stand in, each once."""
+        zones = dict.fromkeys(offer.zone for pool in pools for offer in pool.offers)
+        return [self._network.subnet(zone) for zone in zones]
 
     def _make_storage(self) -> None:
         plan = self._plan

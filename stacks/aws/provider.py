@@ -103,7 +103,7 @@ class AwsProvider(CloudProvider["Session"]):
     def _leftovers(self, session: Session) -> tuple[Leftover, ...]:
         from gcluster.stacks.aws.leftovers import leftovers
 
-        return leftovers(session.api, session.plan)
+        return leftovers(session.api, session.plan, self._catalog())
 
     def _end_elastic(self, session: Session) -> dict[str, str]:
         from gcluster.stacks.aws.elastic import terminate

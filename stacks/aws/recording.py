@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gcluster.stacks.aws.access import PROFILE, RECORDED_PROFILE
 from gcluster.stacks.aws.blocks import OFFERING, RECORDED
+from gcluster.stacks.aws.control_plane import RECORDED_ZONES, ZONES
 from gcluster.stacks.aws.program import program
 from gcluster.stacks.pulumi.record import record
 
@@ -31,5 +33,5 @@ def record_site(
         project=f"gcluster-{spec.name}",
         stack=site,
         preview=preview,
-        answers={OFFERING: RECORDED},
+        answers={OFFERING: RECORDED, ZONES: RECORDED_ZONES, PROFILE: RECORDED_PROFILE},
     )

@@ -29,7 +29,7 @@ def launch_template(
     placement: pulumi.Input[str] | None,
     profile: pulumi.Input[str],
     kms_key: str | None,
-    user_data: str,
+    user_data: pulumi.Input[str],
     block: pulumi.Input[str] | None = None,
     tags: dict[str, str],
     opts: pulumi.ResourceOptions,
@@ -51,7 +51,8 @@ def launch_template(
             http_endpoint="enabled",
             http_tokens="required",
             http_put_response_hop_limit=1,
-            instance_metadata_tags="enabled",
+            # A node's metadata shows no tag whose key has a slash, and then it shows none at all.
+            instance_metadata_tags="disabled" if pool.joins_eks else "enabled",
         ),
         block_device_mappings=[_root_disk(pool, kms_key)],
         network_interfaces=[

@@ -39,6 +39,13 @@ class Answer(msgspec.Struct, frozen=True, rename="camel"):
     """Base of what we read of an answer; all else in it is left alone."""
 
 
+class Sku(Answer, frozen=True):
+    """Of a scale set: which size its machines have, and how many there are."""
+
+    name: str = ""
+    capacity: int | None = None
+
+
 class Tagged(Answer, frozen=True):
     """A resource, as the list by tags tells it."""
 
@@ -46,6 +53,7 @@ class Tagged(Answer, frozen=True):
     name: str
     type: str
     tags: dict[str, str] = {}
+    sku: Sku = Sku()
 
 
 class _Page(Answer, frozen=True):

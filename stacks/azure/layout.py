@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from gcluster.schemas.control_planes import api_name, balanced_site, site_domain
 from gcluster.schemas.spec import AzureSite
 from gcluster.schemas.spec.sites.site import DEFAULT_CLOUD_CIDR
 from gcluster.schemas.tunnels import site_ends
 from gcluster.stacks.azure import pools, stores
+from gcluster.stacks.azure.control_plane_plan import control_plane_plan
 from gcluster.stacks.azure.facts import facts
-from gcluster.stacks.azure.identifiers import existing, parse
+from gcluster.stacks.azure.identifiers import existing
 from gcluster.stacks.azure.plan import (
     AccessPlan,
     BudgetPlan,
@@ -62,7 +64,9 @@ def layout(spec: ClusterSpec, site: str, catalog: Catalog) -> SitePlan:
         pools=planned,
         storage=storage,
         access=_access(found, planned),
-        dns=_dns(spec, found),
+        dns=_dns(spec, site, found),
+        api_name=(api_name(spec, site) or "") if balanced_site(spec) == site else "",
+        control_plane=control_plane_plan(spec, found, planned, catalog),
         key=None if found.kms_key is None else stores.key(found, found.kms_key, field="kms_key"),
         budget=_budget(spec),
         owner=spec.owner or "",
@@ -175,12 +179,11 @@ def _access(site: AzureSite, planned: tuple[PoolPlan, ...]) -> AccessPlan:
     )
 
 
-def _dns(spec: ClusterSpec, site: AzureSite) -> DnsPlan:
+def _dns(spec: ClusterSpec, name: str, site: AzureSite) -> DnsPlan:
+    domain = site_domain(spec, name) or ""
     if site.dns is None:
-        return DnsPlan(domain=f"{spec.name}.internal")
-    zone = existing(site, site.dns.zone, _ZONE, field="dns.zone")
-    parsed = parse(zone)
-    return DnsPlan(domain=site.dns.domain or (parsed.name if parsed else ""), existing=zone)
+        return DnsPlan(domain=domain)
+    return DnsPlan(domain=domain, existing=existing(site, site.dns.zone, _ZONE, field="dns.zone"))
 
 
 def _budget(spec: ClusterSpec) -> BudgetPlan | None:

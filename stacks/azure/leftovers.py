@@ -5,18 +5,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gcluster.stacks.provider import Leftover
-from gcluster.stacks.pulumi.labels import CLUSTER, SITE
+from gcluster.stacks.pulumi.labels import CLUSTER, POOL, SITE
 
 if TYPE_CHECKING:
-    from gcluster.stacks.azure.api import Api
+    from gcluster.schemas.catalog import Catalog
+    from gcluster.stacks.azure.api import Api, Tagged
     from gcluster.stacks.azure.plan import SitePlan
 
 _DATA = {"microsoft.storage/storageaccounts", "microsoft.storagecache/amlfilesystems"}
 """What holds data."""
 
 
-def leftovers(api: Api, plan: SitePlan) -> tuple[Leftover, ...]:
+def leftovers(api: Api, plan: SitePlan, catalog: Catalog) -> tuple[Leftover, ...]:
     """Return everything of a site, sorted by kind and name; data is marked as kept.
+
+    Machines and scale sets have the catalog's price on demand, the most that they cost.
 
     A network or group that kept data stands in is marked alike where the data is there.
 
@@ -34,6 +37,7 @@ def leftovers(api: Api, plan: SitePlan) -> tuple[Leftover, ...]:
                     kind=item.type.rpartition("/")[2],
                     name=item.name,
                     provider_id=item.id,
+                    usd_per_hour=_price(item, plan, catalog),
                     kept_data=(_group(item.id) in groups and not plan.resource_group)
                     or item in data,
                 )
@@ -42,6 +46,18 @@ def leftovers(api: Api, plan: SitePlan) -> tuple[Leftover, ...]:
             key=lambda item: (item.kind, item.name),
         )
     )
+
+
+def _price(item: Tagged, plan: SitePlan, catalog: Catalog) -> float | None:
+    """Return USD/h of a machine, or of all machines of a scale set; None: unknown."""
+    sizes = {pool.name: pool.size for pool in plan.pools}
+    size = item.sku.name or sizes.get(item.tags.get(POOL, ""), "")
+    many = {"virtualmachines": 1, "virtualmachinescalesets": item.sku.capacity}.get(
+        item.type.casefold().rpartition("/")[2]
+    )
+    machine = catalog.machines.get(size)
+    price = None if machine is None else machine.price(region=plan.region)
+    return None if price is None or many is None else price.usd_per_hour * many
 
 
 def _group(identifier: str) -> str:

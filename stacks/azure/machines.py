@@ -47,16 +47,19 @@ class Machines:
         """Host -> login or controller machine."""
         self.sets: dict[str, ScaleSet] = {}
         """Scale set, by its name in the plan."""
-        self._disk_set_id = self._disk_set(data)
+        self.disk_set_id = self._disk_set(data)
+        """Encrypts disks by a customer's key; None: Azure's own."""
+        joined = self._plan.control_plane
+        self._pools = [p for p in self._plan.pools if joined is None or p.name not in joined.pools]
         self._node = self._identity("node", self._plan.access.node_identity, self._reads(data))
-        for pool in self._plan.pools:
+        for pool in self._pools:
             for part in pool.sets:
                 self.sets[part.name] = self._scale_set(pool, part)
         burst = self._burst()
-        for pool in self._plan.pools:
+        for pool in self._pools:
             if not pool.sets:
                 self._named_machines(pool, burst if pool.role == "controller" else ())
-        self.outputs = {pool.name: self._output(pool) for pool in self._plan.pools}
+        self.outputs = {pool.name: self._output(pool) for pool in self._pools}
         """Pool -> what `hosts` needs to find its machines."""
 
     def _disk_set(self, data: Data) -> pulumi.Input[str] | None:
@@ -116,7 +119,7 @@ class Machines:
             return (self._identity("burst", access.burst_identity, ()),)
         if not access.makes_burst:
             return ()
-        elastic = [p.name for pool in self._plan.pools if pool.elastic for p in pool.sets]
+        elastic = [p.name for pool in self._pools if pool.elastic for p in pool.sets]
         scopes: dict[str, pulumi.Input[str]] = {
             **{f"set-{name}": self.sets[name].scale_set_id for name in elastic},
             "subnet": self._network.subnet_ids["compute"],
@@ -182,7 +185,7 @@ class Machines:
             security_group_id=closed if pool.role == "compute" else access,
             identity_ids=identities,
             disk_gib=pool.disk_gib,
-            disk_set_id=self._disk_set_id,
+            disk_set_id=self.disk_set_id,
             proximity_group=pool.proximity_group,
             tags=tags,
         )

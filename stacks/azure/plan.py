@@ -9,6 +9,7 @@ import msgspec
 
 from gcluster.schemas.spec import PoolRole
 from gcluster.schemas.tunnels import RouteTo
+from gcluster.stacks.azure.control_plane_plan import AksPlan
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -261,6 +262,9 @@ class SitePlan(Plan, frozen=True, kw_only=True):
     storage: StoragePlan
     access: AccessPlan
     dns: DnsPlan
+    api_name: str = ""
+    """Name of the load balancer before several API servers; "": there is none."""
+    control_plane: AksPlan | None = None
     key: KeyPlan | None = None
     """Encrypts disks; with it, host caches and temporary disks are encrypted too."""
     budget: BudgetPlan | None = None

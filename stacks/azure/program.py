@@ -12,6 +12,7 @@ from gcluster.stacks.azure.identifiers import parse
 from gcluster.stacks.azure.layout import layout
 from gcluster.stacks.azure.limits import Alarm, AlarmArgs
 from gcluster.stacks.azure.machines import Machines
+from gcluster.stacks.azure.managed import balancer_address, make_managed
 from gcluster.stacks.azure.moment import Moment
 from gcluster.stacks.azure.network import KEPT, Dns, DnsArgs, Network, NetworkArgs
 from gcluster.stacks.azure.site_routes import SiteRoutes, SiteRoutesArgs
@@ -106,6 +107,15 @@ def build(plan: SitePlan, tags: Labels, moment: Moment) -> None:
     network = _network(here, groups)
     data = Data(here, groups.base, groups.cluster, network)
     machines = Machines(here, groups.cluster, data, moment)
+    if plan.control_plane is not None:
+        make_managed(
+            here,
+            plan.control_plane,
+            group=groups.cluster,
+            network=network,
+            machines=machines,
+            moment=moment,
+        )
     _dns(here, groups, network, machines)
     _site_routes(here, groups, network, machines)
     if plan.budget is not None:
@@ -167,6 +177,12 @@ def _site_routes(here: Ground, groups: Groups, network: Network, machines: Machi
 def _dns(here: Ground, groups: Groups, network: Network, machines: Machines) -> None:
     plan = here.plan
     zone = parse(plan.dns.existing)
+    addresses: dict[str, pulumi.Input[str]] = {
+        host: made.private_address for host, made in machines.named.items()
+    }
+    if plan.api_name:
+        name = plan.api_name.removesuffix(f".{plan.dns.domain}")
+        addresses[name] = balancer_address(here, groups.cluster, network, machines)
     args = DnsArgs(
         names=here.names,
         resource_group=groups.cluster if zone is None else zone.group,
@@ -174,6 +190,6 @@ def _dns(here: Ground, groups: Groups, network: Network, machines: Machines) -> 
         zone="" if zone is None else zone.name,
         vnet_id=network.vnet_id,
         link=not plan.network.existing,
-        addresses={host: made.private_address for host, made in machines.named.items()},
+        addresses=addresses,
     )
     Dns(here.names("dns"), args, here.options)

@@ -113,7 +113,7 @@ class AzureProvider(CloudProvider["Session"]):
     def _leftovers(self, session: Session) -> tuple[Leftover, ...]:
         from gcluster.stacks.azure.leftovers import leftovers
 
-        return leftovers(session.api, session.plan)
+        return leftovers(session.api, session.plan, self._catalog())
 
     def _end_elastic(self, session: Session) -> dict[str, str]:
         """Name them only: they go with their scale sets, which are the stack's."""

@@ -25,6 +25,7 @@ SERVICES = {
     "iam": "https://iam.googleapis.com/v1",
     "lustre": "https://lustre.googleapis.com/v1",
     "resources": "https://cloudresourcemanager.googleapis.com/v1",
+    "secrets": "https://secretmanager.googleapis.com/v1",
     "storage": "https://storage.googleapis.com/storage/v1",
 }
 _SCOPE = "https://www.googleapis.com/auth/cloud-platform"

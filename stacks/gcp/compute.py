@@ -79,6 +79,9 @@ class Pool(Component[PoolArgs]):
         policies = self._policies(args)
         self.policy_ids = [policy.id for policy in policies]
         self.machine_ids, self.addresses = {}, {}
+        self.links: dict[str, pulumi.Output[str]] = {}
+        """Host -> machine, as instance groups name it."""
+        self.zones: dict[str, str] = {}
         self.group = pulumi.Output.from_input(None)
         self.gateway_link = pulumi.Output.from_input("")
         if args.queued and args.machines:
@@ -93,6 +96,7 @@ class Pool(Component[PoolArgs]):
             plan, template = templates[machine.rung]
             instance = self._machine(args, machine.host, plan, template, policy)
             self.machine_ids[machine.host] = instance.instance_id
+            self.links[machine.host], self.zones[machine.host] = instance.self_link, plan.zone
             if machine.host == args.gateway:
                 self.gateway_link = instance.self_link
             self.addresses[machine.host] = instance.network_interfaces.apply(

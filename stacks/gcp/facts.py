@@ -33,6 +33,17 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     up_permissions: list[str]
     bulk_limit: int
     spread_domains: int
+    accelerators: dict[str, str]
+    """Machine type, or what it begins with -> its GPUs as GKE calls them."""
+    gke_service_prefix: int
+    gke_system_machine: str
+    gke_system_nodes: int
+    proxy_range: str
+    probe_ranges: list[str]
+
+    def accelerator(self, machine: str) -> str | None:
+        """Return what GKE calls a machine type's GPUs; None where it has none that are known."""
+        return next((v for k, v in self.accelerators.items() if machine.startswith(k)), None)
 
     def disk_type(self, machine: str) -> str:
         """Return the type of boot disk that a machine type takes."""

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from gcluster.schemas.control_planes import api_name, balanced_site, site_domain
 from gcluster.schemas.spec import GcpSite
 from gcluster.schemas.spec.sites.site import DEFAULT_CLOUD_CIDR
 from gcluster.schemas.tunnels import RouteTo, gateway_links, site_ends
 from gcluster.stacks.gcp.access_plan import AccessPlan, access
+from gcluster.stacks.gcp.control_plane_plan import GkePlan, control_plane_plan
 from gcluster.stacks.gcp.fabric_networks import FabricNetworkPlan, fabric_networks, fabric_range
 from gcluster.stacks.gcp.facts import facts
 from gcluster.stacks.gcp.pools import PoolPlan, machine_of, pool_plan
@@ -79,6 +81,9 @@ class SiteLayout(msgspec.Struct, frozen=True, kw_only=True):
     lustre: tuple[LustrePlan, ...]
     buckets: tuple[BucketPlan, ...]
     dns: DnsPlan | None
+    api_name: str | None
+    """Name of the load balancer before several API servers; None: there is none."""
+    control_plane: GkePlan | None
     budget: BudgetPlan | None
 
     def pool(self, name: str) -> PoolPlan:
@@ -125,6 +130,8 @@ def layout(spec: ClusterSpec, site_name: str, catalog: Catalog) -> SiteLayout:
         lustre=file_systems,
         buckets=tuple(buckets(spec, site_name)),
         dns=_dns(spec, site_name, site),
+        api_name=api_name(spec, site_name) if balanced_site(spec) == site_name else None,
+        control_plane=control_plane_plan(spec, site, pools, catalog),
         budget=_budget(spec),
     )
 
@@ -204,11 +211,10 @@ def _written_networks(spec: ClusterSpec) -> Iterator[str]:
 
 def _dns(spec: ClusterSpec, site_name: str, site: GcpSite) -> DnsPlan | None:
     """Return the names to make; none in a zone that exists and whose domain the spec can't say."""
-    if site.dns is None:
-        return DnsPlan(zone=None, domain=f"{site_name}.{spec.name}.internal")
-    if site.dns.domain is None:
+    domain = site_domain(spec, site_name)
+    if domain is None:
         return None
-    return DnsPlan(zone=site.dns.zone, domain=site.dns.domain.rstrip("."))
+    return DnsPlan(zone=None if site.dns is None else site.dns.zone, domain=domain)
 
 
 def _budget(spec: ClusterSpec) -> BudgetPlan | None:

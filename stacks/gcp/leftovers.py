@@ -20,8 +20,14 @@ if TYPE_CHECKING:
     from gcluster.stacks.gcp.layout import SiteLayout
 
 _AT_ONCE = 8
-_GLOBAL = ("networks", "firewalls", "instanceTemplates", "addresses")
+_GLOBAL = ("networks", "firewalls", "instanceTemplates")
 _ZONED = (
+    "addresses",
+    "backendServices",
+    "forwardingRules",
+    "healthChecks",
+    "instanceGroups",
+    "targetTcpProxies",
     "instances",
     "disks",
     "subnetworks",

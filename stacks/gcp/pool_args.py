@@ -36,6 +36,8 @@ class SiteParts(msgspec.Struct, frozen=True, kw_only=True):
     """E-mail of the nodes' identity."""
     metadata: dict[str, str]
     labels: dict[str, str]
+    balanced: bool
+    """A load balancer stands before the controllers."""
 
 
 def pool_args(pool: PoolPlan, site: SiteParts, *, taken: Mapping[str, str]) -> PoolArgs:
@@ -118,7 +120,8 @@ def _template(pool: PoolPlan, rung: RungPlan, site: SiteParts) -> TemplateArgs:
 def _network_tags(pool: PoolPlan, site: SiteParts) -> tuple[str, ...]:
     """Return the tags by which firewall rules know a pool's machines."""
     ssh = (site.names("ssh"),) if pool.role != "compute" else ()
-    return (*ssh, site.names("gateway")) if pool.gateway else ssh
+    api = (site.names("api"),) if pool.role == "controller" and site.balanced else ()
+    return (*ssh, *api, *((site.names("gateway"),) if pool.gateway else ()))
 
 
 def _labels(tags: dict[str, str]) -> dict[str, str]:

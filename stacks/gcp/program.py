@@ -15,21 +15,20 @@ from gcluster.stacks.gcp.access import (
     NodeIdentity,
     NodeIdentityArgs,
 )
+from gcluster.stacks.gcp.balancer import before_controllers
 from gcluster.stacks.gcp.compute import Pool
 from gcluster.stacks.gcp.dns import Dns, DnsArgs
+from gcluster.stacks.gcp.fabric import make_fabric_networks
 from gcluster.stacks.gcp.fabric_networks import NODES
 from gcluster.stacks.gcp.facts import facts
 from gcluster.stacks.gcp.layout import SiteLayout, layout
+from gcluster.stacks.gcp.managed import make_managed
 from gcluster.stacks.gcp.marks import description
 from gcluster.stacks.gcp.names import names_of
 from gcluster.stacks.gcp.network import (
-    FabricNetwork,
-    FabricNetworkArgs,
-    FabricSubnetArgs,
     NodeNetwork,
     NodeNetworkArgs,
     PeeringArgs,
-    existing_subnets,
 )
 from gcluster.stacks.gcp.pool_args import SiteParts, pool_args
 from gcluster.stacks.gcp.site_routes import SiteRoutes, SiteRoutesArgs
@@ -95,9 +94,21 @@ class _Site:
 
     def make(self) -> None:
         network_id, peered_id = self._node_network()
-        self._fabric_networks()
+        fabrics = make_fabric_networks(self.plan, self.names)
+        self.subnets |= {key: made.subnet_id for key, made in fabrics.items()}
         account, made = self._node_identity()
         pools = self._pools(account)
+        if self.plan.control_plane is not None:
+            make_managed(
+                self.plan,
+                self.plan.control_plane,
+                self.names,
+                network_id=network_id,
+                subnet_id=self.subnets[NODES],
+                account=account,
+                fabrics=fabrics,
+                taken=self.taken,
+            )
         self._site_routes(network_id, pools)
         self._storage(peered_id, account if made else None)
         self._names(network_id, pools)
@@ -146,34 +157,6 @@ class _Site:
         pulumi.export("subnet", made.subnet_id)
         return made.network_id, made.peered_network_id
 
-    def _fabric_networks(self) -> None:
-        plan = self.plan
-        for network in plan.fabric_networks:
-            if network.existing is not None:
-                keys = [subnet.key for subnet in network.subnets]
-                self.subnets |= existing_subnets(
-                    network.existing, project=plan.project, region=plan.region, keys=keys
-                )
-                continue
-            profile = f"projects/{plan.project}/global/networkProfiles/{network.roce_zone}-vpc-roce"
-            made = FabricNetwork(
-                self.names(network.key),
-                FabricNetworkArgs(
-                    names=self.names,
-                    project=plan.project,
-                    region=plan.region,
-                    mark=description(plan.cluster, plan.site),
-                    key=network.key,
-                    mtu=network.mtu,
-                    profile=None if network.roce_zone is None else profile,
-                    subnets=tuple(
-                        FabricSubnetArgs(key=subnet.key, cidr=subnet.cidr)
-                        for subnet in network.subnets
-                    ),
-                ),
-            )
-            self.subnets |= made.subnet_ids
-
     def _node_identity(self) -> tuple[pulumi.Input[str], bool]:
         """Return the nodes' e-mail, and whether it was made here."""
         access = self.plan.access
@@ -210,9 +193,12 @@ class _Site:
             account=account,
             metadata=self.metadata,
             labels=self.plan.labels,
+            balanced=self.plan.api_name is not None,
         )
+        gke = self.plan.control_plane
+        managed: frozenset[str] = frozenset() if gke is None else gke.pools
         made: dict[str, Pool] = {}
-        for plan in self.plan.pools:
+        for plan in (pool for pool in self.plan.pools if pool.name not in managed):
             args = pool_args(plan, parts, taken=self.taken)
             pool = made[plan.name] = Pool(self.names(f"pool-{plan.name}"), args)
             exported = {
@@ -228,7 +214,8 @@ class _Site:
     def _site_routes(self, network_id: pulumi.Input[str], pools: Mapping[str, Pool]) -> None:
         """Make the routes to other sites, through the gateways that are made."""
         plan = self.plan
-        made = {p.name for p in plan.pools if p.hosts and p.hosts[0] in pools[p.name].machine_ids}
+        on = {host for pool in pools.values() for host in pool.machine_ids}
+        made = {p.name for p in plan.pools if p.hosts and p.hosts[0] in on}
         gateways: dict[str, pulumi.Input[str]] = {
             route.network: pools[route.pool].gateway_link
             for route in plan.network.routes
@@ -287,6 +274,11 @@ class _Site:
         addresses = {
             host: address for name in served for host, address in pools[name].addresses.items()
         }
+        if self.plan.api_name is not None:
+            name = self.plan.api_name.removesuffix(f".{dns.domain}")
+            subnet_id = self.subnets[NODES]
+            made = before_controllers(self.plan, self.names, network_id, subnet_id, pools)
+            addresses[name] = made.address
         Dns(
             self.names("names"),
             DnsArgs(

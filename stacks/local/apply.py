@@ -38,6 +38,15 @@ def apply(context: SiteContext) -> None:
     _raise(context, found, acts)
 
 
+def replace(context: SiteContext, names: Iterable[str]) -> None:
+    """Remove the named nodes and bring the site to its graph; raises as `apply`."""
+    found = survey.look(context)
+    _refuse_obstacles(context, found)
+    _settle(context, found)
+    nodes.remove(context, found.engine, [found.nodes[n] for n in names if n in found.nodes])
+    apply(context)
+
+
 def _raise(context: SiteContext, found: Survey, acts: list[ResourceChange]) -> None:
     missing = [
         c.resource for c in acts if c.effect in {"create", "replace"} and c.resource.kind == "node"

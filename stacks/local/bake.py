@@ -20,10 +20,12 @@ BUILDER = "image-builder"
 """Host name of the node that becomes an image."""
 
 _CLEAN = f"""
-rm -rf /root/.ssh /root/.ansible /root/.bash_history /var/lib/apt/lists/* /var/tmp/* \
+rm -rf /root/.ssh /root/.ansible /root/.bash_history /var/tmp/* \
   /var/cache/apt/archives/*.deb /var/cache/apt/*.bin /var/log/journal/* /var/log/apt/* \
   /var/log/*.log /var/lib/systemd/random-seed
-touch --date=@0 /var/lib/apt/lists # else roles take the empty folder for indexes read just now
+# Else roles take the empty folder for indexes read just now: by its time, which apt renews where it
+# has to make one of its own folders or its lock there.
+find /var/lib/apt/lists -type f -not -name lock -delete && touch --date=@0 /var/lib/apt/lists
 {image.CLEAN_ROOT}
 """
 

@@ -5,7 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from gcluster.stacks.local.engine import Container, Engine, EngineFacts, Network, label_filters
+from gcluster.stacks.local.engine import (
+    KUBERNETES_FLAGS,
+    Container,
+    Engine,
+    EngineFacts,
+    Network,
+    label_filters,
+)
 from gcluster.stacks.provider import ProviderError, provider_error
 
 if TYPE_CHECKING:
@@ -94,4 +101,15 @@ class DockerEngine(Engine):
             "--stop-signal=SIGRTMIN+3",
             "--ulimit=nofile=1024:1024",
             "--ulimit=nproc=8192:8192",
+        ]
+
+    def kubernetes_container_flags(self) -> list[str]:
+        """Return the flags with which a container can be a node of Kubernetes."""
+        return [
+            *KUBERNETES_FLAGS,
+            "--security-opt=seccomp=unconfined",
+            "--security-opt=apparmor=unconfined",
+            "--env=container=docker",
+            "--tmpfs=/run:exec,mode=755",
+            "--tmpfs=/tmp:exec,mode=1777",
         ]

@@ -18,6 +18,19 @@ if TYPE_CHECKING:
 INSTALL_ENGINE = "sudo apt-get install -y podman netavark aardvark-dns runc mmdebstrap"
 """What gives a Debian or Ubuntu machine everything that local sites need."""
 
+KUBERNETES_FLAGS = (
+    "--privileged",
+    "--cgroupns=private",
+    "--stop-signal=SIGRTMIN+3",
+    "--tmpfs=/run/lock",
+    "--ulimit=nofile=20000:20000",
+    "--ulimit=nproc=8192:8192",
+    "--volume=/var/lib/containerd",
+    "--volume=/var/lib/kubelet",
+    "--volume=/var/lib/etcd",
+)
+"""What a node of Kubernetes is started with under podman and docker alike."""
+
 
 class Container(msgspec.Struct, frozen=True):
     """A container as the engine lists it."""
@@ -168,6 +181,23 @@ class Engine:
             "--ulimit=nproc=8192:8192",
             "--cap-add=MKNOD",
             "--cap-add=SYS_NICE",
+        ]
+
+    def kubernetes_container_flags(self) -> list[str]:
+        """Return the flags with which a container can be a node of Kubernetes.
+
+        systemd is told by hand that it is contained: with `--systemd=always` podman gives all
+        nodes the host's cgroup name=systemd. containerd, kubelet and etcd keep their data on
+        volumes, where overlayfs works; these go with the container.
+        """
+        return [
+            *runtime_flags(self.facts),
+            *KUBERNETES_FLAGS,
+            "--systemd=false",
+            "--env=container=podman",
+            "--tmpfs=/run:rw,nosuid,nodev,mode=755,size=512m",
+            "--tmpfs=/tmp:rw,mode=1777",
+            "--no-hosts",
         ]
 
     def _json(self, *arguments: str) -> Any:

@@ -15,6 +15,8 @@ KIND = "gcluster.kind"
 NODE = "gcluster.node"
 POOL = "gcluster.pool"
 ROLE = "gcluster.role"
+SCHEDULER = "gcluster.scheduler"
+"""kubernetes: the container was started as a node of Kubernetes is; "" else."""
 MACHINE = "gcluster.machine"
 ADDRESS = "gcluster.address"
 IMAGE = "gcluster.spec-image"
@@ -37,5 +39,6 @@ def flags(labels: dict[str, str]) -> list[str]:
 
 def blank() -> list[str]:
     """Return the `commit` flags that keep a builder's labels from the nodes made of its image."""
-    keys = (CLUSTER, ID, SITE, KIND, NODE, POOL, ROLE, MACHINE, ADDRESS, IMAGE, TOKEN, ELASTIC)
+    made = (CLUSTER, ID, SITE, KIND, NODE, POOL, ROLE, SCHEDULER, MACHINE, ADDRESS)
+    keys = (*made, IMAGE, TOKEN, ELASTIC)
     return [f"--change=LABEL {key}=" for key in keys]

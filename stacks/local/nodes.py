@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from gcluster.schemas.kubernetes_bundle import BUNDLES, NODE_FOLDER
 from gcluster.stacks.local import labels, network, records, ssh
 from gcluster.stacks.local.engine import Container, Engine
 from gcluster.stacks.local.faults import NONE, Faults
-from gcluster.stacks.local.survey import container_name
+from gcluster.stacks.local.survey import container_name, runs_kubernetes
 from gcluster.stacks.provider import (
     ProviderError,
     Resource,
@@ -130,7 +131,7 @@ def _to_make(context: SiteContext, ground: Ground, missing: Sequence[Resource]) 
     with records.updated(context) as remembered:
         given = network.assign(ground.subnet, [r.name for r in missing], remembered.addresses)
         remembered.addresses.update(given)
-    flags = tuple(ground.engine.system_container_flags())
+    flags = _flags(context, ground.engine)
     intents = context.ledger.intend_many(context.site, missing)
     starts = []
     for resource in missing:
@@ -148,6 +149,15 @@ def _to_make(context: SiteContext, ground: Ground, missing: Sequence[Resource]) 
     return starts
 
 
+def _flags(context: SiteContext, engine: Engine) -> tuple[str, ...]:
+    """Return what nodes are started with; those of Kubernetes see this machine's bundles of it."""
+    if not runs_kubernetes(context.spec):
+        return tuple(engine.system_container_flags())
+    bundles = context.cache / BUNDLES
+    bundles.mkdir(parents=True, exist_ok=True, mode=0o700)
+    return (*engine.kubernetes_container_flags(), f"--volume={bundles}:{NODE_FOLDER}:ro")
+
+
 def _labels(
     context: SiteContext, ground: Ground, resource: Resource, address: str, intent: str
 ) -> dict[str, str]:
@@ -157,6 +167,7 @@ def _labels(
         labels.NODE: resource.name,
         labels.POOL: resource.pool or "",
         labels.ROLE: str(resource.properties.get("role", "")),
+        labels.SCHEDULER: str(resource.properties.get("scheduler", "")),
         labels.MACHINE: str(resource.properties.get("machine") or ""),
         labels.ADDRESS: address,
         labels.IMAGE: ground.image_key,

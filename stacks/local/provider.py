@@ -51,6 +51,12 @@ class LocalProvider:
 
         apply.apply(context)
 
+    def replace(self, context: SiteContext, names: Iterable[str]) -> None:
+        """Remove these nodes' containers, then make what is missing."""
+        from gcluster.stacks.local import apply  # noqa: PLC0415
+
+        apply.replace(context, names)
+
     def hosts(self, context: SiteContext) -> tuple[Host, ...]:
         """Return the nodes that have answered once, running or not."""
         return survey.hosts(context, survey.look(context))

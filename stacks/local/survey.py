@@ -8,7 +8,7 @@ import msgspec
 
 from gcluster.inventory.hosts import Host, SshTarget, pool_host_names
 from gcluster.schemas.decoding import convert
-from gcluster.schemas.spec import ClusterSpec, LocalSite, PoolRole
+from gcluster.schemas.spec import ClusterSpec, KubernetesScheduler, LocalSite, PoolRole
 from gcluster.stacks.local import labels, network, records, ssh
 from gcluster.stacks.local.engine import Container, Engine, Network, find_engine
 from gcluster.stacks.provider import (
@@ -42,6 +42,11 @@ def described(spec: ClusterSpec, site: str) -> LocalSite:
     return found
 
 
+def runs_kubernetes(spec: ClusterSpec) -> bool:
+    """Whether nodes are nodes of Kubernetes, whose containers are started otherwise."""
+    return isinstance(spec.scheduler, KubernetesScheduler)
+
+
 def network_name(spec: ClusterSpec, site: str) -> str:
     """Return the name of the nodes' network."""
     return f"gcluster-{spec.name}-{site}"
@@ -54,11 +59,17 @@ def container_name(spec: ClusterSpec, node: str) -> str:
 
 def node_resource(spec: ClusterSpec, site: str, pool: str, node: str) -> Resource:
     """Return the resource of one node."""
+    properties: dict[str, str | int | bool | None] = {
+        "machine": spec.pools[pool].machine,
+        "role": spec.pools[pool].role,
+    }
+    if runs_kubernetes(spec):
+        properties["scheduler"] = "kubernetes"
     return Resource(
         kind="node",
         name=node,
         pool=pool,
-        properties={"machine": spec.pools[pool].machine, "role": spec.pools[pool].role},
+        properties=properties,
         parent=network_name(spec, site),
     )
 
@@ -149,17 +160,18 @@ def _moves(existing: Network, asked: str) -> bool:
 def changes(context: SiteContext, found: Survey) -> tuple[ResourceChange, ...]:
     """Return what apply would do, resource by resource; what is no longer wanted comes last."""
     remembered = records.load(context)
-    wanted = graph(context.spec, context.site)
+    every = graph(context.spec, context.site).resources
+    wanted = [resource for resource in every if context.taken.get(resource.name) != ""]
     compared = []
-    for resource in wanted.resources:
+    for resource in wanted:
         if resource.kind == "network":
             compared.append(_network_change(context, found, resource))
         else:
             compared.append(_node_change(found.nodes.get(resource.name), remembered, resource))
-    names = {r.name for r in wanted.resources if r.kind == "node"}
+    names = {r.name for r in wanted if r.kind == "node"}
     for name, container in sorted(found.nodes.items()):
         if name not in names:
-            compared.append(_unplanned(name, container))
+            compared.append(_unplanned(name, container, given_up=name in context.taken))
     return tuple(compared)
 
 
@@ -179,6 +191,8 @@ def _node_change(
         return ResourceChange(effect="create", resource=resource, reason="it does not exist")
     if container.labels.get(labels.ROLE) != resource.properties["role"]:
         return ResourceChange(effect="replace", resource=resource, reason="its role changed")
+    if container.labels.get(labels.SCHEDULER, "") != resource.properties.get("scheduler", ""):
+        return ResourceChange(effect="replace", resource=resource, reason="its scheduler changed")
     if not container.running:
         reason = f"its container is {container.state}: start it"
         return ResourceChange(effect="update", resource=resource, reason=reason)
@@ -189,13 +203,12 @@ def _node_change(
     return ResourceChange(effect="keep", resource=resource)
 
 
-def _unplanned(name: str, container: Container) -> ResourceChange:
+def _unplanned(name: str, container: Container, *, given_up: bool) -> ResourceChange:
     resource = Resource(kind="node", name=name, pool=container.labels.get(labels.POOL))
     if container.labels.get(labels.ELASTIC):
         return ResourceChange(effect="keep", resource=resource, reason="elastic")
-    return ResourceChange(
-        effect="delete", resource=resource, reason="the spec no longer asks for it"
-    )
+    reason = "it was given up" if given_up else "the spec no longer asks for it"
+    return ResourceChange(effect="delete", resource=resource, reason=reason)
 
 
 def hosts(context: SiteContext, found: Survey) -> tuple[Host, ...]:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
+from urllib.parse import quote, unquote, urlencode
 
 import msgspec
+
+from gcluster.schemas.state_url import parse_state_url
 
 FILE = "file://"
 FOLDER = "pulumi"
@@ -42,7 +44,10 @@ class StackPlace(msgspec.Struct, frozen=True, kw_only=True):
 
         The passphrase is a secret: it must never stand in arguments, in files or in logs.
         """
+        account = parse_state_url(self.state).account
         return {
+            # The Go CDK takes a shared key of the account that the environment names, no other.
+            **({"AZURE_STORAGE_ACCOUNT": account} if account else {}),
             "PULUMI_BACKEND_URL": self.backend,
             "PULUMI_CONFIG_PASSPHRASE": passphrase,
             "PULUMI_SKIP_UPDATE_CHECK": "true",
@@ -60,18 +65,14 @@ def backend_url(state: str) -> str:
     Raises:
         ValueError: another scheme, or an azblob URL without a container.
     """
-    parts = urlsplit(state)
-    path = parts.path.rstrip("/")
-    query = f"?{parts.query}" if parts.query else ""
-    if parts.scheme == "file":
-        return f"{FILE}{quote(state.removeprefix(FILE).rstrip('/'))}/{FOLDER}"
-    if parts.scheme in {"s3", "gs"} and parts.netloc:
-        return f"{parts.scheme}://{parts.netloc}{path}/{FOLDER}{query}"
-    if parts.scheme == "azblob" and parts.netloc and path:
-        account = urlencode([("storage_account", parts.netloc), *parse_qsl(parts.query)])
-        return f"azblob:/{path}/{FOLDER}?{account}"
-    message = f"state {state} is at none of file:///PATH, s3://BUCKET, gs://BUCKET and azblob://ACCOUNT/CONTAINER"
-    raise ValueError(message)
+    at = parse_state_url(state)
+    folder = "/".join(part for part in (at.path, FOLDER) if part)
+    if at.scheme == "file":
+        return f"{FILE}{quote(folder)}"
+    account = [("storage_account", at.account)] if at.account else []
+    options = [*account, *at.options.items()]
+    query = f"?{urlencode(options)}" if options else ""
+    return f"{at.scheme}://{at.bucket}/{folder}{query}"
 
 
 def make_backend(place: StackPlace) -> None:

@@ -9,8 +9,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
 
+from gcluster.schemas.hostlist import fold
 from gcluster.stacks.bursts import burst
-from gcluster.stacks.provider import Grown, Resource
+from gcluster.stacks.laddered import Laddered
+from gcluster.stacks.provider import Grown, Resource, provider_error
 from gcluster.stacks.pulumi.extras import require
 from gcluster.stacks.pulumi.site_graph import site_graph
 
@@ -80,6 +82,30 @@ class CloudProvider(ABC, Generic[SessionT]):
         """Return whatever carries the site's tags."""
         session = self._session(context)
         return session.told_apart(self._leftovers(session))
+
+    def replace(self, context: SiteContext, names: Iterable[str]) -> None:
+        """Let the engine make the machines of these nodes anew; raises ProviderError.
+
+        A machine that is one of several in a resource, as in a scale set, can't be had alone.
+        """
+        wanted, own = set(names), self._own_machines(context.spec, context.site)
+        alone = {node: resource for node, resource in own.items() if node in wanted}
+        if shared := sorted(wanted - alone.keys()):
+            raise provider_error(
+                "GC1104",
+                f"{fold(shared)} can't be made anew alone: no resource of its own stands for it",
+                hint="replace it in the cloud's console; gcluster repair then takes it up",
+            )
+        total = len(self.graph(context.spec, context.site).resources)
+        self._session(context).make_anew(total, alone.values())
+
+    def look_back(self, context: SiteContext) -> tuple[ResourceChange, ...]:
+        """Let the engine read back what is there, and say what differs from the stack."""
+        return self._session(context).look_back()
+
+    def booked(self, context: SiteContext, found: Iterable[Leftover]) -> frozenset[str]:
+        """Return what of it the stack knows; of elastic machines the ledger tells itself."""
+        return self._session(context).booked(found)
 
     def destroy(self, context: SiteContext) -> None:
         """End elastic nodes, then the stack but for data that isn't named in `delete_data`."""
@@ -159,6 +185,16 @@ class CloudProvider(ABC, Generic[SessionT]):
     @abstractmethod
     def _shrink(self, session: SessionT, names: set[str]) -> dict[str, str]:
         """End elastic machines; return name -> id of those that are gone."""
+
+    def _own_machines(self, spec: ClusterSpec, site: str) -> dict[str, str]:
+        """Return node -> name of the resource that stands for it alone."""
+        if not isinstance(self, Laddered):
+            return {}
+        found: dict[str, str] = {}
+        for resource, bought in self.purchases(spec, site).items():
+            if len(bought.nodes) == 1:  # the first name is the program's
+                found.setdefault(bought.nodes[0], resource)
+        return found
 
     def _bring_up(self, session: SessionT, context: SiteContext, total: int) -> None:
         """Let the engine make what the program says; `context` says what was taken."""

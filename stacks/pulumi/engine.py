@@ -73,16 +73,18 @@ class Engine:
             self._stack().preview(on_event=fold.take, suppress_progress=True, color="never")
         return fold.changes()
 
-    def up(self) -> tuple[ResourceChange, ...]:
-        """Make it so, and return what was done.
+    def up(self, *, anew: Iterable[str] = ()) -> tuple[ResourceChange, ...]:
+        """Make it so, the resources of the URNs `anew` from scratch, and return what was done.
 
         Raises:
             ProviderError: one diagnostic per resource that failed; the others are kept, and the
                 next call goes on from them.
         """
+        replaced = list(anew) or None
         with self._folding() as fold:
             self._freed(
                 lambda stack: stack.up(
+                    replace=replaced,
                     on_event=fold.take,
                     suppress_progress=True,
                     show_secrets=False,
@@ -107,6 +109,18 @@ class Engine:
                     clear_pending_creates=True,
                     color="never",
                 )
+            )
+        return fold.changes()
+
+    def look_back(self) -> tuple[ResourceChange, ...]:
+        """Return how the cloud differs from the stack; neither is changed. Raises ProviderError."""
+        with self._folding() as fold:
+            self._stack().refresh(
+                preview_only=True,
+                on_event=fold.take,
+                suppress_progress=True,
+                show_secrets=False,
+                color="never",
             )
         return fold.changes()
 

@@ -72,6 +72,14 @@ def told_apart(
     return tuple(_marked(item, ids, kept, owned) for item in found)
 
 
+def known_ids(found: Iterable[Leftover], stack: Collection[StackResource]) -> frozenset[str]:
+    """Return the provider ids of what stands in the stack, by its id or as its own name."""
+    ids = {_plain(resource.id) for resource in stack if resource.id}
+    return frozenset(
+        item.provider_id for item in found if ids & {_plain(item.provider_id), _plain(item.name)}
+    )
+
+
 def _marked(
     item: Leftover, ids: Mapping[str, StackResource], kept: Collection[str], owned: Owners
 ) -> Leftover:

@@ -11,16 +11,22 @@ from typing import TYPE_CHECKING, ClassVar, cast
 from gcluster.stacks.client_key import ensure_client_key, public_text
 from gcluster.stacks.provider import ResourceChange
 from gcluster.stacks.pulumi.checkpoint import guarded, resources
-from gcluster.stacks.pulumi.kept import freed, told_apart
+from gcluster.stacks.pulumi.kept import freed, known_ids, told_apart
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from gcluster.schemas.catalog import Catalog
     from gcluster.schemas.spec import CloudSite
     from gcluster.stacks.provider import Leftover, ResourceGraph, SiteContext
+    from gcluster.stacks.pulumi.checkpoint import StackResource
     from gcluster.stacks.pulumi.engine import Engine
     from gcluster.stacks.pulumi.kept import Owners
+
+
+_MACHINES = ("Instance", "VirtualMachine")
+"""How the types of machines begin: Instance (AWS, OCI), InstanceFromTemplate (Google Cloud),
+VirtualMachine and VirtualMachineScaleSet (Azure)."""
 
 
 class SiteSession(ABC):
@@ -98,6 +104,13 @@ class SiteSession(ABC):
         engine.refresh()
         engine.up()
 
+    def make_anew(self, total: int, names: Iterable[str]) -> None:
+        """Read back what is there, then make it so, these machines from scratch; ProviderError."""
+        engine, wanted = self.engine(total), set(names)
+        engine.refresh()
+        there = resources(engine.export())
+        engine.up(anew=[r.urn for r in there if _is_machine(r) and _name(r) in wanted])
+
     def take_down(self) -> bool:
         """Remove what the stack made but for data that is kept; return whether nothing is left.
 
@@ -126,6 +139,16 @@ class SiteSession(ABC):
         stack = resources(self._bare_engine().export())
         return told_apart(found, stack, self.owners(), self._context.delete_data)
 
+    def look_back(self) -> tuple[ResourceChange, ...]:
+        """Return how the cloud differs from the stack; () where there is none."""
+        return self._bare_engine().look_back() if self.has_stack else ()
+
+    def booked(self, found: Iterable[Leftover]) -> frozenset[str]:
+        """Return the ids of what the stack knows among what was found."""
+        if not self.has_stack:
+            return frozenset()
+        return known_ids(found, resources(self._bare_engine().export()))
+
     def cancel(self) -> bool:
         """Free the stack of a run that was killed; False: there is none."""
         if not self.has_stack:
@@ -136,3 +159,12 @@ class SiteSession(ABC):
     def _bare_engine(self) -> Engine:
         """Return the stack for what needs no program: the checkpoint knows what is there."""
         return self._stack(lambda: None, 0)
+
+
+def _is_machine(resource: StackResource) -> bool:
+    """Say whether it is one: records and addresses of a machine may have its name."""
+    return resource.type.rpartition(":")[2].startswith(_MACHINES)
+
+
+def _name(resource: StackResource) -> str:
+    return resource.urn.rpartition("::")[2]

@@ -29,7 +29,7 @@ def tag_everything(labels: Labels) -> None:
         if not argument:
             return None
         props = dict(args.props)
-        theirs = labels.tags() if argument != "labels" else labels.gcp()
+        theirs = labels.gcp() if argument.endswith("labels") else labels.tags()
         if tag_list(type(args.resource)):
             props[argument] = _listed(props.get(argument), theirs)
         else:

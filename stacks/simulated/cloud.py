@@ -9,18 +9,26 @@ from __future__ import annotations
 import random
 import time
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from itertools import count
+from typing import TYPE_CHECKING, ClassVar
 
 import msgspec
 
 from gcluster.schemas.decoding import decode_json
 from gcluster.stacks import atomic
+from gcluster.stacks.provider import provider_error
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
     from gcluster.schemas.spec import SimulatedSite
+
+_ATTEMPTS = 8
+"""How often a call is made that the site refuses because it is asked too often."""
+_FIRST_PAUSE_S = 0.1
+_LONGEST_PAUSE_S = 5.0
+_LOST = "the connection was reset"
 
 
 class Node(msgspec.Struct, frozen=True):
@@ -37,8 +45,8 @@ class Node(msgspec.Struct, frozen=True):
     booted: bool
     elastic: str = ""
     """Token of the grow that made it; "" for nodes of the graph."""
-    confirmed: bool = False
-    """A tag: the ledger knows that it exists."""
+    made: float = 0.0
+    """Seconds since 1970."""
 
 
 class Order(msgspec.Struct, frozen=True):
@@ -58,15 +66,18 @@ class Answer(msgspec.Struct, frozen=True):
     ids: dict[str, str]
     """Node name -> id, for those that are known to exist."""
     errors: dict[str, str]
-    """Node name -> what the API said. A lost response looks like a refusal: list to know."""
+    """Node name -> what the API said of those that it refused: nothing is left of them."""
+    unclear: frozenset[str] = frozenset()
+    """Names of nodes whose answer got lost: ask again with the same token, or list to know."""
 
 
 class _File(msgspec.Struct):
-    """What is stored. `creations` counts every create ever asked for: the seed of each draw."""
+    """What is stored. The counters count everything ever asked for: the seeds of the draws."""
 
     cluster: str
     cluster_id: str
     creations: int = 0
+    deletions: int = 0
     nodes: dict[str, Node] = {}
 
 
@@ -80,13 +91,29 @@ class Cloud:
         self._owner = (cluster, cluster_id)
 
     def list(self) -> dict[str, Node]:
-        """Return all nodes by name."""
-        self._wait()
-        return self._load().nodes
+        """Return all nodes by name; those made within the site's listing lag may be missing."""
+        self._call()
+        nodes = self._load().nodes
+        lag = self.listing_lag_s
+        if not lag:
+            return nodes
+        now = self._now()
+        return {name: node for name, node in nodes.items() if node.made + lag <= now}
+
+    @property
+    def listing_lag_s(self) -> float:
+        """Seconds that a new node may be missing from a listing."""
+        lag = self._site.faults.listing_lag
+        return 0.0 if lag is None else lag.value
+
+    def catch_up(self) -> None:
+        """Wait until everything that was made before now is listed."""
+        if self.listing_lag_s:
+            self._pause(self.listing_lag_s)
 
     def create(self, orders: Iterable[Order]) -> Answer:
         """Create nodes in one call; a token that was used before creates nothing again."""
-        self._wait()
+        self._call()
         ids: dict[str, str] = {}
         errors: dict[str, str] = {}
         with self._changed() as stored:
@@ -101,7 +128,9 @@ class Cloud:
                     errors[order.name] = error
                 else:
                     ids[order.name] = stored.nodes[order.name].id
-        return Answer(ids, errors)
+        unclear = frozenset(name for name, error in errors.items() if error == _LOST)
+        refused = {name: error for name, error in errors.items() if name not in unclear}
+        return Answer(ids, refused, unclear)
 
     def _create_one(self, stored: _File, order: Order) -> str:
         """Add a node, or don't; return what the API answers: "" for success."""
@@ -123,25 +152,52 @@ class Cloud:
             address=f"10.{192 + (number >> 16) % 64}.{number >> 8 & 255}.{number & 255}",
             booted=draw.random() >= faults.boot_failure_rate,
             elastic=order.elastic,
+            made=self._now(),
         )
-        return "the connection was reset" if lost else ""
+        return _LOST if lost else ""
 
-    def confirm(self, names: Iterable[str]) -> None:
-        """Tag nodes as known to the ledger, in one call."""
+    def delete(self, ids: Iterable[str]) -> None:
+        """Have nodes deleted in one call; whether they are gone, a listing tells."""
+        self._call()
         with self._changed() as stored:
-            for name in names:
-                tagged = msgspec.structs.replace(stored.nodes[name], confirmed=True)
-                stored.nodes[name] = tagged
+            names = {node.id: node.name for node in stored.nodes.values()}
+            for identifier in ids:
+                if identifier in names and self._deletes_one(stored):
+                    del stored.nodes[names[identifier]]
 
-    def delete(self, names: Iterable[str]) -> Mapping[str, str]:
-        """Delete nodes in one call; return name -> id of those that were there."""
-        self._wait()
-        with self._changed() as stored:
-            return {name: stored.nodes.pop(name).id for name in names if name in stored.nodes}
+    def _deletes_one(self, stored: _File) -> bool:
+        stored.deletions += 1
+        faults = self._site.faults
+        draw = random.Random(f"{faults.seed}/deletion/{stored.deletions}")  # noqa: S311  # as above
+        return draw.random() >= faults.delete_failure_rate
 
-    def _wait(self) -> None:
-        if self._site.latency is not None:
-            time.sleep(self._site.latency.value)
+    _calls: ClassVar = count()
+
+    def _call(self) -> None:
+        """Take the latency of a call; try again, later each time, while it comes too often.
+
+        Raises:
+            ProviderError: the site goes on refusing.
+        """
+        faults = self._site.faults
+        for attempt in range(_ATTEMPTS):
+            if self._site.latency is not None:
+                self._pause(self._site.latency.value)
+            draw = random.Random(f"{faults.seed}/call/{next(self._calls)}")  # noqa: S311  # as above
+            if draw.random() >= faults.throttle_rate:
+                return
+            self._pause(min(_LONGEST_PAUSE_S, _FIRST_PAUSE_S * 2**attempt))
+        raise provider_error(
+            "GC918",
+            f"the simulated site refused {_ATTEMPTS} calls in a row: it is asked too often",
+            hint="run the same command again",
+        )
+
+    def _pause(self, seconds: float) -> None:
+        time.sleep(seconds)
+
+    def _now(self) -> float:
+        return time.time()
 
     def _load(self) -> _File:
         try:

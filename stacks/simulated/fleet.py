@@ -5,6 +5,9 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
+import msgspec
+
+from gcluster.inventory.hosts import pool_host_names
 from gcluster.schemas.diagnostics import Diagnostic, Severity
 from gcluster.schemas.spec import ClusterSpec, SimulatedSite
 from gcluster.stacks.provider import (
@@ -18,7 +21,7 @@ from gcluster.stacks.simulated import stamps
 from gcluster.stacks.simulated.cloud import Cloud, Node, Order
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
     from pathlib import Path
 
 _BULK = 1000
@@ -54,7 +57,9 @@ def resource(spec: ClusterSpec, pool: str, node: str) -> Resource:
     return Resource(kind="node", name=node, pool=pool, properties=properties)
 
 
-def changes(graph: ResourceGraph, there: Mapping[str, Node]) -> tuple[ResourceChange, ...]:
+def changes(
+    graph: ResourceGraph, there: Mapping[str, Node], given_up: Collection[str] = ()
+) -> tuple[ResourceChange, ...]:
     """Compare the graph with what is there; what is no longer wanted comes last."""
     compared = [_change(wanted, there.get(wanted.name)) for wanted in graph.resources]
     names = {wanted.name for wanted in graph.resources}
@@ -63,7 +68,7 @@ def changes(graph: ResourceGraph, there: Mapping[str, Node]) -> tuple[ResourceCh
         if there[name].elastic:
             compared.append(ResourceChange(effect="keep", resource=left, reason="elastic"))
         else:
-            reason = "the spec no longer asks for it"
+            reason = "it was given up" if name in given_up else "the spec no longer asks for it"
             compared.append(ResourceChange(effect="delete", resource=left, reason=reason))
     return tuple(compared)
 
@@ -96,25 +101,25 @@ def finding(change: ResourceChange) -> Diagnostic:
 def create(
     context: SiteContext, site: Cloud, missing: Sequence[Resource], elastic: str = ""
 ) -> None:
-    """Create nodes in bulk, each with its intent before; unclear answers are resolved by listing.
+    """Create nodes in bulk, each with its intent before.
 
-    A node that was refused stays missing and its intent is closed as failed.
+    A node that was refused stays missing and its intent is closed as failed; what became of one
+    whose answer got lost is seen in the end, when all that was created is listed.
     """
     for start in range(0, len(missing), _BULK):
         batch = missing[start : start + _BULK]
         intents = context.ledger.intend_many(context.site, batch)
-        answer = site.create(_order(wanted, intents[wanted.key], elastic) for wanted in batch)
-        there = site.list() if answer.errors else {}
-        lost = {n: there[n].id for n in answer.errors if n in there}
-        known = {**answer.ids, **lost}
-        context.ledger.created_many({intents[f"node/{n}"]: i for n, i in known.items()})
-        refused = {intents[f"node/{n}"]: e for n, e in answer.errors.items() if n not in known}
+        answer = site.create([_order(wanted, intents[wanted.key], elastic) for wanted in batch])
+        context.ledger.created_many({intents[f"node/{n}"]: i for n, i in answer.ids.items()})
+        refused = {intents[f"node/{n}"]: error for n, error in answer.errors.items()}
         _at_once(context.ledger.failed, refused.items())
-        site.confirm(known)
         done = start + len(batch)
-        what = f"{len(known)} of {len(batch)} nodes created"
+        what = f"{len(answer.ids)} of {len(batch)} nodes created"
         event = SiteEvent(site=context.site, done=done, total=len(missing), what=what)
         context.emit(event)
+    names = frozenset(wanted.name for wanted in missing)
+    if names:
+        settle(context, site, mine=names.__contains__, wanted=names)
 
 
 def _order(wanted: Resource, intent: str, elastic: str) -> Order:
@@ -129,23 +134,74 @@ def _order(wanted: Resource, intent: str, elastic: str) -> Order:
     )
 
 
-def settle(context: SiteContext, site: Cloud) -> None:
-    """Tell the ledger what an earlier, killed run created and didn't tell."""
-    untold = [node for node in site.list().values() if not node.confirmed]
-    if untold:
-        context.ledger.created_many({node.token: node.id for node in untold})
-        site.confirm(node.name for node in untold)
+def settle(
+    context: SiteContext,
+    site: Cloud,
+    *,
+    mine: Callable[[str], bool] = bool,
+    wanted: Collection[str] = (),
+) -> None:
+    """Bring the ledger up to what a killed run left: what it made, what it didn't, what is gone.
+
+    A listing lags behind, so where something isn't clear it is waited for.
+
+    Args:
+        context: has the ledger.
+        site: is asked.
+        mine: says of a node's name whether it is this caller's: others may be at work on the rest.
+        wanted: nodes that are about to be asked for: an intent of theirs that made nothing stays
+            open, so that the next call has its token.
+    """
+    intents = _of(context.ledger.unclear(context.site), mine)
+    known = _of(context.ledger.known(context.site), mine)
+    listed = [node for node in site.list().values() if mine(node.name)]
+    if intents or known.keys() - {node.id for node in listed}:
+        site.catch_up()
+        listed = [node for node in site.list().values() if mine(node.name)]
+    made = {node.token: node.id for node in listed if node.id not in known}
+    if made:
+        context.ledger.created_many(made)
+    asked = frozenset(wanted) - {node.name for node in listed}
+    unmade = [i for i, name in intents.items() if i not in made and name not in asked]
+    _at_once(context.ledger.failed, ((intent, "it was never made") for intent in unmade))
+    there = {node.id for node in listed}
+    gone = [(context.site, f"node/{name}", i) for i, name in known.items() if i not in there]
+    _at_once(context.ledger.deleted, gone)
 
 
-def delete(context: SiteContext, site: Cloud, names: Iterable[str]) -> None:
-    """Delete nodes in one call, forget their stamps, and tell the ledger."""
-    wanted = list(names)
+def _of(book: Mapping[str, str], mine: Callable[[str], bool]) -> dict[str, str]:
+    """Return intent or id -> name, for this caller's nodes."""
+    names = {key: place.removeprefix("node/") for key, place in book.items()}
+    return {key: name for key, name in names.items() if mine(name)}
+
+
+def elastic(spec: ClusterSpec, site: str) -> frozenset[str]:
+    """Return the names of the nodes that come and go: others than `apply` make and remove them."""
+    return frozenset(
+        node
+        for name, pool in spec.pools.items()
+        if pool.site == site and pool.is_elastic
+        for node in {*pool_host_names(name, msgspec.structs.replace(pool, count=pool.most))}
+        - {*pool_host_names(name, pool)}
+    )
+
+
+def delete(context: SiteContext, site: Cloud, names: Iterable[str]) -> tuple[str, ...]:
+    """Forget the stamps of nodes, delete them in one call, tell the ledger; return who is left.
+
+    The stamps go first: killed in between, a node that is made again would seem to carry them.
+    """
+    wanted = frozenset(names)
     if not wanted:
-        return
-    gone = site.delete(wanted)
-    stamps.forget(context, gone)
+        return ()
+    there = {name: node.id for name, node in site.list().items() if name in wanted}
+    stamps.forget(context, there)
+    site.delete(there.values())
+    left = site.list().keys() & there.keys()
+    gone = {name: identifier for name, identifier in there.items() if name not in left}
     told = ((context.site, f"node/{name}", provider_id) for name, provider_id in gone.items())
     _at_once(context.ledger.deleted, told)
+    return tuple(sorted(left))
 
 
 def _at_once(tell: Callable[..., None], items: Iterable[tuple[str, ...]]) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import shutil
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from gcluster.inventory.hosts import Host, SshTarget, pool_host_names
 from gcluster.schemas.decoding import convert
 from gcluster.schemas.spec import ClusterSpec, PoolRole
@@ -70,8 +72,11 @@ class SimulatedProvider:
         ).diagnostics
 
     def preview(self, context: SiteContext) -> tuple[ResourceChange, ...]:
-        """Compare the graph with the file."""
-        return fleet.changes(self.graph(context.spec, context.site), fleet.cloud(context).list())
+        """Compare the graph, but for what shall not be there, with the file."""
+        graph = self.graph(context.spec, context.site)
+        wanted = (r for r in graph.resources if context.taken.get(r.name) != "")
+        graph = msgspec.structs.replace(graph, resources=tuple(wanted))
+        return fleet.changes(graph, fleet.cloud(context).list(), context.taken)
 
     def apply(self, context: SiteContext) -> None:
         """Create what is missing in bulk, again where a call failed; replace what never booted.
@@ -80,18 +85,26 @@ class SimulatedProvider:
             ProviderError: one finding for each node that could not be had.
         """
         cloud = fleet.cloud(context)
-        fleet.settle(context, cloud)
+        wanted = {r.name for r in self.graph(context.spec, context.site).resources}
+        others = fleet.elastic(context.spec, context.site)
+        fleet.settle(context, cloud, mine=lambda name: name not in others, wanted=wanted)
         for _ in range(_TRIES):
             acts = [c for c in self.preview(context) if c.effect != "keep"]
             gone = [c.resource.name for c in acts if c.effect in {"replace", "delete"}]
-            fleet.delete(context, cloud, gone)
-            missing = [c.resource for c in acts if c.effect in {"create", "replace"}]
-            if not missing:
+            left = fleet.delete(context, cloud, gone)
+            made = [c.resource for c in acts if c.effect in {"create", "replace"}]
+            missing = [resource for resource in made if resource.name not in left]
+            if not missing and not left:
                 return
             fleet.create(context, cloud, missing)
         failed = [c for c in self.preview(context) if c.effect != "keep"]
         if failed:
             raise ProviderError(*(fleet.finding(c) for c in failed))
+
+    def replace(self, context: SiteContext, names: Iterable[str]) -> None:
+        """Delete these nodes, then create what is missing."""
+        fleet.delete(context, fleet.cloud(context), names)
+        self.apply(context)
 
     def hosts(self, context: SiteContext) -> tuple[Host, ...]:
         """Return the nodes that booted, in spec order; elastic ones last."""
@@ -119,11 +132,13 @@ class SimulatedProvider:
         )
 
     def destroy(self, context: SiteContext) -> None:
-        """Delete every node, and the files."""
+        """Delete every node, and the files when all are gone."""
         cloud = fleet.cloud(context)
+        fleet.settle(context, cloud)
         gone = list(cloud.list())
         fleet.delete(context, cloud, gone)
-        shutil.rmtree(fleet.directory(context), ignore_errors=True)
+        if not cloud.list():
+            shutil.rmtree(fleet.directory(context), ignore_errors=True)
         if gone:
             what = f"{len(gone)} simulated nodes are gone"
             event = SiteEvent(site=context.site, done=len(gone), total=len(gone), what=what)
@@ -137,20 +152,24 @@ class SimulatedProvider:
         """Create elastic nodes in one bulk call; those that exist are not created again."""
         wanted = list(names)
         cloud = fleet.cloud(context)
-        fleet.settle(context, cloud)
+        fleet.settle(context, cloud, mine=frozenset(wanted).__contains__, wanted=wanted)
         there = cloud.list()
         missing = [fleet.resource(context.spec, pool, n) for n in wanted if n not in there]
         fleet.create(context, cloud, missing, elastic=token)
         return Grown(hosts=tuple(h for h in self.hosts(context) if h.name in set(wanted)))
 
     def shrink(self, context: SiteContext, names: Iterable[str]) -> None:
-        """Delete elastic nodes; raises ProviderError for nodes of the spec."""
+        """Delete elastic nodes; raises ProviderError for nodes of the spec, and for those left."""
         wanted = set(names)
         fixed = [r.name for r in self.graph(context.spec, context.site).resources]
         kept = wanted.intersection(fixed)
         if kept:
             raise provider_error("GC917", f"node {min(kept)} belongs to the spec, not elastic")
-        fleet.delete(context, fleet.cloud(context), wanted)
+        left = fleet.delete(context, fleet.cloud(context), wanted)
+        if left:
+            raise provider_error(
+                "GC918", f"node {left[0]} is still there", hint="run the same command again"
+            )
 
     def offers(self, context: SiteContext, pool: str) -> tuple[Offer, ...]:
         """Return what is left of the site's nodes."""

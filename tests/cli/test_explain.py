@@ -11,6 +11,7 @@ import pytest
 from gcluster.schemas import codes
 from gcluster.schemas.checks import CHECKS
 from gcluster.schemas.codes import FAMILIES, example_of, explanations
+from gcluster.schemas.codes.families import number_of
 
 KNOWN = explanations()
 
@@ -53,7 +54,7 @@ def test_without_a_code_all_are_listed_by_family(run: Callable[..., Any]) -> Non
     lines = run("explain").stdout.splitlines()
     assert [line[2:8].strip() for line in lines if line.startswith("  GC")] == list(KNOWN)
     titles = [line for line in lines if line.startswith("GC")]
-    assert len(titles) == len({code[2] for code in KNOWN})
+    assert len(titles) == len({number_of(code) // 100 for code in KNOWN})
     assert titles[0].startswith(f"GC0  {FAMILIES[0].title}: ")
 
 
@@ -74,7 +75,7 @@ def test_what_is_no_code_is_a_usage_error(run: Callable[..., Any], word: str) ->
 
 def test_a_mistyped_code_gets_near_ones(run: Callable[..., Any]) -> None:
     assert "did you mean GC101" in run("explain", "G101").stderr
-    assert "did you mean GC5" in run("explain", "GC599").stderr
+    assert "did you mean GC5" in run("explain", "GC589").stderr
 
 
 def test_a_retired_code_is_told_with_what_it_meant(

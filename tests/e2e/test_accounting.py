@@ -102,6 +102,20 @@ def test_the_limit_of_one_user_is_no_limit_of_another(site: Site) -> None:
     site.clear()
 
 
+@pytest.mark.core
+def test_no_limit_of_a_qos_holds_the_allreduce_back(site: Site) -> None:
+    qos = site.spec["scheduler"]["qos"]["normal"]
+    qos["gpu_limit_per_user"] = 1
+    site.write()
+    assert site.up()["verdict"]["verdict"] == "pass"  # of 32 GPUs
+    held = site.sbatch("ada", "held", "--qos=normal --gres=gpu:h100:2")
+    until(lambda: "QOSMaxGRESPerUser" in site.state(held))
+    site.clear()
+    del qos["gpu_limit_per_user"]
+    site.write()
+    site.up()
+
+
 def test_a_job_waits_for_those_that_it_depends_on(site: Site) -> None:
     tasks = site.sbatch("ada", "tasks", "--array=1-3 --nodes=1", "sleep 10")
     after = site.sbatch("ada", "after", f"--nodes=1 --dependency=afterok:{tasks}")

@@ -11,6 +11,9 @@ import subprocess
 import sys
 
 import pytest
+from tests.lifecycle.planted import Watcher, found_in, spellings
+
+from gcluster.lifecycle.state import SecretVault, StateStore
 
 from .conftest import LiveCluster
 
@@ -41,11 +44,39 @@ def test_up_can_be_killed_while_it_works_on_the_nodes(live: LiveCluster) -> None
     assert status == -signal.SIGKILL
 
 
-def test_up_brings_the_cluster_to_a_passed_allreduce(live: LiveCluster) -> None:
-    result = live.json("up", str(live.spec), "--yes")
+@pytest.fixture(scope="module")
+def watcher(live: LiveCluster) -> Watcher:
+    """Watch the arguments of all processes, those in nodes too, during the `up` that works."""
+    return Watcher(live.name, every_s=0.05)
+
+
+def test_up_brings_the_cluster_to_a_passed_allreduce(live: LiveCluster, watcher: Watcher) -> None:
+    with watcher:
+        result = live.json("up", str(live.spec), "--yes")
     assert result["verdict"]["verdict"] == "pass"
     assert result["verdict"]["ranks"] == 4
     assert result["failed_hosts"] == {}
+
+
+def test_no_argument_and_no_file_has_a_secret_in_the_clear(
+    live: LiveCluster, watcher: Watcher
+) -> None:
+    state = live.spec.parent / ".gcluster" / live.name
+    store = StateStore.open(f"file://{state}")
+    identity = store.identity()
+    assert identity is not None
+    keys = live.config / "gcluster" / "keys"
+    munge = SecretVault.open(store, None, identity.id, keys).reveal("munge")
+    assert watcher.seen > 0
+    artefacts = {
+        name: data
+        for name, data in found_in(live.spec.parent).items()
+        if not name.endswith(".key")  # the age identity itself
+    }
+    assert any(name.endswith(".tar.gz") for name in artefacts)
+    artefacts["arguments"] = "\n".join(watcher.arguments).encode()
+    wanted = spellings(munge)
+    assert {name for name, data in artefacts.items() if any(s in data for s in wanted)} == set()
 
 
 def test_status_says_that_all_is_well(live: LiveCluster) -> None:

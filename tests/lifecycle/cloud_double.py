@@ -222,9 +222,17 @@ class WalkTrial:
             state_url=f"file://{self.folder}/state",
         )
 
-    def up(self, report: Reporter = silent, wishes: Wishes = NO_WISHES) -> UpResult:
+    def up(
+        self, report: Reporter = silent, wishes: Wishes = NO_WISHES, allow: str = ""
+    ) -> UpResult:
         """Bring it up."""
-        return up(self.open(), report, confirm=lambda _: True, wishes=wishes)
+        return up(
+            self.open(),
+            report,
+            confirm=lambda _: True,
+            wishes=wishes,
+            allow=frozenset(allow.split()),
+        )
 
     def steps(self) -> list[tuple[str, str, str]]:
         """Return (rung, outcome, nodes) of every step that the pool's walk has made."""

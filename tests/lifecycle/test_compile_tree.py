@@ -9,9 +9,19 @@ import pytest
 from gcluster.lifecycle.cluster import SpecError
 from gcluster.lifecycle.compile_tree import MARKER, compile_tree
 from gcluster.lifecycle.outcome import Exit, LifecycleError
+from gcluster.lifecycle.unbuilt import NotBuiltError, refuse_unbuilt
+from gcluster.schemas.load import load
 
 from .trial import Trial, tree
 
+EKS = """\
+apiVersion: gcluster/v1
+name: managed
+sites: {east: {provider: aws, region: us-east-1, zone_id: use1-az4}}
+pools:
+  train: {site: east, machine: p5.48xlarge, count: 2}
+scheduler: {type: kubernetes, control_plane: eks}
+"""
 CASE = Path(__file__).parent.parent / "cases" / "compile_tree" / "local"
 
 
@@ -36,6 +46,27 @@ def test_the_graph_of_the_local_example_is_as_it_was_reviewed(root: Path, out: P
     compile_tree(root / "examples" / "local.yaml", out)
     reviewed = (CASE / "graph" / "here.json").read_text(encoding="utf-8")
     assert (out / "graph" / "here.json").read_text(encoding="utf-8") == reviewed
+
+
+def test_kubernetes_compiles_to_objects_and_to_the_steps_of_its_nodes(
+    root: Path, out: Path
+) -> None:
+    compile_tree(root / "examples" / "kubernetes-h200.yaml", out)
+    written = tree(out)
+    assert {"kubernetes/order.yaml", "kubernetes/accounts/quotas.yaml"} <= set(written)
+    assert b"gcluster.cluster.kubernetes" in written["site.yml"]
+
+
+def test_a_clouds_own_control_plane_compiles_while_it_is_not_brought_up_yet(
+    out: Path, tmp_path: Path
+) -> None:
+    spec = tmp_path / "cluster.yaml"
+    spec.write_text(EKS, encoding="utf-8")
+    compile_tree(spec, out)
+    assert "kubernetes/order.yaml" in tree(out)
+    with pytest.raises(NotBuiltError) as error:
+        refuse_unbuilt(load(spec))
+    assert [one.path for one in error.value.diagnostics] == [("scheduler", "control_plane")]
 
 
 def test_what_is_returned_is_what_was_written_but_for_the_marker(trial: Trial, out: Path) -> None:

@@ -38,7 +38,8 @@ def _node(status: ClusterStatus, name: str) -> NodeStatus:
 def _lose(trial: Trial, node: str) -> None:
     """Delete a node behind the cluster's back."""
     (site,) = open_sites(trial.open())
-    fleet.cloud(site.context).delete([node])
+    cloud = fleet.cloud(site.context)
+    cloud.delete([cloud.list()[node].id])
 
 
 def _at(monkeypatch: pytest.MonkeyPatch, hour: int) -> None:

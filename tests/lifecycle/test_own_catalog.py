@@ -9,6 +9,7 @@ import pytest
 from gcluster.lifecycle.cluster import open_cluster
 from gcluster.lifecycle.outcome import Exit, LifecycleError
 from gcluster.lifecycle.plan import make_plan
+from gcluster.lifecycle.state import Applied, keep_applied
 
 from .trial import Trial
 
@@ -49,7 +50,7 @@ def test_a_file_that_is_named_no_more_is_not_kept(own: Trial) -> None:
     own.up()
     text = own.path.read_text(encoding="utf-8").replace("catalog: [ours.yaml]\n", "")
     own.path.write_text(text.replace("ours", "sim.h100x8"), encoding="utf-8")
-    own.up()
+    own.up(allow="pool:gpu")
 
     assert own.open(running=True).catalogs == {}
 
@@ -57,7 +58,7 @@ def test_a_file_that_is_named_no_more_is_not_kept(own: Trial) -> None:
 def test_a_spec_that_a_later_check_refuses_is_still_taken_down(trial: Trial) -> None:
     trial.up()
     kept = trial.open(running=True)
-    kept.store.put("spec.yaml", kept.spec_text.replace("count: 3", "count: 200000").encode())
+    keep_applied(kept.store, Applied(spec=kept.spec_text.replace("count: 3", "count: 200000")))
 
     assert trial.down().exit_code is Exit.OK
 

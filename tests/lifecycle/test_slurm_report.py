@@ -8,7 +8,7 @@ import pytest
 from tests.lifecycle.controller import HEAD, DeadShell, LocalShell
 
 from gcluster.lifecycle.slurm_report import queue_of, quotas_of, report_of, tasks_of
-from gcluster.lifecycle.status import PartitionQueue, QuotaUse
+from gcluster.lifecycle.status import PartitionQueue, QuotaUse, WaitingFor
 
 ASSOCIATIONS = """\
 Current Association Manager state
@@ -53,6 +53,21 @@ def test_without_accounting_there_are_no_quotas() -> None:
 )  # fmt: skip
 def test_each_task_of_an_array_is_a_job(job: str, tasks: int) -> None:
     assert tasks_of(job) == tasks
+
+
+def test_what_pending_jobs_wait_for_is_counted_by_the_tasks_of_arrays() -> None:
+    queue = queue_of(
+        [
+            "RUNNING|train|100|7|None",
+            "PENDING|train|400|8_[1-10]|Resources",
+            "PENDING|train|400|9|Priority",
+        ],
+        now=1000,
+    )
+    assert queue.reasons == (
+        WaitingFor(reason="Resources", jobs=10),
+        WaitingFor(reason="Priority", jobs=1),
+    )
 
 
 def test_the_queue_is_counted_by_partition_with_its_oldest_wait() -> None:

@@ -46,6 +46,27 @@ def test_each_part_that_is_left_out_is_named_at_its_line() -> None:
     ]
 
 
+def test_nodes_that_come_and_go_are_slurm_s() -> None:
+    elastic = _SPEC.replace("count: 2", "count: {min: 1, max: 4}")
+
+    assert _said(elastic.replace("slurm", "kubernetes")) == [
+        ("GC951", "not built yet, so left out: nodes that come and go under Kubernetes", 6)
+    ]
+    assert _said(elastic) == []
+
+
+def test_nodes_that_ask_slurm_before_they_change_are_refused_under_kubernetes() -> None:
+    spec = f"{_SPEC}converge: pull\n"
+    loaded = load_text(spec.replace("slurm", "kubernetes"))
+
+    (said,) = [one for one in unbuilt(loaded) if one.is_error]
+    assert (said.code, said.summary) == (
+        "GC950",
+        "converge: pull under Kubernetes is not built yet",
+    )
+    assert not any(one.is_error for one in unbuilt(load_text(spec)))
+
+
 def test_a_cloud_is_no_part_that_is_left_out() -> None:
     site = "{provider: aws, region: us-east-1, zone_id: use1-az4}"
     spec = _SPEC.replace("{provider: local}", site).replace("sim.h100x8", "p5.48xlarge")
@@ -98,7 +119,6 @@ def test_a_second_controller_on_shared_state_is_built() -> None:
 @pytest.mark.parametrize(
     ("addition", "summary"),
     [
-        ("state: s3://bucket/demo\n", "state in s3:// is not built yet"),
         ("secrets: {provider: sops, file: s.yaml}\n", "secrets by sops is not built yet"),
     ],
 )

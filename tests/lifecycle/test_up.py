@@ -100,7 +100,7 @@ def test_shrinking_removes_only_the_nodes_that_are_no_longer_wanted(trial: Trial
     trial.up()
     before = trial.in_the_provider()
     trial.write(count=1)
-    trial.up()
+    trial.up(allow="pool:gpu")
     kept = {name: before[name] for name in ("lab/node/head", "lab/node/gpu001")}
     assert trial.in_the_provider() == kept
     assert trial.in_the_ledger() == kept

@@ -197,9 +197,9 @@ def test_whatever_was_asked_and_interrupted_before_the_last_up_decides(
         trial.write(count=nodes, site=FAULTS, pool=", quorum: 1")
         steps = _dies_at(MOST if dies_at is None else dies_at)
         with suppress(Killed):
-            trial.up(lambda _, steps=steps: next(steps))  # type: ignore[misc]  # bound now
+            trial.up(lambda _, steps=steps: next(steps), allow="pool:gpu")  # type: ignore[misc]  # bound now
     trial.write(count=2)
-    trial.up()
+    trial.up(allow="pool:gpu")
     assert sorted(trial.in_the_provider()) == [
         "lab/node/gpu001",
         "lab/node/gpu002",

@@ -72,7 +72,7 @@ def test_a_rung_that_the_spec_drops_is_left_for_the_first(walk: WalkTrial) -> No
     walk.cloud.stock[SPOT] = 0
     walk.up()
     walk.write("{reservation: cr-0abc}, spot")
-    walk.up()
+    walk.up(allow="pool:gpu")
     assert walk.cloud.on(NEXT) == []
     assert {r.partition("-")[0] for n, r in walk.cloud.machines.items() if n in NODES} == {
         "reservation"

@@ -18,6 +18,7 @@ PROJECT = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text
     "project"
 ]
 OPTIONAL: dict[str, list[str]] = PROJECT["optional-dependencies"]
+CLOUDS = sorted(OPTIONAL.keys() - {"otel"})
 NAMESPACES = {"azure", "azure.mgmt", "google"}
 """Packages that many distributions share; what one of them brings is a level below."""
 UNSEEN = {"requests"}
@@ -66,20 +67,30 @@ def distribution(module: str) -> set[str]:
     return {known.get(own, own)} & {canonicalize_name(name) for name in brought}
 
 
-@pytest.mark.parametrize("cloud", sorted(OPTIONAL))
+@pytest.mark.parametrize("cloud", CLOUDS)
 def test_what_a_cloud_imports_its_extra_brings(root: Path, cloud: str) -> None:
     brought = names(OPTIONAL[cloud]) | names(PROJECT["dependencies"])
     missing = {module for module in needed(root, cloud) if not distribution(module) & brought}
     assert missing == set()
 
 
-@pytest.mark.parametrize("cloud", sorted(OPTIONAL))
+@pytest.mark.parametrize("cloud", CLOUDS)
 def test_an_extra_brings_nothing_that_nobody_imports(root: Path, cloud: str) -> None:
     used = {name for module in needed(root, cloud) for name in distribution(module)}
     assert names(OPTIONAL[cloud]) <= used | UNSEEN
 
 
-@pytest.mark.parametrize("cloud", sorted(OPTIONAL))
+@pytest.mark.parametrize("cloud", CLOUDS)
 def test_whether_an_extra_is_there_is_asked_of_all_that_it_brings(cloud: str) -> None:
     modules: tuple[str, ...] = import_module(f"gcluster.stacks.{cloud}").MODULES
     assert {name for module in modules for name in distribution(module)} == names(OPTIONAL[cloud])
+
+
+def test_what_telemetry_imports_its_extra_brings_and_nothing_else(root: Path) -> None:
+    tree = ast.parse((root / "lifecycle" / "telemetry.py").read_text(encoding="utf-8"))
+    used = {n.module for n in ast.walk(tree) if isinstance(n, ast.ImportFrom) and n.module}
+    brought = {name.replace("-", ".") for name in names(OPTIONAL["otel"])}
+    api = {"opentelemetry.trace"}  # which the SDK brings
+    wanted = {module for module in used if module.startswith("opentelemetry")} - api
+    assert all(any(module.startswith(part) for part in brought) for module in wanted)
+    assert all(any(module.startswith(part) for module in wanted) for part in brought)

@@ -4,7 +4,8 @@
 
 A case is tests/cases/roles/CASE/case.yaml: `role`, the `variables` of its phases and, where tasks
 register what a node answered, those answers (`registered`). Beside it stands one file for each
-distribution: every task that runs there, with its arguments filled in. Then read the diff.
+distribution: every task that runs there, with its arguments filled in, files as path: text and
+those that go as path: null. Then read the diff.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ def _with_placed_files(task: Task, *, whole: bool) -> Task:
     files = placed_files(task)
     if not files:
         return task
-    placed = files if whole else sorted(files)
+    placed = files | _removed(task) if whole else sorted(files)
     return {"ansible.builtin.command": {**task["ansible.builtin.command"], "stdin": placed}}
 
 
@@ -67,6 +68,12 @@ def placed_files(task: Task) -> dict[str, str]:
         return {secret["path"]: f"(base64, {secret['user']}'s alone) {secret['encoded']}"}
     _, found, call = program.rpartition("\nplace(")
     return json.JSONDecoder().raw_decode(call)[0] if found else {}
+
+
+def _removed(task: Task) -> dict[str, None]:
+    """Return the paths that a task removes by the same program."""
+    _, found, call = str(task["ansible.builtin.command"]["stdin"]).rpartition("\nremove(")
+    return dict.fromkeys(json.JSONDecoder().raw_decode(call)[0]) if found else {}
 
 
 if __name__ == "__main__":

@@ -48,6 +48,22 @@ def blocked(path: Path, text: str, *, check: bool = False, before: str = "") -> 
     return fed(f"place_block({str(path)!r}, 'gcluster lab', {text!r}, check={check})", before)
 
 
+def removed(*paths: Path, check: bool = False) -> list[str]:
+    return fed(f"remove({[str(path) for path in paths]}, check={check})")
+
+
+def test_what_is_no_longer_asked_for_goes_and_is_named_once(tmp_path: Path) -> None:
+    there, dangling = tmp_path / "there", tmp_path / "dangling"
+    there.write_text("of another choice\n")
+    dangling.symlink_to(tmp_path / "nowhere")
+    wanted = [there, tmp_path / "never", dangling]
+    assert removed(*wanted, check=True) == [str(there), str(dangling)]
+    assert there.exists()
+    assert removed(*wanted) == [str(there), str(dangling)]
+    assert removed(*wanted) == []
+    assert not list(tmp_path.iterdir())
+
+
 def test_only_what_differs_is_written_and_named(tmp_path: Path) -> None:
     files = {tmp_path / "below/a": "one\n", tmp_path / "b": "two\n"}
     assert placed(files) == [str(path) for path in files]

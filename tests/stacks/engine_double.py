@@ -6,7 +6,7 @@ what is protected stays with all that it needs; what is retained leaves the stac
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import msgspec
@@ -35,6 +35,8 @@ class Engines:
         self.cloud: dict[str, str] = {}
         """URN -> id, of what exists."""
         self.calls: list[str] = []
+        self.anew: list[str] = []
+        """URNs that were to be made from scratch."""
         self.passphrases: set[str] = set()
         self.ids: dict[str, str] = {}
         """Name of a resource -> the id that the cloud gives it; default: TYPE~NAME."""
@@ -85,9 +87,15 @@ class EngineDouble:
         self._begin("refresh")
         return ()
 
-    def up(self) -> tuple[ResourceChange, ...]:
-        """Make what the program asks for; what is there keeps its id."""
+    def look_back(self) -> tuple[ResourceChange, ...]:
+        """Find the cloud as the stack has it."""
+        self._begin("look back")
+        return ()
+
+    def up(self, *, anew: Iterable[str] = ()) -> tuple[ResourceChange, ...]:
+        """Make what the program asks for; what is there keeps its id but for what is made anew."""
         stack = self._begin("up")
+        self._world.anew += anew
         made = record(
             self._program,
             project=self._place.project,

@@ -68,6 +68,18 @@ class RecordingLedger:
             if self.existing.get(place) == provider_id:
                 del self.existing[place]
 
+    def unclear(self, site: str) -> dict[str, str]:
+        """Return intent -> resource key of what is open."""
+        return {i: place.removeprefix(f"{site}/") for place, i in self._of(site, self.open)}
+
+    def known(self, site: str) -> dict[str, str]:
+        """Return id -> resource key of what exists."""
+        return {i: place.removeprefix(f"{site}/") for place, i in self._of(site, self.existing)}
+
+    def _of(self, site: str, book: Mapping[str, str]) -> list[tuple[str, str]]:
+        with self._lock:
+            return [entry for entry in book.items() if entry[0].startswith(f"{site}/")]
+
     def count(self, verb: str) -> int:
         """Return how often something was told."""
         return sum(1 for entry in self.entries if entry[0] == verb)

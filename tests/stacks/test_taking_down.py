@@ -20,6 +20,7 @@ from gcluster.stacks.gcp.session import Session as GcpSession
 from gcluster.stacks.provider import Leftover, SiteContext
 from gcluster.stacks.pulumi.engine import Engine
 from gcluster.stacks.pulumi.site_session import SiteSession
+from gcluster.stacks.registry import provider
 
 from .engine_double import Engines, Killed
 from .ledger_double import RecordingLedger
@@ -219,3 +220,41 @@ def test_what_was_found_is_told_apart_by_what_the_stack_protects(
     assert going[0].storage == ("fast",)
     strange = (msgspec.structs.replace(found[0], name="x", provider_id="x"),)
     assert opened().told_apart(strange) == strange, "what the stack doesn't know stays as found"
+
+
+def test_what_stands_in_the_stack_is_booked_and_nothing_else_is(
+    opened: Open, engines: Engines, cloud: str
+) -> None:
+    opened().bring_up(0)
+    ids = {urn.split("::")[2].rpartition(":")[2]: made for urn, made in engines.cloud.items()}
+    node = Leftover(kind="node", name="x", provider_id=ids[NODE[cloud]])
+    stray = Leftover(kind="node", name="y", provider_id="i-made-by-hand")
+    assert opened().booked((node, stray)) == {node.provider_id}
+    assert opened(passphrase="").booked((node, stray)) == frozenset()
+
+
+def test_one_machine_is_made_anew_after_the_cloud_was_read_back(
+    opened: Open, engines: Engines, cloud: str
+) -> None:
+    opened().bring_up(0)
+    (urn, *_) = (u for u in engines.cloud if u.split("::")[2].endswith(f":{NODE[cloud]}"))
+    engines.calls.clear()
+    opened().make_anew(0, [urn.rpartition("::")[2]])
+    assert engines.calls == ["refresh", "export", "up"]
+    assert engines.anew == [urn]
+
+
+def test_looking_back_makes_no_stack_and_changes_none(opened: Open, engines: Engines) -> None:
+    assert opened(passphrase="").look_back() == ()
+    assert engines.calls == []
+    opened().bring_up(0)
+    engines.calls.clear()
+    assert opened().look_back() == ()
+    assert engines.calls == ["look back"]
+
+
+def test_a_machine_of_its_own_can_be_had_alone_and_one_of_a_scale_set_can_not(cloud: str) -> None:
+    spec = spec_of(cloud)
+    own = provider(cloud, CATALOG)._own_machines(spec, "here")  # type: ignore[attr-defined]  # noqa: SLF001  # a cloud's
+    assert "head" in own
+    assert ("train001" in own) is (cloud != "azure")

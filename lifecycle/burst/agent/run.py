@@ -19,12 +19,13 @@ from gcluster.lifecycle.burst.agent.setup import (
 from gcluster.lifecycle.burst.agent.work import ProviderWork
 from gcluster.lifecycle.burst.lock import LOCK
 from gcluster.lifecycle.burst.slurm import SlurmController
-from gcluster.lifecycle.cluster import SPEC_KEY, open_cluster
+from gcluster.lifecycle.cluster import open_cluster
+from gcluster.lifecycle.operations.slurm_only import refuse_kubernetes
 from gcluster.lifecycle.outcome import Exit, failure
 from gcluster.lifecycle.run import Run
 from gcluster.lifecycle.sites import existing_hosts, open_sites
 from gcluster.lifecycle.ssh import SshSession
-from gcluster.lifecycle.state import acquire
+from gcluster.lifecycle.state import acquire, applied_number
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -54,7 +55,7 @@ def run_agent(
     """
     cluster = open_cluster(target, running=True)
     refuse_without_pools(cluster)
-    began = cluster.store.get(SPEC_KEY)
+    began = applied_number(cluster.store)
     with (
         SshSession(cluster.workdir) as session,
         acquire(cluster.store, [LOCK], reason="burst agent") as lock,
@@ -80,16 +81,14 @@ def run_agent(
         return changed
 
 
-def _rounds(
-    agent: Agent, cluster: Cluster, began: bytes | None, *, once: bool, interval_s: float
-) -> bool:
+def _rounds(agent: Agent, cluster: Cluster, began: int, *, once: bool, interval_s: float) -> bool:
     if once:
         try:
             agent.once()
         except SchedulerSilent as error:
             raise silent(error) from error
         return False
-    while cluster.store.get(SPEC_KEY) == began:
+    while applied_number(cluster.store) == began:
         agent.round()
         agent.pause(interval_s)
     return True
@@ -107,7 +106,17 @@ def _crew(say: Callable[[Happened], None]) -> Iterator[Threads]:
 
 
 def refuse_without_pools(cluster: Cluster) -> None:
-    """Refuse a cluster that was never brought up, or has no pool whose nodes come and go."""
+    """Refuse a cluster that was never brought up, or has no pool whose nodes come and go.
+
+    Raises:
+        LifecycleError: GC908 or GC941; GC1031 where Kubernetes schedules: nothing there asks for
+            nodes that aren't there.
+    """
+    refuse_kubernetes(
+        cluster.spec,
+        "has no nodes that come and go: nothing asks for them under Kubernetes",
+        hint="give its pools the nodes that they are to have: count, then gcluster up",
+    )
     if not cluster.was_applied:
         hint = f"gcluster up {cluster.spec_path}"
         raise failure("GC908", f"{cluster.name} has no nodes", hint=hint)

@@ -150,15 +150,17 @@ class ProviderWork:
         return msgspec.structs.replace(compiled, groups=groups)
 
     def _compiled(self) -> CompiledCluster:
-        spec, sites = self._cluster.spec, self._sites.values()
+        cluster, sites = self._cluster, self._sites.values()
         there = {
             host.name: host
             for hosts in at_each(sites, lambda site: site.provider.hosts(site.context)).values()
             for host in hosts
         }
-        planned = (h for site in sites for h in site.provider.planned_hosts(spec, site.name))
-        hosts = inventory(spec, (there.get(host.name, host) for host in planned))
-        return compile_cluster(spec, hosts, self._cluster.catalog, self._cluster.bundle)
+        planned = (h for s in sites for h in s.provider.planned_hosts(cluster.spec, s.name))
+        hosts = inventory(cluster.spec, (there.get(host.name, host) for host in planned))
+        return compile_cluster(
+            cluster.spec, hosts, cluster.catalog, cluster.bundle, cluster.kubernetes
+        )
 
     def _booting(self, site: OpenSite) -> OpenSite:
         """Return the site whose new nodes boot from the baked image, where there is one."""

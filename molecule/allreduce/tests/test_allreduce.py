@@ -71,5 +71,5 @@ def test_one_corrupted_element_is_counted_on_every_rank_and_fails(host: Host) ->
 def test_ranks_that_slurm_started_but_mpi_does_not_know_are_a_failure(host: Host) -> None:
     result = run(host, SLURM_STEP_NUM_TASKS="4")
     assert result.rc == 1
-    assert "MPI has 3 of the 4 ranks that Slurm started" in result.stderr
+    assert "MPI has 3 of the 4 ranks that were started" in result.stderr
     assert not ROW.search(result.stdout)

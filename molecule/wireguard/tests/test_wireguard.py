@@ -94,3 +94,19 @@ def test_two_ends_that_wait_for_each_other_are_told_before_anything_is_done(conv
     run = converge("--limit", "node01", phases=["preflight"], gate=unknown)
     assert run.returncode != 0
     assert "neither node01 nor gate has an address that the other site reaches" in run.said
+
+
+def test_nothing_stays_of_tunnels_and_routes_that_a_spec_drops(
+    node: Callable[[str], Host], converge: Play
+) -> None:
+    ended = converge(phases=["remove"], way_phases=["remove"])
+    assert ended.returncode == 0, ended.said
+    for gateway in ("node01", "node03"):
+        assert node(gateway).run("ip link show gcluster").rc != 0
+        assert node(gateway).run("nft list table inet gcluster_tunnel").rc != 0
+        assert not node(gateway).file("/etc/wireguard/gcluster.key").exists
+    assert "10.40.0.0/16" not in node("node02").check_output("ip -4 route show")
+    again = converge(phases=["remove"], way_phases=["remove"])
+    assert again.said.count("changed=0") == again.said.count("ok=")
+    assert converge().returncode == 0
+    assert node("node02").check_output("ping -n -q -c 1 -W 5 10.40.0.1")

@@ -1,9 +1,8 @@
 #!/usr/bin/python3
 """Prove that every rank reaches every other: a real MPI AllReduce whose numbers are all checked.
 
-Started by `srun --mpi=pmix`, one rank per simulated GPU. It prints the table that nccl-tests
-prints, so that one parser reads both, and two lines of its own that say what this is and which
-Open MPI transport carried it. Needs mpi4py, nothing else.
+Started by `srun --mpi=pmix` or mpirun, one rank per simulated GPU. It prints nccl-tests' table, for
+one parser, and two lines that say what this is and which transport carried it. Needs only mpi4py.
 
 The data. Element i of rank r is (i mod 1021) + r + 1. The sum over n ranks is therefore
 n * (i mod 1021) + n * (n + 1) / 2 for every i. All partial sums are whole numbers below 2**24,
@@ -268,9 +267,10 @@ def parse(arguments: list[str]) -> argparse.Namespace:
 
 def problem_with(ranks: int, environment: Mapping[str, str]) -> str | None:
     """Say why a run over this many ranks would prove nothing, else None."""
-    started = int(environment.get("SLURM_STEP_NUM_TASKS", ranks))
+    by_mpirun = environment.get("OMPI_COMM_WORLD_SIZE", ranks)
+    started = int(environment.get("SLURM_STEP_NUM_TASKS", by_mpirun))
     if started != ranks:
-        return f"MPI has {ranks} of the {started} ranks that Slurm started: is it srun --mpi=pmix?"
+        return f"MPI has {ranks} of the {started} ranks that were started: is it srun --mpi=pmix?"
     return None if is_exact(ranks) else f"{ranks} ranks are more than float32 can sum exactly"
 
 

@@ -4,7 +4,7 @@ from typing import Annotated, ClassVar
 
 from msgspec import Meta, field
 
-from gcluster.schemas.spec.noun import Noun
+from gcluster.schemas.spec.noun import Noun, updates
 from gcluster.schemas.spec.sites.site import CloudNetwork, CloudSite
 from gcluster.schemas.spec.words import Identifier
 
@@ -12,14 +12,22 @@ from gcluster.schemas.spec.words import Identifier
 class AwsSubnets(Noun, frozen=True):
     """Subnets that exist."""
 
+    UPDATES: ClassVar = updates(replace="compute public control_plane")
+
     compute: Annotated[Identifier, Meta(description="Private subnet of the nodes, in the zone.")]
     public: Annotated[
         Identifier | None, Meta(description="Subnet with public addresses, for login nodes.")
     ] = None
+    control_plane: Annotated[
+        list[Identifier],
+        Meta(description="Two subnets in two zones for the interfaces of EKS' control plane."),
+    ] = field(default_factory=list)
 
 
 class AwsNetwork(CloudNetwork, frozen=True):
     """A VPC: made, or existing."""
+
+    UPDATES: ClassVar = updates(replace="vpc subnets security_groups")
 
     vpc: Annotated[
         Identifier | None, Meta(description="VPC that exists.", examples=["vpc-0abc"])
@@ -33,6 +41,8 @@ class AwsNetwork(CloudNetwork, frozen=True):
 
 class AwsSite(CloudSite, frozen=True, kw_only=True, tag_field="provider", tag="aws"):
     """A zone of an AWS region."""
+
+    UPDATES: ClassVar = updates(replace="region zone_id account network")
 
     bucket_scheme: ClassVar[str] = "s3"
     makes_gateways: ClassVar[bool] = True

@@ -4,13 +4,15 @@ from typing import Annotated, ClassVar
 
 from msgspec import Meta, field
 
-from gcluster.schemas.spec.noun import Noun
+from gcluster.schemas.spec.noun import Noun, updates
 from gcluster.schemas.spec.sites.site import CloudNetwork, CloudSite
 from gcluster.schemas.spec.words import Identifier
 
 
 class AzureSubnets(Noun, frozen=True):
     """Subnets that exist."""
+
+    UPDATES: ClassVar = updates(replace="compute storage")
 
     compute: Annotated[Identifier, Meta(description="Subnet of the nodes.")]
     storage: Annotated[
@@ -21,6 +23,8 @@ class AzureSubnets(Noun, frozen=True):
 class AzureNetwork(CloudNetwork, frozen=True):
     """A virtual network: made, or existing."""
 
+    UPDATES: ClassVar = updates(replace="vnet subnets")
+
     vnet: Annotated[Identifier | None, Meta(description="Virtual network that exists.")] = None
     subnets: Annotated[AzureSubnets | None, Meta(description="Subnets that exist, in `vnet`.")] = (
         None
@@ -29,6 +33,8 @@ class AzureNetwork(CloudNetwork, frozen=True):
 
 class AzureSite(CloudSite, frozen=True, kw_only=True, tag_field="provider", tag="azure"):
     """A zone of an Azure region."""
+
+    UPDATES: ClassVar = updates(replace="subscription region zone_number resource_group network")
 
     bucket_scheme: ClassVar[str] = "az"
     makes_gateways: ClassVar[bool] = True

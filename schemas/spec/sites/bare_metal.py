@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
-from gcluster.schemas.spec.noun import Noun
+from gcluster.schemas.spec.noun import Noun, updates
 from gcluster.schemas.spec.sites.listed_host import ListedHost
 from gcluster.schemas.spec.sites.site import Proxy, SiteNoun
 from gcluster.schemas.spec.words import Bastion, Cidr, FilePath, HostKey, LoginUser
@@ -13,6 +13,10 @@ from gcluster.schemas.spec.words import Bastion, Cidr, FilePath, HostKey, LoginU
 
 class Ssh(Noun, frozen=True):
     """How the machine that runs gcluster reaches the hosts of a site."""
+
+    UPDATES: ClassVar = updates(
+        in_place="user key port bastion bastion_key bastion_host_key known_hosts",
+    )
 
     user: Annotated[LoginUser, Meta(description="Login user; needs root or password-less sudo.")]
     key: Annotated[
@@ -40,6 +44,8 @@ class Ssh(Noun, frozen=True):
 class BareMetalNetwork(Noun, frozen=True):
     """The network the hosts are on; it exists already."""
 
+    UPDATES: ClassVar = updates(in_place="cidr")
+
     cidr: Annotated[
         Cidr | None,
         Meta(description="Network of the hosts: routed to the other sites, and kept free of them."),
@@ -48,6 +54,8 @@ class BareMetalNetwork(Noun, frozen=True):
 
 class BareMetalSite(SiteNoun, frozen=True, kw_only=True, tag_field="provider", tag="bare-metal"):
     """Hosts named by the spec's pools; gcluster installs software, never an operating system."""
+
+    UPDATES: ClassVar = updates(in_place="ssh network proxy")
 
     makes_machines: ClassVar[bool] = False
 

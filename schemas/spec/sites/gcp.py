@@ -4,12 +4,15 @@ from typing import Annotated, ClassVar
 
 from msgspec import Meta, field
 
+from gcluster.schemas.spec.noun import updates
 from gcluster.schemas.spec.sites.site import CloudNetwork, CloudSite
 from gcluster.schemas.spec.words import Identifier
 
 
 class GcpNetwork(CloudNetwork, frozen=True):
     """The nodes' VPC: made, or existing; the fabric's own networks come beside it."""
+
+    UPDATES: ClassVar = updates(replace="vpc subnet fabric_networks")
 
     vpc: Annotated[
         Identifier | None,
@@ -26,6 +29,8 @@ class GcpNetwork(CloudNetwork, frozen=True):
 
 class GcpSite(CloudSite, frozen=True, kw_only=True, tag_field="provider", tag="gcp"):
     """A zone of a Google Cloud region."""
+
+    UPDATES: ClassVar = updates(replace="project region zone_name network")
 
     bucket_scheme: ClassVar[str] = "gs"
     way_out_mtu: ClassVar[int] = 1460  # docs.cloud.google.com/vpc/docs/mtu, November 2026

@@ -1,10 +1,10 @@
 """A machine as the list of whoever rents it out names it."""
 
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
-from gcluster.schemas.spec.noun import Noun
+from gcluster.schemas.spec.noun import Noun, updates
 from gcluster.schemas.spec.words import HostKey, LoginUser
 
 Address = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9.:_-]*$(?!\n)")]
@@ -13,6 +13,8 @@ Address = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9.:_-]*$(?!\n)")]
 
 class ListedHost(Noun, frozen=True):
     """A machine of the list; what it leaves out is the site's."""
+
+    UPDATES: ClassVar = updates(in_place="address name user port host_key")
 
     address: Annotated[
         Address,

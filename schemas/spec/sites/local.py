@@ -1,16 +1,18 @@
 """Nodes on this machine: containers that run systemd and sshd."""
 
 from collections.abc import Mapping
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta
 
-from gcluster.schemas.spec.noun import Noun
+from gcluster.schemas.spec.noun import Noun, updates
 from gcluster.schemas.spec.sites.site import SiteNoun
 
 
 class LocalNetwork(Noun, frozen=True):
     """The container network of a local site."""
+
+    UPDATES: ClassVar = updates(replace="cidr internal")
 
     cidr: Annotated[
         str,
@@ -24,6 +26,8 @@ class LocalNetwork(Noun, frozen=True):
 
 class LocalSite(SiteNoun, frozen=True, tag_field="provider", tag="local"):
     """Containers on this machine: no cloud, no GPU, everything else real."""
+
+    UPDATES: ClassVar = updates(replace="runtime network")
 
     runtime: Annotated[
         Literal["auto", "podman", "docker"],

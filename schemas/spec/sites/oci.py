@@ -4,13 +4,15 @@ from typing import Annotated, ClassVar
 
 from msgspec import Meta, field
 
-from gcluster.schemas.spec.noun import Noun
+from gcluster.schemas.spec.noun import Noun, updates
 from gcluster.schemas.spec.sites.site import CloudNetwork, CloudSite
 from gcluster.schemas.spec.words import Identifier
 
 
 class OciSubnets(Noun, frozen=True):
     """Subnets that exist."""
+
+    UPDATES: ClassVar = updates(replace="compute public")
 
     compute: Annotated[Identifier, Meta(description="Private subnet of the nodes.")]
     public: Annotated[
@@ -20,6 +22,8 @@ class OciSubnets(Noun, frozen=True):
 
 class OciNetwork(CloudNetwork, frozen=True):
     """A VCN: made, or existing. The RDMA network is none of its subnets."""
+
+    UPDATES: ClassVar = updates(replace="vcn subnets security_groups")
 
     vcn: Annotated[
         Identifier | None, Meta(description="VCN that exists.", examples=["ocid1.vcn.oc1.iad.x"])
@@ -33,6 +37,8 @@ class OciNetwork(CloudNetwork, frozen=True):
 
 class OciSite(CloudSite, frozen=True, kw_only=True, tag_field="provider", tag="oci"):
     """An availability domain of an OCI region."""
+
+    UPDATES: ClassVar = updates(replace="tenancy compartment region availability_domain network")
 
     bucket_scheme: ClassVar[str] = "oci"
     zone_key: ClassVar[str] = "availability_domain"

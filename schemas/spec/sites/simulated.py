@@ -4,13 +4,18 @@ from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
-from gcluster.schemas.spec.noun import Noun
+from gcluster.schemas.spec.noun import Noun, updates
 from gcluster.schemas.spec.sites.site import SiteNoun
 from gcluster.schemas.spec.units import Duration
 
 
 class SimulatedFaults(Noun, frozen=True):
     """What goes wrong, reproducibly for one seed."""
+
+    UPDATES: ClassVar = updates(
+        none="seed create_failure_rate lost_response_rate boot_failure_rate delete_failure_rate"
+        " throttle_rate listing_lag",
+    )
 
     seed: Annotated[int, Meta(ge=0, description="Seed of the fault sequence.")] = 0
     create_failure_rate: Annotated[
@@ -23,10 +28,23 @@ class SimulatedFaults(Noun, frozen=True):
     boot_failure_rate: Annotated[
         float, Meta(ge=0, le=1, description="Share of nodes that are created but never answer.")
     ] = 0.0
+    delete_failure_rate: Annotated[
+        float,
+        Meta(ge=0, le=1, description="Share of deletions that are accepted and don't happen."),
+    ] = 0.0
+    throttle_rate: Annotated[
+        float, Meta(ge=0, le=1, description="Share of calls that are refused as too many.")
+    ] = 0.0
+    listing_lag: Annotated[
+        Duration | None,
+        Meta(description="How long a new node may be missing from listings; default no time."),
+    ] = None
 
 
 class SimulatedSite(SiteNoun, frozen=True, tag_field="provider", tag="simulated"):
     """Simulated nodes: nothing runs on them and no job can; plans, state and scale are real."""
+
+    UPDATES: ClassVar = updates(none="latency max_nodes faults")
 
     runs_jobs: ClassVar[bool] = False
 

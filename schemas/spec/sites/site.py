@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar
 
 from msgspec import Meta, field
 
-from gcluster.schemas.spec.noun import Name, Noun
+from gcluster.schemas.spec.noun import Name, Noun, updates
 from gcluster.schemas.spec.words import Cidr, FilePath, Identifier, LoginUser, Tag, Url
 
 
@@ -55,6 +55,8 @@ class SiteNoun(Noun, frozen=True):
 class Proxy(Noun, frozen=True):
     """How nodes reach the outside."""
 
+    UPDATES: ClassVar = updates(in_place="https no_proxy")
+
     https: Annotated[
         Url, Meta(description="Proxy for HTTP and HTTPS.", examples=["http://10.0.0.3:3128"])
     ]
@@ -66,6 +68,8 @@ class Proxy(Noun, frozen=True):
 class Dns(Noun, frozen=True):
     """A private DNS zone that exists; default: one is made for the cluster."""
 
+    UPDATES: ClassVar = updates(in_place="zone domain")
+
     zone: Annotated[
         Identifier, Meta(description="Its id.", examples=["Z0ABC", "projects/p/managedZones/z"])
     ]
@@ -76,6 +80,8 @@ class Dns(Noun, frozen=True):
 
 class NodeRoles(Noun, frozen=True):
     """Identities that exist; default: one with least privilege is made."""
+
+    UPDATES: ClassVar = updates(in_place="node burst")
 
     node: Annotated[
         Identifier | None,
@@ -91,6 +97,8 @@ class NodeRoles(Noun, frozen=True):
 
 class CloudSsh(Noun, frozen=True):
     """How to log in to machines that the site makes."""
+
+    UPDATES: ClassVar = updates(in_place="via", replace="user key")
 
     user: Annotated[
         LoginUser | None, Meta(description="Login user of the image; default: the image's own.")
@@ -112,6 +120,8 @@ DEFAULT_CLOUD_CIDR = "10.40.0.0/16"
 class CloudNetwork(Noun, frozen=True):
     """The nodes' network: made with this CIDR, or existing."""
 
+    UPDATES: ClassVar = updates(in_place="admin_cidrs mtu", replace="cidr")
+
     cidr: Annotated[Cidr | None, Meta(description="Network to make; default: 10.40.0.0/16.")] = None
     admin_cidrs: Annotated[
         list[Cidr],
@@ -128,6 +138,11 @@ class CloudNetwork(Noun, frozen=True):
 
 class CloudSite(SiteNoun, frozen=True, kw_only=True):
     """What every cloud site may say."""
+
+    UPDATES: ClassVar = updates(
+        in_place="dns proxy roles tags",
+        replace="region kms_key network ssh image",
+    )
 
     is_cloud: ClassVar[bool] = True
     zone_key: ClassVar[str] = "zone"

@@ -5,6 +5,7 @@ from typing import Annotated, ClassVar
 
 from msgspec import Meta, field
 
+from gcluster.schemas.spec.noun import updates
 from gcluster.schemas.spec.sites.bare_metal import BareMetalSite
 from gcluster.schemas.spec.sites.listed_host import ListedHost
 from gcluster.schemas.spec.words import FilePath
@@ -25,6 +26,8 @@ class SshFleetSite(BareMetalSite, frozen=True, kw_only=True, tag_field="provider
     Pools name the hosts (`hosts: "gpu[001-004]"`), the list says where each is: by its name, or the
     first that has none for the first host that the list doesn't name, in the order of the pools.
     """
+
+    UPDATES: ClassVar = updates(none="usd_per_hour", in_place="hosts hosts_file")
 
     machines_of: ClassVar[str] = "bare-metal"
 

@@ -19,6 +19,7 @@ from gcluster.lifecycle.status import (
     PartitionQueue,
     QueueStatus,
     QuotaUse,
+    WaitingFor,
 )
 
 SURFACE = Surface(width=100)
@@ -33,6 +34,13 @@ def test_partitions_are_listed_where_there_are_several() -> None:
         "  debug  0 running, 0 pending",
         "  train  3 running, 9 pending, the oldest for 90 min",
     ]
+
+
+def test_what_most_jobs_wait_for_is_told_and_the_rest_counted() -> None:
+    reasons = [WaitingFor(reason=f"why {number}", jobs=10 - number) for number in range(8)]
+    lines = list(queue_lines(QueueStatus(running=0, pending=52, reasons=tuple(reasons))))
+    assert lines[1] == "  10 wait: why 0"
+    assert lines[5:] == ["  6 wait: why 4", "  12 wait for other reasons"]
 
 
 def test_quotas_are_told_with_their_limit_where_there_is_one() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gcluster.inventory.accounting.desired import desired_accounting, keeps_accounts
-from gcluster.inventory.accounting.records import Association, QosRecord
+from gcluster.inventory.accounting.records import ROOT, SMOKE_QOS, Association, QosRecord
 from gcluster.schemas.load import load_text
 from gcluster.schemas.spec import ClusterSpec
 
@@ -70,8 +70,15 @@ def test_normal_is_there_whether_the_spec_names_it_or_not() -> None:
 
 def test_an_account_without_a_list_may_ask_for_what_its_parent_s_may() -> None:
     made = accounts(_ALL)
-    assert made["root"].qos == made["open"].qos == ("low", "normal", "urgent")
+    assert made["open"].qos == ("low", "normal", "urgent")
     assert made["nlp"].qos == made["lab"].qos == ("low", "urgent")
+
+
+def test_the_qos_of_the_allreduce_has_no_limit_and_is_root_s_alone() -> None:
+    limited = _ALL.replace("  qos:\n", "  qos:\n    normal: {gpu_limit_per_user: 1}\n")
+    made = desired_accounting(spec_of(limited))
+    assert made.qos_by_name[SMOKE_QOS] == QosRecord(name=SMOKE_QOS)
+    assert [one.account for one in made.accounts.values() if SMOKE_QOS in one.qos] == [ROOT]
 
 
 def test_a_job_that_asks_for_no_qos_gets_one_that_it_may_ask_for() -> None:

@@ -14,10 +14,12 @@ import msgspec
 
 from gcluster.inventory.bare_metal import bare_metal_hosts
 from gcluster.inventory.compile import CompiledCluster, compile_cluster
+from gcluster.inventory.compile.kubernetes import KubernetesAt
 from gcluster.inventory.hosts import ClusterInventory, Host, SshTarget, pool_host_names
 from gcluster.schemas.catalog import load_catalog
+from gcluster.schemas.kubernetes_bundle import decode_kubernetes
 from gcluster.schemas.load import load
-from gcluster.schemas.spec import BareMetalSite, ClusterSpec
+from gcluster.schemas.spec import BareMetalSite, ClusterSpec, KubernetesScheduler
 
 CASES = Path(__file__).parents[2] / "cases" / "compile"
 NAMES = sorted(path.parent.name for path in CASES.glob("*/spec.yaml"))
@@ -56,7 +58,17 @@ def inventory_of(spec: ClusterSpec) -> ClusterInventory:
 
 def compiled(spec: ClusterSpec) -> CompiledCluster:
     """Compile a spec with the hosts above."""
-    return compile_cluster(spec, inventory_of(spec), load_catalog())
+    return compile_cluster(spec, inventory_of(spec), load_catalog(), kubernetes=bundle_of(spec))
+
+
+def bundle_of(spec: ClusterSpec) -> KubernetesAt | None:
+    """Return the bundle of Kubernetes that lies beside the case of local nodes; else None."""
+    if not isinstance(spec.scheduler, KubernetesScheduler) or not all(
+        site.is_made_here for site in spec.sites.values()
+    ):
+        return None
+    written = (CASES / "kubernetes-local/kubernetes-bundle.json").read_bytes()
+    return KubernetesAt(manifest=decode_kubernetes(written), root="file:///srv/kubernetes")
 
 
 def written(cluster: CompiledCluster) -> str:

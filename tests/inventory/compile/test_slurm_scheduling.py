@@ -82,7 +82,10 @@ def test_a_database_comes_with_limits_weights_and_preemption() -> None:
 
 def test_a_partition_of_an_account_is_for_its_parts_and_for_root() -> None:
     free, main = told(_ACCOUNTS)["slurm_partitions"]
-    assert (main["accounts"], main["qos"]) == (["root", "lab", "nlp"], ["low", "urgent"])
+    assert (main["accounts"], main["qos"]) == (
+        ["root", "lab", "nlp"],
+        ["gcluster-smoke", "low", "urgent"],
+    )
     assert not {"accounts", "qos"} & free.keys()
 
 

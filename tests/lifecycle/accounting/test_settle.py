@@ -113,7 +113,8 @@ def head(tmp_path: Path) -> Controller:
 def test_a_first_plan_says_each_change_and_settling_leaves_none(head: Controller) -> None:
     before = head.plan(_TWO)
     assert before is not None
-    assert [words.partition(":")[0] for words in before.changes][:3] == [
+    assert [words.partition(":")[0] for words in before.changes][:4] == [
+        "add QOS gcluster-smoke",
         "add QOS low",
         "add QOS urgent",
         "modify account root",

@@ -11,9 +11,15 @@ from tests.inventory.compile.golden import compiled, spec_of
 
 from gcluster.inventory.compile import CompiledCluster
 from gcluster.inventory.compile.steps import PHASES, Stage
-from gcluster.lifecycle.converge.pending import CHANGED, NEVER_RAN, Pending, pending_steps
+from gcluster.lifecycle.converge.pending import (
+    CHANGED,
+    NEVER_RAN,
+    NOT_ASKED_FOR,
+    Pending,
+    pending_steps,
+)
 
-from .compiled import SMALL, any_cluster, step
+from .compiled import SMALL, any_cluster, cluster, group, step
 
 
 def stamped(pending: Pending) -> dict[str, dict[str, str]]:
@@ -133,3 +139,18 @@ def test_hosts_can_be_left_out_and_done_steps_taken_off() -> None:
 
 def test_a_step_has_its_roles_name_in_its_stamp() -> None:
     assert step("base", "install").key == "base.install"
+
+
+def test_routes_and_tunnels_that_a_spec_drops_end_before_all_else() -> None:
+    carried = {"base.install": "old", "wireguard.install": "i", "wireguard.configure": "c"}
+    tunnel = {"gpu1": carried | {"site_routes.configure": "r"}, "gpu2": {"wireguard.install": "i"}}
+    first, second, *_ = pending_steps(SMALL, tunnel, {}).steps
+    assert [first.step.key, second.step.key] == ["site_routes.remove", "wireguard.remove"]
+    assert first.hosts == second.hosts == {"gpu1": NOT_ASKED_FOR}
+
+
+def test_what_is_asked_for_stays() -> None:
+    configure = msgspec.structs.replace(step("base", "configure"), role="wireguard")
+    asked = cluster(group("gpu", 1, configure))
+    pending = pending_steps(asked, {"gpu1": {"wireguard.configure": "old"}}, {})
+    assert pairs(pending) == {("gpu1", "wireguard.configure")}

@@ -47,6 +47,7 @@ def changed(role: Path) -> Callable[[str], set[str]]:
 
 def test_a_phases_own_tasks_change_it_alone(changed: Callable[[str], set[str]]) -> None:
     assert changed("tasks/install.yml") == {"install"}
+    assert changed("tasks/configure/shared.yml") == {"configure"}
 
 
 @pytest.mark.parametrize(

@@ -131,8 +131,11 @@ def nodes(
     hosts: tuple[Host, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Nodes]:
     """Give the nodes without stamps, and a collection with nothing but the role."""
-    tasks = tmp_path / "collections/ansible_collections/gcluster/cluster/roles/probe/tasks"
-    tasks.mkdir(parents=True)
+    role = tmp_path / "collections/ansible_collections/gcluster/cluster/roles/probe"
+    tasks, traces = role / "tasks", role / "meta/traces.yml"
+    for path in (tasks, traces.parent):
+        path.mkdir(parents=True)
+    traces.write_text("---\n{}\n")
     for phase, text in TASKS.items():
         (tasks / f"{phase}.yml").write_text(f"---\n{text}\n")
     for module in (role_files, run):

@@ -17,7 +17,7 @@ from gcluster.inventory.compile.steps import PHASES
 from gcluster.inventory.hosts import ClusterInventory, Host, SshTarget
 from gcluster.lifecycle.converge.pending import Pending
 from gcluster.lifecycle.converge.run import ConvergeResult
-from gcluster.lifecycle.operations import rotate_tunnels as rotation
+from gcluster.lifecycle.operations import rotate_kept as rotation
 from gcluster.lifecycle.operations.rotate_munge import Rotated
 from gcluster.lifecycle.operations.rotate_tunnels import rotate_tunnels
 from gcluster.lifecycle.outcome import Exit, LifecycleError
@@ -59,6 +59,7 @@ class Gateways:
             spec=loaded.spec,
             catalog=load_catalog(),
             bundle=None,
+            kubernetes=None,
             vault=self.vault,
             make_secrets=lambda compiled: {n: self.vault.version(n) for n in compiled.secrets},
         )

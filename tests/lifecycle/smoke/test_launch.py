@@ -6,8 +6,10 @@ import shlex
 
 import msgspec
 
+from gcluster.inventory.accounting.records import SMOKE_QOS
 from gcluster.inventory.hosts import Host, SshTarget
 from gcluster.lifecycle.smoke.launch import launches
+from gcluster.lifecycle.smoke.slurm_launcher import command
 from gcluster.schemas.catalog import load_catalog
 from gcluster.schemas.load import load_text
 from gcluster.schemas.spec import ClusterSpec
@@ -72,12 +74,18 @@ def test_hosts_that_were_left_out_are_not_asked_for() -> None:
 
 def test_the_command_asks_for_exactly_these_nodes_and_checks_every_size() -> None:
     (launch,) = launches(spec(), HOSTS, "job", CATALOG)
-    words = shlex.split(launch.command())
+    words = shlex.split(command(launch))
     assert "--nodelist=a[001-002],b001" in words
     assert "--nodes=3" in words
     assert words[words.index("--max-bytes") + 1] == "1024"
     assert words[words.index("--iterations") + 1] == "3"
-    assert launch.job in launch.cancel()
+    assert f"--job-name={launch.job}" in words
+    assert not any(word.startswith("--qos") for word in words)
+
+
+def test_where_accounts_are_kept_the_job_is_of_a_qos_that_no_limit_holds_back() -> None:
+    (launch,) = launches(spec(", qos: {normal: {gpu_limit_per_user: 1}}"), HOSTS, "job", CATALOG)
+    assert f"--qos={SMOKE_QOS}" in shlex.split(command(launch))
 
 
 def test_nodes_of_two_sites_are_two_fabric_domains() -> None:
@@ -103,8 +111,8 @@ scheduler: {type: slurm}
 def test_nodes_with_gpus_run_nccl_tests_with_a_rank_a_gpu_and_its_log() -> None:
     hosts = tuple(msgspec.structs.replace(h, machine="dgx-h100") for h in HOSTS)
     (launch,) = launches(spec(), hosts, "job", CATALOG)
-    command = launch.command()
+    line = command(launch)
     assert launch.ranks == 24
-    assert "NCCL_DEBUG=INFO srun" in command
-    assert {"--ntasks-per-node=8", "--gpus-per-node=8"} <= set(shlex.split(command))
-    assert "all_reduce_perf -b 8 -e 1024 -f 2 -g 1 -c 1 -n 3" in command
+    assert "NCCL_DEBUG=INFO srun" in line
+    assert {"--ntasks-per-node=8", "--gpus-per-node=8"} <= set(shlex.split(line))
+    assert "all_reduce_perf -b 8 -e 1024 -f 2 -g 1 -c 1 -n 3" in line

@@ -20,8 +20,11 @@ from gcluster.lifecycle.state import (
 from gcluster.stacks.provider import Resource
 
 
-def race(url: str, rounds: str, counter: str) -> None:
-    """Take the lock `rounds` times; inside, add 1 to a counter in a way that loses races."""
+def race(url: str, rounds: str, counter: str, pause: str = "0.05") -> None:
+    """Take the lock `rounds` times; inside, add 1 to a counter in a way that loses races.
+
+    Who finds it held tries again within `pause` seconds: a server of one thread takes its time.
+    """
     store = StateStore.open(url)
     left = int(rounds)
     print("ready", flush=True)  # noqa: T201 - the test waits for it
@@ -40,7 +43,7 @@ def race(url: str, rounds: str, counter: str) -> None:
         except LifecycleError as error:
             if error.exit_code is not Exit.LOCKED:
                 raise
-            time.sleep(random.random() * 0.05)  # noqa: S311 - no secret depends on it
+            time.sleep(random.random() * float(pause))  # noqa: S311 - no secret depends on it
 
 
 def hold(url: str) -> None:

@@ -63,12 +63,22 @@ def test_the_directory_is_0700_and_its_files_are_0600(url: str, directory: Path)
     assert len(files) == 2
 
 
-@pytest.mark.parametrize("bad", ["s3://bucket/x", "/plain/path", "file://relative/path"])
-def test_a_url_that_is_not_known_is_refused_with_a_hint(bad: str) -> None:
+@pytest.mark.parametrize(
+    ("bad", "instead"),
+    [
+        ("/plain/path", "file:///PATH"),
+        ("file://relative/path", "three slashes"),
+        ("s3://UPPER/x", "s3://BUCKET/PREFIX"),
+        ("azblob://account", "azblob://ACCOUNT/CONTAINER"),
+        ("s3://bucket/x?endpont=http://here", "endpoint"),
+        ("gs://bucket?region=here", "nothing"),
+    ],
+)
+def test_a_url_that_names_no_place_is_refused_with_a_hint(bad: str, instead: str) -> None:
     with pytest.raises(LifecycleError) as caught:
         connect(bad)
     assert bad in caught.value.diagnostics[0].summary
-    assert "file://" in caught.value.diagnostics[0].hint
+    assert instead in caught.value.diagnostics[0].hint
 
 
 def test_a_path_that_is_a_file_is_refused_by_name(tmp_path: Path) -> None:

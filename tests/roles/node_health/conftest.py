@@ -51,3 +51,19 @@ def health(tmp_path: Path, arguments: list[str]) -> Callable[..., int]:
     recorded.make_machine(tmp_path)
     recorded.settings(tmp_path)
     return lambda *verb: program.main([*arguments, *verb])
+
+
+@pytest.fixture
+def check(
+    tmp_path: Path, arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> Callable[..., tuple[int, str]]:
+    """Return a function that looks at a recorded machine as a scheduler has it: code and line."""
+
+    def run(case: str | None = None, **changes: Any) -> tuple[int, str]:
+        recorded.make_machine(tmp_path, case)
+        recorded.settings(tmp_path, **changes)
+        capsys.readouterr()
+        code = program.main([*arguments, "check", "--drain"])
+        return code, capsys.readouterr().out.strip()
+
+    return run

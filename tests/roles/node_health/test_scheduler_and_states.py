@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 import recorded
@@ -36,23 +35,6 @@ def slurm(tmp_path: Path) -> Path:
     (tmp_path / "slurm-state").write_text("IDLE\n")
     (tmp_path / "reason").write_text("")
     return tmp_path
-
-
-@pytest.fixture
-def check(
-    tmp_path: Path, arguments: list[str], capsys: pytest.CaptureFixture[str]
-) -> Callable[..., tuple[int, str]]:
-    """Return a function that looks at a recorded machine as Slurm does: code and line."""
-    from node_health import main as program  # noqa: PLC0415  # conftest puts it on the path
-
-    def run(case: str | None = None, **changes: Any) -> tuple[int, str]:
-        recorded.make_machine(tmp_path, case)
-        recorded.settings(tmp_path, **changes)
-        capsys.readouterr()
-        code = program.main([*arguments, "check", "--drain"])
-        return code, capsys.readouterr().out.strip()
-
-    return run
 
 
 Check = Callable[..., tuple[int, str]]

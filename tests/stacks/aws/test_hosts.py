@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gcluster.inventory.hosts import Host, Placement
-from gcluster.schemas.catalog import Catalog
+from gcluster.schemas.catalog import Catalog, load_catalog
 from gcluster.stacks.aws.api import Api
 from gcluster.stacks.aws.hosts import Instance, State, Tag, host_keys, instances, places, to_hosts
 from gcluster.stacks.aws.layout import site_plan
@@ -153,7 +153,7 @@ def test_what_carries_the_tags_is_left_over_and_ended_machines_are_not(
     pairs = [{"Key": k, "Value": v} for k, v in plan.labels.tags().items()]
     s3.put_bucket_tagging(Bucket="acme-models", Tagging={"TagSet": pairs})
     s3.create_bucket(Bucket="somebody-elses")
-    found = {item.name: item for item in leftovers(api, plan)}
+    found = {item.name: item for item in leftovers(api, plan, load_catalog())}
     assert found.keys() == {kept, "acme-models"}
     assert found["acme-models"].kept_data
     assert found["acme-models"].usd_per_hour is None

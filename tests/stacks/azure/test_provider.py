@@ -160,11 +160,20 @@ def test_what_is_left_is_found_by_tags_and_data_is_told_apart(
     for kind, name in names.items():
         one = {"id": f"{base}/providers/{kind}/{name}", "name": name, "type": kind, "tags": tags}
         azure.more.append(one)
-    found = {item.name: item.kept_data for item in leftovers(azure.api(), PLAN)}
+    found = {item.name: item.kept_data for item in leftovers(azure.api(), PLAN, CATALOG)}
     assert found == {
         "research-east-train1a2b3c4d": False, HEAD.rpartition("/")[2]: False,
         "scratch": True, "vnet": True,
     }  # fmt: skip
+
+
+def test_a_scale_set_that_is_left_costs_what_all_of_its_machines_do(
+    azure: AzureDouble,  # noqa: F811  # the fixture
+) -> None:
+    price = CATALOG.machines["Standard_ND96isr_H100_v5"].price(region=PLAN.region)
+    assert price is not None
+    found = {item.name: item.usd_per_hour for item in leftovers(azure.api(), PLAN, CATALOG)}
+    assert found["research-east-train1a2b3c4d"] == price.usd_per_hour * 3
 
 
 def test_offers_are_priced_by_rung_and_leave_other_systems_out() -> None:

@@ -65,6 +65,19 @@ def test_what_takes_no_labels_is_found_by_its_description(google: Google) -> Non
     ]
 
 
+@pytest.mark.parametrize(
+    "kind",
+    ["addresses", "backendServices", "forwardingRules", "healthChecks", "instanceGroups",
+     "targetTcpProxies"],
+)  # fmt: skip
+def test_each_part_of_a_load_balancer_is_found(google: Google, kind: str) -> None:
+    part = {"name": "gib-west-api", "description": "gcluster gib/west"}
+    google.fixed[f"{_PROJECT}/aggregated/{kind}"] = (
+        200, {"items": {"regions/us-central1": {kind: [part]}}},
+    )  # fmt: skip
+    assert [(found.kind, found.name) for found in left(google)] == [(kind, "gib-west-api")]
+
+
 def test_data_is_told_as_kept(google: Google) -> None:
     bucket = {"name": "acme-runs", "labels": MINE, "selfLink": "b/acme-runs"}
     google.fixed["/storage/b"] = (200, {"items": [bucket, {"name": "acme-other"}]})

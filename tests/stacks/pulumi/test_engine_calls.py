@@ -144,6 +144,21 @@ def test_an_empty_stack_is_removed_and_made_again(
     assert command.calls() == ["stack init", "destroy", "stack rm", "stack init", "refresh"]
 
 
+def test_the_cloud_is_read_back_as_a_preview_and_one_resource_is_made_anew(
+    command: Command, engine: Callable[[], Engine]
+) -> None:
+    urn = "urn:pulumi:east::gcluster-demo::aws:ec2/instance:Instance::demo-east-gpu001"
+    stack = engine()
+    stack.look_back()
+    stack.up(anew=[urn])
+    log = (command.folder / "calls.jsonl").read_text(encoding="utf-8").splitlines()
+    words = [json.loads(line)["words"] for line in log]
+    (refresh,) = [w for w in words if w[0] == "refresh"]
+    (up,) = [w for w in words if w[0] == "up"]
+    assert "--preview-only" in refresh
+    assert up[up.index("--replace") + 1] == urn
+
+
 def test_the_passphrase_is_in_no_argument_and_in_no_file(
     command: Command, engine: Callable[[], Engine], tmp_path: Path
 ) -> None:

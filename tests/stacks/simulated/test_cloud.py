@@ -62,7 +62,7 @@ def test_a_token_that_was_used_before_creates_nothing_again(tmp_path: Path) -> N
 def test_a_lost_response_leaves_a_node_that_only_a_listing_shows(tmp_path: Path) -> None:
     cloud = _cloud(tmp_path, SimulatedSite(faults=SimulatedFaults(lost_response_rate=1)))
     answer = cloud.create(_orders(2))
-    assert (answer.ids, set(answer.errors)) == ({}, {"gpu000", "gpu001"})
+    assert (answer.ids, answer.errors, set(answer.unclear)) == ({}, {}, {"gpu000", "gpu001"})
     assert set(cloud.list()) == {"gpu000", "gpu001"}
 
 

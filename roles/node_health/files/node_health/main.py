@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from . import slurm
+from . import kubernetes, slurm
 from .burn_in import diagnose
 from .expected import Expected, load
 from .finding import Finding, NotLookedAt, note
@@ -53,8 +53,8 @@ class Program:
             node = os.uname().nodename.partition(".")[0]
             expected, reason = Expected(node=node), f"not-looked-at: {error}"
             report = {"node": node, "verdict": "unfit", "reason": reason}
-        done = self._tell_slurm(expected, reason) if self.options.drain else None
-        report["slurm"] = done
+        done = self._tell_scheduler(expected, reason) if self.options.drain else None
+        report["scheduler"] = done
         write_report(self.options.report, report)
         if self.options.json:
             _say(json.dumps(report, indent=1))
@@ -87,13 +87,17 @@ class Program:
             return [note("parts-kept", f"{len(found.parts)} serial numbers kept")]
         return list(check_parts(kept, found.parts))
 
-    def _tell_slurm(self, expected: Expected, reason: str) -> str | None:
+    def _tell_scheduler(self, expected: Expected, reason: str) -> str | None:
+        on_kubernetes = kubernetes.is_member(self.probe)
         try:
+            if on_kubernetes:
+                told = kubernetes.tell(expected.node, reason, self.probe, resume=expected.resume)
+                return told or None
             if reason:
                 return slurm.drain(expected.node, reason, self.probe)
             return slurm.lift(expected.node, self.probe) or None if expected.resume else None
         except NotLookedAt as error:
-            return f"not told to Slurm: {error}"
+            return f"not told to {'Kubernetes' if on_kubernetes else 'Slurm'}: {error}"
 
     def state(self) -> int:
         """Show or set the node's state."""
@@ -165,7 +169,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     verbs = parser.add_subparsers(dest="verb", required=True)
     check = verbs.add_parser("check", help="look at the node; exit 1 when it is unfit")
     check.add_argument("--json", action="store_true")
-    check.add_argument("--drain", action="store_true", help="drain the node in Slurm when unfit")
+    check.add_argument("--drain", action="store_true", help="tell the scheduler what was seen")
     state = verbs.add_parser("state", help="show or set the node's state")
     actions = state.add_subparsers(dest="action", required=True)
     actions.add_parser("show").set_defaults(to=None)

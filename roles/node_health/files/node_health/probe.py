@@ -37,9 +37,13 @@ class Probe:
         return shutil.which(command, path=self._search) is not None
 
     def run(
-        self, *command: str, timeout_s: float = COMMAND_TIMEOUT_S, accept: tuple[int, ...] = (0,)
+        self,
+        *command: str,
+        timeout_s: float = COMMAND_TIMEOUT_S,
+        accept: tuple[int, ...] = (0,),
+        given: str = "",
     ) -> str:
-        """Return what a command prints.
+        """Return what a command prints that gets `given` on its standard input.
 
         Raises:
             NotLookedAt: it isn't there, didn't end in time, or failed.
@@ -51,7 +55,7 @@ class Probe:
         try:
             process = subprocess.Popen(
                 [program, *command[1:]],
-                stdin=subprocess.DEVNULL,
+                stdin=subprocess.PIPE if given else subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
@@ -60,7 +64,7 @@ class Probe:
         except OSError as error:
             raise NotLookedAt(f"{shown}: {error.strerror}") from error
         try:
-            output, _ = process.communicate(timeout=timeout_s)
+            output, _ = process.communicate(given.encode() or None, timeout=timeout_s)
         except subprocess.TimeoutExpired:
             give_up(process)
             raise NotLookedAt(f"{shown} did not end within {timeout_s:g} s") from None

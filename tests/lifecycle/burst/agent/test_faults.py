@@ -15,7 +15,6 @@ from gcluster.lifecycle.burst.agent.run import run_agent
 from gcluster.lifecycle.burst.agent.setup import elastic_pools, spillings
 from gcluster.lifecycle.burst.agent.work import Made, bought_by
 from gcluster.lifecycle.burst.lock import LOCK
-from gcluster.lifecycle.cluster import SPEC_KEY
 from gcluster.lifecycle.outcome import Exit, LifecycleError
 from gcluster.lifecycle.state import acquire
 from gcluster.schemas.catalog import load_catalog
@@ -229,10 +228,13 @@ def test_a_cloud_that_is_slow_holds_up_its_own_nodes_alone(rig: Rig) -> None:
 
 
 def test_a_second_agent_does_not_act(rig: Rig) -> None:
-    store = rig.cluster().store
-    store.put(SPEC_KEY, rig.spec.read_bytes())
+    cluster = rig.cluster()
+    cluster.keep_spec()
 
-    with acquire(store, [LOCK], reason="burst agent"), pytest.raises(LifecycleError) as refused:
+    with (
+        acquire(cluster.store, [LOCK], reason="burst agent"),
+        pytest.raises(LifecycleError) as refused,
+    ):
         run_agent(str(rig.spec), once=True, interval_s=1, say=rig.said.append)
 
     assert (refused.value.exit_code, rig.said) == (Exit.LOCKED, [])

@@ -35,7 +35,7 @@ ALONE = "GCLUSTER_TESTS_ALONE"
 """Set where a test has its interpreter for itself."""
 HELD = (
     (StateStore, ("put_new", "put")),
-    (Cloud, ("create", "confirm", "delete")),
+    (Cloud, ("create", "delete")),
     (ControllerDouble, ("taken", "place", "give_up", "forget", "release", "move", "tell")),
 )
 """Every write of state and every call that changes something outside."""

@@ -1,0 +1,137 @@
+"""How up, nothing to do, scale and down grow: 500, 1,000 and 2,000 simulated nodes."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from timing import Result, arguments, fitted_exponent, report, with_bytecode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+SIZES = (500, 1_000, 2_000)
+PHASES = ("up", "nothing to do", "scale", "down")
+LARGEST_MB = 500
+LONGEST_S = {"up": 30.0, "nothing to do": 10.0, "scale": 20.0, "down": 10.0}
+SPEC = """\
+apiVersion: gcluster/v1
+name: paper
+sites:
+  lab:
+    provider: simulated
+    faults: {{seed: 7, create_failure_rate: 0.01, boot_failure_rate: 0.005}}
+pools:
+  head: {{site: lab, role: controller}}
+  train: {{site: lab, machine: sim.h100x8, count: {count}}}
+scheduler: {{type: slurm}}
+"""
+
+
+def live(folder: Path, nodes: int) -> dict[str, float]:
+    """Bring a cluster up, once more, a tenth larger, and down; return seconds and peak MB.
+
+    What has to be imported is, before the clock starts.
+    """
+    from gcluster.lifecycle.cluster import open_cluster  # noqa: PLC0415  # only the worker's
+    from gcluster.lifecycle.down import down  # noqa: PLC0415
+    from gcluster.lifecycle.outcome import Exit  # noqa: PLC0415
+    from gcluster.lifecycle.progress import silent  # noqa: PLC0415
+    from gcluster.lifecycle.up import up  # noqa: PLC0415
+
+    spec = folder / "cluster.yaml"
+
+    def brought_up(count: int) -> Exit:
+        spec.write_text(SPEC.format(count=count), encoding="utf-8")
+        return up(open_cluster(str(spec)), silent, confirm=lambda _: True).exit_code
+
+    def taken_down() -> Exit:
+        cluster = open_cluster(str(spec), running=True)
+        return down(cluster, silent, confirm=lambda _: True).exit_code
+
+    steps: dict[str, Callable[[], Exit]] = {
+        "up": lambda: brought_up(nodes),
+        "nothing to do": lambda: brought_up(nodes),
+        "scale": lambda: brought_up(nodes + nodes // 10),
+        "down": taken_down,
+    }
+    measured: dict[str, float] = {}
+    for phase, step in steps.items():
+        began = time.perf_counter()
+        code = step()
+        measured[phase] = time.perf_counter() - began
+        if code is not Exit.OK:
+            sys.exit(f"{phase} of {nodes} nodes ended with {code.name}")
+    # KiB from getrusage, as Linux counts it
+    measured["peak_mb"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e6
+    return measured
+
+
+def in_fresh_process(nodes: int) -> dict[str, float]:
+    """Run one size in a process and folders of its own."""
+    with tempfile.TemporaryDirectory() as folder:
+        own = {f"XDG_{name}_HOME": f"{folder}/{name}" for name in ("DATA", "CONFIG", "CACHE")}
+        done = subprocess.run(
+            [sys.executable, __file__, "--worker", f"{folder}:{nodes}"],
+            check=True,
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**with_bytecode(), **own},
+        )
+    measured: dict[str, float] = json.loads(done.stdout)
+    return measured
+
+
+def main() -> int:
+    """Measure each size and fit the exponent of each phase."""
+    parser = arguments(__doc__ or "")
+    parser.add_argument("--worker", help="FOLDER:NODES, measured in this process (internal)")
+    options = parser.parse_args()
+    if options.worker:
+        folder, _, nodes = options.worker.rpartition(":")
+        print(json.dumps(live(Path(folder), int(nodes))))
+        return 0
+    sizes = {nodes: in_fresh_process(nodes) for nodes in SIZES}
+    largest = SIZES[-1]
+    results = [
+        Result(
+            name=f"{nodes:,} nodes: {phase}",
+            value=sizes[nodes][phase],
+            unit="s",
+            limit=LONGEST_S[phase] if nodes == largest else None,
+        )
+        for nodes in SIZES
+        for phase in PHASES
+    ]
+    results += [
+        Result(
+            name=f"{nodes:,} nodes: peak memory",
+            value=sizes[nodes]["peak_mb"],
+            unit="MB",
+            limit=LARGEST_MB if nodes == largest else None,
+        )
+        for nodes in SIZES
+    ]
+    results += [
+        Result(
+            name=f"exponent over nodes: {phase}",
+            value=fitted_exponent({nodes: sizes[nodes][phase] for nodes in SIZES}),
+            unit="",
+            limit=1.15,
+        )
+        for phase in PHASES
+    ]
+    title = "simulated nodes, state in files, a fresh process a size"
+    return report(title, results, as_json=options.json)
+
+
+if __name__ == "__main__":
+    os.umask(0o077)
+    sys.exit(main())

@@ -1,0 +1,111 @@
+"""`gcluster drift`: what is no longer as `up` left it, and mending that alone."""
+
+# ruff: noqa: PLC0415  # imported when the verb runs: help and other verbs need none of it
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from gcluster.cli.options import PlanFormat, PlanOutput, Target, Yes
+from gcluster.cli.render.output import say
+from gcluster.lifecycle.outcome import Exit
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gcluster.cli.render.progress import LineProgress
+    from gcluster.lifecycle.changes import Plan
+    from gcluster.lifecycle.cluster import Cluster
+
+
+def command(  # noqa: PLR0917  # typer reads the options from the parameters
+    cluster: Target,
+    detailed_exitcode: Annotated[
+        bool,
+        typer.Option("--detailed-exitcode", help="Exit 3 when something has drifted."),
+    ] = False,
+    fix: Annotated[
+        bool, typer.Option("--fix", help="Plan the drifted parts, ask, and do that.")
+    ] = False,
+    requeue_jobs: Annotated[
+        bool,
+        typer.Option(
+            "--requeue-jobs",
+            help="With --fix: put jobs on nodes that must be drained back in line.",
+        ),
+    ] = False,
+    allow: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--allow", metavar="THING", help="With --fix: let this happen, as a refusal names it."
+        ),
+    ] = None,
+    yes: Yes = False,
+    fmt: PlanOutput = PlanFormat.TEXT,
+) -> Exit:
+    """Say what has changed since up: at the sites, on nodes, in fabric and scheduler.
+
+    One SSH exec a node; changes nothing without --fix. What only the spec file says is no drift:
+    plan tells of that. Exit code 1 when somebody could not be asked.
+    """
+    from gcluster.cli.render.drift import drift_markdown, drift_text
+    from gcluster.lifecycle.cluster import open_cluster
+    from gcluster.lifecycle.drift.look import find_drift
+
+    opened = open_cluster(cluster, running=True)
+    if fix:
+        return _fix(opened, fmt, frozenset(allow or ()), yes=yes, requeue=requeue_jobs)
+    report = find_drift(opened)
+    if fmt is PlanFormat.JSON:
+        from gcluster.cli.render.document import document
+
+        say(document(report))
+    elif fmt is PlanFormat.MARKDOWN:
+        say(drift_markdown(report))
+    else:
+        from gcluster.cli.render.surface import stdout
+
+        say(drift_text(report, stdout()))
+    code = report.exit_code
+    return code if code is not Exit.PENDING or detailed_exitcode else Exit.OK
+
+
+def _fix(
+    cluster: "Cluster", fmt: PlanFormat, allow: frozenset[str], *, yes: bool, requeue: bool
+) -> Exit:
+    from gcluster.cli.render.document import document
+    from gcluster.cli.render.drift import fixed_text
+    from gcluster.cli.render.progress import open_progress
+    from gcluster.cli.render.surface import stdout
+    from gcluster.lifecycle.drift.fix import fix_drift
+
+    with open_progress("json" if fmt is PlanFormat.JSON else "text") as report:
+        result = fix_drift(
+            cluster,
+            report,
+            confirm=_yes if yes else _asker(report, fmt),
+            requeue_jobs=requeue,
+            allow=allow,
+        )
+    say(document(result) if fmt is PlanFormat.JSON else fixed_text(result, stdout()))
+    return result.exit_code
+
+
+def _yes(_: "Plan") -> bool:
+    return True
+
+
+def _asker(report: "LineProgress", fmt: PlanFormat) -> "Callable[[Plan], bool]":
+    """Return what shows the plan and asks; in JSON nobody is asked and nothing is shown."""
+
+    def confirm(plan: "Plan") -> bool:
+        from gcluster.cli.asking import ask
+        from gcluster.cli.render.plan import plan_text
+        from gcluster.cli.render.surface import stdout
+
+        report.pause()
+        if fmt is not PlanFormat.JSON:
+            say(f"{plan_text(plan, stdout())}\n")
+        return ask("do this?", possible=fmt is not PlanFormat.JSON)
+
+    return confirm

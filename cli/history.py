@@ -1,0 +1,36 @@
+"""`gcluster history`: every run on a cluster, who started it and how it ended."""
+
+# ruff: noqa: PLC0415  # imported when the verb runs: help and other verbs need none of it
+
+from typing import Annotated
+
+import typer
+
+from gcluster.cli.options import Format, OutputFormat, Target
+from gcluster.cli.render.output import say
+from gcluster.lifecycle.outcome import Exit
+
+
+def command(
+    cluster: Target,
+    events: Annotated[
+        bool, typer.Option("--events", help="Print every event instead, a line of JSON each.")
+    ] = False,
+    fmt: OutputFormat = Format.TEXT,
+) -> Exit:
+    """List every run that changed the cluster: when, who, what and how it ended."""
+    from gcluster.cli.render.document import document
+    from gcluster.cli.render.history import history_text
+    from gcluster.cli.render.surface import stdout
+    from gcluster.lifecycle.audit import audit_lines
+    from gcluster.lifecycle.cluster import open_cluster
+    from gcluster.lifecycle.history import history
+
+    opened = open_cluster(cluster, running=True)
+    if events:
+        for line in audit_lines(opened):
+            say(line.decode())
+        return Exit.OK
+    runs = history(opened)
+    say(document(runs) if fmt is Format.JSON else history_text(runs, stdout()))
+    return Exit.OK

@@ -1,0 +1,30 @@
+"""`gcluster ledger check`: leftovers of any site, each with its price."""
+
+# ruff: noqa: PLC0415  # imported when the verb runs: help and other verbs need none of it
+
+from gcluster.cli.options import Format, OutputFormat, Target
+from gcluster.cli.render.output import say
+from gcluster.lifecycle.outcome import Exit
+
+
+def command(cluster: Target, fmt: OutputFormat = Format.TEXT) -> Exit:
+    """List what is there and paid for, and that no book knows of.
+
+    Every site is asked for all that carries the cluster's tag. Exit code 5 when something is left
+    over, 1 when a site could not be asked; data that down keeps is no leftover. Changes nothing.
+    """
+    from gcluster.cli.render.diagnostics import diagnostics_text
+    from gcluster.cli.render.document import document
+    from gcluster.cli.render.ledger import ledger_text
+    from gcluster.cli.render.surface import stdout
+    from gcluster.lifecycle.cluster import open_cluster
+    from gcluster.lifecycle.ledger_check import check_ledger
+
+    told = check_ledger(open_cluster(cluster, running=True))
+    if fmt is Format.JSON:
+        say(document(told))
+    else:
+        if told.diagnostics:
+            say(f"{diagnostics_text(told.diagnostics, stdout())}\n")
+        say(ledger_text(told, stdout()))
+    return told.exit_code

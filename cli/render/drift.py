@@ -1,0 +1,149 @@
+"""Drift by plane: what differs, since when and by whom, and what mends it; as text and Markdown."""
+
+from __future__ import annotations
+
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from gcluster.cli.render.cells import printable
+from gcluster.cli.render.diagnostics import diagnostics_text
+from gcluster.cli.render.quantities import plural
+from gcluster.cli.render.repair import repair_lines
+from gcluster.cli.render.surface import Surface
+from gcluster.schemas.hostlist import fold
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from gcluster.lifecycle.drift.fix import FixResult
+    from gcluster.lifecycle.drift.values import Drift, DriftReport
+
+_PLANES = {
+    "cloud": "sites",
+    "node": "nodes",
+    "fabric": "fabric",
+    "scheduler": "scheduler",
+}
+_LISTED = 60
+"""Lines of a plane that are shown; the rest is counted."""
+_LONGEST = 60_000
+"""Characters at most: a comment of GitHub holds 65,536."""
+
+
+def drift_text(report: DriftReport, surface: Surface) -> str:
+    """Return the report as text: plane by plane, alike things on several hosts as one line."""
+    lines = [_verdict(report, surface)]
+    for plane, rows in _rows(report.drifts):
+        lines.append(surface.paint("strong", _PLANES[plane]))
+        lines += [f"  {surface.paint('warning', '~')} {row}" for row in rows[:_LISTED]]
+        lines += [f"    and {len(rows) - _LISTED:,} more"] if len(rows) > _LISTED else []
+    lines += [
+        f"  {surface.paint('error', '!')} {printable(name)}: {printable(why)} (not known)"
+        for name, why in report.silent.items()
+    ]
+    lines += _notes(report)
+    lines += repair_lines(report.cluster, report.repairs, surface)
+    if any(drift.mends for drift in report.drifts):
+        lines.append(f"mend it with: gcluster drift {report.cluster} --fix")
+    return surface.plain("\n".join(lines))
+
+
+def drift_markdown(report: DriftReport) -> str:
+    """Return the report as a comment; the same drift gives the same bytes, so it holds no ages."""
+    plain = Surface()
+    lines = [
+        f"<!-- gcluster drift: {report.cluster} -->",
+        f"### gcluster drift: `{report.cluster}`",
+        "",
+        _verdict(report, plain).partition("   ")[0],
+    ]
+    for plane, rows in _rows(report.drifts):
+        lines += ["", f"<details open><summary>{_PLANES[plane]}: {len(rows)}</summary>", ""]
+        lines += [f"- {_escaped(row)}" for row in rows]
+        lines += ["", "</details>"]
+    if report.silent:
+        lines += ["", "Not known, because they gave no answer:", ""]
+        lines += [f"- {_escaped(f'{name}: {why}')}" for name, why in report.silent.items()]
+    notes = [*_notes(report), *repair_lines(report.cluster, report.repairs, plain)]
+    lines += ["", *(f"> {_escaped(note.strip())}" for note in notes)] if notes else []
+    text = "\n".join(lines)
+    if len(text) <= _LONGEST:
+        return text
+    return f"{text[:_LONGEST].rpartition(chr(10))[0]}\n\n</details>\n\nToo long for a comment."
+
+
+def fixed_text(result: FixResult, surface: Surface) -> str:
+    """Return how mending ended: what was mended, and what still differs."""
+    if result.after is None:
+        return drift_text(result.before, surface)
+    lines = [diagnostics_text(result.diagnostics, surface)] if result.diagnostics else []
+    left = {_key(drift) for drift in result.after.drifts}
+    mended = [d for d in result.before.drifts if d.mends and _key(d) not in left]
+    for _, rows in _rows(mended):
+        lines += [f"  {surface.paint('good', '✔')} {row}" for row in rows]
+    lines += [
+        f"  {surface.paint('error', 'x')} {host}: {printable(why)}"
+        for host, why in result.failed.items()
+    ]
+    return surface.plain("\n".join([*lines, drift_text(result.after, surface)]))
+
+
+def _key(drift: Drift) -> tuple[str, str, str, str]:
+    return drift.plane, drift.where, drift.kind, drift.name
+
+
+def _verdict(report: DriftReport, surface: Surface) -> str:
+    looked = f"{plural(report.hosts, 'node')} looked at in {report.seconds:.1f} s"
+    if report.drifts:
+        many = plural(len(report.drifts), "difference")
+        said = surface.paint("warning", f"{report.cluster} has drifted: {many}")
+        return f"{said}   {surface.paint('faint', looked)}"
+    if report.silent:
+        return f"{report.cluster}: nothing known has drifted   {surface.paint('faint', looked)}"
+    return f"{report.cluster} is as up left it   {surface.paint('faint', looked)}"
+
+
+def _rows(drifts: Iterable[Drift]) -> Iterator[tuple[str, list[str]]]:
+    """Yield (plane, its lines); the same difference on several hosts is one line."""
+    for plane, found in groupby(drifts, key=lambda drift: drift.plane):
+        alike: dict[str, list[str]] = {}
+        for drift in found:
+            alike.setdefault(_line(drift), []).append(drift.where)
+        yield plane, [f"{_where(hosts)}: {line}" for line, hosts in alike.items()]
+
+
+def _where(hosts: list[str]) -> str:
+    return printable(fold(hosts) if len(hosts) > 1 else hosts[0])
+
+
+def _line(drift: Drift) -> str:
+    told = [part for part in (drift.who and f"by {drift.who}", drift.when) if part]
+    was = f" (was {drift.was})" if drift.was else ""
+    name = "" if drift.name == drift.where else f" {drift.name}"
+    hint = f"; {drift.hint}" if drift.hint else ""
+    since = f"   {', '.join(told)}" if told else ""
+    return printable(f"{drift.kind}{name}: {drift.now}{was}{hint}{since}")
+
+
+def _notes(report: DriftReport) -> list[str]:
+    """Return what is no drift and should be known."""
+    lines = []
+    if report.behind:
+        hosts = fold(sorted({item.host for item in report.behind}))
+        steps = plural(len(report.behind), "step")
+        lines.append(
+            f"  {steps} on {hosts} not done as compiled now: gcluster plan {report.cluster}"
+        )
+    if report.unsealed:
+        hosts = fold(sorted(report.unsealed))
+        lines.append(
+            f"  {hosts}: some steps were done before gcluster noted what they left; "
+            "only their stamps are compared"
+        )
+    return lines
+
+
+def _escaped(text: str) -> str:
+    return (
+        text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace("`", "&#96;")
+    )

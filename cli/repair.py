@@ -1,0 +1,72 @@
+"""`gcluster repair`: nodes that a live cluster does without, brought back or given up."""
+
+# ruff: noqa: PLC0415  # imported when the verb runs: help and other verbs need none of it
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from gcluster.cli.options import Format, OutputFormat, Target, Yes
+from gcluster.cli.render.output import say
+from gcluster.lifecycle.outcome import Exit
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gcluster.cli.render.progress import LineProgress
+    from gcluster.lifecycle.repair.result import Intended
+
+
+def command(
+    cluster: Target,
+    nodes: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[NODES...]",
+            help='Host ranges such as "gpu[017,042]"; default: all that waits in the queue.',
+        ),
+    ] = None,
+    no_replace: Annotated[
+        bool, typer.Option("--no-replace", help="Make no machine anew; boot and converge only.")
+    ] = False,
+    yes: Yes = False,
+    fmt: OutputFormat = Format.TEXT,
+) -> Exit:
+    """Work through the repair queue: nodes that a live cluster does without.
+
+    Each is booted and converged again, then made anew where its site can, then given up with the
+    reason. What is verified and fit serves again. Shows what it would try and asks. Exit code 1
+    when a node was given up, 3 when one was left alone because of its jobs or a person's drain.
+    """
+    from gcluster.cli.render.document import document
+    from gcluster.cli.render.progress import open_progress
+    from gcluster.cli.render.repair import repaired_text
+    from gcluster.cli.render.surface import stdout
+    from gcluster.lifecycle.cluster import open_cluster
+    from gcluster.lifecycle.repair.work import repair
+
+    opened = open_cluster(cluster, running=True)
+    with open_progress(fmt.value) as report:
+        confirm = _yes if yes else _asker(report, fmt)
+        result = repair(opened, nodes or (), report, confirm=confirm, replace=not no_replace)
+    say(document(result) if fmt is Format.JSON else repaired_text(result, stdout()))
+    return result.exit_code
+
+
+def _yes(_: "tuple[Intended, ...]") -> bool:
+    return True
+
+
+def _asker(report: "LineProgress", fmt: Format) -> "Callable[[tuple[Intended, ...]], bool]":
+    """Return what shows the nodes and asks; in JSON nobody is asked and nothing is shown."""
+
+    def confirm(intended: "tuple[Intended, ...]") -> bool:
+        from gcluster.cli.asking import ask
+        from gcluster.cli.render.repair import intended_text
+
+        report.pause()
+        if fmt is Format.TEXT:
+            say(f"{intended_text(intended)}\n")
+        return ask("work on them?", possible=fmt is Format.TEXT)
+
+    return confirm

@@ -1,0 +1,20 @@
+"""`gcluster rotate database`: give the database of Slurm's accounts another password."""
+
+# ruff: noqa: PLC0415  # imported when the verb runs: help and other verbs need none of it
+
+from functools import partial
+
+from gcluster.cli.options import Format, OutputFormat, Target
+from gcluster.lifecycle.outcome import Exit
+
+
+def command(cluster: Target, fmt: OutputFormat = Format.TEXT) -> Exit:
+    """Give the database of Slurm's accounts another password.
+
+    slurmdbd starts anew with it; jobs go on. Nothing is changed where its host can't be reached. A
+    password that the spec refers to is yours to change.
+    """
+    from gcluster.cli.rotating import rotated
+    from gcluster.lifecycle.operations.rotate_kept import rotate_secret
+
+    return rotated(cluster, fmt, "database", partial(rotate_secret, word="database"))

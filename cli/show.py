@@ -1,0 +1,40 @@
+"""`gcluster show`: one run on a cluster, event by event."""
+
+# ruff: noqa: PLC0415  # imported when the verb runs: help and other verbs need none of it
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from gcluster.cli.options import Format, OutputFormat, Target
+from gcluster.cli.render.output import say
+from gcluster.lifecycle.outcome import Exit, failure
+
+
+def command(
+    cluster: Target,
+    run: Annotated[str, typer.Argument(metavar="RUN", help="Id of a run, or how it begins.")],
+    artifacts: Annotated[
+        Path | None,
+        typer.Option("--artifacts", metavar="FILE", help="Write its logs here too (tar, gzip)."),
+    ] = None,
+    fmt: OutputFormat = Format.TEXT,
+) -> Exit:
+    """Tell one run event by event; history lists the runs."""
+    from gcluster.cli.render.document import document
+    from gcluster.cli.render.history import run_text
+    from gcluster.cli.render.surface import stdout
+    from gcluster.lifecycle.artifacts import read_artifacts
+    from gcluster.lifecycle.cluster import open_cluster
+    from gcluster.lifecycle.history import show
+
+    opened = open_cluster(cluster, running=True)
+    told = show(opened, run)
+    if artifacts is not None:
+        data = read_artifacts(opened.store, told.run.id)
+        if data is None:
+            raise failure("GC907", f"run {told.run.id} has left no logs in the state")
+        artifacts.write_bytes(data)
+    say(document(told) if fmt is Format.JSON else run_text(told, stdout()))
+    return Exit.OK

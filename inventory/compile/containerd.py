@@ -1,0 +1,59 @@
+"""The role containerd: what runs the containers of Kubernetes' nodes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gcluster.inventory.compile.steps import Json, Phase, Stage, Step
+from gcluster.schemas.spec import KubernetesScheduler
+from gcluster.schemas.spec.software import SourceRedirect
+
+if TYPE_CHECKING:
+    from gcluster.inventory.compile.node import NodeFacts
+
+IMAGES_SOURCE = "kubernetes-images"
+"""Artefact source of Kubernetes' own images."""
+
+
+def runs_kubernetes(node: NodeFacts) -> bool:
+    """Whether a pool's hosts are control planes or nodes that we set up."""
+    kubernetes = node.spec.scheduler
+    if not isinstance(kubernetes, KubernetesScheduler) or kubernetes.control_plane != "self":
+        return False
+    return node.pool.role != "login"
+
+
+def containerd_steps(node: NodeFacts) -> list[Step]:
+    """Return the steps of role containerd; none where Kubernetes isn't the scheduler."""
+    if not runs_kubernetes(node):
+        return []
+    configured: dict[str, Json] = {}
+    if node.kubernetes is not None:
+        configured["containerd_sandbox_image"] = node.kubernetes.image("pause")
+    source = node.catalog.sources.get(IMAGES_SOURCE)
+    redirect = node.spec.software.sources.get(IMAGES_SOURCE, SourceRedirect())
+    if source is not None and redirect.url:
+        registry = source.url.split("://")[-1]
+        configured["containerd_mirrors"] = {registry: redirect.url.rstrip("/")}
+    return [
+        _step("preflight", {}),
+        _step("install", {}),
+        _step("configure", configured),
+        _step("verify", {}),
+    ]
+
+
+def kubernetes_sources(node: NodeFacts) -> tuple[str, ...]:
+    """Return the artefact sources whose packages these nodes take."""
+    return () if node.kubernetes is not None else ("kubernetes", "docker-ce")
+
+
+def _step(phase: Phase, variables: dict[str, Json]) -> Step:
+    """Return a step; pods go on while containerd is started anew."""
+    return Step(
+        stage=Stage.SCHEDULER,
+        role="containerd",
+        phase=phase,
+        variables=variables,
+        spares_jobs=phase != "install",
+    )

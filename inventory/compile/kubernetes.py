@@ -1,0 +1,223 @@
+"""The role kubernetes: control planes and nodes by kubeadm, from packages or from a bundle.
+
+No node is told of other nodes: only the control planes' names and addresses, and the one address by
+which all of them are reached.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from gcluster.inventory.compile.containerd import runs_kubernetes
+from gcluster.inventory.compile.steps import Json, Phase, Stage, Step
+from gcluster.schemas.control_planes import API_PORT, api_name, balanced_site
+from gcluster.schemas.kubernetes_bundle import IMAGES, KubernetesBundle
+from gcluster.schemas.spec import KubernetesScheduler
+from gcluster.schemas.spec.software import SourceRedirect
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gcluster.inventory.compile.node import NodeFacts
+    from gcluster.inventory.hosts import Host
+    from gcluster.schemas.spec import ClusterSpec
+    from gcluster.schemas.spec.kubernetes import VirtualAddress
+
+ENCRYPTION_SECRET = "kubernetes-encryption"  # noqa: S105  # the secret's name
+"""Name of the secret by which Kubernetes' own secrets are encrypted where they are stored."""
+BALANCED_PORT = 8443
+"""Where haproxy listens on control planes that share an address: the API servers have theirs."""
+KUBE_VIP_SOURCE = "kube-vip"
+POOL_LABEL = "gcluster.local/pool"
+"""Label of a node with the name of its pool."""
+_PACKAGES = ("kubeadm", "kubelet", "kubectl")
+
+
+class KubernetesAt(msgspec.Struct, frozen=True, kw_only=True):
+    """A bundle of Kubernetes, and where the nodes find it."""
+
+    manifest: KubernetesBundle
+    """Of one that isn't built yet it has no checksums: nothing is installed before it is."""
+    root: str
+    """URL as the nodes see it."""
+
+
+def taking(kubernetes: KubernetesAt | None, facts: dict[str, NodeFacts]) -> dict[str, NodeFacts]:
+    """Return pools whose nodes take Kubernetes from a bundle; without one, as they are."""
+    if kubernetes is None:
+        return facts
+    manifest, root = kubernetes.manifest, kubernetes.root
+    return {
+        name: msgspec.structs.replace(node, kubernetes=manifest, kubernetes_root=root)
+        for name, node in facts.items()
+    }
+
+
+def endpoint(spec: ClusterSpec, control_planes: Sequence[Host]) -> str:
+    """Return HOST:PORT of the control plane: an address in common, else the first one's name.
+
+    In common is the virtual address, and in a cloud the name of its internal load balancer.
+    """
+    virtual = _virtual_address(spec)
+    if virtual is None:
+        balanced = balanced_site(spec)
+        shared = None if balanced is None else api_name(spec, balanced)
+        return f"{shared or control_planes[0].name}:{API_PORT}"
+    return f"{virtual.address}:{BALANCED_PORT if virtual.by == 'keepalived' else API_PORT}"
+
+
+def _virtual_address(spec: ClusterSpec) -> VirtualAddress | None:
+    kubernetes = spec.scheduler
+    return kubernetes.virtual_address if isinstance(kubernetes, KubernetesScheduler) else None
+
+
+def _moved_by(node: NodeFacts) -> dict[str, Json]:
+    """Return who moves the control planes' address; kube-vip's image only by a known digest."""
+    virtual = _virtual_address(node.spec)
+    if virtual is None or node.pool.role != "controller":
+        return {}
+    moved: dict[str, Json] = {"address": virtual.address, "by": virtual.by}
+    if virtual.by == "kube-vip":
+        moved["image"] = pinned_image(node, KUBE_VIP_SOURCE)
+    return {"kubernetes_vip": moved}
+
+
+def pinned_image(node: NodeFacts, name: str) -> str:
+    """Return the one image of a source by its digest; "" while nobody says that digest."""
+    source = node.catalog.sources[name]
+    image = source.images[0]
+    redirect = node.spec.software.sources.get(name, SourceRedirect())
+    digest = redirect.checksums.get(image) or source.image_digests.get(image, "")
+    root = (redirect.url or source.url).split("://")[-1].rstrip("/")
+    return f"{root}/{image}@{digest}" if digest else ""
+
+
+def kubernetes_steps(node: NodeFacts, control_planes: Sequence[Host]) -> list[Step]:
+    """Return the steps of role kubernetes for the hosts of one pool; none where it isn't asked for.
+
+    Args:
+        node: the pool.
+        control_planes: hosts of the controller pools, in the order of the inventory.
+    """
+    if not runs_kubernetes(node) or not control_planes:
+        return []
+    is_control_plane = node.pool.role == "controller"
+    role: dict[str, Json] = {"kubernetes_role": "controller" if is_control_plane else "node"}
+    version: dict[str, Json] = {"kubernetes_version": _version(node)}
+    named: list[Json] = [{"name": host.name, "address": host.address} for host in control_planes]
+    planes: dict[str, Json] = {"kubernetes_control_planes": named}
+    network: dict[str, Json] = {"kubernetes_cni": "routed" if is_routed(node.spec) else "none"}
+    if node.kubernetes is not None:
+        network["kubernetes_image_repository"] = node.kubernetes.repository
+    configured = role | network | version | planes | _cluster(node, control_planes) | _origin(node)
+    secrets = {"kubernetes_encryption_key_file": ENCRYPTION_SECRET} if is_control_plane else {}
+    return [
+        _step("preflight", role | version | network | _moved_by(node)),
+        _step("install", version | _installed(node) | _balancer(node), spares_jobs=False),
+        _step("configure", configured, secrets),
+        _step("join", role | planes | version | _programs(node)),
+        _step("verify", role),
+    ]
+
+
+def _balancer(node: NodeFacts) -> dict[str, Json]:
+    virtual = _virtual_address(node.spec)
+    balanced = virtual is not None and virtual.by == "keepalived"
+    return {"kubernetes_balancer": True} if balanced and node.pool.role == "controller" else {}
+
+
+def _version(node: NodeFacts) -> str:
+    """Return the version that nodes run: the bundle's, what is asked, else the tested set's."""
+    if node.kubernetes is not None:
+        return node.kubernetes.kubernetes
+    asked = node.spec.software.kubernetes
+    return (node.version("kubernetes") or "") if asked == "auto" else asked
+
+
+def _cluster(node: NodeFacts, control_planes: Sequence[Host]) -> dict[str, Json]:
+    """Return what all hosts are told of the cluster; control planes hand on the networks."""
+    kubernetes = node.spec.scheduler
+    assert isinstance(kubernetes, KubernetesScheduler)  # noqa: S101  # runs_kubernetes said so
+    told: dict[str, Json] = {
+        "kubernetes_cluster": node.spec.name,
+        "kubernetes_endpoint": endpoint(node.spec, control_planes),
+        "kubernetes_labels": {POOL_LABEL: node.name},
+    }
+    told |= _moved_by(node)
+    if balanced_site(node.spec) is not None and node.pool.role == "controller":
+        told["kubernetes_load_balanced"] = True
+    if node.pool.role == "controller":
+        told["kubernetes_pod_cidr"] = kubernetes.pod_cidr
+        told["kubernetes_service_cidr"] = kubernetes.service_cidr
+        told["kubernetes_unsafe_etcd"] = node.spec.sites[node.pool.site].is_made_here
+    return told
+
+
+def is_routed(spec: ClusterSpec) -> bool:
+    """Whether the built-in pod network is used: asked for, or by default on local sites."""
+    kubernetes = spec.scheduler
+    if not isinstance(kubernetes, KubernetesScheduler):
+        return False
+    if kubernetes.cni == "auto":
+        return all(site.is_made_here for site in spec.sites.values())
+    return kubernetes.cni == "routed"
+
+
+def _origin(node: NodeFacts) -> dict[str, Json]:
+    """Return where images come from, and the tags that are not kubeadm's own."""
+    bundle = node.kubernetes
+    if bundle is None:
+        return {}
+    return {
+        **_installed(node),
+        "kubernetes_etcd_tag": bundle.etcd,
+        "kubernetes_dns_tag": f"v{bundle.coredns}",
+    }
+
+
+def _installed(node: NodeFacts) -> dict[str, Json]:
+    """Return what nodes install: files of a bundle, or packages."""
+    bundle = node.kubernetes
+    if bundle is None:
+        return {"kubernetes_packages": list(_PACKAGES)}
+    sums = {file.path: f"sha256:{file.sha256}" if file.sha256 else "" for file in bundle.files}
+    programs: list[Json] = [
+        {
+            "name": file.path.rpartition("/")[2],
+            "url": f"{node.kubernetes_root}/{file.path}",
+            "checksum": sums[file.path],
+            "programs": list(file.programs),
+        }
+        for file in bundle.files
+        if file.programs
+    ]
+    archive: Json = {"url": f"{node.kubernetes_root}/{IMAGES}", "checksum": sums[IMAGES]}
+    return {"kubernetes_files": programs, "kubernetes_archive": archive}
+
+
+def _programs(node: NodeFacts) -> dict[str, Json]:
+    """Return the programs alone: what a member exchanges when another version comes."""
+    return {k: v for k, v in _installed(node).items() if k != "kubernetes_archive"}
+
+
+def _step(
+    phase: Phase,
+    variables: dict[str, Json],
+    secrets: dict[str, str] | None = None,
+    *,
+    spares_jobs: bool = True,
+) -> Step:
+    """Return a step; pods go on while their node's kubelet is started anew.
+
+    What is installed is a version: another one comes to nodes that were drained, in waves.
+    """
+    return Step(
+        stage=Stage.SCHEDULER,
+        role="kubernetes",
+        phase=phase,
+        variables=variables,
+        secrets=secrets or {},
+        spares_jobs=spares_jobs,
+    )

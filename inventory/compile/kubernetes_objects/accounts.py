@@ -1,0 +1,142 @@
+"""Accounts as namespaces: their quotas, and what their people may do there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gcluster.inventory.compile.kubernetes_objects.capacity import (
+    DEVICE_CLASSES,
+    GPU_RESOURCES,
+    units_per_gpu,
+)
+from gcluster.inventory.compile.kubernetes_objects.fabric import needs_host
+from gcluster.inventory.compile.kubernetes_objects.objects import (
+    DOMAIN,
+    SYSTEM_NAMESPACE,
+    Object,
+    new,
+)
+from gcluster.inventory.compile.kubernetes_objects.priorities import qualities
+
+if TYPE_CHECKING:
+    from gcluster.inventory.compile.kubernetes_objects.facts import KubernetesFacts
+    from gcluster.inventory.compile.steps import Json
+
+ACCOUNT_LABEL = f"{DOMAIN}/account"
+"""On a namespace: the account that it is."""
+ROLE = "account-member"
+"""Role of an account's people, and its binding, in each namespace."""
+GROUP_PREFIX = "gcluster:"
+"""Group of an account's people in certificates and tokens: gcluster:nlp."""
+
+_RBAC = "rbac.authorization.k8s.io"
+_READ = ["get", "list", "watch"]
+_WRITE = [*_READ, "create", "delete", "deletecollection", "patch", "update"]
+_RULES: tuple[tuple[list[str], list[str], list[str]], ...] = (
+    (["batch"], ["jobs", "cronjobs"], _WRITE),
+    (["jobset.x-k8s.io"], ["jobsets"], _WRITE),
+    (["kubeflow.org"], ["mpijobs"], _WRITE),
+    (["trainer.kubeflow.org"], ["trainjobs"], _WRITE),
+    ([""], ["configmaps", "secrets", "services", "persistentvolumeclaims"], _WRITE),
+    (["resource.k8s.io"], ["resourceclaims", "resourceclaimtemplates"], _WRITE),
+    ([""], ["pods", "pods/log", "events", "resourcequotas", "limitranges"], _READ),
+    ([""], ["pods"], ["delete"]),
+    ([""], ["pods/exec", "pods/attach", "pods/portforward"], ["create", "get"]),
+    (["kueue.x-k8s.io"], ["localqueues", "workloads"], _READ),
+)
+"""API groups, resources, verbs. Pods are made by jobs only: those pass the queues."""
+
+
+def namespaces(facts: KubernetesFacts) -> list[Object]:
+    """Return the namespace of each account, and that of gcluster's own jobs.
+
+    Pods get at most the rights of the baseline profile: a GPU job needs no host's. Only where the
+    fabric is reached on the host's network their namespace allows that.
+    """
+    enforce = "pod-security.kubernetes.io/enforce"
+    made = [
+        new(
+            "v1",
+            "Namespace",
+            account,
+            labels={
+                ACCOUNT_LABEL: account,
+                enforce: "privileged" if needs_host(facts, account) else "baseline",
+            },
+        )
+        for account in facts.accounts
+    ]
+    return [new("v1", "Namespace", SYSTEM_NAMESPACE, labels={enforce: "privileged"}), *made]
+
+
+def quotas(facts: KubernetesFacts) -> list[Object]:
+    """Return what each account may have at once: GPUs, and GPUs at each QOS that limits them.
+
+    An account without a quota of its own has the least of those that it is part of.
+    """
+    made = []
+    for account in facts.accounts:
+        said = [facts.accounts[name].gpu_quota for name in facts.ancestors(account)]
+        known = [quota for quota in said if quota is not None]
+        if known:
+            made.append(_quota(account, "gpus", _hard(facts, min(known))))
+        for name, qos in qualities(facts).items():
+            if qos.gpu_limit is not None:
+                made.append(_quota(account, f"qos-{name}", _hard(facts, qos.gpu_limit), name))
+    return [one for one in made if one["spec"]["hard"]]
+
+
+def memberships(facts: KubernetesFacts) -> list[Object]:
+    """Return the role of an account's people in its namespace, and who has it."""
+    rules = [{"apiGroups": groups, "resources": of, "verbs": may} for groups, of, may in _RULES]
+    made = []
+    for account, said in facts.accounts.items():
+        subjects: list[Json] = [
+            {"apiGroup": _RBAC, "kind": "User", "name": user} for user in sorted(set(said.users))
+        ]
+        subjects.append({"apiGroup": _RBAC, "kind": "Group", "name": f"{GROUP_PREFIX}{account}"})
+        made.append(new(f"{_RBAC}/v1", "Role", ROLE, namespace=account, rules=rules))
+        made.append(
+            new(
+                f"{_RBAC}/v1",
+                "RoleBinding",
+                ROLE,
+                namespace=account,
+                roleRef={"apiGroup": _RBAC, "kind": "Role", "name": ROLE},
+                subjects=subjects,
+            )
+        )
+    return made
+
+
+def gpu_limits(facts: KubernetesFacts, gpus: int) -> dict[str, int]:
+    """Return GPU resource -> how much of it so many GPUs are, for the kinds that the cluster has.
+
+    Cut or shared GPUs count for the pods they are shared for; of several kinds the larger counts.
+    """
+    found: dict[str, int] = {}
+    for pool in facts.compute:
+        gpu = facts.machine(pool).gpu
+        if gpu is not None:
+            name = GPU_RESOURCES[gpu.vendor]
+            found[name] = max(found.get(name, 0), gpus * units_per_gpu(facts, pool))
+    return dict(sorted(found.items()))
+
+
+def _hard(facts: KubernetesFacts, gpus: int) -> dict[str, str]:
+    """Return a quota's limits: of the device plugins' resources, or of claimed devices."""
+    limits = gpu_limits(facts, gpus)
+    if facts.scheduler.gpu.resource_claims:
+        classes = {GPU_RESOURCES[vendor]: name for vendor, name in DEVICE_CLASSES.items()}
+        return {
+            f"{classes[name]}.deviceclass.resource.k8s.io/devices": str(gpus) for name in limits
+        }
+    return {f"requests.{name}": str(amount) for name, amount in limits.items()}
+
+
+def _quota(account: str, name: str, hard: dict[str, str], qos: str | None = None) -> Object:
+    spec: dict[str, Json] = {"hard": hard}
+    if qos is not None:
+        scope = {"scopeName": "PriorityClass", "operator": "In", "values": [qos]}
+        spec["scopeSelector"] = {"matchExpressions": [scope]}
+    return new("v1", "ResourceQuota", name, namespace=account, spec=spec)

@@ -1,0 +1,254 @@
+"""The smoke gate's AllReduce as objects: an Indexed Job with one pod a node, and their names.
+
+The pods run the nodes' own programs: role mpi's mpirun, and the payload or nccl-tests, which the
+Slurm gate starts too. So the image is one with nothing in it, and what is tested is what is there.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from gcluster.inventory.compile.kubernetes_objects.capacity import DEVICE_CLASSES
+from gcluster.inventory.compile.kubernetes_objects.fabric import FabricAccess
+from gcluster.inventory.compile.kubernetes_objects.nodes import HOST, POOL
+from gcluster.inventory.compile.kubernetes_objects.objects import SYSTEM_NAMESPACE, Object, new
+from gcluster.inventory.compile.kubernetes_objects.priorities import SMOKE_PRIORITY
+
+if TYPE_CHECKING:
+    from gcluster.inventory.compile.steps import Json
+
+DEADLINE_S = 900
+"""Kubernetes ends the job after this, should nobody be left to delete it: as under Slurm."""
+KEPT_S = 1800
+"""Seconds after its end when it removes itself, should nobody be left to read its log."""
+NODE_PATHS = (
+    *("/usr", "/bin", "/sbin", "/lib", "/lib64", "/opt"),
+    *("/etc/alternatives", "/etc/group", "/etc/ld.so.cache", "/etc/nsswitch.conf", "/etc/passwd"),
+)
+"""What the programs need of the node, read-only. The rest of /etc is the pod's own: its hosts."""
+SCRIPT = Path(__file__).with_name("allreduce.sh")
+RUN = "gcluster.local/allreduce"
+"""Label of a run's pods."""
+
+
+class AllReduceRun(msgspec.Struct, frozen=True, kw_only=True):
+    """One AllReduce over nodes of one fabric domain."""
+
+    name: str
+    """Of the job and its service; a DNS label."""
+    nodes: int
+    """Pods, each on a node of its own."""
+    program: tuple[str, ...]
+    """What each rank runs."""
+    slots: int = 1
+    """Ranks of a pod: the GPUs of its node, or one."""
+    pools: tuple[str, ...] = ()
+    """Where its pods may be."""
+    hosts: tuple[str, ...] = ()
+    """Only on these nodes; (): on any of the pools."""
+    gpu_resource: str | None = None
+    """What a pod asks for its GPUs by; None: it takes none."""
+    gpu_units: int = 0
+    """How much of it all GPUs of a node are."""
+    claimed: str | None = None
+    """Vendor of GPUs that are claimed instead (dynamic resource allocation)."""
+    access: FabricAccess = FabricAccess()
+    environment: dict[str, str] = {}
+    """More variables for the ranks; over those of the fabric."""
+    image: str
+    """One with nothing in it: the nodes' own folders are mounted over it."""
+
+
+def allreduce_objects(run: AllReduceRun) -> list[Object]:
+    """Return service, script and job.
+
+    The job waits for a secret of the run's name, which is made for each run and never written to a
+    file: key, authorized_keys, host_key, and known_hosts with that key for the name "allreduce".
+    """
+    return [*companions(run), job(run)]
+
+
+def companions(run: AllReduceRun) -> list[Object]:
+    """Return what stands beside the job: names for its pods, the script, a claim of GPUs."""
+    labels = {RUN: run.name}
+    service = {
+        "clusterIP": "None",
+        "publishNotReadyAddresses": True,
+        "selector": labels,
+    }
+    made = [
+        new("v1", "Service", run.name, namespace=SYSTEM_NAMESPACE, labels=labels, spec=service),
+        new(
+            "v1",
+            "ConfigMap",
+            run.name,
+            namespace=SYSTEM_NAMESPACE,
+            labels=labels,
+            data={"allreduce.sh": SCRIPT.read_text(encoding="utf-8")},
+        ),
+    ]
+    if run.claimed is not None:
+        request = {"deviceClassName": DEVICE_CLASSES[run.claimed], "count": run.slots}
+        devices = {"requests": [{"name": "gpus", "exactly": request}]}
+        made.append(
+            new(
+                "resource.k8s.io/v1",
+                "ResourceClaimTemplate",
+                run.name,
+                namespace=SYSTEM_NAMESPACE,
+                labels=labels,
+                spec={"spec": {"devices": devices}},
+            )
+        )
+    return made
+
+
+def job(run: AllReduceRun) -> Object:
+    """Return the Indexed Job: it fails as a whole when one pod does."""
+    return new(
+        "batch/v1",
+        "Job",
+        run.name,
+        namespace=SYSTEM_NAMESPACE,
+        labels={RUN: run.name},
+        spec={**job_spec(run, f"{run.name}-"), "ttlSecondsAfterFinished": KEPT_S},
+    )
+
+
+def job_spec(run: AllReduceRun, hosts: str) -> dict[str, Json]:
+    """Return the specification of a job; `hosts` is what its pods' names start with."""
+    environment = {
+        "HOSTS": hosts,
+        "DOMAIN": run.name,
+        "NODES": str(run.nodes),
+        "SLOTS": str(run.slots),
+        **rank_environment(run),
+    }
+    command = ["/bin/sh", "/script/allreduce.sh", *run.program]
+    return {
+        "completions": run.nodes,
+        "parallelism": run.nodes,
+        "completionMode": "Indexed",
+        "backoffLimit": 0,
+        "podFailurePolicy": {"rules": _FAILS_AS_A_WHOLE},
+        "activeDeadlineSeconds": DEADLINE_S,
+        "template": pod_template(run, command, environment),
+    }
+
+
+def rank_environment(run: AllReduceRun) -> dict[str, str]:
+    """Return the ranks' variables, and the two that tell the script which they are."""
+    given = {**run.access.environment, **run.environment}
+    plain = {name: value for name, value in given.items() if not name.endswith("+")}
+    before = {name.removesuffix("+"): value for name, value in given.items() if name.endswith("+")}
+    told = {**plain, "FORWARD": " ".join(sorted({*plain, *before}))}
+    if before:
+        told["PREPEND"] = "\n".join(f"{name}={value}" for name, value in sorted(before.items()))
+    return told
+
+
+def pod_template(
+    run: AllReduceRun, command: list[str], environment: dict[str, str]
+) -> dict[str, Json]:
+    """Return a pod that has a whole node: its GPUs, its fabric, its programs."""
+    container: dict[str, Json] = {
+        "name": "ranks",
+        "image": run.image,
+        "imagePullPolicy": "IfNotPresent",
+        "command": command,
+        "env": [{"name": name, "value": value} for name, value in environment.items()],
+        "resources": _resources(run),
+        "securityContext": (
+            {"privileged": True} if run.access.host_paths else {"capabilities": {"add": _RIGHTS}}
+        ),
+        "volumeMounts": [mount for mount, _ in _volumes(run)],
+    }
+    spec: dict[str, Json] = {
+        "subdomain": run.name,
+        "restartPolicy": "Never",
+        "priorityClassName": SMOKE_PRIORITY,
+        "terminationGracePeriodSeconds": 5,
+        "automountServiceAccountToken": False,
+        "enableServiceLinks": False,
+        "affinity": _affinity(run),
+        "containers": [container],
+        "volumes": [volume for _, volume in _volumes(run)],
+    }
+    if run.access.host_network:
+        spec |= {"hostNetwork": True, "dnsPolicy": "ClusterFirstWithHostNet"}
+    if run.claimed is not None:
+        spec["resourceClaims"] = [{"name": "gpus", "resourceClaimTemplateName": run.name}]
+    metadata: dict[str, Json] = {"labels": {RUN: run.name}}
+    if run.access.networks:
+        metadata["annotations"] = {"k8s.v1.cni.cncf.io/networks": ", ".join(run.access.networks)}
+    return {"metadata": metadata, "spec": spec}
+
+
+_NO_NAME = re.compile(r"[^a-z0-9]+")
+_FAILS_AS_A_WHOLE: list[Json] = [
+    {"action": "FailJob", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]},
+    {"action": "FailJob", "onExitCodes": {"operator": "NotIn", "values": [0]}},
+]
+"""The job then says which pod it was: with `backoffLimit` alone it doesn't."""
+_RIGHTS = ["IPC_LOCK", "SYS_CHROOT", "AUDIT_WRITE"]
+"""Pinned memory for RDMA; sshd's sandbox, and its log of logins."""
+
+
+def _resources(run: AllReduceRun) -> dict[str, Json]:
+    wanted = dict(run.access.resources)
+    if run.gpu_resource is not None and run.claimed is None:
+        wanted[run.gpu_resource] = str(run.gpu_units)
+    made: dict[str, Json] = {"requests": {"cpu": "100m", "memory": "128Mi", **wanted}}
+    if wanted:
+        made["limits"] = {"memory": "64Gi", **wanted} if _huge(wanted) else wanted
+    if run.claimed is not None:
+        made["claims"] = [{"name": "gpus"}]
+    return made
+
+
+def _huge(wanted: dict[str, str]) -> bool:
+    """Whether huge pages are asked for: then memory must be limited too."""
+    return any(name.startswith("hugepages-") for name in wanted)
+
+
+def _affinity(run: AllReduceRun) -> dict[str, Json]:
+    """Return one pod a node, on the hosts that are named or else on those of the pools."""
+    key, values = (HOST, run.hosts) if run.hosts else (POOL, run.pools)
+    term = {"matchExpressions": [{"key": key, "operator": "In", "values": list(values)}]}
+    alone = {"labelSelector": {"matchLabels": {RUN: run.name}}, "topologyKey": HOST}
+    required = "requiredDuringSchedulingIgnoredDuringExecution"
+    return {
+        "nodeAffinity": {required: {"nodeSelectorTerms": [term]}},
+        "podAntiAffinity": {required: [alone]},
+    }
+
+
+def _volumes(run: AllReduceRun) -> list[tuple[dict[str, Json], dict[str, Json]]]:
+    """Return mounts with their volumes: script, keys, the node's programs, the fabric's paths."""
+    found: list[tuple[dict[str, Json], dict[str, Json]]] = [
+        (
+            {"name": "script", "mountPath": "/script"},
+            {"name": "script", "configMap": {"name": run.name}},
+        ),
+        (
+            {"name": "ssh", "mountPath": "/ssh"},
+            {"name": "ssh", "secret": {"secretName": run.name, "defaultMode": 0o400}},
+        ),
+        ({"name": "run", "mountPath": "/run"}, {"name": "run", "emptyDir": {}}),
+        ({"name": "tmp", "mountPath": "/tmp"}, {"name": "tmp", "emptyDir": {}}),  # noqa: S108  # of the pod
+        (
+            {"name": "shm", "mountPath": "/dev/shm"},  # noqa: S108  # of the pod
+            {"name": "shm", "emptyDir": {"medium": "Memory"}},
+        ),
+    ]
+    for path in (*NODE_PATHS, *run.access.host_paths):
+        name = "node" + _NO_NAME.sub("-", path)
+        mount: dict[str, Json] = {"name": name, "mountPath": path}
+        if path in NODE_PATHS:
+            mount["readOnly"] = True
+        found.append((mount, {"name": name, "hostPath": {"path": path}}))
+    return found

@@ -1,0 +1,217 @@
+"""What pods need to reach the fabric between nodes: device plugins, secondary networks, host paths.
+
+InfiniBand and EFA need devices only: a pod gets them from a device plugin and keeps its network.
+RoCE needs the rail's interface itself, with an address: one network a rail where the spec gives
+pods addresses there (`rdma.pods`), else the host's network. Google's fabrics run on the host's
+network, where their interfaces have the names that the fabric class knows.
+"""
+
+from __future__ import annotations
+
+import json
+from ipaddress import ip_network
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from gcluster.inventory.compile.kubernetes_objects.objects import Object, new
+from gcluster.inventory.compile.nccl import job_environment
+
+if TYPE_CHECKING:
+    from gcluster.inventory.compile.kubernetes_objects.facts import KubernetesFacts
+    from gcluster.inventory.compile.steps import Json
+
+OPERATOR_NAMESPACE = "nvidia-network-operator"
+EFA_RESOURCE = "vpc.amazonaws.com/efa"
+INFINIBAND_RESOURCE = "rdma/ib"
+ROCE_RESOURCE = "rdma/roce"
+EFA_HUGE_PAGES = "5120Mi"
+"""Huge pages (2 MiB) that libfabric's EFA provider takes in a pod with all of a p5's interfaces
+(EKS user guide, node-efa: hugepages-2Mi: 5120Mi; read 2026-11)."""
+_HOST_PATHS = {
+    "gpudirect-tcpx": ("/var/lib/tcpx", "/run/tcpx"),
+    "gpudirect-tcpxo": ("/var/lib/tcpxo", "/dev/aperture_devices"),
+    "gib": ("/usr/local/gib", "/dev/infiniband"),
+}
+"""Fabric class -> what its library and daemon on the node give to pods, by the roles that set them
+up: the plugin, the daemon's sockets and devices."""
+_MELLANOX = "15b3"
+"""PCI vendor of ConnectX adapters."""
+
+
+class FabricAccess(msgspec.Struct, frozen=True, kw_only=True):
+    """What a pod that takes a whole node of a pool asks for beside its GPUs."""
+
+    host_network: bool = False
+    networks: tuple[str, ...] = ()
+    """Secondary networks, one a rail, as namespace/name."""
+    resources: dict[str, str] = {}
+    host_paths: tuple[str, ...] = ()
+    environment: dict[str, str] = {}
+    """The fabric class's and the machine's: the same that Slurm gives jobs; the value of NAME+ goes
+    before what NAME has."""
+
+
+def fabric_access(facts: KubernetesFacts, pool: str) -> FabricAccess:
+    """Return what pods on a pool's nodes need of the fabric; nothing on simulated nodes."""
+    node = facts.nodes[pool]
+    fabric, count = node.fabric, node.fabric_interfaces
+    if fabric is None or node.gpu is None:
+        return FabricAccess()
+    environment = job_environment(node)
+    if fabric.plugin == "efa":
+        resources = {EFA_RESOURCE: str(count), "hugepages-2Mi": EFA_HUGE_PAGES} if count else {}
+        return FabricAccess(resources=resources, environment=environment)
+    if fabric.name in _HOST_PATHS:
+        paths = _HOST_PATHS[fabric.name]
+        return FabricAccess(host_network=True, host_paths=paths, environment=environment)
+    if fabric.nic_kind == "infiniband":
+        return FabricAccess(resources={INFINIBAND_RESOURCE: "1"}, environment=environment)
+    if fabric.nic_kind == "roce":
+        return _roce(facts, pool, environment)
+    return FabricAccess(environment=environment)
+
+
+def _roce(facts: KubernetesFacts, pool: str, environment: dict[str, str]) -> FabricAccess:
+    names = rail_names(facts, pool)
+    if not names:
+        resources = {ROCE_RESOURCE: "1"}
+        return FabricAccess(host_network=True, resources=resources, environment=environment)
+    return FabricAccess(
+        networks=tuple(f"{OPERATOR_NAMESPACE}/{name}" for name in names),
+        resources={f"nvidia.com/{name}": "1" for name in names},
+        environment=environment | {"NCCL_SOCKET_IFNAME": "eth0"},
+    )
+
+
+def rail_names(facts: KubernetesFacts, pool: str) -> list[str]:
+    """Return the networks of a RoCE pool's rails; [] where pods have no addresses on them."""
+    said = facts.spec.pools[pool].rdma.pods
+    if said is None or _kind(facts, pool) != "roce":
+        return []
+    return [f"{pool}-rail-{number}" for number in range(len(said.interfaces))]
+
+
+def rail_subnets(network: str, rails: int) -> list[str]:
+    """Return one network a rail, all of one size, out of the one that the spec gives."""
+    whole = ip_network(network)
+    bits = max(1, (rails - 1).bit_length()) if rails > 1 else 0
+    parts = whole.subnets(prefixlen_diff=bits)
+    return [str(part) for part, _ in zip(parts, range(rails), strict=False)]
+
+
+def needs_host(facts: KubernetesFacts, account: str) -> bool:
+    """Whether an account's jobs can only reach a fabric with rights that `baseline` refuses."""
+    pools = {p for name in facts.partitions_of(account) for p in facts.partitions[name].pools}
+    found = [fabric_access(facts, pool) for pool in sorted(pools)]
+    return any(one.host_network or one.host_paths for one in found)
+
+
+def uses_network_operator(facts: KubernetesFacts) -> bool:
+    """Whether a pool's adapters are InfiniBand's or RoCE's."""
+    return any(_kind(facts, pool) in {"infiniband", "roce"} for pool in facts.compute)
+
+
+def network_objects(facts: KubernetesFacts) -> list[Object]:
+    """Return the Network Operator's policy and, for RoCE, addresses and a network a rail."""
+    if not uses_network_operator(facts):
+        return []
+    made = [_nic_policy(facts)]
+    for pool in facts.compute:
+        names, said = rail_names(facts, pool), facts.spec.pools[pool].rdma.pods
+        if said is None or not names:
+            continue
+        for name, subnet in zip(names, rail_subnets(said.network, len(names)), strict=True):
+            made += [_address_pool(facts, pool, name, subnet), _rail_network(name)]
+    return made
+
+
+def _kind(facts: KubernetesFacts, pool: str) -> str | None:
+    node = facts.nodes[pool]
+    known = node.fabric is not None and node.gpu is not None and node.fabric.plugin == "ofed"
+    return node.fabric.nic_kind if known and node.fabric is not None else None
+
+
+def _nic_policy(facts: KubernetesFacts) -> Object:
+    """Return the one policy of the cluster's adapters; their drivers are the nodes' own (ofed).
+
+    Fields as in NVIDIA's Network Operator 26.4.1, customizations/cr-full-example (read 2026-11).
+    """
+    version = f"network-operator-v{facts.catalog.addons['network-operator'].version}"
+    kinds = {_kind(facts, pool) for pool in facts.compute} - {None}
+    shared = [
+        {
+            "resourceName": kind,
+            "rdmaHcaMax": 63,
+            "selectors": {"vendors": [_MELLANOX], "linkTypes": [link]},
+        }
+        for kind, link in (("ib", "infiniband"), ("roce", "ether"))
+        if {"ib": "infiniband", "roce": "roce"}[kind] in kinds
+    ]
+    spec: dict[str, Json] = {
+        "rdmaSharedDevicePlugin": _component(
+            "k8s-rdma-shared-dev-plugin", version, config=_json({"configList": shared})
+        )
+    }
+    rails = [
+        (name, device)
+        for pool in facts.compute
+        for name, device in zip(rail_names(facts, pool), _devices(facts, pool), strict=True)
+    ]
+    if rails:
+        listed = [
+            {
+                "resourcePrefix": "nvidia.com",
+                "resourceName": name,
+                "selectors": {"vendors": [_MELLANOX], "isRdma": True, "pfNames": [device]},
+            }
+            for name, device in rails
+        ]
+        config = _json({"resourceList": listed})
+        spec["sriovDevicePlugin"] = _component(
+            "sriov-network-device-plugin", version, config=config
+        )
+        spec["nvIpam"] = _component("nvidia-k8s-ipam", version, enableWebhook=False)
+        spec["secondaryNetwork"] = {
+            "cniPlugins": _component("plugins", version),
+            "multus": _component("multus-cni", version),
+        }
+    return new("mellanox.com/v1alpha1", "NicClusterPolicy", "nic-cluster-policy", spec=spec)
+
+
+def _devices(facts: KubernetesFacts, pool: str) -> list[str]:
+    """Return the interface of each rail that pods get, in order."""
+    said = facts.spec.pools[pool].rdma.pods
+    return [] if said is None or not rail_names(facts, pool) else said.interfaces
+
+
+def _component(image: str, version: str, **more: Json) -> dict[str, Json]:
+    return {
+        "image": image,
+        "repository": "nvcr.io/nvidia/mellanox",
+        "version": version,
+        "imagePullSecrets": [],
+        **more,
+    }
+
+
+def _json(value: Json) -> str:
+    return json.dumps(value, indent=2)
+
+
+def _address_pool(facts: KubernetesFacts, pool: str, name: str, subnet: str) -> Object:
+    """Return the addresses of a rail: each node has a block of them for its pods."""
+    per_node = max(2, (ip_network(subnet).num_addresses - 2) // max(1, facts.most(pool)))
+    spec = {"subnet": subnet, "perNodeBlockSize": min(per_node, 64)}
+    return new(
+        "nv-ipam.nvidia.com/v1alpha1", "IPPool", name, namespace=OPERATOR_NAMESPACE, spec=spec
+    )
+
+
+def _rail_network(name: str) -> Object:
+    spec = {
+        "networkNamespace": OPERATOR_NAMESPACE,
+        "resourceName": name,
+        "ipam": _json({"type": "nv-ipam", "poolName": name}),
+    }
+    return new("mellanox.com/v1alpha1", "HostDeviceNetwork", name, spec=spec)

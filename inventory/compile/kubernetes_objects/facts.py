@@ -1,0 +1,135 @@
+"""What Kubernetes objects are compiled from: the spec, its hosts, and what holds for all."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from gcluster.inventory.accounting.desired import EVERYONE, desired_accounting
+from gcluster.inventory.compile.node import NodeFacts, node_facts
+from gcluster.inventory.compile.slurm_nodes import machine_of
+from gcluster.inventory.compile.slurm_scheduling import written_partitions
+from gcluster.inventory.hosts import ClusterInventory, Host
+from gcluster.schemas.account_tree import with_parts
+from gcluster.schemas.catalog import Catalog, Machine
+from gcluster.schemas.kubernetes_release import DEFAULT_RELEASE, release_of
+from gcluster.schemas.spec import Account, ClusterSpec, KubernetesScheduler
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from gcluster.inventory.accounting.records import Association
+    from gcluster.schemas.spec import Partition
+
+
+class KubernetesFacts(msgspec.Struct, frozen=True, kw_only=True, dict=True):
+    """One cluster under Kubernetes."""
+
+    spec: ClusterSpec
+    scheduler: KubernetesScheduler
+    catalog: Catalog
+    inventory: ClusterInventory
+    nodes: dict[str, NodeFacts]
+    """Pool -> what is known of its nodes."""
+    without: frozenset[str] = frozenset()
+    """Add-ons that its nodes can't get: neither they nor what needs them is compiled."""
+
+    @cached_property
+    def compute(self) -> dict[str, tuple[Host, ...]]:
+        """Compute pool -> its hosts, by name of the pool."""
+        found = (name for name, pool in self.spec.pools.items() if pool.role == "compute")
+        return {name: self.inventory.in_pool(name) for name in sorted(found)}
+
+    def machine(self, pool: str) -> Machine:
+        """Return a compute pool's machine, with what the pool says of its own nodes."""
+        return machine_of(self.spec, pool, self.catalog)
+
+    @cached_property
+    def partitions(self) -> Mapping[str, Partition]:
+        """Partitions by name; where the spec has none, "main" with every compute pool."""
+        return dict(sorted(written_partitions(self.spec).items()))
+
+    @cached_property
+    def accounts(self) -> Mapping[str, Account]:
+        """Accounts by name; where the spec has none, one of all the people it lists."""
+        said = self.scheduler.accounts
+        if said:
+            return dict(sorted(said.items()))
+        return {EVERYONE: Account(users=[user.name for user in self.spec.local_users])}
+
+    @cached_property
+    def associations(self) -> Mapping[str, Association]:
+        """Account -> what Slurm's database would say of it: QOS and default, parents' included."""
+        return desired_accounting(self.spec).accounts
+
+    @cached_property
+    def default_partition(self) -> str | None:
+        """Partition of jobs that name none."""
+        if len(self.partitions) == 1:
+            return next(iter(self.partitions))
+        return next((name for name, one in self.partitions.items() if one.default), None)
+
+    def partitions_of(self, account: str) -> list[str]:
+        """Return the partitions that an account's jobs may go to."""
+        return [
+            name
+            for name, one in self.partitions.items()
+            if not one.accounts or account in with_parts(self.accounts, one.accounts)
+        ]
+
+    def ancestors(self, account: str) -> list[str]:
+        """Return an account and those it is part of, the account first."""
+        trail = [account]
+        while (parent := self.accounts[trail[-1]].parent) is not None:
+            trail.append(parent)
+        return trail
+
+    def most(self, pool: str) -> int:
+        """Return how many nodes a pool has at most: those that come and go are counted in."""
+        return max(len(self.compute[pool]), self.spec.pools[pool].most or 0)
+
+    @property
+    def release(self) -> str:
+        """Kubernetes' minor release: the spec's, else the one that the tested set has."""
+        asked = self.spec.software.kubernetes
+        known = (node.version("kubernetes") for node in self.nodes.values())
+        return release_of(asked) or next(filter(None, known), DEFAULT_RELEASE)
+
+    def providers(self, pools: Iterable[str]) -> set[str]:
+        """Return the providers of these pools' sites."""
+        return {self.nodes[pool].provider for pool in pools}
+
+
+def kubernetes_facts(
+    spec: ClusterSpec,
+    inventory: ClusterInventory,
+    catalog: Catalog,
+    without: frozenset[str] = frozenset(),
+) -> KubernetesFacts:
+    """Return the facts of a spec whose scheduler is Kubernetes.
+
+    Args:
+        spec: a spec that passed its checks.
+        inventory: its hosts.
+        catalog: machines, fabrics and add-ons.
+        without: add-ons that its nodes can't get.
+
+    Raises:
+        TypeError: the scheduler is another one.
+    """
+    if not isinstance(spec.scheduler, KubernetesScheduler):
+        raise TypeError(spec.scheduler)
+    if "kueue" in without:
+        unqueued = msgspec.structs.replace(spec.scheduler, kueue=False)
+        spec = msgspec.structs.replace(spec, scheduler=unqueued)
+    assert isinstance(spec.scheduler, KubernetesScheduler)  # noqa: S101  # it was, and is
+    return KubernetesFacts(
+        spec=spec,
+        scheduler=spec.scheduler,
+        catalog=catalog,
+        inventory=inventory,
+        nodes=node_facts(spec, catalog, inventory),
+        without=without,
+    )

@@ -1,0 +1,158 @@
+"""How pods get GPUs: the operators' values, AMD's devices, and claims of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gcluster.inventory.compile.kubernetes_objects.capacity import DEVICE_CLASSES
+from gcluster.inventory.compile.kubernetes_objects.nodes import POOL
+from gcluster.inventory.compile.kubernetes_objects.objects import Object, new
+from gcluster.inventory.compile.kubernetes_objects.yaml_files import to_yaml
+
+if TYPE_CHECKING:
+    from gcluster.inventory.compile.kubernetes_objects.facts import KubernetesFacts
+    from gcluster.inventory.compile.steps import Json
+
+AMD_NAMESPACE = "kube-amd-gpu"
+TIME_SLICING = "time-slicing"
+CLAIM = "gpu"
+"""Template of a claim of one GPU, in every account's namespace."""
+
+
+def gpu_pools(facts: KubernetesFacts, vendor: str) -> list[str]:
+    """Return the compute pools with real GPUs of this maker."""
+    return [pool for pool in facts.compute if facts.nodes[pool].has_gpu_of(vendor)]
+
+
+def gke_brings_gpus(facts: KubernetesFacts) -> bool:
+    """Whether GKE itself brings driver and device plugin: an operator beside it would be a second.
+
+    Its node pools then cut and share the GPUs as the spec says (the stack of Google Cloud does).
+    """
+    return facts.scheduler.control_plane == "gke" and facts.scheduler.gpu.driver == "host"
+
+
+def nvidia_values(facts: KubernetesFacts) -> dict[str, Json]:
+    """Return the values of the GPU Operator, as helm-values-reference of 26.7 names them.
+
+    With the driver on the host the roles also bring the container toolkit, fabric manager and
+    DCGM's library: the operator adds device plugin, labels, MIG and metrics.
+    """
+    said = facts.scheduler.gpu
+    pools = gpu_pools(facts, "nvidia")
+    values: dict[str, Json] = {
+        "driver": _driver(facts, pools),
+        "toolkit": {"enabled": said.driver == "container"},
+        "cdi": {"enabled": True},
+        "nfd": {"enabled": not gpu_pools(facts, "amd")},
+        "dcgmExporter": {"enabled": facts.spec.monitoring is not None},
+        "mig": {"strategy": "single"},
+        "migManager": {"enabled": said.mig is not None},
+        "gdrcopy": {"enabled": said.driver == "container"},
+    }
+    if said.time_slices > 1:
+        values["devicePlugin"] = {
+            "config": {
+                "create": True,
+                "name": TIME_SLICING,
+                "default": "any",
+                "data": {"any": to_yaml(_time_slices(said.time_slices))},
+            }
+        }
+    if said.resource_claims:
+        values["operator"] = {"env": [{"name": "DEFAULT_GPU_ALLOCATION_MODE", "value": "dra"}]}
+        values["gpuCluster"] = {"enabled": True}
+    return values
+
+
+def _driver(facts: KubernetesFacts, pools: list[str]) -> dict[str, Json]:
+    """Return who brings the driver; a precompiled one is named by its branch, so that is known."""
+    if facts.scheduler.gpu.driver == "host":
+        return {"enabled": False}
+    version = next(filter(None, (facts.nodes[pool].version("driver") for pool in pools)), None)
+    asked = any(facts.spec.pools[pool].gpus.modules == "precompiled" for pool in pools)
+    precompiled = asked and version is not None
+    peer_memory = any(facts.spec.pools[pool].gpus.peer_memory == "nvidia-peermem" for pool in pools)
+    driver: dict[str, Json] = {
+        "enabled": True,
+        "kernelModuleType": "open",
+        "usePrecompiled": precompiled,
+        "rdma": {"enabled": peer_memory, "useHostMofed": True},
+    }
+    if version is not None:
+        driver["version"] = version.split(".")[0] if precompiled else version
+    return driver
+
+
+def _time_slices(replicas: int) -> dict[str, Json]:
+    """Return the device plugin's configuration: each GPU is offered so many times."""
+    shared = {"resources": [{"name": "nvidia.com/gpu", "replicas": replicas}]}
+    return {"version": "v1", "sharing": {"timeSlicing": shared}}
+
+
+def amd_values(facts: KubernetesFacts) -> dict[str, Json]:
+    """Return the values of AMD's GPU Operator: the devices are configured by `amd_devices`.
+
+    Its own feature discovery labels the nodes; NVIDIA's is then off.
+    """
+    return {
+        "node-feature-discovery": {"enabled": True},
+        "kmm": {"enabled": facts.scheduler.gpu.driver == "container"},
+        "crds": {"defaultCR": {"install": False}},
+    }
+
+
+def amd_devices(facts: KubernetesFacts) -> list[Object]:
+    """Return the DeviceConfig of each pool with AMD's GPUs.
+
+    Fields as in AMD's documentation of the operator, fulldeviceconfig (read 2026-11).
+    """
+    said = facts.scheduler.gpu
+    made = []
+    for pool in gpu_pools(facts, "amd"):
+        driver: dict[str, Json] = {"enable": said.driver == "container"}
+        version = facts.nodes[pool].version("rocm")
+        if said.driver == "container" and version is not None:
+            driver["version"] = version
+        spec: dict[str, Json] = {
+            "driver": driver,
+            "devicePlugin": {
+                "enableDevicePlugin": not said.resource_claims,
+                "enableNodeLabeller": True,
+            },
+            "metricsExporter": {"enable": facts.spec.monitoring is not None},
+            "selector": {POOL: pool},
+        }
+        if said.resource_claims:
+            spec["draDriver"] = {"enable": True}
+        made.append(
+            new("amd.com/v1alpha1", "DeviceConfig", pool, namespace=AMD_NAMESPACE, spec=spec)
+        )
+    return made
+
+
+def claim_templates(facts: KubernetesFacts) -> list[Object]:
+    """Return a template for each account's namespace by which its pods claim one GPU."""
+    if not facts.scheduler.gpu.resource_claims:
+        return []
+    gpus = [facts.machine(pool).gpu for pool in facts.compute]
+    vendors = sorted({gpu.vendor for gpu in gpus if gpu is not None})
+    return [
+        new(
+            "resource.k8s.io/v1",
+            "ResourceClaimTemplate",
+            CLAIM if len(vendors) == 1 else f"{vendor}-{CLAIM}",
+            namespace=account,
+            spec={
+                "spec": {
+                    "devices": {
+                        "requests": [
+                            {"name": "gpu", "exactly": {"deviceClassName": DEVICE_CLASSES[vendor]}}
+                        ]
+                    }
+                }
+            },
+        )
+        for account in facts.accounts
+        for vendor in vendors
+    ]

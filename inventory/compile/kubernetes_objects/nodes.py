@@ -1,0 +1,111 @@
+"""Labels and taints of nodes: which pool and partitions they are of, and where they stand."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gcluster.inventory.compile.kubernetes_objects.objects import DOMAIN, label_value
+from gcluster.inventory.compile.slurm_topology import in_order, in_placements
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gcluster.inventory.compile.kubernetes_objects.facts import KubernetesFacts
+    from gcluster.inventory.compile.steps import Json
+    from gcluster.inventory.hosts import Host
+
+POOL = f"{DOMAIN}/pool"
+SITE = f"{DOMAIN}/site"
+MACHINE = f"{DOMAIN}/machine"
+FABRIC = f"{DOMAIN}/fabric"
+GPU_MODEL = f"{DOMAIN}/gpu-model"
+GPU_COUNT = f"{DOMAIN}/gpu-count"
+SIMULATED = f"{DOMAIN}/simulated"
+BLOCK = f"{DOMAIN}/block"
+"""Scalable unit or NVLink domain."""
+RACK = f"{DOMAIN}/leaf"
+"""Hosts of one group of leaf switches: mostly a rack."""
+HOST = "kubernetes.io/hostname"
+PARTITION_DOMAIN = f"partition.{DOMAIN}"
+"""partition.gcluster.local/NAME: "true" on every node of the partition."""
+NO_PARTITION = f"{DOMAIN}/no-partition"
+"""Taint of nodes that no partition has: only pods that tolerate it run there."""
+
+
+def nodes(facts: KubernetesFacts) -> dict[str, Json]:
+    """Return host -> its labels and taints, for all hosts but the controllers.
+
+    They are the kubelet's to set when it registers: nobody applies Node objects, for who prunes one
+    removes the node.
+    """
+    made: dict[str, Json] = {}
+    for pool in sorted(facts.spec.pools):
+        said = facts.spec.pools[pool]
+        if said.role == "controller":
+            continue
+        alike = pool_labels(facts, pool) | gpu_node_labels(facts, pool)
+        taints = pool_taints(facts, pool)
+        for host in placed(facts, facts.inventory.in_pool(pool)):
+            made[host.name] = {"labels": alike | place_labels(host), "taints": taints}
+    return made
+
+
+def pool_labels(facts: KubernetesFacts, pool: str) -> dict[str, str]:
+    """Return the labels that all nodes of a pool have."""
+    said, node = facts.spec.pools[pool], facts.nodes[pool]
+    labels = {POOL: pool, SITE: said.site}
+    if node.machine is not None:
+        labels[MACHINE] = label_value(node.machine.name)
+        if node.machine.gpu is not None:
+            labels[GPU_MODEL] = label_value(node.machine.gpu.model)
+            labels[GPU_COUNT] = str(node.machine.gpu.count)
+        if node.machine.simulated:
+            labels[SIMULATED] = "true"
+    if node.fabric_class:
+        labels[FABRIC] = node.fabric_class
+    for name, partition in facts.partitions.items():
+        if pool in partition.pools:
+            labels[f"{PARTITION_DOMAIN}/{name}"] = "true"
+    return labels
+
+
+def gpu_node_labels(facts: KubernetesFacts, pool: str) -> dict[str, str]:
+    """Return the label that tells NVIDIA's operator how a pool's GPUs are cut."""
+    said = facts.scheduler.gpu.mig
+    is_cut = said is not None and facts.nodes[pool].has_gpu_of("nvidia")
+    return {"nvidia.com/mig.config": said} if is_cut and said else {}
+
+
+def pool_taints(facts: KubernetesFacts, pool: str) -> list[Json]:
+    """Return the taints of a pool's nodes: those that no partition has are kept free of jobs."""
+    if any(pool in partition.pools for partition in facts.partitions.values()):
+        return []
+    return [{"key": NO_PARTITION, "value": "true", "effect": "NoSchedule"}]
+
+
+def place_labels(host: Host) -> dict[str, str]:
+    """Return where a host stands, as far as it is known."""
+    where = {BLOCK: host.placement.block, RACK: host.placement.leaf}
+    return {label: label_value(name) for label, name in where.items() if name}
+
+
+def placed(facts: KubernetesFacts, hosts: Sequence[Host]) -> list[Host]:
+    """Return the hosts with their blocks, those of a cloud's placement in one, as under Slurm."""
+    known = in_order(facts.spec, list(hosts))
+    if any(host.placement.block or host.placement.leaf for host in known):
+        return known
+    return in_placements(facts.spec, known, facts.catalog)
+
+
+def topology_levels(facts: KubernetesFacts, pool: str) -> list[str]:
+    """Return the labels of a pool's topology, the widest first; the last is the node itself.
+
+    A level holds only where every node has it: Kueue leaves out nodes that lack one.
+    """
+    hosts = placed(facts, facts.compute[pool])
+    levels = [
+        label
+        for label in (BLOCK, RACK)
+        if hosts and all(label in place_labels(host) for host in hosts)
+    ]
+    return [*levels, HOST]

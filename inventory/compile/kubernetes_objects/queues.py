@@ -1,0 +1,163 @@
+"""Kueue's objects: pools as flavors, accounts as a tree of cohorts, a queue for each partition.
+
+The cluster's cohort holds what exists, once; all below it has nothing of its own and borrows. So
+partitions that share a pool count it once, and an account's quota bounds all that is part of it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gcluster.inventory.compile.kubernetes_objects.accounts import gpu_limits
+from gcluster.inventory.compile.kubernetes_objects.capacity import capacity, covered, quantity
+from gcluster.inventory.compile.kubernetes_objects.nodes import (
+    BLOCK,
+    HOST,
+    POOL,
+    RACK,
+    topology_levels,
+)
+from gcluster.inventory.compile.kubernetes_objects.objects import Object, new
+from gcluster.inventory.compile.kubernetes_objects.priorities import qualities
+
+if TYPE_CHECKING:
+    from gcluster.inventory.compile.kubernetes_objects.facts import KubernetesFacts
+    from gcluster.inventory.compile.steps import Json
+
+API = "kueue.x-k8s.io/v1beta2"
+"""Fields as in apis/kueue/v1beta2 of kubernetes-sigs/kueue, read 2026-11."""
+ROOT_COHORT = "cluster"
+DEFAULT_QUEUE = "default"
+"""LocalQueue of jobs that name none: Kueue's own rule (LocalQueueDefaulting)."""
+_LEVEL_NAMES = {BLOCK: "block", RACK: "leaf", HOST: "host"}
+
+
+def flavors(facts: KubernetesFacts) -> list[Object]:
+    """Return the topologies, then a flavor for each compute pool.
+
+    Kueue lets nobody change a flavor with a topology: a pool whose nodes get to know their blocks
+    gets another topology, and its flavor is made again.
+    """
+    levels = {pool: topology_levels(facts, pool) for pool in facts.compute}
+    topologies = {topology_name(one): one for one in levels.values()}
+    made = [
+        new(API, "Topology", name, spec={"levels": [{"nodeLabel": label} for label in one]})
+        for name, one in sorted(topologies.items())
+    ]
+    for pool, one in levels.items():
+        spec = {"nodeLabels": {POOL: pool}, "topologyName": topology_name(one)}
+        made.append(new(API, "ResourceFlavor", pool, spec=spec))
+    return made
+
+
+def topology_name(levels: list[str]) -> str:
+    """Return what a topology is called: its levels, such as block-host."""
+    return "-".join(_LEVEL_NAMES[level] for level in levels)
+
+
+def cohorts(facts: KubernetesFacts) -> list[Object]:
+    """Return the cohort of the cluster with all that exists, then one for each account."""
+    resources = covered(facts)
+    amounts = {pool: capacity(facts, pool) for pool in facts.compute}
+    exists = [
+        _flavor(pool, {name: {"nominalQuota": _amount(name, has)} for name in resources})
+        for pool, has in amounts.items()
+    ]
+    made = [new(API, "Cohort", ROOT_COHORT, spec={"resourceGroups": _groups(resources, exists)})]
+    for account, said in facts.accounts.items():
+        spec: dict[str, Json] = {
+            "parentName": ROOT_COHORT if said.parent is None else cohort_name(said.parent),
+            "fairSharing": {"weight": str(said.share)},
+        }
+        if said.gpu_quota is not None:
+            limits = gpu_limits(facts, said.gpu_quota)
+            bounded = [
+                _flavor(pool, {name: _bounded(name, most) for name, most in limits.items()})
+                for pool in facts.compute
+            ]
+            if limits:
+                spec["resourceGroups"] = _groups(list(limits), bounded)
+        made.append(new(API, "Cohort", cohort_name(account), spec=spec))
+    return made
+
+
+def cluster_queues(facts: KubernetesFacts) -> list[Object]:
+    """Return a ClusterQueue for each account and partition that its jobs may go to."""
+    resources = covered(facts)
+    made = []
+    for account in facts.accounts:
+        for partition in facts.partitions_of(account):
+            nothing = {name: {"nominalQuota": _amount(name, {})} for name in resources}
+            of = [_flavor(pool, nothing) for pool in facts.partitions[partition].pools]
+            spec = {
+                "cohortName": cohort_name(account),
+                "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": account}},
+                "queueingStrategy": "BestEffortFIFO",
+                "resourceGroups": _groups(resources, of),
+                "preemption": preemption(facts),
+            }
+            made.append(new(API, "ClusterQueue", f"{account}.{partition}", spec=spec))
+    return made
+
+
+def local_queues(facts: KubernetesFacts) -> list[Object]:
+    """Return the queues in the accounts' namespaces: one a partition, and the default one."""
+    made = []
+    for account in facts.accounts:
+        names = {partition: partition for partition in facts.partitions_of(account)}
+        if facts.default_partition in names:
+            names.setdefault(DEFAULT_QUEUE, str(facts.default_partition))
+        for name, partition in sorted(names.items()):
+            spec = {"clusterQueue": f"{account}.{partition}"}
+            made.append(new(API, "LocalQueue", name, namespace=account, spec=spec))
+    return made
+
+
+def preemption(facts: KubernetesFacts) -> dict[str, Json]:
+    """Return how queues preempt: by priority, up to that of the highest QOS that gives way.
+
+    Every workload borrows, so it is `borrowWithinCohort` that lets one account's job take the nodes
+    of another's.
+    """
+    known = qualities(facts)
+    gives_way = [known[name].priority for qos in known.values() for name in qos.preempts]
+    if not gives_way:
+        return {"reclaimWithinCohort": "Never", "withinClusterQueue": "Never"}
+    return {
+        "reclaimWithinCohort": "LowerPriority",
+        "borrowWithinCohort": {
+            "policy": "LowerPriority",
+            "maxPriorityThreshold": max(gives_way),
+        },
+        "withinClusterQueue": "LowerPriority",
+    }
+
+
+def shares_count(facts: KubernetesFacts) -> bool:
+    """Whether accounts' shares order the queues: Kueue has that or preemption while borrowing."""
+    return not any(qos.preempts for qos in qualities(facts).values())
+
+
+def cohort_name(account: str) -> str:
+    """Return the cohort of an account."""
+    return f"account.{account}"
+
+
+def _amount(name: str, has: dict[str, int]) -> str:
+    return quantity(name, has.get(name, 0))
+
+
+def _bounded(name: str, most: int) -> dict[str, str]:
+    return {"nominalQuota": quantity(name, 0), "borrowingLimit": quantity(name, most)}
+
+
+def _flavor(pool: str, resources: dict[str, dict[str, str]]) -> dict[str, Json]:
+    return {
+        "name": pool,
+        "resources": [{"name": name, **quota} for name, quota in resources.items()],
+    }
+
+
+def _groups(resources: list[str], of: list[dict[str, Json]]) -> list[Json]:
+    """Return one group of resources; [] where nothing is counted."""
+    return [{"coveredResources": resources, "flavors": of}] if resources and of else []

@@ -1,0 +1,149 @@
+"""The compiled objects as a tree of files, in the order in which they are to be applied."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gcluster.inventory.compile.kubernetes_objects.accounts import memberships, namespaces, quotas
+from gcluster.inventory.compile.kubernetes_objects.addon_files import addon_files
+from gcluster.inventory.compile.kubernetes_objects.addons import addon_namespaces
+from gcluster.inventory.compile.kubernetes_objects.allreduce import allreduce_objects
+from gcluster.inventory.compile.kubernetes_objects.allreduce_variants import (
+    jobset_objects,
+    mpijob_objects,
+)
+from gcluster.inventory.compile.kubernetes_objects.fabric import network_objects
+from gcluster.inventory.compile.kubernetes_objects.facts import KubernetesFacts, kubernetes_facts
+from gcluster.inventory.compile.kubernetes_objects.gpus import amd_devices, claim_templates
+from gcluster.inventory.compile.kubernetes_objects.nodes import nodes
+from gcluster.inventory.compile.kubernetes_objects.objects import Object, owned
+from gcluster.inventory.compile.kubernetes_objects.priorities import (
+    priority_classes,
+    workload_priority_classes,
+)
+from gcluster.inventory.compile.kubernetes_objects.queues import (
+    cluster_queues,
+    cohorts,
+    flavors,
+    local_queues,
+)
+from gcluster.inventory.compile.kubernetes_objects.rules import rules
+from gcluster.inventory.compile.kubernetes_objects.simulated import simulated_plugins
+from gcluster.inventory.compile.kubernetes_objects.storage_classes import storage_classes
+from gcluster.inventory.compile.kubernetes_objects.volumes import (
+    ADDONS,
+    unknown_volumes,
+    volumes,
+)
+from gcluster.inventory.compile.kubernetes_objects.yaml_files import documents, to_yaml
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from gcluster.inventory.compile.kubernetes_objects.allreduce import AllReduceRun
+    from gcluster.inventory.hosts import ClusterInventory
+    from gcluster.schemas.catalog import Catalog
+    from gcluster.schemas.spec import ClusterSpec
+
+SMOKE = "smoke"
+"""Folder of the gate: applied for each run and deleted after it, never by Flux or Argo CD."""
+
+
+def kubernetes_files(
+    spec: ClusterSpec,
+    inventory: ClusterInventory,
+    catalog: Catalog,
+    runs: Callable[[KubernetesFacts], Sequence[AllReduceRun]] | None = None,
+    without: frozenset[str] = frozenset(),
+) -> dict[str, bytes]:
+    """Return path -> content below the folder `kubernetes` of the compiled tree.
+
+    Args:
+        spec: a spec that passed its checks, with Kubernetes as its scheduler.
+        inventory: its hosts; addresses may be unknown while they are only planned.
+        catalog: machines, fabrics and add-ons.
+        runs: returns what the gate at the end of `up` would start; None: nothing is written of it.
+        without: add-ons that the nodes can't get.
+    """
+    facts = kubernetes_facts(spec, inventory, catalog, without)
+    files = {"nodes.yaml": to_yaml(nodes(facts)).encode()}
+    folders = objects(facts)
+    for folder, contents in folders.items():
+        for name, made in contents.items():
+            files[f"{folder}/{name}.yaml"] = _documents(made, spec.name)
+        files[f"{folder}/kustomization.yaml"] = _kustomization(list(contents))
+    for run in () if runs is None else runs(facts):
+        files |= {
+            f"{SMOKE}/{run.name}/{name}.yaml": _documents(made, spec.name)
+            for name, made in smoke_objects(run).items()
+        }
+    if unknown := unknown_volumes(facts):
+        files["unknown.yaml"] = to_yaml({"volumes": unknown}).encode()
+    return files | addon_files(facts, list(folders))
+
+
+def objects(facts: KubernetesFacts) -> dict[str, dict[str, list[Object]]]:
+    """Return folder -> file -> objects; nothing is empty.
+
+    The first folders need only what Kubernetes has built in; the others the add-ons' own kinds.
+    """
+    made = {
+        "namespaces": {"accounts": namespaces(facts), "addons": addon_namespaces(facts)},
+        "accounts": {
+            "priorities": priority_classes(facts),
+            "quotas": quotas(facts),
+            "members": memberships(facts),
+            "rules": rules(facts),
+            "claims": claim_templates(facts),
+        },
+        "storage": {"classes": _provided(facts), "volumes": volumes(facts)},
+        "devices": {
+            "simulated": simulated_plugins(facts),
+            "networks": network_objects(facts),
+            "amd": amd_devices(facts),
+        },
+        "queues": queues(facts),
+    }
+    full = {name: {n: one for n, one in files.items() if one} for name, files in made.items()}
+    return {name: files for name, files in full.items() if files}
+
+
+def _provided(facts: KubernetesFacts) -> list[Object]:
+    """Return the storage classes whose provisioner the nodes can get."""
+    made = storage_classes(facts)
+    return [one for one in made if ADDONS.get(str(one["provisioner"])) not in facts.without]
+
+
+def queues(facts: KubernetesFacts) -> dict[str, list[Object]]:
+    """Return Kueue's objects; none where the spec goes without it."""
+    if not facts.scheduler.kueue:
+        return {}
+    return {
+        "priorities": workload_priority_classes(facts),
+        "flavors": flavors(facts),
+        "cohorts": cohorts(facts),
+        "cluster-queues": cluster_queues(facts),
+        "local-queues": local_queues(facts),
+    }
+
+
+def smoke_objects(run: AllReduceRun) -> dict[str, list[Object]]:
+    """Return one AllReduce in its three forms; one of them is applied."""
+    return {
+        "job": allreduce_objects(run),
+        "jobset": jobset_objects(run),
+        "mpijob": mpijob_objects(run),
+    }
+
+
+def _documents(made: list[Object], cluster: str) -> bytes:
+    return documents(owned(one, cluster) for one in made)
+
+
+def _kustomization(names: list[str]) -> bytes:
+    made = {
+        "apiVersion": "kustomize.config.k8s.io/v1beta1",
+        "kind": "Kustomization",
+        "resources": [f"{name}.yaml" for name in names],
+    }
+    return to_yaml(made).encode()

@@ -1,0 +1,1 @@
+"""What has changed since `up`: at the sites, on nodes, in fabric and scheduler."""

@@ -1,0 +1,217 @@
+"""`gcluster drift --fix`: a plan of the drifted parts alone, and what does it.
+
+The spec is the one that was applied: what only the file says stays a change, for `up`. Steps that
+left what was changed are done anew, then what looks at them; sites are applied where they differ;
+objects and labels of Kubernetes are applied, and none is removed.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from functools import partial
+from typing import TYPE_CHECKING
+
+import msgspec
+from msgspec.structs import replace
+
+from gcluster.lifecycle.accounting.plan import BooksPlan
+from gcluster.lifecycle.changes import Plan, SitePlan
+from gcluster.lifecycle.converge.scope import Scope, worn_out
+from gcluster.lifecycle.drift.look import find_drift
+from gcluster.lifecycle.drift.values import IN_THE_API, Drift, DriftReport
+from gcluster.lifecycle.guards import refuse_guarded
+from gcluster.lifecycle.image import booting_sites
+from gcluster.lifecycle.kubernetes import while_up
+from gcluster.lifecycle.ledger_check import close_absent
+from gcluster.lifecycle.nodes import converge_nodes
+from gcluster.lifecycle.observe import Observation, observe
+from gcluster.lifecycle.outcome import Exit, failure
+from gcluster.lifecycle.plan import plan_with_jobs
+from gcluster.lifecycle.progress import Finding, Reporter
+from gcluster.lifecycle.repair.queue import queue
+from gcluster.lifecycle.run import Run
+from gcluster.lifecycle.sites import OpenSite, at_each, equip, ladders_of, open_sites
+from gcluster.lifecycle.ssh import SshSession
+from gcluster.lifecycle.state import acquire
+from gcluster.schemas.diagnostics import Diagnostic
+from gcluster.stacks.provider import ProviderError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from gcluster.lifecycle.cluster import Cluster
+
+
+class FixResult(msgspec.Struct, frozen=True, kw_only=True):
+    """How `drift --fix` ended."""
+
+    before: DriftReport
+    after: DriftReport | None
+    """As it was looked at once more; None: there was nothing to mend."""
+    failed: dict[str, str]
+    """Host -> why it was not mended."""
+    diagnostics: tuple[Diagnostic, ...] = ()
+
+    @property
+    def exit_code(self) -> Exit:
+        """OK when nothing differs any more, PENDING when something does, FAILED when a step did."""
+        if self.failed or any(said.is_error for said in self.diagnostics):
+            return Exit.FAILED
+        return (self.after or self.before).exit_code
+
+
+def fix_drift(
+    cluster: Cluster,
+    report: Reporter,
+    *,
+    confirm: Callable[[Plan], bool],
+    requeue_jobs: bool = False,
+    allow: frozenset[str] = frozenset(),
+) -> FixResult:
+    """Look for drift, show the plan of what mends it, and do that; safe to repeat, safe to kill.
+
+    Args:
+        cluster: as it was last applied.
+        report: told how far it is.
+        confirm: shown the plan; when it answers no, nothing is touched.
+        requeue_jobs: put jobs on nodes that must be drained back in line.
+        allow: what a guard holds back.
+
+    Raises:
+        LifecycleError: never applied, refused, locked, or declined.
+    """
+    before = find_drift(cluster)
+    mends = tuple(drift for drift in before.drifts if drift.mends)
+    if not mends:
+        return FixResult(before=before, after=None, failed={})
+    theirs = frozenset(drift.where for drift in mends if drift.plane == "cloud")
+    equip(site for site in open_sites(cluster) if site.name in theirs)
+    with SshSession(cluster.workdir) as session:
+        sites = open_sites(cluster)
+        observation = observe(cluster, sites, session)
+        scope = _scope(cluster, mends, observation)
+        proposed = _plan(cluster, observation, session, sites, scope, theirs)
+        proposed = replace(proposed, objects=objects_put_back(mends))
+        refuse_guarded(proposed, allow)
+        if not confirm(proposed):
+            raise failure("GC909", "nothing was changed", exit_code=Exit.REFUSED)
+    cluster.identify()
+    with (
+        SshSession(cluster.workdir) as session,
+        acquire(cluster.store, tuple(cluster.spec.sites), reason="drift --fix") as lock,
+        Run(cluster, "drift --fix", lock) as run,
+    ):
+        for note in lock.notes:
+            report(Finding(diagnostic=note))
+        failed, said = _mend(
+            run,
+            session,
+            report,
+            scope,
+            theirs,
+            requeue=requeue_jobs,
+            objects=proposed.objects is not None,
+        )
+        after = find_drift(cluster)
+        result = FixResult(before=before, after=after, failed=failed, diagnostics=said)
+        run.finish(result.exit_code)
+        return result
+
+
+def _mend(
+    run: Run,
+    session: SshSession,
+    report: Reporter,
+    scope: Scope,
+    theirs: frozenset[str],
+    *,
+    requeue: bool,
+    objects: bool,
+) -> tuple[dict[str, str], tuple[Diagnostic, ...]]:
+    cluster = run.cluster
+    sites = open_sites(cluster, making=True)
+    before = observe(cluster, sites, session)
+    applied = tuple(site for site in sites if site.name in theirs)
+    growing = {
+        site.site
+        for site in before.sites
+        if site.site in theirs and any(c.effect in {"create", "replace"} for c in site.changes)
+    }
+    applied = booting_sites(cluster, applied, growing, before.desired.hosts, run.directory, report)
+    if theirs:
+        mine = replace(before, sites=tuple(site for site in before.sites if site.site in theirs))
+        while_up.drain_leaving(cluster, mine, session, report)
+    refused = [d for said in at_each(applied, partial(_apply, cluster)).values() for d in said]
+    after = observe(cluster, sites, session)
+    scope = _with_made(cluster, scope, before, after)
+    nodes = converge_nodes(run, sites, after, session, report=report, requeue=requeue, scope=scope)
+    meant = {*scope.hosts, *scope.steps}
+    failed = {host: why for host, why in nodes.failed.items() if host in meant}
+    settled = while_up.settle(cluster, after, session, report, prune=False) if objects else ()
+    return failed | nodes.held, (*refused, *nodes.diagnostics, *settled)
+
+
+def objects_put_back(mends: Iterable[Drift]) -> BooksPlan | None:
+    """Return what is put back in the API of Kubernetes, in words; None: nothing (pure)."""
+    told = [
+        f"label {drift.where}" if drift.kind == "label" else f"apply {drift.where}: {drift.name}"
+        for drift in mends
+        if drift.kind in IN_THE_API
+    ]
+    return BooksPlan(changes=tuple(dict.fromkeys(told))) if told else None
+
+
+def _apply(cluster: Cluster, site: OpenSite) -> tuple[Diagnostic, ...]:
+    try:
+        site.provider.apply(site.context)
+        close_absent(cluster, site)
+    except ProviderError as error:
+        return error.diagnostics
+    return ()
+
+
+def _scope(cluster: Cluster, mends: Iterable[Drift], observation: Observation) -> Scope:
+    """Return the steps that are done anew; a machine that comes back is done whole."""
+    steps: dict[str, set[str]] = defaultdict(set)
+    for drift in mends:
+        steps[drift.where].update(drift.steps)
+    again = {host: frozenset(found) for host, found in steps.items() if found}
+    return _with_made(cluster, Scope(steps=again, again=again), observation, observation)
+
+
+def _with_made(cluster: Cluster, scope: Scope, before: Observation, after: Observation) -> Scope:
+    """Add the nodes that their site makes or starts, and the controllers, who must know them.
+
+    A machine that a cloud's engine found to be gone is another one afterwards. What waits in the
+    repair queue is not looked after here.
+    """
+    was = {host.name: host.address for host in before.existing.hosts}
+    changed = {name for (_, name), c in before.changes().items() if c.effect != "keep"}
+    new = {host.name for host in after.existing.hosts if was.get(host.name) != host.address}
+    made = (changed | new) & {host.name for host in after.desired.hosts}
+    made -= {entry.node for entry in queue(cluster.events)}
+    if not made:
+        return scope
+    controllers = {host.name for host in after.desired.with_role("controller")}
+    return replace(scope, hosts=scope.hosts | made | controllers)
+
+
+def _plan(  # noqa: PLR0917  # what a plan is made from
+    cluster: Cluster,
+    observation: Observation,
+    session: SshSession,
+    sites: tuple[OpenSite, ...],
+    scope: Scope,
+    theirs: frozenset[str],
+) -> Plan:
+    """Return the plan of the drifted parts: nothing else of what is pending is in it."""
+    only = tuple(
+        site
+        if site.site in theirs
+        else SitePlan(site=site.site, provider=site.provider, changes=())
+        for site in observation.sites
+    )
+    seen = replace(
+        observation, sites=only, stamps=worn_out(observation.stamps, scope), unreachable={}
+    )
+    return plan_with_jobs(cluster, seen, session, ladders_of(cluster, sites), scope=scope)

@@ -1,0 +1,228 @@
+"""Kubernetes, as far as drift is about it: nodes out of service, and what `up` applied there.
+
+Objects are compared by whether they are there and who wrote to them since: whoever changes a field
+that `up` set is named in the object with the time. What they were compiled to is not compared: a
+newer gcluster compiles otherwise, and that is a change for `plan`.
+"""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from gcluster.inventory.compile.kubernetes_objects.objects import FIELD_MANAGER
+from gcluster.lifecycle.drift.values import Drift, SchedulerFindings
+from gcluster.lifecycle.kubernetes.difference import difference
+from gcluster.lifecycle.kubernetes.live import Live, LiveNode, kinds, selector
+from gcluster.lifecycle.kubernetes.look import NODE_FIELDS, NodeSeen, node_seen
+from gcluster.lifecycle.kubernetes.objects import ObjectKey, key_of
+from gcluster.lifecycle.kubernetes.table import read_rows, row_template
+from gcluster.lifecycle.rolling.service import MARK
+from gcluster.schemas.decoding import decode_json
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping
+
+    from gcluster.inventory.compile.kubernetes_objects.objects import Object
+    from gcluster.lifecycle.kubernetes.difference import Marks
+    from gcluster.lifecycle.kubernetes.objects import Wanted
+
+_PART = "\x1d"
+"""Group separator of ASCII, after each of the two answers."""
+_GET = "kubectl --kubeconfig=/etc/kubernetes/admin.conf --request-timeout=20s get"
+_NODES = NODE_FIELDS | {"labels": "{.metadata.labels}", "taints": "{.spec.taints}"}
+_OBJECTS = {
+    "api": "{.apiVersion}",
+    "kind": "{.kind}",
+    "namespace": "{.metadata.namespace}",
+    "name": "{.metadata.name}",
+    "writers": "{.metadata.managedFields}",
+}
+
+
+class _Writer(msgspec.Struct, frozen=True, kw_only=True):
+    """An entry of an object's managedFields."""
+
+    manager: str = ""
+    subresource: str = ""
+    time: str = ""
+    fields: dict[str, Any] = msgspec.field(name="fieldsV1", default_factory=dict)
+
+
+class KubernetesLook:
+    """Nodes with why they are out and since when; objects and labels that are not as applied."""
+
+    name = "kubernetes"
+
+    def __init__(self, cluster: str, found: Wanted, hosts: Collection[str]) -> None:
+        """Hold what there is to be.
+
+        Args:
+            cluster: its name, for the commands of the hints.
+            found: what was compiled for it.
+            hosts: names of all its hosts.
+        """
+        self._cluster = cluster
+        self._wanted = found
+        self._hosts = frozenset(hosts)
+        of = (",".join(kinds(found.facts.release)), "--all-namespaces", selector(cluster))
+        self.words = (
+            f"{_GET} nodes {_rows_of(_NODES)} && printf '\\035' &&"
+            f" {_GET} {shlex.join(of)} {_rows_of(_OBJECTS)} && printf '\\035\\n'"
+        )
+
+    def judge(
+        self, printed: Mapping[str, str], nodes: Mapping[str, Collection[str]]
+    ) -> SchedulerFindings:
+        """Return nodes that take no pods or are unknown, and objects and labels that differ."""
+        whole = (text.split(_PART) for text in printed.values() if text.count(_PART) > 1)
+        said = next(whole, None)
+        if said is None:
+            return SchedulerFindings(problem="no API server answers")
+        told = {row["name"]: row for row in read_rows(said[0], list(_NODES))}
+        found = read_rows(said[1], list(_OBJECTS))
+        seen = {name: node_seen(row) for name, row in told.items()}
+        drifts = [
+            drift
+            for node, steps in nodes.items()
+            if (drift := self._of_node(node, seen.get(node), tuple(steps)))
+        ]
+        live = Live(
+            objects={_key(row): "" for row in found},
+            nodes={name: _live_node(row, ready=seen[name].ready) for name, row in told.items()},
+        )
+        differs = difference(self._wanted, live, self._hosts)
+        drifts += [_missing(key) for key in differs.missing]
+        drifts += [_labels(node, marks) for node, marks in differs.marks.items() if node in nodes]
+        drifts += [
+            drift
+            for row in found
+            if _key(row) in self._wanted.objects
+            for drift in _written(_key(row), self._wanted.objects[_key(row)], row["writers"])
+        ]
+        return SchedulerFindings(drifts=tuple(drifts))
+
+    def _of_node(self, node: str, seen: NodeSeen | None, steps: tuple[str, ...]) -> Drift | None:
+        if seen is None:
+            return _of_node(
+                node,
+                was="known",
+                now="the scheduler does not know it",
+                hint="on the node: systemctl restart kubelet; then gcluster up",
+            )
+        if not seen.out:
+            return None
+        if not seen.cordoned:
+            drift = _of_node(node, now=seen.why, when=seen.not_ready_since)
+            return msgspec.structs.replace(drift, steps=steps, mends=True)
+        now = "cordoned" if seen.ready else "not ready, cordoned"
+        why = seen.reason or seen.unfit
+        return _of_node(
+            node,
+            now=f"{now}: {why}" if why else now,
+            when=seen.since or seen.not_ready_since,
+            hint=self._hint(node, seen.reason),
+        )
+
+    def _hint(self, node: str, reason: str) -> str:
+        if reason.startswith(MARK):
+            return "gcluster up goes on with it"
+        verb = "repair" if reason.startswith("gcluster-health") else "resume"
+        return f"gcluster {verb} {self._cluster} {node}"
+
+
+def _rows_of(fields: Mapping[str, str]) -> str:
+    return shlex.quote(f"--output=jsonpath={row_template(list(fields.values()))}")
+
+
+def _key(row: Mapping[str, str]) -> ObjectKey:
+    metadata = {"namespace": row["namespace"], "name": row["name"]}
+    return key_of({"apiVersion": row["api"], "kind": row["kind"], "metadata": metadata})
+
+
+def _live_node(row: Mapping[str, str], *, ready: bool) -> LiveNode:
+    return LiveNode(
+        labels=decode_json(row["labels"] or "{}", dict[str, str]),
+        taints=tuple(decode_json(row["taints"] or "[]", list[dict[str, str]])),
+        ready=ready,
+    )
+
+
+def _of_node(
+    node: str, *, was: str = "in service", now: str, when: str = "", hint: str = ""
+) -> Drift:
+    return Drift(
+        plane="scheduler",
+        where=node,
+        kind="state",
+        name=node,
+        was=was,
+        now=now,
+        when=when,
+        hint=hint,
+    )
+
+
+def _missing(key: ObjectKey) -> Drift:
+    return Drift(
+        plane="scheduler",
+        where=key.kind,
+        kind="object",
+        name=key.words,
+        was="applied",
+        now="not there",
+        mends=True,
+    )
+
+
+def _labels(node: str, marks: Marks) -> Drift:
+    lost = [f"{name}={value}" for name, value in marks.labels.items() if value is not None]
+    more = [name for name, value in marks.labels.items() if value is None]
+    lost += [taint for taint in marks.taints if not taint.endswith("-")]
+    more += [taint.removesuffix("-") for taint in marks.taints if taint.endswith("-")]
+    told = [f"without {', '.join(lost)}"] * bool(lost) + [f"with {', '.join(more)}"] * bool(more)
+    return Drift(
+        plane="scheduler",
+        where=node,
+        kind="label",
+        name=node,
+        was="as compiled",
+        now="; ".join(told),
+        mends=True,
+    )
+
+
+def _written(key: ObjectKey, made: Object, writers: str) -> Iterator[Drift]:
+    """Yield who took over a field that `up` had set; what others added is theirs.
+
+    Whoever gives a field another value owns it from then on, by server-side apply's own book
+    (https://kubernetes.io/docs/reference/using-api/server-side-apply/, 2026-11).
+    """
+    for writer in decode_json(writers or "[]", list[_Writer]):
+        if writer.subresource or writer.manager == FIELD_MANAGER:
+            continue
+        if _touches(writer.fields, made):
+            yield Drift(
+                plane="scheduler",
+                where=key.kind,
+                kind="object",
+                name=key.words,
+                was="as applied",
+                now="changed",
+                when=writer.time,
+                who=writer.manager,
+                mends=True,
+            )
+
+
+def _touches(fields: Mapping[str, Any], made: Any) -> bool:
+    """Whether one of the fields of a FieldsV1 is set in an object; items of lists count as such."""
+    for name, below in fields.items():
+        key = name.removeprefix("f:")
+        if not isinstance(made, dict):
+            return True
+        if key in made and (not below or _touches(below, made[key])):
+            return True
+    return False

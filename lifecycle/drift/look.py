@@ -1,0 +1,246 @@
+"""`gcluster drift`: looks at all planes at once, one SSH exec a node, and changes nothing."""
+
+from __future__ import annotations
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, TypeAlias
+
+import msgspec
+
+from gcluster.inventory.compile import Step, compile_cluster
+from gcluster.lifecycle.converge.pending import step_digests
+from gcluster.lifecycle.converge.traces import together, traces_of
+from gcluster.lifecycle.drift.ask import NodeAnswer, look_script, read_answer
+from gcluster.lifecycle.drift.bandwidth import bandwidth_drift
+from gcluster.lifecycle.drift.cloud import compare, list_site, site_drifts
+from gcluster.lifecycle.drift.decide import judge
+from gcluster.lifecycle.drift.scheduler import scheduler_look
+from gcluster.lifecycle.drift.values import PLANES, Behind, Drift, DriftReport
+from gcluster.lifecycle.guards import served
+from gcluster.lifecycle.outcome import failure
+from gcluster.lifecycle.repair.queue import queue
+from gcluster.lifecycle.sites import OpenSite, at_each, inventory, open_sites
+from gcluster.lifecycle.ssh import SshSession, Unreachable
+from gcluster.lifecycle.ssh.arguments import as_root
+from gcluster.stacks.provider import ProviderError
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from gcluster.inventory.hosts import ClusterInventory, Host
+    from gcluster.lifecycle.cluster import Cluster
+    from gcluster.lifecycle.drift.scheduler import SchedulerLook
+
+Wanted: TypeAlias = dict[str, tuple[Step, str]]
+"""Step -> the step and the stamp that it leaves, in the order they run."""
+_LIMIT_S = 30
+_AT_ONCE = 64
+
+
+def find_drift(cluster: Cluster) -> DriftReport:
+    """Compare what is there with what was applied; takes no lock and writes nothing.
+
+    Args:
+        cluster: as it was last applied: what only the file says is a change, and no drift.
+
+    Raises:
+        LifecycleError: GC1102, nothing was ever applied.
+    """
+    if not cluster.was_applied:
+        raise failure(
+            "GC1102", f"{cluster.name} was never applied", hint=f"gcluster up {cluster.spec_path}"
+        )
+    began = time.monotonic()
+    sites = open_sites(cluster)
+    with SshSession(cluster.workdir) as session, ThreadPoolExecutor(len(sites)) as beside:
+        lists = {site.name: beside.submit(list_site, site) for site in sites}
+        compared = at_each(sites, compare)
+        hosts = _Hosts(cluster, sites, compared)
+        found = hosts.look(session)
+        looks = {
+            name: msgspec.structs.replace(future.result(), **_said(compared[name]))
+            for name, future in lists.items()
+        }
+    out = {entry.node for entry in queue(cluster.events)}
+    asked = {name: look for name, look in looks.items() if not look.problem}
+    cloud = [d for name, look in asked.items() for d in site_drifts(cluster, name, look, out)]
+    drifts = [*cloud, *found.drifts, *bandwidth_drift(cluster.name, cluster.events.known())]
+    order = {plane: number for number, plane in enumerate(PLANES)}
+    problems = {name: look.problem for name, look in looks.items() if look.problem}
+    return msgspec.structs.replace(
+        found,
+        drifts=tuple(sorted(drifts, key=lambda d: (order[d.plane], d.where, d.kind, d.name))),
+        silent=problems | found.silent,
+        repairs=queue(cluster.events),
+        seconds=round(time.monotonic() - began, 2),
+    )
+
+
+def _said(compared: object) -> dict[str, object]:
+    if isinstance(compared, ProviderError):
+        return {"problem": compared.diagnostics[0].summary}
+    return {"changes": compared}
+
+
+class _Hosts:
+    """The hosts that can be asked, and what each should be."""
+
+    def __init__(
+        self, cluster: Cluster, sites: tuple[OpenSite, ...], compared: Mapping[str, object]
+    ) -> None:
+        self._cluster = cluster
+        self._sites = sites
+        self._out = {entry.node for entry in queue(cluster.events)}
+        away = {
+            (site, change.resource.name)
+            for site, changes in compared.items()
+            if isinstance(changes, tuple)
+            for change in changes
+            if change.effect != "keep"
+        }
+        there = at_each(sites, _existing)
+        existing = {host.name: host for found in there.values() for host in found}
+        planned = (h for s in sites for h in s.provider.planned_hosts(cluster.spec, s.name))
+        self._desired: ClusterInventory = inventory(
+            cluster.spec, (existing.get(host.name, host) for host in planned)
+        )
+        self._asked = [
+            host
+            for host in self._desired.hosts
+            if host.name in existing
+            and host.name not in self._out
+            and (host.site, host.name) not in away
+        ]
+        compiled = compile_cluster(
+            cluster.spec, self._desired, cluster.catalog, cluster.bundle, cluster.kubernetes
+        )
+        versions = cluster.secret_versions(compiled)
+        self._wanted: dict[str, Wanted] = {}
+        for group in compiled.groups:
+            steps = {step.key: (step, digest) for step, digest in step_digests(group, versions)}
+            self._wanted |= dict.fromkeys(group.hosts, steps)
+
+    def look(self, session: SshSession) -> DriftReport:
+        """Ask every host, and judge the answers."""
+        look = scheduler_look(self._cluster.spec, self._desired, self._cluster.catalog)
+        answers = self._answers(session, look)
+        told = {h.name: a for h, a in answers if isinstance(a, NodeAnswer)}
+        real = {h.name for h in self._asked if h.connection == "ssh"}
+        drifts: list[Drift] = []
+        behind: list[Behind] = []
+        unsealed: dict[str, int] = {}
+        ever = served(self._cluster.events)
+        for name, answer in told.items():
+            if not answer.stamps and not answer.seals and name in ever:
+                drifts.append(_empty(name, self._wanted[name]))
+                continue
+            found = judge(name, self._wanted[name], answer)
+            drifts += found.drifts
+            behind += found.behind
+            if found.unsealed and name in real:
+                unsealed[name] = found.unsealed
+        silent = {host.name: a.reason for host, a in answers if isinstance(a, Unreachable)}
+        seen = self._scheduler(look, told)
+        drifts += seen.drifts
+        silent |= seen.silent
+        return DriftReport(
+            cluster=self._cluster.name,
+            drifts=tuple(drifts),
+            behind=tuple(behind),
+            silent=silent,
+            unsealed=unsealed,
+            hosts=len(self._asked),
+        )
+
+    def _answers(
+        self, session: SshSession, look: SchedulerLook
+    ) -> list[tuple[Host, NodeAnswer | Unreachable]]:
+        real = [host for host in self._asked if host.connection == "ssh"]
+        simulated = [host for host in self._asked if host.connection == "simulated"]
+        found: list[tuple[Host, NodeAnswer | Unreachable]] = self._simulated(simulated)
+        if not real:
+            return found
+        session.trust(real)
+        scripts: dict[tuple[str, bool], str] = {}
+        for host in real:
+            key = host.pool, host.role == "controller"
+            if key not in scripts:
+                traces = together(traces_of(s) for s, _ in self._wanted[host.name].values())
+                words = look.words if key[1] else ""
+                scripts[key] = look_script(traces, words)
+
+        def ask(host: Host) -> tuple[Host, NodeAnswer | Unreachable]:
+            script = scripts[host.pool, host.role == "controller"]
+            command = as_root(host, ["sh", "-s"])
+            answer = session.run(host, command, stdin=script, timeout_s=_LIMIT_S)
+            if isinstance(answer, Unreachable):
+                return host, answer
+            return host, read_answer(answer.stdout)
+
+        with ThreadPoolExecutor(min(_AT_ONCE, len(real))) as pool:
+            return [*found, *pool.map(ask, real)]
+
+    def _simulated(self, hosts: list[Host]) -> list[tuple[Host, NodeAnswer | Unreachable]]:
+        if not hosts:
+            return []
+        from gcluster.stacks.simulated.stamps import read_stamps  # noqa: PLC0415  # rare
+
+        stored = {
+            site.name: read_stamps(site.context)
+            for site in self._sites
+            if site.provider.name == "simulated"
+        }
+        return [(h, _only_stamps(stored.get(h.site, {}).get(h.name, {}))) for h in hosts]
+
+    def _scheduler(self, look: SchedulerLook, told: Mapping[str, NodeAnswer]) -> DriftReport:
+        controllers = [h for h in self._asked if h.role == "controller" and h.connection == "ssh"]
+        report = DriftReport(cluster=self._cluster.name, drifts=())
+        printed = {h.name: told[h.name].scheduler for h in controllers if h.name in told}
+        if not printed:
+            if not controllers:
+                return report
+            return msgspec.structs.replace(report, silent={look.name: "no controller answers"})
+        workers = [h for h in self._asked if h.role == "compute" and h.connection == "ssh"]
+        found = look.judge(printed, {h.name: _joins(self._wanted[h.name]) for h in workers})
+        silent = {look.name: found.problem} if found.problem else {}
+        return msgspec.structs.replace(report, drifts=found.drifts, silent=silent)
+
+
+def _existing(site: OpenSite) -> tuple[Host, ...]:
+    try:
+        return site.provider.hosts(site.context)
+    except ProviderError:
+        return ()  # the comparison has said why
+
+
+def _joins(wanted: Wanted) -> Collection[str]:
+    """Return the steps by which a node comes back to its scheduler."""
+    return [name for name, (step, _) in wanted.items() if step.phase == "join"]
+
+
+def _empty(host: str, wanted: Wanted) -> Drift:
+    return Drift(
+        plane="node",
+        where=host,
+        kind="node",
+        name=host,
+        was="as the spec says",
+        now="it carries nothing: it was set up anew, or is another machine",
+        steps=tuple(wanted),
+        mends=True,
+    )
+
+
+def _only_stamps(carried: Mapping[str, str]) -> NodeAnswer:
+    """Return the answer of a node that is a line in a file: it carries stamps and nothing else."""
+    return NodeAnswer(
+        stamps=dict(carried),
+        seals={},
+        now={},
+        touched={},
+        health={},
+        packages=(),
+        commands=(),
+        scheduler="",
+    )

@@ -1,0 +1,61 @@
+"""An announced end while `up` works on the cluster: refused when it is due, gone when put off.
+
+From then on no job is started, under Slurm not even the AllReduce's own, so a cluster whose time is
+up can't be brought up; one that is given more time is freed of that before it is tested.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gcluster.lifecycle.expiry.announce import withdraw
+from gcluster.lifecycle.expiry.due import Life, ending, life
+from gcluster.lifecycle.expiry.jobs import Jobs, running_spec
+from gcluster.lifecycle.outcome import Exit, failure
+from gcluster.lifecycle.state import EndWithdrawn
+from gcluster.lifecycle.state.store import utc_now
+
+if TYPE_CHECKING:
+    from gcluster.inventory.hosts import ClusterInventory
+    from gcluster.lifecycle.cluster import Cluster
+    from gcluster.lifecycle.ssh import SshSession
+
+
+def refuse_ended(cluster: Cluster) -> None:
+    """Refuse to bring up what is only kept by its last jobs.
+
+    Raises:
+        LifecycleError: its announced time is up, by the spec that is to be applied too (GC1141,
+            exit code REFUSED).
+    """
+    living = life(cluster.events.read())
+    if living is None or living.announced is None or living.announced.kind != "expires":
+        return
+    if utc_now().timestamp() >= living.announced.earliest and not _is_put_off(cluster, living):
+        raise failure(
+            "GC1141",
+            f"{cluster.name} is to be removed: {living.announced.why}",
+            detail="no job starts any more; nothing was changed",
+            hint="give it more time in the spec: budget: {expires: ...}; or gcluster expire",
+            exit_code=Exit.REFUSED,
+        )
+
+
+def put_off(cluster: Cluster, hosts: ClusterInventory, session: SshSession) -> None:
+    """Withdraw an announced expiry that the spec to be applied has put off.
+
+    Raises:
+        LifecycleError: a node could not be told (GC1141).
+    """
+    living = life(cluster.events.read())
+    if living is not None and living.announced is not None and _is_put_off(cluster, living):
+        withdraw(running_spec(cluster), hosts, session)
+        cluster.events.append(EndWithdrawn(why="the spec gives it more time"))
+
+
+def _is_put_off(cluster: Cluster, living: Life) -> bool:
+    told = living.announced
+    if told is None or told.kind != "expires":
+        return False
+    end = ending(cluster.spec.budget, living.began, Jobs(), utc_now())
+    return end is None or end.due.timestamp() > told.due + 1

@@ -1,0 +1,83 @@
+"""Brings one cluster to its merged spec, or takes it down; whatever happens becomes a phase."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from gcluster.lifecycle.down import down
+from gcluster.lifecycle.outcome import Exit, LifecycleError
+from gcluster.lifecycle.up import up
+from gcluster.schemas.diagnostics import Diagnostic, Severity
+from gcluster.stacks.provider import ProviderError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gcluster.lifecycle.cluster import Cluster
+    from gcluster.lifecycle.gitops.record import Phase
+    from gcluster.lifecycle.progress import Reporter
+
+_PHASES: dict[Exit, Phase] = {
+    Exit.OK: "synced",
+    Exit.SPEC: "invalid",
+    Exit.REFUSED: "refused",
+    Exit.LOCKED: "locked",
+    Exit.PENDING: "waiting",
+}
+
+
+class Acted(NamedTuple):
+    """How it ended."""
+
+    phase: Phase
+    reason: str
+    diagnostics: tuple[Diagnostic, ...] = ()
+
+
+def bring_up(cluster: Cluster, allow: frozenset[str], report: Reporter) -> Acted:
+    """Apply a merged spec. Nobody is asked, and what a guard holds back is not done."""
+
+    def act() -> Acted:
+        result = up(cluster, report, confirm=lambda _: True, allow=allow)
+        code = result.exit_code
+        if code is Exit.OK:
+            return Acted("synced", "", result.diagnostics)
+        said = "; ".join(f"{host}: {why}" for host, why in list(result.failed_hosts.items())[:3])
+        if code is Exit.PENDING:
+            return Acted("waiting", said or "nodes in use were left as they are")
+        reason = said or "the AllReduce did not pass" if code is Exit.REFUSED else said
+        return Acted("failed", reason or "up failed", result.diagnostics)
+
+    return _told(act)
+
+
+def take_down(cluster: Cluster, report: Reporter) -> Acted:
+    """Remove what a cluster has but its data."""
+
+    def act() -> Acted:
+        result = down(cluster, report, confirm=lambda _: True)
+        if result.exit_code is Exit.OK:
+            return Acted("down", "removed, as fleet.yaml says")
+        left = ", ".join(f"{item.kind} {item.name}" for item in result.leftovers[:5])
+        return Acted("failed", f"leftovers remain: {left}")
+
+    return _told(act)
+
+
+def _told(act: Callable[[], Acted]) -> Acted:
+    """Turn what a command raises into a phase; one cluster's trouble ends no other's round."""
+    try:
+        return act()
+    except (LifecycleError, ProviderError) as error:
+        code = error.exit_code if isinstance(error, LifecycleError) else Exit.FAILED
+        said = error.diagnostics[0].summary if error.diagnostics else str(error)
+        return Acted(_PHASES.get(code, "failed"), said, error.diagnostics)
+    except OSError as error:
+        return _unforeseen("GC948", error)
+    except Exception as error:  # noqa: BLE001  # a mistake of gcluster must not end the controller
+        return _unforeseen("GC949", error)
+
+
+def _unforeseen(code: str, error: Exception) -> Acted:
+    said = f"{type(error).__name__}: {error}"
+    return Acted("failed", said, (Diagnostic(code=code, severity=Severity.ERROR, summary=said),))

@@ -1,0 +1,43 @@
+"""Looks after the ends of the clusters that a controller follows, specs gone or not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gcluster.lifecycle.cluster import open_applied
+from gcluster.lifecycle.expiry.look_after import look_after
+from gcluster.lifecycle.gitops.act import Acted
+from gcluster.lifecycle.outcome import LifecycleError
+from gcluster.stacks.provider import ProviderError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from gcluster.lifecycle.cluster import Cluster
+    from gcluster.lifecycle.gitops.book import Book
+    from gcluster.lifecycle.gitops.git import Head
+
+
+def look_after_ends(
+    merged: Mapping[str, Cluster], head: Head, book: Book, names: Iterable[str]
+) -> None:
+    """Announce, withdraw and remove what is due; what goes wrong with one is said of that one.
+
+    Before anything is applied: a cluster that was given more time must be free to be tested.
+    """
+    for name in names:
+        followed = book.known.get(name)
+        if followed is None or followed.phase in {"down", "locked", "paused"}:
+            continue
+        try:
+            cluster = merged.get(name) or open_applied(followed.state_url, Path(f"{name}.yaml"))
+            looked = look_after(cluster, book.reporter(name), now=book.now())
+        except (LifecycleError, ProviderError) as error:
+            book.end(name, error.diagnostics[0].summary if error.diagnostics else str(error))
+            continue
+        book.end(name, looked.words if looked.state in {"announced", "kept", "leftovers"} else "")
+        if looked.state == "removed" and name in merged:
+            book.note(merged[name], head, Acted("down", looked.why))
+        elif looked.state == "removed":
+            book.let_go(name, looked.words)

@@ -1,0 +1,78 @@
+"""Clusters whose spec is gone: they run on, unless fleet.yaml names them for removal."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from gcluster.lifecycle.cluster import open_applied
+from gcluster.lifecycle.expiry.jobs import ask_jobs
+from gcluster.lifecycle.gitops.act import Acted, take_down
+from gcluster.lifecycle.gitops.standing import last_change
+from gcluster.lifecycle.outcome import LifecycleError
+from gcluster.schemas.cost import usd_per_hour
+from gcluster.schemas.diagnostics import Diagnostic, Severity
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from gcluster.lifecycle.cluster import Cluster
+    from gcluster.lifecycle.gitops.book import Book
+    from gcluster.schemas.fleet.ordering import Fleet
+
+
+class Removed(NamedTuple):
+    """Clusters that are to be taken down, because fleet.yaml says so."""
+
+    named: dict[str, Cluster]
+    book: Book
+
+    def take_down(self) -> None:
+        """Take each down that runs no jobs; data is kept."""
+        for name, cluster in self.named.items():
+            busy = ask_jobs(cluster).why_not
+            if busy:
+                self.book.note_gone(name, Acted("refused", f"not removed: {busy}"))
+                continue
+            cluster.why = f"commit {self.book.record.commit}"
+            acted = take_down(cluster, self.book.reporter(name))
+            if acted.phase == "down":
+                self.book.let_go(name, acted.reason)
+            else:
+                self.book.note_gone(name, acted)
+
+
+def see_removed(fleet: Fleet, wanted: Collection[str], book: Book) -> Removed:
+    """Look at every cluster that was followed and has no spec any more."""
+    named: dict[str, Cluster] = {}
+    for name in [name for name in book.known if name not in wanted]:
+        try:
+            cluster = open_applied(book.known[name].state_url, Path(f"{name}.yaml"))
+            last = last_change(cluster)
+        except LifecycleError as error:
+            if error.diagnostics[0].code == "GC906":  # nothing was ever made
+                book.let_go(name, "its spec is gone, and it was never made")
+            else:
+                said = error.diagnostics[0].summary
+                book.note_gone(name, Acted("failed", said, error.diagnostics))
+            continue
+        if last is not None and last.command == "down" and last.exit_code == 0:
+            book.let_go(name, f"its spec is gone, and {last.actor} took it down")
+        elif name in fleet.remove:
+            named[name] = cluster
+        else:
+            orphan = _orphan(cluster)
+            book.note_gone(name, Acted("orphaned", orphan.summary, (orphan,)))
+    return Removed(named, book)
+
+
+def _orphan(cluster: Cluster) -> Diagnostic:
+    price = usd_per_hour(cluster.spec, cluster.catalog).usd_per_hour_now
+    costs = "a price that is unknown" if price is None else f"${price:,.2f}/h"
+    return Diagnostic(
+        code="GC1134",
+        severity=Severity.WARNING,
+        summary=f"its spec is gone from the repository, and it runs on, at {costs}",
+        hint=f"to remove it: name {cluster.name} under remove: in fleet.yaml, "
+        f"or gcluster down {cluster.name}",
+    )

@@ -1,0 +1,149 @@
+"""What differs between the objects that a cluster is to have and those it has (pure)."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from gcluster.inventory.compile.kubernetes_objects.nodes import NO_PARTITION, PARTITION_DOMAIN
+from gcluster.inventory.compile.kubernetes_objects.objects import DOMAIN
+from gcluster.lifecycle.accounting.plan import BooksPlan
+from gcluster.lifecycle.kubernetes.live import is_ours
+from gcluster.lifecycle.kubernetes.objects import DIGEST, ObjectKey
+from gcluster.schemas.hostlist import fold
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Mapping
+
+    from gcluster.lifecycle.kubernetes.live import Live, LiveNode
+    from gcluster.lifecycle.kubernetes.objects import Wanted
+
+_MIG = "nvidia.com/mig.config"
+_NAMED = 4
+"""Most names that a line has."""
+
+
+class Marks(msgspec.Struct, frozen=True, kw_only=True):
+    """What is changed of one node."""
+
+    labels: dict[str, str | None]
+    """Label -> value; None: it goes."""
+    taints: tuple[str, ...]
+    """As `kubectl taint` takes them."""
+
+
+class Difference(msgspec.Struct, frozen=True, kw_only=True):
+    """What `up` changes in a cluster's API."""
+
+    missing: tuple[ObjectKey, ...]
+    other: tuple[ObjectKey, ...]
+    pruned: tuple[ObjectKey, ...]
+    """Ours and compiled no more; the last applied goes first."""
+    marks: dict[str, Marks]
+    forgotten: tuple[str, ...]
+    """Nodes that joined for a spec which asked for them."""
+    kept: dict[str, list[str]] = {}
+    """Namespace -> the work in it, for which it isn't pruned."""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether all is as compiled."""
+        return not (self.missing or self.other or self.pruned or self.marks or self.forgotten)
+
+    def keeping(self, occupied: Mapping[str, list[str]]) -> Difference:
+        """Return the same without the namespaces that have work in them."""
+        pruned = tuple(key for key in self.pruned if not _is_namespace(key, occupied))
+        return msgspec.structs.replace(self, pruned=pruned, kept=dict(occupied))
+
+    @property
+    def emptied(self) -> list[str]:
+        """Namespaces that would go, with all that is in them."""
+        return [key.name for key in self.pruned if key.kind == "Namespace"]
+
+    def plan(self) -> BooksPlan:
+        """Return it in words."""
+        return BooksPlan(
+            changes=(
+                *_lines("add", self.missing),
+                *_lines("change", self.other),
+                *([f"label {fold(sorted(self.marks))}"] if self.marks else []),
+                *_lines("remove", self.pruned),
+                *([f"remove Node: {fold(self.forgotten)}"] if self.forgotten else []),
+            ),
+            held_back=tuple(
+                f"namespace {name} stays: {_few(work)} in it" for name, work in self.kept.items()
+            ),
+        )
+
+
+def difference(wanted: Wanted, live: Live, hosts: Collection[str]) -> Difference:
+    """Compare.
+
+    Args:
+        wanted: compiled.
+        live: as the API server has it.
+        hosts: names of all hosts that the spec asks for, control planes included.
+    """
+    digests = {key: _digest(made) for key, made in wanted.objects.items()}
+    gone = [key for key in live.objects if key not in digests]
+    return Difference(
+        missing=tuple(key for key in digests if key not in live.objects),
+        other=tuple(
+            key for key, digest in digests.items() if live.objects.get(key, digest) != digest
+        ),
+        pruned=tuple(sorted(gone, key=lambda key: (key.kind == "Namespace", key))),
+        marks={
+            name: marks
+            for name, said in wanted.nodes.items()
+            if (node := live.nodes.get(name)) is not None
+            and (marks := _marks(said, node)) is not None
+        },
+        forgotten=tuple(
+            sorted(n for n, node in live.nodes.items() if n not in hosts and is_ours(node))
+        ),
+    )
+
+
+def _digest(made: Mapping[str, Any]) -> str:
+    return str(made["metadata"]["annotations"][DIGEST])
+
+
+def _is_namespace(key: ObjectKey, names: Collection[str]) -> bool:
+    return key.kind == "Namespace" and key.name in names
+
+
+def _marks(said: Mapping[str, Any], node: LiveNode) -> Marks | None:
+    """Return what is to change of a node's labels and taints, as far as they are gcluster's."""
+    labels: dict[str, str | None] = {
+        label: value for label, value in said["labels"].items() if node.labels.get(label) != value
+    }
+    labels |= {
+        label: None for label in node.labels if label not in said["labels"] and _is_our_label(label)
+    }
+    there = {(t["key"], t.get("value", ""), t["effect"]) for t in node.taints}
+    wanted = {(t["key"], t.get("value", ""), t["effect"]) for t in said["taints"]}
+    taints = [f"{key}={value}:{effect}" for key, value, effect in sorted(wanted - there)]
+    taints += [
+        f"{key}:{effect}-" for key, _, effect in sorted(there - wanted) if key == NO_PARTITION
+    ]
+    return Marks(labels=labels, taints=tuple(taints)) if labels or taints else None
+
+
+def _is_our_label(label: str) -> bool:
+    return label.partition("/")[0] in {DOMAIN, PARTITION_DOMAIN} or label == _MIG
+
+
+def _lines(verb: str, keys: Iterable[ObjectKey]) -> Iterator[str]:
+    """Yield a line for each kind."""
+    alike: dict[str, list[str]] = defaultdict(list)
+    for key in keys:
+        alike[key.kind].append(key.words)
+    for kind, names in alike.items():
+        yield f"{verb} {kind}: {_few(names)}"
+
+
+def _few(names: list[str]) -> str:
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return ", ".join(names[:_NAMED]) + more

@@ -1,0 +1,113 @@
+"""What keeps Kubernetes from coming up, said before anything is changed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gcluster.inventory.compile.kubernetes_objects.addons import chosen_addons
+from gcluster.inventory.compile.kubernetes_objects.images import pause_image
+from gcluster.inventory.compile.kubernetes_objects.pod_network import cni
+from gcluster.lifecycle.addon_digests import unknown_digests
+from gcluster.lifecycle.kubernetes.objects import Wanted, images, left_out, wanted
+from gcluster.schemas.diagnostics import Diagnostic, Severity
+from gcluster.schemas.load import load_text
+from gcluster.schemas.spec import KubernetesScheduler
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gcluster.inventory.hosts import ClusterInventory
+    from gcluster.lifecycle.cluster import Cluster
+    from gcluster.schemas.diagnostics import PathTuple
+    from gcluster.schemas.kubernetes_bundle import KubernetesBundle
+    from gcluster.schemas.spec import ClusterSpec
+
+
+def kubernetes_findings(cluster: Cluster, hosts: ClusterInventory) -> tuple[Diagnostic, ...]:
+    """Return what stands in the way of `up`, and what it leaves out; () where Slurm schedules."""
+    spec = cluster.spec
+    if not isinstance(spec.scheduler, KubernetesScheduler):
+        return ()
+    found = wanted(spec, hosts, cluster.catalog)
+    if cluster.kubernetes is None:
+        return _elsewhere(cluster, found)
+    bundle = cluster.kubernetes.manifest
+    return (
+        *_other_version(spec, bundle),
+        *_not_in_the_bundle(found, bundle),
+        *_left_out(spec, left_out(spec, hosts, cluster.catalog)),
+    )
+
+
+def _elsewhere(cluster: Cluster, found: Wanted) -> tuple[Diagnostic, ...]:
+    """Machines get add-ons, which `up` doesn't install: the pod network is one of them."""
+    loaded = load_text(cluster.spec_text, file=str(cluster.spec_path), check=False)
+    needed = ", ".join(one.addon.name for one in chosen_addons(found.facts))
+    unpinned = unknown_digests(found.facts, loaded)
+    if not needed:
+        return unpinned
+    not_installed = _error(
+        "GC1004",
+        f"add-ons are not installed by up yet: {needed}",
+        path=("scheduler",),
+        hint="gcluster compile writes them for Flux and Argo CD",
+    )
+    return (*unpinned, not_installed)
+
+
+def _other_version(spec: ClusterSpec, bundle: KubernetesBundle) -> Iterator[Diagnostic]:
+    """What a spec asks for must be what the bundle has."""
+    asked: dict[PathTuple, str] = {("software", "kubernetes"): spec.software.kubernetes}
+    for name, pool in spec.pools.items():
+        if pool.software is not None:
+            asked["pools", name, "software", "kubernetes"] = pool.software.kubernetes
+    for path, version in asked.items():
+        wants = version.removeprefix("v")
+        if wants not in {"auto", bundle.kubernetes} and not bundle.kubernetes.startswith(
+            f"{wants}."
+        ):
+            yield _error(
+                "GC1001",
+                f"{'.'.join(map(str, path))} asks for Kubernetes {version}, and the bundle of "
+                f"local nodes has {bundle.kubernetes}",
+                path=path,
+                hint=f'write "{bundle.kubernetes}", or leave it out',
+            )
+
+
+def _not_in_the_bundle(found: Wanted, bundle: KubernetesBundle) -> Iterator[Diagnostic]:
+    """Nodes made here pull nothing."""
+    network = cni(found.facts)
+    if network != "routed":
+        yield _error(
+            "GC1002",
+            f"the pod network {network} is not in the bundle of local nodes",
+            path=("scheduler", "cni"),
+            hint="write cni: routed, or leave it out",
+        )
+    held = {image.reference for image in bundle.images}
+    asked = {image for made in found.objects.values() for image in images(made)}
+    for image in sorted({*asked, pause_image(found.facts)} - held):
+        yield _error(
+            "GC1002",
+            f"image {image} is not in the bundle of local nodes",
+            hint="lifecycle/kubernetes/programs.yaml names the images that it is built with",
+        )
+
+
+def _left_out(spec: ClusterSpec, names: frozenset[str]) -> Iterator[Diagnostic]:
+    """Say which add-ons a cluster goes without."""
+    assert isinstance(spec.scheduler, KubernetesScheduler)  # noqa: S101  # the caller looked
+    if names:
+        queues = ", so there are no queues" if "kueue" in names else ""
+        yield Diagnostic(
+            code="GC1003",
+            severity=Severity.NOTE,
+            summary=f"local nodes go without add-ons: {', '.join(sorted(names))} left out{queues}",
+            path=("scheduler",),
+            hint="write kueue: false to say so yourself" if "kueue" in names else "",
+        )
+
+
+def _error(code: str, summary: str, *, hint: str, path: PathTuple = ()) -> Diagnostic:
+    return Diagnostic(code=code, severity=Severity.ERROR, summary=summary, hint=hint, path=path)

@@ -1,0 +1,48 @@
+"""Nodes that are about to go: their pods leave first, as far as they do so in time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gcluster.lifecycle.guards import gone_nodes
+from gcluster.lifecycle.kubernetes.kubectl import ApiRefused, ApiSilent, kubectl_of
+from gcluster.schemas.diagnostics import Diagnostic, Severity
+
+if TYPE_CHECKING:
+    from gcluster.lifecycle.observe import Observation
+    from gcluster.lifecycle.ssh import SshSession
+
+_LEAVE_WITHIN_S = 120
+"""Pods have this long to end, their grace included."""
+
+
+def drain(observation: Observation, session: SshSession) -> tuple[Diagnostic, ...]:
+    """Drain the nodes that the sites are about to remove or replace; return who was in the way.
+
+    A node that is gone from the API already, and an API that is silent, hold nothing up: the plan
+    that was agreed to says that the nodes go.
+    """
+    leaving = [node.name for node in gone_nodes(observation.sites)]
+    if not leaving:
+        return ()
+    kubectl = kubectl_of(session, observation.existing)
+    try:
+        known = kubectl.text("get", "nodes", "--output=name").split()
+        there = [name for name in leaving if f"node/{name}" in known]
+        if there:
+            kubectl.text(
+                *("drain", *there, "--ignore-daemonsets", "--delete-emptydir-data", "--force"),
+                f"--timeout={_LEAVE_WITHIN_S}s",
+                timeout_s=_LEAVE_WITHIN_S + 30,
+            )
+    except (ApiSilent, ApiRefused) as error:
+        words = error.words if isinstance(error, ApiRefused) else ""
+        return (
+            Diagnostic(
+                code="GC1008",
+                severity=Severity.WARNING,
+                summary=f"nodes go with pods on them: {error}",
+                detail=words,
+            ),
+        )
+    return ()

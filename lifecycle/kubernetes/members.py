@@ -1,0 +1,125 @@
+"""A control plane that goes is no member of etcd any more, before its machine goes.
+
+etcd counts a member that is away as one that doesn't answer: of three whose machines two are
+deleted, the last has no majority and nothing brings it back. One by one, while they live, is safe.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from gcluster.lifecycle.guards import gone_nodes
+from gcluster.lifecycle.kubernetes.settle import JOINED
+from gcluster.lifecycle.outcome import failure
+from gcluster.lifecycle.slurm import last_words
+from gcluster.lifecycle.ssh import Unreachable
+from gcluster.lifecycle.ssh.arguments import as_root
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gcluster.inventory.hosts import Host
+    from gcluster.lifecycle.observe import Observation
+    from gcluster.lifecycle.ssh import SshSession
+    from gcluster.schemas.spec import ClusterSpec
+
+_ETCDCTL = ("/usr/local/libexec/gcluster/kubernetes-etcd", "etcdctl")
+_LIMIT_S = 60
+_SETTLES_WITHIN_S = 30
+"""etcd removes nobody until all others were connected for five seconds ("unhealthy cluster": its
+strict-reconfig-check, etcd 3.6.5)."""
+_COLUMNS = 3
+
+
+def leave_etcd(
+    spec: ClusterSpec,
+    observation: Observation,
+    session: SshSession,
+    *,
+    clock: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], None] = time.sleep,
+) -> tuple[str, ...]:
+    """Take control planes out of etcd that are about to go, or that the spec has no more.
+
+    One whose machine is gone and will be made again goes too: it comes back as a new member.
+
+    Returns:
+        Their names. Safe to repeat, and to kill: the next run goes on with those that are left.
+
+    Raises:
+        LifecycleError: a machine would go whose member etcd keeps (GC1006).
+    """
+    gone = gone_nodes(observation.sites)
+    planes = {name for name, pool in spec.pools.items() if pool.role == "controller"}
+    leaving = {node.name for node in gone if node.pool in planes}
+    wanted = observation.desired.with_role("controller")
+    made = {name for (_, name), c in observation.changes().items() if c.effect == "create"}
+    staying = {host.name for host in wanted} - {node.name for node in gone} - made
+    asked = [
+        host
+        for host in observation.existing.with_role("controller")
+        if host.connection == "ssh"
+        and host.name in staying
+        and JOINED in observation.stamps.get(host.name, {})
+    ]
+    if not asked:
+        return ()  # nothing of etcd would be left, or nothing is there yet
+    here = asked[0]
+    try:
+        members = _members(here, session)
+        old = {name: identity for name, identity in members.items() if name not in staying}
+        for identity in old.values():
+            _remove(here, session, identity, clock=clock, sleep=sleep)
+    except _Refused as refused:
+        if not leaving:
+            return ()
+        raise failure(
+            "GC1006",
+            f"etcd on {here.name} keeps {', '.join(sorted(leaving))} as members: {refused}",
+            detail="no machine was removed: without a majority of its members etcd stands still",
+            hint="gcluster status says what is wrong with it",
+        ) from refused
+    return tuple(sorted(old))
+
+
+class _Refused(Exception):  # noqa: N818  # it says what happened
+    """etcd did not do it; the text says why."""
+
+
+def _members(host: Host, session: SshSession) -> dict[str, str]:
+    """Return name -> id of the members; one that has never started has no name, and is left."""
+    rows = [line.split(", ") for line in _asked(host, session, "member", "list").splitlines()]
+    return {row[2]: row[0] for row in rows if len(row) > _COLUMNS and row[2]}
+
+
+def _remove(
+    host: Host,
+    session: SshSession,
+    identity: str,
+    *,
+    clock: Callable[[], float],
+    sleep: Callable[[float], None],
+) -> None:
+    until = clock() + _SETTLES_WITHIN_S
+    while True:
+        try:
+            _asked(host, session, "member", "remove", identity)
+        except _Refused as refused:
+            if "member not found" in str(refused):
+                return
+            if "unhealthy cluster" not in str(refused) or clock() >= until:
+                raise
+            sleep(1)
+        else:
+            return
+
+
+def _asked(host: Host, session: SshSession, *words: str) -> str:
+    line = as_root(host, [*_ETCDCTL, *words])
+    answer = session.run(host, line, timeout_s=_LIMIT_S)
+    if isinstance(answer, Unreachable):
+        raise _Refused(answer.reason)
+    if answer.returncode != 0:
+        raise _Refused(last_words(answer))
+    return answer.stdout

@@ -1,0 +1,99 @@
+"""The objects that a cluster is to have: compiled, in the order in which they are applied."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+
+from gcluster.inventory.compile.kubernetes_objects.addons import chosen_addons
+from gcluster.inventory.compile.kubernetes_objects.facts import KubernetesFacts, kubernetes_facts
+from gcluster.inventory.compile.kubernetes_objects.nodes import nodes
+from gcluster.inventory.compile.kubernetes_objects.objects import DOMAIN, Object, owned
+from gcluster.inventory.compile.kubernetes_objects.tree import objects
+from gcluster.lifecycle.kubernetes.source import takes_own_build
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gcluster.inventory.hosts import ClusterInventory
+    from gcluster.schemas.catalog import Catalog
+    from gcluster.schemas.spec import ClusterSpec
+
+DIGEST = f"{DOMAIN}/compiled"
+"""Annotation of each object that `up` applied: hash of what it was compiled to."""
+
+
+class ObjectKey(NamedTuple):
+    """What tells an object from all others of a cluster, whatever version of its API is asked."""
+
+    group: str
+    kind: str
+    namespace: str
+    """"" where the kind has none."""
+    name: str
+
+    @property
+    def words(self) -> str:
+        """Name it as people do: "everyone/members"."""
+        return f"{self.namespace}/{self.name}" if self.namespace else self.name
+
+
+class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+    """What a cluster is to have."""
+
+    facts: KubernetesFacts
+    objects: dict[ObjectKey, Object]
+    """In the order in which they are applied, each with its digest."""
+    nodes: dict[str, dict[str, Any]]
+    """Node -> its labels and taints."""
+
+
+def wanted(spec: ClusterSpec, inventory: ClusterInventory, catalog: Catalog) -> Wanted:
+    """Return what a spec's cluster is to have; what its nodes can't get is left out."""
+    facts = kubernetes_facts(spec, inventory, catalog, left_out(spec, inventory, catalog))
+    made = {
+        key_of(one): one
+        for files in objects(facts).values()
+        for alike in files.values()
+        for one in (_digested(owned(each, spec.name)) for each in alike)
+    }
+    return Wanted(facts=facts, objects=made, nodes=nodes(facts))
+
+
+def left_out(spec: ClusterSpec, inventory: ClusterInventory, catalog: Catalog) -> frozenset[str]:
+    """Return the add-ons that a cluster goes without: nodes made here get what their bundle has."""
+    if not takes_own_build(spec):
+        return frozenset()
+    facts = kubernetes_facts(spec, inventory, catalog)
+    return frozenset(one.addon.name for one in chosen_addons(facts))
+
+
+def key_of(made: Object) -> ObjectKey:
+    """Return the key of an object, compiled or as the API server tells it."""
+    group, _, version = str(made["apiVersion"]).rpartition("/")
+    del version
+    metadata = made["metadata"]
+    return ObjectKey(group, str(made["kind"]), metadata.get("namespace", ""), metadata["name"])
+
+
+def images(made: Any) -> Iterator[str]:
+    """Yield the images that an object's containers run."""
+    if isinstance(made, dict):
+        if isinstance(made.get("image"), str):
+            yield made["image"]
+        for value in made.values():
+            yield from images(value)
+    elif isinstance(made, list):
+        for value in made:
+            yield from images(value)
+
+
+def _digested(made: Object) -> Object:
+    """Return the object with the hash of its content, by which it is known to be as compiled."""
+    content = msgspec.json.encode(made, order="sorted")
+    digest = hashlib.sha256(content).hexdigest()[:32]
+    metadata = made["metadata"]
+    annotations = {**metadata.get("annotations", {}), DIGEST: digest}
+    return made | {"metadata": metadata | {"annotations": annotations}}

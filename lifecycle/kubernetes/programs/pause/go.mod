@@ -1,0 +1,3 @@
+module gcluster.local/pause
+
+go 1.25.0

@@ -1,0 +1,232 @@
+"""Makes a cluster's objects and its nodes' labels what was compiled; safe to repeat and to kill.
+
+Objects are applied by the API server (server-side apply, field manager `gcluster`), in the order of
+the compiled tree. What carries the cluster's label and is compiled no more is pruned.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from gcluster.inventory.compile.kubernetes_objects.objects import FIELD_MANAGER, SYSTEM_NAMESPACE
+from gcluster.lifecycle.accounting.plan import BooksPlan
+from gcluster.lifecycle.kubernetes.difference import Difference, Marks, difference
+from gcluster.lifecycle.kubernetes.kubectl import ApiRefused, ApiSilent, Kubectl, kubectl_of
+from gcluster.lifecycle.kubernetes.live import NOTHING, occupied, read_live
+from gcluster.lifecycle.kubernetes.objects import Wanted, wanted
+from gcluster.lifecycle.progress import StageFinished, StageStarted
+from gcluster.schemas.diagnostics import Diagnostic, Severity
+from gcluster.schemas.spec import KubernetesScheduler
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from gcluster.inventory.compile.kubernetes_objects.objects import Object
+    from gcluster.lifecycle.cluster import Cluster
+    from gcluster.lifecycle.kubernetes.objects import ObjectKey
+    from gcluster.lifecycle.observe import Observation
+    from gcluster.lifecycle.progress import Reporter
+    from gcluster.lifecycle.ssh import SshSession
+
+JOINED = "kubernetes.join"
+"""The step whose stamp says that a host's API server was there."""
+_ANSWERS_WITHIN_S = 90
+"""An API server is back within this after its host was started again."""
+_ASK_AGAIN_S = 2
+_LIMIT_S = 300
+_ROLLOUT_S = 60
+
+
+def objects_plan(
+    cluster: Cluster, observation: Observation, session: SshSession
+) -> BooksPlan | None:
+    """Say what `up` would change in the cluster's API; None where none is reached by SSH.
+
+    Where no control plane was ever made, all of it is new.
+    """
+    if not _is_real(cluster, observation):
+        return None
+    found = wanted(cluster.spec, observation.desired, cluster.catalog)
+    planes = [host.name for host in observation.desired.with_role("controller")]
+    if any(name in observation.unreachable for name in planes):
+        return None  # the plan names them, and that what would change there is unknown
+    if not any(JOINED in observation.stamps.get(name, {}) for name in planes):
+        fresh = difference(found, NOTHING, _hosts(observation))
+        return fresh.plan()
+    try:
+        return _compare(kubectl_of(session, observation.existing), found, observation).plan()
+    except (ApiSilent, ApiRefused) as error:
+        return BooksPlan(problem=str(error))
+
+
+def settle_objects(
+    cluster: Cluster,
+    observation: Observation,
+    session: SshSession,
+    report: Reporter,
+    *,
+    prune: bool = True,
+    clock: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], None] = time.sleep,
+) -> tuple[Diagnostic, ...]:
+    """Apply, label, prune; return what went wrong and what was kept. () where Slurm schedules.
+
+    Without `prune` only what is compiled is put back: nothing is removed.
+    """
+    if not _is_real(cluster, observation):
+        return ()
+    began = clock()
+    report(StageStarted(name="objects"))
+    kubectl = kubectl_of(session, observation.existing)
+    found = wanted(cluster.spec, observation.desired, cluster.catalog)
+    go_on = f"gcluster up {cluster.spec_path}"
+    try:
+        differs = _awaited(kubectl, found, observation, clock, sleep)
+        if not prune:
+            differs = msgspec.structs.replace(differs, pruned=(), forgotten=(), kept={})
+        _settle(kubectl, found, differs)
+        late = _rolled_out(kubectl, found)
+    except ApiSilent as silent:
+        said = _error("GC1005", f"no API server answers: {silent}", go_on)
+        report(StageFinished(name="objects", ok=False, summary="", seconds=clock() - began))
+        return (said,)
+    except ApiRefused as refused:
+        said = _error("GC1006", f"Kubernetes refused: {refused}", go_on, refused.words)
+        report(StageFinished(name="objects", ok=False, summary="", seconds=clock() - began))
+        return (said,)
+    summary = f"{len(found.objects)} applied, {len(differs.pruned)} removed"
+    report(StageFinished(name="objects", ok=True, summary=summary, seconds=clock() - began))
+    return (*late, *(_kept(name, work) for name, work in differs.kept.items()))
+
+
+def _is_real(cluster: Cluster, observation: Observation) -> bool:
+    """Whether Kubernetes is the scheduler, and of machines that run something."""
+    ssh = any(host.connection == "ssh" for host in observation.desired.with_role("controller"))
+    return ssh and isinstance(cluster.spec.scheduler, KubernetesScheduler)
+
+
+def _hosts(observation: Observation) -> frozenset[str]:
+    return frozenset(host.name for host in observation.desired.hosts)
+
+
+def _compare(kubectl: Kubectl, found: Wanted, observation: Observation) -> Difference:
+    live = read_live(kubectl, found.facts.spec.name, found.facts.release)
+    differs = difference(found, live, _hosts(observation))
+    return differs.keeping(occupied(kubectl, differs.emptied)) if differs.emptied else differs
+
+
+def _awaited(
+    kubectl: Kubectl,
+    found: Wanted,
+    observation: Observation,
+    clock: Callable[[], float],
+    sleep: Callable[[float], None],
+) -> Difference:
+    """Compare as soon as an API server answers."""
+    until = clock() + _ANSWERS_WITHIN_S
+    while True:
+        try:
+            return _compare(kubectl, found, observation)
+        except ApiSilent:
+            if clock() >= until:
+                raise
+            sleep(_ASK_AGAIN_S)
+
+
+def _settle(kubectl: Kubectl, found: Wanted, differs: Difference) -> None:
+    """Apply everything: what somebody changed by hand is put back too."""
+    _apply(kubectl, found.objects.values())
+    for alike in _alike(differs.marks):
+        _mark(kubectl, alike, differs.marks[alike[0]])
+    for key in differs.pruned:
+        _delete(kubectl, key)
+    if differs.forgotten:
+        kubectl.text("delete", "node", "--ignore-not-found", "--wait=false", *differs.forgotten)
+
+
+def _rolled_out(kubectl: Kubectl, found: Wanted) -> tuple[Diagnostic, ...]:
+    """Wait until gcluster's own pods are ready on every node; one that is down makes a warning."""
+    if not any(key.kind == "DaemonSet" for key in found.objects):
+        return ()
+    try:
+        kubectl.text(
+            *("rollout", "status", "daemonset", f"--namespace={SYSTEM_NAMESPACE}"),
+            f"--timeout={_ROLLOUT_S}s",
+            timeout_s=_LIMIT_S,
+        )
+    except ApiRefused as refused:
+        return (
+            Diagnostic(
+                code="GC1006",
+                severity=Severity.WARNING,
+                summary=f"not every node has gcluster's own pods: {refused}",
+                detail=refused.words,
+                hint=f"kubectl --namespace={SYSTEM_NAMESPACE} get pods, on a control plane",
+            ),
+        )
+    return ()
+
+
+def _apply(kubectl: Kubectl, objects: Iterable[Object]) -> None:
+    """Apply objects in their order, in one call."""
+    listed = {"apiVersion": "v1", "kind": "List", "items": list(objects)}
+    kubectl.text(
+        *("apply", "--server-side", "--force-conflicts", f"--field-manager={FIELD_MANAGER}"),
+        *("--validate=strict", "--filename=-"),
+        stdin=msgspec.json.encode(listed).decode(),
+        timeout_s=_LIMIT_S,
+    )
+
+
+def _alike(marks: dict[str, Marks]) -> list[list[str]]:
+    """Return the nodes that get the same labels and taints, together."""
+    groups: list[list[str]] = []
+    for name, own in marks.items():
+        group = next((g for g in groups if marks[g[0]] == own), None)
+        if group is None:
+            groups.append([name])
+        else:
+            group.append(name)
+    return groups
+
+
+def _mark(kubectl: Kubectl, nodes: list[str], marks: Marks) -> None:
+    if marks.labels:
+        words = (f"{k}-" if value is None else f"{k}={value}" for k, value in marks.labels.items())
+        kubectl.text("label", "node", "--overwrite", *nodes, *words)
+    if marks.taints:
+        kubectl.text("taint", "node", "--overwrite", *nodes, *marks.taints)
+
+
+def _delete(kubectl: Kubectl, key: ObjectKey) -> None:
+    kind = f"{key.kind}.{key.group}" if key.group else key.kind
+    where = [f"--namespace={key.namespace}"] if key.namespace else []
+    kubectl.text("delete", kind.lower(), key.name, *where, "--ignore-not-found", "--wait=false")
+
+
+def _kept(name: str, work: list[str]) -> Diagnostic:
+    return Diagnostic(
+        code="GC1007",
+        severity=Severity.WARNING,
+        summary=f"namespace {name} is kept: {_counted(work)} in it",
+        hint="it goes with the next up that finds it empty",
+    )
+
+
+def _counted(work: list[str]) -> str:
+    """Say how much of what kind: "2 pods, 1 job.batch"."""
+    kinds = [name.partition("/")[0] for name in work]
+    return ", ".join(f"{kinds.count(kind)} {kind}" for kind in dict.fromkeys(kinds))
+
+
+def _error(code: str, summary: str, go_on: str, detail: str = "") -> Diagnostic:
+    return Diagnostic(
+        code=code,
+        severity=Severity.ERROR,
+        summary=summary,
+        detail=detail,
+        hint=f"mend it, then go on with: {go_on}",
+    )

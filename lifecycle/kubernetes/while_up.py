@@ -1,0 +1,80 @@
+"""What `up` does for Kubernetes between its own steps; nothing where Slurm schedules."""
+
+# ruff: noqa: PLC0415  # a cluster of Slurm imports none of it
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gcluster.lifecycle.outcome import Exit, LifecycleError
+from gcluster.lifecycle.progress import Finding, StageProgress
+from gcluster.schemas.spec import KubernetesScheduler
+
+if TYPE_CHECKING:
+    from gcluster.lifecycle.changes import Plan
+    from gcluster.lifecycle.cluster import Cluster
+    from gcluster.lifecycle.observe import Observation
+    from gcluster.lifecycle.progress import Reporter
+    from gcluster.lifecycle.ssh import SshSession
+    from gcluster.schemas.diagnostics import Diagnostic
+
+
+def refuse_unfit(cluster: Cluster, plan: Plan, report: Reporter) -> None:
+    """Refuse what the plan says can't come up; report what it leaves out. Nothing is changed.
+
+    Raises:
+        LifecycleError: the plan has errors (exit code REFUSED).
+    """
+    found = [said for said in plan.diagnostics if said not in cluster.warnings]
+    errors = [said for said in found if said.is_error]
+    if errors:
+        raise LifecycleError(*errors, exit_code=Exit.REFUSED)
+    for said in found:
+        report(Finding(diagnostic=said))
+
+
+def ready_bundle(cluster: Cluster, observation: Observation, report: Reporter) -> None:
+    """Have the bundle of local nodes be there and whole, before anything is changed.
+
+    Raises:
+        LifecycleError: it can't be built, or it was damaged.
+    """
+    real = any(host.connection == "ssh" for host in observation.desired.hosts)
+    if cluster.kubernetes is not None and real:
+        from gcluster.lifecycle.kubernetes.source import ready_kubernetes
+
+        cluster.__dict__["kubernetes"] = ready_kubernetes(report)
+
+
+def drain_leaving(
+    cluster: Cluster, observation: Observation, session: SshSession, report: Reporter
+) -> None:
+    """Have pods leave the nodes that the sites are about to remove, and etcd forget its members.
+
+    Raises:
+        LifecycleError: a control plane would go that etcd keeps as a member.
+    """
+    if isinstance(cluster.spec.scheduler, KubernetesScheduler):
+        from gcluster.lifecycle.kubernetes.leave import drain
+        from gcluster.lifecycle.kubernetes.members import leave_etcd
+
+        for said in drain(observation, session):
+            report(Finding(diagnostic=said))
+        for name in leave_etcd(cluster.spec, observation, session):
+            report(StageProgress(name="nodes", done=0, total=0, detail=f"{name} left etcd"))
+
+
+def settle(
+    cluster: Cluster,
+    observation: Observation,
+    session: SshSession,
+    report: Reporter,
+    *,
+    prune: bool = True,
+) -> tuple[Diagnostic, ...]:
+    """Make objects and labels what was compiled; return what went wrong and what was kept."""
+    if not isinstance(cluster.spec.scheduler, KubernetesScheduler):
+        return ()
+    from gcluster.lifecycle.kubernetes.settle import settle_objects
+
+    return settle_objects(cluster, observation, session, report, prune=prune)

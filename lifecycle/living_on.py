@@ -1,0 +1,51 @@
+"""What a cluster's nodes live on: the bundles that its last `up` brought them, as far as known."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gcluster.lifecycle.state import Applied, newest_applied
+from gcluster.schemas.spec import KubernetesScheduler
+
+if TYPE_CHECKING:
+    from gcluster.inventory.compile.kubernetes import KubernetesAt
+    from gcluster.lifecycle.cluster import Cluster
+    from gcluster.lifecycle.state import StateStore
+    from gcluster.schemas.bundle import BundleManifest
+    from gcluster.schemas.spec import ClusterSpec
+
+
+def bundle_of(store: StateStore) -> BundleManifest | None:
+    """Return the bundle of all packages and files; None: they come from the sources themselves."""
+    from gcluster.schemas.bundle import decode  # noqa: PLC0415  # few clusters have one
+
+    applied = newest_applied(store)
+    return None if applied is None or applied.bundle is None else decode(applied.bundle)
+
+
+def kubernetes_of(spec: ClusterSpec, store: StateStore) -> KubernetesAt | None:
+    """Return the bundle of Kubernetes; None: it isn't the scheduler, or comes from packages."""
+    if not isinstance(spec.scheduler, KubernetesScheduler):
+        return None
+    from gcluster.lifecycle.kubernetes.source import (  # noqa: PLC0415  # only for Kubernetes
+        kubernetes_at,
+    )
+
+    applied = newest_applied(store)
+    return kubernetes_at(spec, None if applied is None else applied.kubernetes)
+
+
+def applied_now(cluster: Cluster) -> Applied:
+    """Return what is being applied: the spec, its catalog files and the bundles' manifests.
+
+    A bundle of Kubernetes that is only planned is none yet: simulated nodes get nothing of it.
+    """
+    kubernetes = cluster.kubernetes
+    return Applied(
+        spec=cluster.spec_text,
+        catalogs=dict(sorted(cluster.catalogs.items())),
+        bundle=None if cluster.bundle is None else cluster.bundle.encode(),
+        kubernetes=kubernetes.manifest.encode()
+        if kubernetes and kubernetes.manifest.is_built
+        else None,
+    )

@@ -1,0 +1,26 @@
+"""What is about Slurm alone is refused where Kubernetes schedules, before anything is changed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gcluster.lifecycle.outcome import Exit, failure
+from gcluster.schemas.spec import KubernetesScheduler
+
+if TYPE_CHECKING:
+    from gcluster.schemas.spec import ClusterSpec
+
+
+def refuse_kubernetes(spec: ClusterSpec, why: str, *, hint: str) -> None:
+    """Refuse a cluster of Kubernetes.
+
+    Args:
+        spec: as it was applied.
+        why: what of Slurm's it has not, after its name: "has no queue of Slurm: ...".
+        hint: what to do instead.
+
+    Raises:
+        LifecycleError: GC1031, exit code REFUSED.
+    """
+    if isinstance(spec.scheduler, KubernetesScheduler):
+        raise failure("GC1031", f"{spec.name} {why}", hint=hint, exit_code=Exit.REFUSED)

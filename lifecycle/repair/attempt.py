@@ -1,0 +1,166 @@
+"""One try on nodes of the repair queue: boot or make anew, converge, verify, back into service."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from gcluster.inventory.compile.steps import CHANGING_PHASES
+from gcluster.lifecycle.converge.scope import Scope
+from gcluster.lifecycle.image import booting_sites
+from gcluster.lifecycle.nodes import converge_nodes
+from gcluster.lifecycle.observe import Observation, observe
+from gcluster.lifecycle.plan import compile_for
+from gcluster.lifecycle.repair.service import (
+    give_back,
+    in_the_way,
+    look,
+    scheduler_of,
+    take_out,
+)
+from gcluster.lifecycle.rolling.service import ServiceSilent
+from gcluster.lifecycle.sites import at_each, open_sites
+from gcluster.schemas.diagnostics import Diagnostic
+from gcluster.stacks.abilities import Replacer
+from gcluster.stacks.provider import ProviderError
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from gcluster.lifecycle.progress import Reporter
+    from gcluster.lifecycle.run import Run
+    from gcluster.lifecycle.sites import OpenSite
+    from gcluster.lifecycle.ssh import SshSession
+    from gcluster.lifecycle.state.kinds import RepairAction
+
+
+class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+    """How a try ended; a node that is in neither is fit and serves."""
+
+    failed: dict[str, str] = {}
+    """Node -> why it is still not fit."""
+    held: dict[str, str] = {}
+    """Node -> why it was left alone, or left as it was."""
+    diagnostics: tuple[Diagnostic, ...] = ()
+
+
+class Attempt:
+    """Makes tries on the nodes of one cluster, as the holder of its locks."""
+
+    def __init__(self, run: Run, session: SshSession, report: Reporter) -> None:
+        """Hold what is needed; nothing is asked yet."""
+        self._run = run
+        self._session = session
+        self._report = report
+
+    def make(self, action: RepairAction, nodes: Collection[str]) -> Outcome:
+        """Try one thing on some nodes, all at once."""
+        run, session = self._run, self._session
+        sites = open_sites(run.cluster, making=True)
+        before = observe(run.cluster, sites, session)
+        service = scheduler_of(run.cluster.spec, before.existing, session)
+        uses = look(service, nodes)
+        held = {
+            node: why
+            for node in nodes
+            if (why := in_the_way(uses, node, replacing=action == "replace"))
+        }
+        free = [node for node in nodes if node not in held]
+        if not free:
+            return Outcome(held=held)
+        try:
+            out = {node: use for node, use in (uses or {}).items() if node in free}
+            take_out(service, out, f"repair, run {run.id}")
+        except ServiceSilent as silent:
+            return Outcome(held=held | dict.fromkeys(free, f"the scheduler is silent: {silent}"))
+        refused = self._at_sites(action, free, sites, before)
+        after = observe(run.cluster, sites, session)
+        scope = self._scope(after, free)
+        nodes_now = converge_nodes(run, sites, after, session, report=self._report, scope=scope)
+        fit = [n for n in free if n in nodes_now.serving and n not in nodes_now.held]
+        failed = {n: nodes_now.failed[n] for n in free if n in nodes_now.failed}
+        held |= {n: nodes_now.held[n] for n in free if n in nodes_now.held}
+        try:
+            give_back(service, fit)
+        except ServiceSilent as silent:
+            failed |= dict.fromkeys(fit, f"the scheduler does not take it back: {silent}")
+        return Outcome(
+            failed=_explained(failed, refused),
+            held=held,
+            diagnostics=tuple(d for d in nodes_now.diagnostics if _is_about(d, free)),
+        )
+
+    def _at_sites(
+        self,
+        action: RepairAction,
+        nodes: Collection[str],
+        sites: tuple[OpenSite, ...],
+        before: Observation,
+    ) -> dict[str, str]:
+        """Have the nodes' sites boot or remake them; return site -> what it refused."""
+        mine = {h.name: h.site for h in before.desired.hosts if h.name in set(nodes)}
+        theirs = tuple(s for s in sites if s.name in mine.values())
+        growing = {s.name for s in theirs if self._makes(action, s, before, mine)}
+        theirs = booting_sites(
+            self._run.cluster,
+            theirs,
+            growing,
+            before.desired.hosts,
+            self._run.directory,
+            self._report,
+        )
+
+        def act(site: OpenSite) -> str:
+            names = [node for node, at in mine.items() if at == site.name]
+            try:
+                if action == "replace" and isinstance(site.provider, Replacer):
+                    site.provider.replace(site.context, names)
+                else:
+                    site.provider.apply(site.context)
+            except ProviderError as error:
+                return "; ".join(d.summary for d in error.diagnostics[:5])
+            return ""
+
+        return {site: said for site, said in at_each(theirs, act).items() if said}
+
+    @staticmethod
+    def _makes(
+        action: RepairAction, site: OpenSite, before: Observation, mine: dict[str, str]
+    ) -> bool:
+        changes = before.changes()
+        made = {
+            name
+            for name, at in mine.items()
+            if (change := changes.get((at, name))) and change.effect in {"create", "replace"}
+        }
+        return any(at == site.name and (action == "replace" or n in made) for n, at in mine.items())
+
+    def _scope(self, after: Observation, nodes: Collection[str]) -> Scope:
+        """Return these nodes with what only looks done anew, and what the controllers must know."""
+        compiled = compile_for(self._run.cluster, after)
+        looks = {
+            host: frozenset(s.key for s in group.steps if s.phase not in _MADE)
+            for group in compiled.groups
+            for host in group.hosts
+            if host in set(nodes)
+        }
+        controllers = {host.name for host in after.desired.with_role("controller")}
+        return Scope(hosts=frozenset(nodes) | controllers, again=looks)
+
+
+_MADE = CHANGING_PHASES - {"join"}
+"""Phases that are not done anew: what they left is as the stamps say. Joining is seen anew."""
+
+
+def _explained(failed: dict[str, str], refused: dict[str, str]) -> dict[str, str]:
+    """Add what a site said to nodes that it did not make."""
+    said = "; ".join(dict.fromkeys(refused.values()))
+    return {
+        node: f"{why}: {said}" if said and "its site did not make it" in why else why
+        for node, why in failed.items()
+    }
+
+
+def _is_about(said: Diagnostic, nodes: Collection[str]) -> bool:
+    return any(node in said.summary for node in nodes)

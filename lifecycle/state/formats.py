@@ -1,0 +1,58 @@
+"""The versions of the state's layout, and the way from each to the next.
+
+1 kept spec, catalog files and bundle as three objects that were replaced one by one.
+2 keeps them as one, which is created and never changed (`applied.py`).
+
+What an older version wrote is read as it is; it is brought to the newest form by the first run that
+holds a lock, before that writes anything. From then on older versions of gcluster refuse the state.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from gcluster.lifecycle.state import applied
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gcluster.lifecycle.state.store import StateStore
+
+FORMAT_KEY = "format.json"
+NEWEST = 2
+
+
+class Format(msgspec.Struct, frozen=True):
+    """Which version of the layout a state has."""
+
+    version: int
+
+
+_STEPS: dict[int, tuple[Callable[[StateStore], None], Callable[[StateStore], None]]] = {
+    1: (applied.leave_format_1, applied.forget_format_1)
+}
+"""Version -> what adds the next one's objects, and what removes its own when that is said."""
+
+
+def upgrade(store: StateStore) -> tuple[int, int] | None:
+    """Bring a state to the newest format; return (from, to), or None where it is of that.
+
+    Killed at any point it can be repeated: objects are added first, then the version is changed,
+    and only then what no version reads any more is removed. For whoever holds a lock.
+
+    Raises:
+        LifecycleError: the store can't be read or written.
+    """
+    found = store.read(FORMAT_KEY, Format)
+    if found is None:
+        return None
+    for version in range(found.version, NEWEST):
+        add, remove = _STEPS[version]
+        add(store)
+        store.put(FORMAT_KEY, msgspec.json.encode(Format(version + 1)))
+        remove(store)
+    if found.version == NEWEST:
+        return None
+    return found.version, NEWEST

@@ -1,0 +1,33 @@
+"""containerd runs with what the role wrote, and takes up what changed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from conftest import Play
+    from testinfra.host import Host
+
+
+def test_the_daemon_runs_now_and_after_a_reboot(host: Host) -> None:
+    service = host.service("containerd")
+    assert service.is_running
+    assert service.is_enabled
+
+
+def test_the_running_daemon_has_the_cgroup_driver_of_this_host(host: Host) -> None:
+    is_unified = host.file("/sys/fs/cgroup/cgroup.controllers").exists
+    merged = host.check_output("containerd config dump | grep SystemdCgroup")
+    assert merged.split()[-1] == ("true" if is_unified else "false")
+
+
+def test_a_registry_is_asked_at_its_mirror(host: Host) -> None:
+    hosts = host.file("/etc/containerd/certs.d/registry.example.com/hosts.toml").content_string
+    assert '[host."https://mirror.example.com"]' in hosts
+
+
+def test_a_daemon_that_is_older_than_its_file_is_started_again(host: Host, converge: Play) -> None:
+    before = host.check_output("systemctl show --property=MainPID --value containerd")
+    host.check_output("touch /etc/containerd/config.toml")  # as where a run was killed in between
+    assert converge(phases=["configure"]).returncode == 0
+    assert host.check_output("systemctl show --property=MainPID --value containerd") != before

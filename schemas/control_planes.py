@@ -1,0 +1,85 @@
+"""Who runs Kubernetes' control planes, and the name by which nodes reach them in a cloud.
+
+Stacks make the load balancer and its name, roles put that name into certificates: both ask here.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from gcluster.schemas.kubernetes_release import DEFAULT_RELEASE, release_of
+from gcluster.schemas.spec import AwsSite, AzureSite, CloudSite, GcpSite, KubernetesScheduler
+
+if TYPE_CHECKING:
+    from gcluster.schemas.catalog import Catalog
+    from gcluster.schemas.spec import ClusterSpec
+
+Managed: TypeAlias = Literal["eks", "gke", "aks"]
+API_PORT = 6443
+"""Port of API servers that we run: kubeadm's default."""
+_API = "api"
+_SEVERAL = 2
+BALANCED_PROVIDERS = ("aws", "gcp", "azure")
+"""Providers whose stacks put an internal load balancer before several API servers."""
+
+
+def managed_by(spec: ClusterSpec) -> Managed | None:
+    """Return the cloud's service that runs the control plane; None: controller pools do."""
+    kubernetes = spec.scheduler
+    if not isinstance(kubernetes, KubernetesScheduler) or kubernetes.control_plane == "self":
+        return None
+    return kubernetes.control_plane
+
+
+def balanced_site(spec: ClusterSpec) -> str | None:
+    """Return the cloud site whose load balancer stands before the API servers; None: none does."""
+    kubernetes = spec.scheduler
+    if not isinstance(kubernetes, KubernetesScheduler) or kubernetes.virtual_address is not None:
+        return None
+    pools = [pool for pool in spec.pools.values() if pool.role == "controller"]
+    sites = {pool.site for pool in pools}
+    if (
+        managed_by(spec) is not None
+        or len(sites) != 1
+        or sum(p.most or 1 for p in pools) < _SEVERAL
+    ):
+        return None
+    [name] = sites
+    return name if spec.sites[name].provider in BALANCED_PROVIDERS else None
+
+
+def api_name(spec: ClusterSpec, site: str) -> str | None:
+    """Return the name of a cloud site's load balancer; None where its domain is not known."""
+    domain = site_domain(spec, site)
+    return f"{_API}.{domain}" if domain else None
+
+
+def site_domain(spec: ClusterSpec, site: str) -> str | None:
+    """Return the domain that a cloud site's names are made below, without a dot at the end.
+
+    None: the site has none, or uses a zone that exists and says no domain.
+    """
+    here = spec.sites[site]
+    if not isinstance(here, CloudSite):
+        return None
+    if here.dns is not None:
+        said = here.dns.domain
+        if said is None and isinstance(here, AzureSite):
+            said = here.dns.zone.rpartition("/")[2]
+        return said.rstrip(".") if said else None
+    if isinstance(here, AwsSite):
+        return f"{spec.name}.{site}.internal"
+    if isinstance(here, GcpSite):
+        return f"{site}.{spec.name}.internal"
+    return f"{spec.name}.internal" if isinstance(here, AzureSite) else None
+
+
+def managed_release(spec: ClusterSpec, catalog: Catalog) -> str:
+    """Return the minor release that a cloud's control plane is made with: "1.35"."""
+    from gcluster.schemas.stack.pools import resolved_pools  # noqa: PLC0415  # reads the lock
+
+    asked = release_of(spec.software.kubernetes)
+    if asked is not None:
+        return asked
+    known = (pool.version("kubernetes") for pool in resolved_pools(spec, catalog).values())
+    return release_of(next(filter(None, known), None)) or DEFAULT_RELEASE

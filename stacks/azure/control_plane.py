@@ -1,0 +1,158 @@
+"""A control plane that AKS runs, and its node pools."""
+
+from __future__ import annotations
+
+import pulumi
+from pulumi_azure_native import containerservice
+
+from gcluster.stacks.azure.control_plane_plan import AksPlan, pool_name
+from gcluster.stacks.azure.facts import facts
+from gcluster.stacks.azure.plan import PoolPlan, RungPlan
+from gcluster.stacks.pulumi.component import Args, Component
+from gcluster.stacks.pulumi.labels import POOL
+from gcluster.stacks.pulumi.names import Names
+
+_NODE_POOL = "gcluster.local/pool"
+_AS_MUCH = -1.0
+"""What Azure takes as the price of spot: as much as on demand."""
+
+
+class ControlPlaneArgs(Args, frozen=True, kw_only=True):
+    """What the control plane is made from."""
+
+    names: Names
+    region: str
+    resource_group: pulumi.Input[str]
+    plan: AksPlan
+    subnet_id: pulumi.Input[str]
+    identity_id: pulumi.Input[str]
+    """Of the control plane: it may use the subnet."""
+    disk_set_id: pulumi.Input[str] | None
+    nat: bool
+    """The subnet has a way out of ours."""
+
+
+class ControlPlane(Component[ControlPlaneArgs]):
+    """An AKS cluster with nodes for its own pods; pods' network is Azure's, by Cilium, an overlay.
+
+    No upgrade channel: a version moves when the spec says so.
+    """
+
+    kind = "azure:ControlPlane"
+    cluster_name: pulumi.Output[str]
+    host: pulumi.Output[str]
+    """Name of the API server; "" where it has none outside of the network."""
+
+    def build(self, args: ControlPlaneArgs) -> None:
+        """Make the cluster with the pool of its own pods."""
+        plan, known = args.plan, facts()
+        made = containerservice.ManagedCluster(
+            args.names("aks"),
+            resource_group_name=args.resource_group,
+            location=args.region,
+            dns_prefix=args.names("aks"),
+            kubernetes_version=plan.release,
+            sku=containerservice.ManagedClusterSKUArgs(name="Base", tier="Standard"),
+            enable_rbac=True,
+            identity=containerservice.ManagedClusterIdentityArgs(
+                type=containerservice.ResourceIdentityType.USER_ASSIGNED,
+                user_assigned_identities=[args.identity_id],
+            ),
+            api_server_access_profile=_access(plan),
+            auto_upgrade_profile=containerservice.ManagedClusterAutoUpgradeProfileArgs(
+                upgrade_channel="none", node_os_upgrade_channel="None"
+            ),
+            network_profile=containerservice.ContainerServiceNetworkProfileArgs(
+                network_plugin="azure",
+                network_plugin_mode="overlay",
+                network_dataplane="cilium",
+                network_policy="cilium",
+                pod_cidr=plan.pod_cidr,
+                service_cidr=plan.service_cidr,
+                dns_service_ip=plan.dns_address,
+                load_balancer_sku="standard",
+                outbound_type="userAssignedNATGateway" if args.nat else "loadBalancer",
+            ),
+            disk_encryption_set_id=args.disk_set_id,
+            agent_pool_profiles=[
+                containerservice.ManagedClusterAgentPoolProfileArgs(
+                    name="system",
+                    mode="System",
+                    type="VirtualMachineScaleSets",
+                    count=known.aks_system_nodes,
+                    vm_size=known.machine,
+                    os_type="Linux",
+                    vnet_subnet_id=args.subnet_id,
+                    enable_encryption_at_host=args.disk_set_id is not None,
+                )
+            ],
+            opts=self.child(),
+        )
+        self.cluster_name = made.name
+        self.host = made.fqdn.apply(lambda name: name or "")
+
+
+def _access(plan: AksPlan) -> containerservice.ManagedClusterAPIServerAccessProfileArgs:
+    if not plan.admin_cidrs:
+        return containerservice.ManagedClusterAPIServerAccessProfileArgs(
+            enable_private_cluster=True, enable_private_cluster_public_fqdn=False
+        )
+    return containerservice.ManagedClusterAPIServerAccessProfileArgs(
+        authorized_ip_ranges=list(plan.admin_cidrs)
+    )
+
+
+class AksPoolArgs(Args, frozen=True, kw_only=True):
+    """What a pool's nodes are made from."""
+
+    names: Names
+    resource_group: pulumi.Input[str]
+    cluster: pulumi.Input[str]
+    plan: AksPlan
+    pool: PoolPlan
+    part: str
+    """The pool's name, with a number from the second set on."""
+    rung: RungPlan
+    count: int
+    subnet_id: pulumi.Input[str]
+    encrypted: bool
+
+
+class AksPool(Component[AksPoolArgs]):
+    """A node pool of a fixed size, on one rung."""
+
+    kind = "azure:AksPool"
+    pool_id: pulumi.Output[str]
+
+    def build(self, args: AksPoolArgs) -> None:
+        """Make it."""
+        pool, rung = args.pool, args.rung
+        spot = rung.market == "spot"
+        self.pool_id = containerservice.AgentPool(
+            args.names(f"nodes-{args.part}"),
+            agent_pool_name=pool_name(args.part),
+            resource_group_name=args.resource_group,
+            resource_name_=args.cluster,
+            mode="User",
+            type="VirtualMachineScaleSets",
+            count=args.count,
+            vm_size=pool.size,
+            orchestrator_version=args.plan.release,
+            os_type="Linux",
+            os_sku="Ubuntu",
+            os_disk_size_gb=pool.disk_gib,
+            vnet_subnet_id=args.subnet_id,
+            availability_zones=[rung.zone] if rung.zone else None,
+            gpu_profile=containerservice.GPUProfileArgs(driver=args.plan.driver)
+            if pool.name in args.plan.gpus
+            else None,
+            scale_set_priority="Spot" if spot else "Regular",
+            scale_set_eviction_policy="Delete" if spot else None,
+            spot_max_price=(rung.max_usd_per_hour or _AS_MUCH) if spot else None,
+            capacity_reservation_group_id=rung.reservation or None,
+            proximity_placement_group_id=pool.proximity_group or None,
+            enable_encryption_at_host=args.encrypted,
+            node_labels={_NODE_POOL: pool.name},
+            tags={**pool.tags, POOL: pool.name},
+            opts=self.child(),
+        ).id

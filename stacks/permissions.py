@@ -1,0 +1,88 @@
+"""The least a login must be allowed to do on a cloud, as the document that the cloud takes.
+
+Which permissions each kind of resource needs is data beside each provider (`permissions.yaml`);
+which kinds a spec has, its recorded program tells.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+import yaml
+
+from gcluster.schemas.decoding import convert
+from gcluster.stacks.provider import provider_error
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+
+CLOUDS = ("aws", "azure", "gcp")
+"""Those whose permissions are known."""
+
+
+class Permissions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What is needed on one cloud."""
+
+    always: tuple[str, ...]
+    """For what gcluster asks and does itself."""
+    resources: dict[str, tuple[str, ...]]
+    """Kind of resource ("ec2.Vpc") -> what making, reading, changing and removing it takes."""
+
+
+def known(cloud: str) -> Permissions:
+    """Return what a cloud's file says.
+
+    Raises:
+        ProviderError: nothing is known of that cloud (GC917).
+    """
+    if cloud not in CLOUDS:
+        raise provider_error(
+            "GC917",
+            f'the permissions that "{cloud}" needs are not known',
+            hint=f"known: {', '.join(CLOUDS)}",
+        )
+    text = (Path(__file__).parent / cloud / "permissions.yaml").read_text(encoding="utf-8")
+    return convert(yaml.safe_load(text), Permissions)
+
+
+def kind_of(token: str) -> str:
+    """Return the kind of a recorded type: "aws:ec2/vpc:Vpc" is "ec2.Vpc"."""
+    _, module, name = token.split(":")
+    return f"{module.partition('/')[0]}.{name}"
+
+
+def needed(cloud: str, kinds: Collection[str] | None = None) -> tuple[str, ...]:
+    """Return the permissions, sorted; `kinds` of resources alone, None: all that may be made."""
+    permissions = known(cloud)
+    wanted = permissions.resources if kinds is None else set(kinds) & permissions.resources.keys()
+    found = {p for kind in wanted for p in permissions.resources[kind]}
+    return tuple(sorted({*permissions.always, *found}))
+
+
+def document(cloud: str, permissions: Iterable[str], name: str = "gcluster") -> str:
+    """Return the document that grants them: an IAM policy (AWS), or a custom role, in JSON."""
+    granted = list(permissions)
+    if cloud == "aws":
+        services: dict[str, list[str]] = {}
+        for action in granted:
+            services.setdefault(action.partition(":")[0], []).append(action)
+        statements = [
+            {"Sid": service.capitalize(), "Effect": "Allow", "Action": actions, "Resource": "*"}
+            for service, actions in services.items()
+        ]
+        body: dict[str, object] = {"Version": "2012-10-17", "Statement": statements}
+    elif cloud == "gcp":
+        body = {"title": name, "stage": "GA", "includedPermissions": granted}
+    else:
+        body = {
+            "Name": name,
+            "IsCustom": True,
+            "Description": "What gcluster's up and down need.",
+            "Actions": granted,
+            "NotActions": [],
+            "AssignableScopes": ["/subscriptions/SUBSCRIPTION"],
+        }
+    return json.dumps(body, indent=2)

@@ -1,0 +1,84 @@
+"""A gcluster process that kills itself (SIGKILL) at one of its writes or calls: for test_chaos.py.
+
+Usage: chaos_worker.py up|down SPEC NUMBER. It ends at the numbered moment, or well when it has
+fewer. What makes and removes machines is the real thing; nodes are not converged and no job runs,
+as that makes nothing that could be left behind.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from typing import TYPE_CHECKING, Any
+
+from gcluster.lifecycle import up as up_module
+from gcluster.lifecycle.cluster import open_cluster
+from gcluster.lifecycle.down import down
+from gcluster.lifecycle.nodes import NodesResult
+from gcluster.lifecycle.progress import silent
+from gcluster.lifecycle.state import StateStore
+from gcluster.lifecycle.up import up
+from gcluster.stacks.local.engine import Engine
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gcluster.lifecycle.observe import Observation
+
+POINTS = ((StateStore, ("put_new", "put", "delete")), (Engine, ("call",)))
+"""Every write of state, and every call of the container engine: each is hit before and after."""
+
+
+def kill_at(number: int) -> None:
+    """Have this process killed at the numbered moment."""
+    passed = 0
+
+    def moment() -> None:
+        nonlocal passed
+        passed += 1
+        if passed == number:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def around(method: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*args: Any, **kwargs: Any) -> Any:
+            moment()
+            answer = method(*args, **kwargs)
+            moment()
+            return answer
+
+        return call
+
+    for kind, names in POINTS:
+        for name in names:
+            setattr(kind, name, around(getattr(kind, name)))
+
+
+def as_they_are(
+    _run: object, _sites: object, after: Observation, *_: object, **__: object
+) -> NodesResult:
+    """Take the nodes as they came up."""
+    return NodesResult(inventory=after.existing, failed={}, diagnostics=(), below_quorum=())
+
+
+def main() -> int:
+    """Do it; return the command's exit code."""
+    verb, spec, number = sys.argv[1:]
+    kill_at(int(number))
+    if verb == "down":
+        cluster = open_cluster(spec, running=True)
+        return int(down(cluster, silent, confirm=lambda _: True).exit_code)
+    for name, stand_in in (
+        ("converge_nodes", as_they_are),
+        ("bring_queue", lambda *_: None),
+        ("settle", lambda *_: ()),
+        ("pass_gate", lambda *_: None),
+        ("ensure_image", lambda *_: None),
+    ):
+        setattr(up_module, name, stand_in)
+    allowed = frozenset({"pool:gpu", "pool:head", "controller:head"})
+    return int(up(open_cluster(spec), silent, confirm=lambda _: True, allow=allowed).exit_code)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,185 @@
+"""Kubernetes on real local nodes: from a spec to ready nodes with all that was compiled.
+
+The tests of this file run in order and share one cluster of a control plane and a node.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gcluster.lifecycle import places
+from gcluster.lifecycle.kubernetes.build import built_folder
+from gcluster.schemas.kubernetes_bundle import BUNDLES, MANIFEST
+
+from .conftest import until
+from .kubernetes_site import KubernetesCluster, kernel, name_servers, pod
+
+pytestmark = [pytest.mark.local, pytest.mark.kubernetes]
+
+KERNEL_BEFORE = kernel()
+
+
+@pytest.fixture(scope="module")
+def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KubernetesCluster]:
+    """A cluster that is taken down whatever happens."""
+    cluster = KubernetesCluster(tmp_path_factory.mktemp("kubernetes"))
+    yield cluster
+    cluster.gcluster("down", str(cluster.spec), "--yes", expect=None)
+
+
+def test_plan_says_where_kubernetes_comes_from_and_changes_nothing(
+    live: KubernetesCluster,
+) -> None:
+    plan = live.json("plan", str(live.spec))
+    assert str(built_folder()) in plan["kubernetes"]
+    assert "add PriorityClass: high, low, normal, gcluster-smoke" in plan["objects"]["changes"]
+    assert live.engine("ps", "--all") == []
+
+
+def test_another_version_than_the_bundles_is_refused_before_anything_is_made(
+    live: KubernetesCluster,
+) -> None:
+    live.ask_for(nodes=1, end='software: {kubernetes: "1.34.1"}\n')
+    said = live.gcluster("up", str(live.spec), "--yes", expect=4)
+    assert "GC1001" in said.stderr
+    live.ask_for(nodes=1)
+    assert live.engine("ps", "--all") == []
+
+
+@pytest.mark.parametrize("how", ["missing", "other"])
+def test_a_damaged_bundle_is_refused_before_anything_is_made(
+    live: KubernetesCluster, tmp_path: Path, how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cache = tmp_path / "gcluster" / BUNDLES
+    damaged = cache / built_folder().name
+    shutil.copytree(built_folder(), damaged)
+    kube = damaged / "bin" / "kube"
+    kube.unlink()
+    if how == "other":
+        kube.write_text("not what was built")
+    monkeypatch.setitem(live.environment, "XDG_CACHE_HOME", str(tmp_path))
+    said = live.gcluster("up", str(live.spec), "--yes", expect=4)
+    assert "GC1000" in said.stderr
+    assert str(kube) in said.stderr.replace("\n", "")
+    shutil.rmtree(cache)
+    assert live.engine("ps", "--all") == []
+
+
+def test_up_can_be_killed_while_the_control_plane_is_made(live: KubernetesCluster) -> None:
+    live.cut_off("head kubernetes.join", killing="kubeadm init")
+    mark = "/etc/kubernetes/gcluster/init-unfinished"
+    there = ["podman", "exec", f"gcluster-{live.name}-head", "test", "-e", mark]
+    assert subprocess.run(there, check=False).returncode == 0
+
+
+def test_up_goes_on_to_ready_nodes(live: KubernetesCluster) -> None:
+    result = live.up()
+    assert result["failed_hosts"] == {}
+    assert live.ready() == {"head": True, "gpu001": True}
+
+
+def test_what_was_compiled_is_applied(live: KubernetesCluster) -> None:
+    label = f"--selector=gcluster.local/cluster={live.name}"
+    names = {one["metadata"]["name"] for one in live.get("namespaces", label)["items"]}
+    assert names == {"gcluster-system", "physics"}
+    values = {
+        c["metadata"]["name"]: c["value"] for c in live.get("priorityclasses", label)["items"]
+    }
+    assert (values["low"], values["high"]) == (10, 1000)
+    managers = {
+        field["manager"]
+        for field in live.get("resourcequotas", "--namespace=physics", "--show-managed-fields")[
+            "items"
+        ][0]["metadata"]["managedFields"]
+        if field["operation"] == "Apply"
+    }
+    assert managers == {"gcluster"}
+    labels = live.get("node", "gpu001")["metadata"]["labels"]
+    assert labels["partition.gcluster.local/main"] == "true"
+
+
+def test_a_second_up_changes_nothing(live: KubernetesCluster) -> None:
+    before = live.stamp_times()
+    assert live.up()["changed"] is False
+    assert live.stamp_times() == before
+
+
+def test_what_somebody_removed_is_in_the_plan_and_comes_back(live: KubernetesCluster) -> None:
+    live.kubectl("delete", "priorityclass", "high")
+    plan = live.json("plan", str(live.spec))
+    assert plan["objects"]["changes"] == ["add PriorityClass: high"]
+    live.up()
+    assert live.json("plan", str(live.spec))["objects"]["changes"] == []
+
+
+def test_names_are_found_and_pods_of_both_nodes_are_reached(live: KubernetesCluster) -> None:
+    live.apply(*name_servers())
+    until(lambda: live.get("daemonset", "names")["status"].get("numberReady") == 2, seconds=90)
+    for one in live.get("pods", "--selector=app=names")["items"]:
+        live.finds_names(one)
+
+
+def test_simulated_gpus_are_given_out_and_no_more_than_there_are(live: KubernetesCluster) -> None:
+    assert live.get("node", "gpu001")["status"]["allocatable"]["nvidia.com/gpu"] == "8"
+    live.apply(pod("eight", gpus=8, qos="low"))
+    live.runs("eight")
+
+
+def test_a_quota_is_held(live: KubernetesCluster) -> None:
+    said = live.apply(pod("ninth", gpus=1, qos="low"), expect=1)
+    assert "exceeded quota" in said
+    live.free()
+
+
+def test_a_quality_of_service_that_the_account_has_not_is_refused(live: KubernetesCluster) -> None:
+    said = live.apply(pod("other", qos="normal"), expect=1)
+    assert "priorityClassName of this account" in said
+
+
+def test_an_account_that_the_spec_drops_keeps_its_work_and_goes_when_that_ended(
+    live: KubernetesCluster,
+) -> None:
+    live.ask_for(nodes=1, more="biology: {qos: [low], users: [ada]}")
+    live.up()
+    live.apply(pod("kept", qos="low", namespace="biology"))
+    live.ask_for(nodes=1)
+    assert "GC1007" in {said["code"] for said in live.up()["diagnostics"]}
+    assert live.phase("kept", "biology") == "Running"
+    live.kubectl("delete", "pod", "kept", "--namespace=biology")
+    live.up()
+    until(lambda: "NotFound" in live.kubectl("get", "namespace", "biology", expect=None))
+
+
+def test_a_killed_node_comes_back(live: KubernetesCluster) -> None:
+    subprocess.run(
+        ["podman", "kill", f"gcluster-{live.name}-gpu001"], check=True, capture_output=True
+    )
+    live.up()
+    assert live.ready() == {"head": True, "gpu001": True}
+
+
+def test_a_node_whose_container_is_gone_is_made_again_and_joins(live: KubernetesCluster) -> None:
+    before = live.get("node", "gpu001")["metadata"]["uid"]
+    gone = ["podman", "rm", "--force", "--volumes", "--time", "0", f"gcluster-{live.name}-gpu001"]
+    subprocess.run(gone, check=True, capture_output=True)
+    live.up()
+    assert live.ready() == {"head": True, "gpu001": True}
+    assert live.get("node", "gpu001")["metadata"]["uid"] != before
+
+
+def test_down_leaves_nothing_and_the_kernel_as_it_was(live: KubernetesCluster) -> None:
+    made = live.volumes()
+    assert len(made) == 6
+    live.gcluster("down", str(live.spec), "--yes")
+    assert not any(live.left_behind().values()), live.left_behind()
+    left = subprocess.run(
+        ["podman", "volume", "ls", "--quiet"], capture_output=True, text=True, check=True
+    )
+    assert set(made).isdisjoint(left.stdout.split())
+    assert kernel() == KERNEL_BEFORE
+    assert (built_folder() / MANIFEST).is_file(), places.cache_home()

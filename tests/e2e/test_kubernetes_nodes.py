@@ -1,0 +1,107 @@
+"""Kubernetes on two nodes: they come and go, jobs give way, and data comes back.
+
+The tests of this file run in order and share one cluster of a control plane and two nodes.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+
+import pytest
+
+from .conftest import until
+from .kubernetes_site import KubernetesCluster, kernel, name_servers, pod
+
+pytestmark = [pytest.mark.local, pytest.mark.kubernetes]
+
+KERNEL_BEFORE = kernel()
+LIBEXEC = "/usr/local/libexec/gcluster"
+
+
+@pytest.fixture(scope="module")
+def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KubernetesCluster]:
+    """A cluster that is taken down whatever happens."""
+    cluster = KubernetesCluster(tmp_path_factory.mktemp("kubernetes"), nodes=2)
+    yield cluster
+    cluster.gcluster("down", str(cluster.spec), "--yes", expect=None)
+
+
+def test_a_join_that_was_cut_off_is_taken_back_on_that_node_alone(live: KubernetesCluster) -> None:
+    live.cut_off("gpu001 kubernetes.join", killing="kubeadm join", on="gpu001")
+    live.up()
+    assert live.ready() == {"head": True, "gpu001": True, "gpu002": True}
+
+
+def test_a_second_up_changes_nothing(live: KubernetesCluster) -> None:
+    assert live.up()["changed"] is False
+
+
+def test_pods_of_all_nodes_are_reached_and_find_names(live: KubernetesCluster) -> None:
+    live.apply(*name_servers())
+    until(lambda: live.get("daemonset", "names")["status"].get("numberReady") == 3, seconds=90)
+    for one in live.get("pods", "--selector=app=names")["items"]:
+        live.finds_names(one)
+
+
+def test_a_job_of_high_priority_takes_the_place_of_a_low_one(live: KubernetesCluster) -> None:
+    live.ask_for(nodes=2, quota=32)
+    live.up()
+    live.apply(pod("low-1", gpus=8, qos="low"), pod("low-2", gpus=8, qos="low"))
+    live.runs("low-1")
+    live.runs("low-2")
+    live.apply(pod("high", gpus=8, qos="high"))
+    live.runs("high")
+    left = [name for name in ("low-1", "low-2") if live.phase(name) == "Running"]
+    assert len(left) == 1
+    live.free()
+
+
+def test_a_quota_is_held_over_all_nodes(live: KubernetesCluster) -> None:
+    live.ask_for(nodes=2)
+    live.up()
+    live.apply(pod("one", gpus=8, qos="low"), pod("two", gpus=8, qos="low"))
+    assert "exceeded quota" in live.apply(pod("three", gpus=8, qos="low"), expect=1)
+    live.free()
+
+
+def test_a_third_node_costs_itself(live: KubernetesCluster) -> None:
+    before = live.stamp_times()
+    live.ask_for(nodes=3)
+    live.up()
+    assert live.ready()["gpu003"]
+    touched = {
+        node for (node, _), line in live.stamp_times().items() if before.get((node, _)) != line
+    }
+    assert touched == {"gpu003"}
+
+
+def test_a_node_that_the_spec_drops_is_drained_and_forgotten(live: KubernetesCluster) -> None:
+    live.ask_for(nodes=2)
+    live.up()
+    assert set(live.ready()) == {"head", "gpu001", "gpu002"}
+    assert live.up()["changed"] is False
+
+
+def test_a_control_plane_that_was_killed_comes_back(live: KubernetesCluster) -> None:
+    head = f"gcluster-{live.name}-head"
+    subprocess.run(["podman", "kill", head], check=True, capture_output=True)
+    live.up()
+    until(lambda: all(live.ready().values()), seconds=120)
+    names = [one["metadata"]["name"] for one in live.get("namespaces")["items"]]
+    assert "physics" in names
+
+
+def test_a_snapshot_brings_back_what_was_deleted_after_it(live: KubernetesCluster) -> None:
+    live.kubectl("create", "configmap", "kept")
+    live.on("head", "systemctl start kubernetes-snapshot.service")
+    live.kubectl("delete", "configmap", "kept")
+    assert "restored" in live.on("head", f"{LIBEXEC}/kubernetes-restore")
+    until(lambda: "kept" in live.kubectl("get", "configmaps", expect=None), seconds=120)
+    live.on("head", f"{LIBEXEC}/kubernetes-check controller 90")
+
+
+def test_down_leaves_nothing_and_the_kernel_as_it_was(live: KubernetesCluster) -> None:
+    live.gcluster("down", str(live.spec), "--yes")
+    assert not any(live.left_behind().values()), live.left_behind()
+    assert kernel() == KERNEL_BEFORE

@@ -1,0 +1,98 @@
+"""The cases of compiled Kubernetes objects; run as a script it writes their golden files again.
+
+    PYTHONPATH=.src python tests/inventory/kubernetes_objects/compiled.py
+
+Then read the diff: it is what every cluster of that kind would be told differently.
+"""
+
+from __future__ import annotations
+
+import shutil
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import yaml
+
+from gcluster.inventory.compile.kubernetes_objects.facts import KubernetesFacts, kubernetes_facts
+from gcluster.inventory.compile.kubernetes_objects.tree import kubernetes_files
+from gcluster.inventory.hosts import ClusterInventory
+from gcluster.lifecycle.sites import inventory, provider_name
+from gcluster.lifecycle.smoke.kubernetes_runs import kubernetes_runs
+from gcluster.schemas.catalog import load_catalog
+from gcluster.schemas.load import load
+from gcluster.schemas.spec import ClusterSpec
+from gcluster.stacks.registry import provider
+
+CASES = Path(__file__).parents[2] / "cases" / "kubernetes"
+NAMES = sorted(path.parent.name for path in CASES.glob("*/spec.yaml"))
+GOLDEN = ("campus", "local")
+"""Cases whose whole tree is kept and read; the others are held by the laws and the schemas."""
+_NO_OBJECTS = frozenset({"nodes.yaml", "order.yaml", "unknown.yaml"})
+Object: TypeAlias = dict[str, Any]
+
+
+@lru_cache(maxsize=16)
+def spec_of(case: str) -> ClusterSpec:
+    """Return the spec of a case; it must pass its checks."""
+    loaded = load(CASES / case / "spec.yaml")
+    assert loaded.spec is not None, [d.summary for d in loaded.diagnostics]
+    return loaded.spec
+
+
+@lru_cache(maxsize=16)
+def files_of(case: str) -> dict[str, bytes]:
+    """Return the compiled files below kubernetes/."""
+    spec = spec_of(case)
+    return kubernetes_files(spec, hosts_of(spec), load_catalog(), kubernetes_runs)
+
+
+def hosts_of(spec: ClusterSpec) -> ClusterInventory:
+    """Return the hosts that are planned."""
+    catalog = load_catalog()
+    planned = [
+        host
+        for name, site in spec.sites.items()
+        for host in provider(provider_name(site), catalog).planned_hosts(spec, name)
+    ]
+    return inventory(spec, planned)
+
+
+def facts_of(spec: ClusterSpec) -> KubernetesFacts:
+    """Return what the compiler starts from, with the hosts that are planned."""
+    return kubernetes_facts(spec, hosts_of(spec), load_catalog())
+
+
+def objects_of(case: str) -> list[tuple[str, Object]]:
+    """Return (file, object) for every object of a case, kustomizations left out."""
+    return [
+        (name, made)
+        for name, text in sorted(files_of(case).items())
+        if not _holds_no_objects(name)
+        for made in yaml.safe_load_all(text)
+    ]
+
+
+def of_kind(case: str, kind: str) -> list[Object]:
+    """Return all objects of one kind."""
+    return [made for _, made in objects_of(case) if made["kind"] == kind]
+
+
+def _holds_no_objects(name: str) -> bool:
+    is_values = name.startswith("addons/")
+    return is_values or name in _NO_OBJECTS or name.endswith("kustomization.yaml")
+
+
+def main() -> None:
+    """Write the golden files."""
+    for case in GOLDEN:
+        folder = CASES / case / "expected"
+        shutil.rmtree(folder, ignore_errors=True)
+        for name, content in files_of(case).items():
+            path = folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+
+
+if __name__ == "__main__":
+    main()

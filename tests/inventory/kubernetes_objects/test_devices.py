@@ -1,0 +1,178 @@
+"""GPUs, fabrics, volumes and add-ons: what each kind of cluster is given for its machines."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import msgspec
+import pytest
+import yaml
+
+from gcluster.inventory.compile.kubernetes_objects.addons import chosen_addons
+from gcluster.inventory.compile.kubernetes_objects.fabric import fabric_access, rail_subnets
+from gcluster.inventory.compile.kubernetes_objects.nodes import nodes
+from gcluster.inventory.compile.nccl import job_environment
+
+from .compiled import NAMES, facts_of, files_of, of_kind, spec_of
+
+
+def values(case: str, addon: str) -> dict[str, Any]:
+    """Return an add-on's Helm values."""
+    found: dict[str, Any] = yaml.safe_load(files_of(case)[f"addons/{addon}.values.yaml"])
+    return found
+
+
+def addons(case: str) -> list[str]:
+    """Return the add-ons in the order in which they are applied."""
+    return [one["name"] for one in yaml.safe_load(files_of(case)["addons/addons.yaml"])]
+
+
+def ranks(case: str) -> dict[str, Any]:
+    """Return the pod of a case's AllReduce."""
+    (job,) = of_kind(case, "Job")
+    pod: dict[str, Any] = job["spec"]["template"]["spec"]
+    return pod
+
+
+@pytest.mark.parametrize(
+    ("case", "expected"),
+    [
+        ("amd", ["cilium", "amd-gpu-operator", "network-operator", "azurelustre-csi-driver",
+                 "blob-csi-driver", "kueue"]),
+        ("cloud", ["tigera-operator", "gpu-operator", "aws-efa-device-plugin",
+                   "aws-fsx-csi-driver", "aws-mountpoint-s3-csi-driver"]),
+        ("google", ["gpu-operator", "gke-tcpxo-installer", "kueue"]),
+        ("local", ["local-path-provisioner", "kueue"]),
+    ],
+)  # fmt: skip
+def test_a_cluster_gets_the_add_ons_of_its_machines(case: str, expected: list[str]) -> None:
+    assert addons(case) == expected
+
+
+def test_a_precompiled_driver_is_named_by_its_branch() -> None:
+    driver = values("cloud", "gpu-operator")["driver"]
+    assert (driver["usePrecompiled"], driver["version"].isdigit()) == (True, True)
+
+
+def test_a_driver_of_the_host_is_left_to_the_roles() -> None:
+    assert values("campus", "gpu-operator")["driver"] == {"enabled": False}
+
+
+def test_gke_brings_driver_and_plugin_itself_unless_the_operator_is_to() -> None:
+    facts = facts_of(spec_of("google"))
+    gpu = msgspec.structs.replace(facts.scheduler.gpu, driver="host")
+    scheduler = msgspec.structs.replace(facts.scheduler, gpu=gpu)
+    names = {
+        c.addon.name for c in chosen_addons(msgspec.structs.replace(facts, scheduler=scheduler))
+    }
+    assert "gpu-operator" not in names
+    assert "gpu-operator" in {c.addon.name for c in chosen_addons(facts)}
+
+
+def test_time_slices_are_what_the_quota_counts_too() -> None:
+    config = values("google", "gpu-operator")["devicePlugin"]["config"]
+    shared = yaml.safe_load(config["data"]["any"])["sharing"]["timeSlicing"]["resources"]
+    assert shared == [{"name": "nvidia.com/gpu", "replicas": 2}]
+    (root,) = [one for one in of_kind("google", "Cohort") if "parentName" not in one["spec"]]
+    group = root["spec"]["resourceGroups"][0]
+    found = {r["name"]: r["nominalQuota"] for r in group["flavors"][0]["resources"]}
+    assert found["nvidia.com/gpu"] == str(2 * 8 * 2)
+
+
+def test_slices_of_mig_are_counted_and_the_nodes_are_told() -> None:
+    (quota,) = of_kind("cloud", "ResourceQuota")
+    assert quota["spec"]["hard"] == {"requests.nvidia.com/gpu": str(16 * 7)}
+    labels = [one["labels"] for one in nodes(facts_of(spec_of("cloud"))).values()]
+    assert {one["nvidia.com/mig.config"] for one in labels} == {"all-1g.10gb"}
+
+
+def test_claimed_gpus_are_limited_and_claimed_by_device_class() -> None:
+    (quota,) = of_kind("amd", "ResourceQuota")
+    assert quota["spec"]["hard"] == {"gpu.amd.com.deviceclass.resource.k8s.io/devices": "8"}
+    container = ranks("amd")["containers"][0]
+    assert container["resources"]["claims"] == [{"name": "gpus"}]
+    assert not any("gpu" in name for name in container["resources"]["limits"])
+
+
+def test_amds_device_plugin_and_its_driver_of_claims_are_not_both_on() -> None:
+    (config,) = of_kind("amd", "DeviceConfig")
+    said = config["spec"]
+    assert (said["draDriver"]["enable"], said["devicePlugin"]["enableDevicePlugin"]) == (
+        True,
+        False,
+    )
+
+
+def test_a_pod_on_efa_gets_every_interface() -> None:
+    limits = ranks("cloud")["containers"][0]["resources"]["limits"]
+    assert (limits["vpc.amazonaws.com/efa"], limits["hugepages-2Mi"]) == ("32", "5120Mi")
+
+
+def test_googles_fabric_runs_on_the_hosts_network_with_its_folders() -> None:
+    pod = ranks("google")
+    assert pod["hostNetwork"] is True
+    paths = {volume.get("hostPath", {}).get("path") for volume in pod["volumes"]}
+    assert {"/var/lib/tcpxo", "/dev/aperture_devices"} <= paths
+
+
+def test_roce_gives_a_pod_an_interface_and_a_network_a_rail() -> None:
+    pod = ranks("roce")
+    limits = pod["containers"][0]["resources"]["limits"]
+    assert [name for name in limits if "rail" in name] == [
+        f"nvidia.com/gpu-rail-{number}" for number in range(4)
+    ]
+    subnets = [one["spec"]["subnet"] for one in of_kind("roce", "IPPool")]
+    assert subnets == ["10.56.0.0/18", "10.56.64.0/18", "10.56.128.0/18", "10.56.192.0/18"]
+    (policy,) = of_kind("roce", "NicClusterPolicy")
+    listed = json.loads(policy["spec"]["sriovDevicePlugin"]["config"])["resourceList"]
+    assert [one["selectors"]["pfNames"] for one in listed] == [[f"rail{n}"] for n in range(4)]
+
+
+@pytest.mark.parametrize(("rails", "prefix"), [(1, 16), (2, 17), (3, 18), (8, 19)])
+def test_rails_get_networks_of_one_size(rails: int, prefix: int) -> None:
+    found = rail_subnets("10.56.0.0/16", rails)
+    assert (len(found), {one.partition("/")[2] for one in found}) == (rails, {str(prefix)})
+
+
+@pytest.mark.parametrize("case", [name for name in NAMES if name not in {"local", "roce"}])
+def test_ranks_get_the_settings_that_slurm_gives_jobs(case: str) -> None:
+    facts = facts_of(spec_of(case))
+    for pool in facts.compute:
+        expected = job_environment(facts.nodes[pool])
+        assert fabric_access(facts, pool).environment == expected
+
+
+def test_values_that_go_before_others_are_told_to_the_script() -> None:
+    environment = {one["name"]: one["value"] for one in ranks("google")["containers"][0]["env"]}
+    assert environment["PREPEND"] == "LD_LIBRARY_PATH=/var/lib/tcpxo/lib64"
+    assert "LD_LIBRARY_PATH" in environment["FORWARD"].split()
+
+
+def test_what_a_cloud_has_not_made_yet_has_no_volume_and_is_told() -> None:
+    assert yaml.safe_load(files_of("cloud")["unknown.yaml"]) == {
+        "volumes": {"warm": "its address is known when it is made"}
+    }
+    assert [one["metadata"]["name"] for one in of_kind("cloud", "PersistentVolume")] == ["nlp-sets"]
+
+
+def test_every_claim_is_bound_to_its_volume_and_every_volume_to_its_claim() -> None:
+    for case in NAMES:
+        claims = {
+            (one["metadata"]["namespace"], one["metadata"]["name"]): one["spec"]["volumeName"]
+            for one in of_kind(case, "PersistentVolumeClaim")
+        }
+        bound = {
+            (one["spec"]["claimRef"]["namespace"], one["spec"]["claimRef"]["name"]): one[
+                "metadata"
+            ]["name"]
+            for one in of_kind(case, "PersistentVolume")
+        }
+        assert claims == bound
+
+
+def test_simulated_gpus_are_offered_by_a_plugin_that_says_so() -> None:
+    (plugin,) = of_kind("local", "DaemonSet")
+    container = plugin["spec"]["template"]["spec"]["containers"][0]
+    assert container["args"] == ["-count=8", "-resource=nvidia.com/gpu"]
+    assert plugin["metadata"]["labels"]["gcluster.local/simulated"] == "true"

@@ -1,0 +1,156 @@
+"""The rules that the API server evaluates, evaluated: by the CEL project's C++ implementation.
+
+The API server has the Go one; both have optional values and joined texts as extensions.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from cel_expr_python import cel
+
+from gcluster.inventory.compile.kubernetes_objects.rules import end_rule
+
+from .compiled import of_kind
+
+_ENVIRONMENT = cel.NewEnv(
+    config=cel.NewEnvConfigFromYaml("name: rules\nextensions: [{name: optional}, {name: strings}]"),
+    variables=dict.fromkeys(("object", "namespaceObject", "request", "variables"), cel.Type.DYN),
+)
+QUEUE = "kueue.x-k8s.io/queue-name"
+
+
+def refusals(case: str, policy: str, account: str, made: dict[str, Any]) -> list[str]:
+    """Return what a policy says to an object in an account's namespace; []: it may pass."""
+    found = [one for one in of_kind(case, "ValidatingAdmissionPolicy") if _name(one) == policy]
+    (spec,) = [one["spec"] for one in found]
+    return _refusals(spec, made, account)
+
+
+def _refusals(
+    spec: dict[str, Any], made: dict[str, Any], account: str, kind: str = ""
+) -> list[str]:
+    given: dict[str, Any] = {
+        "object": {"metadata": {}, **made},
+        "namespaceObject": {"metadata": {"name": account}},
+        "request": {"kind": {"kind": kind}},
+    }
+    variables: dict[str, Any] = {}
+    for variable in spec["variables"]:
+        variables[variable["name"]] = _value(variable["expression"], given)
+    given["variables"] = variables
+    return [
+        str(_value(rule["messageExpression"], given))
+        for rule in spec["validations"]
+        if _value(rule["expression"], given) is not True
+    ]
+
+
+def _name(made: dict[str, Any]) -> str:
+    return str(made["metadata"]["name"])
+
+
+def _value(expression: str, given: dict[str, Any]) -> Any:
+    return _ENVIRONMENT.compile(expression).eval(data=given).plain_value()
+
+
+def _pod(**spec: Any) -> dict[str, Any]:
+    return {"spec": spec}
+
+
+def _job(queue: str | None = None, qos: str | None = None, seconds: int | None = None) -> Any:
+    labels = {} if queue is None else {"labels": {QUEUE: queue}}
+    pod = {} if qos is None else {"priorityClassName": qos}
+    limit = {} if seconds is None else {"activeDeadlineSeconds": seconds}
+    return {"metadata": labels, "spec": {"template": {"spec": pod}, **limit}}
+
+
+def test_a_pod_may_ask_for_the_qos_of_its_account() -> None:
+    assert refusals("campus", "gcluster-qos", "nlp", _pod(priorityClassName="high")) == []
+
+
+def test_a_pod_may_not_ask_for_another_qos() -> None:
+    (said,) = refusals("campus", "gcluster-qos", "vision", _pod(priorityClassName="high"))
+    assert said == "priorityClassName of this account: one of low"
+
+
+def test_a_pod_may_not_have_a_priority_of_the_system() -> None:
+    asked = _pod(priorityClassName="system-node-critical")
+    assert refusals("campus", "gcluster-qos", "nlp", asked)
+
+
+@pytest.mark.parametrize(("seconds", "refused"), [(300, False), (301, True)])
+def test_grace_is_what_the_qos_gives_at_most(seconds: int, refused: bool) -> None:
+    asked = _pod(priorityClassName="low", terminationGracePeriodSeconds=seconds)
+    assert bool(refusals("campus", "gcluster-qos", "nlp", asked)) == refused
+
+
+def test_a_job_without_a_queue_goes_to_the_default_partition() -> None:
+    assert refusals("campus", "gcluster-queues", "nlp", _job()) == []
+    assert refusals("campus", "gcluster-queues", "nlp", _job("default")) == []
+
+
+def test_a_job_may_not_go_to_a_partition_that_is_for_other_accounts() -> None:
+    (said,) = refusals("campus", "gcluster-queues", "physics", _job("train"))
+    assert said == f"label {QUEUE} of this account: one of all"
+    assert refusals("campus", "gcluster-queues", "physics", _job())
+
+
+def test_a_partition_takes_only_its_qualities_of_service() -> None:
+    assert refusals("campus", "gcluster-job-limits", "nlp", _job("all", "low", 3600)) == []
+    said = refusals("campus", "gcluster-job-limits", "nlp", _job("all", "high", 3600))
+    assert said == ["partition all takes only: low"]
+
+
+@pytest.mark.parametrize("seconds", [None, 7 * 86_400 + 1])
+def test_a_job_says_how_long_it_runs_and_no_longer_than_its_partition(seconds: int | None) -> None:
+    (said,) = refusals("campus", "gcluster-job-limits", "nlp", _job("train", "high", seconds))
+    assert said == (
+        "set spec.activeDeadlineSeconds: partition train runs jobs for at most 604800 s"
+    )
+
+
+def test_the_time_of_a_qos_holds_for_jobs_that_take_it_by_default() -> None:
+    (said,) = refusals("campus", "gcluster-job-limits", "vision", _job("train", None, 86_400))
+    assert said == "set spec.activeDeadlineSeconds: qos low runs jobs for at most 43200 s"
+
+
+def test_without_kueue_a_pod_names_the_nodes_of_a_partition() -> None:
+    own = {"partition.gcluster.local/trial": "true"}
+    assert refusals("parts", "gcluster-partitions", "guests", _pod(nodeSelector=own)) == []
+    other = {"partition.gcluster.local/main": "true"}
+    for made in (_pod(), _pod(nodeSelector=other)):
+        said = refusals("parts", "gcluster-partitions", "guests", made)
+        assert said == [
+            'set one of these to "true" in nodeSelector: partition.gcluster.local/trial'
+        ]
+
+
+def test_a_pod_of_an_account_that_may_use_every_node_needs_to_name_none() -> None:
+    assert refusals("parts", "gcluster-partitions", "nlp", _pod()) == []
+
+
+MADE = "2026-11-22T10:00:00Z"
+END = datetime(2026, 11, 22, 12, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("kind", "made", "spec", "refused"),
+    [
+        ("Job", MADE, {"activeDeadlineSeconds": 7200}, ""),
+        ("Job", MADE, {"activeDeadlineSeconds": 7201}, "set spec.activeDeadlineSeconds"),
+        ("Job", MADE, {}, "set spec.activeDeadlineSeconds"),
+        ("Pod", MADE, {}, ""),
+        ("Pod", "2026-11-22T12:00:00Z", {}, "this cluster ended on 2026-11-22T12:00:00Z"),
+        ("Job", "2026-11-22T12:00:00Z", {"activeDeadlineSeconds": 1}, "this cluster ended"),
+    ],
+)
+def test_near_its_end_a_cluster_takes_what_ends_before(
+    kind: str, made: str, spec: dict[str, Any], refused: str
+) -> None:
+    policy, _ = end_rule(END)
+    asked = {"metadata": {"creationTimestamp": made}, "spec": spec}
+    said = _refusals(policy["spec"], asked, "nlp", kind)
+    assert [refused in text for text in said[:1]] == [True] * bool(refused)

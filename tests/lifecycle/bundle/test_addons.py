@@ -1,0 +1,155 @@
+"""A bundle pins add-ons: what their publishers have, by digest, in a catalog file of its own."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from gcluster.lifecycle.bundle.addons import CATALOG, addons_of, bundle_addons
+from gcluster.lifecycle.kubernetes.registry import fetched
+from gcluster.lifecycle.outcome import LifecycleError
+from gcluster.lifecycle.progress import silent
+from gcluster.schemas.catalog import Addon, load_catalog
+from gcluster.schemas.load import load_text
+
+CHART = "application/vnd.cncf.helm.chart.content.v1.tar+gzip"
+MANIFEST = "application/vnd.oci.image.manifest.v1+json"
+
+
+def digest(content: bytes) -> str:
+    return f"sha256:{hashlib.sha256(content).hexdigest()}"
+
+
+class Publisher(dict[str, bytes]):
+    """Path -> content; paths below /v2/ ask for a token that anybody gets."""
+
+    host = ""
+
+
+@pytest.fixture
+def publisher() -> Iterator[Publisher]:
+    content = Publisher()
+
+    class Answers(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:  # the name is the library's
+            path, needs = self.path.partition("?")[0], self.path.startswith("/v2/")
+            if needs and self.headers.get("Authorization") != "Bearer anybody":
+                self.send_response(401)
+                realm = f'Bearer realm="http://{content.host}/token",service="here",scope="pull"'
+                self.send_header("WWW-Authenticate", realm)
+                self.end_headers()
+                return
+            found = content.get(path)
+            self.send_response(404 if found is None else 200)
+            self.send_header("Content-Type", MANIFEST)
+            self.end_headers()
+            self.wfile.write(found or b"")
+
+        def log_message(self, *_: object) -> None:
+            """Say nothing."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Answers)
+    content.host = f"127.0.0.1:{server.server_port}"
+    content["/token"] = b'{"token": "anybody"}'
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield content
+    server.shutdown()
+    server.server_close()
+
+
+def addon(publisher: Publisher, **said: object) -> Addon:
+    """Return an add-on of the publisher's; what nothing is said of is a chart of a repository."""
+    known: dict[str, object] = {
+        "name": "queue", "description": "queues", "kind": "helm", "chart": "queue",
+        "repository": f"https://{publisher.host}/charts", "version": "1.2.3",
+        "namespace": "queue", "source": "here", "date": "2026-11",
+    }  # fmt: skip
+    return msgspec.convert(known | said, Addon)
+
+
+def get(url: str) -> bytes:
+    """Fetch as the bundle does, from a server without a certificate."""
+    return fetched(url.replace("https://127.0.0.1", "http://127.0.0.1"))
+
+
+def test_a_chart_of_a_repository_is_taken_as_its_index_says(
+    publisher: Publisher, tmp_path: Path
+) -> None:
+    chart = b"a chart"
+    entry = (
+        f"entries: {{queue: [{{version: 1.2.3, urls: [queue.tgz], digest: {digest(chart)[7:]}}}]}}"
+    )
+    publisher["/charts/index.yaml"] = entry.encode()
+    publisher["/charts/queue.tgz"] = chart
+    image = f"{publisher.host}/queue/queue:v1"
+    manifest = json.dumps({"layers": []}).encode()
+    publisher["/v2/queue/queue/manifests/v1"] = manifest
+    asked = addon(publisher, images={image: None})
+    held, catalog = bundle_addons([asked], tmp_path, silent, get)
+    assert (tmp_path / held.path).read_bytes() == chart
+    assert held.sha256 == digest(chart)[7:]
+    assert catalog.path == CATALOG
+    text = (tmp_path / CATALOG).read_text(encoding="utf-8")
+    assert digest(chart) in text
+    assert digest(manifest) in text
+
+
+def test_a_chart_of_a_registry_is_its_layer(publisher: Publisher, tmp_path: Path) -> None:
+    chart = b"a chart in a registry"
+    layer = {"mediaType": CHART, "digest": digest(chart), "size": len(chart)}
+    publisher["/v2/charts/queue/manifests/1.2.3"] = json.dumps({"layers": [layer]}).encode()
+    publisher[f"/v2/charts/queue/blobs/{digest(chart)}"] = chart
+    asked = addon(publisher, repository=f"oci://{publisher.host}/charts")
+    held, _ = bundle_addons([asked], tmp_path, silent, get)
+    assert (tmp_path / held.path).read_bytes() == chart
+
+
+def test_what_is_pinned_and_differs_is_refused_and_all_failures_are_named(
+    publisher: Publisher, tmp_path: Path
+) -> None:
+    publisher["/one.yaml"] = b"kind: ConfigMap\n"
+    file = f"https://{publisher.host}/one.yaml"
+    pinned = addon(publisher, name="one", kind="manifests", repository=file, digest=digest(b"two"))
+    lacking = addon(publisher, name="lacking", chart="lacking")
+    with pytest.raises(LifecycleError) as error:
+        bundle_addons([pinned, lacking], tmp_path, silent, get)
+    told = [found.summary for found in error.value.diagnostics]
+    assert len(told) == 2
+    assert "not sha256:" in told[0]
+    assert not (tmp_path / CATALOG).exists()
+
+
+def test_the_digests_of_a_bundle_fill_what_a_spec_leaves_open(
+    publisher: Publisher, tmp_path: Path
+) -> None:
+    text = """\
+apiVersion: gcluster/v1
+name: demo
+sites: {here: {provider: local}}
+pools: {head: {site: here, role: controller}, gpu: {site: here, machine: sim.h100x8, count: 1}}
+scheduler: {type: kubernetes, kueue: false}
+"""
+    loaded = load_text(text, file="demo.yaml")
+    assert loaded.spec is not None
+    [open_one] = addons_of(loaded.spec, load_catalog())
+    assert open_one.unfilled
+    publisher["/one.yaml"] = b"kind: ConfigMap\n"
+    manifest = json.dumps({"layers": []}).encode()
+    publisher["/v2/queue/manifests/v1"] = manifest
+    asked = addon(
+        publisher,
+        name=open_one.name,
+        kind="manifests",
+        repository=f"https://{publisher.host}/one.yaml",
+        images={f"{publisher.host}/queue:v1": None},
+    )
+    bundle_addons([asked], tmp_path, silent, get)
+    filled = load_catalog([tmp_path / CATALOG]).addons[open_one.name]
+    assert filled.unfilled == []

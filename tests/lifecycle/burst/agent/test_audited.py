@@ -1,0 +1,54 @@
+"""What the agent does is in the audit trail as what `up` does: in the file and in the history."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.lifecycle.burst.agent.rig import Rig
+
+from gcluster.lifecycle.audit import audit_lines
+from gcluster.lifecycle.burst.agent import run
+from gcluster.lifecycle.cluster import Cluster, open_cluster
+from gcluster.lifecycle.history import history
+from gcluster.lifecycle.ssh import SshSession
+
+
+@pytest.fixture
+def rig(own_places: Path, monkeypatch: pytest.MonkeyPatch) -> Rig:
+    """Give a cluster that is up, whose scheduler is the double."""
+    rig = Rig(own_places / "rig")
+    rig.cluster().keep_spec()
+
+    def scheduler_of(_: Cluster, __: SshSession) -> object:
+        return rig.controller
+
+    monkeypatch.setattr(run, "scheduler_of", scheduler_of)
+    return rig
+
+
+def _round(rig: Rig) -> None:
+    run.run_agent(str(rig.spec), once=True, interval_s=1, say=rig.said.append)
+
+
+def test_each_step_of_rented_nodes_is_a_line_of_the_file_and_of_the_history(
+    rig: Rig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "audit.jsonl"
+    monkeypatch.setenv("GCLUSTER_AUDIT", str(file))
+    rig.submit("a", partition="spill", run_s=1e6)
+    rig.controller.look()
+    _round(rig)
+    cluster = open_cluster(str(rig.spec))
+    written: list[dict[str, Any]] = [json.loads(line) for line in file.read_text().splitlines()]
+    assert written == [json.loads(line) for line in audit_lines(cluster)]
+    assert {line["command"] for line in written} == {"burst agent"}
+    assert all("@" in line["who"] for line in written)
+    steps = [line["data"] for line in written if line["what"] == "BurstStepped"]
+    assert [(step["step"], step["nodes"]) for step in steps][:2] == [
+        ("asked", "spill001"), ("made", "spill001"),
+    ]  # fmt: skip
+    assert (written[0]["what"], written[-1]["result"]) == ("RunStarted", "ok")
+    assert [(each.command, each.outcome) for each in history(cluster)] == [("burst agent", "ok")]

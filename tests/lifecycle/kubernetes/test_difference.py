@@ -1,0 +1,123 @@
+"""What differs between compiled and live: nothing that isn't ours, nothing with work in it."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from gcluster.lifecycle.kubernetes.difference import Difference, difference
+from gcluster.lifecycle.kubernetes.live import NOTHING, Live, LiveNode
+from gcluster.lifecycle.kubernetes.objects import DIGEST, ObjectKey, Wanted
+
+from .spec import TEXT, wanted_of
+
+HOSTS = ("head", "gpu001", "gpu002")
+POOL = "gcluster.local/pool"
+
+
+@pytest.fixture(scope="module")
+def compiled() -> Wanted:
+    """What the trial cluster is to have."""
+    return wanted_of()
+
+
+def applied(compiled: Wanted) -> Live:
+    """Return a cluster that is as compiled."""
+    nodes = {
+        name: LiveNode(
+            labels={"kubernetes.io/os": "linux", **said["labels"]},
+            taints=tuple(said["taints"]),
+            ready=True,
+        )
+        for name, said in compiled.nodes.items()
+    }
+    plane = LiveNode(labels={POOL: "head"}, taints=(), ready=True)
+    return Live(
+        objects={
+            key: made["metadata"]["annotations"][DIGEST] for key, made in compiled.objects.items()
+        },
+        nodes={"head": plane, **nodes},
+    )
+
+
+def of(compiled: Wanted, live: Live) -> Difference:
+    return difference(compiled, live, HOSTS)
+
+
+def with_node(live: Live, name: str, node: LiveNode) -> Live:
+    return msgspec.structs.replace(live, nodes={**live.nodes, name: node})
+
+
+def test_an_empty_cluster_lacks_everything_in_the_order_it_is_applied(compiled: Wanted) -> None:
+    found = of(compiled, NOTHING)
+    assert found.missing == tuple(compiled.objects)
+    assert found.missing[0].kind == "Namespace"
+    assert (found.other, found.pruned, found.marks) == ((), (), {})
+
+
+def test_what_was_applied_differs_in_nothing(compiled: Wanted) -> None:
+    assert of(compiled, applied(compiled)).is_empty
+
+
+def test_what_is_compiled_otherwise_is_changed(compiled: Wanted) -> None:
+    more = wanted_of(TEXT.replace("priority: 1000", "priority: 900"))
+    assert of(more, applied(compiled)).other == (
+        ObjectKey("scheduling.k8s.io", "PriorityClass", "", "high"),
+    )
+
+
+def test_what_is_compiled_no_more_is_pruned_and_namespaces_go_last(compiled: Wanted) -> None:
+    more = wanted_of(TEXT.replace("accounts: {", "accounts: {biology: {qos: [low]}, "))
+    pruned = of(compiled, applied(more)).pruned
+    assert {key.namespace or key.name for key in pruned} == {"biology"}
+    assert pruned[-1] == ObjectKey("", "Namespace", "", "biology")
+
+
+def test_a_namespace_with_work_in_it_stays_and_is_said(compiled: Wanted) -> None:
+    more = wanted_of(TEXT.replace("accounts: {", "accounts: {biology: {qos: [low]}, "))
+    kept = of(compiled, applied(more)).keeping({"biology": ["pod/one", "job.batch/two"]})
+    assert kept.emptied == []
+    assert kept.plan().held_back == ("namespace biology stays: pod/one, job.batch/two in it",)
+
+
+def test_an_object_that_somebody_removed_is_added_again(compiled: Wanted) -> None:
+    live = applied(compiled)
+    gone = next(key for key in live.objects if key.kind == "ResourceQuota")
+    objects = {key: digest for key, digest in live.objects.items() if key != gone}
+    assert of(compiled, msgspec.structs.replace(live, objects=objects)).missing == (gone,)
+
+
+def test_labels_are_set_and_those_of_ours_that_are_wanted_no_more_go(compiled: Wanted) -> None:
+    labels = {POOL: "gpu", "partition.gcluster.local/old": "true", "kubernetes.io/os": "linux"}
+    node = LiveNode(labels=labels, taints=(), ready=True)
+    marks = of(compiled, with_node(applied(compiled), "gpu001", node)).marks
+    assert set(marks) == {"gpu001"}
+    changed = marks["gpu001"].labels
+    assert changed["partition.gcluster.local/main"] == "true"
+    assert changed["partition.gcluster.local/old"] is None
+    assert POOL not in changed
+    assert "kubernetes.io/os" not in changed
+
+
+def test_a_taint_of_ours_goes_and_a_cordon_stays(compiled: Wanted) -> None:
+    cordon = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
+    ours = {"key": "gcluster.local/no-partition", "value": "true", "effect": "NoSchedule"}
+    live = applied(compiled)
+    node = msgspec.structs.replace(live.nodes["gpu001"], taints=(cordon, ours))
+    marks = of(compiled, with_node(live, "gpu001", node)).marks
+    assert marks["gpu001"].taints == ("gcluster.local/no-partition:NoSchedule-",)
+
+
+def test_a_node_that_the_spec_dropped_is_forgotten_and_a_strangers_is_not(
+    compiled: Wanted,
+) -> None:
+    live = applied(compiled)
+    live = with_node(live, "gpu003", live.nodes["gpu002"])
+    live = with_node(live, "virtual", LiveNode(labels={}, taints=(), ready=True))
+    assert of(compiled, live).forgotten == ("gpu003",)
+
+
+def test_a_plan_names_kinds_and_a_few_names(compiled: Wanted) -> None:
+    words = of(compiled, NOTHING).plan().changes
+    assert words[0] == "add Namespace: gcluster-system, physics"
+    assert any(line.startswith("add ResourceQuota: physics/") for line in words)

@@ -1,0 +1,77 @@
+"""What keeps Kubernetes from coming up is said at once, with its code, before anything changes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from gcluster.inventory.hosts import ClusterInventory
+from gcluster.lifecycle.cluster import Cluster, open_cluster
+from gcluster.lifecycle.kubernetes.fitness import kubernetes_findings
+from gcluster.schemas.diagnostics import Severity
+
+from .spec import TEXT, hosts_of
+
+
+def opened(tmp_path: Path, text: str = TEXT) -> Cluster:
+    path = tmp_path / "cluster.yaml"
+    path.write_text(text, encoding="utf-8")
+    return open_cluster(str(path))
+
+
+def errors(cluster: Cluster) -> list[tuple[str, str]]:
+    found = kubernetes_findings(cluster, hosts_of(cluster.spec))
+    return [(said.code, said.summary) for said in found if said.is_error]
+
+
+def test_the_cluster_that_local_nodes_can_be_has_no_errors(tmp_path: Path) -> None:
+    assert errors(opened(tmp_path)) == []
+
+
+@pytest.mark.parametrize("version", ["1.35", '"1.35.4"', "auto"])
+def test_the_bundles_version_may_be_asked_for(tmp_path: Path, version: str) -> None:
+    text = f"{TEXT}software: {{kubernetes: {version}}}\n".replace(": 1.35}", ': "1.35"}')
+    assert errors(opened(tmp_path, text)) == []
+
+
+@pytest.mark.parametrize("version", ["1.34", "1.35.3", "1.3"])
+def test_another_version_is_refused(tmp_path: Path, version: str) -> None:
+    text = f'{TEXT}software: {{kubernetes: "{version}"}}\n'
+    assert [code for code, _ in errors(opened(tmp_path, text))] == ["GC1001"]
+
+
+def test_a_pod_network_that_the_bundle_lacks_is_refused(tmp_path: Path) -> None:
+    text = TEXT.replace("kueue: false", "kueue: false\n  cni: cilium")
+    assert ("GC1002", "the pod network cilium is not in the bundle of local nodes") in errors(
+        opened(tmp_path, text)
+    )
+
+
+def test_an_image_that_the_bundle_lacks_is_named(tmp_path: Path) -> None:
+    cluster = opened(tmp_path)
+    at = cluster.kubernetes
+    assert at is not None
+    images = tuple(i for i in at.manifest.images if "/simulated-gpu:" not in i.reference)
+    lacking = msgspec.structs.replace(at.manifest, images=images)
+    cluster.__dict__["kubernetes"] = msgspec.structs.replace(at, manifest=lacking)
+    found = errors(cluster)
+    assert [code for code, _ in found] == ["GC1002"]
+    assert "gcluster.local/k8s/simulated-gpu:1" in found[0][1]
+
+
+def test_add_ons_that_local_nodes_go_without_are_a_note(tmp_path: Path) -> None:
+    cluster = opened(tmp_path, TEXT.replace("  kueue: false\n", ""))
+    (said,) = kubernetes_findings(cluster, hosts_of(cluster.spec))
+    assert (said.code, said.severity) == ("GC1003", Severity.NOTE)
+    assert "kueue" in said.summary
+
+
+def test_machines_whose_add_ons_nobody_pinned_are_refused_with_each_add_on(
+    root: Path,
+) -> None:
+    cluster = open_cluster(str(root / "examples" / "kubernetes-h200.yaml"))
+    nobody = ClusterInventory(cluster=cluster.name, hosts=())
+    codes = {said.code for said in kubernetes_findings(cluster, nobody) if said.is_error}
+    assert codes == {"GC619", "GC1004"}

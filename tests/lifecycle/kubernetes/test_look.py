@@ -1,0 +1,189 @@
+"""What kubectl's template printed is read into nodes and pods, and into a status."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+
+from gcluster.lifecycle.kubernetes import look, report
+from gcluster.lifecycle.kubernetes.look import NodeSeen, PodSeen, holding, see_nodes, see_pods
+from gcluster.lifecycle.kubernetes.report import Waiting, in_short, jobs_of, kubernetes_report
+from gcluster.lifecycle.kubernetes.table import read_rows
+from gcluster.lifecycle.status import PartitionQueue, QuotaUse, WaitingFor
+
+from .api_double import ApiDouble
+
+READY = {"name": "gpu001", "ready": "True", "not_ready": "kubelet is posting ready status"}
+CORDONED = {
+    "name": "gpu002",
+    "ready": "True",
+    "cordoned": "true",
+    "reason": "NVLink of GPU 3",
+    "since": "2026-11-22T10:00:00Z",
+}
+SILENT = {
+    "name": "gpu003",
+    "ready": "Unknown",
+    "not_ready": "Kubelet stopped posting node status.",
+    "not_ready_since": "2026-11-22T11:00:00Z",
+}
+POD = {"namespace": "nlp", "name": "train-0", "node": "gpu001", "phase": "Running", "owner": "Job"}
+
+
+def seen(*nodes: Mapping[str, str]) -> dict[str, NodeSeen]:
+    return see_nodes(ApiDouble({"nodes": nodes}))
+
+
+def test_a_record_that_was_cut_short_is_left_out() -> None:
+    assert read_rows("a\x1fb\x1ec\x1fd\x1ee", ["x", "y"]) == [
+        {"x": "a", "y": "b"},
+        {"x": "c", "y": "d"},
+    ]
+
+
+def test_nodes_are_in_service_cordoned_with_a_reason_or_not_ready_with_the_kubelet_s() -> None:
+    found = seen(READY, CORDONED, SILENT)
+    assert {name: node.why for name, node in found.items()} == {
+        "gpu001": "",
+        "gpu002": "NVLink of GPU 3",
+        "gpu003": "not ready: Kubelet stopped posting node status.",
+    }
+    assert [node.out for node in found.values()] == [False, True, True]
+
+
+def test_a_cordon_without_a_reason_is_told_with_what_the_node_says_of_itself() -> None:
+    bare = {**READY, "cordoned": "true"}
+    assert seen(bare)["gpu001"].why == "cordoned, nobody wrote down why"
+    assert seen({**SILENT, "cordoned": "true"})["gpu003"].why == (
+        "cordoned, nobody wrote down why; not ready: Kubelet stopped posting node status."
+    )
+    unfit = {**bare, "unfit": "True", "finding": "gpu-count: 7 of 8 GPUs"}
+    assert seen(unfit)["gpu001"].why == "gpu-count: 7 of 8 GPUs"
+
+
+def test_a_node_is_held_by_its_pods_but_not_by_those_that_belong_to_it() -> None:
+    pods = see_pods(
+        ApiDouble(
+            {
+                "pods": [
+                    POD,
+                    {**POD, "name": "proxy", "owner": "DaemonSet"},
+                    {**POD, "name": "etcd", "owner": "Node"},
+                    {**POD, "name": "waits", "node": ""},
+                ]
+            }
+        )
+    )
+    assert {node: [pod.id for pod in held] for node, held in holding(pods).items()} == {
+        "gpu001": ["nlp/train-0"]
+    }
+
+
+def test_gpus_are_seen_as_resources_and_as_claims() -> None:
+    limits = [{"limits": '{"nvidia.com/gpu":"8"}'}, {"claims": "gpus"}, {"limits": '{"cpu":"1"}'}]
+    pods = see_pods(ApiDouble({"pods": [POD | more for more in limits]}))
+    assert [pod.gpus for pod in pods] == [True, True, False]
+
+
+def test_a_template_asks_for_every_field_of_each_object() -> None:
+    double = ApiDouble({"nodes": [READY]})
+    see_nodes(double)
+    (asked,) = double.asked
+    assert asked[:2] == ("get", "nodes")
+    assert asked[2].count("\\u001f") == len(look.NODE_FIELDS) - 1
+
+
+def test_the_reason_is_what_stands_between_the_scheduler_s_other_words() -> None:
+    assert (
+        in_short(
+            "0/3 nodes are available: 1 node(s) were unschedulable, 2 Insufficient nvidia.com/gpu."
+            " preemption: 0/3 nodes are available: 3 Preemption is not helpful for scheduling."
+        )
+        == "1 node(s) were unschedulable, 2 Insufficient nvidia.com/gpu"
+    )
+    assert in_short(
+        'Error creating: pods "x-" is forbidden: exceeded quota: gpus, requested: 8, used: 8'
+    ).startswith("exceeded quota: gpus")
+
+
+JOB = {"namespace": "nlp", "name": "train", "queue": "main", "created": "2026-11-22T12:00:00Z"}
+
+
+def test_jobs_are_counted_once_and_wait_for_what_their_pods_or_what_refused_them_say() -> None:
+    pods = [
+        PodSeen(namespace="nlp", name="a-0", owner="Job", owner_name="a", phase="Running"),
+        PodSeen(namespace="nlp", name="a-1", owner="Job", owner_name="a", phase="Running"),
+        PodSeen(
+            namespace="nlp",
+            name="b-0",
+            owner="Job",
+            owner_name="b",
+            phase="Pending",
+            pending="0/2 nodes are available: 2 Insufficient nvidia.com/gpu.",
+        ),
+        PodSeen(namespace="kube-system", name="dns", owner="ReplicaSet", phase="Pending"),
+        PodSeen(namespace="nlp", name="bare", phase="Running", created=JOB["created"]),
+    ]
+    rows = [{**JOB, "name": name, "suspended": "", "ended": ""} for name in "abc"]
+    rows.append({**JOB, "name": "done", "suspended": "", "ended": "True"})
+    work = jobs_of(rows, pods, {("nlp", "c"): "exceeded quota: gpus"})
+    queue = report.queue_of(work, now=datetime(2026, 11, 22, 12, 10, tzinfo=UTC))
+    assert (queue.running, queue.pending, queue.oldest_wait_s) == (2, 2, 600.0)
+    assert queue.partitions == (
+        PartitionQueue(name="main", running=1, pending=2, oldest_wait_s=600.0),
+    )
+    assert set(queue.reasons) == {
+        WaitingFor(reason="2 Insufficient nvidia.com/gpu", jobs=1),
+        WaitingFor(reason="exceeded quota: gpus", jobs=1),
+    }
+
+
+def test_a_job_that_runs_says_no_reason() -> None:
+    work = [Waiting(partition="", runs=True, created=JOB["created"], why="x")]
+    assert report.queue_of(work, now=datetime.now(UTC)).reasons == ()
+
+
+def test_one_report_tells_nodes_queue_and_quotas() -> None:
+    quota = {"account": "nlp", "hard": '{"requests.nvidia.com/gpu":"16"}'}
+    double = ApiDouble(
+        {
+            "nodes": [READY, CORDONED],
+            "jobs": [JOB],
+            "resourcequotas": [
+                {**quota, "name": "gpus", "used": '{"requests.nvidia.com/gpu":"8"}'},
+                {**quota, "name": "qos-high", "used": "{}"},
+            ],
+            "events": [
+                {"namespace": "nlp", "job": "train", "message": "x is forbidden: exceeded quota: g"}
+            ],
+        }
+    )
+    told = kubernetes_report(double)
+    assert told.view.problem == ""
+    assert told.view.states == {"gpu001": "ready", "gpu002": "cordoned"}
+    assert [told.view.is_fit(name) for name in told.view.states] == [True, False]
+    assert told.since == {"gpu002": "2026-11-22T10:00:00Z"}
+    assert told.view.queue is not None
+    assert told.view.queue.reasons == (WaitingFor(reason="exceeded quota: g", jobs=1),)
+    assert told.quotas == (
+        QuotaUse(account="nlp", resource="nvidia.com/gpu", used=8, limit=16),
+        QuotaUse(account="nlp (QOS high)", resource="nvidia.com/gpu", used=0, limit=16),
+    )
+
+
+def test_a_suspended_job_waits_for_its_queue_in_kueue_s_words_where_it_is_installed() -> None:
+    held = {"nodes": [READY], "jobs": [{**JOB, "suspended": "true"}]}
+    bare = kubernetes_report(ApiDouble(held)).view.queue
+    assert bare is not None
+    assert bare.reasons == (WaitingFor(reason="suspended", jobs=1),)
+    workload = {"namespace": "nlp", "job": "train", "why": "insufficient unused quota"}
+    queued = ApiDouble({**held, "workloads.kueue.x-k8s.io": [workload]})
+    told = kubernetes_report(queued).view.queue
+    assert told is not None
+    assert told.reasons == (WaitingFor(reason="insufficient unused quota", jobs=1),)
+
+
+def test_an_api_that_is_silent_is_said_to_be() -> None:
+    told = kubernetes_report(ApiDouble({}, silent="head: connection refused"))
+    assert told.view.problem == "the API does not answer: head: connection refused"
+    assert told.view.queue is None

@@ -1,0 +1,104 @@
+"""Local nodes take this machine's own build: looked for by whoever looks, built by `up` alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from gcluster.lifecycle.cluster import Cluster, open_cluster
+from gcluster.lifecycle.kubernetes import build
+from gcluster.lifecycle.kubernetes.source import how_it_stands, ready_kubernetes, takes_own_build
+from gcluster.lifecycle.outcome import Exit, LifecycleError
+from gcluster.lifecycle.plan import make_plan
+from gcluster.lifecycle.progress import silent
+from gcluster.schemas.kubernetes_bundle import IMAGES
+from gcluster.schemas.load import load
+
+from .spec import TEXT, spec_of
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Cluster:
+    """Return the trial cluster on simulated nodes, for which no container engine is asked."""
+    path = tmp_path / "cluster.yaml"
+    path.write_text(TEXT.replace("provider: local", "provider: simulated"), encoding="utf-8")
+    return open_cluster(str(path))
+
+
+def test_a_planned_bundle_is_the_built_one_but_for_sizes_and_sums(compiled: list[str]) -> None:
+    planned = build.planned_bundle()
+    assert compiled == []
+    _, manifest = build.ensure_built(silent)
+    unknown = msgspec.structs.replace(
+        manifest,
+        files=tuple(msgspec.structs.replace(f, size=0, sha256="") for f in manifest.files),
+        images=tuple(msgspec.structs.replace(i, digest="") for i in manifest.images),
+    )
+    assert planned == unknown
+
+
+def test_a_plan_builds_nothing_and_says_that_up_would(
+    compiled: list[str], cluster: Cluster
+) -> None:
+    plan = make_plan(cluster)
+    assert "to be built first" in plan.kubernetes
+    assert "make bundle-kubernetes" in plan.kubernetes
+    assert not plan.is_empty
+    assert compiled == []
+
+
+def test_a_plan_says_where_the_bundle_is(compiled: list[str], cluster: Cluster) -> None:
+    build.ensure_built(silent)
+    compiled.clear()
+    assert cluster.kubernetes is not None
+    assert str(build.built_folder()) in how_it_stands(cluster.kubernetes)
+    assert compiled == []
+
+
+def test_up_has_it_built_and_every_file_looked_at(compiled: list[str]) -> None:
+    at = ready_kubernetes(silent)
+    assert compiled
+    assert at.root == f"file:///srv/gcluster/kubernetes/{at.manifest.key}"
+    assert all(file.sha256 for file in at.manifest.files)
+
+
+@pytest.mark.parametrize("broken", ["missing", "other"])
+def test_a_damaged_bundle_is_refused_by_the_name_of_its_file(
+    compiled: list[str], broken: str
+) -> None:
+    folder, _ = build.ensure_built(silent)
+    assert compiled
+    if broken == "missing":
+        (folder / IMAGES).unlink()
+    else:
+        (folder / IMAGES).write_bytes(b"something else")
+    with pytest.raises(LifecycleError) as refused:
+        ready_kubernetes(silent)
+    assert refused.value.exit_code is Exit.REFUSED
+    (said,) = refused.value.diagnostics
+    assert said.code == "GC1000"
+    assert str(folder / IMAGES) in said.summary
+    assert "make bundle-kubernetes" in said.hint
+
+
+def test_what_was_applied_is_known_when_the_cache_was_emptied(
+    compiled: list[str], cluster: Cluster
+) -> None:
+    at = ready_kubernetes(silent)
+    cluster.identify()
+    cluster.__dict__["kubernetes"] = at
+    cluster.keep_spec()
+    (build.built_folder() / "manifest.json").unlink()
+    assert open_cluster(str(cluster.spec_path)).kubernetes == at
+    assert compiled
+
+
+def test_machines_take_packages(root: Path) -> None:
+    machines = load(root / "examples" / "kubernetes-h200.yaml").spec
+    assert machines is not None
+    assert not takes_own_build(machines)
+    assert takes_own_build(spec_of())
+    slurm = spec_of(TEXT.partition("scheduler:")[0] + "scheduler: {type: slurm}\n")
+    assert not takes_own_build(slurm)

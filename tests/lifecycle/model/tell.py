@@ -1,0 +1,86 @@
+"""Tells stories of the model on all cores: `make test-model`, FOR=100000 tells more.
+
+Every story is a sequence of faults against one cluster. Each core has a seed of its own, said in
+the end, so that what was found can be found again.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import time
+from collections import Counter
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+from unittest.mock import patch
+
+from hypothesis import HealthCheck, Phase, seed, settings
+from hypothesis.stateful import run_state_machine_as_test
+
+from .machine import Stories
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+STEPS = 8
+"""Runs and mishaps of a story before its weather clears."""
+
+
+@contextmanager
+def own_places() -> Iterator[None]:
+    """Give gcluster folders of its own, in memory, while the body runs."""
+    with tempfile.TemporaryDirectory(prefix="gc-", dir="/dev/shm") as folder:
+        names = {f"XDG_{name}_HOME": f"{folder}/{name}" for name in ("DATA", "CONFIG", "CACHE")}
+        with patch.dict(os.environ, {**names, "XDG_RUNTIME_DIR": folder, "TMPDIR": folder}):
+            tempfile.tempdir = None
+            try:
+                yield
+            finally:
+                tempfile.tempdir = None
+
+
+def tell(stories: int, number: int, *, shrinks: bool = True) -> Counter[str]:
+    """Tell so many stories by this seed; return what happened in them.
+
+    Raises:
+        Broken: a law doesn't hold; hypothesis says in which story.
+    """
+    Stories.told = Counter()
+    phases = [Phase.generate, *([Phase.shrink] if shrinks else [])]
+    chosen = settings(
+        max_examples=stories,
+        stateful_step_count=STEPS,
+        deadline=None,
+        database=None,
+        phases=phases,
+        suppress_health_check=list(HealthCheck),
+        report_multiple_bugs=False,
+    )
+    with own_places():
+        run_state_machine_as_test(seed(number)(Stories), settings=chosen)  # type: ignore[no-untyped-call]
+    return Stories.told
+
+
+def main() -> int:
+    """Tell the stories; exit non-zero when a law didn't hold."""
+    wanted = int(sys.argv[1])
+    first = int(sys.argv[2]) if len(sys.argv) > 2 else int(time.time())
+    cores = len(os.sched_getaffinity(0))
+    share = -(-wanted // cores)
+    began = time.monotonic()
+    with ProcessPoolExecutor(cores) as pool:
+        futures = [pool.submit(tell, share, first + core) for core in range(cores)]
+        told: Counter[str] = Counter()
+        for future in futures:
+            told += future.result()
+    for what, count in sorted(told.items()):
+        sys.stdout.write(f"{count:8} {what}\n")
+    seconds = time.monotonic() - began
+    sys.stdout.write(f"seeds {first}..{first + cores - 1}, {seconds:.0f} s: all laws held\n")
+    return 0 if told["stories"] >= wanted else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,111 @@
+"""A secret of the vault gets another value, and just the hosts that take it are given it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from gcluster.inventory.hosts import ClusterInventory
+from gcluster.lifecycle.converge.pending import Pending
+from gcluster.lifecycle.converge.run import ConvergeResult
+from gcluster.lifecycle.operations import rotate_kept as rotation
+from gcluster.lifecycle.operations.rotate_kept import rotate_secret
+from gcluster.lifecycle.operations.rotate_munge import Rotated
+from gcluster.lifecycle.outcome import Exit, LifecycleError
+from gcluster.lifecycle.progress import silent
+from gcluster.lifecycle.secret_makers import make_secrets
+from gcluster.lifecycle.state import SecretVault, StateStore
+from gcluster.schemas.catalog import load_catalog
+from gcluster.schemas.load import load_text
+from gcluster.stacks.registry import provider
+
+_SPEC = """\
+apiVersion: gcluster/v1
+name: demo
+sites: {{here: {{provider: local}}}}
+pools:
+  head: {{site: here, role: controller}}
+  gpu: {{site: here, machine: sim.h100x8, count: 2}}
+scheduler: {{type: slurm, accounting: {accounting}, rest_api: true}}
+"""
+
+
+class Cluster:
+    """A cluster whose hosts answer with no stamps; Ansible's part takes the steps."""
+
+    def __init__(self, folder: Path, accounting: str = "{}") -> None:
+        """Make its secrets."""
+        spec = load_text(_SPEC.format(accounting=accounting)).spec
+        assert spec is not None
+        store = StateStore.open(f"file://{folder}/state")
+        self.vault = SecretVault.open(store, None, "id", folder / "keys")
+        self.hosts = ClusterInventory(
+            cluster="demo", hosts=provider("local").planned_hosts(spec, "here")
+        )
+        self.steps: list[tuple[str, str]] = []
+
+        def made(compiled: Any) -> dict[str, str]:
+            make_secrets(self.vault, spec, compiled.secrets)
+            return {name: self.vault.version(name) or "" for name in compiled.secrets}
+
+        cluster = SimpleNamespace(
+            name="demo",
+            spec=spec,
+            spec_path=folder / "cluster.yaml",
+            catalog=load_catalog(),
+            bundle=None,
+            kubernetes=None,
+            vault=self.vault,
+            make_secrets=made,
+        )
+        self.run: Any = SimpleNamespace(cluster=cluster, directory=folder / "run")
+
+    def converge(self, pending: Pending, *_: object, **__: object) -> ConvergeResult:
+        """Take the steps."""
+        self.steps = [(each.step.key, host) for each in pending.steps for host in each.hosts]
+        return ConvergeResult(done={}, failures=(), waiting=())
+
+    def rotate(self, word: str) -> Rotated:
+        """Rotate."""
+        session: Any = None
+        return rotate_secret(self.run, self.hosts, session, silent, word)
+
+
+@pytest.fixture(autouse=True)
+def _stampless(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rotation, "read_stamps", lambda _, hosts: {h.name: {} for h in hosts})
+
+
+@pytest.mark.parametrize(
+    ("word", "secret", "role"),
+    [("jwt", "slurm-jwt", "slurm"), ("database", "slurmdbd", "slurmdbd")],
+)
+def test_a_secret_is_made_anew_and_given_to_the_hosts_that_take_it(
+    word: str, secret: str, role: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster = Cluster(tmp_path)
+    monkeypatch.setattr(rotation, "converge", cluster.converge)
+    seen = []
+    for _ in range(2):
+        assert cluster.rotate(word).exit_code is Exit.OK
+        seen.append(cluster.vault.reveal(secret))
+    assert seen[0] != seen[1]
+    assert {host for step, host in cluster.steps if step == f"{role}.configure"} >= {"head"}
+    assert {step.partition(".")[0] for step, _ in cluster.steps} >= {role}
+
+
+def test_a_secret_of_the_users_own_is_left_to_the_user(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DB_PASSWORD", "theirs")
+    cluster = Cluster(tmp_path, "{database: db.example.edu, password: 'env:DB_PASSWORD'}")
+    with pytest.raises(LifecycleError, match="is yours, at env:DB_PASSWORD"):
+        cluster.rotate("database")
+
+
+def test_a_secret_that_the_cluster_does_not_have_is_said(tmp_path: Path) -> None:
+    with pytest.raises(LifecycleError, match="has no secret converge-signers"):
+        Cluster(tmp_path).rotate("signer")

@@ -1,0 +1,183 @@
+"""Drift of a whole cluster, on simulated nodes: found on each plane that they have, and mended."""
+
+from __future__ import annotations
+
+import pytest
+
+from gcluster.lifecycle.changes import Plan
+from gcluster.lifecycle.drift.fix import FixResult, fix_drift
+from gcluster.lifecycle.drift.look import find_drift
+from gcluster.lifecycle.drift.values import DriftReport
+from gcluster.lifecycle.outcome import Exit, LifecycleError
+from gcluster.lifecycle.progress import silent
+from gcluster.lifecycle.sites import open_sites
+from gcluster.lifecycle.state import StateStore
+from gcluster.stacks.provider import Leftover, provider_error
+from gcluster.stacks.simulated import fleet, stamps
+from gcluster.stacks.simulated.provider import SimulatedProvider
+
+from .trial import Trial, tree
+
+
+@pytest.fixture
+def up(trial: Trial) -> Trial:
+    """Give a cluster that came up."""
+    trial.up()
+    return trial
+
+
+def _look(trial: Trial) -> DriftReport:
+    return find_drift(trial.open(running=True))
+
+
+def _fix(trial: Trial, *, answer: bool = True, shown: list[Plan] | None = None) -> FixResult:
+    def confirm(plan: Plan) -> bool:
+        if shown is not None:
+            shown.append(plan)
+        return answer
+
+    return fix_drift(trial.open(running=True), silent, confirm=confirm)
+
+
+def _delete(trial: Trial, node: str) -> None:
+    (site,) = open_sites(trial.open(running=True))
+    cloud = fleet.cloud(site.context)
+    cloud.delete([cloud.list()[node].id])
+    stamps.forget(site.context, [node])
+
+
+def _empty(trial: Trial, node: str) -> None:
+    """Take all stamps of a node away, as setting it up anew does."""
+    (site,) = open_sites(trial.open(running=True))
+    stamps.forget(site.context, [node])
+
+
+def test_right_after_up_nothing_has_drifted(up: Trial) -> None:
+    report = _look(up)
+    assert (report.drifts, report.behind, report.silent) == ((), (), {})
+    assert (report.exit_code, report.hosts) == (Exit.OK, 4)
+
+
+def test_looking_writes_nothing(up: Trial) -> None:
+    _delete(up, "gpu002")
+    before = tree(up.state)
+    _look(up)
+    assert tree(up.state) == before
+
+
+def test_what_only_the_file_says_is_no_drift(up: Trial) -> None:
+    up.write(count=7)
+    assert _look(up).drifts == ()
+
+
+def test_a_machine_that_is_gone_is_drift_and_is_made_again(up: Trial) -> None:
+    _delete(up, "gpu002")
+    (drift,) = _look(up).drifts
+    assert (drift.plane, drift.kind, drift.name, drift.mends) == ("cloud", "node", "gpu002", True)
+    result = _fix(up)
+    assert (result.exit_code, result.failed) == (Exit.OK, {})
+    assert len(up.in_the_provider()) == 4
+    assert up.in_the_ledger() == up.in_the_provider()
+    assert all(up.stamps().values())
+
+
+def test_a_node_that_was_set_up_anew_is_drift_and_only_that_is_done_anew(up: Trial) -> None:
+    _empty(up, "gpu003")
+    (drift,) = _look(up).drifts
+    assert (drift.where, drift.kind, drift.name) == ("gpu003", "node", "gpu003")
+    shown: list[Plan] = []
+    assert _fix(up, shown=shown).exit_code is Exit.OK
+    (plan,) = shown
+    assert {s.hosts for s in plan.steps} == {"gpu003"}
+    assert {s.step for s in plan.steps} == set(drift.steps)
+    assert not any(site.changes for site in plan.sites)
+
+
+def test_a_fix_leaves_what_only_the_file_says_to_up(up: Trial) -> None:
+    _delete(up, "gpu001")
+    up.write(count=6)
+    _fix(up)
+    assert len(up.in_the_provider()) == 4
+    assert up.up().changed
+    assert len(up.in_the_provider()) == 7
+
+
+def test_the_answer_no_mends_nothing(up: Trial) -> None:
+    _delete(up, "gpu002")
+    with pytest.raises(LifecycleError) as error:
+        _fix(up, answer=False)
+    assert error.value.exit_code is Exit.REFUSED
+    assert len(_look(up).drifts) == 1
+
+
+def test_without_drift_nobody_is_asked(up: Trial) -> None:
+    result = _fix(up, answer=False)
+    assert (result.after, result.exit_code) == (None, Exit.OK)
+
+
+def test_a_stray_is_drift_that_a_fix_does_not_touch(
+    up: Trial, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sweep = SimulatedProvider.sweep
+    stray = Leftover(kind="volume", name="scratch", provider_id="vol-1")
+    monkeypatch.setattr(SimulatedProvider, "sweep", lambda *a: (*sweep(*a), stray))
+    (drift,) = _look(up).drifts
+    assert (drift.kind, drift.name, drift.mends) == ("volume", "scratch", False)
+    assert drift.hint == "gcluster ledger check trial"
+    assert _fix(up, answer=False).exit_code is Exit.PENDING
+
+
+def test_a_site_that_can_not_be_asked_is_said_to_be_unknown(
+    up: Trial, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> tuple[()]:
+        raise provider_error("GC966", "lab can't be reached")
+
+    for call in ("preview", "sweep"):
+        monkeypatch.setattr(SimulatedProvider, call, refuse)
+    report = _look(up)
+    assert report.silent == {"lab": "lab can't be reached"}
+    assert report.exit_code is Exit.FAILED
+
+
+def test_a_cluster_that_never_was_has_nothing_to_compare(trial: Trial) -> None:
+    with pytest.raises(LifecycleError) as error:
+        _look(trial)
+    assert error.value.diagnostics[0].code == "GC1102"
+
+
+def test_nodes_in_the_repair_queue_are_told_once_and_are_no_drift(
+    trial: Trial,
+) -> None:
+    trial.write(count=8, site=", faults: {seed: 5, boot_failure_rate: 0.6}", pool=", quorum: 1")
+    missing = trial.up().failed_hosts
+    report = _look(trial)
+    assert missing
+    assert {entry.node for entry in report.repairs} == missing.keys()
+    assert report.drifts == ()
+
+
+class Killed(BaseException):
+    """What is raised where a process would be killed."""
+
+
+def test_a_fix_that_was_killed_at_a_write_is_done_by_the_next(
+    up: Trial, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create = StateStore.put_new
+    for number in range(4):
+        _delete(up, "gpu002")
+        left = iter(range(number))
+
+        def put_new(store: StateStore, key: str, data: bytes, left: object = left) -> None:
+            create(store, key, data)
+            if next(left, None) is None:  # type: ignore[call-overload]  # an iterator of ints
+                raise Killed
+
+        with monkeypatch.context() as patch:
+            patch.setattr(StateStore, "put_new", put_new)
+            with pytest.raises(Killed):
+                _fix(up)
+        _fix(up)
+        assert _look(up).drifts == ()
+        assert up.in_the_ledger() == up.in_the_provider()

@@ -1,0 +1,121 @@
+"""Secrets are planted, a cluster lives through them, and nothing that it leaves has one of them.
+
+Looked through are the state, what lies on this machine, what is printed and written, and the
+arguments of every process that was started.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from gcluster.lifecycle.cluster import open_cluster
+
+from .planted import Watcher, found_in, spellings
+
+_SPEC = """\
+apiVersion: gcluster/v1
+name: planted
+sites: {lab: {provider: simulated}}
+pools:
+  head: {site: lab, role: controller}
+  gpu: {site: lab, machine: sim.h100x8, count: 2}
+scheduler:
+  type: slurm
+  rest_api: true
+  accounting: {database: db.example.edu, password: 'env:PLANTED_DATABASE'}
+users:
+  source: sssd
+  ldap: ldaps://dir.example.edu
+  bind_dn: cn=reader,dc=example,dc=edu
+  bind_password: file:{folder}/bind
+secrets: {provider: age, key: 'env:PLANTED_KEY'}
+"""
+KEY = "AGE-SECRET-KEY-1NRX0Q9N5QDDYWDNNDAK6JNHTL7RKHGHNQPYVUYLYKNQGJ7HN07LQ0CWTKT"
+"""Of the tests alone."""
+PLANTED = {"PLANTED_DATABASE": "plover-database-7731", "PLANTED_KEY": KEY}
+BIND = "plover-bind-4419"
+
+
+@pytest.fixture
+def lived(own_places: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, list[str], Watcher]:
+    """Return a folder in which a cluster lived, what its commands printed, and who watched."""
+    for name, value in PLANTED.items():
+        monkeypatch.setenv(name, value)
+    folder = own_places / "here"
+    folder.mkdir()
+    (folder / "bind").write_text(BIND)
+    spec = folder / "cluster.yaml"
+    spec.write_text(_SPEC.replace("{folder}", str(folder)))
+    monkeypatch.setenv("GCLUSTER_AUDIT", str(folder / "audit.jsonl"))
+    program = str(Path(sys.executable).with_name("gcluster"))
+    said = []
+    with Watcher(str(folder)) as watcher:
+        for words in (
+            ["validate", str(spec)],
+            ["compile", str(spec), "--out", str(folder / "compiled")],
+            ["plan", str(spec), "--format", "json", "--out", str(folder / "a.gcplan")],
+            ["plan", str(spec), "--format", "markdown"],
+            ["up", str(spec), "--yes"],
+            ["plan", str(spec)],
+            ["status", str(spec), "--format", "json"],
+            ["history", str(spec), "--events"],
+            ["explain", "GC905"],
+        ):
+            done = subprocess.run(
+                [program, *words], capture_output=True, text=True, check=False, env=os.environ
+            )
+            assert "Traceback" not in done.stderr, done.stderr
+            said.append(f"$ {' '.join(words)}\n{done.stdout}{done.stderr}")
+    assert "planted" in said[4], said[4]
+    return folder, said, watcher
+
+
+def test_nothing_that_a_cluster_leaves_has_a_secret_in_the_clear(
+    lived: tuple[Path, list[str], Watcher], own_places: Path
+) -> None:
+    folder, said, watcher = lived
+    (folder / "bind").unlink()
+    cluster = open_cluster(str(folder / "cluster.yaml"), running=True)
+    made = {
+        name: cluster.vault.reveal(name)
+        for name in ("munge", "slurm-jwt", "slurmdbd", "directory")
+        if cluster.vault.version(name)
+    }
+    assert {"munge", "slurm-jwt", "slurmdbd", "directory"} == made.keys()
+    assert made["slurmdbd"].decode() == PLANTED["PLANTED_DATABASE"]
+    secrets = [*made.values(), BIND.encode(), KEY.encode()]
+    assert watcher.seen > 0
+    artefacts = found_in(own_places)
+    assert any(name.startswith("here/.gcluster") for name in artefacts)
+    assert any("compiled" in name for name in artefacts)
+    assert any(name.endswith(".gcplan") for name in artefacts)
+    artefacts |= {f"printed {n}": text.encode() for n, text in enumerate(said)}
+    artefacts["arguments"] = "\n".join(watcher.arguments).encode()
+    leaks = {
+        (name, spelling[:12])
+        for name, data in artefacts.items()
+        for secret in secrets
+        for spelling in spellings(secret)
+        if spelling in data
+    }
+    assert leaks == set()
+
+
+def test_what_is_stored_of_a_secret_is_ciphertext(lived: tuple[Path, list[str], Watcher]) -> None:
+    folder, _, _ = lived
+    stored = sorted((folder / ".gcluster" / "planted" / "secrets").rglob("*.age"))
+    assert len(stored) >= 3
+    for path in stored:
+        assert path.read_bytes().startswith(b"age-encryption.org/v1\n-> X25519 ")
+        assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_the_search_finds_what_is_planted(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text(json.dumps({"password": BIND}))
+    assert any(s in data for data in found_in(tmp_path).values() for s in spellings(BIND.encode()))

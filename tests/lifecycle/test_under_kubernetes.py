@@ -1,0 +1,55 @@
+"""What is done to a running cluster is the same under Kubernetes, on simulated nodes."""
+
+from __future__ import annotations
+
+import pytest
+
+from gcluster.lifecycle.burst.agent.run import run_agent
+from gcluster.lifecycle.burst.explain import explain_job
+from gcluster.lifecycle.drift.look import find_drift
+from gcluster.lifecycle.expiry.jobs import Jobs, ask_jobs
+from gcluster.lifecycle.health import read_status
+from gcluster.lifecycle.outcome import Exit, LifecycleError
+from gcluster.lifecycle.plan import make_plan
+from gcluster.lifecycle.progress import silent
+from gcluster.lifecycle.repair.work import repair
+
+from .trial import Trial
+
+
+@pytest.fixture
+def up(trial: Trial) -> Trial:
+    """Give a cluster of Kubernetes that came up."""
+    trial.write()
+    text = trial.path.read_text().replace("{type: slurm}", "{type: kubernetes}")
+    trial.path.write_text(text)
+    assert trial.up().exit_code is Exit.OK
+    return trial
+
+
+def test_what_is_as_it_was_applied_has_neither_drift_nor_a_plan(up: Trial) -> None:
+    report = find_drift(up.open(running=True))
+    assert (report.drifts, report.silent, report.hosts) == ((), {}, 4)
+    assert make_plan(up.open()).is_empty
+    assert all(c.status == "true" for c in read_status(up.open(running=True)).conditions)
+
+
+def test_a_node_is_made_anew_when_it_is_named(up: Trial) -> None:
+    result = repair(up.open(running=True), ["gpu002"], silent, confirm=lambda _: True)
+    assert (result.exit_code, result.admitted) == (Exit.OK, ("gpu002",))
+
+
+def test_simulated_nodes_run_no_jobs_that_would_keep_it(up: Trial) -> None:
+    assert ask_jobs(up.open(running=True)) == Jobs()
+    assert up.down().exit_code is Exit.OK
+
+
+def test_nodes_that_come_and_go_are_refused_before_anything_is_asked(up: Trial) -> None:
+    for ask in (
+        lambda: run_agent(str(up.path), once=True, interval_s=1, say=lambda _: None),
+        lambda: explain_job(str(up.path), "7"),
+    ):
+        with pytest.raises(LifecycleError) as refused:
+            ask()
+        assert refused.value.diagnostics[0].code == "GC1031"
+        assert refused.value.exit_code is Exit.REFUSED

@@ -1,0 +1,117 @@
+"""The guard of a control plane cordons what is unfit, silent or never looked at, and no more."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+GUARD = Path(__file__).parents[2] / "roles/kubernetes/files/libexec/kubernetes-guard"
+KUBECTL = """#!/bin/sh
+shift
+printf '%s\\n' "$*" >>calls
+case "$*" in
+  "get nodes --output=json") cat nodes.json ;;
+  "get pods --all-namespaces --output=json") cat pods.json ;;
+  *) cat >>given </dev/stdin ;;
+esac
+"""
+
+
+def stamp(minutes: float) -> str:
+    return (datetime.now(UTC) - timedelta(minutes=minutes)).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def node(name: str, *, status: str = "False", ago: float = 1, **more: Any) -> dict[str, Any]:
+    """Return a node whose health check reported so many minutes ago."""
+    said = {
+        "type": "GclusterUnfit",
+        "status": status,
+        "message": "gpu-count: 7 of 8 GPUs" if status == "True" else "",
+        "lastHeartbeatTime": stamp(ago),
+    }
+    metadata = {
+        "name": name,
+        "creationTimestamp": stamp(more.pop("age", 600)),
+        "labels": more.pop("labels", {"gcluster.local/pool": "gpu"}),
+    }
+    conditions = [] if more.pop("unlooked", False) else [said]
+    return {"metadata": metadata, "spec": more, "status": {"conditions": conditions}}
+
+
+def pod(name: str, owner: str, where: str = "bad") -> dict[str, Any]:
+    owners = [{"kind": owner, "controller": True}] if owner else []
+    metadata = {"name": name, "namespace": "nlp", "ownerReferences": owners}
+    return {"metadata": metadata, "spec": {"nodeName": where}}
+
+
+def guarded(folder: Path, nodes: list[dict[str, Any]], *pods: dict[str, Any]) -> list[str]:
+    """Run the guard on a cluster; return what it told the API."""
+    kubectl = folder / "kubectl"
+    kubectl.write_text(KUBECTL)
+    kubectl.chmod(0o755)
+    (folder / "nodes.json").write_text(json.dumps({"items": nodes}))
+    (folder / "pods.json").write_text(json.dumps({"items": list(pods)}))
+    path = f"{folder}:{os.environ['PATH']}"
+    subprocess.run(["python3", GUARD], cwd=folder, env={**os.environ, "PATH": path}, check=True)
+    calls = (folder / "calls").read_text().splitlines()
+    return [call for call in calls if not call.startswith("get ")]
+
+
+@pytest.mark.parametrize(
+    ("bad", "why"),
+    [
+        ({"status": "True"}, "gpu-count: 7 of 8 GPUs"),
+        ({"status": "Unknown"}, "its health check failed"),
+        ({"ago": 30}, "its health check has not reported for 30 min"),
+        ({"unlooked": True}, "its health check has never reported"),
+    ],
+    ids=["unfit", "unknown", "silent", "never looked at"],
+)
+def test_what_nobody_can_vouch_for_is_cordoned_with_the_reason(
+    tmp_path: Path, bad: dict[str, Any], why: str
+) -> None:
+    (call,) = guarded(tmp_path, [node("bad", **bad), node("good")])
+    assert call.startswith("patch node bad --type=merge --patch=")
+    change = json.loads(call.partition("--patch=")[2])
+    assert change["spec"] == {"unschedulable": True}
+    assert change["metadata"]["annotations"]["gcluster.local/drain-reason"] == (
+        f"gcluster-health: {why}"
+    )
+
+
+@pytest.mark.parametrize(
+    "left",
+    [
+        {},
+        {"unlooked": True, "age": 5},
+        {"status": "True", "unschedulable": True},
+        {"unlooked": True, "labels": {}},
+        {
+            "unlooked": True,
+            "labels": {"gcluster.local/pool": "head", "node-role.kubernetes.io/control-plane": ""},
+        },
+    ],
+    ids=["fit", "just joined", "cordoned already", "not ours", "a control plane"],
+)
+def test_other_nodes_are_left_alone(tmp_path: Path, left: dict[str, Any]) -> None:
+    assert guarded(tmp_path, [node("x", **left)]) == []
+
+
+def test_what_never_ends_is_moved_away_and_jobs_go_on(tmp_path: Path) -> None:
+    pods = [
+        pod("web", "ReplicaSet"),
+        pod("train", "Job"),
+        pod("proxy", "DaemonSet"),
+        pod("bare", ""),
+        pod("elsewhere", "ReplicaSet", "good"),
+    ]
+    told = guarded(tmp_path, [node("bad", status="True"), node("good")], *pods)
+    assert told[1:] == ["create --raw=/api/v1/namespaces/nlp/pods/web/eviction --filename=-"]
+    given = (tmp_path / "given").read_text()
+    assert json.loads(given[given.index("{") :])["kind"] == "Eviction"

@@ -1,0 +1,61 @@
+"""A state URL is read in one place, and refused with what to write instead."""
+
+from __future__ import annotations
+
+import pytest
+
+from gcluster.schemas.state_url import StateUrl, parse_state_url
+
+
+@pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        ("file:///srv/a b/50%?#", StateUrl(scheme="file", path="/srv/a b/50%?#")),
+        ("s3://acme", StateUrl(scheme="s3", bucket="acme")),
+        ("gs://acme.org/a/b/", StateUrl(scheme="gs", bucket="acme.org", path="a/b")),
+        (
+            "s3://acme/x?region=eu-west-1&endpoint=http%3A%2F%2Fminio%3A9000",
+            StateUrl(
+                scheme="s3",
+                bucket="acme",
+                path="x",
+                options={"region": "eu-west-1", "endpoint": "http://minio:9000"},
+            ),
+        ),
+        (
+            "azblob://acct/box/a/b?domain=blob.core.chinacloudapi.cn",
+            StateUrl(
+                scheme="azblob",
+                account="acct",
+                bucket="box",
+                path="a/b",
+                options={"domain": "blob.core.chinacloudapi.cn"},
+            ),
+        ),
+    ],
+)
+def test_a_url_is_taken_apart(url: str, expected: StateUrl) -> None:
+    assert parse_state_url(url) == expected
+    assert expected.is_shared is (expected.scheme != "file")
+
+
+@pytest.mark.parametrize(
+    ("url", "instead"),
+    [
+        ("", "file:///PATH"),
+        ("http://x/y", "azblob://ACCOUNT/CONTAINER"),
+        ("file://here", "three slashes"),
+        ("file:////x", "three slashes"),
+        ("s3://", "s3://BUCKET"),
+        ("s3://Upper", "lower-case"),
+        ("s3://key:secret@acme/x", "s3://BUCKET"),
+        ("azblob://acct", "ACCOUNT/CONTAINER"),
+        ("azblob://a_b/box", "ACCOUNT/CONTAINER"),
+        ("s3://acme?aws_secret_access_key=x", "region"),
+        ("gs://acme?x=1", "takes nothing"),
+    ],
+)
+def test_what_names_no_place_is_refused_with_what_to_write(url: str, instead: str) -> None:
+    with pytest.raises(ValueError, match=r"write|takes") as caught:
+        parse_state_url(url)
+    assert instead in str(caught.value)

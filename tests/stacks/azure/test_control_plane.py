@@ -1,0 +1,98 @@
+"""AKS runs the control plane of our node pools; several of ours stand behind a balancer."""
+
+from __future__ import annotations
+
+import pytest
+
+from gcluster.stacks.azure.control_plane_plan import pool_name
+from gcluster.stacks.pulumi.agreement import agrees
+from gcluster.stacks.pulumi.graph import Graph, orphans, unregistered, untagged
+
+from .recorded_cases import parsed, recorded
+
+AKS = """\
+apiVersion: gcluster/v1
+name: demo
+sites:
+  here:
+    provider: azure
+    subscription: 00000000-0000-0000-0000-000000000001
+    region: eastus
+    zone: "1"
+    network: {cidr: 10.40.0.0/16, admin_cidrs: [192.0.2.0/24]}
+pools:
+  train: {site: here, machine: Standard_ND96isr_H100_v5, count: 2}
+scheduler: {type: kubernetes, control_plane: aks, gpu: {driver: container}}
+software: {kubernetes: "1.34"}
+"""
+THREE = AKS.replace(", control_plane: aks", "").replace(
+    "pools:\n", "pools:\n  head: {site: here, role: controller, count: 3}\n"
+)
+both = pytest.mark.parametrize("text", [AKS, THREE], ids=["aks", "self"])
+
+
+@both
+def test_all_is_tagged_in_a_component_and_a_preview_agrees(text: str) -> None:
+    spec = parsed(text)
+    graph = recorded(spec)
+    assert untagged(graph, {"gcluster-cluster": "demo", "gcluster-site": "here"}) == ()
+    assert (orphans(graph), unregistered(graph)) == ((), ())
+    assert agrees(graph, recorded(spec, preview=True))
+
+
+def test_the_cluster_moves_when_the_spec_says_so_and_administrators_alone_reach_it() -> None:
+    made = Graph(recorded(parsed(AKS))).only("ManagedCluster").inputs
+    assert made["kubernetesVersion"] == "1.34"
+    assert made["autoUpgradeProfile"]["upgradeChannel"] == "none"
+    assert made["apiServerAccessProfile"] == {"authorizedIPRanges": ["192.0.2.0/24"]}
+    network = made["networkProfile"]
+    assert (network["podCidr"], network["dnsServiceIP"]) == ("10.244.0.0/16", "10.96.0.10")
+    assert network["outboundType"] == "userAssignedNATGateway"
+    closed = parsed(AKS.replace(", admin_cidrs: [192.0.2.0/24]", ""))
+    made = Graph(recorded(closed)).only("ManagedCluster").inputs
+    assert made["apiServerAccessProfile"]["enablePrivateCluster"] is True
+
+
+def test_it_may_use_the_nodes_subnet_and_nothing_else() -> None:
+    graph = Graph(recorded(parsed(AKS)))
+    [given] = [r for r in graph.of_type("RoleAssignment") if "aks" in r.name]
+    assert given.inputs["scope"] == "${demo-here-compute.id}"
+    assert str(given.inputs["roleDefinitionId"]).endswith("4d97b98b-1d4f-4787-a291-c67834d212e7")
+
+
+def test_a_pool_is_a_node_pool_of_its_size_whose_driver_the_operator_brings() -> None:
+    graph = Graph(recorded(parsed(AKS)))
+    assert graph.of_type("VirtualMachineScaleSet") == ()
+    pool = graph.only("AgentPool").inputs
+    assert (pool["count"], pool["mode"], pool["orchestratorVersion"]) == (2, "User", "1.34")
+    assert pool["gpuProfile"] == {"driver": "None"}
+    assert pool["nodeLabels"] == {"gcluster.local/pool": "train"}
+
+
+def test_a_spot_pool_costs_at_most_what_is_said() -> None:
+    text = AKS.replace("count: 2", "count: 2, market: [{spot_max_usd_per_hour: 20}]")
+    pool = Graph(recorded(parsed(text))).only("AgentPool").inputs
+    assert (pool["scaleSetPriority"], pool["spotMaxPrice"]) == ("Spot", 20)
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [("train", "train"), ("abcdefghijkl", "abcdefghijkl"), ("a-very-long-pool", "averylab7fe1")],
+)
+def test_names_of_node_pools_are_short(name: str, told: str) -> None:
+    found = pool_name(name)
+    assert found[:6] == told[:6]
+    assert len(found) <= 12
+    assert found.isalnum()
+
+
+def test_several_api_servers_stand_behind_an_internal_balancer() -> None:
+    graph = Graph(recorded(parsed(THREE)))
+    made = graph.only("LoadBalancer").inputs
+    [front] = made["frontendIPConfigurations"]
+    assert front["subnet"]["id"] == "${demo-here-compute.id}"
+    assert "publicIPAddress" not in front
+    [servers] = made["backendAddressPools"]
+    assert len(servers["loadBalancerBackendAddresses"]) == 3
+    names = {r.inputs["relativeRecordSetName"] for r in graph.of_type("PrivateRecordSet")}
+    assert {"api", "head"} <= names

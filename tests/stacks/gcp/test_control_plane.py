@@ -1,0 +1,135 @@
+"""GKE runs the control plane of node pools that are ours; several of ours stand behind a proxy."""
+
+from __future__ import annotations
+
+import pytest
+from gcp_cases import items, part, recorded, spec_from
+
+from gcluster.stacks.pulumi.agreement import agrees
+from gcluster.stacks.pulumi.graph import Graph, orphans, unregistered, untagged
+
+GKE = """\
+apiVersion: gcluster/v1
+name: demo
+sites:
+  here:
+    provider: gcp
+    project: acme
+    region: us-central1
+    zone: us-central1-a
+    network: {cidr: 10.40.0.0/16, admin_cidrs: [192.0.2.0/24]}
+pools:
+  train: {site: here, machine: a3-megagpu-8g, count: 2}
+scheduler: {type: kubernetes, control_plane: gke}
+software: {kubernetes: "1.34"}
+"""
+THREE = GKE.replace(", control_plane: gke", "").replace(
+    "pools:\n", "pools:\n  head: {site: here, role: controller, count: 3}\n"
+)
+both = pytest.mark.parametrize("text", [GKE, THREE], ids=["gke", "self"])
+
+
+def graph_of(text: str) -> Graph:
+    return Graph(recorded(spec_from(text)))
+
+
+@both
+def test_all_is_labelled_in_a_component_and_a_preview_agrees(text: str) -> None:
+    spec = spec_from(text)
+    graph = recorded(spec)
+    assert untagged(graph, {"gcluster-cluster": "demo", "gcluster-site": "here"}) == ()
+    assert (orphans(graph), unregistered(graph)) == ((), ())
+    assert agrees(graph, recorded(spec, preview=True))
+
+
+def test_the_cluster_has_private_nodes_and_moves_when_the_spec_says_so() -> None:
+    made = graph_of(GKE).only("Cluster").inputs
+    assert made["minMasterVersion"] == "1.34"
+    assert made["releaseChannel"] == {"channel": "UNSPECIFIED"}
+    assert made["privateClusterConfig"] == {
+        "enablePrivateNodes": True,
+        "enablePrivateEndpoint": False,
+    }
+    assert made["masterAuthorizedNetworksConfig"] == {"cidrBlocks": [{"cidrBlock": "192.0.2.0/24"}]}
+    assert made["ipAllocationPolicy"] == {
+        "clusterIpv4CidrBlock": "10.244.0.0/16",
+        "servicesIpv4CidrBlock": "10.96.0.0/16",
+    }
+    assert made["removeDefaultNodePool"] is True
+
+
+def test_a_pool_has_its_gpus_its_fabric_and_its_size() -> None:
+    graph = graph_of(GKE)
+    assert graph.of_type("InstanceTemplate") == ()
+    [pool] = [p for p in graph.of_type("NodePool") if "system" not in p.name]
+    assert (pool.inputs["nodeCount"], pool.inputs["version"]) == (2, "1.34")
+    assert pool.inputs["placementPolicy"] == {"type": "COMPACT"}
+    node = part(pool, "nodeConfig")
+    [gpu] = items(node["guestAccelerators"])
+    assert (gpu["type"], gpu["count"]) == ("nvidia-h100-mega-80gb", 8)
+    assert gpu["gpuDriverInstallationConfig"] == {"gpuDriverVersion": "LATEST"}
+    nics = items(part(pool, "networkConfig")["additionalNodeNetworkConfigs"])
+    assert len(nics) == 8
+    assert node["labels"] == {"gcluster.local/pool": "train"}
+
+
+def test_where_the_operator_brings_the_driver_gke_brings_neither_it_nor_a_plugin() -> None:
+    text = GKE.replace("control_plane: gke", "control_plane: gke, gpu: {driver: container}")
+    [pool] = [p for p in graph_of(text).of_type("NodePool") if "system" not in p.name]
+    node = part(pool, "nodeConfig")
+    [gpu] = items(node["guestAccelerators"])
+    assert gpu["gpuDriverInstallationConfig"] == {"gpuDriverVersion": "INSTALLATION_DISABLED"}
+    assert node["imageType"] == "UBUNTU_CONTAINERD"
+    assert "gke-no-default-nvidia-gpu-device-plugin" in str(node["labels"])
+
+
+@pytest.mark.parametrize(
+    ("said", "key", "value"),
+    [
+        ("mig: all-1g.10gb", "gpuPartitionSize", "1g.10gb"),
+        ("time_slices: 4", "gpuSharingConfig",
+         {"gpuSharingStrategy": "TIME_SHARING", "maxSharedClientsPerGpu": 4}),
+    ],
+)  # fmt: skip
+def test_gke_s_own_plugin_cuts_and_shares_gpus(said: str, key: str, value: object) -> None:
+    text = GKE.replace("control_plane: gke", f"control_plane: gke, gpu: {{{said}}}")
+    [pool] = [p for p in graph_of(text).of_type("NodePool") if "system" not in p.name]
+    [gpu] = items(part(pool, "nodeConfig")["guestAccelerators"])
+    assert gpu[key] == value
+
+
+def test_spot_and_reserved_nodes_are_pools_of_their_own() -> None:
+    text = GKE.replace("count: 2", "count: 2, market: [{reservation: r-1}]")
+    [pool] = [p for p in graph_of(text).of_type("NodePool") if "system" not in p.name]
+    assert part(pool, "nodeConfig")["reservationAffinity"] == {
+        "consumeReservationType": "SPECIFIC_RESERVATION",
+        "key": "compute.googleapis.com/reservation-name",
+        "values": ["r-1"],
+    }
+    spot = GKE.replace("count: 2", "count: 2, market: [spot]")
+    [pool] = [p for p in graph_of(spot).of_type("NodePool") if "system" not in p.name]
+    assert part(pool, "nodeConfig")["spot"] is True
+
+
+def test_several_api_servers_stand_behind_an_internal_proxy() -> None:
+    graph = graph_of(THREE)
+    rule = graph.only("ForwardingRule").inputs
+    assert (rule["loadBalancingScheme"], rule["portRange"]) == ("INTERNAL_MANAGED", "6443")
+    assert len(graph.only("InstanceGroup").inputs["instances"]) == 3
+    doors = [f.inputs for f in graph.of_type("Firewall") if f.name == "demo-here-api"]
+    assert [door["sourceRanges"] for door in doors] == [
+        ["100.127.254.0/23", "35.191.0.0/16", "130.211.0.0/22"]
+    ]
+    assert doors[0]["targetTags"] == ["demo-here-api"]
+    [template] = [t for t in graph.of_type("InstanceTemplate") if "-head-" in t.name]
+    assert "demo-here-api" in template.inputs["tags"]
+    names = {r.inputs["name"] for r in graph.of_type("RecordSet")}
+    assert "api.here.demo.internal." in names
+
+
+def test_in_a_network_that_exists_its_owner_lets_the_proxies_in() -> None:
+    there = "{vpc: projects/acme/global/networks/n, subnet: projects/acme/regions/us-central1/subnetworks/s}"  # noqa: E501  # one id
+    text = THREE.replace("{cidr: 10.40.0.0/16, admin_cidrs: [192.0.2.0/24]}", there)
+    graph = graph_of(text)
+    assert graph.of_type("ForwardingRule")
+    assert not [f for f in graph.of_type("Firewall") if f.name == "demo-here-api"]
