@@ -102,9 +102,6 @@ def _needed(loaded: Loaded) -> Iterator[tuple[Severity, PathTuple, str]]:
         if site.provider not in names():
             yield Severity.ERROR, ("sites", name, "provider"), f"provider {site.provider}"
     kubernetes = spec.scheduler
-    if isinstance(kubernetes, KubernetesScheduler) and kubernetes.control_plane != "self":
-        path = ("scheduler", "control_plane")
-        yield Severity.ERROR, path, f"control plane {kubernetes.control_plane}"
     if isinstance(kubernetes, KubernetesScheduler) and spec.converge == "pull":
         yield Severity.ERROR, ("converge",), "converge: pull under Kubernetes"
     kept_by = "age" if spec.secrets is None else str(spec.secrets.__struct_config__.tag)

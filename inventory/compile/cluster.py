@@ -39,6 +39,7 @@ from gcluster.inventory.compile.slurm_nodes import gpu_count
 from gcluster.inventory.compile.slurmdbd import slurmdbd_steps
 from gcluster.inventory.compile.steps import CompiledCluster, Group, Stage, Step
 from gcluster.inventory.compile.wireguard import wireguard_steps
+from gcluster.schemas.control_planes import managed_by
 from gcluster.schemas.spec import KubernetesScheduler
 
 if TYPE_CHECKING:
@@ -134,6 +135,8 @@ def compile_cluster(
 
     def steps_of(name: str) -> tuple[Step, ...]:
         pool = spec.pools[name]
+        if managed_by(spec) is not None and pool.role == "compute":
+            return ()  # their cloud sets them up, and nobody logs in there
         steps = (
             *depot_steps(facts[name], serves_roles=pulled),
             *bundle_source_steps(facts[name]),

@@ -15,6 +15,7 @@ import msgspec
 from gcluster.inventory.compile.kubernetes_objects.objects import FIELD_MANAGER
 from gcluster.lifecycle.drift.values import Drift, SchedulerFindings
 from gcluster.lifecycle.kubernetes.difference import difference
+from gcluster.lifecycle.kubernetes.kubectl import ApiRefused, ApiSilent
 from gcluster.lifecycle.kubernetes.live import Live, LiveNode, kinds, selector
 from gcluster.lifecycle.kubernetes.look import NODE_FIELDS, NodeSeen, node_seen
 from gcluster.lifecycle.kubernetes.objects import ObjectKey, key_of
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
     from gcluster.inventory.compile.kubernetes_objects.objects import Object
     from gcluster.lifecycle.kubernetes.difference import Marks
+    from gcluster.lifecycle.kubernetes.kubectl import Kubectl
     from gcluster.lifecycle.kubernetes.objects import Wanted
 
 _PART = "\x1d"
@@ -68,10 +70,20 @@ class KubernetesLook:
         self._wanted = found
         self._hosts = frozenset(hosts)
         of = (",".join(kinds(found.facts.release)), "--all-namespaces", selector(cluster))
+        self._nodes = ("nodes", _rows_of(_NODES))
+        self._objects = (*of, _rows_of(_OBJECTS))
         self.words = (
-            f"{_GET} nodes {_rows_of(_NODES)} && printf '\\035' &&"
-            f" {_GET} {shlex.join(of)} {_rows_of(_OBJECTS)} && printf '\\035\\n'"
+            f"{_GET} {shlex.join(self._nodes)} && printf '\\035' &&"
+            f" {_GET} {shlex.join(self._objects)} && printf '\\035\\n'"
         )
+
+    def ask(self, kubectl: Kubectl) -> str:
+        """Return what the words would print on a control plane; "" where no API server answers."""
+        try:
+            told = [kubectl.text("get", *what) for what in (self._nodes, self._objects)]
+        except (ApiSilent, ApiRefused):
+            return ""
+        return "".join(text + _PART for text in told)
 
     def judge(
         self, printed: Mapping[str, str], nodes: Mapping[str, Collection[str]]
@@ -134,7 +146,7 @@ class KubernetesLook:
 
 
 def _rows_of(fields: Mapping[str, str]) -> str:
-    return shlex.quote(f"--output=jsonpath={row_template(list(fields.values()))}")
+    return f"--output=jsonpath={row_template(list(fields.values()))}"
 
 
 def _key(row: Mapping[str, str]) -> ObjectKey:

@@ -8,6 +8,7 @@ from gcluster.inventory.compile.kubernetes_objects.addons import chosen_addons
 from gcluster.inventory.compile.kubernetes_objects.images import pause_image
 from gcluster.inventory.compile.kubernetes_objects.pod_network import cni
 from gcluster.lifecycle.addon_digests import unknown_digests
+from gcluster.lifecycle.kubernetes.managed.fitness import managed_findings
 from gcluster.lifecycle.kubernetes.objects import Wanted, images, left_out, wanted
 from gcluster.schemas.diagnostics import Diagnostic, Severity
 from gcluster.schemas.load import load_text
@@ -30,7 +31,7 @@ def kubernetes_findings(cluster: Cluster, hosts: ClusterInventory) -> tuple[Diag
         return ()
     found = wanted(spec, hosts, cluster.catalog)
     if cluster.kubernetes is None:
-        return _elsewhere(cluster, found)
+        return (*managed_findings(spec), *_elsewhere(cluster, found))
     bundle = cluster.kubernetes.manifest
     return (
         *_other_version(spec, bundle),

@@ -18,6 +18,7 @@ from gcluster.lifecycle.kubernetes.kubectl import ApiRefused, ApiSilent, Kubectl
 from gcluster.lifecycle.kubernetes.live import NOTHING, occupied, read_live
 from gcluster.lifecycle.kubernetes.objects import Wanted, wanted
 from gcluster.lifecycle.progress import StageFinished, StageStarted
+from gcluster.schemas.control_planes import managed_by
 from gcluster.schemas.diagnostics import Diagnostic, Severity
 from gcluster.schemas.spec import KubernetesScheduler
 
@@ -43,13 +44,15 @@ _ROLLOUT_S = 60
 def objects_plan(
     cluster: Cluster, observation: Observation, session: SshSession
 ) -> BooksPlan | None:
-    """Say what `up` would change in the cluster's API; None where none is reached by SSH.
+    """Say what `up` would change in the cluster's API; None where there is none to reach.
 
     Where no control plane was ever made, all of it is new.
     """
     if not _is_real(cluster, observation):
         return None
     found = wanted(cluster.spec, observation.desired, cluster.catalog)
+    if managed_by(cluster.spec) is not None:
+        return _managed_plan(found, observation, session)
     planes = [host.name for host in observation.desired.with_role("controller")]
     if any(name in observation.unreachable for name in planes):
         return None  # the plan names them, and that what would change there is unknown
@@ -58,6 +61,18 @@ def objects_plan(
         return fresh.plan()
     try:
         return _compare(kubectl_of(session, observation.existing), found, observation).plan()
+    except (ApiSilent, ApiRefused) as error:
+        return BooksPlan(problem=str(error))
+
+
+def _managed_plan(found: Wanted, observation: Observation, session: SshSession) -> BooksPlan:
+    """Say what would change where a cloud runs the control plane; all is new while there is none."""
+    if observation.silent:
+        return BooksPlan(problem=observation.silent)
+    if not observation.existing.is_managed:
+        return difference(found, NOTHING, _hosts(observation)).plan()
+    try:
+        return _compare(kubectl_of(session, observation.desired), found, observation).plan()
     except (ApiSilent, ApiRefused) as error:
         return BooksPlan(problem=str(error))
 
@@ -80,7 +95,7 @@ def settle_objects(
         return ()
     began = clock()
     report(StageStarted(name="objects"))
-    kubectl = kubectl_of(session, observation.existing)
+    kubectl = kubectl_of(session, observation.desired)
     found = wanted(cluster.spec, observation.desired, cluster.catalog)
     go_on = f"gcluster up {cluster.spec_path}"
     try:
@@ -104,8 +119,8 @@ def settle_objects(
 
 def _is_real(cluster: Cluster, observation: Observation) -> bool:
     """Whether Kubernetes is the scheduler, and of machines that run something."""
-    ssh = any(host.connection == "ssh" for host in observation.desired.with_role("controller"))
-    return ssh and isinstance(cluster.spec.scheduler, KubernetesScheduler)
+    is_kubernetes = isinstance(cluster.spec.scheduler, KubernetesScheduler)
+    return is_kubernetes and observation.desired.has_scheduler
 
 
 def _hosts(observation: Observation) -> frozenset[str]:
@@ -114,7 +129,10 @@ def _hosts(observation: Observation) -> frozenset[str]:
 
 def _compare(kubectl: Kubectl, found: Wanted, observation: Observation) -> Difference:
     live = read_live(kubectl, found.facts.spec.name, found.facts.release)
-    differs = difference(found, live, _hosts(observation))
+    hosts = _hosts(observation)
+    if observation.desired.is_managed:
+        hosts |= live.nodes.keys()  # a cloud forgets the nodes of its machines itself
+    differs = difference(found, live, hosts)
     return differs.keeping(occupied(kubectl, differs.emptied)) if differs.emptied else differs
 
 

@@ -11,7 +11,7 @@ from gcluster.schemas.spec.units import BandwidthFloor
 class AllReduce(Noun, frozen=True):
     """What the AllReduce runs and what it must reach."""
 
-    UPDATES: ClassVar = updates(none="sizes iterations floor")
+    UPDATES: ClassVar = updates(none="sizes iterations floor image")
 
     sizes: Annotated[
         str,
@@ -27,6 +27,17 @@ class AllReduce(Noun, frozen=True):
         Meta(
             description="Least bus bandwidth at the largest size; auto: the fabric class's for "
             "this many nodes; default: none is asked."
+        ),
+    ] = None
+    image: Annotated[
+        str | None,
+        Meta(
+            pattern=r"^[a-z0-9][a-z0-9.-]*(:[0-9]{1,5})?(/[a-z0-9][a-z0-9._-]*)*"
+            r"(:[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?(@sha256:[0-9a-f]{64})?$(?!\n)",
+            max_length=512,
+            description="Image of the ranks under a control plane of a cloud, whose nodes have no "
+            "programs of ours: with sshd, Open MPI's mpirun and nccl-tests.",
+            examples=["registry.example.edu/allreduce:1.4"],
         ),
     ] = None
 
