@@ -142,7 +142,11 @@ def observe(
     pulled = pulls(cluster.spec, inventory(cluster.spec, desired))
     answers = _stamps(sites, session, answering, pulled=pulled)
     if seen is not None:
-        answers |= {n.name: {} if n.ready else Unreachable(reason=n.why) for n in seen.nodes if n.name in existing}
+        answers |= {
+            n.name: {} if n.ready else Unreachable(reason=n.why)
+            for n in seen.nodes
+            if n.name in existing
+        }
     return Observation(
         sites=tuple(views[site.name].plan for site in sites),
         existing=inventory(cluster.spec, (h for h in existing.values() if h.name in wanted)),

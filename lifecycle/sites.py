@@ -142,8 +142,8 @@ def existing_hosts(cluster: Cluster) -> ClusterInventory:
     """Return the hosts that exist now, over all sites.
 
     Raises:
-        LifecycleError: there are none (GC908), or a cloud runs their control plane and its API gives
-            no answer (GC1043).
+        LifecycleError: there are none (GC908), or a cloud runs their control plane and its API
+            gives no answer (GC1043).
     """
     sites = open_sites(cluster)
     per_site = at_each(sites, lambda site: site.provider.hosts(site.context))

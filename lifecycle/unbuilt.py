@@ -61,19 +61,17 @@ def unbuilt(loaded: Loaded) -> tuple[Diagnostic, ...]:
     )
 
 
-def refuse_unbuilt(loaded: Loaded, *, compiling: bool = False) -> tuple[Diagnostic, ...]:
+def refuse_unbuilt(loaded: Loaded) -> tuple[Diagnostic, ...]:
     """Return the warnings of `unbuilt`.
 
     Args:
         loaded: a spec without errors.
-        compiling: files are written and nothing runs: those of a cloud's own control plane too.
 
     Raises:
         LifecycleError: a part is missing that nothing can run without.
     """
     found = unbuilt(loaded)
-    written = {("scheduler", "control_plane")} if compiling else set()
-    errors = [one for one in found if one.is_error and one.path not in written]
+    errors = [one for one in found if one.is_error]
     if errors:
         raise NotBuiltError(loaded, *errors)
     return found

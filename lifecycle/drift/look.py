@@ -229,9 +229,7 @@ class _Hosts:
             if not controllers:
                 return report
             return msgspec.structs.replace(report, silent={look.name: "no controller answers"})
-        workers = [
-            h for h in self._asked if h.role == "compute" and h.connection != "simulated"
-        ]
+        workers = [h for h in self._asked if h.role == "compute" and h.connection != "simulated"]
         found = look.judge(printed, {h.name: _joins(self._wanted[h.name]) for h in workers})
         silent = {look.name: found.problem} if found.problem else {}
         return msgspec.structs.replace(report, drifts=found.drifts, silent=silent)

@@ -55,7 +55,7 @@ class Kubectl:
     def by(cls, *ways: Way) -> Self:
         """Return the API as it is reached by these ways, the first that answers."""
         made = cls.__new__(cls)
-        made._ways = list(ways)
+        made._ways = list(ways)  # noqa: SLF001  # its own
         return made
 
     def run(self, *arguments: str, stdin: str | None = None, timeout_s: float = 60) -> SshResult:

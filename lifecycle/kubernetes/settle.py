@@ -66,7 +66,7 @@ def objects_plan(
 
 
 def _managed_plan(found: Wanted, observation: Observation, session: SshSession) -> BooksPlan:
-    """Say what would change where a cloud runs the control plane; all is new while there is none."""
+    """Say what would change where a cloud runs the control plane; all of it before there is one."""
     if observation.silent:
         return BooksPlan(problem=observation.silent)
     if not observation.existing.is_managed:

@@ -1,4 +1,4 @@
-"""Who runs kubectl: the ways to a cluster's API, each of which may be silent while others answer."""
+"""Who runs kubectl: the ways to a cluster's API, of which some may be silent while one answers."""
 
 from __future__ import annotations
 

@@ -6,6 +6,7 @@ from msgspec import Meta
 
 from gcluster.schemas.spec.noun import Noun, updates
 from gcluster.schemas.spec.units import BandwidthFloor
+from gcluster.schemas.spec.words import ImageReference
 
 
 class AllReduce(Noun, frozen=True):
@@ -30,11 +31,8 @@ class AllReduce(Noun, frozen=True):
         ),
     ] = None
     image: Annotated[
-        str | None,
+        ImageReference | None,
         Meta(
-            pattern=r"^[a-z0-9][a-z0-9.-]*(:[0-9]{1,5})?(/[a-z0-9][a-z0-9._-]*)*"
-            r"(:[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?(@sha256:[0-9a-f]{64})?$(?!\n)",
-            max_length=512,
             description="Image of the ranks under a control plane of a cloud, whose nodes have no "
             "programs of ours: with sshd, Open MPI's mpirun and nccl-tests.",
             examples=["registry.example.edu/allreduce:1.4"],

@@ -30,7 +30,7 @@ def managed_findings(
             Diagnostic(
                 code="GC1041",
                 severity=Severity.ERROR,
-                summary=f"nodes of {managed} have no programs of ours: the AllReduce needs an image",
+                summary=f"nodes of {managed} have no MPI of ours: the AllReduce needs an image",
                 path=("smoke", "allreduce"),
                 hint="name one with sshd, mpirun and nccl-tests: smoke: {allreduce: {image: "
                 "registry.example.edu/allreduce:1.4}}",

@@ -6,10 +6,9 @@ import time
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from gcluster.lifecycle.kubernetes.managed.nodes import managed_pools
 from gcluster.lifecycle.kubernetes.managed.reach import see
 from gcluster.lifecycle.progress import StageFinished, StageProgress, StageStarted
-from gcluster.schemas.control_planes import managed_by
+from gcluster.schemas.control_planes import managed_by, managed_pools
 from gcluster.schemas.diagnostics import Diagnostic, Severity
 from gcluster.schemas.hostlist import fold
 
@@ -50,6 +49,8 @@ def await_nodes(
         folder: the cluster's folder on this machine.
         report: told how many there are.
         ask: looks at the nodes; default: asks the API.
+        clock: seconds, of which only differences count.
+        sleep: waits.
 
     Returns:
         A finding for each pool that lacks nodes when the time is over; its quorum decides whether
@@ -125,5 +126,3 @@ def silence(spec: ClusterSpec, problem: str) -> Diagnostic:
         path=("scheduler", "control_plane"),
         hint="outside of the cloud's network only admin_cidrs reach it; the login is the cloud's",
     )
-
-

@@ -1,7 +1,7 @@
 """How this machine gets into a cloud's control plane: by the cloud's own login plugin, no secret.
 
-The kubeconfig names a program that asks the cloud for a token when kubectl needs one, with the login
-that the stack was made with. So it holds an address, a certificate and a command line.
+The kubeconfig names a program that asks the cloud for a token when kubectl needs one, with the
+login that the stack was made with. So it holds an address, a certificate and a command line.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ import msgspec
 
 from gcluster.inventory.compile.kubernetes_objects.nodes import POOL
 from gcluster.inventory.hosts import Host, Placement, SshTarget
-from gcluster.schemas.control_planes import managed_by
+from gcluster.schemas.control_planes import managed_pools
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -60,13 +60,6 @@ def read_nodes(kubectl: Kubectl) -> tuple[ApiNode, ...]:
     """
     told = kubectl.get("nodes", f"--selector={POOL}", timeout_s=60)
     return tuple(sorted((_node(one) for one in told["items"]), key=lambda n: (n.created, n.name)))
-
-
-def managed_pools(spec: ClusterSpec) -> frozenset[str]:
-    """Return the pools whose machines a cloud's control plane runs."""
-    if managed_by(spec) is None:
-        return frozenset()
-    return frozenset(name for name, pool in spec.pools.items() if pool.role == "compute")
 
 
 def managed_site(spec: ClusterSpec) -> str | None:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.lifecycle.kubernetes.managed.nodes import managed_pools
 from gcluster.lifecycle.outcome import Exit, failure
-from gcluster.schemas.control_planes import managed_by
+from gcluster.schemas.control_planes import managed_by, managed_pools
 from gcluster.schemas.hostlist import HostlistError, expand
 
 if TYPE_CHECKING:

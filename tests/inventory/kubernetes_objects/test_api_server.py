@@ -24,22 +24,10 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.kubernetes_api
 
 
-def _bench(name: str) -> ModuleType:
-    """Load a script of bench/, which is a folder of scripts and no package."""
-    path = Path(__file__).parents[3] / "bench" / f"{name}.py"
-    spec = importlib.util.spec_from_file_location(f"bench_{name}", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
 @pytest.fixture(scope="module")
 def api() -> Iterator[Any]:
     """Give a running API server, with nothing in it."""
-    with _bench("api_server").ApiServer() as server:
+    with bench("api_server").ApiServer() as server:
         yield server
 
 
