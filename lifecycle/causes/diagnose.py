@@ -179,7 +179,7 @@ def _of_slurmd(cluster: str, node: NodeFacts, enter: str) -> Cause | None:
             kind="cut-off",
             host=node.host,
             summary=f"{node.host} runs slurmd and the controller gets no answer from it: "
-            "a firewall or a route between them",
+            "a firewall or a route between them, unless it was away a moment ago",
             next_step=f"{enter} scontrol ping; slurmd listens on port 6818, slurmctld on 6817",
         )
     return None

@@ -44,6 +44,7 @@ class SlurmService:
                 out=bool(_OUT.search(node.state)),
                 jobs=tuple(jobs.get(node.name, ())),
                 reason=node.reason,
+                silent=node.state.endswith("*"),
             )
             for node in found
             if node.name in wanted
