@@ -112,7 +112,8 @@ test-kubernetes: environment bundle-kubernetes ## bring Kubernetes up on a contr
 
 .PHONY: test-kubernetes-full
 test-kubernetes-full: test-kubernetes ## the same, then on two nodes: grow, shrink, preempt, restore
-	@pytest -q -m kubernetes tests/e2e/test_kubernetes_nodes.py tests/e2e/test_kubernetes_gate.py
+	@pytest -q -m kubernetes tests/e2e/test_kubernetes_nodes.py tests/e2e/test_kubernetes_gate.py \
+		tests/e2e/test_kubernetes_ha.py
 
 .PHONY: prove-burst
 prove-burst: environment ## kill the burst agent at every step, then have jobs spill between local sites
