@@ -6,8 +6,8 @@ import shutil
 from typing import TYPE_CHECKING
 
 from gcluster.lifecycle.cluster import SpecError
-from gcluster.lifecycle.doctor import Need
 from gcluster.lifecycle.kubernetes.managed.login import KUBECTL, PLUGINS, missing_programs
+from gcluster.lifecycle.preflight.doctor import Need
 from gcluster.schemas.control_planes import managed_by
 from gcluster.schemas.load import load
 

@@ -6,20 +6,18 @@ names that are too long. Kinds of add-ons are held against their CRDs where thos
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.bench_script import bench
 
 from .compiled import NAMES, Object, objects_of
 from .crds import MODULES, crds
 from .test_valid import THIRD_PARTY
 
 if TYPE_CHECKING:
-    from types import ModuleType
+    pass
 
 pytestmark = pytest.mark.kubernetes_api
 

@@ -1,7 +1,7 @@
-"""Doubles of a cloud that runs a control plane: its stack, its nodes with a kubelet, its controllers.
+"""Doubles of a cloud that runs a control plane: its stack, its nodes' kubelet, its controllers.
 
-API server, etcd, scheduler and controllers are real and of the bundle. No machine is behind a node, and
-no load balancer or disk behind an object: these are what the doubles stand for.
+API server, etcd, scheduler and controllers are real and of the bundle. No machine is behind a node,
+and no load balancer or disk behind an object: these are what the doubles stand for.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from gcluster.inventory.hosts import Host
 from gcluster.schemas.spec import ClusterSpec
@@ -126,10 +126,12 @@ class ClusterDouble:
         self.holds = False
         """The cloud does not let go of anything."""
         self._over = threading.Event()
+        self._logged: set[str] = set()
+        """Pods whose log was read to its end; their job is done."""
         self._port = 0
         self._threads: list[threading.Thread] = []
 
-    def __enter__(self) -> ClusterDouble:
+    def __enter__(self) -> Self:
         """Begin to answer."""
         server = self._kubelet()
         self._port = server.server_address[1]
@@ -213,9 +215,7 @@ class ClusterDouble:
                 self._say(pod, "Running", {"running": {}})
             elif phase == "Running" and name in self._logged:
                 self._say(pod, "Succeeded", {"terminated": {"exitCode": 0, "reason": "Completed"}})
-                self._logged |= {other for other in self._of_job(name)}
-
-    _logged: set[str] = set()
+                self._logged |= set(self._of_job(name))
 
     def _of_job(self, name: str) -> list[str]:
         job = name.rsplit("-", 2)[0]
@@ -251,12 +251,16 @@ class ClusterDouble:
                 self._patch("persistentvolume", name, {"metadata": {"finalizers": None}})
                 self.api.kubectl("delete", "persistentvolume", name, "--wait=false", check=False)
 
+    def logged(self, pod: str) -> None:
+        """Take that a pod's log was read."""
+        self._logged.add(pod)
+
     def _kubelet(self) -> http.server.HTTPServer:
         """Return what answers where the API server asks a node for a pod's log."""
         double = self
 
         class Kubelet(http.server.BaseHTTPRequestHandler):
-            def do_GET(self) -> None:  # noqa: N802  # the library's name
+            def do_GET(self) -> None:
                 pod = self.path.split("/")[3]
                 job = pod.rsplit("-", 2)[0]
                 body = double.log.replace("gcluster-smoke-ab12cd-main-1", job).encode()
@@ -264,7 +268,7 @@ class ClusterDouble:
                 self.send_header("Content-Type", "text/plain")
                 self.end_headers()
                 self.wfile.write(body)
-                double._logged = {*double._logged, pod}
+                double.logged(pod)
 
             def log_message(self, *_: object) -> None:
                 """Say nothing."""

@@ -15,16 +15,16 @@ from gcluster.lifecycle import sites
 from gcluster.lifecycle.cluster import Cluster
 from gcluster.lifecycle.down import DownResult, down
 from gcluster.lifecycle.drift.look import find_drift
-from gcluster.lifecycle.gate import last_certificate
-from gcluster.lifecycle.health import read_status
 from gcluster.lifecycle.kubernetes.managed import joining, release
 from gcluster.lifecycle.operations import service
 from gcluster.lifecycle.outcome import Exit, LifecycleError
-from gcluster.lifecycle.plan import make_plan
+from gcluster.lifecycle.planning.plan import make_plan
 from gcluster.lifecycle.progress import silent
 from gcluster.lifecycle.rolling.services import service_of
 from gcluster.lifecycle.sites import existing_hosts
+from gcluster.lifecycle.smoke.gate import last_certificate
 from gcluster.lifecycle.ssh import SshSession
+from gcluster.lifecycle.status.health import read_status
 from gcluster.lifecycle.up import UpResult, up
 from gcluster.schemas.load import load_text
 
@@ -127,10 +127,11 @@ def test_up_applies_labels_and_proves_it(eks: Eks) -> None:
     assert {own["gcluster.local/site"] for own in labels.values()} == {"here"}
     assert {own["partition.gcluster.local/main"] for own in labels.values()} == {"true"}
     assert eks.get("namespace", "physics")["metadata"]["labels"]["gcluster.local/cluster"] == "demo"
-    certificate = last_certificate(eks.open())
-    assert certificate is not None
-    assert certificate["verdict"]["verdict"] == "pass"  # type: ignore[index]
-    assert certificate["software"]["kubernetes"] == {"1.35.4-eks-1": "ip-10-40-0-[11-12].ec2.internal"}  # type: ignore[index] # noqa: E501
+    certificate: Any = last_certificate(eks.open())
+    assert certificate["verdict"]["verdict"] == "pass"
+    assert certificate["software"]["kubernetes"] == {
+        "1.35.4-eks-1": "ip-10-40-0-[11-12].ec2.internal"
+    }
     assert eks.get("jobs", "--namespace=gcluster-system")["items"] == []
 
 
