@@ -1,4 +1,4 @@
-"""Doubles of a cloud that runs a control plane: its stack, its nodes' kubelet, its controllers.
+"""Doubles of what is behind a cloud's control plane: kubelets, its own controllers, a login.
 
 API server, etcd, scheduler and controllers are real and of the bundle. No machine is behind a node,
 and no load balancer or disk behind an object: these are what the doubles stand for.
@@ -6,7 +6,6 @@ and no load balancer or disk behind an object: these are what the doubles stand 
 
 from __future__ import annotations
 
-import base64
 import http.server
 import json
 import os
@@ -18,18 +17,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Self
 
-from gcluster.inventory.hosts import Host
-from gcluster.schemas.spec import ClusterSpec
-from gcluster.stacks.aws.provider import AwsProvider
-from gcluster.stacks.control_plane import ControlPlaneAt
-from gcluster.stacks.provider import (
-    Leftover,
-    Resource,
-    ResourceChange,
-    ResourceGraph,
-    SiteContext,
-)
-
 LOGIN = """\
 #!/bin/sh
 # A double of the AWS CLI: it knows `eks get-token` alone, and whoever asks is the administrator.
@@ -38,81 +25,6 @@ echo '{"apiVersion": "client.authentication.k8s.io/v1beta1", "kind": "ExecCreden
 "status": {"token": "@TOKEN@"}}'
 """
 FINALIZER = "service.kubernetes.io/load-balancer-cleanup"
-NODES = ("ip-10-40-0-11.ec2.internal", "ip-10-40-0-12.ec2.internal")
-
-
-class StackDouble:
-    """The provider contract over an API server that runs already: apply lets nodes join it."""
-
-    name = "aws"
-
-    def __init__(self, api: Any, join: Callable[[str, str], None]) -> None:
-        """Stand before an API server; `join` makes a node of a pool."""
-        self._aws, self._api, self._join = AwsProvider(), api, join
-        self.stands = False
-        self.ended: list[str] = []
-
-    def planned_hosts(self, spec: ClusterSpec, site: str) -> tuple[Host, ...]:
-        """Return what AWS' provider returns."""
-        return self._aws.planned_hosts(spec, site)
-
-    def graph(self, spec: ClusterSpec, site: str) -> ResourceGraph:
-        """Return the machines."""
-        nodes = (
-            Resource(kind="node", name=host.name, pool=host.pool)
-            for host in self.planned_hosts(spec, site)
-        )
-        return ResourceGraph(site=site, provider="aws", resources=tuple(nodes))
-
-    def preflight(self, _: SiteContext) -> tuple[()]:
-        """Find nothing."""
-        return ()
-
-    def preview(self, context: SiteContext) -> tuple[ResourceChange, ...]:
-        """Return all before the stack stands, and nothing afterwards."""
-        if self.stands:
-            return ()
-        made = self.graph(context.spec, context.site).resources
-        return tuple(ResourceChange(effect="create", resource=one) for one in made)
-
-    def apply(self, context: SiteContext) -> None:
-        """Let the nodes join by the names that AWS gives them."""
-        self.stands = True
-        planned = self.planned_hosts(context.spec, context.site)
-        for host, name in zip(planned, NODES, strict=False):
-            self._join(name, host.pool)
-
-    def hosts(self, _: SiteContext) -> tuple[()]:
-        """Return no machine: nobody logs in to these."""
-        return ()
-
-    def control_plane(self, _: SiteContext) -> ControlPlaneAt | None:
-        """Return the API server, once the stack stands."""
-        if not self.stands:
-            return None
-        authority = (self._api.folder / "pki/apiserver.crt").read_bytes()
-        return ControlPlaneAt(
-            name="demo-here-eks",
-            endpoint=f"https://127.0.0.1:{self._api.port}",
-            authority=base64.b64encode(authority).decode(),
-            region="us-east-1",
-        )
-
-    def refresh(self, context: SiteContext) -> tuple[Leftover, ...]:
-        """Return the machines."""
-        return self.sweep(context)
-
-    def sweep(self, context: SiteContext) -> tuple[Leftover, ...]:
-        """Return the machines, while the stack stands."""
-        if not self.stands:
-            return ()
-        names = (r.name for r in self.graph(context.spec, context.site).resources)
-        return tuple(Leftover(kind="node", name=name, provider_id=name) for name in names)
-
-    def destroy(self, context: SiteContext) -> None:
-        """Take it down; whoever looks sees what was there then."""
-        self.ended.append(context.site)
-        self.stands = False
 
 
 class ClusterDouble:
@@ -151,6 +63,8 @@ class ClusterDouble:
 
     def join(self, name: str, pool: str) -> None:
         """Register a node, ready, as EKS' image and a kubelet do it."""
+        if self.api.kubectl("get", "node", name, check=False).returncode == 0:
+            return
         labels = {"gcluster.local/pool": pool, "kubernetes.io/hostname": name}
         node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels}}
         self.api.kubectl("create", "--filename=-", stdin=json.dumps(node))

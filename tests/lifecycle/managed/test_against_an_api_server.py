@@ -28,7 +28,8 @@ from gcluster.lifecycle.status.health import read_status
 from gcluster.lifecycle.up import UpResult, up
 from gcluster.schemas.load import load_text
 
-from .eks_double import FINALIZER, NODES, ClusterDouble, StackDouble, put_programs, until
+from .eks_double import FINALIZER, ClusterDouble, put_programs, until
+from .stack_double import NODES, StackDouble
 
 pytestmark = pytest.mark.kubernetes_api
 
@@ -76,7 +77,7 @@ class Eks:
         """Bring it up."""
         return up(self.open(), silent, confirm=lambda _: True)
 
-    def down(self, **more: bool) -> DownResult:
+    def down(self) -> DownResult:
         """Take it down; keep what was shown before."""
         self.shown: list[str] = []
 
@@ -84,7 +85,7 @@ class Eks:
             self.shown = [f"{one.kind} {one.name}" for one in existing]
             return True
 
-        return down(self.open(), silent, confirm=confirm, **more)
+        return down(self.open(), silent, confirm=confirm)
 
     def get(self, *what: str) -> Any:
         """Ask the API as JSON."""
@@ -240,7 +241,7 @@ def test_down_waits_until_the_cloud_let_go(eks: Eks, monkeypatch: pytest.MonkeyP
 
 
 def _is_gone(eks: Eks, kind: str, name: str) -> bool:
-    return eks.api.kubectl("get", kind, name, check=False).returncode != 0
+    return bool(eks.api.kubectl("get", kind, name, check=False).returncode)
 
 
 def _phase(eks: Eks) -> str:
