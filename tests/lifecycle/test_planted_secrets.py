@@ -12,9 +12,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from gcluster.lifecycle.cluster import open_cluster
+from gcluster.lifecycle.state.ciphertexts import Ciphertext
 
 from .planted import Watcher, found_in, spellings
 
@@ -109,10 +111,11 @@ def test_nothing_that_a_cluster_leaves_has_a_secret_in_the_clear(
 
 def test_what_is_stored_of_a_secret_is_ciphertext(lived: tuple[Path, list[str], Watcher]) -> None:
     folder, _, _ = lived
-    stored = sorted((folder / ".gcluster" / "planted" / "secrets").rglob("*.age"))
+    stored = sorted((folder / ".gcluster" / "planted" / "secrets").rglob("*.json"))
     assert len(stored) >= 3
     for path in stored:
-        assert path.read_bytes().startswith(b"age-encryption.org/v1\n-> X25519 ")
+        box = msgspec.json.decode(path.read_bytes(), type=Ciphertext).box
+        assert box.startswith(b"age-encryption.org/v1\n-> X25519 ")
         assert path.stat().st_mode & 0o777 == 0o600
 
 

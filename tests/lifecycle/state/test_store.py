@@ -22,7 +22,7 @@ def test_opening_and_reading_leave_nothing_behind(url: str, directory: Path) -> 
 
 def test_the_first_write_says_the_version_of_the_layout(store: StateStore) -> None:
     store.put("observed.json", b"{}")
-    assert store.get("format.json") == b'{"version":2}'
+    assert store.get("format.json") == b'{"version":3}'
 
 
 def test_a_newer_layout_is_refused_and_named(bucket: Bucket) -> None:
