@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from tests.lifecycle.planted import spellings
 
 from gcluster.lifecycle.cluster import open_cluster
 from gcluster.lifecycle.outcome import LifecycleError
@@ -89,6 +90,13 @@ def test_killed_at_any_change_it_says_the_same_and_goes_on(kept: str) -> None:
     assert (_vault(kept).version("munge"), _vault(kept).reveal("munge")) == munge
     assert changes > 0 or upgrade(StateStore.open(kept)) is None
     assert newest_applied(StateStore.open(kept)) == before
+
+
+def test_what_each_version_kept_of_a_secret_is_ciphertext(kept: str) -> None:
+    munge = _vault(kept).reveal("munge")
+    for data in _files(kept).values():
+        assert not [said for said in spellings(munge) if said in data]
+        assert b"AGE-SECRET-KEY" not in data
 
 
 def test_bringing_secrets_to_the_newest_format_needs_no_key(
