@@ -176,8 +176,6 @@ def test_an_answer_with_the_data_key_in_the_clear_is_refused(
 ) -> None:
     answer = 'printf "{\\"data\\": \\"clear\\"}"'
     clear = f'case "$*" in *--version) echo "sops 3.9.0";; *) {answer};; esac'
-        'case "$*" in *--version) echo "sops 3.9.0";; *) printf "{\\"data\\": \\"clear\\"}";; esac'
-    )
     _double(tmp_path, monkeypatch, clear)
     told = _told(_vault(tmp_path, SopsSecrets(file="secrets.yaml")))
     assert (told.code, "in the clear" in told.summary) == ("GC1163", True)
