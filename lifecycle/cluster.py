@@ -91,8 +91,11 @@ class Cluster:
 
     @cached_property
     def kubernetes(self) -> KubernetesAt | None:
-        """What local nodes take Kubernetes from, built or not yet; None: packages, or Slurm."""
-        return kubernetes_of(self.spec, self.store)
+        """What nodes take Kubernetes from, made or not yet; None: packages, or Slurm.
+
+        It is in the bundle that they live on; without one, local sites have our own build.
+        """
+        return kubernetes_of(self.spec, self.store, self.bundle)
 
     def keep_spec(self) -> None:
         """Store the spec that is being applied, with its catalog files and bundles' manifests."""
