@@ -24,12 +24,14 @@ def command(cluster: Target, fmt: OutputFormat = Format.TEXT) -> Exit:
     from gcluster.cli.rotating import rotated
     from gcluster.lifecycle.operations.rotate_munge import rotate_munge
     from gcluster.lifecycle.operations.slurm_only import refuse_kubernetes
+    from gcluster.lifecycle.rolling.services import service_of
 
     def rotate(
         run: "Run", hosts: "ClusterInventory", session: "SshSession", report: "Reporter"
     ) -> "Rotated":
         why = "has no MUNGE key: its nodes know each other by certificates"
         refuse_kubernetes(run.cluster.spec, why, hint="control planes renew them, each week")
-        return rotate_munge(hosts, session, run.cluster.vault, report)
+        service = service_of(run.cluster.spec, hosts, session)
+        return rotate_munge(hosts, session, run.cluster.vault, service, report)
 
     return rotated(cluster, fmt, "munge", rotate)

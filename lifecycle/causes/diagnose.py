@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.lifecycle.status import Cause
+from gcluster.lifecycle.status.conditions import Cause
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -179,7 +179,7 @@ def _of_slurmd(cluster: str, node: NodeFacts, enter: str) -> Cause | None:
             kind="cut-off",
             host=node.host,
             summary=f"{node.host} runs slurmd and the controller gets no answer from it: "
-            "a firewall or a route between them",
+            "a firewall or a route between them, unless it was away a moment ago",
             next_step=f"{enter} scontrol ping; slurmd listens on port 6818, slurmctld on 6817",
         )
     return None

@@ -18,8 +18,10 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from gcluster.inventory.compile.munge import MUNGE_SECRET
+from gcluster.lifecycle.operations.answers import wait_for_answers
 from gcluster.lifecycle.outcome import Exit, failure
 from gcluster.lifecycle.progress import StageProgress
+from gcluster.lifecycle.rolling.roll import Clock
 from gcluster.lifecycle.ssh import SshResult, Unreachable
 from gcluster.lifecycle.state import munge_key
 from gcluster.schemas.hostlist import fold
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
 
     from gcluster.inventory.hosts import ClusterInventory, Host
     from gcluster.lifecycle.progress import Reporter
+    from gcluster.lifecycle.rolling import NodeService
     from gcluster.lifecycle.ssh import Answer, SshSession
     from gcluster.lifecycle.state import SecretVault
 
@@ -67,7 +70,11 @@ class Rotated(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def rotate_munge(
-    hosts: ClusterInventory, session: SshSession, vault: SecretVault, report: Reporter
+    hosts: ClusterInventory,
+    session: SshSession,
+    vault: SecretVault,
+    service: NodeService,
+    report: Reporter,
 ) -> Rotated:
     """Give every machine another key; on failure all of them have the old one again.
 
@@ -101,6 +108,9 @@ def rotate_munge(
             detail="every machine has its old key again",
         )
     session.run_many(ready, CLEAN, timeout_s=_LIMIT_S)
+    _tell(report, "waiting until the controller has heard from every node")
+    nodes = [host.name for host in ready if host.role == "compute" and host.name not in deaf]
+    wait_for_answers(service, nodes, Clock())
     left |= deaf
     return Rotated(
         cluster=hosts.cluster,

@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from gcluster.lifecycle.operations.answers import wait_for_answers
 from gcluster.lifecycle.operations.chosen import chosen
 from gcluster.lifecycle.outcome import Exit, LifecycleError, failure
 from gcluster.lifecycle.rolling import ServiceSilent
+from gcluster.lifecycle.rolling.roll import Clock
 from gcluster.schemas.hostlist import fold
 
 if TYPE_CHECKING:
@@ -56,13 +58,25 @@ def drain(
     return _change(hosts, service, words, lambda names: service.drain(names, reason), out=True)
 
 
-def resume(hosts: ClusterInventory, service: NodeService, words: Collection[str]) -> ServiceResult:
-    """Let jobs start on some nodes again. Safe to repeat.
+def resume(
+    hosts: ClusterInventory,
+    service: NodeService,
+    words: Collection[str],
+    clock: Clock = Clock(),  # noqa: B008  # frozen
+) -> ServiceResult:
+    """Let jobs start on some nodes again, and wait until the scheduler has heard from them.
+
+    Safe to repeat.
 
     Raises:
         LifecycleError: as `drain`; or `gcluster up` or `reboot` has a node in its hands (GC999).
     """
-    return _change(hosts, service, words, service.give_back, out=False)
+
+    def give_back(names: list[str]) -> None:
+        service.give_back(names)
+        wait_for_answers(service, names, clock)
+
+    return _change(hosts, service, words, give_back, out=False)
 
 
 def silent(error: ServiceSilent) -> LifecycleError:
@@ -95,10 +109,10 @@ def _change(
     nodes = tuple(
         Served(
             name=name,
-            in_service=not after[name].out,
+            in_service=_serves(after[name]),
             changed=after[name].out != before[name].out,
             jobs=after[name].jobs,
-            reason=after[name].reason if after[name].out else "",
+            reason=_why_out(after[name]),
         )
         for name in names
     )
@@ -106,6 +120,16 @@ def _change(
     return ServiceResult(
         cluster=hosts.cluster, nodes=nodes, exit_code=Exit.OK if done else Exit.FAILED
     )
+
+
+def _serves(node: NodeUse) -> bool:
+    return not node.out and not node.silent
+
+
+def _why_out(node: NodeUse) -> str:
+    if node.out:
+        return node.reason
+    return "the scheduler gets no answer from it" if node.silent else ""
 
 
 def _refuse(names: list[str], uses: Mapping[str, NodeUse], *, resuming: bool) -> None:

@@ -25,6 +25,8 @@ class NodeUse(msgspec.Struct, frozen=True, kw_only=True):
     """Jobs that hold it: running, suspended, or not yet cleaned up after."""
     reason: str = ""
     """Why it is out, as an administrator, a health check or we wrote it."""
+    silent: bool = False
+    """The scheduler waits for its answer: what it says of the node is from before."""
 
     @property
     def is_ours(self) -> bool:

@@ -98,6 +98,16 @@ def capacity(subnet: IPv4Network) -> int:
     return max(0, subnet.num_addresses - FIRST_NODE - 1)
 
 
+def hardware_address(address: str) -> str:
+    """Return the MAC address of the node with an IPv4 address: 02:00 and its four bytes.
+
+    A node that is made again has its predecessor's: whoever has talked to that one reaches it at
+    once, and not when its neighbour table has forgotten (up to a minute). Locally administered,
+    unicast (IEEE 802, bit 2 of the first byte).
+    """
+    return ":".join(f"{byte:02x}" for byte in (2, 0, *IPv4Address(address).packed))
+
+
 def assign(
     subnet: IPv4Network, names: Sequence[str], known: Mapping[str, str], held: Iterable[str] = ()
 ) -> dict[str, str]:

@@ -141,6 +141,7 @@ def _to_make(context: SiteContext, ground: Ground, missing: Sequence[Resource]) 
         command = (
             *("run", "--detach", "--pull=never", f"--name={name}", f"--hostname={resource.name}"),
             *(f"--network={ground.network}", f"--ip={given[resource.name]}"),
+            f"--mac-address={network.hardware_address(given[resource.name])}",
             *(f"--network-alias={resource.name}", "--shm-size=512m"),
             *labels.flags(worn),
             *(*flags, ground.image, "/sbin/init", *ground.faults.init_words(resource.name)),

@@ -67,8 +67,13 @@ class LiveCluster:
         assert "Traceback" not in done.stderr, said
         return done
 
-    def stop_up(self, number: int, *, after_steps: int) -> tuple[int, str]:
-        """Send a signal to an `up` when so many steps are done; return its exit and output."""
+    def stop_up(
+        self, number: int, *, stage: str = "converge", after_steps: int = 0
+    ) -> tuple[int, str]:
+        """Send a signal to an `up` when so many steps of a stage are done; 0: it has begun.
+
+        Returns its exit and output.
+        """
         command = [str(Path(sys.executable).with_name("gcluster")), "up", str(self.spec), "--yes"]
         running = subprocess.Popen(
             [*command, "--format", "json"],
@@ -83,7 +88,7 @@ class LiveCluster:
         for line in running.stderr:
             said += line
             event = json.loads(line)
-            if event.get("name") == "converge" and event.get("done", 0) >= after_steps:
+            if event.get("name") == stage and event.get("done", 0) >= after_steps:
                 running.send_signal(number)
                 break
         said += running.stderr.read() + running.stdout.read()

@@ -142,6 +142,21 @@ def test_a_node_that_is_down_is_not_in_service_by_being_resumed(controller: Cont
     assert result.exit_code is Exit.FAILED
 
 
+def test_a_resumed_node_serves_once_the_scheduler_has_heard_from_it() -> None:
+    scheduler = SchedulerDouble({"gpu001": 0.0}, drained={"gpu001": "link 3"})
+    scheduler.answers_from = {"gpu001": 30.0}
+    assert _one(resume(HOSTS, scheduler, ["gpu001"], scheduler.clock)) == (True, True, "")
+    assert scheduler.time == 30.0
+
+
+def test_a_resumed_node_that_stays_silent_is_told_and_not_waited_for_for_ever() -> None:
+    scheduler = SchedulerDouble({"gpu001": 0.0}, drained={"gpu001": "link 3"})
+    scheduler.answers_from = {"gpu001": 1e9}
+    result = resume(HOSTS, scheduler, ["gpu001"], scheduler.clock)
+    assert _one(result) == (False, True, "the scheduler gets no answer from it")
+    assert result.exit_code is Exit.FAILED
+
+
 def test_a_node_in_the_hands_of_gcluster_is_not_given_back_half_way(controller: Controller) -> None:
     with pytest.raises(LifecycleError, match="gpu004 is being changed by gcluster") as caught:
         resume(HOSTS, SlurmService(controller, HEAD), ["gpu"])

@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 import pytest
 from tests.lifecycle.controller import HEAD
+from tests.lifecycle.rolling.scheduler import SchedulerDouble
 from tests.lifecycle.trial import Trial
 
 from gcluster.inventory.hosts import ClusterInventory, Host
@@ -33,6 +34,10 @@ HOSTS = ClusterInventory(
         *(msgspec.structs.replace(HEAD, name=n, pool="gpu", role="compute") for n in NODES),
     ),
 )
+
+
+SLURM = SchedulerDouble(dict.fromkeys(NODES, 0.0))
+"""It hears from every node at once."""
 
 
 class Machines(SshSession):
@@ -107,7 +112,7 @@ def vault(trial: Trial) -> SecretVault:
 def test_every_machine_gets_the_key_that_the_state_keeps(
     machines: Machines, vault: SecretVault
 ) -> None:
-    result = rotate_munge(HOSTS, machines, vault, silent)
+    result = rotate_munge(HOSTS, machines, vault, SLURM, silent)
     assert (set(result.changed), result.left) == ({"head", *NODES}, {})
     assert result.exit_code is Exit.OK
     assert set(machines.key.values()) == {vault.reveal("munge")}
@@ -116,13 +121,13 @@ def test_every_machine_gets_the_key_that_the_state_keeps(
 
 
 def test_no_machine_changes_before_all_have_the_key(machines: Machines, vault: SecretVault) -> None:
-    rotate_munge(HOSTS, machines, vault, silent)
+    rotate_munge(HOSTS, machines, vault, SLURM, silent)
     first_change = machines.seen.index(rotation.CHANGE)
     assert machines.seen[:first_change] == [rotation.STAGE] * 4
 
 
 def test_the_key_is_in_no_command(machines: Machines, vault: SecretVault) -> None:
-    rotate_munge(HOSTS, machines, vault, silent)
+    rotate_munge(HOSTS, machines, vault, SLURM, silent)
     key = vault.reveal("munge")
     said = " ".join(machines.seen)
     assert base64.b64encode(key).decode()[:40] not in said
@@ -133,22 +138,40 @@ def test_a_machine_that_is_off_is_left_for_the_next_up(
     machines: Machines, vault: SecretVault
 ) -> None:
     machines.off = {"gpu002"}
-    result = rotate_munge(HOSTS, machines, vault, silent)
+    result = rotate_munge(HOSTS, machines, vault, SLURM, silent)
     assert result.left == {"gpu002": "no route to host"}
     assert result.exit_code is Exit.PENDING
     assert machines.key["gpu002"] == OLD
 
 
+def test_a_rotation_ends_when_the_controller_has_heard_from_the_nodes_that_serve(
+    machines: Machines, vault: SecretVault, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scheduler = SchedulerDouble(dict.fromkeys(NODES, 0.0), drained={"gpu003": "link 3"})
+    scheduler.answers_from = {"gpu002": 10.0, "gpu003": 1e9}
+    monkeypatch.setattr(rotation, "Clock", lambda: scheduler.clock)
+    assert not rotate_munge(HOSTS, machines, vault, scheduler, silent).left
+    assert scheduler.time == 10.0
+
+
+def test_a_scheduler_that_is_silent_after_a_rotation_does_not_undo_it(
+    machines: Machines, vault: SecretVault
+) -> None:
+    scheduler = SchedulerDouble({})
+    scheduler.silent_from = 0.0
+    assert rotate_munge(HOSTS, machines, vault, scheduler, silent).exit_code is Exit.OK
+
+
 def test_a_machine_that_does_not_change_is_named(machines: Machines, vault: SecretVault) -> None:
     machines.refusing = {"gpu003"}
-    result = rotate_munge(HOSTS, machines, vault, silent)
+    result = rotate_munge(HOSTS, machines, vault, SLURM, silent)
     assert result.left == {"gpu003": "unmunge: Error: Invalid credential"}
 
 
 def test_nothing_changes_while_a_controller_is_off(machines: Machines, vault: SecretVault) -> None:
     machines.off = {"head"}
     with pytest.raises(LifecycleError, match="the key of head can't be changed"):
-        rotate_munge(HOSTS, machines, vault, silent)
+        rotate_munge(HOSTS, machines, vault, SLURM, silent)
     assert set(machines.key.values()) == {OLD}
     assert (machines.next, vault.reveal("munge")) == ({}, OLD)
 
@@ -164,6 +187,6 @@ def test_a_controller_that_keeps_the_old_key_takes_all_back(
 
     stubborn = Stubborn(machines._sockets.parent)  # noqa: SLF001  # any folder does
     with pytest.raises(LifecycleError, match="does not work on head"):
-        rotate_munge(HOSTS, stubborn, vault, silent)
+        rotate_munge(HOSTS, stubborn, vault, SLURM, silent)
     assert set(stubborn.key.values()) == {OLD}
     assert vault.reveal("munge") == OLD

@@ -21,6 +21,7 @@ class SchedulerDouble:
         self.reasons = dict(drained or {})
         self.time = 0.0
         self.silent_from = float("inf")
+        self.answers_from: dict[str, float] = {}
         self.worked_on_busy: list[str] = []
         self.most_out = 0
         self.visited: list[str] = []
@@ -42,6 +43,7 @@ class SchedulerDouble:
                 out=node in self.reasons,
                 jobs=(f"job-{node}",) if self.busy(node) else (),
                 reason=self.reasons.get(node, ""),
+                silent=self.answers_from.get(node, 0.0) > self.time,
             )
             for node in nodes
             if node in self.ends

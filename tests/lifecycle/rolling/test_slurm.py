@@ -43,8 +43,8 @@ def test_each_node_is_seen_with_its_jobs_and_the_reason_it_is_out(shell: LocalSh
         "gpu002": NodeUse(out=False, jobs=("12", "14")),
         "gpu003": NodeUse(out=True, jobs=("12",), reason="gcluster up: run 1"),
         "gpu004": NodeUse(out=True, reason="RMA 4711"),
-        "gpu005": NodeUse(out=True, reason="Not responding"),
-        "gpu006": NodeUse(out=True, reason="gcluster up: run 1"),
+        "gpu005": NodeUse(out=True, reason="Not responding", silent=True),
+        "gpu006": NodeUse(out=True, reason="gcluster up: run 1", silent=True),
     }
 
 

@@ -50,6 +50,19 @@ def test_a_cidr_that_is_no_ipv4_network_is_refused(cidr: str) -> None:
         network.asked_subnet(cidr)
 
 
+@given(st.ip_addresses(v=4), st.ip_addresses(v=4))
+def test_a_hardware_address_is_that_of_its_address_alone(
+    one: IPv4Address, two: IPv4Address
+) -> None:
+    assert (network.hardware_address(str(one)) == network.hardware_address(str(two))) == (
+        one == two
+    )
+
+
+def test_a_hardware_address_is_a_locally_administered_one_of_a_single_machine() -> None:
+    assert network.hardware_address("10.210.7.11") == "02:00:0a:d2:07:0b"
+
+
 @given(node_names)
 def test_nodes_get_their_addresses_from_ten_on_in_order(names: list[str]) -> None:
     given_ = network.assign(SUBNET, names, {})

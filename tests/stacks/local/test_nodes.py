@@ -71,6 +71,7 @@ def test_a_killed_node_is_started_and_a_removed_one_made_again_at_its_address(
     before = {h.name: h for h in trial.provider.hosts(trial.context)}
     name = trial.context.spec.name
     engine = find_engine()
+    card = engine.call("exec", f"gcluster-{name}-gpu002", "cat", "/sys/class/net/eth0/address")
     engine.call("kill", f"gcluster-{name}-gpu001")
     engine.call("rm", "--force", "--time", "0", f"gcluster-{name}-gpu002")
     assert _effects(trial) == {"gpu001": "update", "gpu002": "create"}
@@ -78,6 +79,9 @@ def test_a_killed_node_is_started_and_a_removed_one_made_again_at_its_address(
     after = {h.name: h for h in trial.provider.hosts(trial.context)}
     assert {n: h.address for n, h in after.items()} == {n: h.address for n, h in before.items()}
     assert after["gpu001"].ssh == before["gpu001"].ssh
+    # Whoever has talked to the one that was removed finds its successor at once.
+    again = engine.call("exec", f"gcluster-{name}-gpu002", "cat", "/sys/class/net/eth0/address")
+    assert again == card
     assert after["gpu002"].ssh.host_keys != before["gpu002"].ssh.host_keys
     assert _effects(trial) == {}
     assert set(trial.ledger.existing.values()) == trial.ids()
