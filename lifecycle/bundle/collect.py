@@ -89,10 +89,8 @@ def collect(spec_path: Path, out: Path, only: tuple[str, ...], report: Reporter)
     fetched = _fetch(wanted, out, report)
     programs, files_of_kubernetes = bundle_kubernetes(kubernetes, out, report)
     addons = () if only else bundle_addons(asked_addons, out, report, fetched_url)
-    images, archives = (), ()
-    if kubernetes is not None:
-        run = kubernetes.images | (pinned_images(out) if addons else {})
-        images, archives = bundle_images(run, min(kubernetes.architectures), out, report)
+    run_by_addons = pinned_images(out) if addons else {}
+    images, archives = bundle_images(kubernetes, run_by_addons, out, report)
     repositories = tuple(indexed(part, out, key) for part in parts)
     manifest = BundleManifest(
         cluster=loaded.spec.name,

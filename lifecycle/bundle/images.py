@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+    from gcluster.lifecycle.bundle.kubernetes import KubernetesAsked
     from gcluster.lifecycle.progress import Reporter
 
 _ROLE = "kubernetes"
@@ -22,21 +23,23 @@ _STAGE = "images of add-ons"
 
 
 def bundle_images(
-    images: Mapping[str, str], architecture: str, out: Path, report: Reporter
+    asked: KubernetesAsked | None, addons: Mapping[str, str], out: Path, report: Reporter
 ) -> tuple[tuple[BundledImage, ...], tuple[BundledFile, ...]]:
     """Bring images into a bundle's archive; one that has just these stays as it is.
 
     Args:
-        images: name and tag -> digest that somebody pinned.
-        architecture: as images call it.
+        asked: what nodes need of Kubernetes; None: nothing that we bring them, nor images.
+        addons: name and tag of each image of an add-on -> digest that somebody pinned.
         out: the bundle's folder.
         report: told of each.
 
     Raises:
         LifecycleError: GC939, one for each that is not to be had or isn't what is pinned.
     """
-    if not images:
+    images = {} if asked is None else asked.images | dict(addons)
+    if asked is None or not images:
         return (), ()
+    (architecture,) = asked.architectures
     path = f"{BUNDLED}/{MORE_IMAGES}"
     wanted = tuple(
         BundledImage(role=_ROLE, reference=f"{name}@{digest}", archive=path)

@@ -111,6 +111,13 @@ def refusals(asked: KubernetesAsked) -> Iterator[Diagnostic]:
                 f"{', '.join(sorted(found))}",
                 hint="make a bundle for each part of the spec",
             )
+    if "" in asked.versions:
+        yield Diagnostic(
+            code="GC939",
+            severity=Severity.ERROR,
+            summary="nothing says which version of Kubernetes the nodes run",
+            hint="write software.kubernetes in the spec",
+        )
     for image, digest in asked.images.items():
         if not digest:
             yield Diagnostic(

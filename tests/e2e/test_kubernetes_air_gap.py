@@ -6,19 +6,26 @@ and share one cluster.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
+import subprocess
 import sys
+import tarfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from gcluster.schemas.kubernetes_bundle import BUNDLED, IMAGES
+from gcluster.lifecycle.kubernetes.recipe import architecture, recipe
+from gcluster.lifecycle.kubernetes.registry import Pulled, write_pulled
+from gcluster.schemas.kubernetes_bundle import BUNDLED, IMAGES, MORE_IMAGES
 
 from .conftest import until
-from .kubernetes_site import SMOKE, KubernetesCluster, pod
+from .kubernetes_site import PAUSE, SMOKE, KubernetesCluster, pod
+
+INDEX = "application/vnd.oci.image.index.v1+json"
 
 pytestmark = [pytest.mark.local, pytest.mark.bundle, pytest.mark.kubernetes]
 
@@ -64,6 +71,52 @@ def cut_off(live: KubernetesCluster, end: str = SMOKE) -> None:
     live.ask_for(nodes=1, end=end)
     internal = "provider: local, network: {internal: true}"
     live.spec.write_text(live.spec.read_text().replace("provider: local", internal))
+
+
+def add_on_image(bundle: Path, out: Path) -> str:
+    """Write the archive of an image that does what the bundle's pause does; return its digest.
+
+    As registries have it, that is an index, which names architectures that the archive lacks.
+    """
+    with tarfile.open(bundle / BUNDLED / IMAGES) as archive:
+
+        def blob(digest: str) -> bytes:
+            member = archive.extractfile(f"blobs/{digest.replace(':', '/')}")
+            assert member is not None
+            return member.read()
+
+        listed = archive.extractfile("index.json")
+        assert listed is not None
+        entry = next(
+            one
+            for one in json.loads(listed.read())["manifests"]
+            if one["annotations"]["io.containerd.image.name"] == PAUSE
+        )
+        manifest = json.loads(blob(entry["digest"]))
+        parts = [entry["digest"], *(p["digest"] for p in (manifest["config"], *manifest["layers"]))]
+        blobs = {digest: blob(digest) for digest in parts}
+    here = {key: entry[key] for key in ("mediaType", "digest", "size")}
+    platforms = {architecture(): here, "s390x": here | {"digest": f"sha256:{'0' * 64}"}}
+    index = json.dumps(
+        {
+            "schemaVersion": 2,
+            "mediaType": INDEX,
+            "manifests": [
+                one | {"platform": {"os": "linux", "architecture": name}}
+                for name, one in platforms.items()
+            ],
+        }
+    ).encode()
+    digest = f"sha256:{hashlib.sha256(index).hexdigest()}"
+    image = Pulled(
+        reference="registry.invalid/add-on:1",
+        digest=digest,
+        media_type=INDEX,
+        blobs=blobs | {digest: index},
+        also=(f"registry.invalid/add-on@{digest}",),
+    )
+    write_pulled([image], out)
+    return digest
 
 
 def refused(live: KubernetesCluster, folder: Path, code: str) -> str:
@@ -137,6 +190,25 @@ def test_a_pod_that_wants_its_image_pulled_finds_it_on_its_node(live: Kubernetes
     events = "--field-selector=involvedObject.name=wanting,reason=Pulled"
     said = live.get("events", "--namespace=physics", events)["items"]
     assert "Successfully pulled" in said[0]["message"]
+
+
+def test_an_image_of_an_add_on_is_found_by_the_digest_that_was_pinned(
+    live: KubernetesCluster, bundle: Path, tmp_path: Path
+) -> None:
+    digest = add_on_image(bundle, tmp_path / MORE_IMAGES)
+    store = f"/usr/local/share/gcluster/kubernetes/{recipe().kubernetes}/{MORE_IMAGES}"
+    node = f"gcluster-{live.name}-gpu001"
+    take = ["/usr/local/libexec/gcluster/kubernetes-images", store]
+    subprocess.run(["podman", "cp", tmp_path / MORE_IMAGES, f"{node}:{store}"], check=True)
+    subprocess.run(["podman", "exec", node, *take], check=True)
+    for name, policy in (("kept", "IfNotPresent"), ("pulled", "Always")):
+        of_add_on = pod(name, gpus=1, qos="low")
+        of_add_on["spec"]["containers"][0] |= {
+            "image": f"registry.invalid/add-on@{digest}",
+            "imagePullPolicy": policy,
+        }
+        live.apply(of_add_on)
+        live.runs(name)
 
 
 def test_an_image_that_is_not_in_the_bundle_is_not_found(live: KubernetesCluster) -> None:

@@ -82,6 +82,11 @@ def test_pools_of_two_architectures_or_versions_are_refused() -> None:
     assert list(refusals(RELEASED)) == []
 
 
+def test_machines_of_which_nothing_says_the_version_are_refused() -> None:
+    (said,) = refusals(msgspec.structs.replace(RELEASED, versions=frozenset({""})))
+    assert "software.kubernetes" in said.hint
+
+
 def test_a_bundle_without_kubernetes_or_for_other_nodes_is_named(compiled: list[str]) -> None:
     (none,) = kubernetes_missing(NOBODY, OURS, "make")
     assert none.code == "GC1050"
@@ -99,7 +104,7 @@ def test_machines_ask_for_the_release_and_for_no_packages_of_it(root: Path) -> N
     assert spec is not None
     asked = kubernetes_of(spec, load_catalog())
     assert asked is not None
-    assert (asked.versions, asked.architectures) == ({"1.36"}, {"amd64"})
+    assert (set(asked.versions), set(asked.architectures)) == ({"1.36"}, {"amd64"})
     needs = needs_of(spec, load_catalog(), ("kubernetes", "containerd"))
     assert needs
     for pool in needs:
@@ -181,7 +186,7 @@ def test_an_image_is_found_by_its_tag_and_by_the_digest_that_somebody_pinned(
     content, of = servers
     host = of.registry.url.removeprefix("http://")
     pinned = content.push("kueue/kueue", "v1")
-    images, files = bundle_images({f"{host}/kueue/kueue:v1": pinned}, "amd64", tmp_path, silent)
+    images, files = bundle_images(RELEASED, {f"{host}/kueue/kueue:v1": pinned}, tmp_path, silent)
     (file,) = files
     assert file.path == f"{BUNDLED}/{MORE_IMAGES}"
     assert [image.archive for image in images] == [file.path]
@@ -207,5 +212,21 @@ def test_a_registry_that_gives_something_else_than_was_pinned_is_not_believed(
     path = f"/v2/kueue/kueue/manifests/{pinned}"
     content[path] = (content[path][0] + b" ", content[path][1])
     with pytest.raises(LifecycleError, match="not what its digest says"):
-        bundle_images({f"{host}/kueue/kueue:v1": pinned}, "amd64", tmp_path, silent)
+        bundle_images(RELEASED, {f"{host}/kueue/kueue:v1": pinned}, tmp_path, silent)
     assert not (tmp_path / BUNDLED / MORE_IMAGES).exists()
+
+
+def test_an_archive_that_has_just_these_images_is_not_fetched_again(
+    servers: tuple[Servers, Release], tmp_path: Path
+) -> None:
+    content, of = servers
+    host = of.registry.url.removeprefix("http://")
+    run = {f"{host}/kueue/kueue:v1": content.push("kueue/kueue", "v1")}
+    made = bundle_images(RELEASED, run, tmp_path, silent)
+    before = msgspec.structs.replace(NOBODY, images=made[0], files=made[1])
+    (tmp_path / "manifest.json").write_bytes(before.encode())
+    content.clear()
+    assert bundle_images(RELEASED, run, tmp_path, silent) == made
+    (tmp_path / made[1][0].path).write_bytes(b"damaged")
+    with pytest.raises(LifecycleError):
+        bundle_images(RELEASED, run, tmp_path, silent)
