@@ -91,10 +91,7 @@ class Cluster:
 
     @cached_property
     def kubernetes(self) -> KubernetesAt | None:
-        """What nodes take Kubernetes from, made or not yet; None: packages, or Slurm.
-
-        It is in the bundle that they live on; without one, local sites have our own build.
-        """
+        """What nodes take Kubernetes from: their bundle, our own build; None: packages, or Slurm."""
         return kubernetes_of(self.spec, self.store, self.bundle)
 
     def keep_spec(self) -> None:
