@@ -127,8 +127,8 @@ prove-burst: environment ## kill the burst agent at every step, then have jobs s
 	@pytest -q -m burst tests/e2e $(REPORT)
 
 .PHONY: test-bundle
-test-bundle: environment ## bundle a spec, and bring nodes without a network up from that alone
-	@pytest -q -m bundle tests/e2e/test_air_gap.py $(REPORT)
+test-bundle: environment bundle-kubernetes ## bundle specs, and bring nodes without a network up from that alone
+	@pytest -q -m bundle tests/e2e/test_air_gap.py tests/e2e/test_kubernetes_air_gap.py $(REPORT)
 
 .PHONY: test-scale
 test-scale: environment ## run 1,008 slurmd with the compiled configuration: sinfo under a second

@@ -90,8 +90,8 @@ class Cluster:
 
     @cached_property
     def kubernetes(self) -> KubernetesAt | None:
-        """What local nodes take Kubernetes from, built or not yet; None: packages, or Slurm."""
-        return kubernetes_of(self.spec, self.store)
+        """What nodes take Kubernetes from: their bundle, our own build; None: packages, or Slurm."""
+        return kubernetes_of(self.spec, self.store, self.bundle)
 
     def keep_spec(self) -> None:
         """Store the spec that is being applied, with its catalog files and bundles' manifests."""
