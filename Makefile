@@ -14,6 +14,9 @@ LOCK := uv pip compile --quiet --universal --generate-hashes --no-header --no-an
 	--python-version 3.11 $(if $(UPGRADE),--upgrade)
 # Tests without nodes, on all cores; those of a file stay together, for its fixtures.
 PARALLEL := -n auto --dist loadfile
+UNIT := "not local and not package and not editor and not stores and not kubernetes_api"
+# What the wheel carries; the other tests are about the checkout.
+PACKAGES := schemas inventory stacks lifecycle cli
 # Where a stage leaves its JUnit report for the closing count (.ci/count.py).
 REPORT := $(if $(GCLUSTER_REPORT),--junitxml=$(GCLUSTER_REPORT))
 
@@ -35,7 +38,14 @@ test: ## run everything CI runs, stage by stage, with a table of times
 
 .PHONY: test-unit
 test-unit: environment ## run the tests that need no nodes
-	@pytest -q $(PARALLEL) -m "not local and not package and not editor and not stores and not kubernetes_api" $(REPORT)
+	@pytest -q $(PARALLEL) -m $(UNIT) $(REPORT)
+
+.PHONY: test-wheel
+test-wheel: environment ## the same against the wheel as people install it (CI's stage unit)
+	@.ci/wheel
+	@.cache/wheel/venv/bin/python -m pytest -q $(PARALLEL) -m $(UNIT) -o pythonpath= \
+		-p no:cacheprovider $(PACKAGES:%=tests/%) $(REPORT)
+	@pytest -q $(PARALLEL) -m $(UNIT) $(PACKAGES:%=--ignore=tests/%) $(REPORT:.xml=-checkout.xml)
 
 .PHONY: test-package
 test-package: environment ## build wheel and sdist, install the wheel apart and test that
@@ -102,7 +112,8 @@ test-kubernetes: environment bundle-kubernetes ## bring Kubernetes up on a contr
 
 .PHONY: test-kubernetes-full
 test-kubernetes-full: test-kubernetes ## the same, then on two nodes: grow, shrink, preempt, restore
-	@pytest -q -m kubernetes tests/e2e/test_kubernetes_nodes.py tests/e2e/test_kubernetes_gate.py
+	@pytest -q -m kubernetes tests/e2e/test_kubernetes_nodes.py tests/e2e/test_kubernetes_gate.py \
+		tests/e2e/test_kubernetes_ha.py
 
 .PHONY: prove-burst
 prove-burst: environment ## kill the burst agent at every step, then have jobs spill between local sites
@@ -160,7 +171,7 @@ lint-types: environment ## check types (mypy strict), but for the clouds' stacks
 .PHONY: lint-clouds
 lint-clouds: environment ## check types of each cloud's stack against its real SDK, one by one
 	@for cloud in $(CLOUDS); do \
-		mypy --no-error-summary --cache-dir .mypy_cache/$$cloud -p gcluster.stacks.$$cloud || exit; \
+		mypy --no-error-summary --cache-dir $${MYPY_CACHE_DIR:-.mypy_cache}/$$cloud -p gcluster.stacks.$$cloud || exit; \
 	done
 
 .PHONY: lint-roles

@@ -66,13 +66,13 @@ def empty_image_store(folder: Path) -> dict[str, str]:
     }
 
 
-def measure(folder: Path, environment: dict[str, str]) -> list[float]:
-    """Return the seconds of the first `up`, of one with the image there, and of one more.
+def measure(folder: Path, environment: dict[str, str], text: str) -> list[float]:
+    """Return the seconds of a spec's first `up`, of one with the image there, and of one more.
 
     The stage lines of the second, which say where the time goes, are shown on standard error.
     """
     spec, log = folder / "bench.yaml", folder / "log"
-    spec.write_text(spec_text(f"bench-{os.getpid()}"), encoding="utf-8")
+    spec.write_text(text, encoding="utf-8")
     up = ("up", str(spec), "--yes")
     down = ("down", str(spec), "--yes")
     try:
@@ -96,7 +96,7 @@ def main() -> int:
         environment = with_bytecode()
         if options.image:
             environment |= empty_image_store(folder)
-        first, up, again = measure(folder, environment)
+        first, up, again = measure(folder, environment, spec_text(f"bench-{os.getpid()}"))
         if options.image:
             subprocess.run(["podman", "rmi", "--all", "--force"], check=False, env=environment)
     built = Result(

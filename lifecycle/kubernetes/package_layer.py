@@ -23,6 +23,12 @@ _KEPT = re.compile(
 )
 _LINKS = ("bin", "sbin", "lib", "lib64")
 """Of a merged /usr; the package that makes them isn't among those taken apart."""
+_PROTOCOLS = "".join(
+    f"{name}\t{number}\n"
+    for name, number in (("icmp", 1), ("tcp", 6), ("udp", 17), ("ipv6-icmp", 58), ("sctp", 132))
+)
+"""/etc/protocols: without it nft lists protocols by their numbers, which no kube-proxy that starts
+again takes for the names that it wrote."""
 _LIMIT_S = 600
 
 
@@ -62,7 +68,10 @@ def package_layer(packages: Sequence[str], suite: str, scratch: Path) -> Layer:
 
 
 def _cut(archive: tarfile.TarFile) -> bytes:
-    """Return the programs and libraries of a root file system as an archive without dates."""
+    """Return the programs and libraries of a root file system as an archive without dates.
+
+    The names of protocols are our own: the package that has them configures a whole system.
+    """
     buffer = io.BytesIO()
     kept = {
         name: member
@@ -74,6 +83,9 @@ def _cut(archive: tarfile.TarFile) -> bytes:
             link = tarfile.TarInfo(name)
             link.type, link.linkname, link.mode = tarfile.SYMTYPE, f"usr/{name}", 0o777
             out.addfile(link)
+        protocols = tarfile.TarInfo("etc/protocols")
+        protocols.size, protocols.mode = len(_PROTOCOLS), 0o644
+        out.addfile(protocols, io.BytesIO(_PROTOCOLS.encode()))
         for name, member in sorted(kept.items()):
             entry = tarfile.TarInfo(name)
             entry.type, entry.mode = member.type, member.mode

@@ -23,6 +23,11 @@ pytestmark = [pytest.mark.local, pytest.mark.kubernetes]
 
 KERNEL_BEFORE = kernel()
 
+PROXY_HAS_WRITTEN = (
+    "python3 -c 'import urllib.request as u; u.urlopen(\"http://127.0.0.1:10256/healthz\")'"
+)
+"""Ends with 0 once kube-proxy has written its rules."""
+
 
 @pytest.fixture(scope="module")
 def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KubernetesCluster]:
@@ -120,6 +125,17 @@ def test_what_somebody_removed_is_in_the_plan_and_comes_back(live: KubernetesClu
 def test_names_are_found_and_pods_of_both_nodes_are_reached(live: KubernetesCluster) -> None:
     live.apply(*name_servers())
     until(lambda: live.get("daemonset", "names")["status"].get("numberReady") == 2, seconds=90)
+    for one in live.get("pods", "--selector=app=names")["items"]:
+        live.finds_names(one)
+
+
+def test_services_outlive_a_kube_proxy_that_starts_again(live: KubernetesCluster) -> None:
+    """It compares what nft lists with what it would write: what differs it takes for a leftover."""
+    mine = ("--namespace=kube-system", "--selector=k8s-app=kube-proxy")
+    live.kubectl("delete", "pods", *mine, "--wait")
+    for node in ("head", "gpu001"):
+        synced = ("ssh", str(live.spec), node, "--", PROXY_HAS_WRITTEN)
+        until(lambda asked=synced: live.gcluster(*asked, expect=None).returncode == 0, seconds=90)
     for one in live.get("pods", "--selector=app=names")["items"]:
         live.finds_names(one)
 

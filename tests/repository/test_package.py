@@ -204,19 +204,3 @@ def test_the_installed_collection_builds_and_works_in_a_place_of_its_own(
     alone.write_text(json.dumps([LOOKING]))
     local = ("-i", "here,", "--connection", "local")
     assert "failed=0" in _run(*there, play, *local, alone, cwd=tmp_path)
-
-
-def test_the_unit_tests_pass_against_the_installed_wheel(
-    root: Path, wheel: Path, tmp_path: Path
-) -> None:
-    python = _environment(root, tmp_path / "venv", "dev.txt", wheel) / "bin/python"
-    said = _run(python, "-c", "import gcluster; print(gcluster.__path__[0])", cwd=root)
-    assert Path(said.strip()).is_relative_to(tmp_path)
-    packages = [
-        root / "tests" / name for name in ("schemas", "inventory", "stacks", "lifecycle", "cli")
-    ]
-    _run(
-        python, "-m", "pytest", "-q", "-x", "-n", "auto", "--dist", "loadfile",
-        "-m", "not local and not package and not stores and not kubernetes_api",
-        "-o", "pythonpath=", "-p", "no:cacheprovider", *packages, cwd=root,
-    )  # fmt: skip

@@ -69,10 +69,20 @@ def test_nothing_else_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     with tarfile.open(fileobj=io.BytesIO(made(tmp_path, monkeypatch))) as archive:
         names = set(archive.getnames())
     assert names == {
-        *("bin", "sbin", "lib", "lib64"),
+        *("bin", "sbin", "lib", "lib64", "etc/protocols"),
         *(name for name in FILES if FILES[name] in {b"program", b"loader", b"library"}),
         *LINKS,
     }
+
+
+def test_nft_lists_protocols_by_the_names_that_kube_proxy_wrote(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with tarfile.open(fileobj=io.BytesIO(made(tmp_path, monkeypatch))) as archive:
+        file = archive.extractfile("etc/protocols")
+        assert file is not None
+        known = dict(line.split() for line in file.read().decode().splitlines())
+    assert known == {"tcp": "6", "udp": "17", "sctp": "132", "icmp": "1", "ipv6-icmp": "58"}
 
 
 def test_the_same_packages_give_the_same_bytes_on_another_day(
