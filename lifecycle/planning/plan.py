@@ -130,10 +130,13 @@ def _guarded(
 
 
 def compile_for(cluster: Cluster, observation: Observation) -> CompiledCluster:
-    """Compile the spec for the hosts that it asks for."""
-    return compile_cluster(
-        cluster.spec, observation.desired, cluster.catalog, cluster.bundle, cluster.kubernetes
-    )
+    """Compile the spec for the hosts that it asks for; what was compiled last is kept."""
+    made_of = (observation.desired, cluster.bundle, cluster.kubernetes)
+    if cluster.compiled is None or cluster.compiled[0] != made_of:
+        desired, bundle, kubernetes = made_of
+        compiled = compile_cluster(cluster.spec, desired, cluster.catalog, bundle, kubernetes)
+        cluster.compiled = (made_of, compiled)
+    return cluster.compiled[1]
 
 
 def pending_for(cluster: Cluster, compiled: CompiledCluster, observation: Observation) -> Pending:
