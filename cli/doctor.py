@@ -35,7 +35,7 @@ def command(
     from gcluster.cli.render.doctor import doctor_report, doctor_text
     from gcluster.cli.render.document import document
     from gcluster.cli.render.surface import stdout
-    from gcluster.lifecycle.doctor import needs, this_machine
+    from gcluster.lifecycle.preflight.doctor import needs, this_machine
 
     machine = this_machine()
     found = needs(machine)
@@ -47,7 +47,7 @@ def command(
 
 
 def _permissions(cloud: str, spec: Path | None) -> Exit:
-    from gcluster.lifecycle.permissions import kinds_of
+    from gcluster.lifecycle.preflight.permissions import kinds_of
     from gcluster.stacks.permissions import document, needed
 
     kinds = None if spec is None else kinds_of(spec, cloud)

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from gcluster.cli.render.progress import LineProgress
-    from gcluster.lifecycle.changes import Plan
     from gcluster.lifecycle.cluster import Cluster
+    from gcluster.lifecycle.planning.changes import Plan
 
 
 def command(  # noqa: PLR0917  # typer reads the options from the parameters

@@ -22,9 +22,9 @@ def command(
     from gcluster.cli.render.document import document
     from gcluster.cli.render.history import history_text
     from gcluster.cli.render.surface import stdout
-    from gcluster.lifecycle.audit import audit_lines
+    from gcluster.lifecycle.audit.history import history
+    from gcluster.lifecycle.audit.trail import audit_lines
     from gcluster.lifecycle.cluster import open_cluster
-    from gcluster.lifecycle.history import history
 
     opened = open_cluster(cluster, running=True)
     if events:

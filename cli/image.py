@@ -36,7 +36,7 @@ def command(
     from gcluster.cli.render.progress import open_progress
     from gcluster.cli.render.surface import stdout
     from gcluster.lifecycle.cluster import open_cluster
-    from gcluster.lifecycle.images import make_images
+    from gcluster.lifecycle.images.ahead import make_images
 
     opened = open_cluster(cluster)
     with open_progress(fmt.value) as report:

@@ -40,18 +40,18 @@ def command(
     from gcluster.cli.render.plan import plan_text
     from gcluster.cli.render.surface import stdout
     from gcluster.lifecycle.cluster import open_cluster
-    from gcluster.lifecycle.plan import make_plan
+    from gcluster.lifecycle.planning.plan import make_plan
 
     opened = open_cluster(cluster)
     plan = make_plan(opened)
     if preflight:
         from msgspec.structs import replace
 
-        from gcluster.lifecycle.preflight import ask_cluster
+        from gcluster.lifecycle.preflight.obstacles import ask_cluster
 
         plan = replace(plan, preflight=ask_cluster(opened))
     if out is not None:
-        from gcluster.lifecycle.plan_file import plan_file, write_plan
+        from gcluster.lifecycle.planning.plan_file import plan_file, write_plan
 
         write_plan(out, plan_file(opened, plan))
     if plan.diagnostics and fmt is PlanFormat.TEXT:

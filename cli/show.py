@@ -25,9 +25,9 @@ def command(
     from gcluster.cli.render.document import document
     from gcluster.cli.render.history import run_text
     from gcluster.cli.render.surface import stdout
-    from gcluster.lifecycle.artifacts import read_artifacts
+    from gcluster.lifecycle.audit.artifacts import read_artifacts
+    from gcluster.lifecycle.audit.history import show
     from gcluster.lifecycle.cluster import open_cluster
-    from gcluster.lifecycle.history import show
 
     opened = open_cluster(cluster, running=True)
     told = show(opened, run)

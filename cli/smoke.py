@@ -74,7 +74,7 @@ def _run(cluster: str, fmt: Format, *, bisect: bool) -> Exit:
     from gcluster.cli.render.smoke import smoke_text, suspects_text
     from gcluster.cli.render.surface import stdout
     from gcluster.lifecycle.cluster import open_cluster
-    from gcluster.lifecycle.gate import run_gate
+    from gcluster.lifecycle.smoke.gate import run_gate
 
     opened = open_cluster(cluster, running=True)
     with open_progress(fmt.value) as report:

@@ -18,7 +18,7 @@ def command(cluster: Target, fmt: OutputFormat = Format.TEXT) -> Exit:
     from gcluster.cli.render.status import status_text
     from gcluster.cli.render.surface import stdout
     from gcluster.lifecycle.cluster import open_cluster
-    from gcluster.lifecycle.health import read_status
+    from gcluster.lifecycle.status.health import read_status
 
     status = read_status(open_cluster(cluster, running=True))
     if fmt is Format.JSON:

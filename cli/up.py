@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     from gcluster.cli.render.progress import LineProgress
     from gcluster.lifecycle.bundle.use import Bundle
-    from gcluster.lifecycle.changes import Plan
-    from gcluster.lifecycle.plan_file import PlanFile
+    from gcluster.lifecycle.planning.changes import Plan
+    from gcluster.lifecycle.planning.plan_file import PlanFile
 
 
 def command(  # noqa: PLR0917  # typer reads the options from the parameters
@@ -94,7 +94,7 @@ def command(  # noqa: PLR0917  # typer reads the options from the parameters
     from gcluster.cli.render.surface import stdout
     from gcluster.cli.render.up import up_text
     from gcluster.lifecycle.cluster import open_cluster
-    from gcluster.lifecycle.ladders import Wishes
+    from gcluster.lifecycle.ladders.standing import Wishes
     from gcluster.lifecycle.progress import StageFinished
     from gcluster.lifecycle.up import up
 
@@ -144,7 +144,7 @@ def _approved(plan: Path | None, *, alone: bool) -> "PlanFile | None":
             hint="what was approved is done as it is: gcluster up SPEC --plan FILE",
             exit_code=Exit.USAGE,
         )
-    from gcluster.lifecycle.plan_file import read_plan
+    from gcluster.lifecycle.planning.plan_file import read_plan
 
     return read_plan(plan)
 

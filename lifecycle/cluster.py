@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from gcluster.lifecycle import places
+from gcluster.lifecycle.bundle.living_on import applied_now, bundle_of, kubernetes_of
 from gcluster.lifecycle.known import IndexEntry, find, known_clusters, remember
-from gcluster.lifecycle.living_on import applied_now, bundle_of, kubernetes_of
 from gcluster.lifecycle.outcome import Exit, LifecycleError, failure
-from gcluster.lifecycle.policy import refuse_breaches
-from gcluster.lifecycle.secret_makers import make_secrets, secret_versions
+from gcluster.lifecycle.planning.policy import refuse_breaches
+from gcluster.lifecycle.preflight.unbuilt import not_built, refuse_unbuilt
+from gcluster.lifecycle.secrets.makers import make_secrets, secret_versions
 from gcluster.lifecycle.state import (
     EventLog,
     Ledger,
@@ -24,7 +25,6 @@ from gcluster.lifecycle.state import (
     keep_applied,
     newest_applied,
 )
-from gcluster.lifecycle.unbuilt import not_built, refuse_unbuilt
 from gcluster.schemas.catalog import Catalog, load_catalog
 from gcluster.schemas.load import Loaded, load, load_text
 from gcluster.schemas.spec import AgeSecrets

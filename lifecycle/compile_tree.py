@@ -14,8 +14,8 @@ from gcluster.inventory.compile import CompiledCluster, compile_cluster
 from gcluster.lifecycle.converge.pending import pending_steps
 from gcluster.lifecycle.converge.playbook import playbook_yaml
 from gcluster.lifecycle.outcome import Exit, failure
+from gcluster.lifecycle.preflight.unbuilt import refuse_unbuilt
 from gcluster.lifecycle.sites import inventory, provider_name
-from gcluster.lifecycle.unbuilt import refuse_unbuilt
 from gcluster.schemas.catalog import load_catalog
 from gcluster.schemas.load import load
 from gcluster.schemas.spec import KubernetesScheduler

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.lifecycle import passphrase, places
-from gcluster.lifecycle.artifacts import forget_artifacts
+from gcluster.lifecycle import places
+from gcluster.lifecycle.audit.artifacts import forget_artifacts
 from gcluster.lifecycle.burst.lock import LOCK as BURST_LOCK
 from gcluster.lifecycle.carried import forget_host_keys
 from gcluster.lifecycle.data import check_free, check_names, priced
@@ -20,6 +20,7 @@ from gcluster.lifecycle.outcome import Exit, failure
 from gcluster.lifecycle.progress import Reporter, StageFinished, StageProgress, StageStarted
 from gcluster.lifecycle.repair.queue import forget as forget_repairs
 from gcluster.lifecycle.run import Run
+from gcluster.lifecycle.secrets import passphrase
 from gcluster.lifecycle.sites import OpenSite, at_each, open_sites
 from gcluster.lifecycle.ssh import SshSession
 from gcluster.lifecycle.state import acquire

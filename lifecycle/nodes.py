@@ -15,7 +15,7 @@ from gcluster.lifecycle.converge.pending import pending_steps
 from gcluster.lifecycle.converge.run import converge
 from gcluster.lifecycle.converge.scope import Scope, worn_out
 from gcluster.lifecycle.converge.simulated import converge_simulated
-from gcluster.lifecycle.plan import compile_for
+from gcluster.lifecycle.planning.plan import compile_for
 from gcluster.lifecycle.pull.converge import PullWork, withdraw
 from gcluster.lifecycle.rolling.change import RollingChange
 from gcluster.lifecycle.state import HostsConverged

@@ -9,8 +9,8 @@ import msgspec
 
 from gcluster.inventory.compile.self_converge import pulls
 from gcluster.inventory.hosts import ClusterInventory, Host
-from gcluster.lifecycle.changes import SitePlan
 from gcluster.lifecycle.converge.stamps import read_stamps
+from gcluster.lifecycle.planning.changes import SitePlan
 from gcluster.lifecycle.pull.stamps import read_reported_stamps
 from gcluster.lifecycle.repair.queue import set_aside
 from gcluster.lifecycle.sites import OpenSite, at_each, inventory

@@ -8,10 +8,10 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Self
 
 from gcluster.lifecycle import places
-from gcluster.lifecycle.artifacts import keep_artifacts
-from gcluster.lifecycle.audit import exported
+from gcluster.lifecycle.audit.artifacts import keep_artifacts
+from gcluster.lifecycle.audit.commit import commit_of
+from gcluster.lifecycle.audit.trail import exported
 from gcluster.lifecycle.carried import keep_host_keys
-from gcluster.lifecycle.commit import commit_of
 from gcluster.lifecycle.outcome import Exit, LifecycleError
 from gcluster.lifecycle.state import HeldLock, RunFinished, RunStarted, upgrade
 from gcluster.lifecycle.state.process import pipeline_commit

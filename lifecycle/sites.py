@@ -11,9 +11,9 @@ import msgspec
 from gcluster.inventory.hosts import ClusterInventory, Host
 from gcluster.lifecycle import places
 from gcluster.lifecycle.carried import lay_out
-from gcluster.lifecycle.ladders import NO_WISHES, Ladders, Wishes
+from gcluster.lifecycle.ladders.standing import NO_WISHES, Ladders, Wishes
 from gcluster.lifecycle.outcome import failure
-from gcluster.lifecycle.passphrase import make_passphrase, read_passphrase
+from gcluster.lifecycle.secrets.passphrase import make_passphrase, read_passphrase
 from gcluster.stacks.provider import Equipped, Provider, SiteContext, SiteEvent
 from gcluster.stacks.registry import provider
 

@@ -8,23 +8,24 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from gcluster.lifecycle.accounting.settle import settle
-from gcluster.lifecycle.built import built
+from gcluster.lifecycle.audit.built import built
 from gcluster.lifecycle.bundle.use import Bundle, bring, live_on
 from gcluster.lifecycle.expiry.standing_end import put_off, refuse_ended
-from gcluster.lifecycle.gate import pass_gate, standing_verdict
-from gcluster.lifecycle.guards import refuse_guarded
-from gcluster.lifecycle.image import booting_sites, elastic_sites
+from gcluster.lifecycle.images.golden import booting_sites, elastic_sites
 from gcluster.lifecycle.known import set_ended
 from gcluster.lifecycle.kubernetes import while_up
-from gcluster.lifecycle.ladders import NO_WISHES, Wishes
+from gcluster.lifecycle.ladders.standing import NO_WISHES, Wishes
+from gcluster.lifecycle.ladders.walk import apply_site
 from gcluster.lifecycle.ledger_check import close_absent
 from gcluster.lifecycle.nodes import NodesResult, converge_nodes
 from gcluster.lifecycle.observe import Observation, observe
 from gcluster.lifecycle.operations.queue_state import bring_queue
 from gcluster.lifecycle.outcome import Exit, LifecycleError, failure
-from gcluster.lifecycle.plan import compile_for, plan_with_jobs
-from gcluster.lifecycle.plan_file import PlanFile, holding, refuse_moved, refuse_other
-from gcluster.lifecycle.preflight import refuse_obstacles
+from gcluster.lifecycle.planning.guards import refuse_guarded
+from gcluster.lifecycle.planning.plan import compile_for, plan_with_jobs
+from gcluster.lifecycle.planning.plan_file import PlanFile, holding, refuse_moved, refuse_other
+from gcluster.lifecycle.preflight.obstacles import refuse_obstacles
+from gcluster.lifecycle.preflight.unkeyed import refuse_unkeyed
 from gcluster.lifecycle.progress import (
     Finding,
     Reporter,
@@ -35,17 +36,16 @@ from gcluster.lifecycle.progress import (
 from gcluster.lifecycle.repair.queue import keep_queue
 from gcluster.lifecycle.run import Run
 from gcluster.lifecycle.sites import OpenSite, at_each, equip, ladders_of, open_sites
+from gcluster.lifecycle.smoke.gate import pass_gate, standing_verdict
 from gcluster.lifecycle.ssh import SshSession
 from gcluster.lifecycle.state import Journal, SpecApplied, acquire
-from gcluster.lifecycle.unkeyed import refuse_unkeyed
-from gcluster.lifecycle.walk import apply_site
 from gcluster.schemas.diagnostics import Diagnostic
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gcluster.lifecycle.changes import Plan
     from gcluster.lifecycle.cluster import Cluster
+    from gcluster.lifecycle.planning.changes import Plan
     from gcluster.lifecycle.smoke.run import SmokeResult
     from gcluster.stacks.provider import SiteEvent
 
@@ -83,7 +83,7 @@ def up(
     that must be drained back in line instead of waiting for their end. `bundle` is what the
     nodes are to live on: all that they need is looked for in it before anything is changed.
     `approved` is the plan that may be done, and no other; nobody is asked then. `allow` names what
-    a guard holds back (`lifecycle.guards`).
+    a guard holds back (`lifecycle.planning.guards`).
 
     Raises:
         LifecycleError: refused, locked, or a step that nothing can go on without failed.

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from gcluster.cli.render.cells import pad, width
-from gcluster.lifecycle.doctor import KNOWN, install_command, packages_for
+from gcluster.lifecycle.preflight.doctor import KNOWN, install_command, packages_for
 
 if TYPE_CHECKING:
     from gcluster.cli.render.surface import Surface
-    from gcluster.lifecycle.doctor import Machine, Need
+    from gcluster.lifecycle.preflight.doctor import Machine, Need
 
 
 def doctor_report(machine: Machine, found: list[Need]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from gcluster.cli.render.surface import Surface, Tone
-    from gcluster.lifecycle.history import ToldRun
+    from gcluster.lifecycle.audit.history import ToldRun
     from gcluster.lifecycle.state import RunRecord
 
 _TONES: dict[str, Tone] = {"ok": "good", "running": "note"}

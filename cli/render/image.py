@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gcluster.cli.render.surface import Surface
-    from gcluster.lifecycle.images import Images
+    from gcluster.lifecycle.images.ahead import Images
 
 
 def images_text(images: Images, surface: Surface) -> str:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from gcluster.cli.render.surface import Surface, Tone
-    from gcluster.lifecycle.changes import LadderView, RungState, RungView
+    from gcluster.lifecycle.planning.changes import LadderView, RungState, RungView
 
 _MARKS: dict[RungState, tuple[str, Tone]] = {
     "stands": ("=", "good"),

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from gcluster.cli.render.surface import Surface
-    from gcluster.lifecycle.status import Cause, PartitionQueue, QueueStatus, QuotaUse
+    from gcluster.lifecycle.status.conditions import Cause, PartitionQueue, QueueStatus, QuotaUse
 
 
 _MOST_REASONS = 5

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from gcluster.cli.render.surface import Surface, Tone
     from gcluster.lifecycle.accounting.plan import BooksPlan
-    from gcluster.lifecycle.changes import Disruption, Plan, SitePlan, StepChange
+    from gcluster.lifecycle.planning.changes import Disruption, Plan, SitePlan, StepChange
     from gcluster.stacks.provider import Effect, ResourceChange
 
 _MARKS: dict[Effect, tuple[str, Tone]] = {

@@ -16,12 +16,12 @@ from gcluster.cli.render.plan import cost, fields, guarded, sections, totals, un
 from gcluster.cli.render.quantities import plural
 from gcluster.cli.render.repair import repair_lines
 from gcluster.cli.render.surface import Surface
-from gcluster.lifecycle.disruption import DISRUPTIONS, disruption_of
+from gcluster.lifecycle.planning.disruption import DISRUPTIONS, disruption_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from gcluster.lifecycle.changes import Plan
+    from gcluster.lifecycle.planning.changes import Plan
     from gcluster.schemas.diagnostics import Diagnostic
 
 _SURFACE = Surface()

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from gcluster.cli.render.surface import Surface
-    from gcluster.lifecycle.changes import SiteAnswers
+    from gcluster.lifecycle.planning.changes import SiteAnswers
 
 _ORDER = list(Severity)
 

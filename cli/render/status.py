@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gcluster.cli.render.surface import Surface, Tone
-    from gcluster.lifecycle.status import ClusterStatus, Condition, NodeStatus
+    from gcluster.lifecycle.status.conditions import ClusterStatus, Condition, NodeStatus
 
 _MARKS: dict[str, tuple[str, Tone]] = {
     "true": ("✔", "good"),

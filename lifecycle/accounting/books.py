@@ -31,9 +31,9 @@ from gcluster.inventory.reservations import (
     read_reservations,
     show_command,
 )
-from gcluster.lifecycle.slurm import last_words
 from gcluster.lifecycle.ssh import Unreachable
 from gcluster.lifecycle.ssh.arguments import as_root
+from gcluster.lifecycle.status.slurm import last_words
 
 if TYPE_CHECKING:
     from gcluster.inventory.hosts import Host

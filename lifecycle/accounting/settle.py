@@ -20,9 +20,9 @@ from gcluster.lifecycle.accounting.books import (
 )
 from gcluster.lifecycle.accounting.plan import Balance, BookChange, BooksPlan, balance
 from gcluster.lifecycle.progress import StageFinished, StageStarted
-from gcluster.lifecycle.slurm import last_words
 from gcluster.lifecycle.ssh import Unreachable
 from gcluster.lifecycle.ssh.arguments import as_root
+from gcluster.lifecycle.status.slurm import last_words
 from gcluster.schemas.diagnostics import Diagnostic, Severity
 from gcluster.schemas.spec import SlurmScheduler
 

@@ -13,10 +13,10 @@ import msgspec
 
 from gcluster.inventory.compile.kubernetes_objects.addons import chosen_addons
 from gcluster.inventory.compile.kubernetes_objects.facts import kubernetes_facts
-from gcluster.lifecycle.addon_digests import CATALOG
 from gcluster.lifecycle.kubernetes.addons.publisher import file_name, published
 from gcluster.lifecycle.kubernetes.registry import digest_of
 from gcluster.lifecycle.outcome import LifecycleError, failure
+from gcluster.lifecycle.preflight.addon_digests import CATALOG
 from gcluster.lifecycle.progress import StageFinished, StageProgress, StageStarted
 from gcluster.lifecycle.sites import inventory, provider_name
 from gcluster.schemas.bundle import BundledFile

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.lifecycle.status import Cause
+from gcluster.lifecycle.status.conditions import Cause
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

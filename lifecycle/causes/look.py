@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from gcluster.inventory.hosts import Host
-    from gcluster.lifecycle.slurm_report import SchedulerReport
-    from gcluster.lifecycle.status import Cause
+    from gcluster.lifecycle.status.conditions import Cause
+    from gcluster.lifecycle.status.slurm_report import SchedulerReport
 
 MOST = 16
 """Nodes that are asked: many that fail at once mostly fail for one reason."""

@@ -15,19 +15,19 @@ import msgspec
 from msgspec.structs import replace
 
 from gcluster.lifecycle.accounting.plan import BooksPlan
-from gcluster.lifecycle.changes import Plan, SitePlan
 from gcluster.lifecycle.converge.scope import Scope, worn_out
 from gcluster.lifecycle.drift.look import find_drift
 from gcluster.lifecycle.drift.values import IN_THE_API, Drift, DriftReport
-from gcluster.lifecycle.guards import refuse_guarded
-from gcluster.lifecycle.image import booting_sites
+from gcluster.lifecycle.images.golden import booting_sites
 from gcluster.lifecycle.kubernetes import while_up
 from gcluster.lifecycle.ledger_check import close_absent
 from gcluster.lifecycle.nodes import converge_nodes
 from gcluster.lifecycle.observe import Observation, observe
 from gcluster.lifecycle.operations.answers import wait_for_answers
 from gcluster.lifecycle.outcome import Exit, failure
-from gcluster.lifecycle.plan import plan_with_jobs
+from gcluster.lifecycle.planning.changes import Plan, SitePlan
+from gcluster.lifecycle.planning.guards import refuse_guarded
+from gcluster.lifecycle.planning.plan import plan_with_jobs
 from gcluster.lifecycle.progress import Finding, Reporter
 from gcluster.lifecycle.repair.queue import queue
 from gcluster.lifecycle.rolling.roll import Clock

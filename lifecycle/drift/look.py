@@ -17,8 +17,8 @@ from gcluster.lifecycle.drift.cloud import compare, list_site, site_drifts
 from gcluster.lifecycle.drift.decide import judge
 from gcluster.lifecycle.drift.scheduler import scheduler_look
 from gcluster.lifecycle.drift.values import PLANES, Behind, Drift, DriftReport
-from gcluster.lifecycle.guards import served
 from gcluster.lifecycle.outcome import failure
+from gcluster.lifecycle.planning.guards import served
 from gcluster.lifecycle.repair.queue import queue
 from gcluster.lifecycle.sites import OpenSite, at_each, inventory, open_sites
 from gcluster.lifecycle.ssh import SshSession, Unreachable

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from gcluster.lifecycle.drift.values import Drift, SchedulerFindings, stamp_of
 from gcluster.lifecycle.rolling.service import MARK
-from gcluster.lifecycle.slurm import is_unfit
+from gcluster.lifecycle.status.slurm import is_unfit
 from gcluster.schemas.spec import KubernetesScheduler
 
 if TYPE_CHECKING:

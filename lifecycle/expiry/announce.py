@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from gcluster.lifecycle.operations.chosen import controller_of
 from gcluster.lifecycle.outcome import failure
-from gcluster.lifecycle.slurm import last_words
 from gcluster.lifecycle.ssh import Unreachable
+from gcluster.lifecycle.status.slurm import last_words
 from gcluster.schemas.spec import KubernetesScheduler
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ import msgspec
 from gcluster.lifecycle.operations.chosen import controller_of
 from gcluster.lifecycle.outcome import LifecycleError
 from gcluster.lifecycle.sites import existing_hosts
-from gcluster.lifecycle.slurm import last_words
 from gcluster.lifecycle.ssh import SshSession, Unreachable
+from gcluster.lifecycle.status.slurm import last_words
 from gcluster.schemas.spec import KubernetesScheduler
 from gcluster.stacks.provider import ProviderError
 

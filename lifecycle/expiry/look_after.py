@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import msgspec
 
-from gcluster.lifecycle.audit import exported
+from gcluster.lifecycle.audit.trail import exported
 from gcluster.lifecycle.cluster import open_applied
 from gcluster.lifecycle.down import down
 from gcluster.lifecycle.expiry.announce import announce, withdraw

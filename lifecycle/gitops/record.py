@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import msgspec
 
-from gcluster.lifecycle.status import Condition
+from gcluster.lifecycle.status.conditions import Condition
 from gcluster.schemas.diagnostics import Diagnostic
 
 if TYPE_CHECKING:

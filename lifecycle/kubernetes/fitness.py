@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from gcluster.inventory.compile.kubernetes_objects.images import pause_image
 from gcluster.inventory.compile.kubernetes_objects.pod_network import cni
-from gcluster.lifecycle.addon_digests import unknown_digests
 from gcluster.lifecycle.kubernetes.objects import Wanted, images, left_out, wanted
+from gcluster.lifecycle.preflight.addon_digests import unknown_digests
 from gcluster.schemas.diagnostics import Diagnostic, Severity
 from gcluster.schemas.load import load_text
 from gcluster.schemas.spec import KubernetesScheduler

@@ -9,7 +9,7 @@ import msgspec
 
 from gcluster.lifecycle.kubernetes.kubectl import AS_ROOT
 from gcluster.lifecycle.ssh import SshSession, Unreachable
-from gcluster.lifecycle.status import Cause, Condition
+from gcluster.lifecycle.status.conditions import Cause, Condition
 from gcluster.schemas.decoding import decode_json
 
 if TYPE_CHECKING:

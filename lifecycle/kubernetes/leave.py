@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.lifecycle.guards import gone_nodes
 from gcluster.lifecycle.kubernetes.kubectl import ApiRefused, ApiSilent, kubectl_of
+from gcluster.lifecycle.planning.guards import gone_nodes
 from gcluster.schemas.diagnostics import Diagnostic, Severity
 
 if TYPE_CHECKING:

@@ -9,12 +9,12 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from gcluster.lifecycle.guards import gone_nodes
 from gcluster.lifecycle.kubernetes.settle import JOINED
 from gcluster.lifecycle.outcome import failure
-from gcluster.lifecycle.slurm import last_words
+from gcluster.lifecycle.planning.guards import gone_nodes
 from gcluster.lifecycle.ssh import Unreachable
 from gcluster.lifecycle.ssh.arguments import as_root
+from gcluster.lifecycle.status.slurm import last_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -13,9 +13,9 @@ from gcluster.inventory.compile.kubernetes_objects.rules import QUEUE_LABEL
 from gcluster.lifecycle.kubernetes.kubectl import ApiRefused, ApiSilent, Kubectl
 from gcluster.lifecycle.kubernetes.look import PodSeen, see_nodes, see_pods
 from gcluster.lifecycle.kubernetes.table import rows
-from gcluster.lifecycle.slurm import SchedulerView
-from gcluster.lifecycle.slurm_report import SchedulerReport
-from gcluster.lifecycle.status import PartitionQueue, QueueStatus, QuotaUse, WaitingFor
+from gcluster.lifecycle.status.conditions import PartitionQueue, QueueStatus, QuotaUse, WaitingFor
+from gcluster.lifecycle.status.slurm import SchedulerView
+from gcluster.lifecycle.status.slurm_report import SchedulerReport
 from gcluster.schemas.decoding import decode_json
 
 if TYPE_CHECKING:

@@ -12,9 +12,9 @@ from gcluster.schemas.spec import KubernetesScheduler
 
 if TYPE_CHECKING:
     from gcluster.lifecycle.bundle.use import Bundle
-    from gcluster.lifecycle.changes import Plan
     from gcluster.lifecycle.cluster import Cluster
     from gcluster.lifecycle.observe import Observation
+    from gcluster.lifecycle.planning.changes import Plan
     from gcluster.lifecycle.progress import Reporter
     from gcluster.lifecycle.ssh import SshSession
     from gcluster.schemas.diagnostics import Diagnostic

@@ -21,8 +21,8 @@ from gcluster.lifecycle.operations.chosen import controller_of
 from gcluster.lifecycle.operations.slurm_only import refuse_kubernetes
 from gcluster.lifecycle.outcome import Exit, failure
 from gcluster.lifecycle.progress import StageProgress
-from gcluster.lifecycle.slurm_report import report_of
 from gcluster.lifecycle.ssh import SshResult, SshSession, Unreachable
+from gcluster.lifecycle.status.slurm_report import report_of
 from gcluster.schemas.decoding import decode_json
 
 if TYPE_CHECKING:
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from gcluster.lifecycle.cluster import Cluster
     from gcluster.lifecycle.outcome import LifecycleError
     from gcluster.lifecycle.progress import Reporter
-    from gcluster.lifecycle.slurm import SchedulerView
     from gcluster.lifecycle.ssh import Answer
     from gcluster.lifecycle.state import StateStore
+    from gcluster.lifecycle.status.slurm import SchedulerView
 
 PREFIX = "queue"
 """State folder: `ID.json` tells of a saved queue, `ID.age` is it."""

@@ -22,7 +22,7 @@ from gcluster.lifecycle.converge.stamps import read_stamps
 from gcluster.lifecycle.operations.rotate_munge import Rotated
 from gcluster.lifecycle.outcome import Exit, failure
 from gcluster.lifecycle.pull.keys import KEY_SECRET, signing_key
-from gcluster.lifecycle.secret_makers import given_secrets, maker
+from gcluster.lifecycle.secrets.makers import given_secrets, maker
 from gcluster.lifecycle.ssh import Unreachable
 
 if TYPE_CHECKING:

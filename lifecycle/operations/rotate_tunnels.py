@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from gcluster.inventory.compile import CompiledCluster, compile_cluster
 from gcluster.lifecycle.operations.rotate_kept import give, only
 from gcluster.lifecycle.outcome import failure
-from gcluster.lifecycle.tunnel_keys import make_anew
+from gcluster.lifecycle.secrets.tunnel_keys import make_anew
 
 if TYPE_CHECKING:
     from gcluster.inventory.hosts import ClusterInventory

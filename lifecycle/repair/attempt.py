@@ -8,10 +8,10 @@ import msgspec
 
 from gcluster.inventory.compile.steps import CHANGING_PHASES
 from gcluster.lifecycle.converge.scope import Scope
-from gcluster.lifecycle.image import booting_sites
+from gcluster.lifecycle.images.golden import booting_sites
 from gcluster.lifecycle.nodes import converge_nodes
 from gcluster.lifecycle.observe import Observation, observe
-from gcluster.lifecycle.plan import compile_for
+from gcluster.lifecycle.planning.plan import compile_for
 from gcluster.lifecycle.repair.service import (
     give_back,
     in_the_way,

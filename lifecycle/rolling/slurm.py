@@ -6,9 +6,9 @@ import re
 from typing import TYPE_CHECKING
 
 from gcluster.lifecycle.rolling.service import NodeUse, ServiceSilent
-from gcluster.lifecycle.slurm import answered, asking, last_words
 from gcluster.lifecycle.ssh import Unreachable
 from gcluster.lifecycle.ssh.arguments import as_root
+from gcluster.lifecycle.status.slurm import answered, asking, last_words
 from gcluster.schemas.hostlist import expand, fold
 
 if TYPE_CHECKING:

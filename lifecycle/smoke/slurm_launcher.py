@@ -5,9 +5,9 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING
 
-from gcluster.lifecycle.slurm import SchedulerView, ask_controller
 from gcluster.lifecycle.smoke.launcher import Ended
 from gcluster.lifecycle.ssh import SshSession, Unreachable
+from gcluster.lifecycle.status.slurm import SchedulerView, ask_controller
 from gcluster.schemas.hostlist import fold
 
 if TYPE_CHECKING:

@@ -30,7 +30,7 @@ class SecretBox:
         """Take an identity by reference; `open` is the usual way in.
 
         Args:
-            reference: env:NAME, file:PATH, or another place (`lifecycle.references`).
+            reference: env:NAME, file:PATH, or another place (`lifecycle.secrets.references`).
             own: the file, where gcluster made or makes the identity itself; None: a user's.
         """
         self.reference = reference
@@ -126,7 +126,7 @@ class SecretBox:
             raise self._unusable(getattr(error, "strerror", None) or "it can't be read") from error
 
     def _read_elsewhere(self) -> str:
-        from gcluster.lifecycle.references import (  # noqa: PLC0415  # rarely needed
+        from gcluster.lifecycle.secrets.references import (  # noqa: PLC0415  # rarely needed
             UnreadableSecret,
             read_reference,
         )

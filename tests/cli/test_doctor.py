@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from gcluster.lifecycle import doctor
-from gcluster.lifecycle.doctor import DEBIAN_12, PROGRAMS, Machine
+from gcluster.lifecycle.preflight import doctor
+from gcluster.lifecycle.preflight.doctor import DEBIAN_12, PROGRAMS, Machine
 
 WELL = Machine(
     distribution=DEBIAN_12,

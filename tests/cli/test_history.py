@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from gcluster.lifecycle.artifacts import keep_artifacts
+from gcluster.lifecycle.audit.artifacts import keep_artifacts
 from gcluster.lifecycle.cluster import open_cluster
 
 Run = Callable[..., Any]

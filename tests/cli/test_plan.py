@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from gcluster.lifecycle.changes import Plan, SitePlan
+from gcluster.lifecycle.planning.changes import Plan, SitePlan
 from gcluster.stacks.provider import Resource, ResourceChange
 
 NODE = ResourceChange(effect="create", resource=Resource(kind="node", name="gpu001", pool="gpu"))

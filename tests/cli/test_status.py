@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gcluster.lifecycle.status import ClusterStatus, Condition
+from gcluster.lifecycle.status.conditions import ClusterStatus, Condition
 
 
 @pytest.fixture

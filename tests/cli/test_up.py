@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from gcluster.lifecycle.changes import Plan
 from gcluster.lifecycle.outcome import Exit, failure
+from gcluster.lifecycle.planning.changes import Plan
 from gcluster.lifecycle.progress import StageFinished, StageStarted
 from gcluster.schemas.diagnostics import Diagnostic, Severity
 

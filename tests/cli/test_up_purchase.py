@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from gcluster.lifecycle.changes import LadderView, RungView
-from gcluster.lifecycle.ladders import Wishes
+from gcluster.lifecycle.ladders.standing import Wishes
 from gcluster.lifecycle.outcome import Exit, failure
+from gcluster.lifecycle.planning.changes import LadderView, RungView
 
 from .test_up import PLAN, UpResult
 

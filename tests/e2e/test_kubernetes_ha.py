@@ -38,7 +38,7 @@ scheduler:
   virtual_address: {{address: {address}, by: keepalived}}
 smoke: {{allreduce: {{sizes: 8B..64KiB, iterations: 2}}}}
 """
-HEADS = ("head001", "head002", "head003")
+HEADS = ("head", "head002", "head003")
 FIRST, SECOND = HEADS[:2]
 ADDRESS_OFFSET = 5
 """Of the shared address in the subnet: nodes have theirs from ten on."""

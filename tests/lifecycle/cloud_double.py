@@ -14,8 +14,8 @@ from typing import Any
 
 from gcluster.inventory.hosts import Host, SshTarget
 from gcluster.lifecycle.cluster import Cluster
-from gcluster.lifecycle.ladders import NO_WISHES, Wishes
-from gcluster.lifecycle.plan import make_plan
+from gcluster.lifecycle.ladders.standing import NO_WISHES, Wishes
+from gcluster.lifecycle.planning.plan import make_plan
 from gcluster.lifecycle.progress import Reporter, silent
 from gcluster.lifecycle.state import RungTried
 from gcluster.lifecycle.up import UpResult, up

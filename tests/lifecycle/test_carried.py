@@ -15,7 +15,7 @@ import pytest
 from tests.lifecycle.state.emulators import s3
 
 from gcluster.lifecycle import places
-from gcluster.lifecycle.artifacts import read_artifacts
+from gcluster.lifecycle.audit.artifacts import read_artifacts
 from gcluster.lifecycle.carried import keep_host_keys, lay_out
 from gcluster.lifecycle.cluster import Cluster, open_cluster
 from gcluster.lifecycle.outcome import Exit, LifecycleError

@@ -10,7 +10,7 @@ import pytest
 from gcluster.lifecycle.cluster import SpecError, open_cluster
 from gcluster.lifecycle.known import known_clusters
 from gcluster.lifecycle.outcome import Exit, LifecycleError
-from gcluster.lifecycle.plan import make_plan
+from gcluster.lifecycle.planning.plan import make_plan
 
 from .trial import Trial, tree
 

@@ -9,7 +9,7 @@ import pytest
 from gcluster.lifecycle.cluster import SpecError
 from gcluster.lifecycle.compile_tree import MARKER, compile_tree
 from gcluster.lifecycle.outcome import Exit, LifecycleError
-from gcluster.lifecycle.unbuilt import NotBuiltError, refuse_unbuilt
+from gcluster.lifecycle.preflight.unbuilt import NotBuiltError, refuse_unbuilt
 from gcluster.schemas.load import load
 
 from .trial import Trial, tree

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from gcluster.lifecycle.changes import Plan
 from gcluster.lifecycle.drift.fix import FixResult, fix_drift
 from gcluster.lifecycle.drift.look import find_drift
 from gcluster.lifecycle.drift.values import DriftReport
 from gcluster.lifecycle.outcome import Exit, LifecycleError
+from gcluster.lifecycle.planning.changes import Plan
 from gcluster.lifecycle.progress import silent
 from gcluster.lifecycle.sites import open_sites
 from gcluster.lifecycle.state import StateStore

@@ -7,15 +7,15 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from gcluster.lifecycle import passphrase
 from gcluster.lifecycle.cluster import Cluster, open_cluster
 from gcluster.lifecycle.down import DownResult, down
-from gcluster.lifecycle.health import read_status
 from gcluster.lifecycle.known import known_clusters
 from gcluster.lifecycle.outcome import Exit, LifecycleError
 from gcluster.lifecycle.progress import silent
+from gcluster.lifecycle.secrets import passphrase
 from gcluster.lifecycle.sites import open_sites
 from gcluster.lifecycle.state import Journal
+from gcluster.lifecycle.status.health import read_status
 from gcluster.lifecycle.up import up
 from gcluster.schemas.load import load_text
 from gcluster.stacks.provider import Leftover, SiteContext

@@ -8,7 +8,7 @@ import pytest
 
 from gcluster.lifecycle.cluster import open_cluster
 from gcluster.lifecycle.outcome import Exit, LifecycleError
-from gcluster.lifecycle.plan import make_plan
+from gcluster.lifecycle.planning.plan import make_plan
 from gcluster.lifecycle.state import Applied, keep_applied
 
 from .trial import Trial

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gcluster.lifecycle.outcome import Exit, LifecycleError
-from gcluster.lifecycle.plan import make_plan
+from gcluster.lifecycle.planning.plan import make_plan
 from gcluster.lifecycle.progress import silent
 from gcluster.lifecycle.repair.queue import queue
 from gcluster.lifecycle.repair.result import RepairResult

@@ -8,11 +8,11 @@ from gcluster.lifecycle.burst.agent.run import run_agent
 from gcluster.lifecycle.burst.explain import explain_job
 from gcluster.lifecycle.drift.look import find_drift
 from gcluster.lifecycle.expiry.jobs import Jobs, ask_jobs
-from gcluster.lifecycle.health import read_status
 from gcluster.lifecycle.outcome import Exit, LifecycleError
-from gcluster.lifecycle.plan import make_plan
+from gcluster.lifecycle.planning.plan import make_plan
 from gcluster.lifecycle.progress import silent
 from gcluster.lifecycle.repair.work import repair
+from gcluster.lifecycle.status.health import read_status
 
 from .trial import Trial
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gcluster.lifecycle.compile_tree import compiled_files
-from gcluster.lifecycle.unbuilt import unbuilt
+from gcluster.lifecycle.preflight.unbuilt import unbuilt
 from gcluster.schemas.catalog import load_catalog
 from gcluster.schemas.fleet import check_fleet
 from gcluster.schemas.load import load

@@ -87,7 +87,7 @@ def test_whether_an_extra_is_there_is_asked_of_all_that_it_brings(cloud: str) ->
 
 
 def test_what_telemetry_imports_its_extra_brings_and_nothing_else(root: Path) -> None:
-    tree = ast.parse((root / "lifecycle" / "telemetry.py").read_text(encoding="utf-8"))
+    tree = ast.parse((root / "lifecycle" / "audit" / "telemetry.py").read_text(encoding="utf-8"))
     used = {n.module for n in ast.walk(tree) if isinstance(n, ast.ImportFrom) and n.module}
     brought = {name.replace("-", ".") for name in names(OPTIONAL["otel"])}
     api = {"opentelemetry.trace"}  # which the SDK brings

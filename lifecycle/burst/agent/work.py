@@ -15,7 +15,7 @@ from gcluster.lifecycle.converge.pending import pending_steps
 from gcluster.lifecycle.converge.run import converge
 from gcluster.lifecycle.converge.simulated import converge_simulated
 from gcluster.lifecycle.converge.stamps import read_stamps
-from gcluster.lifecycle.image import baker, compile_for_images, image_key, install_group
+from gcluster.lifecycle.images.golden import baker, compile_for_images, image_key, install_group
 from gcluster.lifecycle.progress import silent
 from gcluster.lifecycle.sites import at_each, inventory
 from gcluster.lifecycle.ssh import Unreachable

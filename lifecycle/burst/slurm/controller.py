@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 from gcluster.inventory.compile.slurm_elastic import SPOOL
 from gcluster.lifecycle.burst.agent.scheduler import MARK, SchedulerRefused, SchedulerSilent
 from gcluster.lifecycle.burst.slurm.reading import CutShortError, asking, read, waiting
-from gcluster.lifecycle.slurm import last_words
 from gcluster.lifecycle.ssh import Unreachable
 from gcluster.lifecycle.ssh.arguments import as_root
+from gcluster.lifecycle.status.slurm import last_words
 from gcluster.schemas.hostlist import fold
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from gcluster.lifecycle.operations.queue_state import SavedQueue
 from gcluster.lifecycle.operations.reboot import Pace, RebootResult
 from gcluster.lifecycle.operations.service import Served, ServiceResult
 from gcluster.lifecycle.outcome import Exit
-from gcluster.lifecycle.status import (
+from gcluster.lifecycle.status.conditions import (
     Cause,
     ClusterStatus,
     NodeStatus,

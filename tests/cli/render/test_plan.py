@@ -9,7 +9,7 @@ import msgspec
 
 from gcluster.cli.render.document import document
 from gcluster.cli.render.plan import plan_text
-from gcluster.lifecycle.changes import Plan
+from gcluster.lifecycle.planning.changes import Plan
 
 
 def test_a_case_is_rendered_as_its_golden_text(golden: Callable[..., Any], plan_case: str) -> None:

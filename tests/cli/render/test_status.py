@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from gcluster.cli.render.status import age, status_text
-from gcluster.lifecycle.status import ClusterStatus
+from gcluster.lifecycle.status.conditions import ClusterStatus
 
 NOW = datetime(2026, 11, 21, 8, 30, tzinfo=UTC)
 

@@ -10,8 +10,8 @@ import pytest
 
 from gcluster.inventory.compile import CompiledCluster
 from gcluster.inventory.compile.sssd import DIRECTORY_SECRET
-from gcluster.lifecycle.secret_makers import given_secrets
-from gcluster.lifecycle.unbuilt import unbuilt
+from gcluster.lifecycle.preflight.unbuilt import unbuilt
+from gcluster.lifecycle.secrets.makers import given_secrets
 from gcluster.schemas.load import load_text
 
 sys.path.insert(0, str(Path(__file__).parent))

@@ -10,7 +10,7 @@ import pytest
 import gcluster.lifecycle.burst.policy
 
 _FOLDER = Path(gcluster.lifecycle.burst.policy.__file__).parent
-_FOREIGN = {"time", "os", "subprocess", "socket", "random", "gcluster.lifecycle.slurm"}
+_FOREIGN = {"time", "os", "subprocess", "socket", "random", "gcluster.lifecycle.status.slurm"}
 _ALLOWED = ("gcluster.schemas.", "gcluster.lifecycle.burst.policy")
 
 

@@ -15,10 +15,10 @@ from tests.lifecycle.controller import HEAD
 from gcluster.lifecycle.causes.diagnose import diagnose
 from gcluster.lifecycle.causes.facts import ControllerFacts, NodeFacts, controller_facts, node_facts
 from gcluster.lifecycle.causes.look import causes_of
-from gcluster.lifecycle.slurm import SchedulerView
-from gcluster.lifecycle.slurm_report import SchedulerReport
 from gcluster.lifecycle.ssh import Answer, SshResult, SshSession
-from gcluster.lifecycle.status import Cause
+from gcluster.lifecycle.status.conditions import Cause
+from gcluster.lifecycle.status.slurm import SchedulerView
+from gcluster.lifecycle.status.slurm_report import SchedulerReport
 
 CASES = Path(__file__).parents[2] / "cases" / "causes"
 WELL = ControllerFacts(host="head", units={"slurmctld": "active", "munge": "active"})

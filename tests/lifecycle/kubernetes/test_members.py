@@ -11,10 +11,10 @@ import pytest
 from tests.lifecycle.controller import HEAD
 
 from gcluster.inventory.hosts import ClusterInventory, Host
-from gcluster.lifecycle.changes import SitePlan
 from gcluster.lifecycle.kubernetes.members import leave_etcd
 from gcluster.lifecycle.observe import Observation
 from gcluster.lifecycle.outcome import LifecycleError
+from gcluster.lifecycle.planning.changes import SitePlan
 from gcluster.lifecycle.ssh import Answer, SshResult, SshSession, Unreachable
 from gcluster.stacks.provider import Effect, Resource, ResourceChange
 

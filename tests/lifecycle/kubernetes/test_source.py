@@ -11,7 +11,7 @@ from gcluster.lifecycle.cluster import Cluster, open_cluster
 from gcluster.lifecycle.kubernetes import build
 from gcluster.lifecycle.kubernetes.source import how_it_stands, ready_kubernetes, takes_own_build
 from gcluster.lifecycle.outcome import Exit, LifecycleError
-from gcluster.lifecycle.plan import make_plan
+from gcluster.lifecycle.planning.plan import make_plan
 from gcluster.lifecycle.progress import silent
 from gcluster.schemas.kubernetes_bundle import IMAGES
 from gcluster.schemas.load import load

@@ -28,10 +28,10 @@ from gcluster.lifecycle.operations.queue_state import (
 )
 from gcluster.lifecycle.outcome import Exit, LifecycleError
 from gcluster.lifecycle.progress import silent
-from gcluster.lifecycle.slurm import SchedulerView
-from gcluster.lifecycle.slurm_report import SchedulerReport
 from gcluster.lifecycle.ssh import Answer, SshResult, SshSession, Unreachable
-from gcluster.lifecycle.status import QueueStatus
+from gcluster.lifecycle.status.conditions import QueueStatus
+from gcluster.lifecycle.status.slurm import SchedulerView
+from gcluster.lifecycle.status.slurm_report import SchedulerReport
 
 PROGRAM = Path(__file__).parents[3] / "roles" / "slurm" / "files" / "libexec" / "slurm-state"
 HOSTS = ClusterInventory(cluster="trial", hosts=(HEAD,))

@@ -16,7 +16,7 @@ from gcluster.lifecycle.operations.rotate_kept import rotate_secret
 from gcluster.lifecycle.operations.rotate_munge import Rotated
 from gcluster.lifecycle.outcome import Exit, LifecycleError
 from gcluster.lifecycle.progress import silent
-from gcluster.lifecycle.secret_makers import make_secrets
+from gcluster.lifecycle.secrets.makers import make_secrets
 from gcluster.lifecycle.state import SecretVault, StateStore
 from gcluster.schemas.catalog import load_catalog
 from gcluster.schemas.load import load_text

@@ -9,7 +9,6 @@ import pytest
 
 from gcluster.inventory.hosts import Host, Placement, SshTarget
 from gcluster.lifecycle.progress import Progress
-from gcluster.lifecycle.slurm import SchedulerView
 from gcluster.lifecycle.smoke.bisect import Fault
 from gcluster.lifecycle.smoke.domains import blocks_of
 from gcluster.lifecycle.smoke.findings import located_fault
@@ -21,6 +20,7 @@ from gcluster.lifecycle.smoke.reading.log import AllReduceLog
 from gcluster.lifecycle.smoke.search import Search
 from gcluster.lifecycle.smoke.slurm_launcher import choose_idle
 from gcluster.lifecycle.ssh import SshResult, SshSession
+from gcluster.lifecycle.status.slurm import SchedulerView
 from gcluster.schemas.catalog import load_catalog
 
 NAMES = tuple(f"gpu{number:03d}" for number in range(1, 9))

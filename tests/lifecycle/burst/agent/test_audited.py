@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from tests.lifecycle.burst.agent.rig import Rig
 
-from gcluster.lifecycle.audit import audit_lines
+from gcluster.lifecycle.audit.history import history
+from gcluster.lifecycle.audit.trail import audit_lines
 from gcluster.lifecycle.burst.agent import run
 from gcluster.lifecycle.cluster import Cluster, open_cluster
-from gcluster.lifecycle.history import history
 from gcluster.lifecycle.ssh import SshSession
 
 

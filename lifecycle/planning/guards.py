@@ -1,0 +1,181 @@
+"""What a plan may not do unless somebody names exactly that: each guard is one thing, by its name.
+
+`--allow controller:head01` lets that controller be replaced and no other; there is no flag for all.
+A node that never came up guards nothing: nobody works on it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from gcluster.lifecycle.data import is_made
+from gcluster.lifecycle.outcome import Exit, LifecycleError
+from gcluster.lifecycle.planning.changes import Guard
+from gcluster.lifecycle.state import HostsConverged
+from gcluster.schemas.diagnostics import Diagnostic, Severity
+from gcluster.schemas.hostlist import expand, fold
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Mapping
+
+    from gcluster.inventory.hosts import ClusterInventory
+    from gcluster.lifecycle.planning.changes import Hit, Plan, SitePlan
+    from gcluster.lifecycle.state import EventLog
+    from gcluster.schemas.spec import ClusterSpec
+
+MOST_AT_ONCE = 0.5
+"""Share of a pool that may be replaced or destroyed in one go; of two nodes that is one."""
+
+
+class Gone(msgspec.Struct, frozen=True, kw_only=True):
+    """A node that a plan destroys, or makes anew."""
+
+    name: str
+    pool: str
+    replaced: bool
+
+
+def gone_nodes(sites: Iterable[SitePlan]) -> tuple[Gone, ...]:
+    """Return the nodes that would not survive."""
+    return tuple(
+        Gone(
+            name=change.resource.name,
+            pool=change.resource.pool or "",
+            replaced=change.effect == "replace",
+        )
+        for site in sites
+        for change in site.changes
+        if change.effect in {"replace", "delete"} and change.resource.kind == "node"
+    )
+
+
+def served(log: EventLog) -> frozenset[str]:
+    """Return the hosts that ever were as their spec said: no others can have jobs or people on."""
+    return frozenset(
+        host
+        for event in log.read()
+        if isinstance(event.body, HostsConverged) and event.body.hosts
+        for host in expand(event.body.hosts)
+    )
+
+
+def guards(
+    *,
+    before: ClusterSpec,
+    after: ClusterSpec,
+    gone: tuple[Gone, ...],
+    existing: ClusterInventory,
+    hit: Hit | None,
+    usd_per_hour: tuple[float | None, float | None],
+) -> tuple[Guard, ...]:
+    """Return what has to be named, in the order of this module's head.
+
+    Args:
+        before: the spec that was applied.
+        after: the spec to apply.
+        gone: nodes that would not survive.
+        existing: hosts that exist and are wanted.
+        hit: what the scheduler says; None: there is none that runs anything.
+        usd_per_hour: the worst case before and after; None: unknown.
+    """
+    return (
+        *_controllers(before, gone, hit),
+        *_storage(before, after),
+        *_logins(before, gone, existing),
+        *_pools(gone, existing),
+        *_budget(after, *usd_per_hour),
+    )
+
+
+def refuse_guarded(plan: Plan, allowed: Collection[str]) -> None:
+    """Refuse a plan that does what nobody named.
+
+    Raises:
+        LifecycleError: GC909, one finding each with the flag that lets it happen (exit code
+            REFUSED).
+    """
+    found = [
+        Diagnostic(
+            code="GC909",
+            severity=Severity.ERROR,
+            summary=f"not done unasked: {guard.reason}",
+            detail="nothing was changed",
+            hint=f"to do it: --allow {guard.thing}",
+        )
+        for guard in plan.guards
+        if guard.thing not in allowed
+    ]
+    if found:
+        raise LifecycleError(*found, exit_code=Exit.REFUSED)
+
+
+def _role(spec: ClusterSpec, pool: str) -> str:
+    return spec.pools[pool].role if pool in spec.pools else ""
+
+
+def _controllers(before: ClusterSpec, gone: Iterable[Gone], hit: Hit | None) -> Iterator[Guard]:
+    """A controller whose queue isn't known to be empty."""
+    if hit is None or hit.queue == 0:
+        return
+    why = f"its queue is unknown ({hit.problem})" if hit.queue is None else "jobs are in its queue"
+    for node in gone:
+        if _role(before, node.pool) == "controller":
+            what = "replaced" if node.replaced else "destroyed"
+            yield Guard(
+                thing=f"controller:{node.name}",
+                reason=f"controller {node.name} would be {what}: {why}",
+            )
+
+
+def _storage(before: ClusterSpec, after: ClusterSpec) -> Iterator[Guard]:
+    """Storage that was made for the cluster and that the spec has no more, with its data."""
+    for name, storage in before.storage.items():
+        if name not in after.storage and is_made(storage):
+            yield Guard(
+                thing=f"storage:{name}",
+                reason=f"storage {name} is in the spec no more: its data would go",
+            )
+
+
+def _logins(
+    before: ClusterSpec, gone: Iterable[Gone], existing: ClusterInventory
+) -> Iterator[Guard]:
+    """The last login nodes: people would have no way in."""
+    lost = [node.name for node in gone if _role(before, node.pool) == "login"]
+    left = {host.name for host in existing.with_role("login")} - set(lost)
+    if lost and not left:
+        names = fold(lost)
+        yield Guard(thing=f"login:{names}", reason=f"no login node would be left but {names}")
+
+
+def _pools(gone: Iterable[Gone], existing: ClusterInventory) -> Iterator[Guard]:
+    """More of a pool at once than `MOST_AT_ONCE`."""
+    lost: Mapping[str, list[str]] = defaultdict(list)
+    for node in gone:
+        lost[node.pool].append(node.name)
+    there = Counter(host.pool for host in existing.hosts if host.name not in {n.name for n in gone})
+    for pool, names in lost.items():
+        size = there[pool] + len(names)
+        if size > 1 and len(names) > MOST_AT_ONCE * size:
+            yield Guard(
+                thing=f"pool:{pool}",
+                reason=f"{len(names)} of {size} nodes of pool {pool} would go at once",
+            )
+
+
+def _budget(after: ClusterSpec, before: float | None, worst: float | None) -> Iterator[Guard]:
+    """More than the spec's own ceiling, and more than until now: what the checks only warn of.
+
+    That is where a price is known as a bound alone; what is certain is an error of the spec.
+    """
+    ceiling = after.budget.max_usd_per_hour if after.budget is not None else None
+    if ceiling is None or worst is None or (before is not None and worst <= before):
+        return
+    if worst > ceiling:
+        yield Guard(
+            thing="budget",
+            reason=f"the cluster could cost ${worst:,.2f}/h, and its budget is ${ceiling:,.2f}/h",
+        )

@@ -1,0 +1,81 @@
+"""Whom a plan would hit: jobs and their users on nodes that it touches, and the queue."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gcluster.lifecycle.planning.changes import Hit
+from gcluster.lifecycle.ssh import Unreachable
+from gcluster.lifecycle.status.slurm import answered, asking
+from gcluster.schemas.hostlist import expand
+from gcluster.schemas.spec import KubernetesScheduler
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from gcluster.inventory.hosts import ClusterInventory
+    from gcluster.lifecycle.ssh import SshSession
+    from gcluster.schemas.spec import ClusterSpec
+
+_LOOK = asking("--format='%A|%u|%N'")
+_COLUMNS = 3
+_LIMIT_S = 30
+
+
+def ask_hit(
+    spec: ClusterSpec, session: SshSession, existing: ClusterInventory, nodes: Collection[str]
+) -> Hit | None:
+    """Ask the scheduler; None where the cluster has no controller that runs anything.
+
+    Args:
+        spec: as it was applied: its scheduler is the one that runs.
+        session: how the controllers are reached.
+        existing: hosts that exist.
+        nodes: those that a plan touches.
+    """
+    controllers = [host for host in existing.with_role("controller") if host.connection == "ssh"]
+    if not controllers:
+        return None
+    if isinstance(spec.scheduler, KubernetesScheduler):
+        return _of_kubernetes(session, existing, nodes)
+    here = controllers[0]
+    answer = session.run_many([here], _LOOK, timeout_s=_LIMIT_S)[here.name]
+    if isinstance(answer, Unreachable):
+        return Hit(problem=f"{here.name}: {answer.reason}")
+    lines = answered(answer.stdout)[1] if answer.returncode == 0 else None
+    if lines is None:
+        return Hit(problem=f"{here.name}: the scheduler gave no answer")
+    return read_hit(lines, nodes)
+
+
+def _of_kubernetes(session: SshSession, existing: ClusterInventory, nodes: Collection[str]) -> Hit:
+    """Ask the API: it knows accounts, which are namespaces, and nobody's name."""
+    from gcluster.lifecycle.kubernetes.kubectl import (  # noqa: PLC0415  # its own
+        ApiRefused,
+        ApiSilent,
+        kubectl_of,
+    )
+    from gcluster.lifecycle.kubernetes.work import see_work  # noqa: PLC0415  # its own
+
+    try:
+        work = see_work(kubectl_of(session, existing))
+    except (ApiRefused, ApiSilent) as error:
+        return Hit(problem=f"the scheduler gave no answer: {error}")
+    hit = [one for one in work if not one.nodes.isdisjoint(nodes)]
+    return Hit(
+        queue=len(work),
+        jobs=tuple(one.id for one in hit),
+        users=tuple(sorted({one.namespace for one in hit})),
+    )
+
+
+def read_hit(lines: Collection[str], nodes: Collection[str]) -> Hit:
+    """Read squeue's lines ("JOB|USER|NODES") against the nodes in question."""
+    touched = set(nodes)
+    rows = [row for line in lines if len(row := line.split("|")) == _COLUMNS]
+    hit = [(job, user) for job, user, where in rows if where and touched & set(expand(where))]
+    return Hit(
+        queue=len(rows),
+        jobs=tuple(dict.fromkeys(job for job, _ in hit)),
+        users=tuple(sorted({user for _, user in hit})),
+    )

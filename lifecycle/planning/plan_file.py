@@ -1,0 +1,240 @@
+"""A plan that was approved, as a file: what `up --plan` does, and nothing else.
+
+It is bound to the spec, to the state and to the version of gcluster that made it. When one of them
+moved since, or the world does, it is refused, with what moved.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from contextlib import contextmanager
+from datetime import datetime
+from difflib import unified_diff
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+import gcluster
+from gcluster.lifecycle.burst.lock import LOCK as BURST_LOCK
+from gcluster.lifecycle.outcome import Exit, LifecycleError, failure
+from gcluster.lifecycle.planning.changes import Plan
+from gcluster.lifecycle.planning.spec_diff import differing
+from gcluster.lifecycle.state.store import utc_now
+from gcluster.schemas.decoding import decode_json
+from gcluster.stacks import atomic
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from gcluster.lifecycle.cluster import Cluster
+    from gcluster.lifecycle.state import Event
+
+FORMAT = "gcluster/plan/v1"
+_SHOWN = 12
+"""Lines of each difference that are shown."""
+
+
+class PlanFile(msgspec.Struct, frozen=True, kw_only=True):
+    """One approved plan and all that it holds for."""
+
+    format: str
+    gcluster: str
+    """Version that made it: another one may act differently on the same spec."""
+    made: datetime
+    cluster: str
+    state: str
+    """State URL."""
+    state_id: str
+    """Random id of the state; "" where nothing was ever written."""
+    serial: int
+    """Number of the last event that counts; see `serial`."""
+    spec_hash: str
+    spec: dict[str, Any]
+    """The spec as it was understood, to say which parts of it moved. It holds no secrets."""
+    inputs: dict[str, str]
+    """Hashes of the user's catalog files and of the bundle's manifest."""
+    plan: Plan
+
+
+def plan_file(cluster: Cluster, plan: Plan) -> PlanFile:
+    """Bind a plan to what it was made from."""
+    return PlanFile(
+        format=FORMAT,
+        gcluster=gcluster.__version__,
+        made=utc_now(),
+        cluster=cluster.name,
+        state=cluster.state_url,
+        state_id=_state_id(cluster),
+        serial=serial(cluster),
+        spec_hash=cluster.spec_hash,
+        spec=msgspec.to_builtins(cluster.spec, enc_hook=str),
+        inputs=_inputs(cluster),
+        plan=plan,
+    )
+
+
+def write_plan(path: Path, file: PlanFile) -> None:
+    """Write a plan file as a whole, 0600.
+
+    Raises:
+        LifecycleError: GC901, it can't be written there.
+    """
+    try:
+        atomic.write(path, msgspec.json.format(msgspec.json.encode(file)) + b"\n")
+    except OSError as error:
+        raise failure("GC901", f"the plan can't be written to {path}: {error.strerror}") from error
+
+
+def read_plan(path: Path) -> PlanFile:
+    """Read a plan file.
+
+    Raises:
+        LifecycleError: it can't be read, or isn't one of this version's.
+    """
+    try:
+        return decode_json(path.read_bytes(), PlanFile)
+    except OSError as error:
+        raise failure(
+            "GC901", f"the plan {path} can't be read: {error.strerror}", exit_code=Exit.USAGE
+        ) from error
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise failure(
+            "GC901",
+            f"{path} is no plan of this version of gcluster",
+            detail=str(error),
+            hint="gcluster plan SPEC --out FILE makes one",
+            exit_code=Exit.REFUSED,
+        ) from error
+
+
+def serial(cluster: Cluster) -> int:
+    """Return the number of the last event of a run that changes the cluster.
+
+    What the burst agent writes doesn't count: rented nodes come and go while a plan is read.
+    """
+    counted = (event.seq for event in cluster.events.read() if _counts(event))
+    return max(counted, default=0)
+
+
+def refuse_moved(cluster: Cluster, file: PlanFile) -> None:
+    """Refuse a plan that was made from something else.
+
+    Raises:
+        LifecycleError: with all that moved (exit code REFUSED).
+    """
+    moved = [*_moved(cluster, file)]
+    if moved:
+        raise _refused(moved)
+
+
+@contextmanager
+def holding(cluster: Cluster, file: PlanFile | None) -> Iterator[None]:
+    """Look once more with the lock held: a run may have ended since the plan was compared.
+
+    Raises:
+        LifecycleError: the state moved (exit code REFUSED).
+    """
+    if file is not None and file.serial != (now := serial(cluster)):
+        raise _refused(
+            [f"state: serial {file.serial} then, {now} now{_since(cluster, file.serial)}"]
+        )
+    yield
+
+
+def refuse_other(file: PlanFile, now: Plan) -> None:
+    """Refuse when what would be done now is not what was approved.
+
+    Raises:
+        LifecycleError: with the lines that differ (exit code REFUSED).
+    """
+    approved, proposed = _lines(file.plan), _lines(now)
+    if approved != proposed:
+        differ = [
+            line
+            for line in unified_diff(approved, proposed, lineterm="", n=0)
+            if not line.startswith(("---", "+++", "@@"))
+        ]
+        raise _refused(["what exists moved: - was approved, + would be done now", *_few(differ)])
+
+
+def _moved(cluster: Cluster, file: PlanFile) -> Iterator[str]:
+    if file.gcluster != gcluster.__version__:
+        yield f"gcluster: {file.gcluster} made the plan, this is {gcluster.__version__}"
+    if file.cluster != cluster.name:
+        yield f'cluster: the plan is for "{file.cluster}", not for "{cluster.name}"'
+    elif file.spec_hash != cluster.spec_hash:
+        now = msgspec.to_builtins(cluster.spec, enc_hook=str)
+        paths = [change.path for change in differing(file.spec, now)]
+        yield f"spec: {', '.join(_few(paths)) or 'another one'}"
+    was, now_inputs = file.inputs, _inputs(cluster)
+    for name in sorted(was.keys() | now_inputs.keys()):
+        if was.get(name) != now_inputs.get(name):
+            yield f"{name}: another content"
+    if file.state_id != _state_id(cluster) or file.state != cluster.state_url:
+        yield f"state: the plan is for {file.state}, which was another one"
+    elif file.serial != (serial_now := serial(cluster)):
+        yield f"state: serial {file.serial} then, {serial_now} now{_since(cluster, file.serial)}"
+
+
+def _since(cluster: Cluster, number: int) -> str:
+    runs = {
+        event.run: event.actor
+        for event in cluster.events.known(since=number)
+        if event.run and _counts(event)
+    }
+    told = ", ".join(f"{run} by {actor}" for run, actor in runs.items())
+    return f" (run {told})" if told else ""
+
+
+def _counts(event: Event) -> bool:
+    return set(event.epochs) != {BURST_LOCK}
+
+
+def _state_id(cluster: Cluster) -> str:
+    identity = cluster.store.identity()
+    return "" if identity is None else identity.id
+
+
+def _inputs(cluster: Cluster) -> dict[str, str]:
+    found = {f"catalog file {name}": content for name, content in cluster.catalogs.items()}
+    if cluster.bundle is not None:
+        found["bundle"] = cluster.bundle.encode()
+    return {name: hashlib.sha256(content).hexdigest() for name, content in found.items()}
+
+
+def _lines(plan: Plan) -> list[str]:
+    """Return what a plan does, a line each, without what only ages: times, and jobs that run."""
+    lines = [
+        f"site {site.site}: {change.effect} {change.resource.key} "
+        f"{msgspec.json.encode(change.resource, order='sorted').decode()} {change.reason}"
+        for site in plan.sites
+        for change in site.changes
+        if change.effect != "keep"
+    ]
+    lines += [f"{s.step} on {s.hosts}: {s.disruption}, {s.reason}" for s in plan.steps]
+    lines += [f"{line.what}: {line.before} -> {line.after}" for line in plan.upgrades]
+    lines += [f"guard {guard.thing}" for guard in plan.guards]
+    lines += [f"not reachable: {host}" for host in plan.unreachable]
+    lines += [
+        f"pool {ladder.pool}: {rung.key} {rung.state} {rung.nodes}"
+        for ladder in plan.ladders
+        for rung in ladder.rungs
+    ]
+    lines += list(plan.books.changes) if plan.books is not None else []
+    return lines
+
+
+def _few(lines: list[str]) -> list[str]:
+    more = len(lines) - _SHOWN
+    return [*lines[:_SHOWN], f"and {more} more"] if more > 0 else lines
+
+
+def _refused(moved: list[str]) -> LifecycleError:
+    return failure(
+        "GC909",
+        "the plan no longer holds: nothing was changed",
+        detail="\n".join(moved),
+        hint="make the plan again, and have it approved again",
+        exit_code=Exit.REFUSED,
+    )

@@ -1,0 +1,104 @@
+"""Fields of the spec that differ from what was applied, with what their policies say of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from gcluster.lifecycle.planning.changes import Disruption, FieldLine
+from gcluster.schemas.spec.market import Count
+from gcluster.schemas.spec.noun import Noun
+from gcluster.schemas.spec.units import Quantity
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gcluster.schemas.spec import ClusterSpec
+    from gcluster.schemas.spec.noun import UpdatePolicy
+
+_LONGEST = 40
+"""Characters of a value that is shown; a longer one isn't."""
+
+
+def field_lines(before: ClusterSpec, after: ClusterSpec) -> tuple[FieldLine, ...]:
+    """Return a line for each field that differs, in the order of the spec's types."""
+    return tuple(_nouns(before, after, ()))
+
+
+def policy_of(noun: type[Noun], field: str) -> UpdatePolicy:
+    """Return the policy of a field, which stands beside it in its class.
+
+    Raises:
+        KeyError: the class says nothing of the field.
+    """
+    for owner in noun.__mro__:
+        said: dict[str, UpdatePolicy] = vars(owner).get("UPDATES", {})
+        if field in said:
+            return said[field]
+    raise KeyError(f"{noun.__name__}.{field}")
+
+
+def _nouns(before: Noun, after: Noun, keys: tuple[str, ...]) -> Iterator[FieldLine]:
+    names = dict(zip(after.__struct_fields__, after.__struct_encode_fields__, strict=True))
+    for field, written in names.items():
+        policy = policy_of(type(after), field)
+        yield from _values(getattr(before, field), getattr(after, field), policy, (*keys, written))
+
+
+def _values(
+    before: Any, after: Any, policy: UpdatePolicy, keys: tuple[str, ...]
+) -> Iterator[FieldLine]:
+    if before == after:
+        return
+    if isinstance(before, Noun) and type(before) is type(after):
+        yield from _nouns(before, after, keys)
+    elif isinstance(before, dict) and isinstance(after, dict):
+        yield from _maps(before, after, policy, keys)
+    else:
+        yield _line(before, after, _of_change(before, after, policy), keys)
+
+
+def _maps(
+    before: dict[str, Any], after: dict[str, Any], policy: UpdatePolicy, keys: tuple[str, ...]
+) -> Iterator[FieldLine]:
+    for name in dict.fromkeys((*before, *after)):
+        place = (*keys, str(name))
+        if name not in after:
+            yield _line(before[name], None, _of_change(1, 0, policy), place)
+        elif name not in before:
+            added: Disruption = "in-place" if policy == "in-place" else "none"
+            yield _line(None, after[name], added, place)
+        else:
+            # One entry that differs: of a map of nouns its fields say how much it disturbs.
+            yield from _values(before[name], after[name], policy, place)
+
+
+def _of_change(before: Any, after: Any, policy: UpdatePolicy) -> Disruption:
+    if policy != "shrink":
+        return policy
+    was, will = _size(before), _size(after)
+    return "none" if was is not None and will is not None and will > was else "destroy"
+
+
+def _size(value: Any) -> float | None:
+    """Return a number, a size, or the most of what grows and shrinks; None: there is none."""
+    if isinstance(value, Count):
+        return value.max
+    if isinstance(value, (int, float)):
+        return value
+    return float(value.value) if isinstance(value, Quantity) else None
+
+
+def _line(before: Any, after: Any, disruption: Disruption, keys: tuple[str, ...]) -> FieldLine:
+    return FieldLine(
+        path=".".join(keys), disruption=disruption, before=_short(before), after=_short(after)
+    )
+
+
+def _short(value: Any) -> str:
+    """Return a plain value as text; "" for one that is long, or is no plain one."""
+    if value is None or isinstance(value, (msgspec.Struct, dict, list, tuple)):
+        return ""
+    text = str(value).lower() if isinstance(value, bool) else str(value)
+    return text if len(text) <= _LONGEST else ""

@@ -1,0 +1,69 @@
+"""Asks every site what would stop `up`, all at once, before anything is made."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from gcluster.lifecycle.outcome import Exit, LifecycleError
+from gcluster.lifecycle.planning.changes import SiteAnswers
+from gcluster.lifecycle.progress import Finding, Reporter
+from gcluster.lifecycle.sites import OpenSite, at_each, open_sites
+from gcluster.schemas.diagnostics import Severity
+from gcluster.stacks.provider import ProviderError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gcluster.lifecycle.cluster import Cluster
+    from gcluster.schemas.diagnostics import Diagnostic
+
+
+def ask_cluster(cluster: Cluster) -> tuple[SiteAnswers, ...]:
+    """Ask the sites of a cluster that nobody is about to change.
+
+    A site that can't be asked at all, for want of its extra or its login, says so in a warning.
+    """
+    return _ask(open_sites(cluster), _asked_or_said)
+
+
+def refuse_obstacles(sites: tuple[OpenSite, ...], report: Reporter) -> None:
+    """Ask the sites, and report what they say.
+
+    Raises:
+        LifecycleError: something stands in the way (exit code REFUSED).
+        ProviderError: a site can't be asked at all.
+    """
+    answers = _ask(sites, lambda site: site.provider.preflight(site.context))
+    found = [diagnostic for site in answers for diagnostic in site.diagnostics]
+    for diagnostic in found:
+        if not diagnostic.is_error:
+            report(Finding(diagnostic=diagnostic))
+    errors = tuple(diagnostic for diagnostic in found if diagnostic.is_error)
+    if errors:
+        raise LifecycleError(*errors, exit_code=Exit.REFUSED)
+
+
+def _ask(
+    sites: tuple[OpenSite, ...], ask: Callable[[OpenSite], tuple[Diagnostic, ...]]
+) -> tuple[SiteAnswers, ...]:
+    found = at_each(sites, ask)
+    return tuple(
+        SiteAnswers(site=site.name, provider=site.provider.name, diagnostics=found[site.name])
+        for site in sites
+    )
+
+
+def _asked_or_said(site: OpenSite) -> tuple[Diagnostic, ...]:
+    try:
+        return site.provider.preflight(site.context)
+    except ProviderError as error:
+        return tuple(
+            msgspec.structs.replace(
+                said,
+                severity=Severity.WARNING,
+                summary=f"nothing of this site was checked: {said.summary}",
+            )
+            for said in error.diagnostics
+        )

@@ -1,0 +1,139 @@
+"""How each secret of a cluster is made, where it doesn't exist yet."""
+
+from __future__ import annotations
+
+import base64
+import secrets
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from gcluster.inventory.compile.kubernetes import ENCRYPTION_SECRET
+from gcluster.inventory.compile.self_converge import SIGNERS_SECRET
+from gcluster.inventory.compile.slurm_accounting import DATABASE_SECRET
+from gcluster.inventory.compile.slurm_state import JWT_SECRET
+from gcluster.inventory.compile.sssd import DIRECTORY_SECRET
+from gcluster.inventory.compile.wireguard import KEY_PREFIX, PEERS_PREFIX
+from gcluster.lifecycle.outcome import LifecycleError, failure
+from gcluster.lifecycle.secrets.references import UnreadableSecret, read_reference
+from gcluster.lifecycle.secrets.tunnel_keys import keep_peers, tunnel_key
+from gcluster.lifecycle.state import SecretVault, munge_key
+from gcluster.schemas.spec import DirectoryUsers, SlurmScheduler
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gcluster.schemas.spec import ClusterSpec
+
+_PASSWORD_BYTES = 24
+
+
+def _password() -> bytes:
+    """Return a new password: 48 hexadecimal digits, which any file and any SQL can hold."""
+    return secrets.token_hex(_PASSWORD_BYTES).encode()
+
+
+_JWT_BYTES = 32
+
+
+def _jwt_key() -> bytes:
+    """Return a new HS256 key: 256 random bits, as long as its hash (RFC 7518, 3.2)."""
+    return secrets.token_bytes(_JWT_BYTES)
+
+
+_ENCRYPTION_BYTES = 32
+
+
+def _encryption_key() -> bytes:
+    """Return a new key of secretbox (XSalsa20 and Poly1305, 32 bytes) as Kubernetes reads it."""
+    return base64.b64encode(secrets.token_bytes(_ENCRYPTION_BYTES))
+
+
+_MAKERS = {
+    "munge": munge_key,
+    DATABASE_SECRET: _password,
+    JWT_SECRET: _jwt_key,
+    ENCRYPTION_SECRET: _encryption_key,
+}
+
+
+def given_secrets(spec: ClusterSpec) -> dict[str, str]:
+    """Return secret -> where the spec says it is (`references.py`)."""
+    slurm, users = spec.scheduler, spec.users
+    accounting = slurm.accounting if isinstance(slurm, SlurmScheduler) else None
+    found = {
+        DATABASE_SECRET: accounting.password if accounting else None,
+        DIRECTORY_SECRET: users.bind_password if isinstance(users, DirectoryUsers) else None,
+    }
+    return {name: reference for name, reference in found.items() if reference is not None}
+
+
+def read_given(name: str, reference: str, *, is_kept: bool) -> bytes | None:
+    """Return a secret that the spec refers to; None: it isn't here, and what is kept stands.
+
+    Raises:
+        LifecycleError: it can't be read, and none is kept (GC959).
+    """
+    try:
+        value = read_reference(reference).strip()
+    except UnreadableSecret as error:
+        if is_kept and error.is_absent:
+            return None
+        why = str(error)
+    else:
+        if value:
+            return value.encode()
+        why = "it is empty"
+    raise failure(
+        "GC959",
+        f"the secret {name} of the spec, {reference}, can't be used: {why}",
+        hint="set it and run the command again",
+    )
+
+
+def secret_versions(
+    vault: SecretVault, spec: ClusterSpec, names: tuple[str, ...]
+) -> dict[str, str]:
+    """Return secret -> version id; "new": not made yet, or the spec's has another value by now."""
+    found = {name: vault.version(name) or "new" for name in names}
+    for name, reference in given_secrets(spec).items():
+        if found.get(name, "new") == "new":
+            continue
+        with suppress(LifecycleError):  # it, or the key, isn't here: what is kept stands
+            value = read_given(name, reference, is_kept=True)
+            if value is not None and value != vault.reveal(name):
+                found[name] = "new"
+    return found
+
+
+def make_secrets(vault: SecretVault, spec: ClusterSpec, names: tuple[str, ...]) -> None:
+    """Make the secrets that don't exist; those that the spec refers to are read and kept instead.
+
+    Raises:
+        LifecycleError: one that the spec refers to can't be read, and none is kept (GC959).
+    """
+    given = given_secrets(spec)
+    for name in names:
+        if name.startswith(PEERS_PREFIX):
+            keep_peers(vault, name)
+        elif name not in given:
+            vault.ensure(name, maker(vault, spec.name, name))
+        elif (
+            value := read_given(name, given[name], is_kept=vault.version(name) is not None)
+        ) is not None:
+            vault.keep(name, value)
+
+
+def maker(vault: SecretVault, cluster: str, secret: str) -> Callable[[], bytes]:
+    """Return what makes a secret; nodes know the signer of their bundles by its public half."""
+    if secret.startswith(KEY_PREFIX):
+        return tunnel_key
+    if secret != SIGNERS_SECRET:
+        return _MAKERS[secret]
+    from gcluster.lifecycle.pull.keys import (  # noqa: PLC0415  # only large clusters pull
+        KEY_SECRET,
+        signers,
+        signing_key,
+    )
+
+    vault.ensure(KEY_SECRET, signing_key)
+    return lambda: signers(vault.reveal(KEY_SECRET), cluster)

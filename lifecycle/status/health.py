@@ -1,0 +1,261 @@
+"""`gcluster status`: the cluster as its providers, its nodes and its scheduler see it now."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
+
+from gcluster.lifecycle.causes.look import causes_of
+from gcluster.lifecycle.data import kept_data
+from gcluster.lifecycle.expiry.due import life
+from gcluster.lifecycle.gitops.record import read_followed
+from gcluster.lifecycle.observe import Observation, observe
+from gcluster.lifecycle.planning.plan import compile_for, pending_for
+from gcluster.lifecycle.repair.queue import queue
+from gcluster.lifecycle.sites import open_sites
+from gcluster.lifecycle.smoke.gate import last_certificate
+from gcluster.lifecycle.ssh import SshSession
+from gcluster.lifecycle.status.conditions import ClusterStatus, Condition, NodeStatus
+from gcluster.lifecycle.status.slurm_report import report_of
+from gcluster.schemas.decoding import decode_json
+from gcluster.schemas.spec import KubernetesScheduler
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from gcluster.inventory.hosts import Host
+    from gcluster.lifecycle.cluster import Cluster
+    from gcluster.lifecycle.status.conditions import Cause
+    from gcluster.lifecycle.status.slurm import SchedulerView
+    from gcluster.lifecycle.status.slurm_report import SchedulerReport
+    from gcluster.stacks.provider import ResourceChange
+
+OBSERVED_KEY = "observed.json"
+"""Cache of the last conditions: where "since when" comes from."""
+
+_NEED_REAL_NODES = frozenset({"SchedulerUp", "AllReducePassed"})
+"""Conditions that say nothing about simulated nodes: they run no scheduler and no job."""
+
+
+def read_status(cluster: Cluster) -> ClusterStatus:
+    """Look at every site, node and the scheduler; nothing is changed but the cache."""
+    sites = open_sites(cluster)
+    with SshSession(cluster.workdir) as session:
+        observation = observe(cluster, sites, session)
+        controllers = [
+            host
+            for host in observation.existing.with_role("controller")
+            if host.name in observation.stamps and host.connection == "ssh"
+        ]
+        report: SchedulerReport | None = None
+        causes: tuple[Cause, ...] = ()
+        own: tuple[Condition, ...] = ()
+        if controllers:
+            report, causes, own = _ask_scheduler(cluster, observation, session, controllers)
+    view = report.view if report is not None else None
+    nodes = _nodes(cluster, observation, view, report.since if report is not None else {})
+    certificate = last_certificate(cluster) if nodes else None
+    conditions = (*_conditions(cluster, nodes, view, certificate), *own)
+    if all(host.connection == "simulated" for host in observation.existing.hosts):
+        conditions = tuple(c for c in conditions if c.name not in _NEED_REAL_NODES)
+    return ClusterStatus(
+        cluster=cluster.name,
+        conditions=(*_since(cluster, conditions), *_watched(cluster)),
+        nodes=nodes,
+        queue=view.queue if view is not None else None,
+        certificate=certificate,
+        kept=() if nodes else kept_data(cluster, sites),
+        quotas=report.quotas if report is not None else (),
+        causes=causes,
+        repairs=queue(cluster.events) if nodes else (),
+    )
+
+
+def _ask_scheduler(
+    cluster: Cluster, observation: Observation, session: SshSession, controllers: list[Host]
+) -> tuple[SchedulerReport, tuple[Cause, ...], tuple[Condition, ...]]:
+    """Return what the scheduler says, why what is unfit is so, and conditions of its own."""
+    if isinstance(cluster.spec.scheduler, KubernetesScheduler):
+        from gcluster.lifecycle.kubernetes import (  # noqa: PLC0415  # its own
+            keeping,
+            kubectl,
+            report,
+        )
+
+        told = report.kubernetes_report(kubectl.Kubectl(session, controllers))
+        watched = keeping.watch_control_planes(cluster.name, session, controllers)
+        return told, watched.causes, watched.conditions
+    answer = report_of(session, controllers[0])
+    causes = causes_of(
+        cluster.name,
+        session,
+        controllers[0],
+        answer,
+        [h for h in observation.desired.with_role("compute") if h.connection == "ssh"],
+        _silent(observation),
+    )
+    return answer, causes, ()
+
+
+def _watched(cluster: Cluster) -> tuple[Condition, ...]:
+    """Return what is announced of its end, and what a controller that follows it says."""
+    living, followed = life(cluster.events.read()), read_followed(cluster.store)
+    found = () if followed is None else (followed.condition,)
+    if living is None or living.announced is None:
+        return found
+    told = living.announced
+    when = f"{datetime.fromtimestamp(told.earliest, UTC):%Y-%m-%d %H:%M} UTC"
+    return (
+        *found,
+        Condition(name="WithinLifetime", status="false", reason=f"removed on {when}: {told.why}"),
+    )
+
+
+def _silent(observation: Observation) -> dict[str, str]:
+    """Return node -> why it can't be asked: no answer, or no machine that runs."""
+    off = {
+        name: change.reason or f"needs {change.effect}"
+        for (_, name), change in observation.changes().items()
+        if change.effect != "keep" and name not in observation.stamps
+    }
+    return off | dict(observation.unreachable)
+
+
+def _nodes(
+    cluster: Cluster,
+    observation: Observation,
+    view: SchedulerView | None,
+    since: Mapping[str, str],
+) -> tuple[NodeStatus, ...]:
+    pending = pending_for(cluster, compile_for(cluster, observation), observation).by_host()
+    there = {host.name for host in observation.existing.hosts}
+    if not there:
+        return ()
+    changes = observation.changes()
+    return tuple(
+        NodeStatus(
+            name=host.name,
+            site=host.site,
+            pool=host.pool,
+            role=host.role,
+            address=host.address,
+            reachable=host.name in observation.stamps,
+            scheduler_state=_scheduler_state(host, view),
+            reason=f"given up: {observation.aside[host.name]}"
+            if host.name in observation.aside
+            else _reason(host, observation, changes.get((host.site, host.name)), view),
+            steps_pending=len(pending.get(host.name, ())) if host.name in observation.stamps else 0,
+            out_since=since.get(host.name, "")
+            if view is not None and host.role == "compute" and not view.is_fit(host.name)
+            else "",
+        )
+        for host in observation.desired.hosts
+    )
+
+
+def _scheduler_state(host: Host, view: SchedulerView | None) -> str:
+    if host.role != "compute" or view is None:
+        return ""
+    return view.states.get(host.name, "")
+
+
+def _reason(
+    host: Host,
+    observation: Observation,
+    change: ResourceChange | None,
+    view: SchedulerView | None,
+) -> str:
+    """Say in words why a node isn't fit; the nearest cause wins."""
+    if change is not None and change.effect != "keep":
+        return change.reason or f"needs {change.effect}"
+    if host.name in observation.unreachable:
+        return observation.unreachable[host.name]
+    if host.role != "compute" or view is None or host.connection != "ssh":
+        return ""
+    if host.name not in view.states and not view.problem:
+        return "the scheduler does not know it"
+    if not view.problem and not view.is_fit(host.name):
+        return view.reasons.get(host.name, f"the scheduler says {view.states[host.name]}")
+    return ""
+
+
+def _conditions(
+    cluster: Cluster,
+    nodes: tuple[NodeStatus, ...],
+    view: SchedulerView | None,
+    certificate: dict[str, object] | None,
+) -> tuple[Condition, ...]:
+    if not nodes:
+        return (Condition(name="NodesReady", status="false", reason="no nodes exist"),)
+    unfit = [node for node in nodes if node.reason or not node.reachable]
+    ready = f"{len(nodes) - len(unfit)}/{len(nodes)}"
+    named = "; ".join(f"{node.name}: {node.reason or 'no answer'}" for node in unfit[:5])
+    more = f"; and {len(unfit) - 5} more" if len(unfit) > 5 else ""  # noqa: PLR2004  # five fit on a line
+    steps = sum(node.steps_pending for node in nodes)
+    return (
+        _condition("NodesReady", not unfit, f"{ready} {named}{more}".strip()),
+        _scheduler_condition(nodes, view),
+        _condition(
+            "Converged", steps == 0, f"{steps} steps to run" if steps else "as the spec says"
+        ),
+        _gate_condition(cluster, certificate),
+    )
+
+
+def _scheduler_condition(nodes: tuple[NodeStatus, ...], view: SchedulerView | None) -> Condition:
+    if view is None:
+        return Condition(name="SchedulerUp", status="unknown", reason="no controller answers")
+    known = sum(1 for node in nodes if node.scheduler_state)
+    return _condition("SchedulerUp", not view.problem, view.problem or f"{known} nodes known")
+
+
+def _gate_condition(cluster: Cluster, certificate: dict[str, object] | None) -> Condition:
+    verdict = certificate.get("verdict") if certificate is not None else None
+    if certificate is None or not isinstance(verdict, dict):
+        return Condition(name="AllReducePassed", status="unknown", reason="never run")
+    if certificate.get("spec_hash") != cluster.spec_hash:
+        return Condition(
+            name="AllReducePassed", status="unknown", reason="the spec changed since it ran"
+        )
+    passed = verdict.get("verdict") == "pass"
+    return msgspec.structs.replace(
+        _condition("AllReducePassed", passed, "" if passed else "the gate failed"),
+        since=str(certificate.get("time", "")),
+    )
+
+
+def _condition(name: str, holds: bool, reason: str) -> Condition:
+    status: Literal["true", "false"] = "true" if holds else "false"
+    return Condition(name=name, status=status, reason=reason)
+
+
+def _since(cluster: Cluster, conditions: tuple[Condition, ...]) -> tuple[Condition, ...]:
+    """Give each condition the time since when it has been seen as it is; remember it."""
+    if not cluster.was_applied:
+        return conditions
+    before = {condition.name: condition for condition in _remembered(cluster)}
+    now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    dated = tuple(
+        c
+        if c.since
+        else msgspec.structs.replace(
+            c,
+            since=before[c.name].since
+            if c.name in before and before[c.name].status == c.status
+            else now,
+        )
+        for c in conditions
+    )
+    cluster.store.put(OBSERVED_KEY, msgspec.json.encode(list(dated)))
+    return dated
+
+
+def _remembered(cluster: Cluster) -> list[Condition]:
+    """Return the conditions that were seen last; a cache that can't be read counts as none."""
+    try:
+        return decode_json(cluster.store.get(OBSERVED_KEY) or b"[]", list[Condition])
+    except msgspec.DecodeError:
+        return []

@@ -1,0 +1,71 @@
+"""A newer gcluster or another software lock says what it changes on a cluster that is there."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import msgspec
+import pytest
+from tests.lifecycle.state.write_case import CASES, KEY, PLACE
+from tests.lifecycle.trial import Trial
+
+import gcluster
+from gcluster.cli.render.plan import plan_text
+from gcluster.cli.render.plan_markdown import plan_markdown
+from gcluster.cli.render.surface import Surface
+from gcluster.lifecycle.audit import built as built_module
+from gcluster.lifecycle.audit.built import upgrade_lines
+from gcluster.lifecycle.cluster import open_cluster
+from gcluster.lifecycle.planning.changes import UpgradeLine
+from gcluster.lifecycle.planning.plan import make_plan
+from gcluster.lifecycle.state import Built, Journal, StateStore
+
+
+def test_what_a_cluster_was_brought_up_with_is_kept(trial: Trial) -> None:
+    trial.up()
+    kept = Journal(trial.open().events).built()
+    assert kept is not None
+    assert kept.gcluster == gcluster.__version__
+    assert {"base", "slurm", "munge"} <= kept.roles.keys()
+    assert make_plan(trial.open()).upgrades == ()
+
+
+def test_another_gcluster_and_another_role_are_told_by_the_plan(
+    trial: Trial, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trial.up()
+    digest = built_module.role_digest
+    monkeypatch.setattr(gcluster, "__version__", "9.9.9")
+    monkeypatch.setattr(
+        built_module, "role_digest", lambda r, p: "other" if r == "slurm" else digest(r, p)
+    )
+    plan = make_plan(trial.open())
+    assert [line.what for line in plan.upgrades] == ["gcluster", "role slurm"]
+    assert plan.upgrades[0].after == "9.9.9"
+    for text in (plan_text(plan, Surface()), plan_markdown(plan)):
+        assert f"gcluster  {plan.upgrades[0].before} → 9.9.9" in text
+        assert "role slurm  changed" in text
+
+
+def test_another_version_of_software_is_told_with_both() -> None:
+    store = StateStore.open("file:///nowhere/at/all")
+    before = Built(gcluster="1", versions={"gpu: cuda": "12.8", "gpu: gone": "1"})
+    after = msgspec.structs.replace(before, versions={"gpu: cuda": "13.0", "gpu: new": "2"})
+    assert upgrade_lines(store, before, after) == (
+        UpgradeLine(what="gpu: cuda", before="12.8", after="13.0"),
+    )
+
+
+def test_an_earlier_format_of_the_state_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, own_places: Path
+) -> None:
+    kept = tmp_path / "state"
+    shutil.copytree(CASES / "format-1", kept)
+    monkeypatch.setenv("GCLUSTER_FIXTURE_KEY", KEY)
+    (own_places / "ours.yaml").write_bytes((kept / "catalog" / "00.yaml").read_bytes())
+    spec = own_places / "cluster.yaml"
+    text = (kept / "spec.yaml").read_text(encoding="utf-8")
+    spec.write_text(text.replace(PLACE, f"file://{kept}"), encoding="utf-8")
+    (line,) = make_plan(open_cluster(str(spec))).upgrades
+    assert (line.what, line.before) == ("format of the state", "1")

@@ -1,0 +1,113 @@
+"""Every change is told: who, what, what for, how it ended; and nothing secret anywhere."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from concurrent import futures
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+from opentelemetry.proto.collector.trace.v1 import trace_service_pb2, trace_service_pb2_grpc
+from tests.lifecycle.trial import Trial
+
+from gcluster.lifecycle.audit.trail import audit_lines
+from gcluster.lifecycle.outcome import LifecycleError
+
+
+def _commit(folder: Path) -> str:
+    """Put a folder under git; return the commit."""
+    who = ["-c", "user.name=ada", "-c", "user.email=ada@example.edu"]
+    for words in (["init", "-q"], ["add", "cluster.yaml"], [*who, "commit", "-q", "-m", "one"]):
+        subprocess.run(["git", "-C", folder, *words], check=True)
+    done = subprocess.run(
+        ["git", "-C", folder, "rev-parse", "HEAD"], check=True, capture_output=True, text=True
+    )
+    return done.stdout.strip()
+
+
+def test_every_event_is_a_line_with_who_what_why_and_the_result(trial: Trial) -> None:
+    commit = _commit(trial.path.parent)
+    trial.up()
+    trial.write(count=2)
+    trial.up(allow="pool:gpu")
+    lines = [json.loads(line) for line in audit_lines(trial.open())]
+    assert [line["seq"] for line in lines] == list(range(1, len(lines) + 1))
+    assert {line["cluster"] for line in lines} == {"trial"}
+    assert all("@" in line["who"] for line in lines)
+    runs = list(dict.fromkeys(line["run"] for line in lines if line["run"]))
+    first, second = ([line for line in lines if line["run"] == run] for run in runs)
+    assert {line["why"] for line in first} == {commit}
+    assert {line["why"] for line in second} == {f"{commit}+changes"}
+    assert [line["result"] for line in first if line["result"]] == ["ok"]
+    assert first[0]["what"] == "RunStarted"
+    assert first[-1]["what"] == "RunFinished"
+    deleted = [line["data"] for line in second if line["what"] == "ResourcesDeleted"]
+    assert deleted[0]["deleted"][0]["resource_key"] == "node/gpu003"
+
+
+def test_a_file_gets_the_lines_as_they_happen(
+    trial: Trial, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "audit.jsonl"
+    monkeypatch.setenv("GCLUSTER_AUDIT", str(file))
+    trial.up()
+    trial.down()
+    written = [json.loads(line) for line in file.read_text().splitlines()]
+    kept = [json.loads(line) for line in audit_lines(trial.open())]
+    assert written == [line for line in kept if line["run"]]
+    assert file.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_file_that_cannot_be_written_stops_a_run_before_it_changes_anything(
+    trial: Trial, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GCLUSTER_AUDIT", "/nowhere/audit.jsonl")
+    with pytest.raises(LifecycleError) as caught:
+        trial.up()
+    assert caught.value.diagnostics[0].code == "GC1150"
+    assert trial.open().ledger.existing() == ()
+    monkeypatch.delenv("GCLUSTER_AUDIT")
+    trial.up()
+
+
+class _Collector(trace_service_pb2_grpc.TraceServiceServicer):
+    """A collector of OpenTelemetry: what it was sent."""
+
+    def __init__(self) -> None:
+        self.spans: list[Any] = []
+
+    def Export(self, request: Any, context: Any) -> Any:  # noqa: N802, ARG002  # names of gRPC
+        self.spans += [
+            span
+            for resource in request.resource_spans
+            for scope in resource.scope_spans
+            for span in scope.spans
+        ]
+        return trace_service_pb2.ExportTraceServiceResponse()
+
+
+def test_a_collector_gets_each_run_as_a_span_with_its_events(
+    trial: Trial, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    collector = _Collector()
+    server = grpc.server(futures.ThreadPoolExecutor(1))
+    trace_service_pb2_grpc.add_TraceServiceServicer_to_server(collector, server)
+    port = server.add_insecure_port("127.0.0.1:0")
+    server.start()
+    try:
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://127.0.0.1:{port}")
+        trial.up()
+        trial.down()
+    finally:
+        server.stop(None)
+    assert [span.name for span in collector.spans] == ["gcluster up", "gcluster down"]
+    up = collector.spans[0]
+    told = {a.key: a.value.string_value for a in up.attributes}
+    assert told["gcluster.cluster"] == "trial"
+    assert told["gcluster.result"] == "ok"
+    kinds = [event.name for event in up.events]
+    assert (kinds[0], kinds[-1]) == ("RunStarted", "RunFinished")
+    assert "ResourcesCreated" in kinds

@@ -1,0 +1,181 @@
+"""What a plan may not do unless somebody names exactly that."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from tests.lifecycle.trial import Trial
+
+from gcluster.inventory.hosts import ClusterInventory, Host
+from gcluster.lifecycle.outcome import Exit, LifecycleError
+from gcluster.lifecycle.planning.changes import Guard, Hit, SitePlan
+from gcluster.lifecycle.planning.guards import Gone, gone_nodes, guards, refuse_guarded
+from gcluster.lifecycle.planning.hit import read_hit
+from gcluster.lifecycle.planning.plan import make_plan
+from gcluster.schemas.load import load_text
+from gcluster.schemas.spec import ClusterSpec
+from gcluster.stacks.provider import Resource, ResourceChange
+
+_TEXT = """\
+apiVersion: gcluster/v1
+name: demo
+sites: {lab: {provider: simulated}}
+pools:
+  head: {site: lab, role: controller}
+  door: {site: lab, role: login, count: 2}
+  gpu: {site: lab, machine: sim.h100x8, count: 4}
+scheduler: {type: slurm}
+"""
+_MADE = """\
+storage:
+  warm: {type: object, mount: /data, site: lab, bucket: s3://data, create: true}
+  theirs: {type: object, mount: /theirs, site: lab, bucket: s3://theirs}
+"""
+
+
+def _spec(text: str = _TEXT) -> ClusterSpec:
+    loaded = load_text(text, file="demo.yaml", check=False)
+    assert loaded.spec is not None, loaded.diagnostics
+    return loaded.spec
+
+
+def _existing(*gone: str) -> ClusterInventory:
+    names = {
+        "head": ("controller", ["head01"]),
+        "door": ("login", ["door01", "door02"]),
+        "gpu": ("compute", [f"gpu{number:03d}" for number in range(1, 5)]),
+    }
+    return ClusterInventory(
+        cluster="demo",
+        hosts=tuple(
+            msgspec.convert(
+                {"name": name, "pool": pool, "role": role, "site": "lab", "machine": None}
+                | {"ssh": {"user": "root", "key": "k"}},
+                Host,
+            )
+            for pool, (role, hosts) in names.items()
+            for name in hosts
+            if name not in gone
+        ),
+    )
+
+
+def _gone(*names: str, replaced: bool = False) -> tuple[Gone, ...]:
+    return tuple(Gone(name=n, pool=n.rstrip("0123456789"), replaced=replaced) for n in names)
+
+
+def _things(
+    *names: str,
+    replaced: bool = False,
+    hit: Hit | None = None,
+    before: str = _TEXT,
+    after: str = _TEXT,
+    usd: tuple[float | None, float | None] = (None, None),
+) -> list[str]:
+    found = guards(
+        before=_spec(before),
+        after=_spec(after),
+        gone=_gone(*names, replaced=replaced),
+        existing=_existing(*(() if replaced else names)),
+        hit=hit,
+        usd_per_hour=usd,
+    )
+    return [guard.thing for guard in found]
+
+
+@pytest.mark.parametrize(
+    ("hit", "expected"),
+    [
+        (Hit(queue=3), ["controller:head01"]),
+        (Hit(problem="head01: no route"), ["controller:head01"]),
+        (Hit(queue=0), []),
+        (None, []),
+    ],
+)
+@pytest.mark.parametrize("replaced", [True, False])
+def test_a_controller_whose_queue_may_hold_jobs_is_named(
+    hit: Hit | None, expected: list[str], replaced: bool
+) -> None:
+    assert _things("head01", replaced=replaced, hit=hit) == expected
+
+
+def test_the_last_login_nodes_are_named_and_one_of_two_is_not() -> None:
+    assert _things("door01") == []
+    assert _things("door01", "door02", replaced=True) == ["login:door[01-02]", "pool:door"]
+
+
+def test_more_than_half_of_a_pool_is_named() -> None:
+    assert _things("gpu001", "gpu002") == []
+    assert _things("gpu001", "gpu002", "gpu003") == ["pool:gpu"]
+    assert _things("gpu001", "gpu002", "gpu003", replaced=True) == ["pool:gpu"]
+
+
+def test_storage_that_was_made_is_named_when_the_spec_drops_it_and_no_other() -> None:
+    assert _things(before=_TEXT + _MADE) == ["storage:warm"]
+    assert _things(before=_TEXT + _MADE, after=_TEXT + _MADE) == []
+
+
+def test_a_dearer_worst_case_above_the_budget_is_named() -> None:
+    after = f"{_TEXT}budget: {{max_usd_per_hour: 100}}\n"
+    assert _things(after=after, usd=(90, 110)) == ["budget"]
+    assert _things(after=after, usd=(None, 110)) == ["budget"]
+    assert _things(after=after, usd=(110, 110)) == []
+    assert _things(after=after, usd=(50, 99)) == []
+    assert _things(after=after, usd=(50, None)) == []
+
+
+def test_only_nodes_that_do_not_survive_count() -> None:
+    def change(effect: str, kind: str = "node") -> ResourceChange:
+        resource = Resource(kind=kind, name=f"{effect}-{kind}", pool="gpu")
+        return msgspec.convert({"effect": effect, "resource": resource}, ResourceChange)
+
+    effects = ("create", "update", "keep", "replace", "delete")
+    changes = (*map(change, effects), change("delete", "volume"))
+    site = SitePlan(site="lab", provider="simulated", changes=changes)
+    assert [(g.name, g.replaced) for g in gone_nodes([site])] == [
+        ("replace-node", True),
+        ("delete-node", False),
+    ]
+
+
+def test_each_thing_is_refused_by_its_own_name_until_it_is_named(trial: Trial) -> None:
+    plan = make_plan(trial.open())
+    two = (Guard(thing="pool:a", reason="x"), Guard(thing="budget", reason="y"))
+    plan = msgspec.structs.replace(plan, guards=two)
+    with pytest.raises(LifecycleError) as caught:
+        refuse_guarded(plan, {"pool:a", "pool:b"})
+    assert caught.value.exit_code is Exit.REFUSED
+    assert [said.hint for said in caught.value.diagnostics] == ["to do it: --allow budget"]
+    refuse_guarded(plan, {"pool:a", "budget"})
+
+
+def test_most_of_a_pool_goes_only_when_it_is_named(trial: Trial) -> None:
+    trial.up()
+    trial.write(count=1)
+    with pytest.raises(LifecycleError, match="2 of 3 nodes of pool gpu would go at once"):
+        trial.up()
+    assert len(trial.in_the_provider()) == 4
+    assert trial.up(allow="pool:gpu").exit_code is Exit.OK
+    assert len(trial.in_the_provider()) == 2
+
+
+def test_nodes_that_never_came_up_guard_nothing(trial: Trial) -> None:
+    trial.write(site=", faults: {seed: 1, boot_failure_rate: 1.0}")
+    assert trial.up().failed_hosts
+    trial.write(count=1)
+    plan = make_plan(trial.open())
+    assert [change.effect for site in plan.sites for change in site.changes].count("delete") == 2
+    assert plan.guards == ()
+
+
+def test_a_plan_tells_which_fields_of_the_spec_differ(trial: Trial) -> None:
+    trial.up()
+    trial.write(count=4)
+    (field,) = make_plan(trial.open()).fields
+    assert (field.path, field.before, field.after) == ("pools.gpu.count", "3", "4")
+
+
+def test_squeue_says_whose_jobs_are_on_the_nodes_in_question() -> None:
+    lines = ["1|ann|gpu[001-002]", "2|bob|gpu003", "3|ann|", "4|cem|gpu002"]
+    hit = read_hit(lines, {"gpu002", "gpu004"})
+    assert (hit.queue, hit.jobs, hit.users) == (4, ("1", "4"), ("ann", "cem"))

@@ -1,0 +1,145 @@
+"""A plan as a file: what was approved is done, and refused when anything moved."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+from tests.lifecycle.trial import Trial
+
+from gcluster.lifecycle.outcome import Exit, LifecycleError
+from gcluster.lifecycle.planning.plan import make_plan
+from gcluster.lifecycle.planning.plan_file import (
+    PlanFile,
+    plan_file,
+    read_plan,
+    refuse_moved,
+    serial,
+    write_plan,
+)
+from gcluster.lifecycle.progress import silent
+from gcluster.lifecycle.state import EventLog, JobMoved, StageDone
+from gcluster.lifecycle.up import UpResult, up
+
+
+@pytest.fixture
+def file(trial: Trial) -> PlanFile:
+    """Return the plan of a cluster that isn't there yet."""
+    return _planned(trial)
+
+
+def _planned(trial: Trial) -> PlanFile:
+    cluster = trial.open()
+    return plan_file(cluster, make_plan(cluster))
+
+
+def _up(trial: Trial, file: PlanFile) -> UpResult:
+    def confirm(_: object) -> bool:
+        raise AssertionError("nobody is asked")
+
+    return up(trial.open(), silent, confirm=confirm, approved=file)
+
+
+def _moved(trial: Trial, file: PlanFile) -> str:
+    """Return what is said to have moved; nothing may have been changed."""
+    before = sorted(trial.in_the_provider()) if trial.state.exists() else []
+    with pytest.raises(LifecycleError) as caught:
+        _up(trial, file)
+    assert caught.value.exit_code is Exit.REFUSED
+    assert (sorted(trial.in_the_provider()) if trial.state.exists() else []) == before
+    (said,) = caught.value.diagnostics
+    return said.detail
+
+
+def test_an_approved_plan_is_done_without_asking(trial: Trial, file: PlanFile) -> None:
+    assert _up(trial, file).exit_code is Exit.OK
+    assert len(trial.in_the_provider()) == 4
+
+
+def test_planning_into_a_file_writes_no_state(trial: Trial) -> None:
+    file = _planned(trial)
+    assert not trial.state.exists()
+    assert (file.serial, file.state_id) == (0, "")
+
+
+def test_a_plan_is_written_and_read_as_it_is(file: PlanFile, tmp_path: Path) -> None:
+    write_plan(tmp_path / "cluster.gcplan", file)
+    assert read_plan(tmp_path / "cluster.gcplan") == file
+
+
+def test_a_plan_is_done_once(trial: Trial, file: PlanFile) -> None:
+    _up(trial, file)
+    said = _moved(trial, file)
+    assert "state" in said
+
+
+def test_a_spec_that_moved_is_told_by_its_fields(trial: Trial, file: PlanFile) -> None:
+    trial.write(count=4)
+    assert _moved(trial, file) == "spec: pools.gpu.count"
+
+
+def test_a_run_in_between_is_told_with_who_it_was(trial: Trial) -> None:
+    trial.up()
+    trial.write(count=4)
+    file = _planned(trial)
+    trial.write(count=3)
+    log = trial.open().events
+    log.bind(run="20261122T000000Z-abc", epochs={"lab": 1})
+    log.append(StageDone(stage="x", ok=True))
+    trial.write(count=4)
+    said = _moved(trial, file)
+    assert f"state: serial {file.serial} then, {file.serial + 1} now" in said
+    assert "run 20261122T000000Z-abc by " in said
+
+
+def test_what_the_burst_agent_writes_moves_no_plan(trial: Trial) -> None:
+    trial.up()
+    cluster = trial.open()
+    before = serial(cluster)
+    log = EventLog(cluster.store)
+    log.append(JobMoved(job="1", home="a", to="b"), epochs={"burst.agent": 1})
+    assert serial(trial.open()) == before
+
+
+def test_another_version_of_gcluster_refuses(trial: Trial, file: PlanFile) -> None:
+    older = msgspec.structs.replace(file, gcluster="0.0.9")
+    assert "0.0.9 made the plan" in _moved(trial, older)
+
+
+def test_another_state_refuses(trial: Trial) -> None:
+    trial.up()
+    file = msgspec.structs.replace(_planned(trial), state_id="0123456789abcdef")
+    assert "state: the plan is for" in _moved(trial, file)
+
+
+def test_all_that_moved_is_told_at_once(trial: Trial, file: PlanFile) -> None:
+    trial.write(count=5)
+    with pytest.raises(LifecycleError) as caught:
+        refuse_moved(trial.open(), msgspec.structs.replace(file, gcluster="0.0.9", serial=7))
+    assert caught.value.diagnostics[0].detail.count("\n") == 2
+
+
+def test_a_world_that_moved_is_told_by_lines(trial: Trial) -> None:
+    trial.up()
+    trial.write(count=4)
+    file = _planned(trial)
+    plan = msgspec.structs.replace(file.plan, steps=file.plan.steps[1:])
+    said = _moved(trial, msgspec.structs.replace(file, plan=plan))
+    assert "what exists moved" in said
+    assert "\n+" in said
+    assert "\n-" not in said
+
+
+@pytest.mark.parametrize("content", ["", "{}", "[]", '{"format": 1'])
+def test_what_is_no_plan_is_refused(tmp_path: Path, content: str) -> None:
+    (tmp_path / "x.gcplan").write_text(content)
+    with pytest.raises(LifecycleError, match="is no plan") as caught:
+        read_plan(tmp_path / "x.gcplan")
+    assert caught.value.exit_code is Exit.REFUSED
+
+
+def test_a_file_that_is_not_there_is_a_wrong_call(tmp_path: Path) -> None:
+    with pytest.raises(LifecycleError, match="can't be read") as caught:
+        read_plan(tmp_path / "none.gcplan")
+    assert caught.value.exit_code is Exit.USAGE

@@ -1,0 +1,94 @@
+"""A policy that is not kept stops plan and up before anything is touched, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from tests.lifecycle.trial import Trial, tree
+
+from gcluster.lifecycle.cluster import open_cluster
+from gcluster.lifecycle.outcome import Exit, LifecycleError
+from gcluster.lifecycle.planning.plan import make_plan
+from gcluster.lifecycle.progress import Finding
+from gcluster.lifecycle.status.health import read_status
+
+_POLICIES = """\
+apiVersion: gcluster/policies/v1
+policies:
+  - name: size
+    owner: ops@example.org
+    description: Few nodes.
+    severity: {severity}
+    applies_to: pool
+    rule: pool.count.max <= {most}
+"""
+
+
+def _policies(trial: Trial, *, most: str = "2", severity: str = "error") -> None:
+    text = _POLICIES.format(most=most, severity=severity)
+    trial.path.with_name("policies.yaml").write_text(text, encoding="utf-8")
+
+
+def _plan(trial: Trial) -> object:
+    return make_plan(trial.open())
+
+
+@pytest.mark.parametrize("act", [_plan, Trial.up])
+def test_plan_and_up_are_refused_and_leave_nothing_behind(
+    trial: Trial, act: Callable[[Trial], object]
+) -> None:
+    _policies(trial)
+    before = tree(trial.path.parent.parent)
+    with pytest.raises(LifecycleError) as caught:
+        act(trial)
+
+    assert caught.value.exit_code is Exit.REFUSED
+    (found,) = caught.value.diagnostics
+    assert found.code == "GC801"
+    assert found.summary.startswith('policy "size" of ops@example.org: pool "gpu"')
+    assert tree(trial.path.parent.parent) == before
+
+
+def test_policies_that_are_kept_stop_nobody(trial: Trial) -> None:
+    _policies(trial, most="3")
+    assert trial.up().exit_code is Exit.OK
+
+
+def test_policies_that_cant_be_read_let_nothing_through(trial: Trial) -> None:
+    _policies(trial, most="maximum")
+    with pytest.raises(LifecycleError) as caught:
+        trial.open()
+
+    assert caught.value.exit_code is Exit.REFUSED
+    assert [found.code for found in caught.value.diagnostics] == ["GC812"]
+
+
+def test_a_warning_is_said_and_work_goes_on(trial: Trial) -> None:
+    _policies(trial, severity="warning")
+    said: list[str] = []
+    result = trial.up(lambda e: said.append(e.diagnostic.code) if isinstance(e, Finding) else None)
+
+    assert result.exit_code is Exit.OK
+    assert "GC801" in said
+
+
+def test_a_running_cluster_can_be_looked_at_and_ended_whatever_the_policies_say(
+    trial: Trial,
+) -> None:
+    trial.up()
+    _policies(trial)
+
+    assert read_status(trial.open(running=True))
+    assert trial.down().exit_code is Exit.OK
+
+
+def test_what_was_applied_is_judged_too_when_its_file_is_gone(trial: Trial) -> None:
+    trial.up()
+    _policies(trial)
+    trial.path.unlink()
+    with pytest.raises(LifecycleError) as caught:
+        open_cluster("trial")
+
+    assert caught.value.exit_code is Exit.REFUSED
+    assert open_cluster("trial", running=True).name == "trial"

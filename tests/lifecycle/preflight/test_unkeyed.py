@@ -1,0 +1,37 @@
+"""No cluster is made whose nodes would take packages from a repository nobody vouches for."""
+
+from __future__ import annotations
+
+import pytest
+
+from gcluster.inventory.compile import CompiledCluster, Group, Step
+from gcluster.inventory.compile.steps import Stage
+from gcluster.lifecycle.outcome import Exit, LifecycleError
+from gcluster.lifecycle.preflight.unkeyed import refuse_unkeyed
+
+
+def _cluster(fingerprint: str) -> CompiledCluster:
+    repository = {"name": "doca", "key_fingerprint": fingerprint}
+    step = Step(
+        stage=Stage.BASE,
+        role="package_sources",
+        phase="install",
+        variables={"package_sources_repositories": [repository]},
+    )
+    pools = tuple(Group(name=name, hosts=(), steps=(step,)) for name in ("debug", "train"))
+    return CompiledCluster(cluster="demo", groups=pools)
+
+
+def test_a_source_without_a_fingerprint_is_refused_with_what_to_write() -> None:
+    with pytest.raises(LifecycleError) as error:
+        refuse_unkeyed(_cluster(""))
+
+    (found,) = error.value.diagnostics
+    assert error.value.exit_code == Exit.REFUSED
+    assert found.code == "GC936"
+    assert "pool debug (and 1 more)" in found.summary
+    assert "software.sources.doca.key_fingerprint" in found.hint
+
+
+def test_a_source_with_a_fingerprint_passes() -> None:
+    refuse_unkeyed(_cluster("0" * 40))

@@ -1,0 +1,109 @@
+"""Secrets of a cluster: made where nobody has one, read where the spec says where they are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gcluster.lifecycle.outcome import LifecycleError
+from gcluster.lifecycle.secrets.makers import make_secrets, secret_versions
+from gcluster.lifecycle.state import SecretVault, StateStore
+from gcluster.schemas.load import load_text
+from gcluster.schemas.spec import ClusterSpec
+
+_SPEC = """\
+apiVersion: gcluster/v1
+name: demo
+sites: {{here: {{provider: local}}}}
+pools:
+  head: {{site: here, role: controller}}
+  gpu: {{site: here, machine: sim.h100x8, count: 2}}
+scheduler: {{type: slurm, accounting: {accounting}}}
+"""
+MADE = "{}"
+GIVEN = "{database: db.example.edu, password: 'env:DB_PASSWORD'}"
+
+
+def spec(accounting: str) -> ClusterSpec:
+    loaded = load_text(_SPEC.format(accounting=accounting))
+    assert loaded.spec is not None, loaded.diagnostics
+    return loaded.spec
+
+
+@pytest.fixture
+def vault(tmp_path: Path) -> SecretVault:
+    store = StateStore.open(f"file://{tmp_path}/state")
+    return SecretVault.open(store, None, "id", tmp_path / "keys")
+
+
+def test_the_password_of_a_database_that_is_made_is_made_once(vault: SecretVault) -> None:
+    make_secrets(vault, spec(MADE), ("slurmdbd",))
+    first = vault.reveal("slurmdbd")
+    make_secrets(vault, spec(MADE), ("slurmdbd",))
+    assert vault.reveal("slurmdbd") == first
+    assert int(first, 16) > 2**128
+
+
+def test_a_password_that_the_spec_refers_to_is_read(
+    vault: SecretVault, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DB_PASSWORD", "theirs\n")
+    make_secrets(vault, spec(GIVEN), ("slurmdbd",))
+    assert vault.reveal("slurmdbd") == b"theirs"
+
+
+def test_a_password_that_changed_is_a_version_more_and_one_that_did_not_is_none(
+    vault: SecretVault, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = []
+    for value in ("first", "first", "second"):
+        monkeypatch.setenv("DB_PASSWORD", value)
+        make_secrets(vault, spec(GIVEN), ("slurmdbd",))
+        seen.append((vault.reveal("slurmdbd"), vault.version("slurmdbd")))
+    assert seen[0] == seen[1]
+    assert seen[2][0] == b"second"
+    assert seen[2][1] != seen[0][1]
+
+
+def test_a_password_that_is_kept_is_not_asked_for_again(
+    vault: SecretVault, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DB_PASSWORD", "theirs")
+    make_secrets(vault, spec(GIVEN), ("slurmdbd",))
+    monkeypatch.delenv("DB_PASSWORD")
+    make_secrets(vault, spec(GIVEN), ("slurmdbd",))
+    assert vault.reveal("slurmdbd") == b"theirs"
+
+
+@pytest.mark.parametrize("value", [None, "", "  \n"])
+def test_a_password_that_is_nowhere_is_named_and_none_is_made_up(
+    vault: SecretVault, monkeypatch: pytest.MonkeyPatch, value: str | None
+) -> None:
+    monkeypatch.delenv("DB_PASSWORD", raising=False)
+    if value is not None:
+        monkeypatch.setenv("DB_PASSWORD", value)
+    with pytest.raises(LifecycleError) as refused:
+        make_secrets(vault, spec(GIVEN), ("slurmdbd",))
+    (said,) = refused.value.diagnostics
+    assert (said.code, "env:DB_PASSWORD" in said.summary) == ("GC959", True)
+    assert vault.version("slurmdbd") is None
+
+
+def test_a_file_that_can_t_be_read_is_no_traceback(vault: SecretVault, tmp_path: Path) -> None:
+    given = GIVEN.replace("env:DB_PASSWORD", f"file:{tmp_path}/missing")
+    with pytest.raises(LifecycleError) as refused:
+        make_secrets(vault, spec(given), ("slurmdbd",))
+    assert "No such file" in refused.value.diagnostics[0].summary
+
+
+def test_a_password_that_changed_is_seen_before_anything_is_done(
+    vault: SecretVault, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    versions = []
+    for value, makes in (("first", True), ("first", False), ("second", False)):
+        monkeypatch.setenv("DB_PASSWORD", value)
+        if makes:
+            make_secrets(vault, spec(GIVEN), ("slurmdbd",))
+        versions.append(secret_versions(vault, spec(GIVEN), ("slurmdbd",))["slurmdbd"])
+    assert versions == [versions[0], versions[0], "new"]

@@ -1,0 +1,87 @@
+"""What sinfo and squeue print is understood, and a scheduler that is silent is said to be."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+from tests.lifecycle.controller import HEAD, DeadShell, LocalShell
+
+from gcluster.lifecycle.status.slurm import SchedulerView, ask_controller
+
+CASES = sorted((Path(__file__).parents[2] / "cases" / "slurm").iterdir())
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> LocalShell:
+    """Give a controller on which no program is installed."""
+    return LocalShell(tmp_path / "bin")
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_the_answer_is_read_as_the_case_says(shell: LocalShell, case: Path) -> None:
+    shell.has("sinfo", f"cat '{case}/sinfo.txt'")
+    shell.has("squeue", f"cat '{case}/squeue.txt'")
+    expected = msgspec.json.decode((case / "expected.json").read_bytes(), type=SchedulerView)
+    assert ask_controller(shell, HEAD) == expected
+
+
+def test_the_nodes_are_asked_for_with_their_extended_state_and_reason(shell: LocalShell) -> None:
+    shell.has("sinfo", 'printf "%s\\n" "$*" | grep -q "%N|%T|%E" && echo "gpu001|idle|none"')
+    shell.has("squeue", ":")
+    assert ask_controller(shell, HEAD).states == {"gpu001": "idle"}
+
+
+def test_a_slurmctld_that_is_down_is_named_with_its_last_words(shell: LocalShell) -> None:
+    words = "slurm_load_jobs error: Unable to contact slurm controller (connect failure)"
+    for program in ("sinfo", "squeue"):
+        shell.has(program, f"echo '{words}' >&2; exit 1")
+    view = ask_controller(shell, HEAD)
+    assert view.problem == f"slurmctld on head does not answer: {words}"
+    assert view.queue is None
+
+
+def test_a_scheduler_that_fails_without_a_word_is_named_with_its_exit_status(
+    shell: LocalShell,
+) -> None:
+    shell.has("sinfo", ":")
+    shell.has("squeue", "exit 3")
+    assert ask_controller(shell, HEAD).problem == "slurmctld on head does not answer: exit 3"
+
+
+def test_a_controller_that_is_off_is_named_with_the_reason(tmp_path: Path) -> None:
+    view = ask_controller(DeadShell(tmp_path), HEAD)
+    assert view.problem == "controller head: no route to host"
+
+
+@pytest.mark.parametrize(
+    "state", ["idle", "mixed", "allocated", "completing", "idle~", "idle#", "reserved", "planned"]
+)
+def test_jobs_can_start_on_a_node_that_is_free_busy_or_can_be_woken(state: str) -> None:
+    assert SchedulerView(states={"gpu001": state}).is_fit("gpu001")
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        "down",
+        "down*",
+        "idle*",
+        "drained",
+        "draining",
+        "fail",
+        "failing",
+        "inval",
+        "maint",
+        "powering_down",
+        "reboot",
+        "unknown",
+    ],
+)
+def test_no_job_starts_on_a_node_that_is_away_or_taken_out(state: str) -> None:
+    assert not SchedulerView(states={"gpu001": state}).is_fit("gpu001")
+
+
+def test_a_node_that_the_scheduler_does_not_know_is_not_fit() -> None:
+    assert not SchedulerView(states={}).is_fit("gpu001")
