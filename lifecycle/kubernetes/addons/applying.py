@@ -10,7 +10,7 @@ from gcluster.lifecycle.kubernetes.kubectl import ApiRefused
 from gcluster.schemas.diagnostics import Diagnostic, Severity
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from gcluster.inventory.compile.kubernetes_objects.objects import Object
     from gcluster.lifecycle.kubernetes.addons.served import Served
@@ -81,14 +81,24 @@ def establish(kubectl: Kubectl, definitions: Sequence[Object], addon: str) -> No
         raise AddonStopped("GC1064", summary, refused.words) from refused
 
 
-def delete(kubectl: Kubectl, key: ObjectKey, served: Served, *, wait: bool = False) -> None:
-    """Delete an object, if it is there; `wait`: until it is gone."""
-    kind = served.name_of(key.group, key.kind)
-    if not kind:
-        return  # with the kind all its objects went
-    where = [f"--namespace={key.namespace}"] if key.namespace else []
-    waits = ["--timeout=60s"] if wait else ["--wait=false"]
-    kubectl.text("delete", kind, key.name, *where, "--ignore-not-found", *waits, timeout_s=90)
+def delete(
+    kubectl: Kubectl, keys: Iterable[ObjectKey], served: Served, *, wait: bool = False
+) -> None:
+    """Delete objects, if they are there: one call for those of a kind and a namespace.
+
+    `wait`: until they are gone. Whoever looks after custom objects may have to let them go, so for
+    those it waits in any case.
+    """
+    alike: dict[tuple[str, str], list[ObjectKey]] = {}
+    for key in keys:
+        if kind := served.name_of(key.group, key.kind):  # with a kind all its objects went
+            alike.setdefault((kind, key.namespace), []).append(key)
+    for (kind, namespace), found in alike.items():
+        where = [f"--namespace={namespace}"] if namespace else []
+        awaited = wait or served.is_custom(found[0])
+        waits = ["--timeout=60s"] if awaited else ["--wait=false"]
+        names = [key.name for key in found]
+        kubectl.text("delete", kind, *names, *where, "--ignore-not-found", *waits, timeout_s=90)
 
 
 def _named(objects: Sequence[Object], refused: ApiRefused) -> str:

@@ -48,12 +48,13 @@ def prune(
         ApiRefused: it says no.
     """
     asked = list(keys)
+    if not asked:
+        return Pruned()
     kinds = sorted({name for k in asked if (name := served.name_of(k.group, k.kind))})
     there = {key for name, key in read_there(kubectl, cluster, kinds) if name == addon}
     ours = [key for key in reversed(asked) if key in there]
     plain = [key for key in ours if key.kind not in _LAST]
-    for key in plain:
-        delete(kubectl, key, served, wait=served.is_custom(key))
+    delete(kubectl, plain, served)
     definitions = {
         key: count
         for key in ours
@@ -63,8 +64,7 @@ def prune(
     held = occupied(kubectl, [key.name for key in spaces])
     namespaces = {key: held[key.name] for key in spaces if key.name in held}
     rest = [k for k in ours if k.kind in _LAST and k not in definitions and k not in namespaces]
-    for key in sorted(rest, key=lambda key: _LAST.index(key.kind)):
-        delete(kubectl, key, served)
+    delete(kubectl, sorted(rest, key=lambda key: _LAST.index(key.kind)), served)
     return Pruned(removed=(*plain, *rest), definitions=definitions, namespaces=namespaces)
 
 

@@ -117,7 +117,7 @@ class AddonsStep:
                 left = tuple(placed for placed in record.objects if placed.key in done.kept)
                 self._write(replace(record, content="", objects=left))
             else:
-                delete(self._kubectl, key_of(record.to_object(self._cluster)), served)
+                delete(self._kubectl, [key_of(record.to_object(self._cluster))], served)
         return tuple(said)
 
     def await_nodes(self, names: Collection[str]) -> tuple[Diagnostic, ...]:
@@ -153,9 +153,11 @@ class AddonsStep:
         addon, facts = one.chosen.addon, self._facts
         made = rendered(one.chosen, artefact(addon), facts.spec.name, facts.release, self._compiled)
         record = _began(one, before)
-        self._remember(record, made.definitions, read_served(self._kubectl))
-        establish(self._kubectl, made.definitions, addon.name)
         served = read_served(self._kubectl)
+        if made.definitions:
+            self._remember(record, made.definitions, served)
+            establish(self._kubectl, made.definitions, addon.name)
+            served = read_served(self._kubectl)
         _refuse_unserved(made, served, addon.name)
 
         def placed(objects: Iterable[Object]) -> list[Object]:
@@ -185,10 +187,10 @@ class AddonsStep:
     def _run(self, jobs: Iterable[Object], served: Served, addon: str) -> None:
         """Run jobs of hooks one after the other; each is made anew, and removed when it is done."""
         for job in jobs:
-            delete(self._kubectl, key_of(job), served, wait=True)
+            delete(self._kubectl, [key_of(job)], served, wait=True)
             apply(self._kubectl, [job], addon)
             ended(self._kubectl, job, addon, self._limit_s, self._clock)
-            delete(self._kubectl, key_of(job), served)
+            delete(self._kubectl, [key_of(job)], served)
 
     def _remember(self, record: Record, objects: Iterable[Object], served: Served) -> None:
         """Write down that objects are about to come, beside those that are there."""

@@ -49,9 +49,7 @@ def image_of(made: dict[str, Any]) -> str:
 
 
 def test_what_yaml_calls_a_date_or_a_number_of_base_60_is_text() -> None:
-    text = (
-        b"kind: A\napiVersion: v1\nmetadata: {name: a}\nx: [2026-11-01, 1:30, 0644, 1e3, 08, 7]\n"
-    )
+    text = b"kind: A\nmetadata: {name: a}\nx: [2026-11-01, 1:30, 0644, 1e3, 08, 7]\n"
     (made,) = read_objects(text, "widgets")
     assert made["x"] == ["2026-11-01", "1:30", 420, 1000.0, "08", 7]
 

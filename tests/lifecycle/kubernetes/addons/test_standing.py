@@ -1,4 +1,4 @@
-"""What is to come, change and go follows from records and from what is there; nothing is rendered."""
+"""What is to come, change and go follows from records and from what is there."""
 
 from __future__ import annotations
 
