@@ -12,10 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from gcluster.inventory.compile.kubernetes_objects.addons import chosen_addons
 from gcluster.inventory.compile.kubernetes_objects.objects import FIELD_MANAGER
+from gcluster.lifecycle.drift.kubernetes_addons import judge as judge_addons
+from gcluster.lifecycle.drift.kubernetes_addons import more_kinds, words
 from gcluster.lifecycle.drift.values import Drift, SchedulerFindings
+from gcluster.lifecycle.kubernetes.addons.together import addon_groups, has_addons
 from gcluster.lifecycle.kubernetes.difference import difference
-from gcluster.lifecycle.kubernetes.kubectl import ApiRefused, ApiSilent
 from gcluster.lifecycle.kubernetes.live import Live, LiveNode, kinds, selector
 from gcluster.lifecycle.kubernetes.look import NODE_FIELDS, NodeSeen, node_seen
 from gcluster.lifecycle.kubernetes.objects import ObjectKey, key_of
@@ -28,12 +31,13 @@ if TYPE_CHECKING:
 
     from gcluster.inventory.compile.kubernetes_objects.objects import Object
     from gcluster.lifecycle.kubernetes.difference import Marks
-    from gcluster.lifecycle.kubernetes.kubectl import Kubectl
     from gcluster.lifecycle.kubernetes.objects import Wanted
 
 _PART = "\x1d"
-"""Group separator of ASCII, after each of the two answers."""
-_GET = "kubectl --kubeconfig=/etc/kubernetes/admin.conf --request-timeout=20s get"
+"""Group separator of ASCII, after each answer: two, and two more where there are add-ons."""
+_WITH_ADDONS = 4
+_ON_A_CONTROL_PLANE = "--kubeconfig=/etc/kubernetes/admin.conf"
+_KUBECTL = f"kubectl {_ON_A_CONTROL_PLANE} --request-timeout=20s"
 _NODES = NODE_FIELDS | {"labels": "{.metadata.labels}", "taints": "{.spec.taints}"}
 _OBJECTS = {
     "api": "{.apiVersion}",
@@ -69,21 +73,21 @@ class KubernetesLook:
         self._cluster = cluster
         self._wanted = found
         self._hosts = frozenset(hosts)
-        of = (",".join(kinds(found.facts.release)), "--all-namespaces", selector(cluster))
-        self._nodes = ("nodes", _rows_of(_NODES))
-        self._objects = (*of, _rows_of(_OBJECTS))
+        self._addons = [one.addon.name for one in chosen_addons(found.facts)]
+        asked, more, addons = ",".join(kinds(found.facts.release)), "more=", ""
+        if has_addons(found.facts):
+            more = more_kinds(_KUBECTL, addon_groups(found.facts))
+            addons = f" && {words(_KUBECTL, cluster)}"
+        of = f'"{asked}$more" --all-namespaces {shlex.quote(selector(cluster))}'
         self.words = (
-            f"{_GET} {shlex.join(self._nodes)} && printf '\\035' &&"
-            f" {_GET} {shlex.join(self._objects)} && printf '\\035\\n'"
+            f"{_KUBECTL} get nodes {_rows_of(_NODES)} && printf '\\035' && {more} &&"
+            f" {_KUBECTL} get {of} {_rows_of(_OBJECTS)} && printf '\\035\\n'{addons}"
         )
 
-    def ask(self, kubectl: Kubectl) -> str:
-        """Return what the words would print on a control plane; "" where no API server answers."""
-        try:
-            told = [kubectl.text("get", *what) for what in (self._nodes, self._objects)]
-        except (ApiSilent, ApiRefused):
-            return ""
-        return "".join(text + _PART for text in told)
+    def words_here(self, kubeconfig: str) -> str:
+        """Return the words for a machine that reaches the API by a kubeconfig of its own."""
+        way = f"--kubeconfig={shlex.quote(kubeconfig)}"
+        return self.words.replace(_ON_A_CONTROL_PLANE, way)
 
     def judge(
         self, printed: Mapping[str, str], nodes: Mapping[str, Collection[str]]
@@ -114,6 +118,8 @@ class KubernetesLook:
             if _key(row) in self._wanted.objects
             for drift in _written(_key(row), self._wanted.objects[_key(row)], row["writers"])
         ]
+        if len(said) > _WITH_ADDONS:
+            drifts += judge_addons(said[2].removeprefix("\n"), said[3], self._addons)
         return SchedulerFindings(drifts=tuple(drifts))
 
     def _of_node(self, node: str, seen: NodeSeen | None, steps: tuple[str, ...]) -> Drift | None:
@@ -146,7 +152,7 @@ class KubernetesLook:
 
 
 def _rows_of(fields: Mapping[str, str]) -> str:
-    return f"--output=jsonpath={row_template(list(fields.values()))}"
+    return shlex.quote(f"--output=jsonpath={row_template(list(fields.values()))}")
 
 
 def _key(row: Mapping[str, str]) -> ObjectKey:

@@ -208,12 +208,12 @@ class _Hosts:
     def _managed(self, look: SchedulerLook, session: SshSession) -> dict[str, str]:
         """Ask the control plane that a cloud runs, from here; {} where there is none."""
         from gcluster.lifecycle.drift.kubernetes import KubernetesLook  # noqa: PLC0415  # its own
-        from gcluster.lifecycle.kubernetes.kubectl import kubectl_of  # noqa: PLC0415  # its own
+        from gcluster.lifecycle.kubernetes.managed.here import run_words  # noqa: PLC0415  # its own
 
         there = any(host.connection == "api" for host in self._asked)
         if not isinstance(look, KubernetesLook) or not there:
             return {}
-        return {"this machine": look.ask(kubectl_of(session, self._desired))}
+        return {"this machine": run_words(look.words_here, session.workdir)}
 
     def _scheduler(
         self, look: SchedulerLook, told: Mapping[str, NodeAnswer], session: SshSession

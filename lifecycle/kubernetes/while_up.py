@@ -12,6 +12,7 @@ from gcluster.schemas.control_planes import managed_by
 from gcluster.schemas.spec import KubernetesScheduler
 
 if TYPE_CHECKING:
+    from gcluster.lifecycle.bundle.use import Bundle
     from gcluster.lifecycle.cluster import Cluster
     from gcluster.lifecycle.observe import Observation
     from gcluster.lifecycle.planning.changes import Plan
@@ -60,16 +61,39 @@ def await_nodes(
 
 
 def ready_bundle(cluster: Cluster, observation: Observation, report: Reporter) -> None:
-    """Have the bundle of local nodes be there and whole, before anything is changed.
+    """Have the build of local nodes be there and whole, before anything is changed.
+
+    What comes in a bundle with everything else was looked at with it.
 
     Raises:
         LifecycleError: it can't be built, or it was damaged.
     """
     real = any(host.connection == "ssh" for host in observation.desired.hosts)
-    if cluster.kubernetes is not None and real:
+    if cluster.kubernetes is not None and cluster.kubernetes.root and real:
         from gcluster.lifecycle.kubernetes.source import ready_kubernetes
 
         cluster.__dict__["kubernetes"] = ready_kubernetes(report)
+
+
+def ready_addons(
+    cluster: Cluster,
+    observation: Observation,
+    session: SshSession,
+    report: Reporter,
+    bundle: Bundle | None = None,
+) -> None:
+    """Fetch and render the add-ons that are about to change, before anything is.
+
+    Raises:
+        LifecycleError: one can't be had or rendered (exit code REFUSED).
+    """
+    if observation.desired.has_scheduler and isinstance(
+        cluster.spec.scheduler, KubernetesScheduler
+    ):
+        from gcluster.lifecycle.kubernetes.addons.ready import ready
+
+        folder = None if bundle is None else bundle.folder
+        ready(cluster, observation, session, report, folder)
 
 
 def drain_leaving(

@@ -88,6 +88,26 @@ def kubectl_here(folder: Path) -> Kubectl:
     return Kubectl.by(Here(folder))
 
 
+def run_words(words: Callable[[str], str], folder: Path, timeout_s: float = 120) -> str:
+    """Run shell words that ask kubectl, given its kubeconfig; return what they printed.
+
+    A program that is missing, or an API that is silent, prints nothing.
+    """
+    try:
+        done = subprocess.run(
+            ["sh", "-s"],
+            input=words(str(folder / FILE)),
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=timeout_s,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout if done.returncode == 0 else ""
+
+
 def _followed(
     process: subprocess.Popen[str], errors: IO[str], take: Callable[[str], None], timeout_s: float
 ) -> Answer:
