@@ -7,19 +7,21 @@ taken as its publisher has it now, and the file of digests says what that was.
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from gcluster.inventory.compile.kubernetes_objects.addons import chosen_addons
 from gcluster.inventory.compile.kubernetes_objects.facts import kubernetes_facts
 from gcluster.lifecycle.kubernetes.addons.publisher import file_name, published
+from gcluster.lifecycle.kubernetes.objects import left_out
 from gcluster.lifecycle.kubernetes.registry import digest_of
 from gcluster.lifecycle.outcome import LifecycleError, failure
 from gcluster.lifecycle.preflight.addon_digests import CATALOG
 from gcluster.lifecycle.progress import StageFinished, StageProgress, StageStarted
 from gcluster.lifecycle.sites import inventory, provider_name
 from gcluster.schemas.bundle import BundledFile
+from gcluster.schemas.decoding import decode_yaml
 from gcluster.schemas.spec import KubernetesScheduler
 from gcluster.stacks import atomic
 from gcluster.stacks.registry import provider
@@ -38,7 +40,10 @@ _SOURCE = "addons"
 
 
 def addons_of(spec: ClusterSpec, catalog: Catalog) -> list[Addon]:
-    """Return the add-ons that a spec needs or names; none where Kubernetes isn't its scheduler."""
+    """Return the add-ons that a spec needs or names; none where Kubernetes isn't its scheduler.
+
+    What `up` leaves out isn't needed.
+    """
     if not isinstance(spec.scheduler, KubernetesScheduler):
         return []
     planned = [
@@ -46,7 +51,8 @@ def addons_of(spec: ClusterSpec, catalog: Catalog) -> list[Addon]:
         for name, site in spec.sites.items()
         for host in provider(provider_name(site), catalog).planned_hosts(spec, name)
     ]
-    facts = kubernetes_facts(spec, inventory(spec, planned), catalog)
+    hosts = inventory(spec, planned)
+    facts = kubernetes_facts(spec, hosts, catalog, left_out(spec, hosts, catalog))
     return [chosen.addon for chosen in chosen_addons(facts)]
 
 
@@ -86,6 +92,12 @@ def bundle_addons(
     told = {"apiVersion": "gcluster/catalog/v1", "addons": msgspec.to_builtins(filled)}
     files.append(_written(out, CATALOG, msgspec.yaml.encode(told), "gcluster bundle"))
     return tuple(files)
+
+
+def pinned_images(out: Path) -> dict[str, str]:
+    """Return image -> digest of the add-ons that a bundle has, as its catalog file says."""
+    told = decode_yaml((out / CATALOG).read_bytes(), dict[str, Any])
+    return {image: digest for addon in told["addons"] for image, digest in addon["images"].items()}
 
 
 def _fetched(addon: Addon, get: Get) -> tuple[bytes, Addon]:
