@@ -2,7 +2,8 @@
 
 - manifest.json, manifest.json.asc: this, and its signature by the bundle's key;
 - apt/DISTRIBUTION/: a flat apt repository, signed by the same key;
-- files/SOURCE/PATH: tarballs and other files, as their sources have them.
+- files/SOURCE/PATH: tarballs and other files, as their sources have them;
+- files/kubernetes/: Kubernetes' own programs, its images, and the images of add-ons.
 """
 
 from typing import Annotated, Final, Literal
@@ -11,14 +12,11 @@ import msgspec
 from msgspec import Meta
 
 from gcluster.schemas.decoding import decode_json
+from gcluster.schemas.kubernetes_bundle import Inside, KubernetesBundle, Sha256
 
 FORMAT: Final = "gcluster/bundle/v1"
 MANIFEST: Final = "manifest.json"
 SIGNATURE: Final = "manifest.json.asc"
-
-Sha256 = Annotated[str, Meta(pattern=r"^[0-9a-f]{64}$(?!\n)")]
-Inside = Annotated[str, Meta(pattern=r"^(?!/)(?!.*(^|/)\.\.?(/|$))[^\s]+$(?!\n)")]
-"""A path below the bundle's folder, that leads nowhere else."""
 
 
 class Asked(msgspec.Struct, frozen=True, forbid_unknown_fields=True, order=True):
@@ -70,10 +68,12 @@ class BundledFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
 
 
 class BundledImage(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A container image that nodes pull by its digest; its content isn't part of the bundle."""
+    """A container image by its digest."""
 
     role: str
     reference: Annotated[str, Meta(pattern=r"^[^\s@]+@sha256:[0-9a-f]{64}$(?!\n)")]
+    archive: Inside | None = None
+    """File of the bundle that holds it; None: nodes pull it."""
 
 
 class BundleManifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -89,6 +89,8 @@ class BundleManifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
     repositories: tuple[BundledRepository, ...] = ()
     files: tuple[BundledFile, ...] = ()
     images: tuple[BundledImage, ...] = ()
+    kubernetes: KubernetesBundle | None = None
+    """What files/kubernetes/ has; None: nothing of Kubernetes."""
 
     def encode(self) -> bytes:
         """Return the bytes of manifest.json."""

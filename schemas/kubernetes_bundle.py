@@ -10,7 +10,6 @@ from typing import Annotated, Final, Literal
 import msgspec
 from msgspec import Meta
 
-from gcluster.schemas.bundle import Inside, Sha256
 from gcluster.schemas.decoding import decode_json
 
 FORMAT: Final = "gcluster/kubernetes-bundle/v1"
@@ -20,6 +19,14 @@ BUNDLES: Final = "kubernetes"
 """Folder of this machine's cache with the bundles built here, each below its key."""
 NODE_FOLDER: Final = "/srv/gcluster/kubernetes"
 """Where local nodes see that folder, read-only."""
+BUNDLED: Final = "files/kubernetes"
+"""Folder of a spec's bundle with all of this."""
+MORE_IMAGES: Final = "more-images.tar"
+"""Beside it in a spec's bundle, the images of add-ons: an OCI archive too."""
+
+Sha256 = Annotated[str, Meta(pattern=r"^[0-9a-f]{64}$(?!\n)")]
+Inside = Annotated[str, Meta(pattern=r"^(?!/)(?!.*(^|/)\.\.?(/|$))[^\s]+$(?!\n)")]
+"""A path below the bundle's folder, that leads nowhere else."""
 
 Number = Annotated[str, Meta(pattern=r"^[0-9]+(\.[0-9]+)+(-[0-9]+)?$(?!\n)")]
 """A version without the v that some tags begin with."""

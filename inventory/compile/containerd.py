@@ -13,6 +13,10 @@ if TYPE_CHECKING:
 
 IMAGES_SOURCE = "kubernetes-images"
 """Artefact source of Kubernetes' own images."""
+IMAGES_PORT = 8481
+"""Where a node that takes images from an archive serves them to its own containerd."""
+_EVERY_REGISTRY = "_default"
+"""What containerd calls the hosts of registries that have none of their own (its docs/hosts.md)."""
 
 
 def runs_kubernetes(node: NodeFacts) -> bool:
@@ -28,13 +32,17 @@ def containerd_steps(node: NodeFacts) -> list[Step]:
     if not runs_kubernetes(node):
         return []
     configured: dict[str, Json] = {}
+    mirrors: dict[str, Json] = {}
     if node.kubernetes is not None:
         configured["containerd_sandbox_image"] = node.kubernetes.image("pause")
+        mirrors[_EVERY_REGISTRY] = f"http://127.0.0.1:{IMAGES_PORT}"
     source = node.catalog.sources.get(IMAGES_SOURCE)
     redirect = node.spec.software.sources.get(IMAGES_SOURCE, SourceRedirect())
-    if source is not None and redirect.url:
+    if source is not None and redirect.url and node.bundle is None:
         registry = source.url.split("://")[-1]
-        configured["containerd_mirrors"] = {registry: redirect.url.rstrip("/")}
+        mirrors[registry] = redirect.url.rstrip("/")
+    if mirrors:
+        configured["containerd_mirrors"] = mirrors
     return [
         _step("preflight", {}),
         _step("install", {}),

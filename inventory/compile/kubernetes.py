@@ -13,7 +13,7 @@ import msgspec
 from gcluster.inventory.compile.containerd import runs_kubernetes
 from gcluster.inventory.compile.steps import Json, Phase, Stage, Step
 from gcluster.schemas.control_planes import API_PORT, api_name, balanced_site
-from gcluster.schemas.kubernetes_bundle import IMAGES, KubernetesBundle
+from gcluster.schemas.kubernetes_bundle import BUNDLED, IMAGES, MORE_IMAGES, KubernetesBundle
 from gcluster.schemas.spec import KubernetesScheduler
 from gcluster.schemas.spec.software import SourceRedirect
 
@@ -41,16 +41,19 @@ class KubernetesAt(msgspec.Struct, frozen=True, kw_only=True):
     manifest: KubernetesBundle
     """Of one that isn't built yet it has no checksums: nothing is installed before it is."""
     root: str
-    """URL as the nodes see it."""
+    """URL as the nodes see it; "": in the bundle of all that they live on."""
 
 
 def taking(kubernetes: KubernetesAt | None, facts: dict[str, NodeFacts]) -> dict[str, NodeFacts]:
     """Return pools whose nodes take Kubernetes from a bundle; without one, as they are."""
     if kubernetes is None:
         return facts
-    manifest, root = kubernetes.manifest, kubernetes.root
     return {
-        name: msgspec.structs.replace(node, kubernetes=manifest, kubernetes_root=root)
+        name: msgspec.structs.replace(
+            node,
+            kubernetes=kubernetes.manifest,
+            kubernetes_root=kubernetes.root or f"{node.bundle_root}/{BUNDLED}",
+        )
         for name, node in facts.items()
     }
 
@@ -105,7 +108,7 @@ def kubernetes_steps(node: NodeFacts, control_planes: Sequence[Host]) -> list[St
         return []
     is_control_plane = node.pool.role == "controller"
     role: dict[str, Json] = {"kubernetes_role": "controller" if is_control_plane else "node"}
-    version: dict[str, Json] = {"kubernetes_version": _version(node)}
+    version: dict[str, Json] = {"kubernetes_version": version_of(node)}
     named: list[Json] = [{"name": host.name, "address": host.address} for host in control_planes]
     planes: dict[str, Json] = {"kubernetes_control_planes": named}
     network: dict[str, Json] = {"kubernetes_cni": "routed" if is_routed(node.spec) else "none"}
@@ -128,7 +131,7 @@ def _balancer(node: NodeFacts) -> dict[str, Json]:
     return {"kubernetes_balancer": True} if balanced and node.pool.role == "controller" else {}
 
 
-def _version(node: NodeFacts) -> str:
+def version_of(node: NodeFacts) -> str:
     """Return the version that nodes run: the bundle's, what is asked, else the tested set's."""
     if node.kubernetes is not None:
         return node.kubernetes.kubernetes
@@ -194,12 +197,26 @@ def _installed(node: NodeFacts) -> dict[str, Json]:
         if file.programs
     ]
     archive: Json = {"url": f"{node.kubernetes_root}/{IMAGES}", "checksum": sums[IMAGES]}
-    return {"kubernetes_files": programs, "kubernetes_archive": archive}
+    return {"kubernetes_files": programs, "kubernetes_archive": archive, **_more_images(node)}
+
+
+def _more_images(node: NodeFacts) -> dict[str, Json]:
+    """Return the archive with the images of add-ons, where a bundle has one."""
+    held = () if node.bundle is None else node.bundle.files
+    file = next((file for file in held if file.path == f"{BUNDLED}/{MORE_IMAGES}"), None)
+    if file is None:
+        return {}
+    archive: Json = {
+        "url": f"{node.bundle_root}/{file.path}",
+        "checksum": f"sha256:{file.sha256}",
+    }
+    return {"kubernetes_more_images": archive}
 
 
 def _programs(node: NodeFacts) -> dict[str, Json]:
     """Return the programs alone: what a member exchanges when another version comes."""
-    return {k: v for k, v in _installed(node).items() if k != "kubernetes_archive"}
+    of_images = {"kubernetes_archive", "kubernetes_more_images"}
+    return {k: v for k, v in _installed(node).items() if k not in of_images}
 
 
 def _step(

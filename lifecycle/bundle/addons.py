@@ -14,6 +14,7 @@ import msgspec
 
 from gcluster.inventory.compile.kubernetes_objects.addons import chosen_addons
 from gcluster.inventory.compile.kubernetes_objects.facts import kubernetes_facts
+from gcluster.lifecycle.kubernetes.objects import left_out
 from gcluster.lifecycle.kubernetes.registry import digest_of, pull_chart
 from gcluster.lifecycle.outcome import LifecycleError, failure
 from gcluster.lifecycle.progress import StageFinished, StageProgress, StageStarted
@@ -42,7 +43,10 @@ _SOURCE = "addons"
 
 
 def addons_of(spec: ClusterSpec, catalog: Catalog) -> list[Addon]:
-    """Return the add-ons that a spec needs or names; none where Kubernetes isn't its scheduler."""
+    """Return the add-ons that a spec needs or names; none where Kubernetes isn't its scheduler.
+
+    What `up` leaves out isn't needed.
+    """
     if not isinstance(spec.scheduler, KubernetesScheduler):
         return []
     planned = [
@@ -50,7 +54,8 @@ def addons_of(spec: ClusterSpec, catalog: Catalog) -> list[Addon]:
         for name, site in spec.sites.items()
         for host in provider(provider_name(site), catalog).planned_hosts(spec, name)
     ]
-    facts = kubernetes_facts(spec, inventory(spec, planned), catalog)
+    hosts = inventory(spec, planned)
+    facts = kubernetes_facts(spec, hosts, catalog, left_out(spec, hosts, catalog))
     return [chosen.addon for chosen in chosen_addons(facts)]
 
 
@@ -91,6 +96,12 @@ def bundle_addons(
     told = {"apiVersion": "gcluster/catalog/v1", "addons": msgspec.to_builtins(filled)}
     files.append(_written(out, CATALOG, msgspec.yaml.encode(told), "gcluster bundle"))
     return tuple(files)
+
+
+def pinned_images(out: Path) -> dict[str, str]:
+    """Return image -> digest of the add-ons that a bundle has, as its catalog file says."""
+    told = decode_yaml((out / CATALOG).read_bytes(), dict[str, Any])
+    return {image: digest for addon in told["addons"] for image, digest in addon["images"].items()}
 
 
 def _fetched(addon: Addon, get: Get) -> tuple[bytes, Addon]:

@@ -10,6 +10,7 @@ import msgspec
 from gcluster.inventory.compile import compile_cluster
 from gcluster.inventory.compile.node import node_facts
 from gcluster.inventory.compile.roles import NODE_ROLES
+from gcluster.lifecycle.bundle.kubernetes import KubernetesAsked, asked_kubernetes
 from gcluster.lifecycle.bundle.role_tasks import (
     FACTS,
     Task,
@@ -21,6 +22,7 @@ from gcluster.lifecycle.bundle.role_tasks import (
 from gcluster.lifecycle.converge.role_files import role_path
 from gcluster.lifecycle.sites import inventory, provider_name
 from gcluster.schemas.bundle import Asked, BundleManifest
+from gcluster.schemas.spec import KubernetesScheduler
 from gcluster.stacks.local.image import recipe
 from gcluster.stacks.registry import provider
 
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
 
     from gcluster.inventory.compile import Group, Step
     from gcluster.inventory.compile.node import NodeFacts
+    from gcluster.inventory.hosts import ClusterInventory
     from gcluster.schemas.catalog import Catalog
     from gcluster.schemas.spec import ClusterSpec
 
@@ -84,15 +87,14 @@ def needs_of(spec: ClusterSpec, catalog: Catalog, only: tuple[str, ...] = ()) ->
         only: roles to look at, with what belongs to them (`ASKED_WITH`); none: all.
     """
     only = tuple(role for named in only for role in ASKED_WITH.get(named, (named,)))
-    planned = (
-        provider(provider_name(site), catalog).planned_hosts(spec, name)
-        for name, site in spec.sites.items()
-    )
-    hosts = inventory(spec, (host for found in planned for host in found))
+    hosts = _hosts(spec, catalog)
     nobody = BundleManifest(cluster=spec.name, key_fingerprint="0" * 40, key="")
-    living = compile_cluster(spec, hosts, catalog, nobody)
-    outside = {group.name: group for group in compile_cluster(spec, hosts, catalog).groups}
     facts = node_facts(spec, catalog, hosts)
+    kubernetes = asked_kubernetes(spec, facts)
+    at = None if kubernetes is None else kubernetes.planned()
+    living = compile_cluster(spec, hosts, catalog, nobody, at)
+    compiled = compile_cluster(spec, hosts, catalog, kubernetes=at)
+    outside = {group.name: group for group in compiled.groups}
     found = {}
     for group in living.groups:
         node = facts[group.name]
@@ -116,6 +118,21 @@ def needs_of(spec: ClusterSpec, catalog: Catalog, only: tuple[str, ...] = ()) ->
             unclear=tuple(sorted(look.unclear)),
         )
     return [found[name] for name in spec.pools if name in found]
+
+
+def kubernetes_of(spec: ClusterSpec, catalog: Catalog) -> KubernetesAsked | None:
+    """Return what the nodes of a spec need of Kubernetes; None: nothing that we bring them."""
+    if not isinstance(spec.scheduler, KubernetesScheduler):
+        return None
+    return asked_kubernetes(spec, node_facts(spec, catalog, _hosts(spec, catalog)))
+
+
+def _hosts(spec: ClusterSpec, catalog: Catalog) -> ClusterInventory:
+    planned = (
+        provider(provider_name(site), catalog).planned_hosts(spec, name)
+        for name, site in spec.sites.items()
+    )
+    return inventory(spec, (host for found in planned for host in found))
 
 
 def _distribution(spec: ClusterSpec, pool: str, resolved: str | None) -> str | None:

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.lifecycle.bundle.asked import needs_of
+from gcluster.lifecycle.bundle.asked import kubernetes_of, needs_of
 from gcluster.lifecycle.bundle.fetch import is_whole
 from gcluster.lifecycle.bundle.keys import signed_by
+from gcluster.lifecycle.bundle.kubernetes import kubernetes_missing
 from gcluster.lifecycle.outcome import Exit, LifecycleError, failure
 from gcluster.schemas.bundle import MANIFEST, SIGNATURE, BundleManifest, decode
 from gcluster.schemas.diagnostics import Diagnostic, Severity
@@ -128,7 +129,8 @@ def refuse_incomplete(
         command: what makes the bundle whole.
 
     Raises:
-        LifecycleError: GC937 for each package and file that is missing, with its role.
+        LifecycleError: GC937 for each package and file that is missing, with its role; GC1050,
+            GC1051: it has no Kubernetes for these nodes.
     """
     found: dict[str, Diagnostic] = {}
     for pool in needs_of(spec, catalog):
@@ -158,5 +160,9 @@ def refuse_incomplete(
                     hint=f"where the mirrors are: {command}; nothing was changed",
                 ),
             )
-    if found:
-        raise LifecycleError(*found.values(), exit_code=Exit.REFUSED)
+    lacking = (
+        *found.values(),
+        *kubernetes_missing(manifest, kubernetes_of(spec, catalog), command),
+    )
+    if lacking:
+        raise LifecycleError(*lacking, exit_code=Exit.REFUSED)

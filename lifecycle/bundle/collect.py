@@ -10,11 +10,14 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from gcluster.lifecycle import places
-from gcluster.lifecycle.bundle.addons import CATALOG, addons_of, bundle_addons
+from gcluster.lifecycle.bundle.addons import CATALOG, addons_of, bundle_addons, pinned_images
 from gcluster.lifecycle.bundle.apt import AptRoot, Found
-from gcluster.lifecycle.bundle.asked import PoolNeeds, needs_of
+from gcluster.lifecycle.bundle.asked import PoolNeeds, kubernetes_of, needs_of
 from gcluster.lifecycle.bundle.fetch import INCOMING, Wanted, fetch_all
+from gcluster.lifecycle.bundle.images import bundle_images
 from gcluster.lifecycle.bundle.keys import BundleKey
+from gcluster.lifecycle.bundle.kubernetes import bundle_kubernetes
+from gcluster.lifecycle.bundle.unclear import refuse_unclear
 from gcluster.lifecycle.bundle.write import Part, indexed, prune, sign
 from gcluster.lifecycle.kubernetes.registry import fetched as fetched_url
 from gcluster.lifecycle.outcome import Exit, LifecycleError, failure
@@ -28,7 +31,6 @@ from gcluster.schemas.bundle import (
     BundleManifest,
 )
 from gcluster.schemas.catalog import load_catalog
-from gcluster.schemas.diagnostics import Diagnostic, Severity
 from gcluster.schemas.load import load
 
 if TYPE_CHECKING:
@@ -74,7 +76,9 @@ def collect(spec_path: Path, out: Path, only: tuple[str, ...], report: Reporter)
     _refuse_foreign(out)
     catalog = load_catalog(loaded.catalogs)
     needs = needs_of(loaded.spec, catalog, only)
-    _refuse_unclear(needs, catalog, only)
+    with_kubernetes = not only or "kubernetes" in only
+    kubernetes = kubernetes_of(loaded.spec, catalog) if with_kubernetes else None
+    refuse_unclear(needs, catalog, only, kubernetes)
     asked_addons = addons_of(loaded.spec, catalog)
     key = BundleKey(
         places.config_home() / "keys" / f"bundle-{loaded.spec.name}.asc", loaded.spec.name
@@ -83,7 +87,10 @@ def collect(spec_path: Path, out: Path, only: tuple[str, ...], report: Reporter)
     files = _files(needs, catalog, loaded.spec.software.sources)
     wanted = [w for part in parts for w in _packages(part)] + [w for _, w in files]
     fetched = _fetch(wanted, out, report)
+    programs, files_of_kubernetes = bundle_kubernetes(kubernetes, out, report)
     addons = () if only else bundle_addons(asked_addons, out, report, fetched_url)
+    run_by_addons = pinned_images(out) if addons else {}
+    images, archives = bundle_images(kubernetes, run_by_addons, out, report)
     repositories = tuple(indexed(part, out, key) for part in parts)
     manifest = BundleManifest(
         cluster=loaded.spec.name,
@@ -96,12 +103,18 @@ def collect(spec_path: Path, out: Path, only: tuple[str, ...], report: Reporter)
                 msgspec.structs.replace(file, size=(out / file.path).stat().st_size)
                 for file, _ in files
             ),
+            *files_of_kubernetes,
+            *archives,
             *addons,
         ),
-        images=tuple(
-            BundledImage(role=image.role, reference=image.what)
-            for image in sorted({image for pool in needs for image in pool.images})
+        images=(
+            *(
+                BundledImage(role=image.role, reference=image.what)
+                for image in sorted({image for pool in needs for image in pool.images})
+            ),
+            *images,
         ),
+        kubernetes=programs,
     )
     sign(manifest, out, key)
     prune(manifest, out)
@@ -128,57 +141,6 @@ def _refuse_foreign(out: Path) -> None:
             hint="name an empty or a new folder",
             exit_code=Exit.USAGE,
         )
-
-
-def _refuse_unclear(needs: list[PoolNeeds], catalog: Catalog, only: tuple[str, ...]) -> None:
-    """Name all that can't be collected before anything is fetched."""
-    found: list[Diagnostic] = []
-    for pool in needs:
-        if pool.distribution is None:
-            found.append(
-                _refusal(
-                    f"pool {pool.pool}: nothing says which distribution its hosts have",
-                    "write software.distribution in the spec, for all pools or for this one",
-                )
-            )
-        found += [
-            _refusal(
-                f"role {a.role} of pool {pool.pool}: only a node can tell what is needed by"
-                f' its task "{a.what}"',
-                "leave this role out, or give it a version",
-            )
-            for a in pool.unclear
-        ]
-        for file in pool.files:
-            if not file.checksum.startswith("sha256:"):
-                found.append(
-                    _refusal(
-                        f"{file.source}/{file.path}, which {file.role} asks for, has no checksum",
-                        f"write it under software.sources.{file.source}.checksums",
-                    )
-                )
-            if file.source not in catalog.sources:
-                found.append(_refusal(f"{file.source} is no artefact source of the catalog", ""))
-        found += [
-            _refusal(
-                f"image {image.what}, which {image.role} asks for, has no digest",
-                "an image is taken by its digest alone: NAME@sha256:…",
-            )
-            for image in pool.images
-            if "@sha256:" not in image.what
-        ]
-    asked = {a.role for pool in needs for a in pool.packages} | {
-        f.role for pool in needs for f in pool.files
-    }
-    for role in only:
-        if role not in asked:
-            found.append(_refusal(f'nothing of this spec is installed by a role "{role}"', ""))
-    if found:
-        raise LifecycleError(*dict.fromkeys(found), exit_code=Exit.REFUSED)
-
-
-def _refusal(summary: str, hint: str) -> Diagnostic:
-    return Diagnostic(code="GC939", severity=Severity.ERROR, summary=summary, hint=hint)
 
 
 def _resolved(needs: list[PoolNeeds], report: Reporter) -> list[Part]:

@@ -23,14 +23,25 @@ def bundle_of(store: StateStore) -> BundleManifest | None:
     return None if applied is None or applied.bundle is None else decode(applied.bundle)
 
 
-def kubernetes_of(spec: ClusterSpec, store: StateStore) -> KubernetesAt | None:
-    """Return the bundle of Kubernetes; None: it isn't the scheduler, or comes from packages."""
+def kubernetes_of(
+    spec: ClusterSpec, store: StateStore, bundle: BundleManifest | None
+) -> KubernetesAt | None:
+    """Return the bundle of Kubernetes; None: it isn't the scheduler, or comes from packages.
+
+    Args:
+        spec: the cluster.
+        store: its state.
+        bundle: what its nodes live on: then Kubernetes is in there.
+    """
     if not isinstance(spec.scheduler, KubernetesScheduler):
         return None
     from gcluster.lifecycle.kubernetes.source import (  # noqa: PLC0415  # only for Kubernetes
+        bundled_at,
         kubernetes_at,
     )
 
+    if bundle is not None and bundle.kubernetes is not None:
+        return bundled_at(bundle.kubernetes)
     applied = newest_applied(store)
     return kubernetes_at(spec, None if applied is None else applied.kubernetes)
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from gcluster.lifecycle.cluster import Cluster
     from gcluster.lifecycle.progress import Reporter
     from gcluster.lifecycle.ssh import SshSession
+    from gcluster.schemas.bundle import BundleManifest
 
 
 class Bundle(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,7 +40,7 @@ def live_on(cluster: Cluster, bundle: Bundle) -> None:
     )
 
     if bundle.folder is None:
-        cluster.__dict__["bundle"] = None
+        _now(cluster, None)
         return
     before = cluster.bundle
     manifest = check_bundle(bundle.folder, bundle.trusted)
@@ -54,7 +55,13 @@ def live_on(cluster: Cluster, bundle: Bundle) -> None:
         )
     command = f"gcluster bundle {cluster.spec_path} --out {bundle.folder}"
     refuse_incomplete(manifest, cluster.spec, cluster.catalog, command)
+    _now(cluster, manifest)
+
+
+def _now(cluster: Cluster, manifest: BundleManifest | None) -> None:
+    """Set what the cluster lives on; Kubernetes comes from there too."""
     cluster.__dict__["bundle"] = manifest
+    cluster.__dict__.pop("kubernetes", None)
 
 
 def bring(

@@ -8,6 +8,7 @@ from gcluster.inventory.compile.kubernetes_objects.addons import chosen_addons
 from gcluster.inventory.compile.kubernetes_objects.images import pause_image
 from gcluster.inventory.compile.kubernetes_objects.pod_network import cni
 from gcluster.lifecycle.kubernetes.objects import Wanted, images, left_out, wanted
+from gcluster.lifecycle.kubernetes.source import takes_own_build
 from gcluster.lifecycle.preflight.addon_digests import unknown_digests
 from gcluster.schemas.diagnostics import Diagnostic, Severity
 from gcluster.schemas.load import load_text
@@ -29,13 +30,21 @@ def kubernetes_findings(cluster: Cluster, hosts: ClusterInventory) -> tuple[Diag
     if not isinstance(spec.scheduler, KubernetesScheduler):
         return ()
     found = wanted(spec, hosts, cluster.catalog)
-    if cluster.kubernetes is None:
+    at = cluster.kubernetes
+    if at is None:
         return _elsewhere(cluster, found)
-    bundle = cluster.kubernetes.manifest
+    whose = "of local nodes" if at.root else "that the nodes live on"
+    more = () if at.root or cluster.bundle is None else cluster.bundle.images
+    held = {image.reference for image in at.manifest.images}
+    held |= {image.reference.partition("@")[0] for image in more if image.archive}
     return (
-        *_other_version(spec, bundle),
-        *_not_in_the_bundle(found, bundle),
-        *_left_out(spec, left_out(spec, hosts, cluster.catalog)),
+        *_other_version(spec, at.manifest, whose),
+        *_not_in_the_bundle(found, held, whose),
+        *(
+            _left_out(spec, left_out(spec, hosts, cluster.catalog))
+            if takes_own_build(spec)
+            else _elsewhere(cluster, found)
+        ),
     )
 
 
@@ -55,7 +64,7 @@ def _elsewhere(cluster: Cluster, found: Wanted) -> tuple[Diagnostic, ...]:
     return (*unpinned, not_installed)
 
 
-def _other_version(spec: ClusterSpec, bundle: KubernetesBundle) -> Iterator[Diagnostic]:
+def _other_version(spec: ClusterSpec, bundle: KubernetesBundle, whose: str) -> Iterator[Diagnostic]:
     """What a spec asks for must be what the bundle has."""
     asked: dict[PathTuple, str] = {("software", "kubernetes"): spec.software.kubernetes}
     for name, pool in spec.pools.items():
@@ -68,29 +77,28 @@ def _other_version(spec: ClusterSpec, bundle: KubernetesBundle) -> Iterator[Diag
         ):
             yield _error(
                 "GC1001",
-                f"{'.'.join(map(str, path))} asks for Kubernetes {version}, and the bundle of "
-                f"local nodes has {bundle.kubernetes}",
+                f"{'.'.join(map(str, path))} asks for Kubernetes {version}, and the bundle "
+                f"{whose} has {bundle.kubernetes}",
                 path=path,
                 hint=f'write "{bundle.kubernetes}", or leave it out',
             )
 
 
-def _not_in_the_bundle(found: Wanted, bundle: KubernetesBundle) -> Iterator[Diagnostic]:
-    """Nodes made here pull nothing."""
+def _not_in_the_bundle(found: Wanted, held: set[str], whose: str) -> Iterator[Diagnostic]:
+    """Nodes that take images from a bundle pull none."""
     network = cni(found.facts)
-    if network != "routed":
+    if network != "routed" and takes_own_build(found.facts.spec):
         yield _error(
             "GC1002",
-            f"the pod network {network} is not in the bundle of local nodes",
+            f"the pod network {network} is not in the bundle {whose}",
             path=("scheduler", "cni"),
             hint="write cni: routed, or leave it out",
         )
-    held = {image.reference for image in bundle.images}
     asked = {image for made in found.objects.values() for image in images(made)}
     for image in sorted({*asked, pause_image(found.facts)} - held):
         yield _error(
             "GC1002",
-            f"image {image} is not in the bundle of local nodes",
+            f"image {image} is not in the bundle {whose}",
             hint="lifecycle/kubernetes/programs.yaml names the images that it is built with",
         )
 

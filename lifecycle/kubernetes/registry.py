@@ -46,6 +46,8 @@ class Pulled(msgspec.Struct, frozen=True, kw_only=True):
     media_type: str
     blobs: dict[str, bytes]
     """Digest -> content, the manifest's own among them."""
+    also: tuple[str, ...] = ()
+    """More names that it is found by."""
 
 
 def pull(registry: str, name: str, tag: str, architecture: str) -> Pulled:
@@ -68,15 +70,52 @@ def pull(registry: str, name: str, tag: str, architecture: str) -> Pulled:
         content, kind = _get(f"{root}/manifests/{digest}", accept=_MANIFESTS)
         _check(content, digest, f"{name}@{digest}")
         read = _decoded(content, f"{name}@{digest}")
-    blobs = {_digest(content): content}
-    for part in (read["config"], *read["layers"]):
-        blob, _ = _get(f"{root}/blobs/{part['digest']}", accept=("*/*",))
-        _check(blob, part["digest"], f"a blob of {name}:{tag}")
-        blobs[part["digest"]] = blob
+    blobs = {_digest(content): content} | _parts(root, read, f"{name}:{tag}")
     host = registry.rsplit("://", maxsplit=1)[-1].rstrip("/")
     return Pulled(
         reference=f"{host}/{name}:{tag}", digest=_digest(content), media_type=kind, blobs=blobs
     )
+
+
+def pull_pinned(image: str, digest: str, architecture: str) -> Pulled:
+    """Return an image by its digest, which may be an index's: that stays, with one architecture.
+
+    Args:
+        image: "registry.k8s.io/kueue/kueue:v0.20.3"; what it has now counts no more.
+        digest: that somebody pinned: "sha256:…".
+        architecture: as images call it: "amd64".
+
+    Raises:
+        LifecycleError: GC939: it is not to be had, or isn't what its digest says.
+    """
+    path = image.rpartition(":")[0]
+    host, _, name = path.partition("/")
+    root = f"{_root(host)}/v2/{name}"
+    content, kind = _get(f"{root}/manifests/{digest}", accept=(*_INDEXES, *_MANIFESTS))
+    _check(content, digest, image)
+    blobs, read = {digest: content}, _decoded(content, image)
+    if kind in _INDEXES:
+        own = _of_architecture(read, architecture, image)
+        content, _ = _get(f"{root}/manifests/{own}", accept=_MANIFESTS)
+        _check(content, own, f"{image} for {architecture}")
+        blobs[own], read = content, _decoded(content, image)
+    return Pulled(
+        reference=image,
+        digest=digest,
+        media_type=kind,
+        blobs=blobs | _parts(root, read, image),
+        also=(f"{path}@{digest}",),
+    )
+
+
+def _parts(root: str, manifest: dict[str, Any], image: str) -> dict[str, bytes]:
+    """Return the blobs that a manifest names."""
+    blobs = {}
+    for part in (manifest["config"], *manifest["layers"]):
+        blob, _ = _get(f"{root}/blobs/{part['digest']}", accept=("*/*",))
+        _check(blob, part["digest"], f"a blob of {image}")
+        blobs[part["digest"]] = blob
+    return blobs
 
 
 def write_pulled(images: list[Pulled], out: Path) -> None:
@@ -85,14 +124,15 @@ def write_pulled(images: list[Pulled], out: Path) -> None:
     index = []
     for image in images:
         blobs |= image.blobs
-        index.append(
+        index += [
             {
                 "mediaType": image.media_type,
                 "digest": image.digest,
                 "size": len(image.blobs[image.digest]),
-                "annotations": {"io.containerd.image.name": image.reference},
+                "annotations": {"io.containerd.image.name": name},
             }
-        )
+            for name in (image.reference, *image.also)
+        ]
     files: Mapping[str, bytes] = {
         "oci-layout": b'{"imageLayoutVersion":"1.0.0"}',
         "index.json": msgspec.json.encode(

@@ -78,6 +78,46 @@ def release() -> Release:
     return decode_yaml(path.read_bytes(), Release)
 
 
+def planned_release(version: str, architecture: str) -> KubernetesBundle:
+    """Return what the manifest of a version would say: sizes 0, checksums "".
+
+    Of a version that nobody wrote down it names the same programs, and another's etcd.
+    """
+    of = release()
+    beside = next((b for b in of.beside if b.kubernetes == version), of.beside[0])
+    files = [
+        KubernetesFile(path=f"bin/{name}", size=0, sha256="", programs=(name,))
+        for name in of.programs.names
+    ]
+    registry = of.registry.url.rsplit("://", maxsplit=1)[-1]
+    references = [f"{registry}/{name}:{tag}" for name, tag in _tags(of.registry, beside)]
+    return KubernetesBundle(
+        made_from="release",
+        key="0" * 16,
+        architecture=cast("Literal['amd64', 'arm64']", architecture),
+        kubernetes=version,
+        etcd=beside.etcd,
+        coredns=beside.coredns,
+        pause=beside.pause,
+        repository=registry,
+        files=(*files, KubernetesFile(path=IMAGES, size=0, sha256="")),
+        images=tuple(KubernetesImage(reference=reference, digest="") for reference in references),
+    )
+
+
+def whole_version(version: str) -> str:
+    """Return the newest version written down that begins with "1.35"; a whole one as it is."""
+    known = [b.kubernetes for b in release().beside if b.kubernetes.startswith(f"{version}.")]
+    return max(known, key=lambda text: [int(n) for n in text.split(".")], default=version)
+
+
+def _tags(of: Registry, beside: Beside) -> list[tuple[str, str]]:
+    """Return the images of a version with their tags."""
+    own = [(name, f"v{beside.kubernetes}") for name in of.own]
+    others = [("etcd", beside.etcd), ("pause", beside.pause)]
+    return [*own, *others, ("coredns/coredns", f"v{beside.coredns}")]
+
+
 def fetch_release(
     version: str, architecture: str, out: Path, report: Reporter, of: Release | None = None
 ) -> KubernetesBundle:
@@ -168,9 +208,7 @@ def _published_sum(url: str) -> str:
 
 def _images(of: Registry, beside: Beside, architecture: str, report: Reporter) -> list[Pulled]:
     began = time.monotonic()
-    asked = [(name, f"v{beside.kubernetes}") for name in of.own]
-    asked += [("etcd", beside.etcd), ("pause", beside.pause)]
-    asked += [("coredns/coredns", f"v{beside.coredns}")]
+    asked = _tags(of, beside)
     report(StageStarted(name="images", total=len(asked)))
     images = []
     for done, (name, tag) in enumerate(asked):

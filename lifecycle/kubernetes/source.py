@@ -1,4 +1,4 @@
-"""Where a cluster's nodes take Kubernetes from: local ones from this machine's own build of it.
+"""Where a cluster's nodes take Kubernetes from: a bundle; without one, local ones our own build.
 
 Who only looks never builds. A plan of a bundle that isn't built is compiled without its checksums.
 """
@@ -80,9 +80,16 @@ def ready_kubernetes(report: Reporter) -> KubernetesAt:
     return _here(manifest)
 
 
+def bundled_at(manifest: KubernetesBundle) -> KubernetesAt:
+    """Return what a spec's bundle has: nodes find it beside their packages."""
+    return KubernetesAt(manifest=manifest, root="")
+
+
 def how_it_stands(at: KubernetesAt) -> str:
     """Say where a bundle is, or that `up` would build it, for a plan that a person reads."""
     version = f"Kubernetes {at.manifest.kubernetes}"
+    if not at.root:
+        return f"{version}: {at.manifest.size / 1e6:.0f} MB in the bundle that the nodes live on"
     if _built() is None:
         return f"{version}: to be built first, once, in minutes ({BUILD} does so ahead)"
     return f"{version}: {at.manifest.size / 1e6:.0f} MB in {built_folder()}"

@@ -34,13 +34,15 @@ def refuse_unfit(cluster: Cluster, plan: Plan, report: Reporter) -> None:
 
 
 def ready_bundle(cluster: Cluster, observation: Observation, report: Reporter) -> None:
-    """Have the bundle of local nodes be there and whole, before anything is changed.
+    """Have the build of local nodes be there and whole, before anything is changed.
+
+    What comes in a bundle with everything else was looked at with it.
 
     Raises:
         LifecycleError: it can't be built, or it was damaged.
     """
     real = any(host.connection == "ssh" for host in observation.desired.hosts)
-    if cluster.kubernetes is not None and real:
+    if cluster.kubernetes is not None and cluster.kubernetes.root and real:
         from gcluster.lifecycle.kubernetes.source import ready_kubernetes
 
         cluster.__dict__["kubernetes"] = ready_kubernetes(report)

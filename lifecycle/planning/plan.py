@@ -21,6 +21,7 @@ from gcluster.lifecycle.planning.step_changes import step_changes
 from gcluster.lifecycle.repair.queue import queue
 from gcluster.lifecycle.rolling.jobs import jobs_on
 from gcluster.lifecycle.rolling.plan import in_service, must_roll
+from gcluster.lifecycle.secrets.encryption import other_provider
 from gcluster.lifecycle.sites import ladders_of, open_sites
 from gcluster.lifecycle.ssh import SshSession
 from gcluster.lifecycle.state import Journal
@@ -172,7 +173,7 @@ def _plan(
         usd_per_hour=cost.usd_per_hour_now if ladders is None else usd_taken(ladders, cost),
         worst_usd_per_hour=cost.usd_per_hour,
         observed_age_s=round(observation.age_s, 1),
-        diagnostics=cluster.warnings,
+        diagnostics=(*cluster.warnings, *other_provider(cluster)),
         ladders=() if ladders is None else ladder_views(ladders),
         books=books,
         repairs=queue(cluster.events),

@@ -14,9 +14,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from gcluster.lifecycle.cluster import open_cluster
+from gcluster.lifecycle.state.ciphertexts import Ciphertext
 
 from .collector import listening
 from .planted import Watcher, found_in, hooked, spellings
@@ -142,10 +144,11 @@ def test_nothing_that_a_cluster_leaves_has_a_secret_but_as_ciphertext(
         if spelling in data
     }
     assert leaks == set()
-    stored = sorted((folder / ".gcluster" / "planted" / "secrets").rglob("*.age"))
+    stored = sorted((folder / ".gcluster" / "planted" / "secrets").rglob("*.json"))
     assert len(stored) >= 3
     for path in stored:
-        assert path.read_bytes().startswith(b"age-encryption.org/v1\n-> X25519 ")
+        box = msgspec.json.decode(path.read_bytes(), type=Ciphertext).box
+        assert box.startswith(b"age-encryption.org/v1\n-> X25519 ")
         assert path.stat().st_mode & 0o777 == 0o600
 
 

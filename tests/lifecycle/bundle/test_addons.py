@@ -126,19 +126,34 @@ def test_what_is_pinned_and_differs_is_refused_and_all_failures_are_named(
     assert not (tmp_path / CATALOG).exists()
 
 
+def test_what_up_leaves_out_on_local_nodes_is_not_asked_for() -> None:
+    text = """\
+apiVersion: gcluster/v1
+name: demo
+sites: {here: {provider: local}}
+pools: {head: {site: here, role: controller}, gpu: {site: here, machine: sim.h100x8, count: 1}}
+scheduler: {type: kubernetes}
+"""
+    loaded = load_text(text, file="demo.yaml")
+    assert loaded.spec is not None
+    assert addons_of(loaded.spec, load_catalog()) == []
+
+
 def test_the_digests_of_a_bundle_fill_what_a_spec_leaves_open(
     publisher: Publisher, tmp_path: Path
 ) -> None:
     text = """\
 apiVersion: gcluster/v1
 name: demo
-sites: {here: {provider: local}}
-pools: {head: {site: here, role: controller}, gpu: {site: here, machine: sim.h100x8, count: 1}}
-scheduler: {type: kubernetes, kueue: false}
+sites: {hall: {provider: bare-metal, ssh: {user: ops}}}
+pools:
+  head: {site: hall, role: controller, hosts: [{name: head, address: 10.0.0.1}]}
+  gpu: {site: hall, machine: hgx-h200-8, hosts: [{name: gpu1, address: 10.0.0.2}]}
+scheduler: {type: kubernetes, kueue: false, cni: cilium}
 """
     loaded = load_text(text, file="demo.yaml")
     assert loaded.spec is not None
-    [open_one] = addons_of(loaded.spec, load_catalog())
+    open_one = addons_of(loaded.spec, load_catalog())[0]
     assert open_one.unfilled
     publisher["/one.yaml"] = b"kind: ConfigMap\n"
     manifest = json.dumps({"layers": []}).encode()

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
 
 from gcluster.lifecycle.kubernetes import build, golang
 from gcluster.lifecycle.kubernetes.image_archive import Layer, packed
+from gcluster.lifecycle.kubernetes.release import Release
+
+from .release_double import Servers, serving
+
+
+@pytest.fixture
+def servers() -> Iterator[tuple[Servers, Release]]:
+    """Serve a release; return what is served, and where."""
+    with serving() as found:
+        yield found
 
 
 @pytest.fixture

@@ -3,92 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import tarfile
-import threading
-from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
 
-import msgspec
 import pytest
 
-from gcluster.lifecycle.kubernetes.release import Release, fetch_release, release
+from gcluster.lifecycle.kubernetes.release import Release, fetch_release, planned_release
 from gcluster.lifecycle.outcome import LifecycleError
 from gcluster.lifecycle.progress import silent
 
-INDEX = "application/vnd.oci.image.index.v1+json"
-MANIFEST = "application/vnd.oci.image.manifest.v1+json"
-VERSION = "1.35.4"
-
-
-def digest(content: bytes) -> str:
-    return f"sha256:{hashlib.sha256(content).hexdigest()}"
-
-
-class Servers(dict[str, tuple[bytes, str]]):
-    """Path -> content and its type, as the download site and the registry would have it."""
-
-    def publish(self, path: str, content: bytes) -> None:
-        """Serve a file, and its sum beside it."""
-        self[path] = (content, "application/octet-stream")
-        self[f"{path}.sha256"] = (hashlib.sha256(content).hexdigest().encode(), "text/plain")
-
-    def push(self, name: str, tag: str) -> None:
-        """Serve an image."""
-        config, layer = f'{{"name": "{name}"}}'.encode(), f"layer of {name}".encode()
-        parts = [{"digest": digest(part), "size": len(part)} for part in (config, layer)]
-        manifest = json.dumps({"config": parts[0], "layers": [parts[1]]}).encode()
-        platform = {"os": "linux", "architecture": "amd64"}
-        entry = {"digest": digest(manifest), "platform": platform}
-        index = json.dumps({"manifests": [entry]}).encode()
-        root = f"/v2/{name}"
-        self[f"{root}/manifests/{tag}"] = (index, INDEX)
-        self[f"{root}/manifests/{digest(manifest)}"] = (manifest, MANIFEST)
-        for part in (config, layer):
-            self[f"{root}/blobs/{digest(part)}"] = (part, "application/octet-stream")
-
-
-@pytest.fixture
-def servers() -> Iterator[tuple[Servers, Release]]:
-    """Serve a release; return what is served, and where."""
-    content = Servers()
-
-    class Answers(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:  # the name is the library's
-            found = content.get(self.path)
-            self.send_response(404 if found is None else 200)
-            body, kind = found or (b"", "text/plain")
-            self.send_header("Content-Type", kind)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *_: Any) -> None:
-            """Say nothing."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Answers)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    url = f"http://127.0.0.1:{server.server_port}"
-    of = release()
-    of = msgspec.structs.replace(
-        of,
-        programs=msgspec.structs.replace(of.programs, root=url),
-        registry=msgspec.structs.replace(of.registry, url=url),
-    )
-    for name in of.programs.names:
-        content.publish(f"/v{VERSION}/bin/linux/amd64/{name}", f"program {name}".encode())
-    tags = dict.fromkeys(of.registry.own, f"v{VERSION}")
-    beside = of.beside[0]
-    tags |= {"etcd": beside.etcd, "pause": beside.pause, "coredns/coredns": f"v{beside.coredns}"}
-    for name, tag in tags.items():
-        content.push(name, tag)
-    yield content, of
-    server.shutdown()
-    thread.join()
-    server.server_close()
+from .release_double import VERSION, Servers
 
 
 def test_programs_and_images_are_in_the_bundle_with_their_sums(
@@ -122,7 +46,8 @@ def test_what_is_not_what_its_sum_says_ends_it_and_leaves_nothing(
     servers: tuple[Servers, Release], tmp_path: Path, part: str, said: str
 ) -> None:
     content, of = servers
-    path = next(p for p in content if p.startswith(part) and not p.endswith(".sha256"))
+    # Of an index and the manifest that it names, the manifest: the index is asked for by its tag.
+    path = [p for p in content if p.startswith(part) and not p.endswith(".sha256")][-1]
     content[path] = (content[path][0] + b" and more", content[path][1])
     with pytest.raises(LifecycleError) as raised:
         fetch_release(VERSION, "amd64", tmp_path / "out", silent, of)
@@ -145,3 +70,17 @@ def test_an_architecture_that_is_not_published_is_said(
         content.publish(f"/v{VERSION}/bin/linux/arm64/{name}", b"program")
     with pytest.raises(LifecycleError, match="has no image for linux on arm64"):
         fetch_release(VERSION, "arm64", tmp_path / "out", silent, of)
+
+
+def test_a_planned_release_is_the_fetched_one_but_for_sizes_and_sums(
+    servers: tuple[Servers, Release], tmp_path: Path
+) -> None:
+    made = fetch_release(VERSION, "amd64", tmp_path / "out", silent, servers[1])
+    planned = planned_release(VERSION, "amd64")
+    assert [file.path for file in planned.files] == [file.path for file in made.files]
+    assert [f.programs for f in planned.files] == [f.programs for f in made.files]
+    assert [image.reference.partition("/")[2] for image in planned.images] == [
+        image.reference.partition("/")[2] for image in made.images
+    ]
+    assert (planned.etcd, planned.coredns, planned.pause) == (made.etcd, made.coredns, made.pause)
+    assert not planned.is_built

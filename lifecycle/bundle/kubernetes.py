@@ -1,0 +1,214 @@
+"""Kubernetes in a bundle: its own programs and images."""
+
+from __future__ import annotations
+
+import shutil
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from gcluster.inventory.compile.containerd import runs_kubernetes
+from gcluster.inventory.compile.kubernetes import (
+    KUBE_VIP_SOURCE,
+    KubernetesAt,
+    pinned_image,
+    version_of,
+)
+from gcluster.lifecycle import places
+from gcluster.lifecycle.bundle.apt import DEBIAN_ARCHITECTURES
+from gcluster.lifecycle.bundle.fetch import is_whole
+from gcluster.lifecycle.kubernetes.bring import MODULES, broken_files
+from gcluster.lifecycle.kubernetes.build import ensure_built, planned_bundle
+from gcluster.lifecycle.kubernetes.recipe import architecture
+from gcluster.lifecycle.kubernetes.release import (
+    Release,
+    fetch_release,
+    planned_release,
+    whole_version,
+)
+from gcluster.lifecycle.kubernetes.source import takes_own_build
+from gcluster.schemas.bundle import BundledFile, BundleManifest
+from gcluster.schemas.diagnostics import Diagnostic, Severity
+from gcluster.schemas.kubernetes_bundle import (
+    BUNDLED,
+    MANIFEST,
+    KubernetesBundle,
+    decode_kubernetes,
+)
+from gcluster.schemas.spec import KubernetesScheduler
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+    from gcluster.inventory.compile.node import NodeFacts
+    from gcluster.lifecycle.progress import Reporter
+    from gcluster.schemas.spec import ClusterSpec
+
+_RELEASES = "kubernetes-release"
+"""Folder of this machine's cache with the releases fetched here."""
+_ROLE = "kubernetes"
+
+
+class KubernetesAsked(msgspec.Struct, frozen=True, kw_only=True):
+    """What the nodes of a spec need of Kubernetes."""
+
+    versions: frozenset[str]
+    """"modules" for our own build; a release's as spec and tested set have it."""
+    architectures: frozenset[str]
+    """As images call them: amd64, arm64."""
+    images: dict[str, str] = {}
+    """Image that a node runs beside Kubernetes' own -> its digest; "" where none is known."""
+
+    def planned(self) -> KubernetesAt:
+        """Return a bundle of it that nobody has made: names and no checksums."""
+        what, built_for = min(self.versions), min(self.architectures)
+        manifest = (
+            planned_bundle() if what == MODULES else planned_release(whole_version(what), built_for)
+        )
+        return KubernetesAt(manifest=manifest, root="file:///planned")
+
+
+def asked_kubernetes(spec: ClusterSpec, facts: Mapping[str, NodeFacts]) -> KubernetesAsked | None:
+    """Return what a bundle must hold of Kubernetes; None: nothing, or others run it.
+
+    Args:
+        spec: a checked spec.
+        facts: pool -> its nodes.
+    """
+    nodes = [node for node in facts.values() if runs_kubernetes(node)]
+    if not nodes:
+        return None
+    if takes_own_build(spec):
+        made_here = frozenset({architecture()})
+        return KubernetesAsked(versions=frozenset({MODULES}), architectures=made_here)
+    known = [node.machine.cpu.architecture for node in nodes if node.machine and node.machine.cpu]
+    return KubernetesAsked(
+        versions=frozenset(version_of(node).removeprefix("v") for node in nodes),
+        architectures=frozenset(DEBIAN_ARCHITECTURES[name] for name in known or ["x86_64"]),
+        images=_beside(spec, nodes[0]),
+    )
+
+
+def _beside(spec: ClusterSpec, node: NodeFacts) -> dict[str, str]:
+    """Return kube-vip's image with its digest, where it moves the control planes' address."""
+    kubernetes = spec.scheduler
+    assert isinstance(kubernetes, KubernetesScheduler)  # noqa: S101  # the caller looked
+    if kubernetes.virtual_address is None or kubernetes.virtual_address.by != "kube-vip":
+        return {}
+    name, _, digest = pinned_image(node, KUBE_VIP_SOURCE).partition("@")
+    return {name or KUBE_VIP_SOURCE: digest}
+
+
+def refusals(asked: KubernetesAsked) -> Iterator[Diagnostic]:
+    """Yield what keeps Kubernetes out of a bundle, before anything is fetched."""
+    for what, found in (("versions", asked.versions), ("architectures", asked.architectures)):
+        if len(found) > 1:
+            yield Diagnostic(
+                code="GC939",
+                severity=Severity.ERROR,
+                summary=f"a bundle holds Kubernetes once, and the pools want several {what}: "
+                f"{', '.join(sorted(found))}",
+                hint="make a bundle for each part of the spec",
+            )
+    if "" in asked.versions:
+        yield Diagnostic(
+            code="GC939",
+            severity=Severity.ERROR,
+            summary="nothing says which version of Kubernetes the nodes run",
+            hint="write software.kubernetes in the spec",
+        )
+    for image, digest in asked.images.items():
+        if not digest:
+            yield Diagnostic(
+                code="GC939",
+                severity=Severity.ERROR,
+                summary=f"image {image}, which role kubernetes asks for, has no digest",
+                hint=f"write it under software.sources.{KUBE_VIP_SOURCE}.checksums",
+            )
+
+
+def bundle_kubernetes(
+    asked: KubernetesAsked | None, out: Path, report: Reporter, of: Release | None = None
+) -> tuple[KubernetesBundle | None, tuple[BundledFile, ...]]:
+    """Bring Kubernetes into a bundle; what is there and right stays as it is.
+
+    Args:
+        asked: what; None: nothing.
+        out: the bundle's folder.
+        report: told of each part.
+        of: where releases are published; by default as release.yaml says.
+
+    Raises:
+        LifecycleError: GC939, GC912: it can't be built or fetched.
+    """
+    if asked is None:
+        return None, ()
+    (what,) = asked.versions
+    if what == MODULES:
+        folder, manifest = ensure_built(report)
+        source = f"Go modules, build {manifest.key}"
+    else:
+        (built_for,) = asked.architectures
+        folder, manifest = _released(whole_version(what), built_for, report, of)
+        source = f"release {manifest.kubernetes}"
+    files = []
+    for file in manifest.files:
+        path = f"{BUNDLED}/{file.path}"
+        if not is_whole(out / path, file.size, file.sha256):
+            _copied(folder / file.path, out / path)
+        files.append(
+            BundledFile(
+                source=_ROLE, role=_ROLE, url=source, path=path, size=file.size, sha256=file.sha256
+            )
+        )
+    return manifest, tuple(files)
+
+
+def kubernetes_missing(
+    manifest: BundleManifest, asked: KubernetesAsked | None, command: str
+) -> Iterator[Diagnostic]:
+    """Yield what a bundle lacks of Kubernetes: all of it, or the architecture of its nodes.
+
+    Args:
+        manifest: of the bundle.
+        asked: what the spec's nodes need.
+        command: what makes the bundle whole.
+    """
+    if asked is None:
+        return
+    hint = f"where the mirrors are: {command}; nothing was changed"
+    held = manifest.kubernetes
+    if held is None:
+        summary = "the bundle has no Kubernetes, which the spec's nodes run"
+        yield Diagnostic(code="GC1050", severity=Severity.ERROR, summary=summary, hint=hint)
+    elif other := asked.architectures - {held.architecture}:
+        summary = (
+            f"the bundle has Kubernetes for {held.architecture}, and nodes are "
+            f"{', '.join(sorted(other))}"
+        )
+        yield Diagnostic(code="GC1051", severity=Severity.ERROR, summary=summary, hint=hint)
+
+
+def _released(
+    version: str, built_for: str, report: Reporter, of: Release | None
+) -> tuple[Path, KubernetesBundle]:
+    """Return a release in this machine's cache; fetch what isn't there whole."""
+    cache = places.private_directory(places.cache_home()) / _RELEASES
+    folder = places.private_directory(cache) / f"{version}-{built_for}"
+    try:
+        manifest = decode_kubernetes((folder / MANIFEST).read_bytes())
+    except (OSError, ValueError):
+        manifest = None
+    if manifest is None or broken_files(folder, manifest):
+        shutil.rmtree(folder, ignore_errors=True)
+        manifest = fetch_release(version, built_for, folder, report, of)
+    return folder, manifest
+
+
+def _copied(source: Path, target: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    part = target.with_name(f".{target.name}")
+    shutil.copyfile(source, part)
+    part.chmod(0o644)
+    part.replace(target)
