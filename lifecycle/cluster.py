@@ -91,7 +91,7 @@ class Cluster:
 
     @cached_property
     def kubernetes(self) -> KubernetesAt | None:
-        """What nodes take Kubernetes from: their bundle, our build; None: packages, or Slurm."""
+        """Where nodes take Kubernetes from: their bundle, our own build; None: packages, Slurm."""
         return kubernetes_of(self.spec, self.store, self.bundle)
 
     def keep_spec(self) -> None:

@@ -117,6 +117,7 @@ def up(
         cluster.vault.prove()
         if approved is None and not proposed.is_empty and not confirm(proposed):
             raise failure("GC909", "nothing was changed", exit_code=Exit.REFUSED)
+        while_up.ready_addons(cluster, observation, session, report, bundle)
     if not proposed.is_empty:
         while_up.ready_bundle(cluster, observation, report)
     cluster.identify()

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from gcluster.lifecycle.cluster import Cluster
     from gcluster.lifecycle.converge.scope import Scope
     from gcluster.lifecycle.ladders.standing import Ladders
+    from gcluster.schemas.diagnostics import Diagnostic
 
 
 def make_plan(cluster: Cluster) -> Plan:
@@ -84,11 +85,16 @@ def _with_kubernetes(
     from gcluster.lifecycle.kubernetes.source import how_it_stands  # noqa: PLC0415
 
     bundle = cluster.kubernetes
+    refused: list[Diagnostic] = []
     return replace(
         plan,
-        objects=objects_plan(cluster, observation, session),
+        objects=objects_plan(cluster, observation, session, refused.append),
         kubernetes="" if bundle is None else how_it_stands(bundle),
-        diagnostics=(*plan.diagnostics, *kubernetes_findings(cluster, observation.desired)),
+        diagnostics=(
+            *plan.diagnostics,
+            *kubernetes_findings(cluster, observation.desired),
+            *refused,
+        ),
     )
 
 
