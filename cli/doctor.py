@@ -47,9 +47,9 @@ def command(
 
 
 def _permissions(cloud: str, spec: Path | None) -> Exit:
-    from gcluster.lifecycle.preflight.permissions import kinds_of
+    from gcluster.lifecycle.preflight.permissions import needs_of
     from gcluster.stacks.permissions import document, needed
 
-    kinds = None if spec is None else kinds_of(spec, cloud)
-    say(document(cloud, needed(cloud, kinds)))
+    kinds, has_key = (None, True) if spec is None else needs_of(spec, cloud)
+    say(document(cloud, needed(cloud, kinds, has_key=has_key)))
     return Exit.OK

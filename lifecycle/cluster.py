@@ -15,7 +15,7 @@ from gcluster.lifecycle.bundle.living_on import applied_now, bundle_of, kubernet
 from gcluster.lifecycle.known import IndexEntry, find, known_clusters, remember
 from gcluster.lifecycle.outcome import Exit, LifecycleError, failure
 from gcluster.lifecycle.planning.policy import refuse_breaches
-from gcluster.lifecycle.preflight.unbuilt import not_built, refuse_unbuilt
+from gcluster.lifecycle.preflight.unbuilt import refuse_unbuilt
 from gcluster.lifecycle.secrets.makers import make_secrets, secret_versions
 from gcluster.lifecycle.state import (
     EventLog,
@@ -27,7 +27,6 @@ from gcluster.lifecycle.state import (
 )
 from gcluster.schemas.catalog import Catalog, load_catalog
 from gcluster.schemas.load import Loaded, load, load_text
-from gcluster.schemas.spec import AgeSecrets
 from gcluster.schemas.state_url import parse_state_url
 
 if TYPE_CHECKING:
@@ -63,6 +62,7 @@ class Cluster:
         self.spec_text = text
         self.spec_path = spec_path
         self.state_url = state_url
+        self.compiled: tuple[object, CompiledCluster] | None = None  # `plan.compile_for` keeps it
         self.why = ""  # a commit, or what fell due: the journal keeps it with each run
 
     @property
@@ -91,7 +91,7 @@ class Cluster:
 
     @cached_property
     def kubernetes(self) -> KubernetesAt | None:
-        """What nodes take Kubernetes from: a bundle or our own build; None: packages, or Slurm."""
+        """Where nodes take Kubernetes from: their bundle, our own build; None: packages, Slurm."""
         return kubernetes_of(self.spec, self.store, self.bundle)
 
     def keep_spec(self) -> None:
@@ -144,10 +144,8 @@ class Cluster:
     @cached_property
     def vault(self) -> SecretVault:
         """The cluster's secrets, encrypted in its state."""
-        spec = self.spec.secrets
-        if spec is not None and not isinstance(spec, AgeSecrets):
-            raise not_built(f"secrets: {{provider: {spec.__struct_config__.tag}}}")
-        return SecretVault.open(self.store, spec, self.id, places.config_home() / "keys")
+        keys, folder = places.config_home() / "keys", self.spec_path.parent
+        return SecretVault.open(self.store, self.spec.secrets, self.id, keys, folder)
 
     def secret_versions(self, compiled: CompiledCluster) -> dict[str, str]:
         """Return secret -> version id for stamps; "new" for one not made yet, or changed."""

@@ -35,6 +35,7 @@ from gcluster.lifecycle.progress import (
 )
 from gcluster.lifecycle.repair.queue import keep_queue
 from gcluster.lifecycle.run import Run
+from gcluster.lifecycle.secrets.encryption import refuse_other_provider
 from gcluster.lifecycle.sites import OpenSite, at_each, equip, ladders_of, open_sites
 from gcluster.lifecycle.smoke.gate import pass_gate, standing_verdict
 from gcluster.lifecycle.ssh import SshSession
@@ -89,6 +90,7 @@ def up(
         LifecycleError: refused, locked, or a step that nothing can go on without failed.
         ProviderError: a site could not be brought up.
     """
+    refuse_other_provider(cluster)
     if approved is not None:
         refuse_moved(cluster, approved)
     sites = open_sites(cluster, lambda event: report(_site_progress(event)), wishes=wishes)
@@ -112,8 +114,10 @@ def up(
         refuse_ended(cluster)
         # A pool that is to be bought anew was named by that already.
         refuse_guarded(proposed, allow | {f"pool:{pool}" for pool in wishes.again})
+        cluster.vault.prove()
         if approved is None and not proposed.is_empty and not confirm(proposed):
             raise failure("GC909", "nothing was changed", exit_code=Exit.REFUSED)
+        while_up.ready_addons(cluster, observation, session, report, bundle)
     if not proposed.is_empty:
         while_up.ready_bundle(cluster, observation, report)
     cluster.identify()

@@ -23,11 +23,17 @@ CLOUDS = ("aws", "azure", "gcp")
 """Those whose permissions are known."""
 
 
+_OF_DATA = "Microsoft.KeyVault/vaults/keys/"
+"""What Azure grants on what a resource holds, not on the resource: data actions."""
+
+
 class Permissions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What is needed on one cloud."""
 
     always: tuple[str, ...]
     """For what gcluster asks and does itself."""
+    key: tuple[str, ...]
+    """For the key that `secrets: {provider: kms}` names."""
     resources: dict[str, tuple[str, ...]]
     """Kind of resource ("ec2.Vpc") -> what making, reading, changing and removing it takes."""
 
@@ -54,12 +60,23 @@ def kind_of(token: str) -> str:
     return f"{module.partition('/')[0]}.{name}"
 
 
-def needed(cloud: str, kinds: Collection[str] | None = None) -> tuple[str, ...]:
-    """Return the permissions, sorted; `kinds` of resources alone, None: all that may be made."""
+def needed(
+    cloud: str, kinds: Collection[str] | None = None, *, has_key: bool = True
+) -> tuple[str, ...]:
+    """Return the permissions, sorted.
+
+    Args:
+        cloud: one of `CLOUDS`.
+        kinds: of resources that may be made; None: all.
+        has_key: a key there encrypts the cluster's secrets.
+
+    Raises:
+        ProviderError: as `known`.
+    """
     permissions = known(cloud)
     wanted = permissions.resources if kinds is None else set(kinds) & permissions.resources.keys()
     found = {p for kind in wanted for p in permissions.resources[kind]}
-    return tuple(sorted({*permissions.always, *found}))
+    return tuple(sorted({*permissions.always, *found, *(permissions.key if has_key else ())}))
 
 
 def document(cloud: str, permissions: Iterable[str], name: str = "gcluster") -> str:
@@ -81,8 +98,10 @@ def document(cloud: str, permissions: Iterable[str], name: str = "gcluster") -> 
             "Name": name,
             "IsCustom": True,
             "Description": "What gcluster's up and down need.",
-            "Actions": granted,
+            "Actions": [action for action in granted if not action.startswith(_OF_DATA)],
             "NotActions": [],
+            "DataActions": [action for action in granted if action.startswith(_OF_DATA)],
+            "NotDataActions": [],
             "AssignableScopes": ["/subscriptions/SUBSCRIPTION"],
         }
     return json.dumps(body, indent=2)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from gcluster.lifecycle.operations.reboot import Pace, RebootResult
     from gcluster.lifecycle.operations.rotate_munge import Rotated
     from gcluster.lifecycle.operations.service import Served, ServiceResult
+    from gcluster.lifecycle.secrets.encryption import RotatedEncryption
 
 
 def served_text(result: ServiceResult) -> str:
@@ -69,6 +70,13 @@ def restored_text(result: RestoreResult) -> str:
     if result.running is None:
         return "restored; slurmctld does not tell its jobs yet: gcluster status"
     return f"restored: {result.running} running, {result.pending} pending jobs"
+
+
+def rotated_encryption_text(result: RotatedEncryption) -> str:
+    """Return what was encrypted anew, and by whom."""
+    before, after = printable(result.before), printable(result.after)
+    same = "a new data key" if before == after else f"it was {before}"
+    return f"{result.count} secrets of {result.cluster} are encrypted by {after}; {same}"
 
 
 def rotated_text(result: Rotated) -> str:

@@ -111,7 +111,8 @@ def kubernetes_steps(node: NodeFacts, control_planes: Sequence[Host]) -> list[St
     version: dict[str, Json] = {"kubernetes_version": version_of(node)}
     named: list[Json] = [{"name": host.name, "address": host.address} for host in control_planes]
     planes: dict[str, Json] = {"kubernetes_control_planes": named}
-    network: dict[str, Json] = {"kubernetes_cni": "routed" if is_routed(node.spec) else "none"}
+    cni: dict[str, Json] = {"kubernetes_cni": "routed" if is_routed(node.spec) else "none"}
+    network = dict(cni)
     if node.kubernetes is not None:
         network["kubernetes_image_repository"] = node.kubernetes.repository
     configured = role | network | version | planes | _cluster(node, control_planes) | _origin(node)
@@ -120,8 +121,8 @@ def kubernetes_steps(node: NodeFacts, control_planes: Sequence[Host]) -> list[St
         _step("preflight", role | version | network | _moved_by(node)),
         _step("install", version | _installed(node) | _balancer(node), spares_jobs=False),
         _step("configure", configured, secrets),
-        _step("join", role | planes | version | _programs(node)),
-        _step("verify", role),
+        _step("join", role | cni | planes | version | _programs(node)),
+        _step("verify", role | cni),
     ]
 
 

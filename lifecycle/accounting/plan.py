@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -32,6 +33,9 @@ class BooksPlan(msgspec.Struct, frozen=True, kw_only=True):
     """Removals that wait for jobs."""
     problem: str = ""
     """Why nobody could be asked; then changes are unknown."""
+    exact: tuple[str, ...] = ()
+    """The changes in full, each command or object with all that it says: an approved plan is held
+    to these, where words leave things out."""
 
 
 class Balance(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,7 +47,9 @@ class Balance(msgspec.Struct, frozen=True, kw_only=True):
     def plan(self) -> BooksPlan:
         """Return it in words."""
         return BooksPlan(
-            changes=tuple(change.words for change in self.changes), held_back=self.held_back
+            changes=tuple(change.words for change in self.changes),
+            held_back=self.held_back,
+            exact=tuple(shlex.join(change.command) for change in self.changes),
         )
 
 

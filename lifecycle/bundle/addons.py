@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import hashlib
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urljoin
 
 import msgspec
 
 from gcluster.inventory.compile.kubernetes_objects.addons import chosen_addons
 from gcluster.inventory.compile.kubernetes_objects.facts import kubernetes_facts
+from gcluster.lifecycle.kubernetes.addons.publisher import file_name, published
 from gcluster.lifecycle.kubernetes.objects import left_out
-from gcluster.lifecycle.kubernetes.registry import digest_of, pull_chart
+from gcluster.lifecycle.kubernetes.registry import digest_of
 from gcluster.lifecycle.outcome import LifecycleError, failure
+from gcluster.lifecycle.preflight.addon_digests import CATALOG
 from gcluster.lifecycle.progress import StageFinished, StageProgress, StageStarted
 from gcluster.lifecycle.sites import inventory, provider_name
 from gcluster.schemas.bundle import BundledFile
@@ -26,19 +27,15 @@ from gcluster.stacks import atomic
 from gcluster.stacks.registry import provider
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
+    from gcluster.lifecycle.kubernetes.addons.publisher import Get
     from gcluster.lifecycle.progress import Reporter
     from gcluster.schemas.catalog import Addon, Catalog
     from gcluster.schemas.diagnostics import Diagnostic
     from gcluster.schemas.spec import ClusterSpec
 
-    Get = Callable[[str], bytes]
-
-FOLDER = "files/addons"
-CATALOG = f"{FOLDER}/addons.yaml"
-"""The catalog file: named under `catalog:` it fills in what gcluster's own leaves open."""
+FOLDER = CATALOG.rpartition("/")[0]
 _SOURCE = "addons"
 
 
@@ -86,8 +83,7 @@ def bundle_addons(
         except LifecycleError as error:
             findings += error.diagnostics
             continue
-        ending = "tgz" if addon.kind == "helm" else "yaml"
-        path = f"{FOLDER}/{addon.name}-{addon.version}.{ending}"
+        path = f"{FOLDER}/{file_name(addon)}"
         files.append(_written(out, path, content, addon.repository))
         filled.append(whole)
     report(StageFinished(name="add-ons", ok=not findings, summary=f"{len(filled)}", seconds=0.0))
@@ -106,7 +102,7 @@ def pinned_images(out: Path) -> dict[str, str]:
 
 def _fetched(addon: Addon, get: Get) -> tuple[bytes, Addon]:
     """Return an add-on's chart or manifest, and the add-on with every digest."""
-    content = _content(addon, get)
+    content = published(addon, get)
     digest = f"sha256:{hashlib.sha256(content).hexdigest()}"
     if addon.digest not in {None, digest}:
         raise failure(
@@ -114,35 +110,6 @@ def _fetched(addon: Addon, get: Get) -> tuple[bytes, Addon]:
         )
     images = {name: known or digest_of(name) for name, known in addon.images.items()}
     return content, msgspec.structs.replace(addon, digest=digest, images=images)
-
-
-def _content(addon: Addon, get: Get) -> bytes:
-    if addon.kind == "manifests":
-        return get(addon.repository)
-    if addon.repository.startswith("oci://"):
-        return pull_chart(f"{addon.repository}/{addon.chart}", addon.version)
-    index = f"{addon.repository}/index.yaml"
-    entry = _entry(get(index), addon)
-    content = get(urljoin(index, entry["urls"][0]))
-    published = entry.get("digest")
-    if published and hashlib.sha256(content).hexdigest() != str(published).removeprefix("sha256:"):
-        raise failure("GC939", f"add-on {addon.name} isn't what {index} says: {published}")
-    return content
-
-
-def _entry(index: bytes, addon: Addon) -> Any:
-    """Return what a repository's index says of a chart's version."""
-    try:
-        known = decode_yaml(index, dict[str, Any]).get("entries", {}).get(addon.chart, [])
-    except (msgspec.DecodeError, ValueError):
-        known = []
-    wanted = addon.version.removeprefix("v")
-    for entry in known:
-        if str(entry.get("version", "")).removeprefix("v") == wanted and entry.get("urls"):
-            return entry
-    raise failure(
-        "GC939", f"{addon.repository} has no chart {addon.chart} of version {addon.version}"
-    )
 
 
 def _written(out: Path, path: str, content: bytes, url: str) -> BundledFile:

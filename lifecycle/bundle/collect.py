@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from gcluster.lifecycle import places
-from gcluster.lifecycle.bundle.addons import CATALOG, addons_of, bundle_addons, pinned_images
+from gcluster.lifecycle.bundle.addons import addons_of, bundle_addons, pinned_images
 from gcluster.lifecycle.bundle.apt import AptRoot, Found
 from gcluster.lifecycle.bundle.asked import PoolNeeds, kubernetes_of, needs_of
 from gcluster.lifecycle.bundle.fetch import INCOMING, Wanted, fetch_all
@@ -21,6 +21,7 @@ from gcluster.lifecycle.bundle.unclear import refuse_unclear
 from gcluster.lifecycle.bundle.write import Part, indexed, prune, sign
 from gcluster.lifecycle.kubernetes.registry import fetched as fetched_url
 from gcluster.lifecycle.outcome import Exit, LifecycleError, failure
+from gcluster.lifecycle.preflight.addon_digests import CATALOG
 from gcluster.lifecycle.progress import StageFinished, StageProgress, StageStarted
 from gcluster.schemas.bundle import (
     MANIFEST,

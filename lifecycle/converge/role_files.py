@@ -32,14 +32,25 @@ def role_digest(role: str, phase: str) -> str:
     phase, so a change to one of them runs a phase again that may not need it, and never the other
     way round.
     """
-    root = role_path(role)
     digest = hashlib.sha256()
+    for name, top, below, content in files_of(role):
+        if top == "tasks" and below not in {"", phase, f"{phase}.yml"}:
+            continue  # of another phase
+        digest.update(f"{name}\0".encode())
+        digest.update(content)
+    return digest.hexdigest()
+
+
+@functools.cache
+def files_of(role: str) -> tuple[tuple[str, str, str, bytes], ...]:
+    """Return (path, its folder, what comes below that, SHA-256 of the content); read once a run."""
+    root = role_path(role)
+    found = []
     for path in sorted(root.rglob("*")):
         relative = path.relative_to(root)
         top, *below = relative.parts
-        other_phase = top == "tasks" and below and below[0] not in {phase, f"{phase}.yml"}
-        if path.is_dir() or other_phase or top in NOT_RUN or path.suffix == ".pyc":
+        if path.is_dir() or top in NOT_RUN or path.suffix == ".pyc":
             continue
-        digest.update(f"{relative}\0".encode())
-        digest.update(hashlib.sha256(path.read_bytes()).digest())
-    return digest.hexdigest()
+        content = hashlib.sha256(path.read_bytes()).digest()
+        found.append((str(relative), top, below[0] if below else "", content))
+    return tuple(found)

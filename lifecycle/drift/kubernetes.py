@@ -12,8 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from gcluster.inventory.compile.kubernetes_objects.addons import chosen_addons
 from gcluster.inventory.compile.kubernetes_objects.objects import FIELD_MANAGER
+from gcluster.lifecycle.drift.kubernetes_addons import judge as judge_addons
+from gcluster.lifecycle.drift.kubernetes_addons import more_kinds, words
 from gcluster.lifecycle.drift.values import Drift, SchedulerFindings
+from gcluster.lifecycle.kubernetes.addons.together import addon_groups, has_addons
 from gcluster.lifecycle.kubernetes.difference import difference
 from gcluster.lifecycle.kubernetes.live import Live, LiveNode, kinds, selector
 from gcluster.lifecycle.kubernetes.look import NODE_FIELDS, NodeSeen, node_seen
@@ -30,8 +34,9 @@ if TYPE_CHECKING:
     from gcluster.lifecycle.kubernetes.objects import Wanted
 
 _PART = "\x1d"
-"""Group separator of ASCII, after each of the two answers."""
-_GET = "kubectl --kubeconfig=/etc/kubernetes/admin.conf --request-timeout=20s get"
+"""Group separator of ASCII, after each answer: two, and two more where there are add-ons."""
+_WITH_ADDONS = 4
+_KUBECTL = "kubectl --kubeconfig=/etc/kubernetes/admin.conf --request-timeout=20s"
 _NODES = NODE_FIELDS | {"labels": "{.metadata.labels}", "taints": "{.spec.taints}"}
 _OBJECTS = {
     "api": "{.apiVersion}",
@@ -67,10 +72,15 @@ class KubernetesLook:
         self._cluster = cluster
         self._wanted = found
         self._hosts = frozenset(hosts)
-        of = (",".join(kinds(found.facts.release)), "--all-namespaces", selector(cluster))
+        self._addons = [one.addon.name for one in chosen_addons(found.facts)]
+        asked, more, addons = ",".join(kinds(found.facts.release)), "more=", ""
+        if has_addons(found.facts):
+            more = more_kinds(_KUBECTL, addon_groups(found.facts))
+            addons = f" && {words(_KUBECTL, cluster)}"
+        of = f'"{asked}$more" --all-namespaces {shlex.quote(selector(cluster))}'
         self.words = (
-            f"{_GET} nodes {_rows_of(_NODES)} && printf '\\035' &&"
-            f" {_GET} {shlex.join(of)} {_rows_of(_OBJECTS)} && printf '\\035\\n'"
+            f"{_KUBECTL} get nodes {_rows_of(_NODES)} && printf '\\035' && {more} &&"
+            f" {_KUBECTL} get {of} {_rows_of(_OBJECTS)} && printf '\\035\\n'{addons}"
         )
 
     def judge(
@@ -102,6 +112,8 @@ class KubernetesLook:
             if _key(row) in self._wanted.objects
             for drift in _written(_key(row), self._wanted.objects[_key(row)], row["writers"])
         ]
+        if len(said) > _WITH_ADDONS:
+            drifts += judge_addons(said[2].removeprefix("\n"), said[3], self._addons)
         return SchedulerFindings(drifts=tuple(drifts))
 
     def _of_node(self, node: str, seen: NodeSeen | None, steps: tuple[str, ...]) -> Drift | None:

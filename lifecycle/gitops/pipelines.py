@@ -180,7 +180,7 @@ def _by_hand(wanted: Pipelines, clouds: Iterable[str], *, included: bool) -> Ite
     right = {"aws": "ROLE", "gcp": "ACCOUNT", "azure": "CLIENT"}
     names = [f"GCLUSTER_{c.upper()}_{r}_{right[c]}" for c in clouds for r in ("PLAN", "APPLY")]
     if wanted.forge == "github":
-        yield 'make the environment "gcluster" with required reviewers: they are the gate'
+        yield 'make the environment "gcluster", for the branch alone, with reviewers: the gate'
         yield 'make the environment "gcluster-unattended", for the branch alone'
         yield "store the secret GCLUSTER_AGE_KEY, and name it in specs: secrets: {key: env:...}"
     elif wanted.forge == "gitlab":

@@ -46,6 +46,8 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
     """Nodes that joined for a spec which asked for them."""
     kept: dict[str, list[str]] = {}
     """Namespace -> the work in it, for which it isn't pruned."""
+    digests: dict[ObjectKey, str] = {}
+    """Of what is missing or other: what it is to be."""
 
     @property
     def is_empty(self) -> bool:
@@ -75,7 +77,17 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
             held_back=tuple(
                 f"namespace {name} stays: {_few(work)} in it" for name, work in self.kept.items()
             ),
+            exact=tuple(self._exact()),
         )
+
+    def _exact(self) -> Iterator[str]:
+        """Yield every change with all that it says."""
+        for key in (*self.missing, *self.other):
+            yield f"apply {_full(key)} {self.digests.get(key, '')}"
+        for name, marks in sorted(self.marks.items()):
+            yield f"mark node {name}: {msgspec.json.encode(marks, order='sorted').decode()}"
+        yield from (f"delete {_full(key)}" for key in self.pruned)
+        yield from (f"forget node {name}" for name in self.forgotten)
 
 
 def difference(wanted: Wanted, live: Live, hosts: Collection[str]) -> Difference:
@@ -88,11 +100,12 @@ def difference(wanted: Wanted, live: Live, hosts: Collection[str]) -> Difference
     """
     digests = {key: _digest(made) for key, made in wanted.objects.items()}
     gone = [key for key in live.objects if key not in digests]
+    missing = tuple(key for key in digests if key not in live.objects)
+    other = tuple(key for key, made in digests.items() if live.objects.get(key, made) != made)
     return Difference(
-        missing=tuple(key for key in digests if key not in live.objects),
-        other=tuple(
-            key for key, digest in digests.items() if live.objects.get(key, digest) != digest
-        ),
+        missing=missing,
+        other=other,
+        digests={key: digests[key] for key in (*missing, *other)},
         pruned=tuple(sorted(gone, key=lambda key: (key.kind == "Namespace", key))),
         marks={
             name: marks
@@ -108,6 +121,10 @@ def difference(wanted: Wanted, live: Live, hosts: Collection[str]) -> Difference
 
 def _digest(made: Mapping[str, Any]) -> str:
     return str(made["metadata"]["annotations"][DIGEST])
+
+
+def _full(key: ObjectKey) -> str:
+    return f"{key.kind}.{key.group} {key.words}" if key.group else f"{key.kind} {key.words}"
 
 
 def _is_namespace(key: ObjectKey, names: Collection[str]) -> bool:

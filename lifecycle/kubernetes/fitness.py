@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.inventory.compile.kubernetes_objects.addons import chosen_addons
 from gcluster.inventory.compile.kubernetes_objects.images import pause_image
 from gcluster.inventory.compile.kubernetes_objects.pod_network import cni
 from gcluster.lifecycle.kubernetes.objects import Wanted, images, left_out, wanted
@@ -49,19 +48,9 @@ def kubernetes_findings(cluster: Cluster, hosts: ClusterInventory) -> tuple[Diag
 
 
 def _elsewhere(cluster: Cluster, found: Wanted) -> tuple[Diagnostic, ...]:
-    """Machines get add-ons, which `up` doesn't install: the pod network is one of them."""
+    """Machines get add-ons, and none that nobody has pinned."""
     loaded = load_text(cluster.spec_text, file=str(cluster.spec_path), check=False)
-    needed = ", ".join(one.addon.name for one in chosen_addons(found.facts))
-    unpinned = unknown_digests(found.facts, loaded)
-    if not needed:
-        return unpinned
-    not_installed = _error(
-        "GC1004",
-        f"add-ons are not installed by up yet: {needed}",
-        path=("scheduler",),
-        hint="gcluster compile writes them for Flux and Argo CD",
-    )
-    return (*unpinned, not_installed)
+    return unknown_digests(found.facts, loaded)
 
 
 def _other_version(spec: ClusterSpec, bundle: KubernetesBundle, whose: str) -> Iterator[Diagnostic]:

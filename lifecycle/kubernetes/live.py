@@ -74,14 +74,16 @@ def selector(cluster: str) -> str:
     return f"--selector={CLUSTER_LABEL}={cluster},{MANAGED_BY}={FIELD_MANAGER}"
 
 
-def read_live(kubectl: Kubectl, cluster: str, release: str) -> Live:
+def read_live(kubectl: Kubectl, cluster: str, release: str, more: Collection[str] = ()) -> Live:
     """Ask for the objects of a cluster and for its nodes: two calls.
+
+    `more` are kinds that add-ons brought, as far as the server has them.
 
     Raises:
         ApiSilent: no API server answers.
         ApiRefused: it says no.
     """
-    found = kubectl.get(",".join(kinds(release)), "--all-namespaces", selector(cluster))
+    found = kubectl.get(",".join([*kinds(release), *more]), "--all-namespaces", selector(cluster))
     return Live(
         objects={
             key_of(one): one["metadata"].get("annotations", {}).get(DIGEST, "")

@@ -11,7 +11,7 @@ from gcluster.inventory.compile.kubernetes_objects.addons import chosen_addons
 from gcluster.inventory.compile.kubernetes_objects.facts import KubernetesFacts, kubernetes_facts
 from gcluster.inventory.compile.kubernetes_objects.nodes import nodes
 from gcluster.inventory.compile.kubernetes_objects.objects import DOMAIN, Object, owned
-from gcluster.inventory.compile.kubernetes_objects.tree import objects
+from gcluster.inventory.compile.kubernetes_objects.tree import FIRST, objects
 from gcluster.lifecycle.kubernetes.source import takes_own_build
 
 if TYPE_CHECKING:
@@ -46,6 +46,8 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     facts: KubernetesFacts
     objects: dict[ObjectKey, Object]
     """In the order in which they are applied, each with its digest."""
+    last: frozenset[ObjectKey] = frozenset()
+    """Those that may be of kinds which add-ons bring: they are applied after these."""
     nodes: dict[str, dict[str, Any]]
     """Node -> its labels and taints."""
 
@@ -54,12 +56,17 @@ def wanted(spec: ClusterSpec, inventory: ClusterInventory, catalog: Catalog) -> 
     """Return what a spec's cluster is to have; what its nodes can't get is left out."""
     facts = kubernetes_facts(spec, inventory, catalog, left_out(spec, inventory, catalog))
     made = {
-        key_of(one): one
-        for files in objects(facts).values()
-        for alike in files.values()
-        for one in (_digested(owned(each, spec.name)) for each in alike)
+        folder: [_digested(owned(each, spec.name)) for alike in files.values() for each in alike]
+        for folder, files in objects(facts).items()
     }
-    return Wanted(facts=facts, objects=made, nodes=nodes(facts))
+    return Wanted(
+        facts=facts,
+        objects={key_of(one): one for alike in made.values() for one in alike},
+        last=frozenset(
+            key_of(one) for folder, alike in made.items() if folder not in FIRST for one in alike
+        ),
+        nodes=nodes(facts),
+    )
 
 
 def left_out(spec: ClusterSpec, inventory: ClusterInventory, catalog: Catalog) -> frozenset[str]:

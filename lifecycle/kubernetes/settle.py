@@ -13,19 +13,23 @@ import msgspec
 
 from gcluster.inventory.compile.kubernetes_objects.objects import FIELD_MANAGER, SYSTEM_NAMESPACE
 from gcluster.lifecycle.accounting.plan import BooksPlan
+from gcluster.lifecycle.kubernetes.addons import together
+from gcluster.lifecycle.kubernetes.addons.step import AddonsStep
 from gcluster.lifecycle.kubernetes.difference import Difference, Marks, difference
 from gcluster.lifecycle.kubernetes.kubectl import ApiRefused, ApiSilent, Kubectl, kubectl_of
 from gcluster.lifecycle.kubernetes.live import NOTHING, occupied, read_live
 from gcluster.lifecycle.kubernetes.objects import Wanted, wanted
 from gcluster.lifecycle.progress import StageFinished, StageStarted
+from gcluster.lifecycle.rolling.roll import Clock
 from gcluster.schemas.diagnostics import Diagnostic, Severity
 from gcluster.schemas.spec import KubernetesScheduler
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Collection, Iterable
 
     from gcluster.inventory.compile.kubernetes_objects.objects import Object
     from gcluster.lifecycle.cluster import Cluster
+    from gcluster.lifecycle.kubernetes.addons.standing import Standing
     from gcluster.lifecycle.kubernetes.objects import ObjectKey
     from gcluster.lifecycle.observe import Observation
     from gcluster.lifecycle.progress import Reporter
@@ -41,11 +45,14 @@ _ROLLOUT_S = 60
 
 
 def objects_plan(
-    cluster: Cluster, observation: Observation, session: SshSession
+    cluster: Cluster,
+    observation: Observation,
+    session: SshSession,
+    tell: Callable[[Diagnostic], None] = lambda _: None,
 ) -> BooksPlan | None:
     """Say what `up` would change in the cluster's API; None where none is reached by SSH.
 
-    Where no control plane was ever made, all of it is new.
+    Where no control plane was ever made, all of it is new. `tell` is told what `up` would refuse.
     """
     if not _is_real(cluster, observation):
         return None
@@ -54,12 +61,19 @@ def objects_plan(
     if any(name in observation.unreachable for name in planes):
         return None  # the plan names them, and that what would change there is unknown
     if not any(JOINED in observation.stamps.get(name, {}) for name in planes):
-        fresh = difference(found, NOTHING, _hosts(observation))
-        return fresh.plan()
-    try:
-        return _compare(kubectl_of(session, observation.existing), found, observation).plan()
-    except (ApiSilent, ApiRefused) as error:
-        return BooksPlan(problem=str(error))
+        differs = difference(found, NOTHING, _hosts(observation))
+        addons = together.fresh(found.facts)
+    else:
+        try:
+            kubectl = kubectl_of(session, observation.existing)
+            addons, more = together.look(kubectl, found.facts)
+            differs = _compare(kubectl, found, observation, more)
+        except (ApiSilent, ApiRefused) as error:
+            return BooksPlan(problem=str(error))
+    for said in together.without_a_program(addons):
+        tell(said)
+    told = differs.plan()
+    return msgspec.structs.replace(told, changes=(*addons.lines(), *told.changes))
 
 
 def settle_objects(
@@ -84,11 +98,13 @@ def settle_objects(
     found = wanted(cluster.spec, observation.desired, cluster.catalog)
     go_on = f"gcluster up {cluster.spec_path}"
     try:
-        differs = _awaited(kubectl, found, observation, clock, sleep)
+        differs, addons = _awaited(kubectl, found, observation, clock, sleep)
         if not prune:
             differs = msgspec.structs.replace(differs, pruned=(), forgotten=(), kept={})
-        _settle(kubectl, found, differs)
-        late = _rolled_out(kubectl, found)
+            addons = addons.only_put_back()
+        step = AddonsStep(kubectl, found.facts, found.objects, report, clock=Clock(clock, sleep))
+        late = _settle(kubectl, found, differs, addons, step)
+        late += () if any(said.is_error for said in late) else _rolled_out(kubectl, found)
     except ApiSilent as silent:
         said = _error("GC1005", f"no API server answers: {silent}", go_on)
         report(StageFinished(name="objects", ok=False, summary="", seconds=clock() - began))
@@ -98,7 +114,10 @@ def settle_objects(
         report(StageFinished(name="objects", ok=False, summary="", seconds=clock() - began))
         return (said,)
     summary = f"{len(found.objects)} applied, {len(differs.pruned)} removed"
-    report(StageFinished(name="objects", ok=True, summary=summary, seconds=clock() - began))
+    if addons.pending or addons.gone:
+        summary += f"; add-ons: {len(addons.pending)} applied, {len(addons.gone)} removed"
+    ok = not any(said.is_error for said in late)
+    report(StageFinished(name="objects", ok=ok, summary=summary, seconds=clock() - began))
     return (*late, *(_kept(name, work) for name, work in differs.kept.items()))
 
 
@@ -112,8 +131,10 @@ def _hosts(observation: Observation) -> frozenset[str]:
     return frozenset(host.name for host in observation.desired.hosts)
 
 
-def _compare(kubectl: Kubectl, found: Wanted, observation: Observation) -> Difference:
-    live = read_live(kubectl, found.facts.spec.name, found.facts.release)
+def _compare(
+    kubectl: Kubectl, found: Wanted, observation: Observation, more: Collection[str]
+) -> Difference:
+    live = read_live(kubectl, found.facts.spec.name, found.facts.release, more)
     differs = difference(found, live, _hosts(observation))
     return differs.keeping(occupied(kubectl, differs.emptied)) if differs.emptied else differs
 
@@ -124,23 +145,44 @@ def _awaited(
     observation: Observation,
     clock: Callable[[], float],
     sleep: Callable[[float], None],
-) -> Difference:
+) -> tuple[Difference, Standing]:
     """Compare as soon as an API server answers."""
     until = clock() + _ANSWERS_WITHIN_S
     while True:
         try:
-            return _compare(kubectl, found, observation)
+            addons, more = together.look(kubectl, found.facts, thorough=True)
+            return _compare(kubectl, found, observation, more), addons
         except ApiSilent:
             if clock() >= until:
                 raise
             sleep(_ASK_AGAIN_S)
 
 
-def _settle(kubectl: Kubectl, found: Wanted, differs: Difference) -> None:
-    """Apply everything: what somebody changed by hand is put back too."""
-    _apply(kubectl, found.objects.values())
+def _settle(
+    kubectl: Kubectl, found: Wanted, differs: Difference, addons: Standing, step: AddonsStep
+) -> tuple[Diagnostic, ...]:
+    """Apply everything: what somebody changed by hand is put back too; return what was said.
+
+    Add-ons bring kinds of which the last objects are. Where one fails, those wait for the next run.
+    """
+    last = found.last if together.has_addons(found.facts) else frozenset()
+    _apply(kubectl, (made for key, made in found.objects.items() if key not in last))
     for alike in _alike(differs.marks):
         _mark(kubectl, alike, differs.marks[alike[0]])
+    said = step.bring(addons)
+    if together.brings_network(found.facts) and not any(one.is_error for one in said):
+        said += step.await_nodes(found.nodes)
+    if any(one.is_error for one in said):
+        return said
+    if last:
+        those = [made for key, made in found.objects.items() if key in last]
+        step.retried(lambda: _apply(kubectl, those))
+    _remove(kubectl, differs)
+    return (*said, *step.remove(addons))
+
+
+def _remove(kubectl: Kubectl, differs: Difference) -> None:
+    """Remove what is compiled no more, and nodes that the spec dropped."""
     for key in differs.pruned:
         _delete(kubectl, key)
     if differs.forgotten:

@@ -11,6 +11,7 @@ from gcluster.lifecycle.progress import Finding, StageProgress
 from gcluster.schemas.spec import KubernetesScheduler
 
 if TYPE_CHECKING:
+    from gcluster.lifecycle.bundle.use import Bundle
     from gcluster.lifecycle.cluster import Cluster
     from gcluster.lifecycle.observe import Observation
     from gcluster.lifecycle.planning.changes import Plan
@@ -46,6 +47,26 @@ def ready_bundle(cluster: Cluster, observation: Observation, report: Reporter) -
         from gcluster.lifecycle.kubernetes.source import ready_kubernetes
 
         cluster.__dict__["kubernetes"] = ready_kubernetes(report)
+
+
+def ready_addons(
+    cluster: Cluster,
+    observation: Observation,
+    session: SshSession,
+    report: Reporter,
+    bundle: Bundle | None = None,
+) -> None:
+    """Fetch and render the add-ons that are about to change, before anything is.
+
+    Raises:
+        LifecycleError: one can't be had or rendered (exit code REFUSED).
+    """
+    real = any(h.connection == "ssh" for h in observation.desired.with_role("controller"))
+    if real and isinstance(cluster.spec.scheduler, KubernetesScheduler):
+        from gcluster.lifecycle.kubernetes.addons.ready import ready
+
+        folder = None if bundle is None else bundle.folder
+        ready(cluster, observation, session, report, folder)
 
 
 def drain_leaving(

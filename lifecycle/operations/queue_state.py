@@ -111,7 +111,7 @@ def save_queue(cluster: Cluster, hosts: ClusterInventory, session: SshSession) -
         size=len(archive),
         sha256=digest,
     )
-    cluster.store.put_new(f"{PREFIX}/{saved.id}.age", cluster.vault.seal(archive))
+    cluster.vault.seal(f"{PREFIX}/{saved.id}", archive)
     cluster.store.put_new(f"{PREFIX}/{saved.id}.json", msgspec.json.encode(saved))
     return saved
 
@@ -209,10 +209,9 @@ def _find(cluster: Cluster, wanted: str | None) -> SavedQueue:
 
 
 def _send(cluster: Cluster, session: SshSession, controller: Host, saved: SavedQueue) -> None:
-    ciphertext = cluster.store.get(f"{PREFIX}/{saved.id}.age")
-    if ciphertext is None:
+    archive = cluster.vault.unseal(f"{PREFIX}/{saved.id}", saved.id)
+    if archive is None:
         raise _broken(saved.id, "its archive is gone")
-    archive = cluster.vault.unseal(ciphertext, saved.id)
     if hashlib.sha256(archive).hexdigest() != saved.sha256:
         raise _broken(saved.id, "it is not what was saved")
     text = base64.encodebytes(archive).decode()

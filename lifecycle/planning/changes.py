@@ -84,6 +84,8 @@ class StepChange(msgspec.Struct, frozen=True, kw_only=True):
     """Of a rolling change: how many of the pool's nodes are out of service at once."""
     jobs: int | None = None
     """Of a rolling change: jobs on these nodes that it waits for; None: nobody could be asked."""
+    digest: str = ""
+    """Hash of all that the step is made from: the stamp that it leaves."""
 
 
 RungState: TypeAlias = Literal["stands", "next", "after", "skipped", "refused"]

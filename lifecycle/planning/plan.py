@@ -21,6 +21,7 @@ from gcluster.lifecycle.planning.step_changes import step_changes
 from gcluster.lifecycle.repair.queue import queue
 from gcluster.lifecycle.rolling.jobs import jobs_on
 from gcluster.lifecycle.rolling.plan import in_service, must_roll
+from gcluster.lifecycle.secrets.encryption import other_provider
 from gcluster.lifecycle.sites import ladders_of, open_sites
 from gcluster.lifecycle.ssh import SshSession
 from gcluster.lifecycle.state import Journal
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from gcluster.lifecycle.cluster import Cluster
     from gcluster.lifecycle.converge.scope import Scope
     from gcluster.lifecycle.ladders.standing import Ladders
+    from gcluster.schemas.diagnostics import Diagnostic
 
 
 def make_plan(cluster: Cluster) -> Plan:
@@ -83,11 +85,16 @@ def _with_kubernetes(
     from gcluster.lifecycle.kubernetes.source import how_it_stands  # noqa: PLC0415
 
     bundle = cluster.kubernetes
+    refused: list[Diagnostic] = []
     return replace(
         plan,
-        objects=objects_plan(cluster, observation, session),
+        objects=objects_plan(cluster, observation, session, refused.append),
         kubernetes="" if bundle is None else how_it_stands(bundle),
-        diagnostics=(*plan.diagnostics, *kubernetes_findings(cluster, observation.desired)),
+        diagnostics=(
+            *plan.diagnostics,
+            *kubernetes_findings(cluster, observation.desired),
+            *refused,
+        ),
     )
 
 
@@ -129,10 +136,13 @@ def _guarded(
 
 
 def compile_for(cluster: Cluster, observation: Observation) -> CompiledCluster:
-    """Compile the spec for the hosts that it asks for."""
-    return compile_cluster(
-        cluster.spec, observation.desired, cluster.catalog, cluster.bundle, cluster.kubernetes
-    )
+    """Compile the spec for the hosts that it asks for; what was compiled last is kept."""
+    made_of = (observation.desired, cluster.bundle, cluster.kubernetes)
+    if cluster.compiled is None or cluster.compiled[0] != made_of:
+        desired, bundle, kubernetes = made_of
+        compiled = compile_cluster(cluster.spec, desired, cluster.catalog, bundle, kubernetes)
+        cluster.compiled = (made_of, compiled)
+    return cluster.compiled[1]
 
 
 def pending_for(cluster: Cluster, compiled: CompiledCluster, observation: Observation) -> Pending:
@@ -169,7 +179,7 @@ def _plan(
         usd_per_hour=cost.usd_per_hour_now if ladders is None else usd_taken(ladders, cost),
         worst_usd_per_hour=cost.usd_per_hour,
         observed_age_s=round(observation.age_s, 1),
-        diagnostics=cluster.warnings,
+        diagnostics=(*cluster.warnings, *other_provider(cluster)),
         ladders=() if ladders is None else ladder_views(ladders),
         books=books,
         repairs=queue(cluster.events),

@@ -1,7 +1,7 @@
 """A plan that was approved, as a file: what `up --plan` does, and nothing else.
 
-It is bound to the spec, to the state and to the version of gcluster that made it. When one of them
-moved since, or the world does, it is refused, with what moved.
+It is bound to the spec, to the state and to the version of gcluster that made it, and to each line
+of itself (`plan_lines`). When one of them moved since, it is refused, with what moved.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import hashlib
 from contextlib import contextmanager
 from datetime import datetime
 from difflib import unified_diff
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
@@ -18,6 +18,7 @@ import gcluster
 from gcluster.lifecycle.burst.lock import LOCK as BURST_LOCK
 from gcluster.lifecycle.outcome import Exit, LifecycleError, failure
 from gcluster.lifecycle.planning.changes import Plan
+from gcluster.lifecycle.planning.plan_lines import plan_lines
 from gcluster.lifecycle.planning.spec_diff import differing
 from gcluster.lifecycle.state.store import utc_now
 from gcluster.schemas.decoding import decode_json
@@ -30,15 +31,16 @@ if TYPE_CHECKING:
     from gcluster.lifecycle.cluster import Cluster
     from gcluster.lifecycle.state import Event
 
-FORMAT = "gcluster/plan/v1"
 _SHOWN = 12
-"""Lines of each difference that are shown."""
+"""Fields of the spec that are named, of those that moved."""
+_LINES = 200
+"""Lines of a plan that are shown, of those that moved."""
 
 
 class PlanFile(msgspec.Struct, frozen=True, kw_only=True):
     """One approved plan and all that it holds for."""
 
-    format: str
+    format: Literal["gcluster/plan/v1"] = "gcluster/plan/v1"
     gcluster: str
     """Version that made it: another one may act differently on the same spec."""
     made: datetime
@@ -60,7 +62,6 @@ class PlanFile(msgspec.Struct, frozen=True, kw_only=True):
 def plan_file(cluster: Cluster, plan: Plan) -> PlanFile:
     """Bind a plan to what it was made from."""
     return PlanFile(
-        format=FORMAT,
         gcluster=gcluster.__version__,
         made=utc_now(),
         cluster=cluster.name,
@@ -148,14 +149,15 @@ def refuse_other(file: PlanFile, now: Plan) -> None:
     Raises:
         LifecycleError: with the lines that differ (exit code REFUSED).
     """
-    approved, proposed = _lines(file.plan), _lines(now)
+    approved, proposed = plan_lines(file.plan), plan_lines(now)
     if approved != proposed:
         differ = [
             line
             for line in unified_diff(approved, proposed, lineterm="", n=0)
             if not line.startswith(("---", "+++", "@@"))
         ]
-        raise _refused(["what exists moved: - was approved, + would be done now", *_few(differ)])
+        told = "what would be done moved: - was approved, + would be done now"
+        raise _refused([told, *_few(differ, _LINES)])
 
 
 def _moved(cluster: Cluster, file: PlanFile) -> Iterator[str]:
@@ -166,7 +168,7 @@ def _moved(cluster: Cluster, file: PlanFile) -> Iterator[str]:
     elif file.spec_hash != cluster.spec_hash:
         now = msgspec.to_builtins(cluster.spec, enc_hook=str)
         paths = [change.path for change in differing(file.spec, now)]
-        yield f"spec: {', '.join(_few(paths)) or 'another one'}"
+        yield f"spec: {', '.join(_few(paths, _SHOWN)) or 'another one'}"
     was, now_inputs = file.inputs, _inputs(cluster)
     for name in sorted(was.keys() | now_inputs.keys()):
         if was.get(name) != now_inputs.get(name):
@@ -203,31 +205,9 @@ def _inputs(cluster: Cluster) -> dict[str, str]:
     return {name: hashlib.sha256(content).hexdigest() for name, content in found.items()}
 
 
-def _lines(plan: Plan) -> list[str]:
-    """Return what a plan does, a line each, without what only ages: times, and jobs that run."""
-    lines = [
-        f"site {site.site}: {change.effect} {change.resource.key} "
-        f"{msgspec.json.encode(change.resource, order='sorted').decode()} {change.reason}"
-        for site in plan.sites
-        for change in site.changes
-        if change.effect != "keep"
-    ]
-    lines += [f"{s.step} on {s.hosts}: {s.disruption}, {s.reason}" for s in plan.steps]
-    lines += [f"{line.what}: {line.before} -> {line.after}" for line in plan.upgrades]
-    lines += [f"guard {guard.thing}" for guard in plan.guards]
-    lines += [f"not reachable: {host}" for host in plan.unreachable]
-    lines += [
-        f"pool {ladder.pool}: {rung.key} {rung.state} {rung.nodes}"
-        for ladder in plan.ladders
-        for rung in ladder.rungs
-    ]
-    lines += list(plan.books.changes) if plan.books is not None else []
-    return lines
-
-
-def _few(lines: list[str]) -> list[str]:
-    more = len(lines) - _SHOWN
-    return [*lines[:_SHOWN], f"and {more} more"] if more > 0 else lines
+def _few(lines: list[str], most: int) -> list[str]:
+    more = len(lines) - most
+    return [*lines[:most], f"and {more} more"] if more > 0 else lines
 
 
 def _refused(moved: list[str]) -> LifecycleError:

@@ -62,6 +62,7 @@ def step_changes(
                     disruption=disruption,
                     at_once=spec.pools[item.pool].update.at_once(sizes[item.pool]) if rolls else 0,
                     jobs=_jobs(hosts, jobs) if rolls else None,
+                    digest=item.digest,
                 )
             )
     return tuple(changes)

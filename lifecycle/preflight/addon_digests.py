@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from gcluster.inventory.compile.kubernetes_objects.facts import KubernetesFacts
     from gcluster.schemas.load import Loaded
 
+CATALOG = "files/addons/addons.yaml"
+"""The catalog file of a bundle: named under `catalog:` it fills in what gcluster's leaves open."""
 _NAMED = 3
 """Most images that a message names."""
 
@@ -28,7 +30,7 @@ def unknown_digests(facts: KubernetesFacts, loaded: Loaded) -> tuple[Diagnostic,
             path=path,
             file=loaded.file,
             span=None if document is None else document.locate(path, key=True),
-            hint="run gcluster bundle, or write the digests into a catalog file of your own",
+            hint=f"gcluster bundle {loaded.file} --out DIR; then name DIR/{CATALOG} under catalog:",
         )
         for name, missing in unfilled(facts).items()
     )

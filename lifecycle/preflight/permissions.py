@@ -1,4 +1,4 @@
-"""Which kinds of resources a spec has on a cloud: what its recorded program registers."""
+"""What a spec has on a cloud: the resources that its recorded program registers, and a KMS key."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 from gcluster.lifecycle.cluster import open_cluster
 from gcluster.lifecycle.outcome import failure
 from gcluster.lifecycle.sites import provider_name
+from gcluster.schemas.kms_key import cloud_of_key
+from gcluster.schemas.spec import KmsSecrets
 from gcluster.stacks.permissions import kind_of
 from gcluster.stacks.provider import Recorder
 from gcluster.stacks.registry import provider
@@ -18,15 +20,21 @@ _NOT_MADE = ("gcluster:", "pulumi:")
 """Types that group others, and the engine's own."""
 
 
-def kinds_of(spec: Path, cloud: str) -> frozenset[str]:
-    """Return the kinds of resources of a spec's sites on a cloud; nothing is contacted.
+def needs_of(spec: Path, cloud: str) -> tuple[frozenset[str], bool]:
+    """Return the kinds of resources of a spec's sites on a cloud, and whether its key is there.
+
+    Nothing is contacted.
 
     Raises:
-        LifecycleError: the spec has errors, or no site on that cloud (GC908).
+        LifecycleError: the spec has errors, or neither site nor key on that cloud (GC908).
         ProviderError: the cloud's extra isn't installed.
     """
     cluster = open_cluster(str(spec))
     sites = [name for name, site in cluster.spec.sites.items() if provider_name(site) == cloud]
+    secrets = cluster.spec.secrets
+    has_key = isinstance(secrets, KmsSecrets) and cloud_of_key(secrets.key) == cloud
+    if not sites and has_key:
+        return frozenset(), True
     if not sites:
         raise failure("GC908", f"{spec} has no site of provider {cloud}")
     recorder = provider(cloud, cluster.catalog)
@@ -37,4 +45,5 @@ def kinds_of(spec: Path, cloud: str) -> frozenset[str]:
         for site in sites
         for resource in recorder.record(cluster.spec, site).resources
     }
-    return frozenset(kind_of(token) for token in types if not token.startswith(_NOT_MADE))
+    kinds = frozenset(kind_of(token) for token in types if not token.startswith(_NOT_MADE))
+    return kinds, has_key

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from gcluster.inventory.compile.roles import ACTED_ON, PLUGINS_ACTED_ON, STORAGE_ACTED_ON
-from gcluster.lifecycle.outcome import LifecycleError, failure
+from gcluster.lifecycle.outcome import LifecycleError
 from gcluster.schemas.diagnostics import Diagnostic, Severity
 from gcluster.schemas.spec import KubernetesScheduler, LustreStorage, Software
 from gcluster.stacks.registry import names
@@ -88,11 +88,6 @@ class NotBuiltError(LifecycleError):
         self.loaded = loaded
 
 
-def not_built(written: str) -> LifecycleError:
-    """Return the error for something that was asked for in these words."""
-    return failure("GC950", f"{written} is not built yet")
-
-
 def _needed(loaded: Loaded) -> Iterator[tuple[Severity, PathTuple, str]]:
     """Yield what `up` can't do without."""
     spec = loaded.spec
@@ -107,9 +102,6 @@ def _needed(loaded: Loaded) -> Iterator[tuple[Severity, PathTuple, str]]:
         yield Severity.ERROR, path, f"control plane {kubernetes.control_plane}"
     if isinstance(kubernetes, KubernetesScheduler) and spec.converge == "pull":
         yield Severity.ERROR, ("converge",), "converge: pull under Kubernetes"
-    kept_by = "age" if spec.secrets is None else str(spec.secrets.__struct_config__.tag)
-    if kept_by != "age":
-        yield Severity.ERROR, ("secrets", "provider"), f"secrets by {kept_by}"
 
 
 def _left_out(loaded: Loaded) -> Iterator[tuple[Severity, PathTuple, str]]:

@@ -8,7 +8,7 @@
 - `keep_applied`, `newest_applied`: spec, catalogs and bundle, as one object each time.
 - `upgrade(store)`: brings the layout of an older version to this one's; for a lock's holder.
 - `SecretVault.open(store, spec.secrets, cluster_id, keys_dir)`: `ensure`, `version`, `reveal`,
-  `materialise`, `forget_all`.
+  `materialise`, `forget_all`; its `keyring` holds the data keys, `reencrypt` changes them.
 
 Everything here raises LifecycleError for what a user can mend: GC900 corrupt, GC901 can't be used,
 GC902 from a newer version, GC903 locked, GC904 the lock was lost, GC905 secrets and their key.

@@ -48,6 +48,17 @@ class SecretBox:
         own = keys_dir / f"{cluster_id}.key"
         return cls(f"file:{own}", own)
 
+    @classmethod
+    def unlocked(cls, identity: bytes, what: str) -> SecretBox:
+        """Return the box of an identity that is at hand; messages call it `what`.
+
+        Raises:
+            LifecycleError: it is malformed (GC905).
+        """
+        box = cls(what)
+        box._identity = box._parse(identity.decode(errors="replace"))
+        return box
+
     def __repr__(self) -> str:
         """Show the reference only."""
         return f"SecretBox({self.reference!r})"
@@ -64,6 +75,14 @@ class SecretBox:
         if make and self._own is not None:
             _make_identity(self._own)
         return str(self._unlocked().to_public())
+
+    def identity(self) -> bytes:
+        """Return the private key, as the text that age-keygen writes; never to be shown.
+
+        Raises:
+            LifecycleError: as `recipient`.
+        """
+        return str(self._unlocked()).encode()
 
     def encrypt(self, plaintext: bytes) -> bytes:
         """Return the age ciphertext.
@@ -160,6 +179,13 @@ class SecretBox:
         return failure(
             "GC905", f"the age identity {self.reference} can't be used: {why}", hint=hint
         )
+
+
+def new_data_key() -> SecretBox:
+    """Return the box of a new identity, which lies nowhere yet."""
+    from pyrage import x25519  # noqa: PLC0415 - lazy
+
+    return SecretBox.unlocked(str(x25519.Identity.generate()).encode(), "the data key")
 
 
 def _make_identity(path: Path) -> None:

@@ -2,6 +2,7 @@
 
 1 kept spec, catalog files and bundle as three objects that were replaced one by one.
 2 keeps them as one, which is created and never changed (`applied.py`).
+3 keeps the key of the secrets wrapped by the spec's provider (`keyring.py`), secrets by its number.
 
 What an older version wrote is read as it is; it is brought to the newest form by the first run that
 holds a lock, before that writes anything. From then on older versions of gcluster refuse the state.
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.lifecycle.state import applied
+from gcluster.lifecycle.state import applied, format_3
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from gcluster.lifecycle.state.store import StateStore
 
 FORMAT_KEY = "format.json"
-NEWEST = 2
+NEWEST = 3
 
 
 class Format(msgspec.Struct, frozen=True):
@@ -31,7 +32,8 @@ class Format(msgspec.Struct, frozen=True):
 
 
 _STEPS: dict[int, tuple[Callable[[StateStore], None], Callable[[StateStore], None]]] = {
-    1: (applied.leave_format_1, applied.forget_format_1)
+    1: (applied.leave_format_1, applied.forget_format_1),
+    2: (format_3.add_format_3, format_3.forget_format_2),
 }
 """Version -> what adds the next one's objects, and what removes its own when that is said."""
 

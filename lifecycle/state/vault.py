@@ -1,12 +1,11 @@
 """A cluster's secrets: stored only encrypted, made once, shown only to the process that needs them.
 
-`secrets/<name>/000001.age` is created once and never changed. `secrets/recipient` is the public key
-that all of them are encrypted for, so that a wrong key is found before anything is made with it.
+They are encrypted for the cluster's data key (`keyring.py`), which is opened before anything is
+made with it, so that a wrong key is found then. Where they lie is told in `ciphertexts.py`.
 """
 
 from __future__ import annotations
 
-import hashlib
 import re
 import secrets
 from contextlib import contextmanager, suppress
@@ -16,18 +15,23 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from gcluster.lifecycle.outcome import LifecycleError, failure
-from gcluster.lifecycle.state.box import SecretBox
+from gcluster.lifecycle.state import ciphertexts
 from gcluster.lifecycle.state.bucket import AlreadyExists
+from gcluster.lifecycle.state.key_record import FORMAT_2_RECIPIENT
+from gcluster.lifecycle.state.key_record import PREFIX as KEYS
+from gcluster.lifecycle.state.keyring import Keyring
 from gcluster.lifecycle.state.secret_files import secret_files
+from gcluster.lifecycle.state.store import corrupt
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
+    from gcluster.lifecycle.state.box import SecretBox
+    from gcluster.lifecycle.state.ciphertexts import Ciphertext, Place
+    from gcluster.lifecycle.state.key_record import KeyRecord
     from gcluster.lifecycle.state.store import StateStore
-    from gcluster.schemas.spec.secrets import AgeSecrets
+    from gcluster.schemas.spec.secrets import Secrets
 
-PREFIX = "secrets"
-_RECIPIENT = f"{PREFIX}/recipient"
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]*")
 _MUNGE_KEY_BYTES = 1024
 """The most that munge takes, and what mungekey(8) calls the maximum: 8192 bits."""
@@ -39,7 +43,7 @@ class SecretVersion(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     number: int
     fingerprint: str
-    """First 12 hex digits of the ciphertext's SHA-256: differs when a secret is made anew."""
+    """Of its first ciphertext: differs when a secret is made anew."""
 
     @property
     def id(self) -> str:
@@ -50,21 +54,34 @@ class SecretVersion(msgspec.Struct, frozen=True, kw_only=True):
 class SecretVault:
     """The secrets of one cluster."""
 
-    def __init__(self, store: StateStore, box: SecretBox) -> None:
+    def __init__(self, store: StateStore, keyring: Keyring) -> None:
         """Hold the parts; nothing is read or made yet."""
         self._store = store
-        self._box = box
+        self.keyring = keyring
 
     @classmethod
     def open(
-        cls, store: StateStore, spec: AgeSecrets | None, cluster_id: str, keys_dir: Path
+        cls,
+        store: StateStore,
+        spec: Secrets | None,
+        cluster_id: str,
+        keys_dir: Path,
+        folder: Path | None = None,
     ) -> SecretVault:
-        """Return the vault of a cluster; see `SecretBox.open`."""
-        return cls(store, SecretBox.open(spec, cluster_id, keys_dir))
+        """Return the vault of a cluster.
+
+        Args:
+            store: its state.
+            spec: `secrets:` of its spec; None: an age identity made in `keys_dir`.
+            cluster_id: id of its state.
+            keys_dir: a directory outside the state.
+            folder: where the spec is, for sops; None: here.
+        """
+        return cls(store, Keyring(store, spec, cluster_id, keys_dir, folder or Path()))
 
     def __repr__(self) -> str:
         """Show where, never what."""
-        return f"SecretVault({self._store.url!r}, {self._box!r})"
+        return f"SecretVault({self._store.url!r}, {self.keyring!r})"
 
     def ensure(self, name: str, make: Callable[[], bytes]) -> SecretVersion:
         """Return the newest version of a secret; make the first where there is none.
@@ -72,37 +89,34 @@ class SecretVault:
         When two processes race, both get the one that was stored.
 
         Raises:
-            LifecycleError: the key is missing, malformed, or another than the cluster's (GC905).
+            LifecycleError: the data key can't be opened or made.
         """
-        number = self._newest(name)
-        if number == 0:
-            number = 1
-            self._check_recipient()
-            ciphertext = self._box.encrypt(make())
+        if self._newest(name) is None:
+            number, box = self._data_key()
+            fresh = ciphertexts.fresh(box.encrypt(make()))
             with suppress(AlreadyExists):  # another was faster: its value stands
-                self._store.put_new(_key(name, number), ciphertext)
-        return self._version(name, number)
+                self._put(name, 1, number, fresh)
+        return self._version(name)
 
     def keep(self, name: str, value: bytes) -> SecretVersion:
         """Keep a secret that somebody else made: a version more where it differs from the newest.
 
         Raises:
-            LifecycleError: the key is missing, malformed, or another than the cluster's (GC905).
+            LifecycleError: the data key can't be opened or made.
         """
-        number = self._newest(name)
-        if number and self.reveal(name) == value:
-            return self._version(name, number)
-        self._check_recipient()
-        self._store.put_new(_key(name, number + 1), self._box.encrypt(value))
-        return self._version(name, number + 1)
+        newest = self._newest(name)
+        if newest is None or self.reveal(name) != value:
+            number, box = self._data_key()
+            fresh = ciphertexts.fresh(box.encrypt(value))
+            self._put(name, 1 if newest is None else newest.number + 1, number, fresh)
+        return self._version(name)
 
     def version(self, name: str) -> str | None:
         """Return the id of the newest version, safe to hash into a stamp; None: not made yet.
 
         Needs no key.
         """
-        number = self._newest(name)
-        return self._version(name, number).id if number else None
+        return None if self._newest(name) is None else self._version(name).id
 
     def reveal(self, name: str) -> bytes:
         """Return the newest value of a secret.
@@ -110,25 +124,44 @@ class SecretVault:
         Raises:
             LifecycleError: there is no such secret, or the key can't decrypt it.
         """
-        number = self._newest(name)
-        return self._box.decrypt(self._ciphertext(name, number), f"{name}@{number}")
+        place, found = self._found(name)
+        record = self.keyring.records()[place.key]
+        return self.keyring.box(record).decrypt(found.box, f"{name}@{place.number}")
 
-    def seal(self, plaintext: bytes) -> bytes:
-        """Encrypt something of the cluster that isn't a secret of a step, such as a saved queue.
+    def seal(self, stem: str, plaintext: bytes) -> None:
+        """Encrypt and store something that isn't a secret of a step, such as a saved queue.
 
         Raises:
             LifecycleError: as `keep`.
         """
-        self._check_recipient()
-        return self._box.encrypt(plaintext)
+        number, box = self._data_key()
+        self._store.put_new(ciphertexts.sealed_path(stem, number), box.encrypt(plaintext))
 
-    def unseal(self, ciphertext: bytes, what: str) -> bytes:
-        """Decrypt what `seal` made; `what` names it in the error.
+    def unseal(self, stem: str, what: str) -> bytes | None:
+        """Decrypt what `seal` stored; `what` names it in the error; None: there is none.
 
         Raises:
             LifecycleError: the key can't decrypt it.
         """
-        return self._box.decrypt(ciphertext, what)
+        records = self.keyring.records()
+        places = ciphertexts.sealed_in(self._store, stem.rpartition("/")[0])
+        place = ciphertexts.newest(places, records).get(stem)
+        found = None if place is None else self._store.get(place.path)
+        if place is None or found is None:
+            return None
+        return self.keyring.box(records[place.key]).decrypt(found, what)
+
+    def prove(self) -> None:
+        """Go on where secrets can be read and made; nothing is kept.
+
+        Raises:
+            LifecycleError: the data key can't be opened, or whoever shall wrap the first can't.
+        """
+        records = self.keyring.records()
+        if records:
+            self.keyring.box(records[max(records)])
+        else:
+            self.keyring.provider.prove()
 
     @contextmanager
     def materialise(self, names: Iterable[str]) -> Iterator[dict[str, Path]]:
@@ -144,58 +177,51 @@ class SecretVault:
     def forget_all(self, *, but: str = "") -> None:
         """Delete every ciphertext, and the identity if gcluster made it.
 
-        `but` is a secret to keep, with the identity that reads it.
+        `but` is a secret to keep, with the key that reads it.
         """
-        kept = bool(but) and self._newest(but) > 0
-        for key in self._store.list(PREFIX):
-            if not (kept and (key == _RECIPIENT or key.startswith(f"{PREFIX}/{but}/"))):
+        kept = bool(but) and self._newest(but) is not None
+        for key in self._store.list(ciphertexts.PREFIX):
+            if not (kept and key.startswith((FORMAT_2_RECIPIENT, f"{ciphertexts.PREFIX}/{but}/"))):
                 self._store.delete(key)
         if not kept:
-            self._box.forget()
+            self.keyring.forget_all()
 
-    def _check_recipient(self) -> None:
-        """Record the public key at first use; refuse another one afterwards."""
-        known = self._store.get(_RECIPIENT)
-        mine = self._box.recipient(make=known is None)
-        if known is None:
-            try:
-                self._store.put_new(_RECIPIENT, mine.encode())
-            except AlreadyExists:
-                known = self._store.get(_RECIPIENT)
-        if known is not None and known != mine.encode():
-            raise failure(
-                "GC905",
-                f"{self._box.reference} is not the key of this cluster: it is {mine}, and the "
-                f"secrets are encrypted for {known.decode(errors='replace')}",
-                hint="give the key that the cluster was made with",
-            )
+    def _data_key(self) -> tuple[int, SecretBox]:
+        """Return the newest data key with its number, opened; make the first."""
+        records = self.keyring.records()
+        number = max(records, default=1)
+        record: KeyRecord = records.get(number) or self.keyring.make(number)
+        return number, self.keyring.box(record)
 
-    def _newest(self, name: str) -> int:
+    def _newest(self, name: str) -> Place | None:
         if not _NAME.fullmatch(name):
             raise ValueError(f"not a secret's name: {name!r}")
-        stems = (
-            Path(key).name.removesuffix(".age") for key in self._store.list(f"{PREFIX}/{name}")
-        )
-        return max((int(stem) for stem in stems if stem.isdecimal()), default=0)
+        places = ciphertexts.secrets_in(self._store, name)
+        records = self.keyring.records() if places else {}
+        if places and not records:
+            raise corrupt(f"{KEYS}/000001.json", "it is gone, and secrets are there")
+        known = ciphertexts.newest(places, records).values()
+        return max(known, key=lambda place: place.number, default=None)
 
-    def _version(self, name: str, number: int) -> SecretVersion:
-        fingerprint = hashlib.sha256(self._ciphertext(name, number)).hexdigest()[:12]
-        return SecretVersion(name=name, number=number, fingerprint=fingerprint)
+    def _put(self, name: str, number: int, key: int, ciphertext: Ciphertext) -> None:
+        path = ciphertexts.secret_path(name, number, key)
+        self._store.put_new(path, msgspec.json.encode(ciphertext))
 
-    def _ciphertext(self, name: str, number: int) -> bytes:
-        found = self._store.get(_key(name, number)) if number else None
-        if found is None:
+    def _version(self, name: str) -> SecretVersion:
+        place, found = self._found(name)
+        return SecretVersion(name=name, number=place.number, fingerprint=found.fingerprint)
+
+    def _found(self, name: str) -> tuple[Place, Ciphertext]:
+        place = self._newest(name)
+        found = None if place is None else ciphertexts.read(self._store, place)
+        if place is None or found is None:
             raise _missing(name)
-        return found
+        return place, found
 
 
 def munge_key() -> bytes:
     """Return a new munge key: 1024 random bytes."""
     return secrets.token_bytes(_MUNGE_KEY_BYTES)
-
-
-def _key(name: str, number: int) -> str:
-    return f"{PREFIX}/{name}/{number:06d}.age"
 
 
 def _missing(name: str) -> LifecycleError:

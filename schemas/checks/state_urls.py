@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from gcluster.schemas.checks.registry import Finding, check
-from gcluster.schemas.spec.secrets import KmsSecrets
+from gcluster.schemas.kms_key import cloud_of_key
+from gcluster.schemas.spec.secrets import KmsSecrets, SopsSecrets
 from gcluster.schemas.state_url import OPTIONS, parse_state_url
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gcluster.schemas.checks.context import CheckContext
-
-_KMS = (
-    re.compile(r"arn:aws[a-z-]*:kms:[a-z0-9-]+:[0-9]{12}:(key|alias)/.+"),
-    re.compile(r"projects/[^/]+/locations/[^/]+/keyRings/[^/]+/cryptoKeys/[^/]+"),
-    re.compile(r"https://[^/]+\.(vault|managedhsm)\.[a-z.]+/keys/[^/]+(/[0-9a-f]*)?"),
-)
 
 
 @check("GC581", summary="A state URL of the wrong form.")
@@ -45,10 +39,32 @@ def kms_key_form(context: CheckContext) -> Iterator[Finding]:
     A bare id or an alias alone doesn't say in which account, project or vault it is.
     """
     secrets = context.secrets
-    if isinstance(secrets, KmsSecrets) and not any(form.fullmatch(secrets.key) for form in _KMS):
+    if isinstance(secrets, KmsSecrets) and cloud_of_key(secrets.key) is None:
         yield Finding(
             summary=f'"{secrets.key[:80]}" is no key of AWS, Google Cloud or Azure',
             path=("secrets", "key"),
             hint="write arn:aws:kms:REGION:ACCOUNT:key/ID, "
             "projects/P/locations/L/keyRings/R/cryptoKeys/K, or https://VAULT.vault.azure.net/keys/K",
         )
+
+
+@check("GC583", summary="sops has no way, or two ways, to know for whom it encrypts.")
+def sops_recipients(context: CheckContext) -> Iterator[Finding]:
+    """Who can open the data key is said by `file` or by `age`, and by one of them alone.
+
+    `file` names a path beside the spec: the rule of .sops.yaml that fits it decides. `age` lists
+    recipients.
+    """
+    secrets = context.secrets
+    if not isinstance(secrets, SopsSecrets) or (secrets.file is None) != (not secrets.age):
+        return
+    several = secrets.file is not None
+    yield Finding(
+        summary="secrets says by file and by age for whom sops encrypts"
+        if several
+        else "secrets doesn't say for whom sops encrypts",
+        path=("secrets", "age") if several else ("secrets",),
+        hint="keep one of them"
+        if several
+        else "add age: [age1...], or file: secrets.yaml, for which .sops.yaml has a rule",
+    )

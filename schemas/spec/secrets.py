@@ -7,11 +7,20 @@ from msgspec import Meta
 from gcluster.schemas.spec.noun import Noun, updates
 from gcluster.schemas.spec.words import SECRET_PATTERN, Identifier
 
+AgeRecipient: TypeAlias = Annotated[
+    str,
+    Meta(
+        pattern=r"^age1[a-z0-9]{58,}$(?!\n)",
+        description="Public half of an age identity.",
+        examples=["age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p"],
+    ),
+]
+
 
 class AgeSecrets(Noun, frozen=True, tag_field="provider", tag="age"):
     """age X25519 identity, by reference."""
 
-    UPDATES: ClassVar = updates(in_place="key")
+    UPDATES: ClassVar = updates(none="key")
 
     key: Annotated[
         str,
@@ -26,7 +35,7 @@ class AgeSecrets(Noun, frozen=True, tag_field="provider", tag="age"):
 class KmsSecrets(Noun, frozen=True, tag_field="provider", tag="kms"):
     """A key of a cloud's key management service."""
 
-    UPDATES: ClassVar = updates(in_place="key")
+    UPDATES: ClassVar = updates(none="key")
 
     key: Annotated[
         Identifier,
@@ -39,13 +48,22 @@ class KmsSecrets(Noun, frozen=True, tag_field="provider", tag="kms"):
 
 
 class SopsSecrets(Noun, frozen=True, tag_field="provider", tag="sops"):
-    """A file that sops encrypts."""
+    """The program sops: for age recipients, or for whom the user's .sops.yaml says."""
 
-    UPDATES: ClassVar = updates(in_place="file")
+    UPDATES: ClassVar = updates(none="file age")
 
     file: Annotated[
-        str, Meta(min_length=1, description="The file, beside the spec.", examples=["secrets.yaml"])
-    ]
+        Annotated[str, Meta(min_length=1)] | None,
+        Meta(
+            description="A path beside the spec, whose rule in .sops.yaml says for whom the data "
+            "key is encrypted. The file needn't exist, and isn't written.",
+            examples=["secrets.yaml"],
+        ),
+    ] = None
+    age: Annotated[
+        tuple[AgeRecipient, ...],
+        Meta(description="Age recipients, instead of a rule in .sops.yaml."),
+    ] = ()
 
 
 Secrets: TypeAlias = AgeSecrets | KmsSecrets | SopsSecrets

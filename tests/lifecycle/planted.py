@@ -49,6 +49,31 @@ def found_in(folder: Path) -> dict[str, bytes]:
     return found
 
 
+_HOOK = """\
+import os, sys
+
+def _told(event, args):
+    if event in {"subprocess.Popen", "os.exec", "os.posix_spawn", "os.system"}:
+        with open(os.environ["PLANTED_STARTED"], "a") as file:
+            file.write(f"{event} {args[:2]!r}\\n")
+
+sys.addaudithook(_told)
+"""
+
+
+def hooked(folder: Path) -> tuple[dict[str, str], Path]:
+    """Have every Python write down each program that it starts, with its arguments.
+
+    Returns the environment that does so, and the file: none is missed, however short it lives.
+    """
+    folder.mkdir()
+    (folder / "sitecustomize.py").write_text(_HOOK)
+    there = os.environ.get("PYTHONPATH", "")
+    path = os.pathsep.join([str(folder), *([there] if there else [])])
+    started = folder / "started"
+    return {"PYTHONPATH": path, "PLANTED_STARTED": str(started)}, started
+
+
 class Watcher:
     """Writes down the arguments of every process that is started while it watches."""
 

@@ -103,7 +103,7 @@ def test_what_is_left_is_named_and_has_its_own_exit_code(running: Trial, disk: L
 def test_secrets_are_kept_while_something_is_left(running: Trial, disk: Leftover) -> None:
     del disk
     running.down()
-    assert list((running.state / "secrets").rglob("*.age"))
+    assert list((running.state / "secrets").rglob("*.json"))
 
 
 def test_keys_and_working_files_are_gone_from_this_machine(

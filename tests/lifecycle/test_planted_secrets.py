@@ -1,7 +1,9 @@
 """Secrets are planted, a cluster lives through them, and nothing that it leaves has one of them.
 
-Looked through are the state, what lies on this machine, what is printed and written, and the
-arguments of every process that was started.
+Looked through are the state with journal and applied spec, what lies on this machine, plan file,
+compiled tree and audit trail, what is printed, errors with all their words too, what a telemetry
+collector gets, and the arguments of every process that was started. Real nodes add their runs'
+logs, the certificate and Ansible's processes (`tests/e2e/test_local_cluster.py`).
 """
 
 from __future__ import annotations
@@ -12,11 +14,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from gcluster.lifecycle.cluster import open_cluster
+from gcluster.lifecycle.state.ciphertexts import Ciphertext
 
-from .planted import Watcher, found_in, spellings
+from .collector import listening
+from .planted import Watcher, found_in, hooked, spellings
 
 _SPEC = """\
 apiVersion: gcluster/v1
@@ -40,6 +45,12 @@ KEY = "AGE-SECRET-KEY-1NRX0Q9N5QDDYWDNNDAK6JNHTL7RKHGHNQPYVUYLYKNQGJ7HN07LQ0CWTK
 """Of the tests alone."""
 PLANTED = {"PLANTED_DATABASE": "plover-database-7731", "PLANTED_KEY": KEY}
 BIND = "plover-bind-4419"
+OTHER = {
+    "PLANTED_DATABASE": 'plover-other-8852-longer-than-any-chunk\n "breaks" $(quoting)',
+    "PLANTED_KEY": "AGE-SECRET-KEY-1NOT-ONE-AT-ALL-QYVUYLYKNQGJ7HN07LQ0CWTKT",
+}
+"""What commands are to trip over."""
+_TRIPS = ("PLANTED_KEY", "PLANTED_DATABASE")
 
 
 @pytest.fixture
@@ -55,28 +66,47 @@ def lived(own_places: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, list
     monkeypatch.setenv("GCLUSTER_AUDIT", str(folder / "audit.jsonl"))
     program = str(Path(sys.executable).with_name("gcluster"))
     said = []
-    with Watcher(str(folder)) as watcher:
+    more, _ = hooked(folder / "hook")
+    with Watcher(str(folder)) as watcher, listening() as (collector, url):
+        more["OTEL_EXPORTER_OTLP_ENDPOINT"] = url
         for words in (
             ["validate", str(spec)],
             ["compile", str(spec), "--out", str(folder / "compiled")],
             ["plan", str(spec), "--format", "json", "--out", str(folder / "a.gcplan")],
             ["plan", str(spec), "--format", "markdown"],
-            ["up", str(spec), "--yes"],
+            ["up", str(spec), "--plan", str(folder / "a.gcplan"), "--format", "json"],
             ["plan", str(spec)],
             ["status", str(spec), "--format", "json"],
             ["history", str(spec), "--events"],
+            ["history", str(spec), "--format", "json"],
+            ["show", str(spec), "2", "--format", "json"],
+            ["show", str(spec), "2"],
             ["explain", "GC905"],
         ):
-            done = subprocess.run(
-                [program, *words], capture_output=True, text=True, check=False, env=os.environ
-            )
+            done = _run([program, *words], **more)
             assert "Traceback" not in done.stderr, done.stderr
+            assert done.returncode == 0, (words, done.stderr)
             said.append(f"$ {' '.join(words)}\n{done.stdout}{done.stderr}")
-    assert "planted" in said[4], said[4]
+        spec.write_text(spec.read_text().replace("count: 2", "count: 3"))
+        for name in _TRIPS:
+            for words in (["up", str(spec), "--yes"], ["status", str(spec)]):
+                tripped = {**more, name: OTHER[name], "GCLUSTER_DEBUG": "1"}
+                done = _run([program, *words], **tripped)
+                said.append(f"$ {name} {' '.join(words)}\n{done.stdout}{done.stderr}")
+    assert '"changed": true' in said[4], said[4]
+    assert any("Traceback" in text for text in said), "no error was seen with all of its words"
+    for number, request in enumerate(collector.sent):
+        (folder / f"telemetry-{number}").write_bytes(request)
     return folder, said, watcher
 
 
-def test_nothing_that_a_cluster_leaves_has_a_secret_in_the_clear(
+def _run(words: list[str], **env: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        words, capture_output=True, text=True, check=False, env={**os.environ, **env}
+    )
+
+
+def test_nothing_that_a_cluster_leaves_has_a_secret_but_as_ciphertext(
     lived: tuple[Path, list[str], Watcher], own_places: Path
 ) -> None:
     folder, said, watcher = lived
@@ -88,13 +118,22 @@ def test_nothing_that_a_cluster_leaves_has_a_secret_in_the_clear(
         if cluster.vault.version(name)
     }
     assert {"munge", "slurm-jwt", "slurmdbd", "directory"} == made.keys()
-    assert made["slurmdbd"].decode() == PLANTED["PLANTED_DATABASE"]
-    secrets = [*made.values(), BIND.encode(), KEY.encode()]
+    assert made["slurmdbd"].decode() == OTHER["PLANTED_DATABASE"], "the newest"
+    planted = [BIND, *PLANTED.values(), *OTHER.values()]
+    secrets = [*made.values(), *(secret.encode() for secret in planted)]
     assert watcher.seen > 0
     artefacts = found_in(own_places)
     assert any(name.startswith("here/.gcluster") for name in artefacts)
     assert any("compiled" in name for name in artefacts)
     assert any(name.endswith(".gcplan") for name in artefacts)
+    for part in (
+        "/events/",
+        "/applied/",
+        "audit.jsonl",
+        "telemetry-0",
+        "hook/started",
+    ):
+        assert any(part in name for name in artefacts), part
     artefacts |= {f"printed {n}": text.encode() for n, text in enumerate(said)}
     artefacts["arguments"] = "\n".join(watcher.arguments).encode()
     leaks = {
@@ -105,14 +144,11 @@ def test_nothing_that_a_cluster_leaves_has_a_secret_in_the_clear(
         if spelling in data
     }
     assert leaks == set()
-
-
-def test_what_is_stored_of_a_secret_is_ciphertext(lived: tuple[Path, list[str], Watcher]) -> None:
-    folder, _, _ = lived
-    stored = sorted((folder / ".gcluster" / "planted" / "secrets").rglob("*.age"))
+    stored = sorted((folder / ".gcluster" / "planted" / "secrets").rglob("*.json"))
     assert len(stored) >= 3
     for path in stored:
-        assert path.read_bytes().startswith(b"age-encryption.org/v1\n-> X25519 ")
+        box = msgspec.json.decode(path.read_bytes(), type=Ciphertext).box
+        assert box.startswith(b"age-encryption.org/v1\n-> X25519 ")
         assert path.stat().st_mode & 0o777 == 0o600
 
 

@@ -201,3 +201,37 @@ def test_a_host_of_that_version_and_one_that_is_no_node_are_left_alone(node: Nod
     _running(node, "1.35.4")
     assert node.run("kubernetes-upgrade", "1.35.4", "node", program) == (0, "", "")
     assert node.calls() == []
+
+
+NO_NETWORK = (
+    "container runtime network not ready: NetworkReady=false reason:NetworkPluginNotReady "
+    "message:Network plugin returns error: cni plugin not initialized"
+)
+
+
+def not_ready(node: Node, message: str) -> None:
+    """Let the kubelet say this of its node."""
+    node.write("etc/kubernetes/kubelet.conf")
+    ready = {"type": "Ready", "status": "False", "reason": "KubeletNotReady", "message": message}
+    told = node.write("node.json", json.dumps({"status": {"conditions": [ready]}}))
+    node.double("kubectl", f"cat {told}")
+    node.double("systemctl", "echo active")
+
+
+@pytest.mark.parametrize(
+    ("options", "message", "code"),
+    [
+        (["--network-later"], NO_NETWORK, 0),
+        ([], NO_NETWORK, 1),
+        (["--network-later"], f"[{NO_NETWORK}, PLEG is not healthy]", 1),
+        (["0", "--network-later"], "kubelet is out of disk", 1),
+    ],
+    ids=["alone", "routed", "with-more", "other"],
+)
+def test_a_node_joined_that_lacks_nothing_but_a_network_that_comes_later(
+    node: Node, options: list[str], message: str, code: int
+) -> None:
+    not_ready(node, message)
+    ended, _, said = node.run("kubernetes-check", "node", *options)
+    assert ended == code, said
+    assert (message in said) == bool(code)

@@ -8,9 +8,13 @@ from collections.abc import Iterator
 from typing import get_args
 
 import pytest
+from msgspec import inspect
 
 import gcluster.schemas.spec as spec_package
+from gcluster.lifecycle.planning.spec_fields import policy_of
+from gcluster.schemas.spec import ClusterSpec
 from gcluster.schemas.spec.noun import Noun, UpdatePolicy
+from gcluster.schemas.spec.units import Quantity
 
 
 def _nouns(base: type[Noun] = Noun) -> Iterator[type[Noun]]:
@@ -32,6 +36,39 @@ def test_each_field_of_a_noun_has_one_policy(noun: type[Noun]) -> None:
     said = noun.__dict__.get("UPDATES", {})
     assert set(said) == own
     assert set(said.values()) <= set(get_args(UpdatePolicy))
+
+
+def _reached(kind: inspect.Type, seen: set[type]) -> None:
+    """Collect the classes that a type of the spec is made of."""
+    if isinstance(kind, inspect.CustomType | inspect.StructType):
+        if kind.cls in seen:
+            return
+        seen.add(kind.cls)
+    if isinstance(kind, inspect.StructType):
+        info = inspect.type_info(kind.cls)
+        assert isinstance(info, inspect.StructType)
+        for field in info.fields:
+            _reached(field.type, seen)
+    for part in ("types", "item_types"):
+        for inner in getattr(kind, part, ()):
+            _reached(inner, seen)
+    for part in ("type", "item_type", "key_type", "value_type"):
+        if hasattr(kind, part):
+            _reached(getattr(kind, part), seen)
+
+
+def test_whatever_a_spec_is_made_of_is_a_noun_or_one_value() -> None:
+    """So nothing that has fields of its own hides in a field that has a policy."""
+    seen: set[type] = set()
+    _reached(inspect.type_info(ClusterSpec), seen)
+    assert len(seen) > 60
+    assert {kind.__name__ for kind in seen if not issubclass(kind, Noun | Quantity)} == set()
+
+
+@pytest.mark.parametrize("noun", _ALL, ids=lambda noun: noun.__name__)
+def test_each_field_inherited_ones_too_is_told_with_a_policy(noun: type[Noun]) -> None:
+    for field in noun.__struct_fields__:
+        assert policy_of(noun, field) in get_args(UpdatePolicy)
 
 
 def test_the_whole_language_was_looked_at() -> None:

@@ -45,6 +45,8 @@ if TYPE_CHECKING:
     from gcluster.schemas.catalog import Catalog
     from gcluster.schemas.spec import ClusterSpec
 
+FIRST = frozenset({"namespaces", "accounts"})
+"""Folders that need only what Kubernetes has built in: they come before the add-ons."""
 SMOKE = "smoke"
 """Folder of the gate: applied for each run and deleted after it, never by Flux or Argo CD."""
 

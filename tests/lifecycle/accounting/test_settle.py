@@ -123,6 +123,13 @@ def test_a_first_plan_says_each_change_and_settling_leaves_none(head: Controller
     assert head.plan(_TWO) == BooksPlan()
 
 
+def test_a_plan_has_each_command_as_it_would_be_run(head: Controller) -> None:
+    plan = head.plan(_TWO)
+    assert plan is not None
+    assert len(plan.exact) == len(plan.changes)
+    assert all(line.split()[0] in {"sacctmgr", "scontrol"} for line in plan.exact)
+
+
 def test_a_plan_for_a_controller_that_is_not_set_up_is_that_for_an_empty_database(
     head: Controller,
 ) -> None:

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import json
 import subprocess
-from concurrent import futures
 from pathlib import Path
-from typing import Any
 
-import grpc
 import pytest
-from opentelemetry.proto.collector.trace.v1 import trace_service_pb2, trace_service_pb2_grpc
+from tests.lifecycle.collector import listening
 from tests.lifecycle.trial import Trial
 
 from gcluster.lifecycle.audit.trail import audit_lines
@@ -73,36 +70,13 @@ def test_a_file_that_cannot_be_written_stops_a_run_before_it_changes_anything(
     trial.up()
 
 
-class _Collector(trace_service_pb2_grpc.TraceServiceServicer):
-    """A collector of OpenTelemetry: what it was sent."""
-
-    def __init__(self) -> None:
-        self.spans: list[Any] = []
-
-    def Export(self, request: Any, context: Any) -> Any:  # noqa: N802, ARG002  # names of gRPC
-        self.spans += [
-            span
-            for resource in request.resource_spans
-            for scope in resource.scope_spans
-            for span in scope.spans
-        ]
-        return trace_service_pb2.ExportTraceServiceResponse()
-
-
 def test_a_collector_gets_each_run_as_a_span_with_its_events(
     trial: Trial, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    collector = _Collector()
-    server = grpc.server(futures.ThreadPoolExecutor(1))
-    trace_service_pb2_grpc.add_TraceServiceServicer_to_server(collector, server)
-    port = server.add_insecure_port("127.0.0.1:0")
-    server.start()
-    try:
-        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://127.0.0.1:{port}")
+    with listening() as (collector, url):
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", url)
         trial.up()
         trial.down()
-    finally:
-        server.stop(None)
     assert [span.name for span in collector.spans] == ["gcluster up", "gcluster down"]
     up = collector.spans[0]
     told = {a.key: a.value.string_value for a in up.attributes}

@@ -2,66 +2,25 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import msgspec
 import pytest
+from tests.lifecycle.publisher import Publisher, digest, get, published
 
 from gcluster.lifecycle.bundle.addons import CATALOG, addons_of, bundle_addons
-from gcluster.lifecycle.kubernetes.registry import fetched
 from gcluster.lifecycle.outcome import LifecycleError
 from gcluster.lifecycle.progress import silent
 from gcluster.schemas.catalog import Addon, load_catalog
 from gcluster.schemas.load import load_text
 
-CHART = "application/vnd.cncf.helm.chart.content.v1.tar+gzip"
-MANIFEST = "application/vnd.oci.image.manifest.v1+json"
-
-
-def digest(content: bytes) -> str:
-    return f"sha256:{hashlib.sha256(content).hexdigest()}"
-
-
-class Publisher(dict[str, bytes]):
-    """Path -> content; paths below /v2/ ask for a token that anybody gets."""
-
-    host = ""
-
 
 @pytest.fixture
 def publisher() -> Iterator[Publisher]:
-    content = Publisher()
-
-    class Answers(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:  # the name is the library's
-            path, needs = self.path.partition("?")[0], self.path.startswith("/v2/")
-            if needs and self.headers.get("Authorization") != "Bearer anybody":
-                self.send_response(401)
-                realm = f'Bearer realm="http://{content.host}/token",service="here",scope="pull"'
-                self.send_header("WWW-Authenticate", realm)
-                self.end_headers()
-                return
-            found = content.get(path)
-            self.send_response(404 if found is None else 200)
-            self.send_header("Content-Type", MANIFEST)
-            self.end_headers()
-            self.wfile.write(found or b"")
-
-        def log_message(self, *_: object) -> None:
-            """Say nothing."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Answers)
-    content.host = f"127.0.0.1:{server.server_port}"
-    content["/token"] = b'{"token": "anybody"}'
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield content
-    server.shutdown()
-    server.server_close()
+    with published() as content:
+        yield content
 
 
 def addon(publisher: Publisher, **said: object) -> Addon:
@@ -72,11 +31,6 @@ def addon(publisher: Publisher, **said: object) -> Addon:
         "namespace": "queue", "source": "here", "date": "2026-11",
     }  # fmt: skip
     return msgspec.convert(known | said, Addon)
-
-
-def get(url: str) -> bytes:
-    """Fetch as the bundle does, from a server without a certificate."""
-    return fetched(url.replace("https://127.0.0.1", "http://127.0.0.1"))
 
 
 def test_a_chart_of_a_repository_is_taken_as_its_index_says(
@@ -103,9 +57,7 @@ def test_a_chart_of_a_repository_is_taken_as_its_index_says(
 
 def test_a_chart_of_a_registry_is_its_layer(publisher: Publisher, tmp_path: Path) -> None:
     chart = b"a chart in a registry"
-    layer = {"mediaType": CHART, "digest": digest(chart), "size": len(chart)}
-    publisher["/v2/charts/queue/manifests/1.2.3"] = json.dumps({"layers": [layer]}).encode()
-    publisher[f"/v2/charts/queue/blobs/{digest(chart)}"] = chart
+    publisher.has_chart("queue", "1.2.3", chart)
     asked = addon(publisher, repository=f"oci://{publisher.host}/charts")
     held, _ = bundle_addons([asked], tmp_path, silent, get)
     assert (tmp_path / held.path).read_bytes() == chart

@@ -8,7 +8,12 @@ from pathlib import Path
 import pytest
 
 from gcluster.lifecycle.converge import role_files
-from gcluster.lifecycle.converge.role_files import collections_path, role_digest, role_path
+from gcluster.lifecycle.converge.role_files import (
+    collections_path,
+    files_of,
+    role_digest,
+    role_path,
+)
 
 
 @pytest.fixture
@@ -29,6 +34,7 @@ def role(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setattr(role_files, "collections_path", lambda: tmp_path)
     yield root
     role_digest.cache_clear()
+    files_of.cache_clear()
 
 
 @pytest.fixture
@@ -40,6 +46,7 @@ def changed(role: Path) -> Callable[[str], set[str]]:
         (role / name).parent.mkdir(parents=True, exist_ok=True)
         (role / name).write_text("other")
         role_digest.cache_clear()
+        files_of.cache_clear()
         return {phase for phase, was in before.items() if role_digest("probe", phase) != was}
 
     return write
@@ -66,3 +73,15 @@ def test_what_describes_the_role_changes_nothing(changed: Callable[[str], set[st
 def test_the_roles_that_travel_with_the_package_are_found() -> None:
     assert (collections_path() / "ansible_collections/gcluster/cluster/galaxy.yml").is_file()
     assert (role_path("slurm") / "tasks" / "configure.yml").is_file()
+
+
+def test_the_files_of_a_role_are_read_once_for_all_its_phases(
+    role: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[Path] = []
+    read_bytes = Path.read_bytes
+    monkeypatch.setattr(Path, "read_bytes", lambda path: (read.append(path), read_bytes(path))[1])
+    for phase in ("install", "configure", "verify", "install"):
+        role_digest("probe", phase)
+    assert len(read) == len(set(read)) == 5
+    assert {path.is_relative_to(role) for path in read} == {True}

@@ -141,11 +141,13 @@ def nodes(
     for module in (role_files, run):
         monkeypatch.setattr(module, "collections_path", lambda: tmp_path / "collections")
     role_files.role_digest.cache_clear()
+    role_files.files_of.cache_clear()
     with SshSession(tmp_path) as session:
         session.run_many(hosts, "rm -rf /var/lib/gcluster/stamps")
         yield Nodes(ClusterInventory(cluster="probe", hosts=hosts), session, tmp_path)
         session.close()
     role_files.role_digest.cache_clear()
+    role_files.files_of.cache_clear()
 
 
 @pytest.mark.local

@@ -7,6 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+import yaml
 
 from gcluster.lifecycle.gitops.pipelines import Forge, Pipelines, write_pipelines
 from gcluster.lifecycle.outcome import Exit, LifecycleError
@@ -127,3 +128,25 @@ def test_outside_of_a_repository_nothing_is_written(tmp_path: Path) -> None:
         write_pipelines(tmp_path, Pipelines(forge="github"))
     assert error.value.diagnostics[0].code == "GC1138"
     assert list(tmp_path.iterdir()) == []
+
+
+def test_by_hand_only_what_is_on_the_branch_is_planned_and_applied(repo: Repo) -> None:
+    repo.write("github", branch="trunk")
+    jobs = GitHub(repo).workflows["apply"]["jobs"]
+    assert jobs["plan"]["if"] == "github.ref == 'refs/heads/trunk'"
+    assert jobs["apply"]["needs"] == "plan"
+
+
+def test_no_command_of_the_script_reads_the_list_that_its_loop_reads(repo: Repo) -> None:
+    repo.write("github")
+    script = (repo.top / "ci" / "gcluster-pipeline").read_text().replace("\\\n", "")
+    looped = re.findall(r'^ +gcluster \w+ "\$spec".*$', script, re.MULTILINE)
+    assert len(looped) == 5
+    assert [line for line in looped if "</dev/null" not in line] == []
+
+
+def test_a_nightly_look_that_hangs_is_ended(repo: Repo) -> None:
+    repo.write("flux", repo="https://git.example.org/ops/clusters.git")
+    manifests = yaml.safe_load_all((repo.top / "flux/gcluster/gcluster.yaml").read_text())
+    jobs = [each["spec"]["jobTemplate"]["spec"] for each in manifests if each["kind"] == "CronJob"]
+    assert [job["activeDeadlineSeconds"] for job in jobs] == [7200, 7200]

@@ -64,6 +64,18 @@ def test_on_github_a_plan_that_holds_no_more_is_refused_and_made_anew_by_hand(
     assert repo.nodes() == 4
 
 
+def test_on_github_plans_that_nobody_kept_are_made_anew(repo: Repo) -> None:
+    """So it is after a month, and for the pull request of a fork, which is not planned."""
+    repo.write("github")
+    github = GitHub(repo)
+    assert github.job("apply", "plan", GITHUB_EVENT_NAME="push") == [0, 0, 0, 0]
+    assert "run download 42" in "".join(repo.doubles.calls)
+    output = repo.top.parent / "jobs" / "output"
+    assert not output.exists(), "nothing was found that was approved"
+    assert github.job("apply", "apply") == [0, 0]
+    assert repo.nodes() == 3
+
+
 def test_on_github_drift_becomes_an_issue_and_every_line_of_the_workflows_runs(
     repo: Repo,
 ) -> None:

@@ -84,8 +84,10 @@ def roles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     shutil.copytree(role_files.role_path("base").parent, copy)
     monkeypatch.setattr(role_files, "role_path", lambda role: copy / role)
     role_files.role_digest.cache_clear()
+    role_files.files_of.cache_clear()
     yield copy
     role_files.role_digest.cache_clear()
+    role_files.files_of.cache_clear()
 
 
 def test_another_base_is_another_image(own_places: Path) -> None:
@@ -112,6 +114,7 @@ def test_an_install_step_that_changed_is_another_image(own_places: Path, roles: 
     with (roles / "slurm" / "tasks" / "install.yml").open("a", encoding="utf-8") as file:
         file.write("# one more line\n")
     role_files.role_digest.cache_clear()
+    role_files.files_of.cache_clear()
     assert _key(own_places) != before
 
 
@@ -120,6 +123,7 @@ def test_a_later_step_that_changed_is_the_same_image(own_places: Path, roles: Pa
     with (roles / "slurm" / "tasks" / "configure.yml").open("a", encoding="utf-8") as file:
         file.write("# one more line\n")
     role_files.role_digest.cache_clear()
+    role_files.files_of.cache_clear()
     assert _key(own_places) == before
 
 

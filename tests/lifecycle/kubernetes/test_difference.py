@@ -66,6 +66,37 @@ def test_what_is_compiled_otherwise_is_changed(compiled: Wanted) -> None:
     )
 
 
+def test_a_plan_names_each_object_in_full_however_short_its_words_are(compiled: Wanted) -> None:
+    plan = of(compiled, NOTHING).plan()
+    assert len(plan.changes) < len(compiled.objects) == len(plan.exact)
+    for key, made in compiled.objects.items():
+        digest = made["metadata"]["annotations"][DIGEST]
+        assert any(key.name in line and line.endswith(f" {digest}") for line in plan.exact)
+
+
+@pytest.mark.parametrize("priority", [900, 901])
+def test_what_an_object_would_be_is_in_a_plan_where_its_words_are_the_same(
+    compiled: Wanted, priority: int
+) -> None:
+    was, now = (
+        of(wanted_of(TEXT.replace("priority: 1000", f"priority: {n}")), applied(compiled)).plan()
+        for n in (800, priority)
+    )
+    assert was.changes == now.changes
+    assert was.exact != now.exact
+
+
+def test_labels_and_what_goes_are_in_a_plan_in_full(compiled: Wanted) -> None:
+    gone = LiveNode(labels={POOL: "gpu"}, taints=(), ready=True)
+    bare = LiveNode(labels={}, taints=(), ready=True)
+    live = with_node(with_node(applied(compiled), "gpu009", gone), "gpu001", bare)
+    key = ObjectKey("", "ConfigMap", "apps", "old")
+    live = msgspec.structs.replace(live, objects={**live.objects, key: "x"})
+    exact = of(compiled, live).plan().exact
+    assert any(line.startswith("mark node gpu001: ") and POOL in line for line in exact)
+    assert {"delete ConfigMap apps/old", "forget node gpu009"} <= set(exact)
+
+
 def test_what_is_compiled_no_more_is_pruned_and_namespaces_go_last(compiled: Wanted) -> None:
     more = wanted_of(TEXT.replace("accounts: {", "accounts: {biology: {qos: [low]}, "))
     pruned = of(compiled, applied(more)).pruned

@@ -74,4 +74,4 @@ def test_machines_whose_add_ons_nobody_pinned_are_refused_with_each_add_on(
     cluster = open_cluster(str(root / "examples" / "kubernetes-h200.yaml"))
     nobody = ClusterInventory(cluster=cluster.name, hosts=())
     codes = {said.code for said in kubernetes_findings(cluster, nobody) if said.is_error}
-    assert codes == {"GC619", "GC1004"}
+    assert codes == {"GC619"}

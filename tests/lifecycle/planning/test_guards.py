@@ -149,6 +149,31 @@ def test_each_thing_is_refused_by_its_own_name_until_it_is_named(trial: Trial) -
     refuse_guarded(plan, {"pool:a", "budget"})
 
 
+def test_each_guard_is_let_through_by_one_flag_that_lets_nothing_else_through(
+    trial: Trial,
+) -> None:
+    after = f"{_TEXT}budget: {{max_usd_per_hour: 100}}\n"
+    found = guards(
+        before=_spec(_TEXT + _MADE),
+        after=_spec(after),
+        gone=_gone("head01", "door01", "door02", "gpu001", "gpu002", "gpu003", replaced=True),
+        existing=_existing(),
+        hit=Hit(queue=3),
+        usd_per_hour=(90, 110),
+    )
+    things = [guard.thing for guard in found]
+    assert things == [
+        "controller:head01", "storage:warm", "login:door[01-02]", "pool:door", "pool:gpu", "budget",
+    ]  # fmt: skip
+    plan = msgspec.structs.replace(make_plan(trial.open()), guards=found)
+    for thing in things:
+        with pytest.raises(LifecycleError) as caught:
+            refuse_guarded(plan, {*things} - {thing})
+        (said,) = caught.value.diagnostics
+        assert said.hint == f"to do it: --allow {thing}"
+    refuse_guarded(plan, {*things})
+
+
 def test_most_of_a_pool_goes_only_when_it_is_named(trial: Trial) -> None:
     trial.up()
     trial.write(count=1)

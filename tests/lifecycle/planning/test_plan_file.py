@@ -8,6 +8,8 @@ import msgspec
 import pytest
 from tests.lifecycle.trial import Trial
 
+from gcluster.lifecycle.converge import pending
+from gcluster.lifecycle.converge.role_files import role_digest
 from gcluster.lifecycle.outcome import Exit, LifecycleError
 from gcluster.lifecycle.planning.plan import make_plan
 from gcluster.lifecycle.planning.plan_file import (
@@ -19,8 +21,10 @@ from gcluster.lifecycle.planning.plan_file import (
     write_plan,
 )
 from gcluster.lifecycle.progress import silent
+from gcluster.lifecycle.sites import open_sites
 from gcluster.lifecycle.state import EventLog, JobMoved, StageDone
 from gcluster.lifecycle.up import UpResult, up
+from gcluster.stacks.simulated import stamps
 
 
 @pytest.fixture
@@ -126,9 +130,45 @@ def test_a_world_that_moved_is_told_by_lines(trial: Trial) -> None:
     file = _planned(trial)
     plan = msgspec.structs.replace(file.plan, steps=file.plan.steps[1:])
     said = _moved(trial, msgspec.structs.replace(file, plan=plan))
-    assert "what exists moved" in said
+    assert "what would be done moved" in said
     assert "\n+" in said
     assert "\n-" not in said
+
+
+def test_a_node_that_was_made_anew_in_between_is_told_with_each_step(trial: Trial) -> None:
+    trial.up()
+    trial.write(count=4)
+    file = _planned(trial)
+    (site,) = open_sites(trial.open())
+    stamps.forget(site.context, ["gpu002"])
+    _, *lines = _moved(trial, file).splitlines()
+    assert lines[0].startswith("+steps: step base.preflight, pool gpu, hosts gpu002, count 1, ")
+    assert all(line.startswith("+steps: step ") and "hosts gpu002," in line for line in lines)
+
+
+def test_a_step_that_would_run_with_other_content_is_told(
+    trial: Trial, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = _planned(trial)
+    digest = role_digest
+    monkeypatch.setattr(
+        pending,
+        "role_digest",
+        lambda r, p: "other" if (r, p) == ("slurm", "configure") else digest(r, p),
+    )
+    lines = _moved(trial, file).splitlines()[1:]
+    assert lines
+    assert {line[1:].split(",")[0] for line in lines} == {
+        "steps: step slurm.configure",
+        "steps: step slurm.verify",
+    }
+    assert {line[0] for line in lines} == {"-", "+"}
+
+
+def test_another_price_is_told_with_both(trial: Trial, file: PlanFile) -> None:
+    cheaper = msgspec.structs.replace(file.plan, usd_per_hour=1.5)
+    said = _moved(trial, msgspec.structs.replace(file, plan=cheaper))
+    assert "-usd_per_hour: 1.5\n+usd_per_hour: " in said
 
 
 @pytest.mark.parametrize("content", ["", "{}", "[]", '{"format": 1'])
@@ -137,6 +177,14 @@ def test_what_is_no_plan_is_refused(tmp_path: Path, content: str) -> None:
     with pytest.raises(LifecycleError, match="is no plan") as caught:
         read_plan(tmp_path / "x.gcplan")
     assert caught.value.exit_code is Exit.REFUSED
+
+
+def test_a_plan_of_another_format_is_refused(file: PlanFile, tmp_path: Path) -> None:
+    path = tmp_path / "cluster.gcplan"
+    write_plan(path, file)
+    path.write_text(path.read_text().replace("gcluster/plan/v1", "gcluster/plan/v9"))
+    with pytest.raises(LifecycleError, match="is no plan"):
+        read_plan(path)
 
 
 def test_a_file_that_is_not_there_is_a_wrong_call(tmp_path: Path) -> None:

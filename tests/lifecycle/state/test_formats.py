@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from tests.lifecycle.planted import spellings
 
 from gcluster.lifecycle.cluster import open_cluster
 from gcluster.lifecycle.outcome import LifecycleError
@@ -28,6 +29,7 @@ from gcluster.lifecycle.state.formats import FORMAT_KEY, NEWEST, Format
 from gcluster.lifecycle.up import up
 from gcluster.schemas.spec import AgeSecrets
 
+from .killing import Killed, KillingBucket
 from .write_case import CASES, KEY, PLACE
 
 
@@ -49,10 +51,7 @@ def test_state_of_an_earlier_format_is_read_as_it_is(kept: str) -> None:
     (run,) = Journal(EventLog(store)).runs()
     assert (run.command, run.exit_code) == ("up", 0)
     assert len(Ledger(EventLog(store)).existing()) == 3
-    identity = store.identify("kept")
-    secrets = AgeSecrets(key="env:GCLUSTER_FIXTURE_KEY")
-    vault = SecretVault.open(store, secrets, identity.id, Path("/nowhere"))
-    assert len(vault.reveal("munge")) == 1024
+    assert len(_vault(kept).reveal("munge")) == 1024
     assert _files(kept) == before
 
 
@@ -76,49 +75,38 @@ def test_the_state_of_every_released_version_is_kept() -> None:
     assert {version for version, date in versions if date != "unreleased"} <= kept
 
 
-class _Killed(BaseException):
-    """Ends a run where no handler looks."""
-
-
-class _KillingBucket:
-    """A bucket whose process is killed at its n-th change."""
-
-    def __init__(self, inner: Bucket, changes: int) -> None:
-        self._inner = inner
-        self._left = changes
-        self.get = inner.get
-        self.list = inner.list
-
-    def create(self, key: str, data: bytes) -> None:
-        self._change()
-        self._inner.create(key, data)
-
-    def replace(self, key: str, data: bytes) -> None:
-        self._change()
-        self._inner.replace(key, data)
-
-    def delete(self, key: str) -> None:
-        self._change()
-        self._inner.delete(key)
-
-    def _change(self) -> None:
-        if not self._left:
-            raise _Killed
-        self._left -= 1
-
-
 def test_killed_at_any_change_it_says_the_same_and_goes_on(kept: str) -> None:
     before = newest_applied(StateStore.open(kept))
-    for changes in range(20):
-        store = StateStore(_KillingBucket(connect(kept), changes), url=kept)
+    munge = _vault(kept).version("munge"), _vault(kept).reveal("munge")
+    for changes in range(30):
+        store = StateStore(KillingBucket(connect(kept), changes), url=kept)
         try:
             upgrade(store)
-        except _Killed:
+        except Killed:
             assert newest_applied(StateStore.open(kept)) == before
+            assert (_vault(kept).version("munge"), _vault(kept).reveal("munge")) == munge
         else:
             break
+    assert (_vault(kept).version("munge"), _vault(kept).reveal("munge")) == munge
     assert changes > 0 or upgrade(StateStore.open(kept)) is None
     assert newest_applied(StateStore.open(kept)) == before
+
+
+def test_what_each_version_kept_of_a_secret_is_ciphertext(kept: str) -> None:
+    munge = _vault(kept).reveal("munge")
+    for data in _files(kept).values():
+        assert not [said for said in spellings(munge) if said in data]
+        assert b"AGE-SECRET-KEY" not in data
+
+
+def test_bringing_secrets_to_the_newest_format_needs_no_key(
+    kept: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = _vault(kept).version("munge")
+    monkeypatch.delenv("GCLUSTER_FIXTURE_KEY")
+    upgrade(StateStore.open(kept))
+    assert _vault(kept).version("munge") == before
+    assert not [name for name in _files(kept) if name.endswith((".age", "recipient"))]
 
 
 def test_up_goes_on_with_a_cluster_of_an_earlier_format(
@@ -157,6 +145,11 @@ def test_two_who_apply_at_once_cannot_both_be_the_newest(bucket: Bucket) -> None
     with pytest.raises(LifecycleError, match="another run applied a spec"):
         keep_applied(Overtaken(bucket, url="test"), Applied(spec="mine"))
     assert newest_applied(StateStore(bucket, url="test")) == Applied(spec="another")
+
+
+def _vault(url: str) -> SecretVault:
+    store, secrets = StateStore.open(url), AgeSecrets(key="env:GCLUSTER_FIXTURE_KEY")
+    return SecretVault.open(store, secrets, store.identify("kept").id, Path("/nowhere"))
 
 
 def _files(url: str) -> dict[str, bytes]:

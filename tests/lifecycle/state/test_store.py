@@ -22,20 +22,20 @@ def test_opening_and_reading_leave_nothing_behind(url: str, directory: Path) -> 
 
 def test_the_first_write_says_the_version_of_the_layout(store: StateStore) -> None:
     store.put("observed.json", b"{}")
-    assert store.get("format.json") == b'{"version":2}'
+    assert store.get("format.json") == b'{"version":3}'
 
 
 def test_a_newer_layout_is_refused_and_named(bucket: Bucket) -> None:
-    bucket.create("format.json", b'{"version": 3}')
+    bucket.create("format.json", b'{"version": 4}')
     with pytest.raises(LifecycleError) as caught:
         StateStore(bucket, url="file:///there")
     assert caught.value.diagnostics[0].code == "GC902"
-    assert "its format is 3" in caught.value.diagnostics[0].summary
+    assert "its format is 4" in caught.value.diagnostics[0].summary
 
 
 def test_a_newer_layout_that_appears_before_the_first_write_stops_it(bucket: Bucket) -> None:
     store = StateStore(bucket, url="file:///there")
-    bucket.create("format.json", b'{"version": 3}')
+    bucket.create("format.json", b'{"version": 4}')
     with pytest.raises(LifecycleError):
         store.put("observed.json", b"{}")
     assert bucket.get("observed.json") is None

@@ -1,0 +1,110 @@
+"""Add-ons, as far as drift is about them: objects that somebody deleted or wrote to since.
+
+Their records in the cluster say what was applied and which fields were ours, so nothing is fetched
+or rendered to see it.
+"""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING
+
+from gcluster.lifecycle.drift.values import Drift
+from gcluster.lifecycle.kubernetes.addons.record import FIELDS, record_of
+from gcluster.lifecycle.kubernetes.addons.record import selector as of_records
+from gcluster.lifecycle.kubernetes.addons.standing import (
+    OBJECT_FIELDS,
+    key_of_row,
+    objects_selector,
+)
+from gcluster.lifecycle.kubernetes.addons.taken import fields_of, last_other
+from gcluster.lifecycle.kubernetes.table import read_rows, row_template
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping
+
+    from gcluster.lifecycle.kubernetes.objects import ObjectKey
+
+_FIELDS = OBJECT_FIELDS | {"writers": "{.metadata.managedFields}"}
+_SERVED = "--verbs=list,delete --output=name"
+
+
+def more_kinds(kubectl: str, groups: Collection[str]) -> str:
+    """Return shell words that set `more` to the kinds of API groups that the server has, or ""."""
+    pattern = "|".join(sorted(group.replace(".", r"\.") for group in groups))
+    found = f"{kubectl} api-resources {_SERVED} | grep -E {shlex.quote(f'[.]({pattern})$')}"
+    return f"more=$({found} | sed 's/^/,/' | tr -d '\\n')"
+
+
+def words(kubectl: str, cluster: str) -> str:
+    """Return what a controller's shell runs: records, and the objects that they name.
+
+    Args:
+        kubectl: with its options, as the shell takes it.
+        cluster: its name.
+    """
+    part = "printf '\\035'"
+    records = f"{kubectl} get {shlex.join(of_records(cluster))}"
+    named = f"{records} --output=jsonpath='{{range .items[*]}}{{.data.kinds}},{{end}}'"
+    served = f"$({kubectl} api-resources {_SERVED})"
+    kinds = f"{named} | tr , '\\n' | sort -u | grep -Fx -e \"{served}\" | paste -sd, -"
+    objects = f"{kubectl} get $kinds --all-namespaces --show-managed-fields"
+    return (
+        f"{records} {_rows_of(FIELDS)} && {part} && kinds=$({kinds}) &&"
+        f' if [ -n "$kinds" ]; then'
+        f" {objects} {shlex.quote(objects_selector(cluster))} {_rows_of(_FIELDS)}; fi && {part}"
+    )
+
+
+def judge(records: str, objects: str, addons: Collection[str]) -> Iterator[Drift]:
+    """Yield what differs from the records (pure).
+
+    Args:
+        records: what was printed of them.
+        objects: what was printed of the objects.
+        addons: those that the cluster is to have.
+    """
+    known = [record_of(row) for row in read_rows(records, list(FIELDS))]
+    there: Mapping[tuple[str, ObjectKey], str] = {
+        (row["addon"], key_of_row(row)): row["writers"] for row in read_rows(objects, list(_FIELDS))
+    }
+    for name in sorted(set(addons) - {record.addon for record in known}):
+        yield _drift("add-on", name, "not there", hint="gcluster up brings it")
+    for record in known:
+        for placed in record.objects if record.content else ():
+            writers = there.get((record.addon, placed.key))
+            if writers is None:
+                yield _drift(placed.kind, placed.key.words, "not there", mends=True)
+            elif placed.fields and fields_of(writers) != placed.fields:
+                who, when = last_other(writers)
+                name = placed.key.words
+                yield _drift(placed.kind, name, "changed", who=who, when=when, mends=True)
+
+
+def _drift(
+    where: str,
+    name: str,
+    now: str,
+    *,
+    who: str = "",
+    when: str = "",
+    hint: str = "",
+    mends: bool = False,
+) -> Drift:
+    was = "as applied" if now == "changed" else "applied"
+    return Drift(
+        plane="scheduler",
+        where=where,
+        kind="object",
+        name=name,
+        was=was,
+        now=now,
+        who=who,
+        when=when,
+        hint=hint,
+        mends=mends,
+    )
+
+
+def _rows_of(fields: Mapping[str, str]) -> str:
+    return shlex.quote(f"--output=jsonpath={row_template(list(fields.values()))}")

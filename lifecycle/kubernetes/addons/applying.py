@@ -1,0 +1,110 @@
+"""Objects of others to the API server, and the words in which it refuses them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from gcluster.lifecycle.kubernetes.kubectl import ApiRefused
+from gcluster.schemas.diagnostics import Diagnostic, Severity
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from gcluster.inventory.compile.kubernetes_objects.objects import Object
+    from gcluster.lifecycle.kubernetes.addons.served import Served
+    from gcluster.lifecycle.kubernetes.kubectl import Kubectl
+    from gcluster.lifecycle.kubernetes.objects import ObjectKey
+
+MANAGER = "gcluster-addons"
+"""Field manager of add-ons' objects: another one than of what gcluster compiles itself."""
+_LIMIT_S = 300
+_ESTABLISHED_S = 60
+
+
+class AddonStopped(Exception):  # noqa: N818  # it says what happened
+    """An add-on could not be brought; what came before is applied and stays."""
+
+    def __init__(self, code: str, summary: str, detail: str = "", hint: str = "") -> None:
+        """Hold what is said of it."""
+        super().__init__(summary)
+        self.diagnostic = Diagnostic(
+            code=code,
+            severity=Severity.ERROR,
+            summary=summary,
+            detail=detail,
+            hint=hint or "mend it, then run the same command again: it goes on",
+        )
+
+
+def apply(kubectl: Kubectl, objects: Sequence[Object], addon: str) -> None:
+    """Apply objects in their order, in one call.
+
+    Raises:
+        AddonStopped: GC1064: the API server refused one.
+        ApiSilent: no API server answers.
+    """
+    if not objects:
+        return
+    listed = {"apiVersion": "v1", "kind": "List", "items": list(objects)}
+    try:
+        kubectl.text(
+            *("apply", "--server-side", "--force-conflicts", f"--field-manager={MANAGER}"),
+            *("--validate=strict", "--filename=-"),
+            stdin=msgspec.json.encode(listed).decode(),
+            timeout_s=_LIMIT_S,
+        )
+    except ApiRefused as refused:
+        summary = f"add-on {addon}: the API server refused {_named(objects, refused)}: {refused}"
+        raise AddonStopped("GC1064", summary, refused.words) from refused
+
+
+def establish(kubectl: Kubectl, definitions: Sequence[Object], addon: str) -> None:
+    """Apply CRDs and wait until their kinds are served.
+
+    Raises:
+        AddonStopped: GC1064: one was refused, or isn't served in time.
+        ApiSilent: no API server answers.
+    """
+    if not definitions:
+        return
+    apply(kubectl, definitions, addon)
+    names = [f"customresourcedefinition/{one['metadata']['name']}" for one in definitions]
+    try:
+        kubectl.text(
+            *("wait", "--for=condition=Established", f"--timeout={_ESTABLISHED_S}s", *names),
+            timeout_s=_LIMIT_S,
+        )
+    except ApiRefused as refused:
+        summary = f"add-on {addon}: a kind of it is not served: {refused}"
+        raise AddonStopped("GC1064", summary, refused.words) from refused
+
+
+def delete(
+    kubectl: Kubectl, keys: Iterable[ObjectKey], served: Served, *, wait: bool = False
+) -> None:
+    """Delete objects, if they are there: one call for those of a kind and a namespace.
+
+    `wait`: until they are gone. Whoever looks after custom objects may have to let them go, so for
+    those it waits in any case.
+    """
+    alike: dict[tuple[str, str], list[ObjectKey]] = {}
+    for key in keys:
+        if kind := served.name_of(key.group, key.kind):  # with a kind all its objects went
+            alike.setdefault((kind, key.namespace), []).append(key)
+    for (kind, namespace), found in alike.items():
+        where = [f"--namespace={namespace}"] if namespace else []
+        awaited = wait or served.is_custom(found[0])
+        waits = ["--timeout=60s"] if awaited else ["--wait=false"]
+        names = [key.name for key in found]
+        kubectl.text("delete", kind, *names, *where, "--ignore-not-found", *waits, timeout_s=90)
+
+
+def _named(objects: Sequence[Object], refused: ApiRefused) -> str:
+    """Name the object that was refused: the first one whose name is in the server's words."""
+    for made in objects:
+        name = made["metadata"]["name"]
+        if f'"{name}"' in refused.words or f"/{name} " in refused.words:
+            return f"{made['kind']} {name}"
+    return "an object of it"

@@ -1,0 +1,51 @@
+"""What there is to say of an add-on that was brought: hooks that don't run, images at no digest."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gcluster.schemas.diagnostics import Diagnostic, Severity
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from gcluster.lifecycle.kubernetes.addons.rendered import Rendered
+    from gcluster.lifecycle.kubernetes.objects import ObjectKey
+
+_NAMED = 4
+
+
+def notes_of(addon: str, made: Rendered) -> Iterator[Diagnostic]:
+    """Yield what a person should know of an add-on (pure)."""
+    if hooks := made.hooks.never_run:
+        yield Diagnostic(
+            code="GC1063",
+            severity=Severity.NOTE,
+            summary=f"add-on {addon}: hooks that up never runs: {_few(hooks)}",
+            hint="it rolls nothing back, and removes what a chart made by itself",
+        )
+    if made.unpinned:
+        yield Diagnostic(
+            code="GC1066",
+            severity=Severity.NOTE,
+            summary=f"add-on {addon} starts images at no digest: {_few(made.unpinned)}",
+            hint="write them under `images` of the add-on, in a catalog file of your own",
+        )
+
+
+def kept_definitions(kept: Mapping[ObjectKey, int]) -> tuple[Diagnostic, ...]:
+    """Return what is said of CRDs that stay because there are objects of their kinds."""
+    return tuple(
+        Diagnostic(
+            code="GC1069",
+            severity=Severity.WARNING,
+            summary=f"{key.kind} {key.name} is kept: {count} objects of its kind would go with it",
+            hint="it goes with the next up that finds none",
+        )
+        for key, count in kept.items()
+    )
+
+
+def _few(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return ", ".join(names[:_NAMED]) + more

@@ -1,0 +1,90 @@
+"""An add-on's objects as they are applied: labelled as ours, each image at its digest (pure)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from gcluster.inventory.compile.kubernetes_objects.objects import CLUSTER_LABEL, DOMAIN
+from gcluster.lifecycle.outcome import Exit, failure
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from gcluster.inventory.compile.kubernetes_objects.objects import Object
+    from gcluster.schemas.catalog import Addon
+
+ADDON_LABEL = f"{DOMAIN}/addon"
+"""On every object of an add-on, with its name; the label of who manages it stays the chart's."""
+_CONTAINERS = ("containers", "initContainers")
+
+
+def prepared(made: Object, addon: Addon, cluster: str) -> Object:
+    """Return an object with our labels and pinned images, without what only a server says.
+
+    Raises:
+        LifecycleError: GC1062: it runs an image at another digest than the add-on's.
+    """
+    metadata = {key: said for key, said in made["metadata"].items() if said is not None}
+    labels = {**(metadata.get("labels") or {}), CLUSTER_LABEL: cluster, ADDON_LABEL: addon.name}
+    kept = {key: said for key, said in made.items() if key != "status"}
+    digests = {_full(name): digest for name, digest in addon.images.items() if digest}
+    return _pinned(kept | {"metadata": metadata | {"labels": labels}}, digests, addon.name)
+
+
+def unpinned_images(made: Any) -> Iterator[str]:
+    """Yield the images that containers of an object run and that have no digest."""
+    for container in _containers(made):
+        image = container.get("image")
+        if isinstance(image, str) and "@sha256:" not in image:
+            yield image
+
+
+def _pinned(made: Any, digests: Mapping[str, str], addon: str) -> Any:
+    if isinstance(made, list):
+        return [_pinned(each, digests, addon) for each in made]
+    if not isinstance(made, dict):
+        return made
+    found = {key: _pinned(said, digests, addon) for key, said in made.items()}
+    for key in _CONTAINERS:
+        if isinstance(found.get(key), list):
+            found[key] = [_container(one, digests, addon) for one in found[key]]
+    return found
+
+
+def _container(one: Any, digests: Mapping[str, str], addon: str) -> Any:
+    if not isinstance(one, dict) or not isinstance(one.get("image"), str):
+        return one
+    name, _, said = one["image"].partition("@")
+    digest = digests.get(_full(name))
+    if digest is None or said == digest:
+        return one
+    if said:
+        raise failure(
+            "GC1062",
+            f"add-on {addon} runs {name} at {said}, and {digest} is pinned",
+            hint="which of them is right? The catalog file that pins it says from where it has it",
+            exit_code=Exit.REFUSED,
+        )
+    return one | {"image": f"{name}@{digest}"}
+
+
+def _full(image: str) -> str:
+    """Return an image with its registry: Docker's own is left out by many charts."""
+    first, slash, rest = image.partition("/")
+    if not slash:
+        return f"docker.io/library/{image}"
+    has_host = "." in first or ":" in first or first == "localhost"
+    if first == "docker.io" and "/" not in rest:
+        return f"docker.io/library/{rest}"
+    return image if has_host else f"docker.io/{image}"
+
+
+def _containers(made: Any) -> Iterator[dict[str, Any]]:
+    if isinstance(made, list):
+        for each in made:
+            yield from _containers(each)
+    elif isinstance(made, dict):
+        for key, said in made.items():
+            if key in _CONTAINERS and isinstance(said, list):
+                yield from (one for one in said if isinstance(one, dict))
+            yield from _containers(said)

@@ -1,0 +1,108 @@
+"""What was applied of an add-on, kept beside it in the cluster: a ConfigMap of our namespace.
+
+So whoever runs `up`, from whichever machine, knows what is there, renders nothing that hasn't
+moved, and removes what an older version had.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from gcluster.inventory.compile.kubernetes_objects.objects import (
+    CLUSTER_LABEL,
+    DOMAIN,
+    SYSTEM_NAMESPACE,
+    new,
+)
+from gcluster.lifecycle.kubernetes.objects import ObjectKey
+from gcluster.schemas.decoding import decode_json
+
+if TYPE_CHECKING:
+    from gcluster.inventory.compile.kubernetes_objects.objects import Object
+
+RECORD_LABEL = f"{DOMAIN}/addon-record"
+"""On each record, with the add-on's name; records are no part of their add-on."""
+FIELDS = {
+    "addon": f"{{.metadata.labels.{RECORD_LABEL.replace('.', chr(92) + '.')}}}",
+    "version": "{.data.version}",
+    "content": "{.data.content}",
+    "installed": "{.data.installed}",
+    "kinds": "{.data.kinds}",
+    "objects": "{.data.objects}",
+}
+"""A record in a row."""
+
+
+class Placed(msgspec.Struct, frozen=True, array_like=True):
+    """An object of an add-on, as it was applied."""
+
+    group: str
+    kind: str
+    namespace: str
+    name: str
+    fields: str = ""
+    """Hash of the fields that are ours by the server's own book; "": not known."""
+
+    @property
+    def key(self) -> ObjectKey:
+        """Its key."""
+        return ObjectKey(self.group, self.kind, self.namespace, self.name)
+
+
+class Record(msgspec.Struct, frozen=True, kw_only=True):
+    """One add-on as it was applied."""
+
+    addon: str
+    version: str
+    content: str
+    """Hash of what it was rendered from; "": that run was cut off, so all of it is to be done."""
+    installed: bool
+    """Whether it was there in full once: what comes next is an upgrade."""
+    kinds: tuple[str, ...]
+    """Of its objects, as kubectl names them: deployments.apps."""
+    objects: tuple[Placed, ...]
+
+    def to_object(self, cluster: str) -> Object:
+        """Return it as the cluster keeps it."""
+        return new(
+            "v1",
+            "ConfigMap",
+            f"gcluster-addon-{self.addon}",
+            namespace=SYSTEM_NAMESPACE,
+            labels={CLUSTER_LABEL: cluster, RECORD_LABEL: self.addon},
+            data={
+                "version": self.version,
+                "content": self.content,
+                "installed": "yes" if self.installed else "",
+                "kinds": ",".join(self.kinds),
+                "objects": msgspec.json.encode(self.objects).decode(),
+            },
+        )
+
+
+def record_of(row: dict[str, str]) -> Record:
+    """Return a record out of its row; one that somebody wrote over counts as cut off."""
+    try:
+        objects: tuple[Placed, ...] = decode_json(row["objects"] or "[]", tuple[Placed, ...])
+        content = row["content"]
+    except msgspec.DecodeError:
+        objects, content = (), ""
+    return Record(
+        addon=row["addon"],
+        version=row["version"],
+        content=content,
+        installed=row["installed"] == "yes",
+        kinds=tuple(kind for kind in row["kinds"].split(",") if kind),
+        objects=objects,
+    )
+
+
+def selector(cluster: str) -> tuple[Any, ...]:
+    """Return kubectl's words for all records of a cluster."""
+    return (
+        "configmaps",
+        f"--namespace={SYSTEM_NAMESPACE}",
+        f"--selector={CLUSTER_LABEL}={cluster},{RECORD_LABEL}",
+    )

@@ -1,0 +1,249 @@
+"""Brings add-ons to what is wanted, one after the other; safe to repeat and to kill.
+
+Whoever runs kubectl is not its business. What an add-on is about to get is in its record before the
+API server is told, so that a run that was cut off is known, gone on with, and cleaned up after.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from gcluster.lifecycle.kubernetes.addons.applying import AddonStopped, apply, delete, establish
+from gcluster.lifecycle.kubernetes.addons.artefact import artefact
+from gcluster.lifecycle.kubernetes.addons.notes import kept_definitions, notes_of
+from gcluster.lifecycle.kubernetes.addons.prune import prune
+from gcluster.lifecycle.kubernetes.addons.record import Placed, Record
+from gcluster.lifecycle.kubernetes.addons.rendered import rendered
+from gcluster.lifecycle.kubernetes.addons.served import read_served
+from gcluster.lifecycle.kubernetes.addons.standing import read_writers
+from gcluster.lifecycle.kubernetes.addons.taken import fields_of
+from gcluster.lifecycle.kubernetes.addons.waiting import ended, nodes_ready, rolled_out
+from gcluster.lifecycle.kubernetes.kubectl import ApiRefused
+from gcluster.lifecycle.kubernetes.objects import key_of
+from gcluster.lifecycle.outcome import LifecycleError
+from gcluster.lifecycle.progress import StageProgress
+from gcluster.lifecycle.rolling.roll import Clock
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Iterator
+
+    from gcluster.inventory.compile.kubernetes_objects.facts import KubernetesFacts
+    from gcluster.inventory.compile.kubernetes_objects.objects import Object
+    from gcluster.lifecycle.kubernetes.addons.hooks import Event
+    from gcluster.lifecycle.kubernetes.addons.rendered import Rendered
+    from gcluster.lifecycle.kubernetes.addons.served import Served
+    from gcluster.lifecycle.kubernetes.addons.standing import Standing, WantedAddon
+    from gcluster.lifecycle.kubernetes.kubectl import Kubectl
+    from gcluster.lifecycle.kubernetes.objects import ObjectKey
+    from gcluster.lifecycle.progress import Reporter
+    from gcluster.schemas.diagnostics import Diagnostic
+
+ROLLOUT_S = 300
+"""How long one add-on's workloads are waited for, how long a job of a hook, and nodes."""
+_WEBHOOK_S = 60
+
+
+class AddonsStep:
+    """The add-ons of one cluster."""
+
+    def __init__(
+        self,
+        kubectl: Kubectl,
+        facts: KubernetesFacts,
+        compiled: Collection[ObjectKey],
+        report: Reporter,
+        *,
+        clock: Clock | None = None,
+        limit_s: float = ROLLOUT_S,
+    ) -> None:
+        """Hold what is asked and what is wanted; nothing is contacted.
+
+        Args:
+            kubectl: the cluster's API.
+            facts: the cluster.
+            compiled: objects that gcluster makes itself, which no add-on's own version replaces.
+            report: told of each add-on.
+            clock: passes the time.
+            limit_s: how long the workloads of an add-on are waited for.
+        """
+        self._kubectl = kubectl
+        self._facts = facts
+        self._cluster = facts.spec.name
+        self._compiled = frozenset(compiled)
+        self._report = report
+        self._clock = clock or Clock()
+        self._limit_s = limit_s
+
+    def bring(self, standing: Standing) -> tuple[Diagnostic, ...]:
+        """Apply what is pending, in order, until one fails; return what there is to say.
+
+        Raises:
+            ApiSilent: no API server answers.
+            ApiRefused: it says no to a question.
+        """
+        said: list[Diagnostic] = []
+        pending = standing.pending
+        for done, one in enumerate(pending):
+            name = one.chosen.addon.name
+            total, detail = len(pending), f"add-on {name}"
+            self._report(StageProgress(name="objects", done=done, total=total, detail=detail))
+            moved = name in standing.added or name in standing.changed
+            try:
+                said += self._bring(one, standing.records.get(name), moved=moved)
+            except AddonStopped as stopped:
+                return (*said, stopped.diagnostic)
+            except LifecycleError as error:
+                return (*said, *error.diagnostics)
+        return tuple(said)
+
+    def remove(self, standing: Standing) -> tuple[Diagnostic, ...]:
+        """Remove add-ons that are wanted no more, the last applied first; return what is kept.
+
+        Raises:
+            ApiSilent: no API server answers.
+            ApiRefused: it says no.
+        """
+        said: list[Diagnostic] = []
+        served = read_served(self._kubectl) if standing.gone else None
+        for name in standing.gone:
+            assert served is not None  # noqa: S101  # there is one that goes
+            record = standing.records[name]
+            keys = [placed.key for placed in record.objects]
+            done = prune(self._kubectl, self._cluster, name, keys, served)
+            said += kept_definitions(done.definitions)
+            if done.kept:
+                left = tuple(placed for placed in record.objects if placed.key in done.kept)
+                self._write(replace(record, content="", objects=left))
+            else:
+                delete(self._kubectl, [key_of(record.to_object(self._cluster))], served)
+        return tuple(said)
+
+    def await_nodes(self, names: Collection[str]) -> tuple[Diagnostic, ...]:
+        """Wait until nodes are ready, which they are by the pod network; return which aren't.
+
+        Raises:
+            ApiSilent: no API server answers.
+        """
+        return nodes_ready(self._kubectl, names, self._limit_s, self._clock)
+
+    def retried(self, work: Callable[[], None]) -> None:
+        """Do what an add-on's webhook may still refuse: it is asked a moment before it listens.
+
+        Raises:
+            ApiSilent: no API server answers.
+            ApiRefused: it says no for another reason, or too long.
+        """
+        until = self._clock.now() + _WEBHOOK_S
+        while True:
+            try:
+                work()
+            except ApiRefused as refused:
+                if "failed calling webhook" not in refused.words or self._clock.now() >= until:
+                    raise
+                self._clock.sleep(2)
+            else:
+                return
+
+    def _bring(
+        self, one: WantedAddon, before: Record | None, *, moved: bool
+    ) -> Iterator[Diagnostic]:
+        """Bring one; where nothing of it `moved`, hooks don't run."""
+        addon, facts = one.chosen.addon, self._facts
+        made = rendered(one.chosen, artefact(addon), facts.spec.name, facts.release, self._compiled)
+        record = _began(one, before)
+        served = read_served(self._kubectl)
+        if made.definitions:
+            self._remember(record, made.definitions, served)
+            establish(self._kubectl, made.definitions, addon.name)
+            served = read_served(self._kubectl)
+        _refuse_unserved(made, served, addon.name)
+
+        def placed(objects: Iterable[Object]) -> list[Object]:
+            return [served.placed(each, addon.namespace) for each in objects]
+
+        first = placed((*made.namespaces, *made.hooks.beside("pre")))
+        own, last = placed(made.objects), placed(made.hooks.beside("post"))
+        every = (*made.definitions, *first, *own, *last)
+        self._remember(record, every, served)
+        event: Event = "upgrade" if record.installed else "install"
+        apply(self._kubectl, first, addon.name)
+        if moved:
+            self._run(placed(made.hooks.jobs("pre", event)), served, addon.name)
+        apply(self._kubectl, own, addon.name)
+        workloads = placed(made.workloads)
+        yield from rolled_out(self._kubectl, workloads, addon.name, self._limit_s, self._clock)
+        apply(self._kubectl, last, addon.name)
+        if moved:
+            self._run(placed(made.hooks.jobs("post", event)), served, addon.name)
+        now = {key_of(each) for each in every}
+        old = [each.key for each in record.objects if each.key not in now]
+        done = prune(self._kubectl, self._cluster, addon.name, old, served)
+        yield from kept_definitions(done.definitions)
+        self._finish(record, one.content, [*now, *done.kept], served)
+        yield from notes_of(addon.name, made)
+
+    def _run(self, jobs: Iterable[Object], served: Served, addon: str) -> None:
+        """Run jobs of hooks one after the other; each is made anew, and removed when it is done."""
+        for job in jobs:
+            delete(self._kubectl, [key_of(job)], served, wait=True)
+            apply(self._kubectl, [job], addon)
+            ended(self._kubectl, job, addon, self._limit_s, self._clock)
+            delete(self._kubectl, [key_of(job)], served)
+
+    def _remember(self, record: Record, objects: Iterable[Object], served: Served) -> None:
+        """Write down that objects are about to come, beside those that are there."""
+        known = {placed.key: placed for placed in record.objects}
+        for made in objects:
+            known.setdefault(key_of(made), Placed(*key_of(made)))
+        self._write(_with(record, known.values(), served))
+
+    def _finish(
+        self, record: Record, content: str, keys: Collection[ObjectKey], served: Served
+    ) -> None:
+        """Write down what is there now, and whose fields are ours."""
+        kinds = sorted({served.name_of(key.group, key.kind) for key in keys} - {""})
+        writers = read_writers(self._kubectl, self._cluster, kinds)
+        objects = [
+            Placed(*key, fields=fields_of(writers.get((record.addon, key), "")))
+            for key in sorted(keys)
+        ]
+        self._write(replace(_with(record, objects, served), content=content, installed=True))
+
+    def _write(self, record: Record) -> None:
+        apply(self._kubectl, [record.to_object(self._cluster)], record.addon)
+
+
+def _began(one: WantedAddon, before: Record | None) -> Record:
+    """Return the record of an add-on that isn't whole yet."""
+    addon = one.chosen.addon
+    return Record(
+        addon=addon.name,
+        version=addon.version,
+        content="",
+        installed=before is not None and before.installed,
+        kinds=() if before is None else before.kinds,
+        objects=() if before is None else before.objects,
+    )
+
+
+def _with(record: Record, objects: Iterable[Placed], served: Served) -> Record:
+    found = tuple(objects)
+    named = {served.name_of(placed.group, placed.kind) for placed in found}
+    return replace(record, objects=found, kinds=tuple(sorted(named - {""})))
+
+
+def _refuse_unserved(made: Rendered, served: Served, addon: str) -> None:
+    """Refuse objects of kinds that nobody brings, before the first one is applied."""
+    kinds = {
+        (str(each["apiVersion"]).rpartition("/")[0], str(each["kind"]))
+        for each in (*made.objects, *(hook.made for hook in made.hooks.hooks))
+    }
+    unknown = sorted(f"{kind}.{group}" for group, kind in kinds if not served.name_of(group, kind))
+    if unknown:
+        raise AddonStopped(
+            "GC1064",
+            f"add-on {addon} has objects of kinds that the cluster doesn't: {', '.join(unknown)}",
+            hint="name the add-on that brings them under scheduler.addons, or say it with values",
+        )

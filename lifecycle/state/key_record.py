@@ -1,0 +1,89 @@
+"""A cluster's data key as the state keeps it: encrypted by whom the spec's `secrets:` names.
+
+A data key is an age identity (X25519). `keyring/000001.json` holds it wrapped, with its public
+half, for which the secrets are encrypted. It is created once and never changed; the newest one
+counts.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
+
+import msgspec
+
+from gcluster.lifecycle.outcome import failure
+
+if TYPE_CHECKING:
+    from gcluster.lifecycle.outcome import LifecycleError
+
+Kind: TypeAlias = Literal["age", "kms", "sops"]
+PREFIX = "keyring"
+FORMAT_2_RECIPIENT = "secrets/recipient"
+"""Where format 2 kept the public half of the one identity that all secrets were encrypted for."""
+
+
+class KeyRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """One data key: all of it may be shown."""
+
+    recipient: str
+    """Public half: "age1..."."""
+    provider: Kind
+    wrapped_for: tuple[str, ...]
+    """The age recipient, the name of the key, or whom sops encrypted it for."""
+    reference: str = ""
+    """Where the age identity was ("env:NAME"; "": gcluster's own, or unknown), or the file whose
+    rule sops went by."""
+    wrapped: bytes = b""
+    """Ciphertext; b"" in what format 2 left: the provider's identity is itself the data key."""
+
+    @property
+    def by(self) -> str:
+        """How messages call whoever wrapped it."""
+        if self.provider == "age":
+            return f"age (for {self.wrapped_for[0]})"
+        if self.provider == "sops":
+            return f"sops (for {', '.join(self.wrapped_for)})"
+        return f"kms ({self.wrapped_for[0]})"
+
+
+class KeyProvider(Protocol):
+    """Who wraps data keys: one implementation for each `provider:` of the spec's `secrets:`."""
+
+    @property
+    def by(self) -> str:
+        """How messages call it."""
+        ...
+
+    def prove(self) -> None:
+        """Go on where it could wrap and unwrap now; nothing is kept.
+
+        Raises:
+            LifecycleError: it can't be used.
+        """
+        ...
+
+    def wrap(self, identity: bytes, recipient: str) -> KeyRecord:
+        """Return the record of a data key; raises as `prove`."""
+        ...
+
+    def unwrap(self, record: KeyRecord) -> bytes:
+        """Return the data key of a record of its kind; raises as `prove`, and GC905."""
+        ...
+
+    def is_of(self, record: KeyRecord) -> bool:
+        """Say whether it would wrap for the same; True where that can't be known here."""
+        ...
+
+
+def damaged(record: KeyRecord) -> LifecycleError:
+    """Return the error for a data key that isn't the one its record names."""
+    return failure(
+        "GC905",
+        f"the data key of this cluster, as {record.by} opens it, is not the one of its secrets",
+        hint="give the key that the cluster was made with, or restore keyring/ of the state",
+    )
+
+
+def record_of_identity(recipient: str) -> KeyRecord:
+    """Return what stands for format 2's one key: the identity is the data key itself."""
+    return KeyRecord(recipient=recipient, provider="age", wrapped_for=(recipient,))

@@ -1,0 +1,149 @@
+"""The data keys of one cluster: usually one; two while a rotation is under way."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from gcluster.lifecycle.state.age_provider import AgeProvider
+from gcluster.lifecycle.state.box import SecretBox, new_data_key
+from gcluster.lifecycle.state.bucket import AlreadyExists
+from gcluster.lifecycle.state.key_record import (
+    FORMAT_2_RECIPIENT,
+    PREFIX,
+    KeyRecord,
+    damaged,
+    record_of_identity,
+)
+from gcluster.lifecycle.state.store import corrupt
+from gcluster.schemas.spec.secrets import AgeSecrets, KmsSecrets, SopsSecrets
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from gcluster.lifecycle.state.key_record import KeyProvider, Kind
+    from gcluster.lifecycle.state.store import StateStore
+    from gcluster.schemas.spec.secrets import Secrets
+
+
+class Keyring:
+    """Records of data keys by number, and the providers that open them."""
+
+    def __init__(
+        self,
+        store: StateStore,
+        secrets: Secrets | None,
+        cluster_id: str,
+        keys_dir: Path,
+        folder: Path,
+    ) -> None:
+        """Read nothing yet; `folder` is the spec's."""
+        self._store = store
+        self._secrets = secrets
+        self._cluster = cluster_id
+        self._folder = folder
+        self._age = AgeProvider(
+            secrets if isinstance(secrets, AgeSecrets) else None, cluster_id, keys_dir
+        )
+        self._opened: dict[KeyRecord, SecretBox] = {}
+        self._read: dict[str, KeyRecord] = {}
+
+    def __repr__(self) -> str:
+        """Show who wraps."""
+        return f"Keyring({self.provider.by!r})"
+
+    @cached_property
+    def provider(self) -> KeyProvider:
+        """Who wraps new data keys: as the spec says."""
+        if isinstance(self._secrets, KmsSecrets):
+            from gcluster.lifecycle.state.kms_provider import KmsProvider  # noqa: PLC0415 - as below
+
+            return KmsProvider(self._secrets.key, self._cluster)
+        if isinstance(self._secrets, SopsSecrets):
+            from gcluster.lifecycle.state.sops_provider import SopsProvider  # noqa: PLC0415 - rarely
+
+            return SopsProvider(self._secrets.file, self._secrets.age, self._folder)
+        return self._age
+
+    def records(self) -> dict[int, KeyRecord]:
+        """Return the data keys by number, the newest last.
+
+        Raises:
+            LifecycleError: one can't be read (GC900).
+        """
+        found = {}
+        for key in self._store.list(PREFIX):
+            record = self._read.get(key) or self._store.read(key, KeyRecord)
+            if record is not None:
+                self._read[key] = record  # a record is never changed
+                found[int(key.rpartition("/")[2].removesuffix(".json"))] = record
+        return found or _of_format_2(self._store)
+
+    def box(self, record: KeyRecord) -> SecretBox:
+        """Return the box of a data key; whoever wrapped it is asked once a process.
+
+        Raises:
+            LifecycleError: it can't be opened.
+        """
+        if record not in self._opened:
+            identity = self._provider_of(record.provider).unwrap(record)
+            box = SecretBox.unlocked(identity, f"the data key by {record.by}")
+            if box.recipient() != record.recipient:
+                raise damaged(record)
+            self._opened[record] = box
+        return self._opened[record]
+
+    def make(self, number: int) -> KeyRecord:
+        """Make the data key of this number, wrapped as the spec says; one that is there stands.
+
+        Raises:
+            LifecycleError: the provider can't wrap it, or can't open what it wrapped.
+        """
+        fresh = new_data_key()
+        record = self.provider.wrap(fresh.identity(), fresh.recipient())
+        self.box(record)  # nothing is encrypted for a key that can't be opened
+        try:
+            self._store.put_new(f"{PREFIX}/{number:06d}.json", msgspec.json.encode(record))
+        except AlreadyExists:
+            stands = self.records().get(number)
+            if stands is None:
+                raise corrupt(f"{PREFIX}/{number:06d}.json", "it vanished") from None
+            return stands
+        return record
+
+    def forget(self, number: int) -> None:
+        """Delete one data key's record."""
+        key = f"{PREFIX}/{number:06d}.json"
+        self._read.pop(key, None)
+        self._store.delete(key)
+
+    def forget_all(self) -> None:
+        """Delete all records, and the identity that gcluster made on this machine."""
+        for number in self.records():
+            self.forget(number)
+        self._age.forget()
+
+    def forget_unused(self) -> None:
+        """Delete the identity that gcluster made on this machine where no data key needs it."""
+        if not any(self._age.is_own_of(record) for record in self.records().values()):
+            self._age.forget()
+
+    def _provider_of(self, kind: Kind) -> KeyProvider:
+        if kind == "age":
+            return self._age
+        if kind == "kms":
+            from gcluster.lifecycle.state.kms_provider import KmsProvider  # noqa: PLC0415 - as above
+
+            return KmsProvider("", self._cluster)
+        from gcluster.lifecycle.state.sops_provider import SopsProvider  # noqa: PLC0415 - as above
+
+        return SopsProvider(None, (), self._folder)
+
+
+def _of_format_2(store: StateStore) -> dict[int, KeyRecord]:
+    recipient = store.get(FORMAT_2_RECIPIENT)
+    if recipient is None:
+        return {}
+    return {1: record_of_identity(recipient.decode(errors="replace"))}

@@ -1,0 +1,106 @@
+"""Another data key, or another provider of it, for all that a cluster has stored encrypted.
+
+First the new data key is stored, then everything once more beside what was there, and only then
+what was there is removed. So at every write all can be read, and a killed run goes on.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from gcluster.lifecycle.outcome import failure
+from gcluster.lifecycle.state import ciphertexts
+from gcluster.lifecycle.state.bucket import AlreadyExists
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gcluster.lifecycle.state.ciphertexts import Place
+    from gcluster.lifecycle.state.key_record import KeyRecord
+    from gcluster.lifecycle.state.keyring import Keyring
+    from gcluster.lifecycle.state.store import StateStore
+
+
+class Reencrypted(msgspec.Struct, frozen=True, kw_only=True):
+    """What was encrypted anew."""
+
+    before: str
+    """Who had wrapped the data key."""
+    after: str
+    count: int
+    """Secrets and saved queues, of each secret all versions."""
+
+
+def reencrypt(
+    store: StateStore, keyring: Keyring, tell: Callable[[str], None] = lambda _: None
+) -> Reencrypted:
+    """Encrypt all secrets for a new data key that is wrapped as the spec says.
+
+    One that was begun is finished, where the spec still says the same. For whoever holds a lock.
+
+    Raises:
+        LifecycleError: there are no secrets (GC908), or a data key can't be opened or made: then
+            nothing was changed.
+    """
+    records = keyring.records()
+    if not records:
+        raise failure("GC908", "the cluster has no secrets yet", hint="gcluster up makes them")
+    for record in records.values():
+        keyring.box(record)  # all that is needed is there, before anything is changed
+    before, target = records[min(records)], max(records)
+    if len(records) == 1 or not keyring.provider.is_of(records[target]):
+        target += 1
+        tell(f"a new data key, by {keyring.provider.by}")
+        keyring.make(target)
+        records = keyring.records()
+    places = _places(store)
+    every = ciphertexts.newest(places, records)
+    for done, place in enumerate(every.values()):
+        if place.key < target:
+            tell(f"{done + 1} of {len(every)}: {place.stem}")
+            _again(store, keyring, records, place, target)
+    _remove_old(store, keyring, target)
+    return Reencrypted(before=before.by, after=records[target].by, count=len(every))
+
+
+def _again(
+    store: StateStore, keyring: Keyring, records: dict[int, KeyRecord], place: Place, target: int
+) -> None:
+    """Encrypt one object's content for the target; another who did the same was no harm."""
+    old, new = keyring.box(records[place.key]), keyring.box(records[target])
+    with suppress(AlreadyExists):
+        if place.stem.startswith(f"{ciphertexts.PREFIX}/"):
+            found = ciphertexts.read(store, place)
+            if found is not None:
+                box = new.encrypt(old.decrypt(found.box, place.stem))
+                _, name, number = place.stem.split("/")
+                path = ciphertexts.secret_path(name, int(number), target)
+                # The fingerprint stays: the value is the same, and hosts have nothing to do.
+                store.put_new(path, msgspec.json.encode(msgspec.structs.replace(found, box=box)))
+        else:
+            sealed = store.get(place.path)
+            if sealed is not None:
+                box = new.encrypt(old.decrypt(sealed, place.stem))
+                store.put_new(ciphertexts.sealed_path(place.stem, target), box)
+
+
+def _remove_old(store: StateStore, keyring: Keyring, target: int) -> None:
+    """Remove what older data keys encrypt, then these; only what is there for the target too."""
+    places = _places(store)
+    done = {place.stem for place in places if place.key == target}
+    for place in places:
+        if place.key < target and place.stem in done:
+            store.delete(place.path)
+    for number in [number for number in keyring.records() if number < target]:
+        keyring.forget(number)
+    keyring.forget_unused()
+
+
+def _places(store: StateStore) -> list[Place]:
+    found = ciphertexts.secrets_in(store)
+    for prefix in ciphertexts.SEALED:
+        found += ciphertexts.sealed_in(store, prefix)
+    return found

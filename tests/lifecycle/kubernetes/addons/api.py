@@ -1,0 +1,66 @@
+"""A real API server without nodes: how it is asked, and who stands for its kubelets."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from gcluster.lifecycle.kubernetes.kubectl import Kubectl
+from gcluster.lifecycle.ssh import SshResult, SshSession
+
+
+class LocalKubectl(Kubectl):
+    """kubectl as a process of this machine, against a server of this machine."""
+
+    def __init__(self, server: Any, folder: Path) -> None:
+        """Take the server; no host is reached."""
+        super().__init__(SshSession(folder), [])
+        self.server = server
+        self.asked: list[str] = []
+
+    def run(self, *arguments: str, stdin: str | None = None, timeout_s: float = 60) -> SshResult:
+        """Run it."""
+        del timeout_s
+        self.asked.append(" ".join(arguments))
+        done = self.server.kubectl(*arguments, stdin=stdin, check=False)
+        return SshResult(returncode=done.returncode, stdout=done.stdout, stderr=done.stderr)
+
+
+class Kubelet:
+    """The double of every kubelet: pods of jobs end as a test wants, whenever somebody waits."""
+
+    def __init__(self, server: Any) -> None:
+        """Take the server."""
+        self.server = server
+        self.phase = "Succeeded"
+        self.ran: list[str] = []
+        self.now = 0.0
+
+    def sleep(self, seconds: float) -> None:
+        """End what waits."""
+        self.now += seconds
+        told = self.server.kubectl("get", "pods", "--all-namespaces", "--output=json").stdout
+        for pod in json.loads(told)["items"]:
+            name, namespace = pod["metadata"]["name"], pod["metadata"]["namespace"]
+            if pod["status"].get("phase") == "Pending" and "job-name" in pod["metadata"]["labels"]:
+                self.ran.append(pod["metadata"]["labels"]["job-name"])
+                status = json.dumps({"status": {"phase": self.phase}})
+                self.server.kubectl(
+                    *("patch", "pod", name, f"--namespace={namespace}", "--subresource=status"),
+                    *("--type=merge", f"--patch={status}"),
+                )
+
+
+def bench(name: str) -> Any:
+    """Load a script of bench/, which is a folder of scripts and no package."""
+    path = Path(__file__).parents[4] / "bench" / f"{name}.py"
+    spec = importlib.util.spec_from_file_location(f"bench_{name}", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module

@@ -1,0 +1,83 @@
+"""What an add-on is made of is what its digest says, wherever it comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+from tests.lifecycle.publisher import Publisher, digest, get, published
+
+from gcluster.lifecycle.kubernetes.addons.artefact import artefact
+from gcluster.lifecycle.outcome import Exit, LifecycleError
+from gcluster.schemas.catalog import Addon
+
+from .lab import entry
+
+CHART = b"a chart"
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return tmp_path / "cache" / "gcluster" / "addons"
+
+
+@pytest.fixture
+def publisher() -> Iterator[Publisher]:
+    with published() as content:
+        yield content
+
+
+def addon(publisher: Publisher, **said: object) -> Addon:
+    return msgspec.convert(entry(publisher, "widgets", CHART) | said, Addon)
+
+
+def refused(asked: Addon, bundle: Path | None = None) -> str:
+    with pytest.raises(LifecycleError) as error:
+        artefact(asked, bundle, get)
+    (said,) = error.value.diagnostics
+    assert (said.code, error.value.exit_code) == ("GC1060", Exit.REFUSED)
+    return said.summary
+
+
+def test_it_is_fetched_once_and_then_nobody_is_asked(publisher: Publisher, cache: Path) -> None:
+    asked = addon(publisher)
+    assert artefact(asked) == CHART
+    assert [path.read_bytes() for path in cache.iterdir()] == [CHART]
+    publisher.asked.clear()
+    assert artefact(asked) == CHART
+    assert publisher.asked == []
+
+
+def test_a_cache_that_was_damaged_is_fetched_anew(publisher: Publisher, cache: Path) -> None:
+    asked = addon(publisher)
+    artefact(asked)
+    (kept,) = cache.iterdir()
+    kept.write_bytes(b"something else")
+    assert artefact(asked) == CHART
+    assert kept.read_bytes() == CHART
+
+
+def test_what_was_published_again_is_refused_and_not_kept(
+    publisher: Publisher, cache: Path
+) -> None:
+    asked = addon(publisher, digest=digest(b"as it was"))
+    assert digest(CHART) in refused(asked)
+    assert not cache.exists()
+
+
+def test_where_nobody_publishes_it_the_hint_is_a_bundle(publisher: Publisher) -> None:
+    asked = addon(publisher, version="2.0.0")
+    assert "widgets 2.0.0 can't be had" in refused(asked)
+
+
+def test_from_a_bundle_no_publisher_is_asked(publisher: Publisher, tmp_path: Path) -> None:
+    folder = tmp_path / "bundle" / "files" / "addons"
+    folder.mkdir(parents=True)
+    assert "is not there" in refused(addon(publisher), tmp_path / "bundle")
+    (folder / "widgets-1.0.0.tgz").write_bytes(CHART)
+    publisher.asked.clear()
+    assert artefact(addon(publisher), tmp_path / "bundle") == CHART
+    assert publisher.asked == []

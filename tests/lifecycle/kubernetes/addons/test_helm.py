@@ -1,0 +1,71 @@
+"""helm is found on PATH and new enough, or that is said; its words are told when it refuses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gcluster.lifecycle.kubernetes.addons.helm import Helm, find_helm
+from gcluster.lifecycle.outcome import LifecycleError
+
+
+def program(folder: Path, script: str) -> Path:
+    path = folder / "helm"
+    path.write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
+    path.chmod(0o755)
+    return path
+
+
+def refusal() -> tuple[str, str]:
+    with pytest.raises(LifecycleError) as error:
+        find_helm()
+    (said,) = error.value.diagnostics
+    return said.code, said.summary
+
+
+@pytest.mark.parametrize("version", ["v3.18.0", "v3.20.1", "v4.1.4"])
+def test_a_helm_that_is_new_enough_is_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str
+) -> None:
+    path = program(tmp_path, f"echo {version}")
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    assert find_helm() == Helm(path=str(path), version=version)
+
+
+@pytest.mark.parametrize("version", ["v3.17.4", "v2.17.0", "", "helm: no such option"])
+def test_one_that_is_too_old_or_says_nothing_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str
+) -> None:
+    program(tmp_path, f"echo '{version}'")
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    code, summary = refusal()
+    assert code == "GC1061"
+    assert "3.18 is the oldest" in summary
+
+
+def test_without_one_that_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    assert refusal() == ("GC1061", "add-ons are Helm charts, and there is no helm on PATH")
+
+
+def test_its_own_words_are_told_where_it_refuses(tmp_path: Path) -> None:
+    path = program(tmp_path, "cat >/dev/null; echo 'Error: colour is no number' >&2; exit 1")
+    helm = Helm(path=str(path), version="v4.1.4")
+    with pytest.raises(LifecycleError) as error:
+        helm.template(b"", "widgets", namespace="ns", values={}, release="1.35")
+    (said,) = error.value.diagnostics
+    assert said.code == "GC1062"
+    assert said.summary.endswith("Error: colour is no number")
+
+
+def test_neither_its_plugins_nor_a_kubeconfig_of_this_machine_is_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KUBECONFIG", "/somewhere/.kube/config")
+    monkeypatch.setenv("HELM_PLUGINS", "/somewhere/plugins")
+    path = program(tmp_path, 'cat >/dev/null; echo "$KUBECONFIG $HELM_PLUGINS $*"')
+    helm = Helm(path=str(path), version="v4.1.4")
+    said = helm.template(b"", "widgets", namespace="ns", values={}, release="1.35").decode()
+    assert "/somewhere" not in said
+    assert "--kube-version=1.35" in said
