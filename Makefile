@@ -215,8 +215,8 @@ bundle-kubernetes: environment ## build Kubernetes for local nodes from its Go m
 	@python .ci/bundle_kubernetes.py
 
 .PHONY: test-kubernetes-api
-test-kubernetes-api: environment bundle-kubernetes ## have a real API server take every compiled manifest, strictly, and add-ons
-	@pytest -q -n0 -m kubernetes_api tests/inventory/kubernetes_objects tests/lifecycle/kubernetes $(REPORT)
+test-kubernetes-api: environment bundle-kubernetes ## have a real API server take compiled manifests, add-ons, and a cluster from up to down
+	@pytest -q -n0 -m kubernetes_api tests/inventory/kubernetes_objects tests/lifecycle/kubernetes tests/lifecycle/managed $(REPORT)
 
 .PHONY: build
 build: environment ## build wheel and sdist into dist/

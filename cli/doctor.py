@@ -22,27 +22,34 @@ def command(
     ] = None,
     spec: Annotated[
         Path | None,
-        typer.Option(metavar="SPEC", help="With --permissions: only what this spec needs."),
+        typer.Option(
+            metavar="SPEC",
+            help="What this spec needs: of permissions, or to reach its control plane in a cloud.",
+        ),
     ] = None,
     fmt: OutputFormat = Format.TEXT,
 ) -> Exit:
     """Say what this machine lacks and the command that installs it.
 
-    Nothing is run or changed. Exit code 1 when a local cluster can't be brought up here.
+    Nothing is run or changed. Exit code 1 when a local cluster can't be brought up here; with
+    --spec, when a program is missing by which its control plane in a cloud is reached.
     """
     if permissions is not None:
         return _permissions(permissions, spec)
     from gcluster.cli.render.doctor import doctor_report, doctor_text
     from gcluster.cli.render.document import document
     from gcluster.cli.render.surface import stdout
+    from gcluster.lifecycle.kubernetes.managed.needs import needs_of
     from gcluster.lifecycle.preflight.doctor import needs, this_machine
 
     machine = this_machine()
-    found = needs(machine)
+    found, what = needs(machine), "local clusters"
+    if spec is not None and (own := needs_of(spec)):
+        found, what = own, f"clusters like {spec}"
     if fmt is Format.JSON:
         say(document(doctor_report(machine, found)))
     else:
-        say(doctor_text(machine, found, stdout()))
+        say(doctor_text(machine, found, stdout(), what=what))
     return Exit.FAILED if any(n.required and not n.present for n in found) else Exit.OK
 
 

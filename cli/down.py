@@ -23,6 +23,13 @@ def command(
         list[str] | None,
         typer.Option("--delete-data", metavar="NAME", help="Storage whose data is destroyed too."),
     ] = None,
+    skip_kubernetes: Annotated[
+        bool,
+        typer.Option(
+            "--skip-kubernetes",
+            help="Don't ask a cloud's control plane: its load balancers and disks may stay.",
+        ),
+    ] = False,
     yes: Yes = False,
     fmt: OutputFormat = Format.TEXT,
 ) -> Exit:
@@ -41,7 +48,13 @@ def command(
     named = tuple(delete_data or ())
     with open_progress(fmt.value) as report:
         confirm = _yes if yes else _asker(report, fmt, named)
-        result = down(opened, report, confirm=confirm, delete_data=named)
+        result = down(
+            opened,
+            report,
+            confirm=confirm,
+            delete_data=named,
+            skip_kubernetes=skip_kubernetes,
+        )
     say(document(result) if fmt is Format.JSON else down_text(result, stdout()))
     return result.exit_code
 

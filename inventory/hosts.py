@@ -70,8 +70,9 @@ class Host(msgspec.Struct, frozen=True, kw_only=True):
     placement: Placement = Placement()
     image: str | None = None
     """Hash of the image the machine booted from, where the provider knows it."""
-    connection: Literal["ssh", "simulated"] = "ssh"
-    """simulated: nothing runs there; converge and smoke say so instead of doing anything."""
+    connection: Literal["ssh", "simulated", "api"] = "ssh"
+    """simulated: nothing runs there; converge and smoke say so instead of doing anything. api: a
+    node that a cloud's Kubernetes runs; nobody logs in there, and its cloud names it."""
 
 
 def in_block(host: Host, block: str | None) -> Host:
@@ -90,6 +91,17 @@ class ClusterInventory(msgspec.Struct, frozen=True, kw_only=True):
     storage: dict[str, str] = {}
     """Storage of the spec that a provider made or found -> what clients mount:
     "10.0.0.5@tcp:/scratch"."""
+
+    @property
+    def is_managed(self) -> bool:
+        """Whether a cloud runs the control plane that schedules on these hosts."""
+        return any(host.connection == "api" for host in self.hosts)
+
+    @property
+    def has_scheduler(self) -> bool:
+        """Whether there is somebody to ask for jobs: a controller that runs, or a cloud's API."""
+        own = any(h.connection == "ssh" for h in self.with_role("controller"))
+        return own or self.is_managed
 
     def in_pool(self, pool: str) -> tuple[Host, ...]:
         """Return the hosts of one pool, in order."""

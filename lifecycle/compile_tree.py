@@ -51,7 +51,7 @@ def compile_tree(spec_path: Path, out: Path, *, diagram: bool = False) -> tuple[
     loaded = load(spec_path)
     if loaded.spec is None:
         raise SpecError(loaded)
-    refuse_unbuilt(loaded, compiling=True)
+    refuse_unbuilt(loaded)
     if _is_foreign(out):
         raise failure(
             "GC944",

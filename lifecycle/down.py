@@ -15,6 +15,8 @@ from gcluster.lifecycle.burst.lock import LOCK as BURST_LOCK
 from gcluster.lifecycle.carried import forget_host_keys
 from gcluster.lifecycle.data import check_free, check_names, priced
 from gcluster.lifecycle.known import set_ended
+from gcluster.lifecycle.kubernetes.managed import release
+from gcluster.lifecycle.kubernetes.managed.reach import reach
 from gcluster.lifecycle.operations.queue_state import forget_queues
 from gcluster.lifecycle.outcome import Exit, failure
 from gcluster.lifecycle.progress import Reporter, StageFinished, StageProgress, StageStarted
@@ -53,6 +55,7 @@ def down(
     *,
     confirm: Callable[[tuple[Leftover, ...]], bool],
     delete_data: Iterable[str] = (),
+    skip_kubernetes: bool = False,
 ) -> DownResult:
     """Destroy every resource of the cluster but its data; safe to repeat, safe to kill.
 
@@ -61,9 +64,11 @@ def down(
         report: is told how far it is.
         confirm: is shown what exists; when it answers no, nothing is touched.
         delete_data: storage of the spec whose data goes too.
+        skip_kubernetes: a cloud's control plane is not asked for what it made beside the stack.
 
     Raises:
-        LifecycleError: the lock is held, the answer was no, or a name is of no storage.
+        LifecycleError: the lock is held, the answer was no, or a name is of no storage; a cloud's
+            control plane can't be asked (GC1044), or the cloud doesn't let go (GC1045).
     """
     named = tuple(dict.fromkeys(delete_data))
     check_names(cluster, named)
@@ -77,12 +82,16 @@ def down(
     if len(kept) == len(existing) and not _ledger_has_more(cluster):
         _forget(cluster, but_stacks=bool(kept))
         return _nothing(cluster, untouched, kept)
-    if not confirm(existing):
+    kubectl = None if skip_kubernetes else reach(cluster.spec, sites, cluster.workdir)
+    held = () if kubectl is None else release.look(kubectl).leftovers()
+    if not confirm((*existing, *held)):
         raise failure("GC909", "nothing was removed", exit_code=Exit.REFUSED)
     with (
         acquire(cluster.store, (*cluster.spec.sites, BURST_LOCK), reason="down") as lock,
         Run(cluster, "down", lock) as run,
     ):
+        if kubectl is not None:
+            release.give_back(kubectl, report)
         removed, left = _destroy(cluster, sites, existing, report)
         leftovers = tuple(item for item in left if not item.kept_data)
         kept = tuple(item for item in left if item.kept_data)

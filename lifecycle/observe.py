@@ -10,16 +10,19 @@ import msgspec
 from gcluster.inventory.compile.self_converge import pulls
 from gcluster.inventory.hosts import ClusterInventory, Host
 from gcluster.lifecycle.converge.stamps import read_stamps
+from gcluster.lifecycle.kubernetes.managed.nodes import standing_in
 from gcluster.lifecycle.planning.changes import SitePlan
 from gcluster.lifecycle.pull.stamps import read_reported_stamps
 from gcluster.lifecycle.repair.queue import set_aside
 from gcluster.lifecycle.sites import OpenSite, at_each, inventory
 from gcluster.lifecycle.ssh import SshSession, Unreachable
+from gcluster.schemas.control_planes import managed_by
 from gcluster.stacks.laddered import Laddered
 from gcluster.stacks.provider import ProviderError, Resource, ResourceChange
 
 if TYPE_CHECKING:
     from gcluster.lifecycle.cluster import Cluster
+    from gcluster.lifecycle.kubernetes.managed.reach import Seen
 
 
 class Observation(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,6 +39,8 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True):
     """Host -> reason in words, for existing hosts that should have answered."""
     taken_at: float
     """time.monotonic() when it was taken."""
+    silent: str = ""
+    """Why the API that a cloud runs gave no answer; "" where it did, or no cloud runs one."""
     aside: dict[str, str] = {}
     """Host -> why it was given up (`lifecycle.repair`): wanted, and neither asked nor worked on."""
 
@@ -121,6 +126,10 @@ def observe(
     views = at_each(sites, _look_or_guess if guess else _look)
     existing = {host.name: host for view in views.values() for host in view.existing}
     desired = [existing.get(h.name, h) for view in views.values() for h in view.planned]
+    seen = _seen(cluster, sites, guess=guess)
+    if seen is not None:
+        run, joined = standing_in(cluster.spec, desired, seen.nodes)
+        desired, existing = list(run), existing | {host.name: host for host in joined}
     aside = {node: entry.reason for node, entry in set_aside(cluster.spec, cluster.events).items()}
     wanted = {host.name for host in desired} - aside.keys()
     touched = {
@@ -132,6 +141,12 @@ def observe(
     answering = [h for h in existing.values() if h.name in wanted and h.name not in touched]
     pulled = pulls(cluster.spec, inventory(cluster.spec, desired))
     answers = _stamps(sites, session, answering, pulled=pulled)
+    if seen is not None:
+        answers |= {
+            n.name: {} if n.ready else Unreachable(reason=n.why)
+            for n in seen.nodes
+            if n.name in existing
+        }
     return Observation(
         sites=tuple(views[site.name].plan for site in sites),
         existing=inventory(cluster.spec, (h for h in existing.values() if h.name in wanted)),
@@ -140,7 +155,22 @@ def observe(
         unreachable={n: a.reason for n, a in answers.items() if isinstance(a, Unreachable)},
         taken_at=time.monotonic(),
         aside=aside,
+        silent="" if seen is None else seen.problem,
     )
+
+
+def _seen(cluster: Cluster, sites: tuple[OpenSite, ...], *, guess: bool) -> Seen | None:
+    """Ask the control plane that a cloud runs for its nodes; None where none does."""
+    if managed_by(cluster.spec) is None:
+        return None
+    from gcluster.lifecycle.kubernetes.managed.reach import Seen, see  # noqa: PLC0415  # its own
+
+    try:
+        return see(cluster.spec, sites, cluster.workdir)
+    except ProviderError as error:
+        if not guess:
+            raise
+        return Seen(problem=str(error))  # the site's plan says it too
 
 
 def _stamps(

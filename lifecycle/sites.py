@@ -12,8 +12,9 @@ from gcluster.inventory.hosts import ClusterInventory, Host
 from gcluster.lifecycle import places
 from gcluster.lifecycle.carried import lay_out
 from gcluster.lifecycle.ladders.standing import NO_WISHES, Ladders, Wishes
-from gcluster.lifecycle.outcome import failure
+from gcluster.lifecycle.outcome import LifecycleError, failure
 from gcluster.lifecycle.secrets.passphrase import make_passphrase, read_passphrase
+from gcluster.schemas.control_planes import managed_by
 from gcluster.stacks.provider import Equipped, Provider, SiteContext, SiteEvent
 from gcluster.stacks.registry import provider
 
@@ -141,11 +142,32 @@ def existing_hosts(cluster: Cluster) -> ClusterInventory:
     """Return the hosts that exist now, over all sites.
 
     Raises:
-        LifecycleError: there are none.
+        LifecycleError: there are none (GC908), or a cloud runs their control plane and its API
+            gives no answer (GC1043).
     """
-    per_site = at_each(open_sites(cluster), lambda site: site.provider.hosts(site.context))
-    hosts = inventory(cluster.spec, (host for found in per_site.values() for host in found))
+    sites = open_sites(cluster)
+    per_site = at_each(sites, lambda site: site.provider.hosts(site.context))
+    found = [host for hosts in per_site.values() for host in hosts]
+    hosts = inventory(cluster.spec, [*found, *_managed(cluster, sites)])
     if not hosts.hosts:
         hint = f"gcluster up {cluster.spec_path}"
         raise failure("GC908", f"{cluster.name} has no nodes", hint=hint)
     return hosts
+
+
+def _managed(cluster: Cluster, sites: tuple[OpenSite, ...]) -> tuple[Host, ...]:
+    """Return the nodes that a cloud's control plane runs."""
+    spec = cluster.spec
+    if managed_by(spec) is None:
+        return ()
+    from gcluster.lifecycle.kubernetes.managed import (  # noqa: PLC0415  # its own
+        joining,
+        nodes,
+        reach,
+    )
+
+    seen = reach.see(spec, sites, cluster.workdir)
+    if seen.problem:
+        raise LifecycleError(joining.silence(spec, seen.problem))
+    planned = [h for site in sites for h in site.provider.planned_hosts(spec, site.name)]
+    return nodes.standing_in(spec, planned, seen.nodes)[1]

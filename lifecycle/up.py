@@ -107,6 +107,7 @@ def up(
             raise LifecycleError(*unknown, exit_code=Exit.REFUSED)
         proposed = plan_with_jobs(cluster, observation, session, ladders)
         while_up.refuse_unfit(cluster, proposed, report)
+        while_up.refuse_silent(cluster, observation)
         if approved is not None:
             refuse_other(approved, proposed)
         if proposed.is_empty and _is_proven(cluster, observation):
@@ -174,6 +175,7 @@ def _bring_up(
     sites = booting_sites(cluster, sites, growing, before.desired.hosts, run.directory, report)
     while_up.drain_leaving(cluster, before, session, report)
     sites, refused = _apply(cluster, sites, before, report, wishes)
+    refused += while_up.await_nodes(cluster, sites, before, report)
     after = observe(cluster, sites, session)
     if bundle is not None:
         bring(cluster, bundle, after.existing, session, report)
@@ -182,7 +184,7 @@ def _bring_up(
     keep_queue(
         cluster.spec,
         cluster.events,
-        desired=after.desired.hosts,
+        desired=[host for host in after.desired.hosts if host.connection != "api"],
         fit=nodes.serving,
         failed={n: why for n, why in nodes.failed.items() if n not in after.aside},
         below=nodes.pools_below,
@@ -213,7 +215,8 @@ def _apply(
     wishes: Wishes,
 ) -> tuple[tuple[OpenSite, ...], tuple[Diagnostic, ...]]:
     """Apply every site; return the sites as they were left, and what could not be made."""
-    total = len(before.desired.hosts) - len(before.aside)
+    made = [host for host in before.desired.hosts if host.connection != "api"]
+    total = len(made) - len(before.aside)
     began = time.monotonic()
     report(StageStarted(name="nodes", total=total))
     book = ladders_of(cluster, sites, wishes)
@@ -251,7 +254,9 @@ def _is_proven(cluster: Cluster, observation: Observation) -> bool:
     last = next((run for run in reversed(journal.runs()) if run.command == "up"), None)
     if last is None or last.exit_code != Exit.OK:
         return False
-    testable = any(host.connection == "ssh" for host in observation.desired.with_role("compute"))
+    testable = any(
+        host.connection != "simulated" for host in observation.desired.with_role("compute")
+    )
     return not testable or standing_verdict(cluster) is not None
 
 

@@ -31,6 +31,13 @@ def managed_by(spec: ClusterSpec) -> Managed | None:
     return kubernetes.control_plane
 
 
+def managed_pools(spec: ClusterSpec) -> frozenset[str]:
+    """Return the pools whose machines are nodes that a cloud's service runs."""
+    if managed_by(spec) is None:
+        return frozenset()
+    return frozenset(name for name, pool in spec.pools.items() if pool.role == "compute")
+
+
 def balanced_site(spec: ClusterSpec) -> str | None:
     """Return the cloud site whose load balancer stands before the API servers; None: none does."""
     kubernetes = spec.scheduler

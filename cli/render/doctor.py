@@ -25,8 +25,10 @@ def doctor_report(machine: Machine, found: list[Need]) -> dict[str, Any]:
     }
 
 
-def doctor_text(machine: Machine, found: list[Need], surface: Surface) -> str:
-    """Return the report as text."""
+def doctor_text(
+    machine: Machine, found: list[Need], surface: Surface, *, what: str = "local clusters"
+) -> str:
+    """Return the report as text; `what` is what could or couldn't be brought up."""
     columns = max(width(need.name) for need in found)
     lines = [_row(need, columns, surface) for need in found]
     packages = _packages(machine, found)
@@ -37,7 +39,7 @@ def doctor_text(machine: Machine, found: list[Need], surface: Surface) -> str:
     elif packages:
         names = " ".join(packages)
         lines += ["", f"install these (Debian's names; this is {machine.distribution}): {names}"]
-    lines += ["", _verdict(stops, lacking, surface)]
+    lines += ["", _verdict(stops, lacking, surface, what)]
     return surface.plain("\n".join(lines))
 
 
@@ -53,9 +55,9 @@ def _row(need: Need, columns: int, surface: Surface) -> str:
     return f"{mark} {pad(need.name, columns)}  {need.why}{more}"
 
 
-def _verdict(stops: list[Need], lacking: list[Need], surface: Surface) -> str:
+def _verdict(stops: list[Need], lacking: list[Need], surface: Surface, what: str) -> str:
     if stops:
         names = ", ".join(need.name for need in stops)
-        return surface.paint("error", f"local clusters can't be brought up here: {names} missing")
-    well = surface.paint("good", "local clusters can be brought up here")
+        return surface.paint("error", f"{what} can't be brought up here: {names} missing")
+    well = surface.paint("good", f"{what} can be brought up here")
     return f"{well}; worth a look: {', '.join(n.name for n in lacking)}" if lacking else well

@@ -39,6 +39,7 @@ from gcluster.inventory.compile.slurm_nodes import gpu_count
 from gcluster.inventory.compile.slurmdbd import slurmdbd_steps
 from gcluster.inventory.compile.steps import CompiledCluster, Group, Stage, Step
 from gcluster.inventory.compile.wireguard import wireguard_steps
+from gcluster.schemas.control_planes import managed_pools
 from gcluster.schemas.spec import KubernetesScheduler
 
 if TYPE_CHECKING:
@@ -91,6 +92,7 @@ def compile_cluster(
         run_accounting=run_accounting,
         elastic=True,
     )
+    clouds_own = managed_pools(spec)  # their cloud sets them up, and nobody logs in there
     pulled = pulls(spec, inventory)
     if pulled:
         told_to_controllers["slurm_licences"] = licences(spec, compute)
@@ -158,7 +160,7 @@ def compile_cluster(
             Group(
                 name=name,
                 hosts=tuple(host.name for host in hosts[name]),
-                steps=steps_of(name),
+                steps=steps_of(name) if name not in clouds_own else (),
             )
             for name in pools
         ),

@@ -36,7 +36,8 @@ if TYPE_CHECKING:
 _PART = "\x1d"
 """Group separator of ASCII, after each answer: two, and two more where there are add-ons."""
 _WITH_ADDONS = 4
-_KUBECTL = "kubectl --kubeconfig=/etc/kubernetes/admin.conf --request-timeout=20s"
+_ON_A_CONTROL_PLANE = "--kubeconfig=/etc/kubernetes/admin.conf"
+_KUBECTL = f"kubectl {_ON_A_CONTROL_PLANE} --request-timeout=20s"
 _NODES = NODE_FIELDS | {"labels": "{.metadata.labels}", "taints": "{.spec.taints}"}
 _OBJECTS = {
     "api": "{.apiVersion}",
@@ -82,6 +83,11 @@ class KubernetesLook:
             f"{_KUBECTL} get nodes {_rows_of(_NODES)} && printf '\\035' && {more} &&"
             f" {_KUBECTL} get {of} {_rows_of(_OBJECTS)} && printf '\\035\\n'{addons}"
         )
+
+    def words_here(self, kubeconfig: str) -> str:
+        """Return the words for a machine that reaches the API by a kubeconfig of its own."""
+        way = f"--kubeconfig={shlex.quote(kubeconfig)}"
+        return self.words.replace(_ON_A_CONTROL_PLANE, way)
 
     def judge(
         self, printed: Mapping[str, str], nodes: Mapping[str, Collection[str]]

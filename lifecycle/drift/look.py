@@ -23,6 +23,7 @@ from gcluster.lifecycle.repair.queue import queue
 from gcluster.lifecycle.sites import OpenSite, at_each, inventory, open_sites
 from gcluster.lifecycle.ssh import SshSession, Unreachable
 from gcluster.lifecycle.ssh.arguments import as_root
+from gcluster.schemas.control_planes import managed_by
 from gcluster.stacks.provider import ProviderError
 
 if TYPE_CHECKING:
@@ -101,7 +102,18 @@ class _Hosts:
         }
         there = at_each(sites, _existing)
         existing = {host.name: host for found in there.values() for host in found}
-        planned = (h for s in sites for h in s.provider.planned_hosts(cluster.spec, s.name))
+        planned = [h for s in sites for h in s.provider.planned_hosts(cluster.spec, s.name)]
+        self._silent = ""
+        if managed_by(cluster.spec) is not None:
+            from gcluster.lifecycle.kubernetes.managed import (  # noqa: PLC0415  # its own
+                nodes,
+                reach,
+            )
+
+            seen = reach.see(cluster.spec, sites, cluster.workdir)
+            wanted, joined = nodes.standing_in(cluster.spec, planned, seen.nodes)
+            planned, self._silent = list(wanted), seen.problem
+            existing |= {host.name: host for host in joined}
         self._desired: ClusterInventory = inventory(
             cluster.spec, (existing.get(host.name, host) for host in planned)
         )
@@ -141,7 +153,7 @@ class _Hosts:
             if found.unsealed and name in real:
                 unsealed[name] = found.unsealed
         silent = {host.name: a.reason for host, a in answers if isinstance(a, Unreachable)}
-        seen = self._scheduler(look, told)
+        seen = self._scheduler(look, told, session)
         drifts += seen.drifts
         silent |= seen.silent
         return DriftReport(
@@ -193,15 +205,31 @@ class _Hosts:
         }
         return [(h, _only_stamps(stored.get(h.site, {}).get(h.name, {}))) for h in hosts]
 
-    def _scheduler(self, look: SchedulerLook, told: Mapping[str, NodeAnswer]) -> DriftReport:
+    def _managed(self, look: SchedulerLook, session: SshSession) -> dict[str, str]:
+        """Ask the control plane that a cloud runs, from here; {} where there is none."""
+        from gcluster.lifecycle.drift.kubernetes import KubernetesLook  # noqa: PLC0415  # its own
+        from gcluster.lifecycle.kubernetes.managed.here import run_words  # noqa: PLC0415  # its own
+
+        there = any(host.connection == "api" for host in self._asked)
+        if not isinstance(look, KubernetesLook) or not there:
+            return {}
+        return {"this machine": run_words(look.words_here, session.workdir)}
+
+    def _scheduler(
+        self, look: SchedulerLook, told: Mapping[str, NodeAnswer], session: SshSession
+    ) -> DriftReport:
         controllers = [h for h in self._asked if h.role == "controller" and h.connection == "ssh"]
         report = DriftReport(cluster=self._cluster.name, drifts=())
         printed = {h.name: told[h.name].scheduler for h in controllers if h.name in told}
+        if self._desired.is_managed:
+            printed = self._managed(look, session)
         if not printed:
+            if self._silent:
+                return msgspec.structs.replace(report, silent={look.name: self._silent})
             if not controllers:
                 return report
             return msgspec.structs.replace(report, silent={look.name: "no controller answers"})
-        workers = [h for h in self._asked if h.role == "compute" and h.connection == "ssh"]
+        workers = [h for h in self._asked if h.role == "compute" and h.connection != "simulated"]
         found = look.judge(printed, {h.name: _joins(self._wanted[h.name]) for h in workers})
         silent = {look.name: found.problem} if found.problem else {}
         return msgspec.structs.replace(report, drifts=found.drifts, silent=silent)

@@ -121,7 +121,7 @@ def _at_api(hosts: ClusterInventory, session: SshSession, earliest: float | None
         kubectl_of,
     )
 
-    if not any(host.connection == "ssh" for host in hosts.with_role("controller")):
+    if not hosts.has_scheduler:
         return
     kubectl = kubectl_of(session, hosts)
     try:

@@ -85,7 +85,7 @@ def jobs_on(
         session: how they are reached.
         catalog: add-ons, whose pods are nobody's jobs.
     """
-    if not any(host.connection == "ssh" for host in hosts.with_role("controller")):
+    if not hosts.has_scheduler:
         return Jobs()
     if isinstance(spec.scheduler, KubernetesScheduler):
         from gcluster.lifecycle.expiry.kubernetes import use_of  # noqa: PLC0415  # its own

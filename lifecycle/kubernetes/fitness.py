@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from gcluster.inventory.compile.kubernetes_objects.images import pause_image
 from gcluster.inventory.compile.kubernetes_objects.pod_network import cni
+from gcluster.lifecycle.kubernetes.managed.fitness import managed_findings
 from gcluster.lifecycle.kubernetes.objects import Wanted, images, left_out, wanted
 from gcluster.lifecycle.kubernetes.source import takes_own_build
 from gcluster.lifecycle.preflight.addon_digests import unknown_digests
@@ -31,7 +32,7 @@ def kubernetes_findings(cluster: Cluster, hosts: ClusterInventory) -> tuple[Diag
     found = wanted(spec, hosts, cluster.catalog)
     at = cluster.kubernetes
     if at is None:
-        return _elsewhere(cluster, found)
+        return (*managed_findings(spec), *_elsewhere(cluster, found))
     whose = "of local nodes" if at.root else "that the nodes live on"
     more = () if at.root or cluster.bundle is None else cluster.bundle.images
     held = {image.reference for image in at.manifest.images}

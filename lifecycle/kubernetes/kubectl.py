@@ -1,15 +1,12 @@
-"""kubectl on a control plane, over the connections that the cluster has; manifests on its stdin.
-
-No kubeconfig leaves the nodes and no port of the API is opened to this machine.
-"""
+"""kubectl of a cluster, by the first way to its API that answers; manifests on its stdin."""
 
 from __future__ import annotations
 
-import shlex
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import msgspec
 
+from gcluster.lifecycle.kubernetes.way import AS_ROOT, COMMAND, OnHost, Way
 from gcluster.lifecycle.ssh import SshSession, Unreachable
 
 if TYPE_CHECKING:
@@ -18,10 +15,7 @@ if TYPE_CHECKING:
     from gcluster.inventory.hosts import ClusterInventory, Host
     from gcluster.lifecycle.ssh import Answer, SshResult
 
-AS_ROOT = '$([ "$(id -u)" = 0 ] || echo sudo -n)'
-"""Shell words before a command that only root may run: admin.conf is root's."""
-COMMAND = f"{AS_ROOT} kubectl --kubeconfig=/etc/kubernetes/admin.conf"
-"""kubectl as root of a control plane runs it."""
+__all__ = ["AS_ROOT", "COMMAND", "ApiRefused", "ApiSilent", "Kubectl", "kubectl_of"]
 _SILENT = (
     "connection to the server",
     "unable to connect to the server",
@@ -38,7 +32,7 @@ kubectl 1.35, seen on local nodes)."""
 
 
 class ApiSilent(Exception):  # noqa: N818  # it says what happened, as ServiceSilent does
-    """No API server answered on any control plane; the text says why."""
+    """No API server answered by any way; the text says why."""
 
 
 class ApiRefused(Exception):  # noqa: N818  # it says what happened
@@ -51,12 +45,18 @@ class ApiRefused(Exception):  # noqa: N818  # it says what happened
 
 
 class Kubectl:
-    """The cluster's API as root of its control planes sees it."""
+    """The cluster's API as its administrator sees it."""
 
     def __init__(self, session: SshSession, control_planes: Sequence[Host]) -> None:
         """Ask these control planes, the first that answers; nothing is contacted yet."""
-        self._session = session
-        self._control_planes = list(control_planes)
+        self._ways: list[Way] = [OnHost(session, host) for host in control_planes]
+
+    @classmethod
+    def by(cls, *ways: Way) -> Self:
+        """Return the API as it is reached by these ways, the first that answers."""
+        made = cls.__new__(cls)
+        made._ways = list(ways)  # noqa: SLF001  # its own
+        return made
 
     def run(self, *arguments: str, stdin: str | None = None, timeout_s: float = 60) -> SshResult:
         """Run kubectl and return how it ended, whatever that is.
@@ -64,32 +64,31 @@ class Kubectl:
         Args:
             arguments: of kubectl, as given; they are quoted. No secret: they show in `ps`.
             stdin: for `--filename=-`.
-            timeout_s: seconds until a control plane is given up.
+            timeout_s: seconds until a way is given up.
 
         Raises:
-            ApiSilent: no control plane has an API server that answers.
+            ApiSilent: no API server answers.
         """
-        line = f"{COMMAND} {shlex.join(arguments)}"
         reasons = []
-        for host in self._control_planes:
-            answer = self._session.run(host, line, stdin=stdin, timeout_s=timeout_s)
+        for way in self._ways:
+            answer = way.run(arguments, stdin=stdin, timeout_s=timeout_s)
             if isinstance(answer, Unreachable):
-                reasons.append(f"{host.name}: {answer.reason}")
+                reasons.append(f"{way.name}: {answer.reason}")
             elif answer.returncode != 0 and _is_silence(answer.stderr):
-                reasons.append(f"{host.name}: {answer.stderr.strip().splitlines()[-1]}")
+                reasons.append(f"{way.name}: {answer.stderr.strip().splitlines()[-1]}")
             else:
                 return answer
         raise ApiSilent("; ".join(reasons) or "the cluster has no control plane")
 
     def stream(self, *arguments: str, take: Callable[[str], None], timeout_s: float) -> Answer:
-        """Run kubectl on the first control plane that answers; hand over its output line by line.
+        """Run kubectl by the first way that answers; hand over its output line by line.
 
         Args:
             arguments: of kubectl, as given.
             take: called with each line, its newline included.
             timeout_s: seconds until it is given up.
         """
-        line, began = f"{COMMAND} {shlex.join(arguments)}", False
+        began = False
 
         def taken(said: str) -> None:
             nonlocal began
@@ -97,8 +96,8 @@ class Kubectl:
             take(said)
 
         answer: Answer = Unreachable(reason="the cluster has no control plane")
-        for host in self._control_planes:
-            answer = self._session.stream(host, line, taken, timeout_s=timeout_s)
+        for way in self._ways:
+            answer = way.stream(arguments, taken, timeout_s=timeout_s)
             silent = not isinstance(answer, Unreachable) and _is_silence(answer.stderr)
             if began or not (silent or isinstance(answer, Unreachable)):
                 break
@@ -127,7 +126,17 @@ class Kubectl:
 
 
 def kubectl_of(session: SshSession, inventory: ClusterInventory) -> Kubectl:
-    """Return the API of a cluster whose control planes are in `inventory`, first one first."""
+    """Return the API of a cluster whose control planes are in `inventory`, first one first.
+
+    Where a cloud runs them, its nodes say so: kubectl is then this machine's, and has a kubeconfig
+    in the cluster's folder since the nodes were seen.
+    """
+    if inventory.is_managed:
+        from gcluster.lifecycle.kubernetes.managed.here import (  # noqa: PLC0415  # its own
+            kubectl_here,
+        )
+
+        return kubectl_here(session.workdir)
     real = [h for h in inventory.with_role("controller") if h.connection == "ssh"]
     return Kubectl(session, real)
 

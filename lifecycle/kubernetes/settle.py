@@ -21,6 +21,7 @@ from gcluster.lifecycle.kubernetes.live import NOTHING, occupied, read_live
 from gcluster.lifecycle.kubernetes.objects import Wanted, wanted
 from gcluster.lifecycle.progress import StageFinished, StageStarted
 from gcluster.lifecycle.rolling.roll import Clock
+from gcluster.schemas.control_planes import managed_by
 from gcluster.schemas.diagnostics import Diagnostic, Severity
 from gcluster.schemas.spec import KubernetesScheduler
 
@@ -50,17 +51,19 @@ def objects_plan(
     session: SshSession,
     tell: Callable[[Diagnostic], None] = lambda _: None,
 ) -> BooksPlan | None:
-    """Say what `up` would change in the cluster's API; None where none is reached by SSH.
+    """Say what `up` would change in the cluster's API; None where there is none to reach.
 
     Where no control plane was ever made, all of it is new. `tell` is told what `up` would refuse.
     """
     if not _is_real(cluster, observation):
         return None
     found = wanted(cluster.spec, observation.desired, cluster.catalog)
+    if observation.silent:
+        return BooksPlan(problem=observation.silent)
     planes = [host.name for host in observation.desired.with_role("controller")]
     if any(name in observation.unreachable for name in planes):
         return None  # the plan names them, and that what would change there is unknown
-    if not any(JOINED in observation.stamps.get(name, {}) for name in planes):
+    if not _is_up(cluster, observation):
         differs = difference(found, NOTHING, _hosts(observation))
         addons = together.fresh(found.facts)
     else:
@@ -74,6 +77,14 @@ def objects_plan(
         tell(said)
     told = differs.plan()
     return msgspec.structs.replace(told, changes=(*addons.lines(), *told.changes))
+
+
+def _is_up(cluster: Cluster, observation: Observation) -> bool:
+    """Whether a control plane was ever made."""
+    if managed_by(cluster.spec) is not None:
+        return observation.existing.is_managed
+    planes = [host.name for host in observation.desired.with_role("controller")]
+    return any(JOINED in observation.stamps.get(name, {}) for name in planes)
 
 
 def settle_objects(
@@ -94,7 +105,7 @@ def settle_objects(
         return ()
     began = clock()
     report(StageStarted(name="objects"))
-    kubectl = kubectl_of(session, observation.existing)
+    kubectl = kubectl_of(session, observation.desired)
     found = wanted(cluster.spec, observation.desired, cluster.catalog)
     go_on = f"gcluster up {cluster.spec_path}"
     try:
@@ -123,8 +134,8 @@ def settle_objects(
 
 def _is_real(cluster: Cluster, observation: Observation) -> bool:
     """Whether Kubernetes is the scheduler, and of machines that run something."""
-    ssh = any(host.connection == "ssh" for host in observation.desired.with_role("controller"))
-    return ssh and isinstance(cluster.spec.scheduler, KubernetesScheduler)
+    is_kubernetes = isinstance(cluster.spec.scheduler, KubernetesScheduler)
+    return is_kubernetes and observation.desired.has_scheduler
 
 
 def _hosts(observation: Observation) -> frozenset[str]:
@@ -135,7 +146,10 @@ def _compare(
     kubectl: Kubectl, found: Wanted, observation: Observation, more: Collection[str]
 ) -> Difference:
     live = read_live(kubectl, found.facts.spec.name, found.facts.release, more)
-    differs = difference(found, live, _hosts(observation))
+    hosts = _hosts(observation)
+    if observation.desired.is_managed:
+        hosts |= live.nodes.keys()  # a cloud forgets the nodes of its machines itself
+    differs = difference(found, live, hosts)
     return differs.keeping(occupied(kubectl, differs.emptied)) if differs.emptied else differs
 
 

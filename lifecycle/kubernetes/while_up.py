@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from gcluster.lifecycle.outcome import Exit, LifecycleError
 from gcluster.lifecycle.progress import Finding, StageProgress
+from gcluster.schemas.control_planes import managed_by
 from gcluster.schemas.spec import KubernetesScheduler
 
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from gcluster.lifecycle.observe import Observation
     from gcluster.lifecycle.planning.changes import Plan
     from gcluster.lifecycle.progress import Reporter
+    from gcluster.lifecycle.sites import OpenSite
     from gcluster.lifecycle.ssh import SshSession
     from gcluster.schemas.diagnostics import Diagnostic
 
@@ -32,6 +34,30 @@ def refuse_unfit(cluster: Cluster, plan: Plan, report: Reporter) -> None:
         raise LifecycleError(*errors, exit_code=Exit.REFUSED)
     for said in found:
         report(Finding(diagnostic=said))
+
+
+def refuse_silent(cluster: Cluster, observation: Observation) -> None:
+    """Refuse to begin where a cloud's control plane stands and can't be asked.
+
+    Raises:
+        LifecycleError: GC1043 (exit code REFUSED).
+    """
+    if observation.silent:
+        from gcluster.lifecycle.kubernetes.managed.joining import silence
+
+        raise LifecycleError(silence(cluster.spec, observation.silent), exit_code=Exit.REFUSED)
+
+
+def await_nodes(
+    cluster: Cluster, sites: tuple[OpenSite, ...], before: Observation, report: Reporter
+) -> tuple[Diagnostic, ...]:
+    """Wait for the nodes that a cloud's control plane runs; return which pools lack some."""
+    if managed_by(cluster.spec) is None:
+        return ()
+    from gcluster.lifecycle.kubernetes.managed.joining import await_nodes
+
+    planned = before.desired.hosts
+    return await_nodes(cluster.spec, sites, planned, cluster.workdir, report)
 
 
 def ready_bundle(cluster: Cluster, observation: Observation, report: Reporter) -> None:
@@ -61,8 +87,9 @@ def ready_addons(
     Raises:
         LifecycleError: one can't be had or rendered (exit code REFUSED).
     """
-    real = any(h.connection == "ssh" for h in observation.desired.with_role("controller"))
-    if real and isinstance(cluster.spec.scheduler, KubernetesScheduler):
+    if observation.desired.has_scheduler and isinstance(
+        cluster.spec.scheduler, KubernetesScheduler
+    ):
         from gcluster.lifecycle.kubernetes.addons.ready import ready
 
         folder = None if bundle is None else bundle.folder
@@ -77,7 +104,8 @@ def drain_leaving(
     Raises:
         LifecycleError: a control plane would go that etcd keeps as a member.
     """
-    if isinstance(cluster.spec.scheduler, KubernetesScheduler):
+    own = managed_by(cluster.spec) is None  # clouds drain and remove nodes of theirs themselves
+    if isinstance(cluster.spec.scheduler, KubernetesScheduler) and own:
         from gcluster.lifecycle.kubernetes.leave import drain
         from gcluster.lifecycle.kubernetes.members import leave_etcd
 

@@ -33,12 +33,11 @@ def ask_hit(
         existing: hosts that exist.
         nodes: those that a plan touches.
     """
-    controllers = [host for host in existing.with_role("controller") if host.connection == "ssh"]
-    if not controllers:
+    if not existing.has_scheduler:
         return None
     if isinstance(spec.scheduler, KubernetesScheduler):
         return _of_kubernetes(session, existing, nodes)
-    here = controllers[0]
+    here = next(h for h in existing.with_role("controller") if h.connection == "ssh")
     answer = session.run_many([here], _LOOK, timeout_s=_LIMIT_S)[here.name]
     if isinstance(answer, Unreachable):
         return Hit(problem=f"{here.name}: {answer.reason}")

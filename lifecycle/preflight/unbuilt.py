@@ -61,19 +61,17 @@ def unbuilt(loaded: Loaded) -> tuple[Diagnostic, ...]:
     )
 
 
-def refuse_unbuilt(loaded: Loaded, *, compiling: bool = False) -> tuple[Diagnostic, ...]:
+def refuse_unbuilt(loaded: Loaded) -> tuple[Diagnostic, ...]:
     """Return the warnings of `unbuilt`.
 
     Args:
         loaded: a spec without errors.
-        compiling: files are written and nothing runs: those of a cloud's own control plane too.
 
     Raises:
         LifecycleError: a part is missing that nothing can run without.
     """
     found = unbuilt(loaded)
-    written = {("scheduler", "control_plane")} if compiling else set()
-    errors = [one for one in found if one.is_error and one.path not in written]
+    errors = [one for one in found if one.is_error]
     if errors:
         raise NotBuiltError(loaded, *errors)
     return found
@@ -97,9 +95,6 @@ def _needed(loaded: Loaded) -> Iterator[tuple[Severity, PathTuple, str]]:
         if site.provider not in names():
             yield Severity.ERROR, ("sites", name, "provider"), f"provider {site.provider}"
     kubernetes = spec.scheduler
-    if isinstance(kubernetes, KubernetesScheduler) and kubernetes.control_plane != "self":
-        path = ("scheduler", "control_plane")
-        yield Severity.ERROR, path, f"control plane {kubernetes.control_plane}"
     if isinstance(kubernetes, KubernetesScheduler) and spec.converge == "pull":
         yield Severity.ERROR, ("converge",), "converge: pull under Kubernetes"
 

@@ -39,7 +39,7 @@ def scheduler_of(
     spec: ClusterSpec, existing: ClusterInventory, session: SshSession
 ) -> NodeService | None:
     """Return the scheduler that the spec names; None where no controller runs one."""
-    if not any(host.connection == "ssh" for host in existing.with_role("controller")):
+    if not existing.has_scheduler:
         return None
     return service_of(spec, existing, session)
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from gcluster.lifecycle.kubernetes.managed.repair import refuse_managed
 from gcluster.lifecycle.ledger_check import close_absent
 from gcluster.lifecycle.outcome import Exit, failure
 from gcluster.lifecycle.repair.attempt import Attempt
@@ -59,13 +60,15 @@ def repair(
         replace: nodes may be made anew where their site can.
 
     Raises:
-        LifecycleError: no such nodes (GC908), never applied (GC1102), declined (GC909).
+        LifecycleError: no such nodes (GC908), never applied (GC1102), declined (GC909), nodes that
+            a cloud's control plane runs (GC1046).
         ProviderError: a tool is missing that sites are made with.
     """
     if not cluster.was_applied:
         raise failure(
             "GC1102", f"{cluster.name} was never applied", hint=f"gcluster up {cluster.spec_path}"
         )
+    refuse_managed(cluster.spec, words)
     sites = open_sites(cluster)
     planned = _planned(cluster, sites)
     todo = _chosen(cluster, planned, words)

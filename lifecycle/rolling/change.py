@@ -44,7 +44,7 @@ class RollingChange:
         self._why = why
         self._clock = clock or Clock()
         self._service: NodeService | None = (
-            service_of(spec, inventory, session) if inventory.with_role("controller") else None
+            service_of(spec, inventory, session) if inventory.has_scheduler else None
         )
 
     def of(

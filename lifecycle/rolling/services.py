@@ -21,9 +21,10 @@ def service_of(spec: ClusterSpec, hosts: ClusterInventory, session: SshSession) 
     Raises:
         LifecycleError: there is no controller (GC908).
     """
-    controller = controller_of(hosts, session)
     if not isinstance(spec.scheduler, KubernetesScheduler):
-        return SlurmService(session, controller)
+        return SlurmService(session, controller_of(hosts, session))
+    if not hosts.has_scheduler:
+        controller_of(hosts, session)  # says so where there is none
     from gcluster.lifecycle.kubernetes.kubectl import kubectl_of  # noqa: PLC0415  # its own
     from gcluster.lifecycle.rolling.kubernetes import KubernetesService  # noqa: PLC0415  # its own
 

@@ -75,8 +75,11 @@ def software(inventory: ClusterInventory, session: SshSession) -> dict[str, dict
 
     A part that a host doesn't have is left out. Hosts that gave no answer are under "unknown".
     """
-    answers = session.run_many(inventory.hosts, _ASK, timeout_s=30)
+    asked = [host for host in inventory.hosts if host.connection == "ssh"]
+    answers = session.run_many(asked, _ASK, timeout_s=30)
     found: defaultdict[str, defaultdict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
+    if inventory.is_managed:
+        _told_by_the_api(inventory, session, found)
     for host, answer in answers.items():
         if isinstance(answer, Unreachable):
             found["unknown"][answer.reason].append(host)
@@ -87,6 +90,27 @@ def software(inventory: ClusterInventory, session: SshSession) -> dict[str, dict
         part: {version: fold(hosts) for version, hosts in sorted(versions.items())}
         for part, versions in sorted(found.items())
     }
+
+
+def _told_by_the_api(
+    inventory: ClusterInventory,
+    session: SshSession,
+    found: defaultdict[str, defaultdict[str, list[str]]],
+) -> None:
+    """Add what the API says of nodes that nobody logs in to."""
+    from gcluster.lifecycle.kubernetes import kubectl  # noqa: PLC0415  # its own
+    from gcluster.lifecycle.kubernetes.managed.nodes import read_nodes  # noqa: PLC0415  # its own
+
+    wanted = {host.name for host in inventory.hosts if host.connection == "api"}
+    try:
+        nodes = read_nodes(kubectl.kubectl_of(session, inventory))
+    except (kubectl.ApiSilent, kubectl.ApiRefused) as error:
+        found["unknown"][str(error)] += sorted(wanted)
+        return
+    for node in nodes:
+        for part, said in node.versions.items() if node.name in wanted else ():
+            number = _NUMBER.search(said) if part not in {"os", "kernel"} else None
+            found[part][number[0] if number else said].append(node.name)
 
 
 def read_versions(text: str) -> dict[str, str]:

@@ -49,11 +49,11 @@ def pass_gate(
     Returns None when the cluster has only simulated nodes: nothing can run there.
     """
     cluster = run.cluster
-    real = tuple(h for h in fit.hosts if h.connection == "ssh")
+    real = tuple(h for h in fit.hosts if h.connection != "simulated")
     if not any(h.role == "compute" for h in real):
         return None
     nodes = ClusterInventory(cluster=cluster.name, hosts=real)
-    session.trust(nodes.hosts)
+    session.trust([host for host in real if host.connection == "ssh"])
     spec, catalog = cluster.spec, cluster.catalog
     result = run_allreduce(
         spec, nodes, session, run.directory, report, catalog=catalog, bisect=bisect

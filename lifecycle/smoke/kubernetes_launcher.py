@@ -81,7 +81,10 @@ class KubernetesLauncher:
 
     def reaches_nics(self, launch: Launch) -> bool:
         """Return whether its pods share their node's network, or have its adapters."""
-        access = run_of(self._facts, launch).access
+        run = run_of(self._facts, launch)
+        if run.own_programs:
+            return False  # nobody logs in to the nodes to look for them
+        access = run.access
         return access.host_network or bool(access.resources)
 
     def run(self, launch: Launch, take: Callable[[str], None], limit_s: float) -> Ended:

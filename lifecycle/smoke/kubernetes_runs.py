@@ -10,6 +10,7 @@ from gcluster.inventory.compile.kubernetes_objects.fabric import FabricAccess, f
 from gcluster.inventory.compile.kubernetes_objects.images import pause_image
 from gcluster.inventory.compile.slurm_nodes import gpu_count
 from gcluster.lifecycle.smoke.launch import Launch, launches
+from gcluster.schemas.control_planes import managed_by
 
 if TYPE_CHECKING:
     from gcluster.inventory.compile.kubernetes_objects.facts import KubernetesFacts
@@ -31,6 +32,7 @@ def run_of(facts: KubernetesFacts, launch: Launch) -> AllReduceRun:
     pools = sorted({pool_of[name] for name in launch.nodes})
     named = {host.name for pool in pools for host in facts.compute[pool]} != set(launch.nodes)
     gpu = facts.machine(pools[0]).gpu
+    own = facts.spec.smoke.allreduce.image if managed_by(facts.spec) is not None else None
     claims = facts.scheduler.gpu.resource_claims and gpu is not None
     return AllReduceRun(
         name=launch.job,
@@ -44,7 +46,8 @@ def run_of(facts: KubernetesFacts, launch: Launch) -> AllReduceRun:
         claimed=gpu.vendor if claims and gpu is not None else None,
         access=_narrowest(facts, pools),
         environment=launch.variables(),
-        image=pause_image(facts),
+        image=own or pause_image(facts),
+        own_programs=own is not None,
     )
 
 

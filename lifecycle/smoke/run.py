@@ -86,9 +86,8 @@ def run_allreduce(
     Raises:
         LifecycleError: there is no controller, or no compute host to test.
     """
-    controllers = inventory.with_role("controller")
     everyone = inventory.with_role("compute")
-    if not controllers or not everyone:
+    if not inventory.has_scheduler or not everyone:
         raise failure(
             "GC931",
             "the AllReduce needs a controller and a compute node that work",

@@ -66,6 +66,7 @@ class SshSession:
 
     def __init__(self, workdir: Path) -> None:
         """Use `workdir` (0700) for known_hosts; nothing is contacted yet."""
+        self.workdir = workdir
         self._known_hosts = workdir / "known_hosts"
         self._sockets = _socket_directory(workdir)
         self._pins = Pins(self._known_hosts)

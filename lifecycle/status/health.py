@@ -53,7 +53,7 @@ def read_status(cluster: Cluster) -> ClusterStatus:
         report: SchedulerReport | None = None
         causes: tuple[Cause, ...] = ()
         own: tuple[Condition, ...] = ()
-        if controllers:
+        if controllers or observation.existing.is_managed or observation.silent:
             report, causes, own = _ask_scheduler(cluster, observation, session, controllers)
     view = report.view if report is not None else None
     nodes = _nodes(cluster, observation, view, report.since if report is not None else {})
@@ -85,6 +85,9 @@ def _ask_scheduler(
             report,
         )
 
+        if not controllers:  # a cloud keeps its control plane alive itself
+            there = kubectl.kubectl_of(session, observation.desired)
+            return report.kubernetes_report(there), (), ()
         told = report.kubernetes_report(kubectl.Kubectl(session, controllers))
         watched = keeping.watch_control_planes(cluster.name, session, controllers)
         return told, watched.causes, watched.conditions
@@ -173,7 +176,7 @@ def _reason(
         return change.reason or f"needs {change.effect}"
     if host.name in observation.unreachable:
         return observation.unreachable[host.name]
-    if host.role != "compute" or view is None or host.connection != "ssh":
+    if host.role != "compute" or view is None or host.connection == "simulated":
         return ""
     if host.name not in view.states and not view.problem:
         return "the scheduler does not know it"

@@ -6,12 +6,13 @@ from msgspec import Meta
 
 from gcluster.schemas.spec.noun import Noun, updates
 from gcluster.schemas.spec.units import BandwidthFloor
+from gcluster.schemas.spec.words import ImageReference
 
 
 class AllReduce(Noun, frozen=True):
     """What the AllReduce runs and what it must reach."""
 
-    UPDATES: ClassVar = updates(none="sizes iterations floor")
+    UPDATES: ClassVar = updates(none="sizes iterations floor image")
 
     sizes: Annotated[
         str,
@@ -27,6 +28,14 @@ class AllReduce(Noun, frozen=True):
         Meta(
             description="Least bus bandwidth at the largest size; auto: the fabric class's for "
             "this many nodes; default: none is asked."
+        ),
+    ] = None
+    image: Annotated[
+        ImageReference | None,
+        Meta(
+            description="Image of the ranks under a control plane of a cloud, whose nodes have no "
+            "programs of ours: with sshd, Open MPI's mpirun and nccl-tests.",
+            examples=["registry.example.edu/allreduce:1.4"],
         ),
     ] = None
 

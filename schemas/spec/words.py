@@ -94,3 +94,13 @@ Fingerprint: TypeAlias = Annotated[
     ),
 ]
 """Fingerprint of an OpenPGP key: 40 (version 4) or 64 hexadecimal digits, upper case, no spaces."""
+
+ImageReference: TypeAlias = Annotated[
+    str,
+    Meta(
+        pattern=r"^[a-z0-9][a-z0-9.-]*(:[0-9]{1,5})?(/[a-z0-9][a-z0-9._-]*)*"
+        r"(:[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?(@sha256:[0-9a-f]{64})?$(?!\n)",
+        max_length=512,
+    ),
+]
+"""A container image: [registry[:port]/]path[:tag][@digest], as registries take it."""

@@ -84,7 +84,7 @@ class Session(SiteSession):
     def hosts(
         self, machines: Sequence[Instance], *, of: Sequence[Instance] | None = None
     ) -> tuple[Host, ...]:
-        """Return machines as hosts, each with its pinned host key.
+        """Return machines as hosts, each with its pinned host key; not those that EKS runs.
 
         Args:
             machines: all of the site: the way in is among them.
@@ -93,7 +93,8 @@ class Session(SiteSession):
         Raises:
             ProviderError: GC968, a console shows no host key in time.
         """
-        wanted = machines if of is None else of
+        joined = {pool.name for pool in self.plan.pools if pool.joins_eks}
+        wanted = [m for m in (machines if of is None else of) if m.pool not in joined]
         keys = host_keys(
             self.api, wanted, cache=self.folder / "host-keys.json", patience_s=BOOT_LIMIT_S
         )

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-import pulumi
-from pulumi_azure_native import containerservice
+import base64
+import re
 
+import pulumi
+from pulumi_azure_native import authorization, containerservice
+
+from gcluster.stacks.azure.access import role_id
 from gcluster.stacks.azure.control_plane_plan import AksPlan, pool_name
 from gcluster.stacks.azure.facts import facts
 from gcluster.stacks.azure.plan import PoolPlan, RungPlan
@@ -15,6 +19,14 @@ from gcluster.stacks.pulumi.names import Names
 _NODE_POOL = "gcluster.local/pool"
 _AS_MUCH = -1.0
 """What Azure takes as the price of spot: as much as on demand."""
+LOGIN = "azure-native:authorization:getClientConfig"
+"""The question to Azure who is logged in; recordings answer it with `RECORDED_LOGIN`."""
+RECORDED_LOGIN = {"objectId": "${whoever is logged in}"}
+CREDENTIALS = "azure-native:containerservice:listManagedClusterUserCredentials"
+"""The question to Azure how users reach a cluster; recordings answer it with nothing."""
+RECORDED_CREDENTIALS: dict[str, object] = {"kubeconfigs": []}
+_SERVER = re.compile(r"^ *server: *\"?([^\s\"]+)", re.MULTILINE)
+_AUTHORITY = re.compile(r"^ *certificate-authority-data: *\"?([^\s\"]+)", re.MULTILINE)
 
 
 class ControlPlaneArgs(Args, frozen=True, kw_only=True):
@@ -22,6 +34,7 @@ class ControlPlaneArgs(Args, frozen=True, kw_only=True):
 
     names: Names
     region: str
+    subscription: str
     resource_group: pulumi.Input[str]
     plan: AksPlan
     subnet_id: pulumi.Input[str]
@@ -35,13 +48,17 @@ class ControlPlaneArgs(Args, frozen=True, kw_only=True):
 class ControlPlane(Component[ControlPlaneArgs]):
     """An AKS cluster with nodes for its own pods; pods' network is Azure's, by Cilium, an overlay.
 
-    No upgrade channel: a version moves when the spec says so.
+    No upgrade channel: a version moves when the spec says so. Nobody has a certificate or a token
+    of the cluster's own: Entra says who somebody is and Azure's roles what they may. Whoever makes
+    it is its administrator.
     """
 
     kind = "azure:ControlPlane"
     cluster_name: pulumi.Output[str]
-    host: pulumi.Output[str]
-    """Name of the API server; "" where it has none outside of the network."""
+    endpoint: pulumi.Output[str]
+    """Address of the API server: https://NAME:443."""
+    authority: pulumi.Output[str]
+    """Certificate of the cluster's authority, base64."""
 
     def build(self, args: ControlPlaneArgs) -> None:
         """Make the cluster with the pool of its own pods."""
@@ -54,6 +71,10 @@ class ControlPlane(Component[ControlPlaneArgs]):
             kubernetes_version=plan.release,
             sku=containerservice.ManagedClusterSKUArgs(name="Base", tier="Standard"),
             enable_rbac=True,
+            disable_local_accounts=True,
+            aad_profile=containerservice.ManagedClusterAADProfileArgs(
+                managed=True, enable_azure_rbac=True
+            ),
             identity=containerservice.ManagedClusterIdentityArgs(
                 type=containerservice.ResourceIdentityType.USER_ASSIGNED,
                 user_assigned_identities=[args.identity_id],
@@ -89,7 +110,33 @@ class ControlPlane(Component[ControlPlaneArgs]):
             opts=self.child(),
         )
         self.cluster_name = made.name
-        self.host = made.fqdn.apply(lambda name: name or "")
+        authorization.RoleAssignment(
+            args.names("aks-admin"),
+            principal_id=authorization.get_client_config_output(
+                opts=pulumi.InvokeOutputOptions(parent=self)
+            ).object_id,
+            role_definition_id=role_id(args.subscription, "aks-admin"),
+            scope=made.id,
+            # A run of somebody else's, who is let in otherwise, takes nobody's place.
+            opts=self.child(pulumi.ResourceOptions(ignore_changes=["principalId"])),
+        )
+        # With local accounts off there is no secret in it.
+        told = pulumi.Output.unsecret(
+            containerservice.list_managed_cluster_user_credentials_output(
+                resource_group_name=args.resource_group,
+                resource_name=made.name,
+                opts=pulumi.InvokeOutputOptions(parent=self),
+            ).kubeconfigs.apply(lambda found: found[0].value if found else "")
+        )
+        self.endpoint = told.apply(lambda text: read_kubeconfig(text)[0])
+        self.authority = told.apply(lambda text: read_kubeconfig(text)[1])
+
+
+def read_kubeconfig(encoded: str) -> tuple[str, str]:
+    """Return address and authority out of a kubeconfig in base64; "" for what it doesn't say."""
+    text = base64.b64decode(encoded).decode()
+    server, authority = _SERVER.search(text), _AUTHORITY.search(text)
+    return server[1] if server else "", authority[1] if authority else ""
 
 
 def _access(plan: AksPlan) -> containerservice.ManagedClusterAPIServerAccessProfileArgs:

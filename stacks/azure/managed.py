@@ -77,6 +77,7 @@ def make_managed(
         ControlPlaneArgs(
             names=here.names,
             region=plan.region,
+            subscription=plan.subscription,
             resource_group=group,
             plan=aks,
             subnet_id=subnet_id,
@@ -106,4 +107,7 @@ def make_managed(
                 ),
                 here.options,
             )
-    pulumi.export("control_plane", {"name": made.cluster_name, "host": made.host})
+    pulumi.export(
+        "control-plane",
+        {"name": made.cluster_name, "endpoint": made.endpoint, "authority": made.authority},
+    )

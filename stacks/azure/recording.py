@@ -4,6 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gcluster.stacks.azure.control_plane import (
+    CREDENTIALS,
+    LOGIN,
+    RECORDED_CREDENTIALS,
+    RECORDED_LOGIN,
+)
 from gcluster.stacks.azure.moment import Moment
 from gcluster.stacks.azure.program import program
 from gcluster.stacks.pulumi.record import record
@@ -14,6 +20,9 @@ if TYPE_CHECKING:
     from gcluster.schemas.catalog import Catalog
     from gcluster.schemas.spec import ClusterSpec
     from gcluster.stacks.pulumi.recorded import RecordedGraph
+
+ANSWERS = {LOGIN: RECORDED_LOGIN, CREDENTIALS: RECORDED_CREDENTIALS}
+"""What is asked of Azure while a program runs."""
 
 
 def record_site(
@@ -26,4 +35,10 @@ def record_site(
 ) -> RecordedGraph:
     """Return what the site's program asks for; needs no login. Raises RecordError."""
     run = program(spec, site, catalog, Moment(taken=dict(taken or {})))
-    return record(run, project=f"gcluster-{spec.name}", stack=site, preview=preview)
+    return record(
+        run,
+        project=f"gcluster-{spec.name}",
+        stack=site,
+        preview=preview,
+        answers=ANSWERS,
+    )

@@ -102,7 +102,7 @@ class Session(SiteSession):
         return {n: number for ids in books for n, number in ids.items() if n not in fixed}
 
     def hosts(self, of: Collection[str] | None = None) -> tuple[Host, ...]:
-        """Return the machines that exist as hosts, each with its pinned host key.
+        """Return the machines that exist as hosts, each with its pinned host key; not AKS' nodes.
 
         Args:
             of: names of those to return; default: all.
@@ -110,7 +110,9 @@ class Session(SiteSession):
         Raises:
             ProviderError: GC968, a machine shows no host key.
         """
-        machines = nodes(self.api, self.sets(), self.plan)
+        aks = self.plan.control_plane
+        run = frozenset() if aks is None else aks.pools
+        machines = [n for n in nodes(self.api, self.sets(), self.plan) if n.pool not in run]
         wanted = [node for node in machines if of is None or node.host in of]
         keys = host_keys(self.api, wanted, self.folder / "host-keys.json")
         silent = [node.host for node in wanted if not keys.get(node.vm_id)]

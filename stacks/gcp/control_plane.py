@@ -107,7 +107,10 @@ class ControlPlane(Component[ControlPlaneArgs]):
         )
         self._system(args, made)
         self.cluster_name, self.endpoint = made.name, made.endpoint
-        self.authority = made.master_auth.apply(lambda known: known.cluster_ca_certificate or "")
+        # What stands beside it in the answer is secret; a certificate is not.
+        self.authority = pulumi.Output.unsecret(
+            made.master_auth.apply(lambda known: known.cluster_ca_certificate or "")
+        )
 
     def _system(self, args: ControlPlaneArgs, made: gcp.container.Cluster) -> None:
         known = facts()

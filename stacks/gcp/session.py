@@ -9,6 +9,7 @@ from gcluster.stacks.gcp.api import Api
 from gcluster.stacks.gcp.hosts import ALIVE, host_keys, host_of, instances, to_hosts
 from gcluster.stacks.gcp.layout import layout
 from gcluster.stacks.provider import provider_error
+from gcluster.stacks.pulumi.labels import label_value
 from gcluster.stacks.pulumi.site_session import SiteSession
 
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ class Session(SiteSession):
     def hosts(
         self, machines: Sequence[Instance], *, of: Sequence[Instance] | None = None
     ) -> tuple[Host, ...]:
-        """Return machines as hosts, each with its pinned host key.
+        """Return machines as hosts, each with its pinned host key; not GKE's nodes.
 
         Args:
             machines: all of the site: the way in is among them.
@@ -92,7 +93,10 @@ class Session(SiteSession):
         Raises:
             ProviderError: GC968, a machine tells no host key in time.
         """
-        wanted = [m for m in (machines if of is None else of) if m.status in ALIVE]
+        gke = self.plan.control_plane
+        run = {label_value(name) for name in (() if gke is None else gke.pools)}
+        asked = machines if of is None else of
+        wanted = [m for m in asked if m.status in ALIVE and m.pool not in run]
         cache = self.folder / "host-keys.json"
         keys = host_keys(self.api, wanted, cache=cache, patience_s=BOOT_LIMIT_S)
         silent = [machine.name for machine in wanted if machine.id not in keys]

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from gcluster.inventory.hosts import Host
     from gcluster.schemas.catalog import Catalog
     from gcluster.schemas.spec import ClusterSpec
+    from gcluster.stacks.control_plane import ControlPlaneAt
     from gcluster.stacks.provider import Leftover, ResourceChange, ResourceGraph, SiteContext
     from gcluster.stacks.pulumi.recorded import RecordedGraph
     from gcluster.stacks.pulumi.site_session import SiteSession
@@ -98,6 +99,11 @@ class CloudProvider(ABC, Generic[SessionT]):
             )
         total = len(self.graph(context.spec, context.site).resources)
         self._session(context).make_anew(total, alone.values())
+
+    def control_plane(self, context: SiteContext) -> ControlPlaneAt | None:
+        """Return how the control plane that the cloud runs here is reached; None: there is none."""
+        site = context.spec.sites[context.site]
+        return self._session(context).control_plane(str(getattr(site, "region", "")))
 
     def look_back(self, context: SiteContext) -> tuple[ResourceChange, ...]:
         """Let the engine read back what is there, and say what differs from the stack."""

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, cast
 
 from gcluster.stacks.client_key import ensure_client_key, public_text
+from gcluster.stacks.control_plane import read_output
 from gcluster.stacks.provider import ResourceChange
 from gcluster.stacks.pulumi.checkpoint import guarded, resources
 from gcluster.stacks.pulumi.kept import freed, known_ids, told_apart
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
     from gcluster.schemas.catalog import Catalog
     from gcluster.schemas.spec import CloudSite
+    from gcluster.stacks.control_plane import ControlPlaneAt
     from gcluster.stacks.provider import Leftover, ResourceGraph, SiteContext
     from gcluster.stacks.pulumi.checkpoint import StackResource
     from gcluster.stacks.pulumi.engine import Engine
@@ -97,6 +99,12 @@ class SiteSession(ABC):
             return self.engine().preview()
         made = graph().resources
         return tuple(ResourceChange(effect="create", resource=resource) for resource in made)
+
+    def control_plane(self, region: str) -> ControlPlaneAt | None:
+        """Return how the control plane is reached that the stack made; None: it made none."""
+        if not self.has_stack:
+            return None
+        return read_output(self._bare_engine().outputs(), region)
 
     def bring_up(self, total: int) -> None:
         """Read back what is there, which drops what a killed run had begun; then make it so."""

@@ -2,6 +2,7 @@
 
 The pods run the nodes' own programs: role mpi's mpirun, and the payload or nccl-tests, which the
 Slurm gate starts too. So the image is one with nothing in it, and what is tested is what is there.
+Nodes that a cloud runs have none of these: there the spec names an image that has.
 """
 
 from __future__ import annotations
@@ -61,6 +62,8 @@ class AllReduceRun(msgspec.Struct, frozen=True, kw_only=True):
     """More variables for the ranks; over those of the fabric."""
     image: str
     """One with nothing in it: the nodes' own folders are mounted over it."""
+    own_programs: bool = False
+    """The image has the programs itself, for nodes that have none: nothing is mounted over it."""
 
 
 def allreduce_objects(run: AllReduceRun) -> list[Object]:
@@ -245,7 +248,8 @@ def _volumes(run: AllReduceRun) -> list[tuple[dict[str, Json], dict[str, Json]]]
             {"name": "shm", "emptyDir": {"medium": "Memory"}},
         ),
     ]
-    for path in (*NODE_PATHS, *run.access.host_paths):
+    programs = () if run.own_programs else NODE_PATHS
+    for path in (*programs, *run.access.host_paths):
         name = "node" + _NO_NAME.sub("-", path)
         mount: dict[str, Json] = {"name": name, "mountPath": path}
         if path in NODE_PATHS:

@@ -75,7 +75,7 @@ def fetch_and_render(
 
 def _standing(found: Wanted, observation: Observation, session: SshSession) -> Standing:
     fresh = together.fresh(found.facts)
-    if not fresh.pending or not observation.existing.with_role("controller"):
+    if not fresh.pending or not observation.existing.has_scheduler:
         return fresh
     try:
         kubectl = kubectl_of(session, observation.existing)

@@ -59,7 +59,9 @@ def _missing_rank(log: AllReduceLog, expected: Expectation) -> Iterator[Reason]:
 
 def _hosts(log: AllReduceLog, expected: Expectation) -> Iterator[Reason]:
     ranks_of = Counter(rank.host for rank in log.ranks)
-    silent = set(expected.nodes) - {host.partition(".")[0] for host in ranks_of}
+    # A rank may tell its host with the domain; a cloud's node may have a dot in its own name.
+    seen = {name for host in ranks_of for name in (host, host.partition(".")[0])}
+    silent = set(expected.nodes) - seen
     if log.ranks and silent:
         yield _missing(f"no rank ran on {fold(silent)}")
     if expected.node_count is None or not ranks_of:

@@ -6,40 +6,26 @@ names that are too long. Kinds of add-ons are held against their CRDs where thos
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.bench_script import bench
 
 from .compiled import NAMES, Object, objects_of
 from .crds import MODULES, crds
 from .test_valid import THIRD_PARTY
 
 if TYPE_CHECKING:
-    from types import ModuleType
+    pass
 
 pytestmark = pytest.mark.kubernetes_api
-
-
-def _bench(name: str) -> ModuleType:
-    """Load a script of bench/, which is a folder of scripts and no package."""
-    path = Path(__file__).parents[3] / "bench" / f"{name}.py"
-    spec = importlib.util.spec_from_file_location(f"bench_{name}", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
 
 
 @pytest.fixture(scope="module")
 def api() -> Iterator[Any]:
     """Give a running API server, with nothing in it."""
-    with _bench("api_server").ApiServer() as server:
+    with bench("api_server").ApiServer() as server:
         yield server
 
 

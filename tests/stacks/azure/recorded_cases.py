@@ -14,6 +14,7 @@ import msgspec
 from gcluster.schemas.catalog import load_catalog
 from gcluster.schemas.load import load_text
 from gcluster.stacks.azure.program import program
+from gcluster.stacks.azure.recording import ANSWERS
 from gcluster.stacks.pulumi.graph import Graph
 from gcluster.stacks.pulumi.record import record
 
@@ -41,7 +42,8 @@ def recorded(
 ) -> RecordedGraph:
     [site] = spec.sites
     run = program(spec, site, load_catalog(), moment)
-    return record(run, project=f"gcluster-{spec.name}", stack=site, preview=preview)
+    project = f"gcluster-{spec.name}"
+    return record(run, project=project, stack=site, preview=preview, answers=ANSWERS)
 
 
 @cache

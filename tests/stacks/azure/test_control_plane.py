@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import base64
+
 import pytest
 
+from gcluster.stacks.azure.control_plane import read_kubeconfig
 from gcluster.stacks.azure.control_plane_plan import pool_name
 from gcluster.stacks.pulumi.agreement import agrees
 from gcluster.stacks.pulumi.graph import Graph, orphans, unregistered, untagged
@@ -55,9 +58,33 @@ def test_the_cluster_moves_when_the_spec_says_so_and_administrators_alone_reach_
 
 def test_it_may_use_the_nodes_subnet_and_nothing_else() -> None:
     graph = Graph(recorded(parsed(AKS)))
-    [given] = [r for r in graph.of_type("RoleAssignment") if "aks" in r.name]
+    [given] = [r for r in graph.of_type("RoleAssignment") if r.name.endswith("aks-subnet")]
     assert given.inputs["scope"] == "${demo-here-compute.id}"
     assert str(given.inputs["roleDefinitionId"]).endswith("4d97b98b-1d4f-4787-a291-c67834d212e7")
+
+
+def test_whoever_makes_it_is_its_administrator_by_entra_and_by_nothing_else() -> None:
+    graph = Graph(recorded(parsed(AKS)))
+    made = graph.only("ManagedCluster").inputs
+    assert made["disableLocalAccounts"] is True
+    assert made["aadProfile"] == {"managed": True, "enableAzureRBAC": True}
+    [given] = [r for r in graph.of_type("RoleAssignment") if r.name.endswith("aks-admin")]
+    assert given.inputs["principalId"] == "${whoever is logged in}"
+    assert given.inputs["scope"] == "${demo-here-aks.id}"
+    assert str(given.inputs["roleDefinitionId"]).endswith("b1ff04bb-8a4e-4dc4-8eb5-8693973ce19b")
+
+
+def test_address_and_authority_are_read_out_of_the_kubeconfig_that_azure_gives() -> None:
+    text = """apiVersion: v1
+clusters:
+- cluster:
+    certificate-authority-data: LS0tLS1C
+    server: https://demo-here-1.hcp.eastus.azmk8s.io:443
+  name: demo-here-aks
+"""
+    told = read_kubeconfig(base64.b64encode(text.encode()).decode())
+    assert told == ("https://demo-here-1.hcp.eastus.azmk8s.io:443", "LS0tLS1C")
+    assert read_kubeconfig("") == ("", "")
 
 
 def test_a_pool_is_a_node_pool_of_its_size_whose_driver_the_operator_brings() -> None:

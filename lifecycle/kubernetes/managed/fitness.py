@@ -1,0 +1,39 @@
+"""What keeps a cluster from coming up whose control plane a cloud runs, said before anything."""
+
+from __future__ import annotations
+
+import shutil
+from typing import TYPE_CHECKING
+
+from gcluster.lifecycle.kubernetes.managed.login import missing_programs, refusal
+from gcluster.schemas.control_planes import managed_by
+from gcluster.schemas.diagnostics import Diagnostic, Severity
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gcluster.schemas.spec import ClusterSpec
+
+
+def managed_findings(
+    spec: ClusterSpec, find: Callable[[str], str | None] = shutil.which
+) -> tuple[Diagnostic, ...]:
+    """Return what this machine and the spec lack; () where no cloud runs the control plane."""
+    managed = managed_by(spec)
+    if managed is None:
+        return ()
+    found = []
+    if missing := missing_programs(managed, find):
+        found.append(refusal(managed, missing))
+    if spec.smoke.allreduce.image is None:
+        found.append(
+            Diagnostic(
+                code="GC1041",
+                severity=Severity.ERROR,
+                summary=f"nodes of {managed} have no MPI of ours: the AllReduce needs an image",
+                path=("smoke", "allreduce"),
+                hint="name one with sshd, mpirun and nccl-tests: smoke: {allreduce: {image: "
+                "registry.example.edu/allreduce:1.4}}",
+            )
+        )
+    return tuple(found)

@@ -1,0 +1,128 @@
+"""Waits until the nodes of each pool have joined a cloud's control plane, and are ready."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from gcluster.lifecycle.kubernetes.managed.reach import see
+from gcluster.lifecycle.progress import StageFinished, StageProgress, StageStarted
+from gcluster.schemas.control_planes import managed_by, managed_pools
+from gcluster.schemas.diagnostics import Diagnostic, Severity
+from gcluster.schemas.hostlist import fold
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from pathlib import Path
+
+    from gcluster.inventory.hosts import Host
+    from gcluster.lifecycle.kubernetes.managed.reach import Seen
+    from gcluster.lifecycle.progress import Reporter
+    from gcluster.lifecycle.sites import OpenSite
+    from gcluster.schemas.spec import ClusterSpec
+
+STAGE = "join"
+_WITHIN_S = 900
+"""Since the stack ended: EKS' image boots and joins within minutes, machines with eight GPUs take
+up to about ten; GKE and AKS have waited for theirs already."""
+_ASK_AGAIN_S = 5
+
+
+def await_nodes(
+    spec: ClusterSpec,
+    sites: Iterable[OpenSite],
+    planned: Iterable[Host],
+    folder: Path,
+    report: Reporter,
+    *,
+    ask: Callable[[], Seen] | None = None,
+    clock: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], None] = time.sleep,
+) -> tuple[Diagnostic, ...]:
+    """Wait for as many ready nodes of each pool as the spec asks for.
+
+    Args:
+        spec: the cluster.
+        sites: its sites, as they were applied.
+        planned: the hosts that the spec asks for.
+        folder: the cluster's folder on this machine.
+        report: told how many there are.
+        ask: looks at the nodes; default: asks the API.
+        clock: seconds, of which only differences count.
+        sleep: waits.
+
+    Returns:
+        A finding for each pool that lacks nodes when the time is over; its quorum decides whether
+        the cluster goes live without them.
+    """
+    run = managed_pools(spec)
+    wanted = Counter(host.pool for host in planned if host.pool in run)
+    if not wanted:
+        return ()
+    opened = tuple(sites)
+    look = ask or (lambda: see(spec, opened, folder))
+    began, total, before = clock(), sum(wanted.values()), -1
+    report(StageStarted(name=STAGE, total=total))
+    while True:
+        seen = look()
+        ready = Counter(node.pool for node in seen.nodes if node.ready)
+        there = sum(min(ready[pool], count) for pool, count in wanted.items())
+        if there != before:
+            detail = f"{there} of {total} nodes are ready"
+            report(StageProgress(name=STAGE, done=there, total=total, detail=detail))
+            before = there
+        late = clock() - began >= _WITHIN_S
+        if there >= total or late:
+            break
+        sleep(_ASK_AGAIN_S)
+    report(
+        StageFinished(
+            name=STAGE,
+            ok=there >= total,
+            summary=f"{there}/{total} ready",
+            seconds=clock() - began,
+        )
+    )
+    if seen.problem and there < total:
+        return (silence(spec, seen.problem),)
+    return tuple(
+        _lacking(spec, pool, count, ready[pool], seen)
+        for pool, count in wanted.items()
+        if ready[pool] < count
+    )
+
+
+def _lacking(spec: ClusterSpec, pool: str, count: int, ready: int, seen: Seen) -> Diagnostic:
+    own = [node for node in seen.nodes if node.pool == pool]
+    unready = [node for node in own if not node.ready]
+    said = [f"{count - len(own)} did not join"] if len(own) < count else []
+    if unready:
+        said.append(f"{fold([n.name for n in unready])} not ready: {unready[0].why}")
+    return Diagnostic(
+        code="GC1042",
+        severity=Severity.ERROR,
+        summary=f"pool {pool}: {ready} of {count} nodes are ready after {_WITHIN_S // 60} minutes; "
+        + "; ".join(said),
+        detail="\n".join(f"{node.name}: {node.why}" for node in unready[:20]),
+        path=("pools", pool),
+        hint=_WHERE[managed_by(spec) or "eks"],
+    )
+
+
+_WHERE = {
+    "eks": "an instance that doesn't join says why on its console: aws ec2 get-console-output",
+    "gke": "gcloud container node-pools list says how the node pools are",
+    "aks": "az aks nodepool list says how the node pools are",
+}
+
+
+def silence(spec: ClusterSpec, problem: str) -> Diagnostic:
+    """Return what is said of a control plane that exists and can't be asked."""
+    return Diagnostic(
+        code="GC1043",
+        severity=Severity.ERROR,
+        summary=f"the control plane that {managed_by(spec)} runs gives no answer: {problem}",
+        path=("scheduler", "control_plane"),
+        hint="outside of the cloud's network only admin_cidrs reach it; the login is the cloud's",
+    )

@@ -1,0 +1,136 @@
+"""Nodes that a cloud runs, as hosts of the cluster: the API knows them, nobody logs in there.
+
+Their clouds name them, so they are hosts by those names. Those that are wanted and have not joined
+stand under the names of the spec. The stacks' label says which pool a node is of.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from gcluster.inventory.compile.kubernetes_objects.nodes import POOL
+from gcluster.inventory.hosts import Host, Placement, SshTarget
+from gcluster.schemas.control_planes import managed_pools
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from gcluster.lifecycle.kubernetes.kubectl import Kubectl
+    from gcluster.schemas.spec import ClusterSpec
+
+_MACHINE = "node.kubernetes.io/instance-type"
+_BLOCKS = (
+    # (block, leaf) as clouds label them; the widest that a fabric is alike in comes first.
+    ("cloud.google.com/gce-topology-block", "cloud.google.com/gce-topology-subblock"),
+    ("topology.k8s.aws/network-node-layer-2", "topology.k8s.aws/network-node-layer-3"),
+)
+"""GKE and EKS say where a node stands in labels (cloud.google.com/kubernetes-engine/docs/how-to/
+gke-topology-aware-scheduling; docs.aws.amazon.com/eks, "Topology", November 2026); AKS doesn't."""
+NODE_VERSIONS = {
+    "os": "osImage",
+    "kernel": "kernelVersion",
+    "kubernetes": "kubeletVersion",
+    "containerd": "containerRuntimeVersion",
+}
+
+
+class ApiNode(msgspec.Struct, frozen=True, kw_only=True):
+    """A node as the API tells of it."""
+
+    name: str
+    pool: str
+    created: str = ""
+    address: str = ""
+    machine: str = ""
+    placement: Placement = Placement()
+    ready: bool = False
+    why: str = ""
+    """What its kubelet or the control plane says when it isn't ready."""
+    versions: dict[str, str] = {}
+
+
+def read_nodes(kubectl: Kubectl) -> tuple[ApiNode, ...]:
+    """Ask for the nodes that have a pool.
+
+    Raises:
+        ApiSilent, ApiRefused: see `Kubectl.text`.
+    """
+    told = kubectl.get("nodes", f"--selector={POOL}", timeout_s=60)
+    return tuple(sorted((_node(one) for one in told["items"]), key=lambda n: (n.created, n.name)))
+
+
+def managed_site(spec: ClusterSpec) -> str | None:
+    """Return the site whose cloud runs the control plane; None: none does."""
+    pools = sorted(managed_pools(spec))
+    return spec.pools[pools[0]].site if pools else None
+
+
+def as_host(spec: ClusterSpec, node: ApiNode) -> Host:
+    """Return a node as a host of its pool."""
+    pool = spec.pools[node.pool]
+    return Host(
+        name=node.name,
+        site=pool.site,
+        pool=node.pool,
+        role=pool.role,
+        machine=pool.machine or node.machine or None,
+        address=node.address,
+        ssh=SshTarget(user=""),
+        placement=node.placement,
+        connection="api",
+    )
+
+
+def standing_in(
+    spec: ClusterSpec, planned: Sequence[Host], nodes: Iterable[ApiNode]
+) -> tuple[tuple[Host, ...], tuple[Host, ...]]:
+    """Return the hosts that are wanted and those that exist, with nodes for their clouds' machines.
+
+    Args:
+        spec: the cluster.
+        planned: what the spec asks for, by its own names.
+        nodes: those that joined, the oldest first; more of a pool than it asks for are left out.
+    """
+    run, joined = managed_pools(spec), [n for n in nodes if n.pool in spec.pools]
+    wanted: list[Host] = [host for host in planned if host.pool not in run]
+    existing: list[Host] = []
+    asked = Counter(host.pool for host in planned if host.pool in run)
+    for pool, count in asked.items():
+        own = [node for node in joined if node.pool == pool]
+        # Those that serve come first: what is about to go is not ready any more.
+        own.sort(key=lambda node: not node.ready)
+        hosts = [as_host(spec, node) for node in own[:count]]
+        existing += hosts
+        lacking = [h for h in planned if h.pool == pool][len(hosts) :]
+        wanted += [*hosts, *(msgspec.structs.replace(h, connection="api") for h in lacking)]
+    return tuple(wanted), tuple(existing)
+
+
+def _node(told: dict[str, Any]) -> ApiNode:
+    labels = told["metadata"].get("labels", {})
+    conditions = {c["type"]: c for c in told["status"].get("conditions", ())}
+    ready = conditions.get("Ready", {})
+    is_ready = ready.get("status") == "True"
+    said = told["status"].get("nodeInfo", {})
+    addresses = told["status"].get("addresses", ())
+    return ApiNode(
+        name=told["metadata"]["name"],
+        pool=labels[POOL],
+        created=told["metadata"].get("creationTimestamp") or "",
+        address=next((a["address"] for a in addresses if a["type"] == "InternalIP"), ""),
+        machine=labels.get(_MACHINE, ""),
+        placement=_placement(labels),
+        ready=is_ready,
+        why="" if is_ready else ready.get("message", "") or "its kubelet has not said so",
+        versions={part: said[key] for part, key in NODE_VERSIONS.items() if said.get(key)},
+    )
+
+
+def _placement(labels: dict[str, str]) -> Placement:
+    for block, leaf in _BLOCKS:
+        if block in labels:
+            return Placement(block=labels[block], leaf=labels.get(leaf))
+    return Placement()

@@ -1,0 +1,214 @@
+"""What a cloud made for Kubernetes' objects, given back before the control plane goes.
+
+Load balancers of Services and disks of claims are made by controllers in the cluster, and no stack
+knows them: without a control plane nobody removes them, and they go on costing.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from gcluster.lifecycle.kubernetes.kubectl import ApiRefused, ApiSilent
+from gcluster.lifecycle.outcome import Exit, LifecycleError, failure
+from gcluster.lifecycle.progress import StageFinished, StageProgress, StageStarted
+from gcluster.stacks.provider import Leftover
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gcluster.lifecycle.kubernetes.kubectl import Kubectl
+    from gcluster.lifecycle.progress import Reporter
+
+STAGE = "give back"
+SKIP = "--skip-kubernetes"
+"""The option of `down` that leaves all of this out."""
+_WITHIN_S = 600
+"""Load balancers go within about five minutes; disks when their pods have ended."""
+_ASK_AGAIN_S = 3
+_CALL_S = 120
+_KINDS = "services,ingresses.networking.k8s.io,persistentvolumeclaims,persistentvolumes"
+_HOLDERS = (
+    "cronjobs.batch,jobs.batch,deployments.apps,statefulsets.apps,daemonsets.apps,"
+    "replicasets.apps,pods"
+)
+"""What has pods that hold claims; a claim goes when no pod has it any more."""
+_BY_A_CONTROLLER = "pv.kubernetes.io/provisioned-by"
+"""Annotation of volumes that a driver made: the others were there before."""
+_NAMED = 5
+
+
+class Held(msgspec.Struct, frozen=True, kw_only=True):
+    """Objects for which the cloud has something beside the stack."""
+
+    services: tuple[str, ...] = ()
+    """namespace/name of Services of type LoadBalancer."""
+    ingresses: tuple[str, ...] = ()
+    claims: tuple[str, ...] = ()
+    """namespace/name."""
+    volumes: tuple[str, ...] = ()
+    """Made for claims, and removed with them."""
+    retained: tuple[str, ...] = ()
+    """Made for claims, and kept when they go, as their storage class says: with their disks."""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the cloud has let go of everything that goes."""
+        return not (self.services or self.ingresses or self.claims or self.volumes)
+
+    @property
+    def words(self) -> str:
+        """Name what is there, the first of each kind."""
+        kinds = {
+            "Service": self.services,
+            "Ingress": self.ingresses,
+            "PersistentVolumeClaim": self.claims,
+            "PersistentVolume": self.volumes,
+        }
+        return "; ".join(f"{kind} {_few(names)}" for kind, names in kinds.items() if names)
+
+    def leftovers(self) -> tuple[Leftover, ...]:
+        """Return it as what `down` shows before it asks."""
+        return (
+            *(_leftover("load-balancer", name) for name in (*self.services, *self.ingresses)),
+            *(_leftover("volume-claim", name) for name in self.claims),
+            *(_leftover("volume", name, kept=True) for name in self.retained),
+        )
+
+
+def look(kubectl: Kubectl) -> Held:
+    """Return what the cloud holds for objects of the cluster.
+
+    Raises:
+        LifecycleError: GC1044, the API gives no answer: what is there isn't known.
+    """
+    try:
+        return _look(kubectl)
+    except (ApiSilent, ApiRefused) as error:
+        raise _unknown(error) from error
+
+
+def give_back(
+    kubectl: Kubectl,
+    report: Reporter,
+    *,
+    clock: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], None] = time.sleep,
+) -> None:
+    """Delete Services with load balancers, Ingresses and claims, and wait until they are gone.
+
+    Their finalizers go when the cloud let go, and so do they. Safe to repeat, and to kill.
+
+    Raises:
+        LifecycleError: GC1045, some are still there; GC1044, the API gives no answer. No
+            machine and nothing of the stack was removed.
+    """
+    began = clock()
+    try:
+        held = _look(kubectl)
+        if held.is_empty:
+            return
+        report(StageStarted(name=STAGE))
+        _delete(kubectl, held)
+        while not (held := _look(kubectl)).is_empty:
+            report(StageProgress(name=STAGE, done=0, total=0, detail=f"waiting for {held.words}"))
+            if clock() - began >= _WITHIN_S:
+                raise _kept(kubectl, held)
+            sleep(_ASK_AGAIN_S)
+    except (ApiSilent, ApiRefused) as error:
+        raise _unknown(error) from error
+    summary = "the cloud let go of load balancers and disks"
+    report(StageFinished(name=STAGE, ok=True, summary=summary, seconds=clock() - began))
+
+
+def _look(kubectl: Kubectl) -> Held:
+    found = kubectl.get(_KINDS, "--all-namespaces", timeout_s=_CALL_S)["items"]
+    volumes = [one for one in found if one["kind"] == "PersistentVolume" and _is_made(one)]
+    retained = [v for v in volumes if v["spec"].get("persistentVolumeReclaimPolicy") == "Retain"]
+    return Held(
+        services=tuple(
+            _id(one)
+            for one in found
+            if one["kind"] == "Service" and one["spec"].get("type") == "LoadBalancer"
+        ),
+        ingresses=tuple(_id(one) for one in found if one["kind"] == "Ingress"),
+        claims=tuple(_id(one) for one in found if one["kind"] == "PersistentVolumeClaim"),
+        volumes=tuple(_id(one) for one in volumes if one not in retained),
+        retained=tuple(_id(one) for one in retained),
+    )
+
+
+def _delete(kubectl: Kubectl, held: Held) -> None:
+    """Delete them, and the pods that hold the claims with what would make them anew."""
+    for kind, names in (("services", held.services), ("ingresses", held.ingresses)):
+        for name in names:
+            _delete_one(kubectl, kind, name)
+    for namespace in dict.fromkeys(name.partition("/")[0] for name in held.claims):
+        here = (f"--namespace={namespace}", "--all", "--ignore-not-found", "--wait=false")
+        kubectl.text("delete", _HOLDERS, *here, timeout_s=_CALL_S)
+    for name in held.claims:
+        _delete_one(kubectl, "persistentvolumeclaims", name)
+
+
+def _delete_one(kubectl: Kubectl, kind: str, name: str) -> None:
+    namespace, _, own = name.partition("/")
+    here = (f"--namespace={namespace}", "--ignore-not-found", "--wait=false")
+    kubectl.text("delete", kind, own, *here, timeout_s=_CALL_S)
+
+
+def _is_made(volume: dict[str, Any]) -> bool:
+    return _BY_A_CONTROLLER in volume["metadata"].get("annotations", {})
+
+
+def _kept(kubectl: Kubectl, held: Held) -> LifecycleError:
+    return failure(
+        "GC1045",
+        f"the cloud has not let go after {_WITHIN_S // 60} minutes: {held.words}",
+        detail=_warnings(kubectl),
+        hint="no machine was removed; mend what the events say and run gcluster down again. "
+        f"{SKIP} goes on without: what is named then stays in the cloud, and costs",
+        exit_code=Exit.REFUSED,
+    )
+
+
+def _warnings(kubectl: Kubectl) -> str:
+    """Return what the controllers last warned of such objects."""
+    about = {"Service", "Ingress", "PersistentVolumeClaim", "PersistentVolume"}
+    try:
+        told = kubectl.get("events", "--all-namespaces", "--field-selector=type=Warning")["items"]
+    except (ApiSilent, ApiRefused):
+        return ""
+    said = [
+        f"{one['involvedObject'].get('name', '')}: {one.get('reason', '')}: "
+        f"{' '.join(one.get('message', '').split())}"
+        for one in told
+        if one["involvedObject"].get("kind") in about
+    ]
+    return "\n".join(said[-_NAMED:])
+
+
+def _unknown(error: ApiSilent | ApiRefused) -> LifecycleError:
+    return failure(
+        "GC1044",
+        f"whether load balancers and disks would stay behind can't be asked: {error}",
+        hint="no machine was removed. Reach the API (only admin_cidrs do from outside), or go on "
+        f"without it by {SKIP} and look for load balancers and disks in the cloud yourself",
+        exit_code=Exit.REFUSED,
+    )
+
+
+def _leftover(kind: str, name: str, *, kept: bool = False) -> Leftover:
+    return Leftover(kind=kind, name=name, provider_id=f"kubernetes/{kind}/{name}", kept_data=kept)
+
+
+def _id(one: dict[str, Any]) -> str:
+    namespace = one["metadata"].get("namespace", "")
+    name = str(one["metadata"]["name"])
+    return f"{namespace}/{name}" if namespace else name
+
+
+def _few(names: tuple[str, ...]) -> str:
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return ", ".join(names[:_NAMED]) + more

@@ -1,0 +1,49 @@
+"""How a control plane that a cloud runs is reached, as the stack that made it tells."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+import msgspec
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from gcluster.stacks.provider import SiteContext
+
+OUTPUT = "control-plane"
+"""The output of a site's stack; of the same form in every cloud."""
+
+
+class ControlPlaneAt(msgspec.Struct, frozen=True, kw_only=True):
+    """A control plane in a cloud: nothing of it is secret."""
+
+    name: str
+    """As the cloud calls the cluster."""
+    endpoint: str
+    """https://HOST[:PORT]"""
+    authority: str
+    """Certificate of the cluster's authority: PEM in base64."""
+    region: str = ""
+
+
+@runtime_checkable
+class RunsControlPlanes(Protocol):
+    """SHOULD, for providers whose clouds run control planes."""
+
+    def control_plane(self, context: SiteContext) -> ControlPlaneAt | None:
+        """Return how the site's is reached; None while there is none. Changes nothing."""
+        ...
+
+
+def read_output(outputs: Mapping[str, Any], region: str) -> ControlPlaneAt | None:
+    """Read it out of a stack's outputs; None where it has none, or not all of it yet."""
+    said = outputs.get(OUTPUT)
+    if not isinstance(said, dict):
+        return None
+    name, endpoint, authority = (str(said.get(k) or "") for k in ("name", "endpoint", "authority"))
+    if not (name and endpoint and authority):
+        return None
+    # Google tells an address where the others tell a URL.
+    url = endpoint if endpoint.startswith("https://") else f"https://{endpoint}"
+    return ControlPlaneAt(name=name, endpoint=url, authority=authority, region=region)

@@ -1,0 +1,99 @@
+"""The double of a stack that makes a control plane of EKS: it stands before an API server."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from gcluster.inventory.hosts import Host
+from gcluster.schemas.spec import ClusterSpec
+from gcluster.stacks.aws.provider import AwsProvider
+from gcluster.stacks.control_plane import ControlPlaneAt
+from gcluster.stacks.provider import (
+    Leftover,
+    Resource,
+    ResourceChange,
+    ResourceGraph,
+    SiteContext,
+)
+
+NODES = ("ip-10-40-0-11.ec2.internal", "ip-10-40-0-12.ec2.internal")
+
+
+class StackDouble:
+    """The provider contract over an API server that runs already: apply lets nodes join it."""
+
+    name = "aws"
+
+    def __init__(self, api: Any, join: Callable[[str, str], None]) -> None:
+        """Stand before an API server; `join` makes a node of a pool."""
+        self._aws, self._api, self._join = AwsProvider(), api, join
+        self.stands = False
+        self.ended: list[str] = []
+
+    def planned_hosts(self, spec: ClusterSpec, site: str) -> tuple[Host, ...]:
+        """Return what AWS' provider returns."""
+        return self._aws.planned_hosts(spec, site)
+
+    def graph(self, spec: ClusterSpec, site: str) -> ResourceGraph:
+        """Return the machines."""
+        nodes = (
+            Resource(kind="node", name=host.name, pool=host.pool)
+            for host in self.planned_hosts(spec, site)
+        )
+        return ResourceGraph(site=site, provider="aws", resources=tuple(nodes))
+
+    def preflight(self, _: SiteContext) -> tuple[()]:
+        """Find nothing."""
+        return ()
+
+    def preview(self, context: SiteContext) -> tuple[ResourceChange, ...]:
+        """Return all before the stack stands, and nothing afterwards."""
+        if self.stands:
+            return ()
+        made = self.graph(context.spec, context.site).resources
+        return tuple(ResourceChange(effect="create", resource=one) for one in made)
+
+    def apply(self, context: SiteContext) -> None:
+        """Let the nodes join by the names that AWS gives them."""
+        self.stands = True
+        planned = self.planned_hosts(context.spec, context.site)
+        for host, name in zip(planned, NODES, strict=False):
+            self._join(name, host.pool)
+
+    def hosts(self, _: SiteContext) -> tuple[()]:
+        """Return no machine: nobody logs in to these."""
+        return ()
+
+    def control_plane(self, _: SiteContext) -> ControlPlaneAt | None:
+        """Return the API server, once the stack stands."""
+        if not self.stands:
+            return None
+        authority = (self._api.folder / "pki/apiserver.crt").read_bytes()
+        return ControlPlaneAt(
+            name="demo-here-eks",
+            endpoint=f"https://127.0.0.1:{self._api.port}",
+            authority=base64.b64encode(authority).decode(),
+            region="us-east-1",
+        )
+
+    def refresh(self, context: SiteContext) -> tuple[Leftover, ...]:
+        """Return the machines."""
+        return self.sweep(context)
+
+    def sweep(self, context: SiteContext) -> tuple[Leftover, ...]:
+        """Return the machines, while the stack stands."""
+        if not self.stands:
+            return ()
+        names = (r.name for r in self.graph(context.spec, context.site).resources)
+        return tuple(Leftover(kind="node", name=name, provider_id=name) for name in names)
+
+    def booked(self, _: SiteContext, found: Iterable[Leftover]) -> frozenset[str]:
+        """Return all of it: the stack made it."""
+        return frozenset(one.provider_id for one in found)
+
+    def destroy(self, context: SiteContext) -> None:
+        """Take it down; whoever looks sees what was there then."""
+        self.ended.append(context.site)
+        self.stands = False

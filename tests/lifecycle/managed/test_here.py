@@ -1,0 +1,112 @@
+"""kubectl of this machine: what keeps it from answering is said in words."""
+
+from __future__ import annotations
+
+import stat
+from pathlib import Path
+
+import pytest
+
+from gcluster.lifecycle.kubernetes.kubectl import ApiRefused, ApiSilent
+from gcluster.lifecycle.kubernetes.managed.here import kubectl_here
+from gcluster.lifecycle.kubernetes.managed.login import write_kubeconfig
+from gcluster.lifecycle.kubernetes.managed.release import give_back, look
+from gcluster.lifecycle.outcome import LifecycleError
+from gcluster.lifecycle.progress import silent
+from gcluster.lifecycle.ssh import SshResult, Unreachable
+from gcluster.stacks.control_plane import ControlPlaneAt
+
+PLANE = ControlPlaneAt(name="demo", endpoint="https://192.0.2.7", authority="Q0E=")
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Give a cluster's folder with its kubeconfig, and a PATH with a double of kubectl alone."""
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    monkeypatch.setenv("PATH", str(programs))
+    write_kubeconfig(tmp_path, "eks", PLANE)
+    return tmp_path
+
+
+def kubectl_says(folder: Path, script: str) -> None:
+    """Write the double of kubectl."""
+    program = folder / "bin/kubectl"
+    program.write_text(f"#!/bin/sh\n{script}\n")
+    program.chmod(stat.S_IRWXU)
+
+
+def test_without_a_control_plane_nobody_is_asked(tmp_path: Path) -> None:
+    with pytest.raises(ApiSilent, match="the stack has told no control plane yet"):
+        kubectl_here(tmp_path).text("get", "nodes")
+
+
+def test_without_kubectl_it_says_so(folder: Path) -> None:
+    with pytest.raises(ApiSilent, match="this machine: kubectl is not on the PATH"):
+        kubectl_here(folder).text("get", "nodes")
+
+
+def test_a_login_that_fails_is_silence_with_its_words(folder: Path) -> None:
+    said = "Unable to connect to the server: getting credentials: exec: executable aws not found"
+    kubectl_says(folder, f"echo '{said}' >&2; exit 1")
+    with pytest.raises(ApiSilent, match="executable aws not found"):
+        kubectl_here(folder).text("get", "nodes")
+
+
+def test_a_no_of_the_api_is_no_silence(folder: Path) -> None:
+    kubectl_says(folder, "echo 'Error from server (Forbidden): nodes is forbidden' >&2; exit 1")
+    with pytest.raises(ApiRefused, match="Forbidden"):
+        kubectl_here(folder).text("get", "nodes")
+
+
+def test_arguments_and_input_arrive_and_lines_are_handed_over(folder: Path) -> None:
+    kubectl_says(folder, 'echo "$@"; while read -r line; do echo "$line"; done')
+    told = kubectl_here(folder).text("apply", "--filename=-", stdin="an object\n")
+    assert told == f"--kubeconfig={folder}/kubeconfig apply --filename=-\nan object\n"
+    lines: list[str] = []
+    answer = kubectl_here(folder).stream("logs", "a b", take=lines.append, timeout_s=20)
+    assert lines == [f"--kubeconfig={folder}/kubeconfig logs a b\n"]
+    assert answer == SshResult(returncode=0, stdout="", stderr="")
+
+
+def test_a_log_without_an_end_is_given_up(folder: Path) -> None:
+    kubectl_says(folder, "exec /bin/sleep 60")
+    answer = kubectl_here(folder).stream("logs", take=lambda _: None, timeout_s=0.2)
+    assert isinstance(answer, Unreachable)
+
+
+def test_down_goes_no_further_where_the_api_is_silent(folder: Path) -> None:
+    kubectl_says(folder, "echo 'Unable to connect to the server: i/o timeout' >&2; exit 1")
+    for act in (look, lambda kubectl: give_back(kubectl, silent)):
+        with pytest.raises(LifecycleError) as refused:
+            act(kubectl_here(folder))
+        [said] = refused.value.diagnostics
+        assert said.code == "GC1044"
+        assert "--skip-kubernetes" in said.hint
+
+
+def test_what_a_cloud_keeps_for_objects_is_shown_before_anybody_is_asked(folder: Path) -> None:
+    (folder / "objects").write_text(OBJECTS)
+    kubectl_says(folder, f'while read -r line; do echo "$line"; done <{folder}/objects')
+    shown = look(kubectl_here(folder)).leftovers()
+    assert [(one.kind, one.name, one.kept_data) for one in shown] == [
+        ("load-balancer", "physics/door", False),
+        ("load-balancer", "physics/web", False),
+        ("volume-claim", "physics/work", False),
+        ("volume", "pvc-2", True),
+    ]
+
+
+OBJECTS = """\
+{"items": [
+{"kind": "Service", "metadata": {"name": "door", "namespace": "physics"},
+ "spec": {"type": "LoadBalancer"}},
+{"kind": "Service", "metadata": {"name": "inner", "namespace": "physics"}, "spec": {}},
+{"kind": "Ingress", "metadata": {"name": "web", "namespace": "physics"}, "spec": {}},
+{"kind": "PersistentVolumeClaim", "metadata": {"name": "work", "namespace": "physics"}, "spec": {}},
+{"kind": "PersistentVolume", "metadata": {"name": "scratch"},
+ "spec": {"persistentVolumeReclaimPolicy": "Retain"}},
+{"kind": "PersistentVolume", "spec": {"persistentVolumeReclaimPolicy": "Retain"},
+ "metadata": {"name": "pvc-2", "annotations": {"pv.kubernetes.io/provisioned-by": "ebs"}}}
+]}
+"""

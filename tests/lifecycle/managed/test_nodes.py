@@ -1,0 +1,120 @@
+"""Nodes that a cloud runs, as hosts; and the wait until they have joined."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from gcluster.inventory.compile import compile_cluster
+from gcluster.inventory.hosts import ClusterInventory
+from gcluster.lifecycle.kubernetes.managed.joining import await_nodes
+from gcluster.lifecycle.kubernetes.managed.nodes import ApiNode, standing_in
+from gcluster.lifecycle.kubernetes.managed.reach import Seen
+from gcluster.lifecycle.kubernetes.managed.repair import refuse_managed
+from gcluster.lifecycle.outcome import LifecycleError
+from gcluster.lifecycle.progress import silent
+from gcluster.schemas.catalog import load_catalog
+from gcluster.schemas.diagnostics import Diagnostic
+from gcluster.stacks.aws.provider import AwsProvider
+
+from .eks_spec import spec_of
+
+SPEC = spec_of()
+PLANNED = AwsProvider().planned_hosts(SPEC, "here")
+
+
+def node(name: str, *, ready: bool = True, created: str = "1", why: str = "") -> ApiNode:
+    return ApiNode(name=name, pool="cpu", created=created, ready=ready, why=why)
+
+
+def names(*found: ApiNode) -> tuple[list[str], list[str]]:
+    wanted, existing = standing_in(SPEC, PLANNED, found)
+    return [host.name for host in wanted], [host.name for host in existing]
+
+
+def test_a_node_stands_for_a_machine_under_its_cloud_s_name() -> None:
+    assert names(node("ip-1")) == (["door", "ip-1", "cpu002"], ["ip-1"])
+
+
+def test_before_any_joined_all_have_the_names_of_the_spec() -> None:
+    wanted, existing = standing_in(SPEC, PLANNED, ())
+    assert [(h.name, h.connection) for h in wanted] == [
+        ("door", "ssh"),
+        ("cpu001", "api"),
+        ("cpu002", "api"),
+    ]
+    assert existing == ()
+
+
+def test_of_more_than_are_asked_for_those_that_serve_count() -> None:
+    found = (node("ip-1", ready=False), node("ip-2"), node("ip-3"))
+    assert names(*found) == (["door", "ip-2", "ip-3"], ["ip-2", "ip-3"])
+
+
+def test_nodes_of_a_pool_that_the_spec_has_not_are_none_of_its_hosts() -> None:
+    other = ApiNode(name="ip-9", pool="gone", ready=True)
+    assert names(other)[1] == []
+
+
+def test_no_role_runs_on_them_and_some_on_machines_of_ours() -> None:
+    inventory = ClusterInventory(cluster="demo", hosts=standing_in(SPEC, PLANNED, ())[0])
+    steps = {g.name: g.steps for g in compile_cluster(SPEC, inventory, load_catalog()).groups}
+    assert steps["cpu"] == ()
+    assert steps["door"] != ()
+
+
+def waited(*looks: Seen, folder: Path) -> tuple[Diagnostic, ...]:
+    """Wait on what the API says at each look, the last one again and again, five minutes apart."""
+    said: Iterator[Seen] = iter(looks)
+    last = looks[-1]
+    times = count(0.0, 300.0)
+    return await_nodes(
+        SPEC,
+        (),
+        PLANNED,
+        folder,
+        silent,
+        ask=lambda: next(said, last),
+        clock=lambda: next(times),
+        sleep=lambda _: None,
+    )
+
+
+def test_the_wait_ends_with_the_last_node(tmp_path: Path) -> None:
+    first = Seen(exists=True, nodes=(node("ip-1"), node("ip-2", ready=False)))
+    assert (
+        waited(first, Seen(exists=True, nodes=(node("ip-1"), node("ip-2"))), folder=tmp_path) == ()
+    )
+
+
+def test_what_did_not_join_is_told_with_its_pool_and_the_api_s_words(tmp_path: Path) -> None:
+    late = node("ip-1", ready=False, why="cni plugin not initialized")
+    [said] = waited(Seen(exists=True, nodes=(late,)), folder=tmp_path)
+    assert (said.code, said.path) == ("GC1042", ("pools", "cpu"))
+    assert said.summary == (
+        "pool cpu: 0 of 2 nodes are ready after 15 minutes; 1 did not join; "
+        "ip-1 not ready: cni plugin not initialized"
+    )
+
+
+def test_an_api_that_stays_silent_is_told_once(tmp_path: Path) -> None:
+    [said] = waited(Seen(exists=True, problem="this machine: i/o timeout"), folder=tmp_path)
+    assert said.code == "GC1043"
+    assert "this machine: i/o timeout" in said.summary
+
+
+@pytest.mark.parametrize("words", [["ip-10-40-0-11.ec2.internal"], ["cpu001"], ["cpu"]])
+def test_repair_of_such_a_node_says_what_to_do_instead(words: list[str]) -> None:
+    with pytest.raises(LifecycleError) as refused:
+        refuse_managed(SPEC, words)
+    [said] = refused.value.diagnostics
+    assert said.code == "GC1046"
+    assert "aws ec2 terminate-instances" in said.hint
+
+
+def test_repair_of_machines_of_ours_is_not_held_up() -> None:
+    refuse_managed(SPEC, [])
+    refuse_managed(SPEC, ["door"])
