@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from gcluster.lifecycle.bundle.kubernetes import KubernetesAsked
+    from gcluster.lifecycle.kubernetes.registry import Pulled
     from gcluster.lifecycle.progress import Reporter
+    from gcluster.schemas.diagnostics import Diagnostic
 
 _ROLE = "kubernetes"
 _STAGE = "images of add-ons"
@@ -49,7 +51,8 @@ def bundle_images(
     if kept is not None:
         return wanted, (kept,)
     report(StageStarted(name=_STAGE, total=len(images)))
-    pulled, findings = [], []
+    pulled: list[Pulled] = []
+    findings: list[Diagnostic] = []
     for done, (name, digest) in enumerate(sorted(images.items())):
         report(StageProgress(name=_STAGE, done=done, total=len(images), detail=name))
         try:

@@ -48,7 +48,7 @@ def kms_key_form(context: CheckContext) -> Iterator[Finding]:
         )
 
 
-@check("GC1165", summary="sops has no way, or two ways, to know for whom it encrypts.")
+@check("GC583", summary="sops has no way, or two ways, to know for whom it encrypts.")
 def sops_recipients(context: CheckContext) -> Iterator[Finding]:
     """Who can open the data key is said by `file` or by `age`, and by one of them alone.
 

@@ -25,7 +25,7 @@ def failing(run: Callable[..., Any], stand_in: Callable[..., None]) -> Any:
 
     def invoke(error: BaseException, *words: Any) -> Any:
         stand_in("cluster", open_cluster=_raises(error))
-        stand_in("plan", make_plan=None)
+        stand_in("planning.plan", make_plan=None)
         return run("plan", "demo", *words)
 
     return invoke

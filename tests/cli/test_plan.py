@@ -34,7 +34,7 @@ def planning(run: Callable[..., Any], stand_in: Callable[..., None]) -> Callable
 
     def invoke(plan: Plan, *words: str) -> Any:
         stand_in("cluster", open_cluster=lambda target: target)
-        stand_in("plan", make_plan=lambda _cluster: plan)
+        stand_in("planning.plan", make_plan=lambda _cluster: plan)
         return run("plan", "demo", *words)
 
     return invoke

@@ -49,7 +49,7 @@ def gate(run: Callable[..., Any], stand_in: Callable[..., None]) -> Callable[...
 
     def invoke(verdict: Verdict, *words: str) -> Any:
         stand_in("cluster", open_cluster=lambda target, *, running: target if running else None)
-        stand_in("gate", run_gate=lambda *_, **__: SmokeResult(verdict=verdict))
+        stand_in("smoke.gate", run_gate=lambda *_, **__: SmokeResult(verdict=verdict))
         return run("smoke", "demo", *words)
 
     return invoke

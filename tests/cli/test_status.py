@@ -20,7 +20,7 @@ def looking(run: Callable[..., Any], stand_in: Callable[..., None]) -> Callable[
             cluster="demo", conditions=(condition,), nodes=(), queue=None, certificate=None
         )
         stand_in("cluster", open_cluster=lambda target, *, running: target if running else None)
-        stand_in("health", read_status=lambda _cluster: status)
+        stand_in("status.health", read_status=lambda _cluster: status)
         return run("status", "demo", *words)
 
     return invoke

@@ -28,7 +28,9 @@ def prepared(made: Object, addon: Addon, cluster: str) -> Object:
     labels = {**(metadata.get("labels") or {}), CLUSTER_LABEL: cluster, ADDON_LABEL: addon.name}
     kept = {key: said for key, said in made.items() if key != "status"}
     digests = {_full(name): digest for name, digest in addon.images.items() if digest}
-    return _pinned(kept | {"metadata": metadata | {"labels": labels}}, digests, addon.name)
+    whole = kept | {"metadata": metadata | {"labels": labels}}
+    pinned: Object = _pinned(whole, digests, addon.name)
+    return pinned
 
 
 def unpinned_images(made: Any) -> Iterator[str]:

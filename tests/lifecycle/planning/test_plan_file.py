@@ -9,6 +9,7 @@ import pytest
 from tests.lifecycle.trial import Trial
 
 from gcluster.lifecycle.converge import pending
+from gcluster.lifecycle.converge.role_files import role_digest
 from gcluster.lifecycle.outcome import Exit, LifecycleError
 from gcluster.lifecycle.planning.plan import make_plan
 from gcluster.lifecycle.planning.plan_file import (
@@ -149,7 +150,7 @@ def test_a_step_that_would_run_with_other_content_is_told(
     trial: Trial, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = _planned(trial)
-    digest = pending.role_digest
+    digest = role_digest
     monkeypatch.setattr(
         pending,
         "role_digest",

@@ -62,10 +62,10 @@ def test_its_own_words_are_told_where_it_refuses(tmp_path: Path) -> None:
 def test_neither_its_plugins_nor_a_kubeconfig_of_this_machine_is_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("KUBECONFIG", "/home/me/.kube/config")
-    monkeypatch.setenv("HELM_PLUGINS", "/home/me/plugins")
+    monkeypatch.setenv("KUBECONFIG", "/somewhere/.kube/config")
+    monkeypatch.setenv("HELM_PLUGINS", "/somewhere/plugins")
     path = program(tmp_path, 'cat >/dev/null; echo "$KUBECONFIG $HELM_PLUGINS $*"')
     helm = Helm(path=str(path), version="v4.1.4")
     said = helm.template(b"", "widgets", namespace="ns", values={}, release="1.35").decode()
-    assert "/home/me" not in said
+    assert "/somewhere" not in said
     assert "--kube-version=1.35" in said
