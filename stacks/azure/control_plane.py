@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import re
+from typing import TYPE_CHECKING
 
 import pulumi
 from pulumi_azure_native import authorization, containerservice
@@ -16,15 +17,18 @@ from gcluster.stacks.pulumi.component import Args, Component
 from gcluster.stacks.pulumi.labels import POOL
 from gcluster.stacks.pulumi.names import Names
 
+if TYPE_CHECKING:
+    from gcluster.stacks.pulumi.monitor import Json
+
 _NODE_POOL = "gcluster.local/pool"
 _AS_MUCH = -1.0
 """What Azure takes as the price of spot: as much as on demand."""
 LOGIN = "azure-native:authorization:getClientConfig"
 """The question to Azure who is logged in; recordings answer it with `RECORDED_LOGIN`."""
-RECORDED_LOGIN = {"objectId": "${whoever is logged in}"}
+RECORDED_LOGIN: dict[str, Json] = {"objectId": "${whoever is logged in}"}
 CREDENTIALS = "azure-native:containerservice:listManagedClusterUserCredentials"
 """The question to Azure how users reach a cluster; recordings answer it with nothing."""
-RECORDED_CREDENTIALS: dict[str, object] = {"kubeconfigs": []}
+RECORDED_CREDENTIALS: dict[str, Json] = {"kubeconfigs": []}
 _SERVER = re.compile(r"^ *server: *\"?([^\s\"]+)", re.MULTILINE)
 _AUTHORITY = re.compile(r"^ *certificate-authority-data: *\"?([^\s\"]+)", re.MULTILINE)
 

@@ -19,9 +19,10 @@ if TYPE_CHECKING:
 
     from gcluster.schemas.catalog import Catalog
     from gcluster.schemas.spec import ClusterSpec
+    from gcluster.stacks.pulumi.monitor import Answers
     from gcluster.stacks.pulumi.recorded import RecordedGraph
 
-ANSWERS = {LOGIN: RECORDED_LOGIN, CREDENTIALS: RECORDED_CREDENTIALS}
+ANSWERS: Answers = {LOGIN: RECORDED_LOGIN, CREDENTIALS: RECORDED_CREDENTIALS}
 """What is asked of Azure while a program runs."""
 
 

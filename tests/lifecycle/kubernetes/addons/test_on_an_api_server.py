@@ -163,7 +163,7 @@ def test_a_run_that_was_cut_off_is_gone_on_with_and_cleaned_up_after(lab: Lab) -
 
 def test_a_workload_that_does_not_come_is_named_with_what_the_scheduler_says(lab: Lab) -> None:
     late = charts.full(manager=charts.MANAGER.replace("{{ .Values.replicas }}", "1"))
-    said = lab.up(lab.wants(entry(lab.publisher, "widgets", late)), limit_s=5)
+    said = lab.up(lab.wants(entry(lab.publisher, "widgets", late)), limit_s=20)
     stopped = said[-1]
     assert (stopped.code, stopped.is_error) == ("GC1065", True)
     assert "add-on widgets: Deployment widgets-system/manager is not there" in stopped.summary
@@ -179,7 +179,7 @@ def test_a_kind_that_nobody_brings_is_named_before_anything_is_applied(lab: Lab)
 
 
 def test_what_the_server_refuses_is_told_with_the_object_and_its_words(lab: Lab) -> None:
-    wrong = charts.SETTINGS.replace("data:", "dat:")
+    wrong = charts.SETTINGS.replace("\ndata:", "\ndat:")
     said = lab.up(lab.wants(entry(lab.publisher, "widgets", charts.full(settings=wrong))))
     assert said[-1].code == "GC1064"
     assert 'unknown field "dat"' in said[-1].detail

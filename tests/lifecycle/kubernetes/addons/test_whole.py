@@ -186,4 +186,6 @@ def test_machines_come_up_with_their_add_ons_and_what_needs_them(whole: Whole) -
     assert "remove ClusterQueue: everyone.main" in gone
     assert [d for d in whole.up(WITHOUT) if d.is_error] == []
     assert GROUP not in get("get", "customresourcedefinitions", "--output=name").stdout
+    # A namespace goes when all in it is gone.
+    get("wait", "--for=delete", "namespace/kueue-system", "--timeout=60s")
     assert whole.plan(WITHOUT) == ()
