@@ -33,9 +33,15 @@ def removing(run: Callable[..., Any], stand_in: Callable[..., None]) -> Callable
 
     def invoke(result: DownResult, *words: str, named: tuple[str, ...] = ()) -> Any:
         def down(
-            _cluster: str, _report: object, *, confirm: Any, delete_data: tuple[str, ...]
+            _cluster: str,
+            _report: object,
+            *,
+            confirm: Any,
+            delete_data: tuple[str, ...],
+            skip_kubernetes: bool,
         ) -> DownResult:
             assert delete_data == named
+            assert skip_kubernetes == ("--skip-kubernetes" in words)
             assert result.nothing_there or confirm((*NODES, *result.kept))
             return result
 
@@ -56,6 +62,10 @@ def test_what_was_removed_is_counted(removing: Callable[..., Any]) -> None:
 def test_where_nothing_is_it_says_so(removing: Callable[..., Any]) -> None:
     done = removing(DownResult(nothing_there=True))
     assert (done.exit_code, done.stdout) == (0, "demo: there is nothing to remove\n")
+
+
+def test_a_control_plane_that_gives_no_answer_can_be_left_out(removing: Callable[..., Any]) -> None:
+    assert removing(DownResult(removed={"node": 1}), "--yes", "--skip-kubernetes").exit_code == 0
 
 
 def test_leftovers_are_named_and_are_exit_code_5(removing: Callable[..., Any]) -> None:
