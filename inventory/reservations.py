@@ -72,6 +72,8 @@ class ReservationChange(msgspec.Struct, frozen=True, kw_only=True):
 
     command: tuple[str, ...]
     words: str
+    exact: str
+    """What it makes, whenever that is: the command of a window that has begun says the minute."""
 
 
 ENVIRONMENT = {"TZ": "UTC"}
@@ -144,6 +146,7 @@ def reconcile_reservations(
                 ReservationChange(
                     command=("scontrol", "delete", f"ReservationName={name}"),
                     words=f"remove maintenance {name}{why}{there[name].words}",
+                    exact=f"delete {name}",
                 )
             )
         if name in wanted:
@@ -157,6 +160,7 @@ def reconcile_reservations(
                         *_from_now(wanted[name], now).settings,
                     ),
                     words=f"reserve maintenance {name}: {wanted[name].words}",
+                    exact=f"create {name} {' '.join(wanted[name].settings)}",
                 )
             )
     return tuple(changes)

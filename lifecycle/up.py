@@ -123,9 +123,6 @@ def up(
         while_up.ready_bundle(cluster, observation, report)
     cluster.identify()
     set_ended(cluster.id, ended=False)
-    sites = open_sites(
-        cluster, lambda event: report(_site_progress(event)), making=True, wishes=wishes
-    )
     with (
         SshSession(cluster.workdir) as session,
         acquire(cluster.store, tuple(cluster.spec.sites), reason="up") as lock,
@@ -134,6 +131,10 @@ def up(
     ):
         for note in lock.notes:
             report(Finding(diagnostic=note))
+        # Under the lock: it makes the data key and the login key.
+        sites = open_sites(
+            cluster, lambda event: report(_site_progress(event)), making=True, wishes=wishes
+        )
         result = _bring_up(
             run,
             sites,

@@ -22,6 +22,8 @@ class BookChange(msgspec.Struct, frozen=True, kw_only=True):
 
     command: tuple[str, ...]
     words: str
+    exact: str = ""
+    """What it changes, where its command says more: when it is run."""
 
 
 class BooksPlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,7 +51,7 @@ class Balance(msgspec.Struct, frozen=True, kw_only=True):
         return BooksPlan(
             changes=tuple(change.words for change in self.changes),
             held_back=self.held_back,
-            exact=tuple(shlex.join(change.command) for change in self.changes),
+            exact=tuple(c.exact or shlex.join(c.command) for c in self.changes),
         )
 
 
@@ -76,7 +78,7 @@ def balance(spec: ClusterSpec, inventory: ClusterInventory, books: Books, now: i
     }
     windows = desired_reservations(spec, compute, now)
     found += [
-        BookChange(command=change.command, words=change.words)
+        BookChange(command=change.command, words=change.words, exact=change.exact)
         for change in reconcile_reservations(windows, books.reservations, now)
     ]
     return Balance(changes=tuple(found), held_back=held)

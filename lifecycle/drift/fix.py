@@ -152,7 +152,8 @@ def _mend(
     failed = {host: why for host, why in nodes.failed.items() if host in meant}
     settled = while_up.settle(cluster, after, session, report, prune=False) if objects else ()
     compute = (host for host in nodes.inventory.with_role("compute") if host.connection == "ssh")
-    if serving := [host.name for host in compute]:
+    serving = [host.name for host in compute]
+    if serving and after.existing.has_scheduler:
         wait_for_answers(service_of(cluster.spec, after.existing, session), serving, Clock())
     return failed | nodes.held, (*refused, *nodes.diagnostics, *settled)
 

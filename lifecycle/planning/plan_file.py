@@ -173,7 +173,9 @@ def _moved(cluster: Cluster, file: PlanFile) -> Iterator[str]:
     for name in sorted(was.keys() | now_inputs.keys()):
         if was.get(name) != now_inputs.get(name):
             yield f"{name}: another content"
-    if file.state_id != _state_id(cluster) or file.state != cluster.state_url:
+    # Made before there was a state, it holds for the one begun since: the serial tells.
+    is_another = bool(file.state_id) and file.state_id != _state_id(cluster)
+    if is_another or file.state != cluster.state_url:
         yield f"state: the plan is for {file.state}, which was another one"
     elif file.serial != (serial_now := serial(cluster)):
         yield f"state: serial {file.serial} then, {serial_now} now{_since(cluster, file.serial)}"

@@ -80,9 +80,10 @@ def sealed_in(store: StateStore, prefix: str) -> list[Place]:
 
 
 def newest(places: list[Place], keys: Container[int]) -> dict[str, Place]:
-    """Return stem -> the object of the newest data key that there is."""
+    """Return stem -> the object of the newest data key; format 3's, where both are there."""
     known = (place for place in places if place.key in keys)
-    return {place.stem: place for place in sorted(known, key=lambda place: place.key)}
+    ranked = sorted(known, key=lambda place: (place.key, place.path.endswith(".json")))
+    return {place.stem: place for place in ranked}
 
 
 def read(store: StateStore, place: Place) -> Ciphertext | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from gcluster.lifecycle.state.key_record import KeyProvider, Kind
     from gcluster.lifecycle.state.store import StateStore
     from gcluster.schemas.spec.secrets import Secrets
+
+_RECORD = re.compile(rf"{PREFIX}/\d{{6}}\.json")
 
 
 class Keyring:
@@ -75,6 +78,8 @@ class Keyring:
         """
         found = {}
         for key in self._store.list(PREFIX):
+            if not _RECORD.fullmatch(key):
+                continue  # a copy that somebody put beside it
             record = self._read.get(key) or self._store.read(key, KeyRecord)
             if record is not None:
                 self._read[key] = record  # a record is never changed

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.lifecycle.outcome import failure
+from gcluster.lifecycle.outcome import LifecycleError, failure
 from gcluster.lifecycle.state import ciphertexts
 from gcluster.lifecycle.state.bucket import AlreadyExists
 
@@ -48,22 +48,41 @@ def reencrypt(
     records = keyring.records()
     if not records:
         raise failure("GC908", "the cluster has no secrets yet", hint="gcluster up makes them")
-    for record in records.values():
-        keyring.box(record)  # all that is needed is there, before anything is changed
+    places = _places(store)
+    opened = _opened(keyring, records, places)  # before anything is changed
     before, target = records[min(records)], max(records)
-    if len(records) == 1 or not keyring.provider.is_of(records[target]):
+    is_begun = len(records) > 1 and target in opened
+    if not is_begun or not keyring.provider.is_of(records[target]):
         target += 1
         tell(f"a new data key, by {keyring.provider.by}")
-        keyring.make(target)
-        records = keyring.records()
-    places = _places(store)
-    every = ciphertexts.newest(places, records)
+        opened[target] = keyring.make(target)
+    every = ciphertexts.newest(places, opened)
     for done, place in enumerate(every.values()):
         if place.key < target:
             tell(f"{done + 1} of {len(every)}: {place.stem}")
-            _again(store, keyring, records, place, target)
+            _again(store, keyring, opened, place, target)
     _remove_old(store, keyring, target)
-    return Reencrypted(before=before.by, after=records[target].by, count=len(every))
+    return Reencrypted(before=before.by, after=opened[target].by, count=len(every))
+
+
+def _opened(
+    keyring: Keyring, records: dict[int, KeyRecord], places: list[Place]
+) -> dict[int, KeyRecord]:
+    """Return the data keys that open; the others must be of nothing that no other one opens too.
+
+    So a rotation to a key that was lost half-way is undone by one to another key.
+    """
+    opened, refused = {}, None
+    for number, record in records.items():
+        try:
+            keyring.box(record)
+            opened[number] = record
+        except LifecycleError as error:
+            refused = refused or error
+    stems = {place.stem for place in places if place.key in records}
+    if refused is not None and (not opened or stems - ciphertexts.newest(places, opened).keys()):
+        raise refused
+    return opened
 
 
 def _again(
@@ -94,7 +113,8 @@ def _remove_old(store: StateStore, keyring: Keyring, target: int) -> None:
     for place in places:
         if place.key < target and place.stem in done:
             store.delete(place.path)
-    for number in [number for number in keyring.records() if number < target]:
+    left = {place.key for place in _places(store)}  # whoever wrote meanwhile, without the lock
+    for number in [n for n in keyring.records() if n < target and n not in left]:
         keyring.forget(number)
     keyring.forget_unused()
 

@@ -130,7 +130,7 @@ def _started(
             capture_output=True,
             check=False,
             timeout=_LIMIT_S,
-            cwd=folder,
+            cwd=folder if folder.is_dir() else None,  # `down NAME` needs no spec
             env=environment,
             start_new_session=True,
         )

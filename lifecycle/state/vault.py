@@ -116,7 +116,9 @@ class SecretVault:
 
         Needs no key.
         """
-        return None if self._newest(name) is None else self._version(name).id
+        place = self._newest(name)
+        found = None if place is None else ciphertexts.read(self._store, place)
+        return None if place is None or found is None else _told(name, place, found).id
 
     def reveal(self, name: str) -> bytes:
         """Return the newest value of a secret.
@@ -208,8 +210,7 @@ class SecretVault:
         self._store.put_new(path, msgspec.json.encode(ciphertext))
 
     def _version(self, name: str) -> SecretVersion:
-        place, found = self._found(name)
-        return SecretVersion(name=name, number=place.number, fingerprint=found.fingerprint)
+        return _told(name, *self._found(name))
 
     def _found(self, name: str) -> tuple[Place, Ciphertext]:
         place = self._newest(name)
@@ -217,6 +218,10 @@ class SecretVault:
         if place is None or found is None:
             raise _missing(name)
         return place, found
+
+
+def _told(name: str, place: Place, found: Ciphertext) -> SecretVersion:
+    return SecretVersion(name=name, number=place.number, fingerprint=found.fingerprint)
 
 
 def munge_key() -> bytes:

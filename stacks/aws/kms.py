@@ -65,7 +65,7 @@ def unwrap(key: str, ciphertext: bytes, cluster: str, api: Api | None = None) ->
                 _Opened,
                 "kms",
                 "decrypt",
-                KeyId=key,
+                **_by(key),
                 CiphertextBlob=ciphertext,
                 EncryptionContext={_CONTEXT: cluster},
             )
@@ -73,6 +73,14 @@ def unwrap(key: str, ciphertext: bytes, cluster: str, api: Api | None = None) ->
         )
     except AwsError as error:
         raise _told(key, error) from error
+
+
+def _by(key: str) -> dict[str, str]:
+    """Return which key shall decrypt.
+
+    An alias may have come to mean another key since; the ciphertext names the one that made it.
+    """
+    return {} if ":alias/" in key else {"KeyId": key}
 
 
 def _at(key: str) -> Api:

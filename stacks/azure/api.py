@@ -9,7 +9,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlencode
 
 import msgspec
-from azure.core.exceptions import ClientAuthenticationError, HttpResponseError, ServiceRequestError
+from azure.core.exceptions import (
+    ClientAuthenticationError,
+    HttpResponseError,
+    ServiceRequestError,
+    ServiceResponseError,
+)
 from azure.core.rest import HttpRequest
 from azure.identity import DefaultAzureCredential
 from azure.mgmt.compute import ComputeManagementClient
@@ -123,7 +128,7 @@ def refusals(resource: str = "") -> Iterator[None]:
         yield
     except ClientAuthenticationError as error:
         raise _logged_out(error) from error
-    except ServiceRequestError as error:
+    except (ServiceRequestError, ServiceResponseError) as error:
         raise provider_error(
             "GC966",
             f"Azure can't be reached: {error.message}",

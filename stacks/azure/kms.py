@@ -26,6 +26,8 @@ _KEY = re.compile(r"(https://[^/]+\.((vault|managedhsm)\.[a-z.]+))/keys/[^/]+(/[
 _VERSION = "7.4"
 """API version of Key Vault."""
 _ALGORITHM = "RSA-OAEP-256"
+_CONNECT_S, _READ_S = 10, 30
+"""azure-core's own are 300, and it tries four times."""
 _RIGHTS = "the role Key Vault Crypto Service Encryption User (keys: wrap, unwrap)"
 _BAD_REQUEST, _FORBIDDEN, _NOT_FOUND = 400, 403, 404
 
@@ -67,7 +69,7 @@ def unwrap(
     """
     kid, _, value = ciphertext.decode(errors="replace").partition(" ")
     # The version comes from the state: it must be one of the very key that the record names.
-    if not f"{kid}/".startswith(f"{_unversioned(key)}/"):
+    if not f"{kid}/".casefold().startswith(f"{_unversioned(key)}/".casefold()):
         raise not_wrapped_by(key, f"it was encrypted by {kid[:120]}")
     answer = _ask(key, kid, "unwrapkey", value, credential=credential, transport=transport)
     return base64.urlsafe_b64decode(answer.value + "=" * (-len(answer.value) % 4))
@@ -95,7 +97,10 @@ def _ask(
     try:
         with refusals(), client:
             body = {"alg": _ALGORITHM, "value": value}
-            response = client.send_request(HttpRequest("POST", url, json=body))
+            request = HttpRequest("POST", url, json=body)
+            response = client.send_request(
+                request, connection_timeout=_CONNECT_S, read_timeout=_READ_S
+            )
             response.raise_for_status()
             return decode_json(response.content, _Operated)
     except ProviderError as error:
