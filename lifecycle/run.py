@@ -60,6 +60,7 @@ class Run:
         with ExitStack() as exports:
             exports.enter_context(exported(self.cluster))
             upgrade(self.cluster.store)
+            self.cluster.vault.keyring.look_again()
             self.cluster.events.bind(run=self.id, epochs=self.lock.epochs)
             self.cluster.events.append(started)
             self._exports = exports.pop_all()

@@ -74,6 +74,7 @@ class SecretBox:
         """
         if make and self._own is not None:
             _make_identity(self._own)
+            self._identity = None  # what was read before may be gone: a `down` forgets it
         return str(self._unlocked().to_public())
 
     def identity(self) -> bytes:

@@ -86,6 +86,10 @@ class Keyring:
                 found[int(key.rpartition("/")[2].removesuffix(".json"))] = record
         return found or _of_format_2(self._store)
 
+    def look_again(self) -> None:
+        """Forget what was read: before this process held the lock, others may have begun anew."""
+        self._read.clear()
+
     def box(self, record: KeyRecord) -> SecretBox:
         """Return the box of a data key; whoever wrapped it is asked once a process.
 

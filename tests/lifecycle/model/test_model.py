@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from gcluster.lifecycle.outcome import Exit
+
+from .faults import Fault
+from .machine import Stories
 from .mutate import MUTATIONS, found_without
 from .tell import tell
 
@@ -22,3 +26,16 @@ def test_whatever_befalls_a_cluster_nothing_is_orphaned_made_twice_or_lost() -> 
 )
 def test_the_model_notices_when_a_part_is_missing(what: str) -> None:
     assert found_without(MUTATIONS[what], stories=200)
+
+
+def test_a_cluster_that_others_took_down_while_up_asked_gets_keys_that_open() -> None:
+    """They forget the identity that this `up` had read: it is not to wrap a data key for that."""
+    story = Stories()
+    story.begin(
+        seed=0, refused=0.0, lost=0.0, dead=0.0, undeleted=0.0, throttled=0.0, lag=0, latency=0,
+        room=None,
+    )  # fmt: skip
+    assert story.world.up(1) is Exit.OK
+    story.world.down(Fault(at=1, wrong="killed", then_up=None))
+    story.world.up(1, Fault(at=1, wrong="paused", then_up=None))
+    story.teardown()
