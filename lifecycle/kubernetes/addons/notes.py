@@ -46,6 +46,21 @@ def kept_definitions(kept: Mapping[ObjectKey, int]) -> tuple[Diagnostic, ...]:
     )
 
 
+def kept_data(addon: str, kept: Sequence[ObjectKey]) -> tuple[Diagnostic, ...]:
+    """Return what is said of objects of an add-on that only people delete."""
+    if not kept:
+        return ()
+    named = _few([f"{key.kind} {key.words}" for key in kept])
+    return (
+        Diagnostic(
+            code="GC1069",
+            severity=Severity.WARNING,
+            summary=f"of add-on {addon} is kept, for there may be data in it: {named}",
+            hint="it belongs to nobody now: delete it yourself when nobody needs it",
+        ),
+    )
+
+
 def _few(names: Sequence[str]) -> str:
     more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
     return ", ".join(names[:_NAMED]) + more

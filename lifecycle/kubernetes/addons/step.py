@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from gcluster.lifecycle.kubernetes.addons.applying import AddonStopped, apply, delete, establish
 from gcluster.lifecycle.kubernetes.addons.artefact import artefact
-from gcluster.lifecycle.kubernetes.addons.notes import kept_definitions, notes_of
+from gcluster.lifecycle.kubernetes.addons.notes import kept_data, kept_definitions, notes_of
 from gcluster.lifecycle.kubernetes.addons.prune import prune
 from gcluster.lifecycle.kubernetes.addons.record import Placed, Record
 from gcluster.lifecycle.kubernetes.addons.rendered import rendered
@@ -112,7 +112,7 @@ class AddonsStep:
             record = standing.records[name]
             keys = [placed.key for placed in record.objects]
             done = prune(self._kubectl, self._cluster, name, keys, served)
-            said += kept_definitions(done.definitions)
+            said += (*kept_definitions(done.definitions), *kept_data(name, done.data))
             if done.kept:
                 left = tuple(placed for placed in record.objects if placed.key in done.kept)
                 self._write(replace(record, content="", objects=left))
@@ -181,6 +181,7 @@ class AddonsStep:
         old = [each.key for each in record.objects if each.key not in now]
         done = prune(self._kubectl, self._cluster, addon.name, old, served)
         yield from kept_definitions(done.definitions)
+        yield from kept_data(addon.name, done.data)
         self._finish(record, one.content, [*now, *done.kept], served)
         yield from notes_of(addon.name, made)
 
