@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from gcluster.lifecycle.kubernetes.addons.applying import AddonStopped, apply, delete, establish
 from gcluster.lifecycle.kubernetes.addons.artefact import artefact
 from gcluster.lifecycle.kubernetes.addons.notes import kept_data, kept_definitions, notes_of
+from gcluster.lifecycle.kubernetes.addons.others import refuse_others
 from gcluster.lifecycle.kubernetes.addons.prune import prune
 from gcluster.lifecycle.kubernetes.addons.record import Placed, Record
 from gcluster.lifecycle.kubernetes.addons.rendered import rendered
@@ -154,6 +155,7 @@ class AddonsStep:
         made = rendered(one.chosen, artefact(addon), facts.spec.name, facts.release, self._compiled)
         record = _began(one, before)
         served = read_served(self._kubectl)
+        self._refuse_others(made, record, addon.namespace, served)
         if made.definitions:
             self._remember(record, made.definitions, served)
             establish(self._kubectl, made.definitions, addon.name)
@@ -184,6 +186,15 @@ class AddonsStep:
         yield from kept_data(addon.name, done.data)
         self._finish(record, one.content, [*now, *done.kept], served)
         yield from notes_of(addon.name, made)
+
+    def _refuse_others(
+        self, made: Rendered, record: Record, namespace: str, served: Served
+    ) -> None:
+        """Refuse to take over what others made, before anything is written or applied."""
+        every = (*made.definitions, *made.namespaces, *made.objects)
+        hooks = (hook.made for hook in made.hooks.hooks)
+        objects = [served.placed(each, namespace) for each in (*every, *hooks)]
+        refuse_others(self._kubectl, self._cluster, record, objects, served)
 
     def _run(self, jobs: Iterable[Object], served: Served, addon: str) -> None:
         """Run jobs of hooks one after the other; each is made anew, and removed when it is done."""
