@@ -14,6 +14,8 @@ import msgspec
 from gcluster.inventory.compile.kubernetes_objects.objects import FIELD_MANAGER, SYSTEM_NAMESPACE
 from gcluster.lifecycle.accounting.plan import BooksPlan
 from gcluster.lifecycle.kubernetes.addons import together
+from gcluster.lifecycle.kubernetes.addons.applying import delete
+from gcluster.lifecycle.kubernetes.addons.served import read_served
 from gcluster.lifecycle.kubernetes.addons.step import AddonsStep
 from gcluster.lifecycle.kubernetes.difference import Difference, Marks, difference
 from gcluster.lifecycle.kubernetes.kubectl import ApiRefused, ApiSilent, Kubectl, kubectl_of
@@ -31,7 +33,6 @@ if TYPE_CHECKING:
     from gcluster.inventory.compile.kubernetes_objects.objects import Object
     from gcluster.lifecycle.cluster import Cluster
     from gcluster.lifecycle.kubernetes.addons.standing import Standing
-    from gcluster.lifecycle.kubernetes.objects import ObjectKey
     from gcluster.lifecycle.observe import Observation
     from gcluster.lifecycle.progress import Reporter
     from gcluster.lifecycle.ssh import SshSession
@@ -191,14 +192,20 @@ def _settle(
     if last:
         those = [made for key, made in found.objects.items() if key in last]
         step.retried(lambda: _apply(kubectl, those))
-    _remove(kubectl, differs)
+    _remove(kubectl, differs, wait=None if addons.gone else False)
     return (*said, *step.remove(addons))
 
 
-def _remove(kubectl: Kubectl, differs: Difference) -> None:
-    """Remove what is compiled no more, and nodes that the spec dropped."""
-    for key in differs.pruned:
-        _delete(kubectl, key)
+def _remove(kubectl: Kubectl, differs: Difference, *, wait: bool | None) -> None:
+    """Remove what is compiled no more, and nodes that the spec dropped.
+
+    `wait` None: custom objects are waited for, since the add-on that looks after them may go too.
+    """
+    if differs.pruned:
+        served = read_served(kubectl)
+        custom = [key for key in differs.pruned if served.is_custom(key)]
+        delete(kubectl, custom, served, wait=wait)
+        delete(kubectl, [key for key in differs.pruned if key not in custom], served, wait=False)
     if differs.forgotten:
         kubectl.text("delete", "node", "--ignore-not-found", "--wait=false", *differs.forgotten)
 
@@ -255,12 +262,6 @@ def _mark(kubectl: Kubectl, nodes: list[str], marks: Marks) -> None:
         kubectl.text("label", "node", "--overwrite", *nodes, *words)
     if marks.taints:
         kubectl.text("taint", "node", "--overwrite", *nodes, *marks.taints)
-
-
-def _delete(kubectl: Kubectl, key: ObjectKey) -> None:
-    kind = f"{key.kind}.{key.group}" if key.group else key.kind
-    where = [f"--namespace={key.namespace}"] if key.namespace else []
-    kubectl.text("delete", kind.lower(), key.name, *where, "--ignore-not-found", "--wait=false")
 
 
 def _kept(name: str, work: list[str]) -> Diagnostic:

@@ -66,7 +66,9 @@ def prune(
     data = _kept(asked, there)
     ours = [key for key in reversed(asked) if key in there and key not in data]
     plain = [key for key in ours if key.kind not in _LAST]
-    delete(kubectl, plain, served)
+    custom = [key for key in plain if served.is_custom(key)]
+    delete(kubectl, custom, served)  # and are awaited, while who looks after them is there
+    delete(kubectl, [key for key in plain if key not in custom], served)
     definitions = {
         key: count
         for key in ours

@@ -184,7 +184,7 @@ class AddonsStep:
         done = prune(self._kubectl, self._cluster, addon.name, old, served)
         yield from kept_definitions(done.definitions)
         yield from kept_data(addon.name, done.data)
-        self._finish(record, one.content, [*now, *done.kept], served)
+        self._finish(record, one.content, [*done.kept, *now], served)
         yield from notes_of(addon.name, made)
 
     def _refuse_others(
@@ -214,12 +214,12 @@ class AddonsStep:
     def _finish(
         self, record: Record, content: str, keys: Collection[ObjectKey], served: Served
     ) -> None:
-        """Write down what is there now, and whose fields are ours."""
+        """Write down what is there now, in the order of application, and whose fields are ours."""
         kinds = sorted({served.name_of(key.group, key.kind) for key in keys} - {""})
         writers = read_writers(self._kubectl, self._cluster, kinds)
         objects = [
             Placed(*key, fields=fields_of(writers.get((record.addon, key), "")))
-            for key in sorted(keys)
+            for key in dict.fromkeys(keys)
         ]
         self._write(replace(_with(record, objects, served), content=content, installed=True))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gcluster.lifecycle.kubernetes.addons.applying import delete
 from gcluster.lifecycle.kubernetes.addons.notes import kept_data
 from gcluster.lifecycle.kubernetes.addons.prune import prune
 from gcluster.lifecycle.kubernetes.addons.served import Served
@@ -56,3 +57,28 @@ def test_what_its_chart_keeps_stays_with_its_namespace() -> None:
     done = prune(kubectl, "lab", "widgets", keys, SERVED)
     assert done.removed == (MANAGER,)
     assert set(done.data) == {SPACE, SETTINGS}
+
+
+def test_custom_objects_go_first_and_are_awaited_while_their_operator_is_there() -> None:
+    keys = [SETTINGS, MANAGER, WIDGET]
+    kubectl = ToldKubectl({"get ": there(*keys)})
+    prune(kubectl, "lab", "widgets", [WIDGET, SETTINGS, MANAGER], SERVED)
+    where = "--namespace=w --ignore-not-found"
+    assert kubectl.deleted() == [
+        f"delete widgets.example.org first {where} --timeout=60s",
+        f"delete deployments.apps manager {where} --wait=false",
+        f"delete configmaps settings {where} --wait=false",
+    ]
+
+
+def test_custom_objects_of_several_kinds_are_all_told_before_one_is_awaited() -> None:
+    kubectl = ToldKubectl({})
+    parts = ObjectKey("example.org", "Part", "w", "one")
+    kinds = SERVED.kinds | {("example.org", "Part"): ("parts.example.org", True)}
+    delete(kubectl, [parts, WIDGET], Served(kinds=kinds))
+    assert [line.split()[1:3] + line.split()[-1:] for line in kubectl.deleted()] == [
+        ["parts.example.org", "one", "--wait=false"],
+        ["widgets.example.org", "first", "--wait=false"],
+        ["parts.example.org", "one", "--timeout=60s"],
+        ["widgets.example.org", "first", "--timeout=60s"],
+    ]
