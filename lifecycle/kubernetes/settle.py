@@ -115,7 +115,8 @@ def settle_objects(
             differs = msgspec.structs.replace(differs, pruned=(), forgotten=(), kept={})
             addons = addons.only_put_back()
         step = AddonsStep(kubectl, found.facts, found.objects, report, clock=Clock(clock, sleep))
-        late = _settle(kubectl, found, differs, addons, step)
+        nodes = _awaited_nodes(found, observation, addons)
+        late = _settle(kubectl, found, differs, addons, step, nodes=nodes)
         late += () if any(said.is_error for said in late) else _rolled_out(kubectl, found)
     except ApiSilent as silent:
         said = _error("GC1005", f"no API server answers: {silent}", go_on)
@@ -174,19 +175,26 @@ def _awaited(
 
 
 def _settle(
-    kubectl: Kubectl, found: Wanted, differs: Difference, addons: Standing, step: AddonsStep
+    kubectl: Kubectl,
+    found: Wanted,
+    differs: Difference,
+    addons: Standing,
+    step: AddonsStep,
+    *,
+    nodes: Collection[str],
 ) -> tuple[Diagnostic, ...]:
     """Apply everything: what somebody changed by hand is put back too; return what was said.
 
-    Add-ons bring kinds of which the last objects are. Where one fails, those wait for the next run.
+    `nodes` get ready with what comes. Add-ons bring kinds of which the last objects are. Where one
+    fails, those wait for the next run.
     """
     last = found.last if together.has_addons(found.facts) else frozenset()
     _apply(kubectl, (made for key, made in found.objects.items() if key not in last))
     for alike in _alike(differs.marks):
         _mark(kubectl, alike, differs.marks[alike[0]])
     said = step.bring(addons)
-    if together.brings_network(found.facts) and not any(one.is_error for one in said):
-        said += step.await_nodes(found.nodes)
+    if nodes and not any(one.is_error for one in said):
+        said += step.await_nodes(nodes)
     if any(one.is_error for one in said):
         return said
     if last:
@@ -194,6 +202,13 @@ def _settle(
         step.retried(lambda: _apply(kubectl, those))
     _remove(kubectl, differs, wait=None if addons.gone else False)
     return (*said, *step.remove(addons))
+
+
+def _awaited_nodes(found: Wanted, observation: Observation, addons: Standing) -> frozenset[str]:
+    """Return the nodes that get ready with the pod network that comes: none that are down."""
+    if not together.moves_network(addons):
+        return frozenset()
+    return frozenset(found.nodes) - observation.aside.keys() - observation.unreachable.keys()
 
 
 def _remove(kubectl: Kubectl, differs: Difference, *, wait: bool | None) -> None:
