@@ -15,6 +15,7 @@ from gcluster.inventory.compile.kubernetes_objects.objects import FIELD_MANAGER,
 from gcluster.lifecycle.accounting.plan import BooksPlan
 from gcluster.lifecycle.kubernetes.addons import together
 from gcluster.lifecycle.kubernetes.addons.applying import delete
+from gcluster.lifecycle.kubernetes.addons.notes import kept_namespaces
 from gcluster.lifecycle.kubernetes.addons.served import read_served
 from gcluster.lifecycle.kubernetes.addons.step import AddonsStep
 from gcluster.lifecycle.kubernetes.difference import Difference, Marks, difference
@@ -131,7 +132,7 @@ def settle_objects(
         summary += f"; add-ons: {len(addons.pending)} applied, {len(addons.gone)} removed"
     ok = not any(said.is_error for said in late)
     report(StageFinished(name="objects", ok=ok, summary=summary, seconds=clock() - began))
-    return (*late, *(_kept(name, work) for name, work in differs.kept.items()))
+    return (*late, *kept_namespaces(differs.kept))
 
 
 def _is_real(cluster: Cluster, observation: Observation) -> bool:
@@ -277,21 +278,6 @@ def _mark(kubectl: Kubectl, nodes: list[str], marks: Marks) -> None:
         kubectl.text("label", "node", "--overwrite", *nodes, *words)
     if marks.taints:
         kubectl.text("taint", "node", "--overwrite", *nodes, *marks.taints)
-
-
-def _kept(name: str, work: list[str]) -> Diagnostic:
-    return Diagnostic(
-        code="GC1007",
-        severity=Severity.WARNING,
-        summary=f"namespace {name} is kept: {_counted(work)} in it",
-        hint="it goes with the next up that finds it empty",
-    )
-
-
-def _counted(work: list[str]) -> str:
-    """Say how much of what kind: "2 pods, 1 job.batch"."""
-    kinds = [name.partition("/")[0] for name in work]
-    return ", ".join(f"{kinds.count(kind)} {kind}" for kind in dict.fromkeys(kinds))
 
 
 def _error(code: str, summary: str, go_on: str, detail: str = "") -> Diagnostic:

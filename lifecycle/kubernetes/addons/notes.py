@@ -46,6 +46,19 @@ def kept_definitions(kept: Mapping[ObjectKey, int]) -> tuple[Diagnostic, ...]:
     )
 
 
+def kept_namespaces(kept: Mapping[str, Sequence[str]]) -> tuple[Diagnostic, ...]:
+    """Return what is said of namespaces that stay for the work in them."""
+    return tuple(
+        Diagnostic(
+            code="GC1007",
+            severity=Severity.WARNING,
+            summary=f"namespace {name} is kept: {_counted(work)} in it",
+            hint="it goes with the next up that finds it empty",
+        )
+        for name, work in kept.items()
+    )
+
+
 def kept_data(addon: str, kept: Sequence[ObjectKey]) -> tuple[Diagnostic, ...]:
     """Return what is said of objects of an add-on that only people delete."""
     if not kept:
@@ -59,6 +72,12 @@ def kept_data(addon: str, kept: Sequence[ObjectKey]) -> tuple[Diagnostic, ...]:
             hint="it belongs to nobody now: delete it yourself when nobody needs it",
         ),
     )
+
+
+def _counted(work: Sequence[str]) -> str:
+    """Say how much of what kind: "2 pods, 1 job.batch"."""
+    kinds = [name.partition("/")[0] for name in work]
+    return ", ".join(f"{kinds.count(kind)} {kind}" for kind in dict.fromkeys(kinds))
 
 
 def _few(names: Sequence[str]) -> str:

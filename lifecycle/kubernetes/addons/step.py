@@ -12,7 +12,12 @@ from msgspec.structs import replace
 
 from gcluster.lifecycle.kubernetes.addons.applying import AddonStopped, apply, delete, establish
 from gcluster.lifecycle.kubernetes.addons.artefact import artefact
-from gcluster.lifecycle.kubernetes.addons.notes import kept_data, kept_definitions, notes_of
+from gcluster.lifecycle.kubernetes.addons.notes import (
+    kept_data,
+    kept_definitions,
+    kept_namespaces,
+    notes_of,
+)
 from gcluster.lifecycle.kubernetes.addons.others import refuse_others
 from gcluster.lifecycle.kubernetes.addons.prune import prune
 from gcluster.lifecycle.kubernetes.addons.record import Placed, Record
@@ -114,6 +119,7 @@ class AddonsStep:
             keys = [placed.key for placed in record.objects]
             done = prune(self._kubectl, self._cluster, name, keys, served)
             said += (*kept_definitions(done.definitions), *kept_data(name, done.data))
+            said += kept_namespaces({key.name: work for key, work in done.namespaces.items()})
             if done.kept:
                 left = tuple(placed for placed in record.objects if placed.key in done.kept)
                 self._write(replace(record, content="", objects=left))
@@ -168,7 +174,8 @@ class AddonsStep:
         first = placed((*made.namespaces, *made.hooks.beside("pre")))
         own, last = placed(made.objects), placed(made.hooks.beside("post"))
         every = (*made.definitions, *first, *own, *last)
-        self._remember(record, every, served)
+        jobs = placed(hook.made for hook in made.hooks.hooks if hook.runs)
+        self._remember(record, (*every, *jobs), served)  # one that fails goes with the add-on
         event: Event = "upgrade" if record.installed else "install"
         apply(self._kubectl, first, addon.name)
         if moved:
