@@ -14,6 +14,9 @@ import msgspec
 from gcluster.inventory.compile.kubernetes_objects.objects import FIELD_MANAGER, SYSTEM_NAMESPACE
 from gcluster.lifecycle.accounting.plan import BooksPlan
 from gcluster.lifecycle.kubernetes.addons import together
+from gcluster.lifecycle.kubernetes.addons.applying import delete
+from gcluster.lifecycle.kubernetes.addons.notes import kept_namespaces
+from gcluster.lifecycle.kubernetes.addons.served import read_served
 from gcluster.lifecycle.kubernetes.addons.step import AddonsStep
 from gcluster.lifecycle.kubernetes.difference import Difference, Marks, difference
 from gcluster.lifecycle.kubernetes.kubectl import ApiRefused, ApiSilent, Kubectl, kubectl_of
@@ -31,7 +34,6 @@ if TYPE_CHECKING:
     from gcluster.inventory.compile.kubernetes_objects.objects import Object
     from gcluster.lifecycle.cluster import Cluster
     from gcluster.lifecycle.kubernetes.addons.standing import Standing
-    from gcluster.lifecycle.kubernetes.objects import ObjectKey
     from gcluster.lifecycle.observe import Observation
     from gcluster.lifecycle.progress import Reporter
     from gcluster.lifecycle.ssh import SshSession
@@ -114,7 +116,8 @@ def settle_objects(
             differs = msgspec.structs.replace(differs, pruned=(), forgotten=(), kept={})
             addons = addons.only_put_back()
         step = AddonsStep(kubectl, found.facts, found.objects, report, clock=Clock(clock, sleep))
-        late = _settle(kubectl, found, differs, addons, step)
+        nodes = _awaited_nodes(found, observation, addons)
+        late = _settle(kubectl, found, differs, addons, step, nodes=nodes)
         late += () if any(said.is_error for said in late) else _rolled_out(kubectl, found)
     except ApiSilent as silent:
         said = _error("GC1005", f"no API server answers: {silent}", go_on)
@@ -129,7 +132,7 @@ def settle_objects(
         summary += f"; add-ons: {len(addons.pending)} applied, {len(addons.gone)} removed"
     ok = not any(said.is_error for said in late)
     report(StageFinished(name="objects", ok=ok, summary=summary, seconds=clock() - began))
-    return (*late, *(_kept(name, work) for name, work in differs.kept.items()))
+    return (*late, *kept_namespaces(differs.kept))
 
 
 def _is_real(cluster: Cluster, observation: Observation) -> bool:
@@ -173,32 +176,52 @@ def _awaited(
 
 
 def _settle(
-    kubectl: Kubectl, found: Wanted, differs: Difference, addons: Standing, step: AddonsStep
+    kubectl: Kubectl,
+    found: Wanted,
+    differs: Difference,
+    addons: Standing,
+    step: AddonsStep,
+    *,
+    nodes: Collection[str],
 ) -> tuple[Diagnostic, ...]:
     """Apply everything: what somebody changed by hand is put back too; return what was said.
 
-    Add-ons bring kinds of which the last objects are. Where one fails, those wait for the next run.
+    `nodes` get ready with what comes. Add-ons bring kinds of which the last objects are. Where one
+    fails, those wait for the next run.
     """
     last = found.last if together.has_addons(found.facts) else frozenset()
     _apply(kubectl, (made for key, made in found.objects.items() if key not in last))
     for alike in _alike(differs.marks):
         _mark(kubectl, alike, differs.marks[alike[0]])
     said = step.bring(addons)
-    if together.brings_network(found.facts) and not any(one.is_error for one in said):
-        said += step.await_nodes(found.nodes)
+    if nodes and not any(one.is_error for one in said):
+        said += step.await_nodes(nodes)
     if any(one.is_error for one in said):
         return said
     if last:
         those = [made for key, made in found.objects.items() if key in last]
         step.retried(lambda: _apply(kubectl, those))
-    _remove(kubectl, differs)
+    _remove(kubectl, differs, wait=None if addons.gone else False)
     return (*said, *step.remove(addons))
 
 
-def _remove(kubectl: Kubectl, differs: Difference) -> None:
-    """Remove what is compiled no more, and nodes that the spec dropped."""
-    for key in differs.pruned:
-        _delete(kubectl, key)
+def _awaited_nodes(found: Wanted, observation: Observation, addons: Standing) -> frozenset[str]:
+    """Return the nodes that get ready with the pod network that comes: none that are down."""
+    if not together.moves_network(addons):
+        return frozenset()
+    return frozenset(found.nodes) - observation.aside.keys() - observation.unreachable.keys()
+
+
+def _remove(kubectl: Kubectl, differs: Difference, *, wait: bool | None) -> None:
+    """Remove what is compiled no more, and nodes that the spec dropped.
+
+    `wait` None: custom objects are waited for, since the add-on that looks after them may go too.
+    """
+    if differs.pruned:
+        served = read_served(kubectl)
+        custom = [key for key in differs.pruned if served.is_custom(key)]
+        delete(kubectl, custom, served, wait=wait)
+        delete(kubectl, [key for key in differs.pruned if key not in custom], served, wait=False)
     if differs.forgotten:
         kubectl.text("delete", "node", "--ignore-not-found", "--wait=false", *differs.forgotten)
 
@@ -255,27 +278,6 @@ def _mark(kubectl: Kubectl, nodes: list[str], marks: Marks) -> None:
         kubectl.text("label", "node", "--overwrite", *nodes, *words)
     if marks.taints:
         kubectl.text("taint", "node", "--overwrite", *nodes, *marks.taints)
-
-
-def _delete(kubectl: Kubectl, key: ObjectKey) -> None:
-    kind = f"{key.kind}.{key.group}" if key.group else key.kind
-    where = [f"--namespace={key.namespace}"] if key.namespace else []
-    kubectl.text("delete", kind.lower(), key.name, *where, "--ignore-not-found", "--wait=false")
-
-
-def _kept(name: str, work: list[str]) -> Diagnostic:
-    return Diagnostic(
-        code="GC1007",
-        severity=Severity.WARNING,
-        summary=f"namespace {name} is kept: {_counted(work)} in it",
-        hint="it goes with the next up that finds it empty",
-    )
-
-
-def _counted(work: list[str]) -> str:
-    """Say how much of what kind: "2 pods, 1 job.batch"."""
-    kinds = [name.partition("/")[0] for name in work]
-    return ", ".join(f"{kinds.count(kind)} {kind}" for kind in dict.fromkeys(kinds))
 
 
 def _error(code: str, summary: str, go_on: str, detail: str = "") -> Diagnostic:

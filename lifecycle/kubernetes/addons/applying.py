@@ -82,23 +82,33 @@ def establish(kubectl: Kubectl, definitions: Sequence[Object], addon: str) -> No
 
 
 def delete(
-    kubectl: Kubectl, keys: Iterable[ObjectKey], served: Served, *, wait: bool = False
+    kubectl: Kubectl, keys: Iterable[ObjectKey], served: Served, *, wait: bool | None = None
 ) -> None:
     """Delete objects, if they are there: one call for those of a kind and a namespace.
 
-    `wait`: until they are gone. Whoever looks after custom objects may have to let them go, so for
-    those it waits in any case.
+    `wait`: until they are gone; None: for custom ones only, which whoever looks after them may have
+    to let go. One kind may wait for another, so all are told before one is awaited.
     """
     alike: dict[tuple[str, str], list[ObjectKey]] = {}
     for key in keys:
         if kind := served.name_of(key.group, key.kind):  # with a kind all its objects went
             alike.setdefault((kind, key.namespace), []).append(key)
-    for (kind, namespace), found in alike.items():
-        where = [f"--namespace={namespace}"] if namespace else []
-        awaited = wait or served.is_custom(found[0])
-        waits = ["--timeout=60s"] if awaited else ["--wait=false"]
-        names = [key.name for key in found]
-        kubectl.text("delete", kind, *names, *where, "--ignore-not-found", *waits, timeout_s=90)
+    awaited = [
+        at for at, found in alike.items() if (served.is_custom(found[0]) if wait is None else wait)
+    ]
+    told = list(alike) if len(awaited) > 1 else [at for at in alike if at not in awaited]
+    for at in told:
+        _delete(kubectl, *at, alike[at], "--wait=false")
+    for at in awaited:
+        _delete(kubectl, *at, alike[at], "--timeout=60s")
+
+
+def _delete(
+    kubectl: Kubectl, kind: str, namespace: str, keys: Sequence[ObjectKey], waits: str
+) -> None:
+    where = [f"--namespace={namespace}"] if namespace else []
+    names = [key.name for key in keys]
+    kubectl.text("delete", kind, *names, *where, "--ignore-not-found", waits, timeout_s=90)
 
 
 def _named(objects: Sequence[Object], refused: ApiRefused) -> str:

@@ -66,15 +66,34 @@ def read_objects(text: bytes, addon: str) -> list[Object]:
 def _opened(one: Any, addon: str) -> Iterator[Object]:
     if not isinstance(one, dict) or not isinstance(one.get("kind"), str):
         raise _no_objects(addon, "a document of it has no kind")
-    if one.get("apiVersion", "").startswith(("kustomize.config.k8s.io/", "kubectl.config.k8s.io/")):
+    if str(one.get("apiVersion")).startswith(
+        ("kustomize.config.k8s.io/", "kubectl.config.k8s.io/")
+    ):
         raise _no_objects(addon, f"it is a {one['kind']}, which names files elsewhere")
     if one["kind"].endswith("List") and isinstance(one.get("items"), list):
         for each in one["items"]:
             yield from _opened(each, addon)
         return
-    if not isinstance(one.get("metadata"), dict) or not one["metadata"].get("name"):
-        raise _no_objects(addon, f"a {one['kind']} of it has no name")
+    if why := _fault(one):
+        raise _no_objects(addon, f"a {one['kind']} of it has {why}")
     yield one
+
+
+def _fault(one: dict[Any, Any]) -> str:
+    """Return what an object lacks that all else goes by; "": nothing."""
+    metadata = one.get("metadata")
+    if not isinstance(metadata, dict) or not metadata.get("name"):
+        return "no name"
+    if not isinstance(metadata["name"], str):
+        return "a name that is no text"
+    if not isinstance(one.get("apiVersion"), str) or not one["apiVersion"]:
+        return "no apiVersion"
+    if not isinstance(metadata.get("namespace", "") or "", str):
+        return "a namespace that is no text"
+    for key in ("labels", "annotations"):
+        if not isinstance(metadata.get(key) or {}, dict):
+            return f"{key} that are no mapping"
+    return ""
 
 
 def _no_objects(addon: str, why: str) -> LifecycleError:

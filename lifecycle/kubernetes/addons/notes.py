@@ -46,6 +46,40 @@ def kept_definitions(kept: Mapping[ObjectKey, int]) -> tuple[Diagnostic, ...]:
     )
 
 
+def kept_namespaces(kept: Mapping[str, Sequence[str]]) -> tuple[Diagnostic, ...]:
+    """Return what is said of namespaces that stay for the work in them."""
+    return tuple(
+        Diagnostic(
+            code="GC1007",
+            severity=Severity.WARNING,
+            summary=f"namespace {name} is kept: {_counted(work)} in it",
+            hint="it goes with the next up that finds it empty",
+        )
+        for name, work in kept.items()
+    )
+
+
+def kept_data(addon: str, kept: Sequence[ObjectKey]) -> tuple[Diagnostic, ...]:
+    """Return what is said of objects of an add-on that only people delete."""
+    if not kept:
+        return ()
+    named = _few([f"{key.kind} {key.words}" for key in kept])
+    return (
+        Diagnostic(
+            code="GC1069",
+            severity=Severity.WARNING,
+            summary=f"of add-on {addon} is kept, for there may be data in it: {named}",
+            hint="it belongs to nobody now: delete it yourself when nobody needs it",
+        ),
+    )
+
+
+def _counted(work: Sequence[str]) -> str:
+    """Say how much of what kind: "2 pods, 1 job.batch"."""
+    kinds = [name.partition("/")[0] for name in work]
+    return ", ".join(f"{kinds.count(kind)} {kind}" for kind in dict.fromkeys(kinds))
+
+
 def _few(names: Sequence[str]) -> str:
     more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
     return ", ".join(names[:_NAMED]) + more

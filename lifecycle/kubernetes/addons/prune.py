@@ -7,9 +7,14 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from gcluster.lifecycle.kubernetes.addons.applying import delete
-from gcluster.lifecycle.kubernetes.addons.standing import read_there
+from gcluster.lifecycle.kubernetes.addons.standing import (
+    OBJECT_FIELDS,
+    key_of_row,
+    objects_selector,
+)
 from gcluster.lifecycle.kubernetes.live import occupied
 from gcluster.lifecycle.kubernetes.objects import ObjectKey
+from gcluster.lifecycle.kubernetes.table import rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -19,6 +24,9 @@ if TYPE_CHECKING:
 
 _LAST = ("CustomResourceDefinition", "Namespace")
 """Kinds that take others with them; what is of them goes before."""
+_DATA = ("PersistentVolumeClaim", "PersistentVolume")
+"""Kinds that hold what people wrote."""
+_FIELDS = OBJECT_FIELDS | {"policy": r"{.metadata.annotations.helm\.sh/resource-policy}"}
 
 
 class Pruned(msgspec.Struct, frozen=True, kw_only=True):
@@ -29,10 +37,12 @@ class Pruned(msgspec.Struct, frozen=True, kw_only=True):
     """CRDs that stay -> how many objects of their kind there are."""
     namespaces: dict[ObjectKey, list[str]] = {}
     """Namespaces that stay -> the work in them."""
+    data: tuple[ObjectKey, ...] = ()
+    """Volumes, and what its chart says to keep, with its namespace: people delete those."""
 
     @property
     def kept(self) -> frozenset[ObjectKey]:
-        """What stays, and is looked at again."""
+        """What stays for now, and is looked at again."""
         return frozenset({*self.definitions, *self.namespaces})
 
 
@@ -41,7 +51,8 @@ def prune(
 ) -> Pruned:
     """Delete objects of an add-on that still carry its name; CRDs and namespaces last.
 
-    A CRD of whose kind there are objects stays, and so does a namespace with work in it.
+    A CRD of whose kind there are objects stays, and so does a namespace with work in it. Volumes
+    and what is annotated `helm.sh/resource-policy: keep` stay for good.
 
     Raises:
         ApiSilent: no API server answers.
@@ -51,10 +62,13 @@ def prune(
     if not asked:
         return Pruned()
     kinds = sorted({name for k in asked if (name := served.name_of(k.group, k.kind))})
-    there = {key for name, key in read_there(kubectl, cluster, kinds) if name == addon}
-    ours = [key for key in reversed(asked) if key in there]
+    there = _policies(kubectl, cluster, addon, kinds)
+    data = _kept(asked, there)
+    ours = [key for key in reversed(asked) if key in there and key not in data]
     plain = [key for key in ours if key.kind not in _LAST]
-    delete(kubectl, plain, served)
+    custom = [key for key in plain if served.is_custom(key)]
+    delete(kubectl, custom, served)  # and are awaited, while who looks after them is there
+    delete(kubectl, [key for key in plain if key not in custom], served)
     definitions = {
         key: count
         for key in ours
@@ -65,7 +79,30 @@ def prune(
     namespaces = {key: held[key.name] for key in spaces if key.name in held}
     rest = [k for k in ours if k.kind in _LAST and k not in definitions and k not in namespaces]
     delete(kubectl, sorted(rest, key=lambda key: _LAST.index(key.kind)), served)
-    return Pruned(removed=(*plain, *rest), definitions=definitions, namespaces=namespaces)
+    return Pruned(
+        removed=(*plain, *rest), definitions=definitions, namespaces=namespaces, data=data
+    )
+
+
+def _policies(kubectl: Kubectl, cluster: str, addon: str, kinds: list[str]) -> dict[ObjectKey, str]:
+    """Return the objects of an add-on that are there -> what their chart says of their removal."""
+    if not kinds:
+        return {}
+    of = (",".join(kinds), "--all-namespaces", objects_selector(cluster))
+    found = rows(kubectl, *of, fields=_FIELDS)
+    return {key_of_row(row): row["policy"] for row in found if row["addon"] == addon}
+
+
+def _kept(asked: list[ObjectKey], there: dict[ObjectKey, str]) -> tuple[ObjectKey, ...]:
+    """Return what stays for good: a namespace goes with all in it, so it stays for one of these."""
+    told = {key for key in asked if there.get(key, "").strip().lower() == "keep"}
+    around = {key.namespace for key in told}
+    return tuple(
+        key
+        for key in asked
+        if key in there
+        and (key in told or key.kind in _DATA or (key.kind == "Namespace" and key.name in around))
+    )
 
 
 def _objects_of(kubectl: Kubectl, definition: ObjectKey, served: Served) -> int:

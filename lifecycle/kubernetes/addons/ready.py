@@ -79,6 +79,6 @@ def _standing(found: Wanted, observation: Observation, session: SshSession) -> S
         return fresh
     try:
         kubectl = kubectl_of(session, observation.existing)
-        return together.look(kubectl, found.facts)[0]
+        return together.look(kubectl, found.facts, thorough=True)[0]
     except (ApiSilent, ApiRefused):
         return fresh

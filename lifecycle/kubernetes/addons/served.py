@@ -24,6 +24,8 @@ class Served(msgspec.Struct, frozen=True, kw_only=True):
 
     kinds: dict[tuple[str, str], tuple[str, bool]]
     """Group and kind -> name for kubectl (deployments.apps), whether it is in namespaces."""
+    versions: dict[tuple[str, str], str] = {}
+    """Group and kind -> the version that the server prefers: apps/v1."""
 
     def name_of(self, group: str, kind: str) -> str:
         """Return how kubectl calls a kind; "" where the server doesn't have it."""
@@ -54,13 +56,14 @@ def read_served(kubectl: Kubectl) -> Served:
         ApiRefused: it named no kind.
     """
     answer = kubectl.run("api-resources", "--verbs=list,delete", "--no-headers")
-    found = {}
+    found, versions = {}, {}
     for line in answer.stdout.splitlines():
         columns = line.split()
         if len(columns) > _LAST and columns[-2] in {"true", "false"}:
             group = columns[-3].rpartition("/")[0]
             name = f"{columns[0]}.{group}" if group else columns[0]
             found[group, columns[-1]] = (name, columns[-2] == "true")
+            versions[group, columns[-1]] = columns[-3]
     if not found:
         raise ApiRefused(answer.stderr or "it named no kind")
-    return Served(kinds=found)
+    return Served(kinds=found, versions=versions)

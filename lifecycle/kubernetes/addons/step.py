@@ -12,7 +12,13 @@ from msgspec.structs import replace
 
 from gcluster.lifecycle.kubernetes.addons.applying import AddonStopped, apply, delete, establish
 from gcluster.lifecycle.kubernetes.addons.artefact import artefact
-from gcluster.lifecycle.kubernetes.addons.notes import kept_definitions, notes_of
+from gcluster.lifecycle.kubernetes.addons.notes import (
+    kept_data,
+    kept_definitions,
+    kept_namespaces,
+    notes_of,
+)
+from gcluster.lifecycle.kubernetes.addons.others import refuse_others
 from gcluster.lifecycle.kubernetes.addons.prune import prune
 from gcluster.lifecycle.kubernetes.addons.record import Placed, Record
 from gcluster.lifecycle.kubernetes.addons.rendered import rendered
@@ -112,7 +118,8 @@ class AddonsStep:
             record = standing.records[name]
             keys = [placed.key for placed in record.objects]
             done = prune(self._kubectl, self._cluster, name, keys, served)
-            said += kept_definitions(done.definitions)
+            said += (*kept_definitions(done.definitions), *kept_data(name, done.data))
+            said += kept_namespaces({key.name: work for key, work in done.namespaces.items()})
             if done.kept:
                 left = tuple(placed for placed in record.objects if placed.key in done.kept)
                 self._write(replace(record, content="", objects=left))
@@ -154,6 +161,7 @@ class AddonsStep:
         made = rendered(one.chosen, artefact(addon), facts.spec.name, facts.release, self._compiled)
         record = _began(one, before)
         served = read_served(self._kubectl)
+        self._refuse_others(made, record, addon.namespace, served)
         if made.definitions:
             self._remember(record, made.definitions, served)
             establish(self._kubectl, made.definitions, addon.name)
@@ -166,7 +174,8 @@ class AddonsStep:
         first = placed((*made.namespaces, *made.hooks.beside("pre")))
         own, last = placed(made.objects), placed(made.hooks.beside("post"))
         every = (*made.definitions, *first, *own, *last)
-        self._remember(record, every, served)
+        jobs = placed(hook.made for hook in made.hooks.hooks if hook.runs)
+        self._remember(record, (*every, *jobs), served)  # one that fails goes with the add-on
         event: Event = "upgrade" if record.installed else "install"
         apply(self._kubectl, first, addon.name)
         if moved:
@@ -181,8 +190,18 @@ class AddonsStep:
         old = [each.key for each in record.objects if each.key not in now]
         done = prune(self._kubectl, self._cluster, addon.name, old, served)
         yield from kept_definitions(done.definitions)
-        self._finish(record, one.content, [*now, *done.kept], served)
+        yield from kept_data(addon.name, done.data)
+        self._finish(record, one.content, [*done.kept, *now], served)
         yield from notes_of(addon.name, made)
+
+    def _refuse_others(
+        self, made: Rendered, record: Record, namespace: str, served: Served
+    ) -> None:
+        """Refuse to take over what others made, before anything is written or applied."""
+        every = (*made.definitions, *made.namespaces, *made.objects)
+        hooks = (hook.made for hook in made.hooks.hooks)
+        objects = [served.placed(each, namespace) for each in (*every, *hooks)]
+        refuse_others(self._kubectl, self._cluster, record, objects, served)
 
     def _run(self, jobs: Iterable[Object], served: Served, addon: str) -> None:
         """Run jobs of hooks one after the other; each is made anew, and removed when it is done."""
@@ -202,12 +221,12 @@ class AddonsStep:
     def _finish(
         self, record: Record, content: str, keys: Collection[ObjectKey], served: Served
     ) -> None:
-        """Write down what is there now, and whose fields are ours."""
+        """Write down what is there now, in the order of application, and whose fields are ours."""
         kinds = sorted({served.name_of(key.group, key.kind) for key in keys} - {""})
         writers = read_writers(self._kubectl, self._cluster, kinds)
         objects = [
             Placed(*key, fields=fields_of(writers.get((record.addon, key), "")))
-            for key in sorted(keys)
+            for key in dict.fromkeys(keys)
         ]
         self._write(replace(_with(record, objects, served), content=content, installed=True))
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.inventory.compile.kubernetes_objects.addons import chosen_addons
 from gcluster.lifecycle.kubernetes.addons.helm import find_helm
 from gcluster.lifecycle.kubernetes.addons.served import read_served
 from gcluster.lifecycle.kubernetes.addons.standing import (
@@ -30,9 +29,9 @@ def has_addons(facts: KubernetesFacts) -> bool:
     return not takes_own_build(facts.spec)
 
 
-def brings_network(facts: KubernetesFacts) -> bool:
-    """Whether the pod network is an add-on."""
-    return any(one.addon.name in NETWORKS for one in chosen_addons(facts))
+def moves_network(found: Standing) -> bool:
+    """Whether the pod network is an add-on that comes or changes."""
+    return not NETWORKS.isdisjoint({*found.added, *found.changed})
 
 
 def addon_groups(facts: KubernetesFacts) -> set[str]:

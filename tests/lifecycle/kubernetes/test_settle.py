@@ -29,6 +29,7 @@ KUBECTL = """\
 shift
 echo "$*" >>{folder}/asked
 case "$1 $2" in
+"api-resources "*) echo resourcequotas quota v1 true ResourceQuota ;;
 "get nodes") cat {folder}/nodes ;;
 "get pods,"*) cat {folder}/work 2>/dev/null ;;
 "get "*) cat {folder}/objects ;;
@@ -129,7 +130,7 @@ def test_what_is_compiled_no_more_is_deleted_and_a_node_that_left_is_forgotten(
     api.has(objects=[old], nodes=["head", "gpu001", "gpu002", "gpu003"])
     settle_objects(cluster, observed(cluster), api.session, silent)
     assert api.asked("delete") == [
-        "delete resourcequota a --namespace=b --ignore-not-found --wait=false",
+        "delete resourcequotas a --namespace=b --ignore-not-found --wait=false",
         "delete node --ignore-not-found --wait=false gpu003",
     ]
 

@@ -49,7 +49,9 @@ def image_of(made: dict[str, Any]) -> str:
 
 
 def test_what_yaml_calls_a_date_or_a_number_of_base_60_is_text() -> None:
-    text = b"kind: A\nmetadata: {name: a}\nx: [2026-11-01, 1:30, 0644, 1e3, 08, 7]\n"
+    text = (
+        b"kind: A\napiVersion: v1\nmetadata: {name: a}\nx: [2026-11-01, 1:30, 0644, 1e3, 08, 7]\n"
+    )
     (made,) = read_objects(text, "widgets")
     assert made["x"] == ["2026-11-01", "1:30", 420, 1000.0, "08", 7]
 
@@ -68,8 +70,26 @@ def test_lists_are_opened_and_empty_documents_left_out() -> None:
         (b"a: [", "while parsing"),
         (b"# nothing\n", "it is empty"),
         (b"kind: A\nmetadata: {}\n", "a A of it has no name"),
+        (b"kind: A\nmetadata: a\n", "a A of it has no name"),
+        (b"kind: A\nmetadata: {name: 7}\n", "a A of it has a name that is no text"),
+        (b"kind: A\nmetadata: {name: a}\n", "a A of it has no apiVersion"),
+        (b"kind: A\napiVersion: 1\nmetadata: {name: a}\n", "a A of it has no apiVersion"),
+        (b"kind: A\napiVersion: v1\nmetadata: {name: a, labels: [b]}\n", "labels that are no map"),
+        (b"kind: A\napiVersion: v1\nmetadata: {name: a, annotations: b}\n", "annotations that"),
     ],
-    ids=["script", "kustomization", "broken", "empty", "nameless"],
+    ids=[
+        "script",
+        "kustomization",
+        "broken",
+        "empty",
+        "nameless",
+        "metadata",
+        "name",
+        "versionless",
+        "version",
+        "labels",
+        "annotations",
+    ],
 )
 def test_a_file_that_is_none_of_objects_is_refused(text: bytes, why: str) -> None:
     with pytest.raises(LifecycleError) as error:

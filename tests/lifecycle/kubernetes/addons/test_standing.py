@@ -10,8 +10,14 @@ import pytest
 from tests.lifecycle.publisher import Publisher, published
 
 from gcluster.lifecycle.drift.kubernetes_addons import judge
+from gcluster.lifecycle.kubernetes.addons import together
 from gcluster.lifecycle.kubernetes.addons.record import FIELDS, Placed, Record, record_of
-from gcluster.lifecycle.kubernetes.addons.standing import WantedAddon, standing, wanted_addons
+from gcluster.lifecycle.kubernetes.addons.standing import (
+    Standing,
+    WantedAddon,
+    standing,
+    wanted_addons,
+)
 from gcluster.lifecycle.kubernetes.addons.taken import fields_of
 from gcluster.lifecycle.kubernetes.objects import ObjectKey
 
@@ -136,3 +142,9 @@ def test_drift_names_what_was_deleted_who_wrote_to_what_and_what_never_came(
     whole_row = row("apps/v1", "Deployment", "widgets-system", "manager", "widgets", MINE)
     (still,) = judge(records, whole_row, ["widgets"])
     assert still.where == "ConfigMap"
+
+
+def test_nodes_are_awaited_only_where_the_pod_network_comes_or_changes() -> None:
+    assert together.moves_network(Standing(added=("cilium",)))
+    assert together.moves_network(Standing(changed={"tigera-operator": "1 -> 2"}))
+    assert not together.moves_network(Standing(added=("widgets",), lost={"cilium": (KEY,)}))

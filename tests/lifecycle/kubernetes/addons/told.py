@@ -1,0 +1,37 @@
+"""A kubectl that answers what a test says, and keeps what it was asked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from gcluster.lifecycle.kubernetes.kubectl import Kubectl
+from gcluster.lifecycle.ssh import SshResult, SshSession
+
+
+class ToldKubectl(Kubectl):
+    """The double of an API server."""
+
+    def __init__(self, answers: dict[str, str]) -> None:
+        """Take how a question begins -> its answer; others get an empty one."""
+        super().__init__(SshSession(Path()), [])
+        self.answers = answers
+        self.asked: list[str] = []
+        self.given: list[str] = []
+
+    def run(self, *arguments: str, stdin: str | None = None, timeout_s: float = 60) -> SshResult:
+        """Answer."""
+        del timeout_s
+        words = " ".join(arguments)
+        self.asked.append(words)
+        self.given.append(stdin or "")
+        said = next((told for begin, told in self.answers.items() if words.startswith(begin)), "")
+        return SshResult(returncode=0, stdout=said, stderr="")
+
+    def deleted(self) -> list[str]:
+        """Return what it was asked to delete, in order."""
+        return [line for line in self.asked if line.startswith("delete ")]
+
+
+def row(*fields: str) -> str:
+    """Return a row of a table as kubectl prints it."""
+    return "\x1f".join(fields) + "\x1e"
