@@ -107,7 +107,7 @@ def up(
             raise LifecycleError(*unknown, exit_code=Exit.REFUSED)
         proposed = plan_with_jobs(cluster, observation, session, ladders)
         while_up.refuse_unfit(cluster, proposed, report)
-        while_up.refuse_silent(cluster, observation)
+        while_up.refuse_silent(cluster, sites, observation)
         if approved is not None:
             refuse_other(approved, proposed)
         if proposed.is_empty and _is_proven(cluster, observation):

@@ -13,6 +13,16 @@ if TYPE_CHECKING:
 
 OUTPUT = "control-plane"
 """The output of a site's stack; of the same form in every cloud."""
+TYPES = frozenset(
+    {
+        "aws:eks/cluster:Cluster",
+        "gcp:container/cluster:Cluster",
+        "azure-native:containerservice:ManagedCluster",
+    }
+)
+"""What a control plane is in a stack, as the engine spells types."""
+KINDS = frozenset(type_.rpartition(":")[2] for type_ in TYPES)
+"""The same as plans name it."""
 
 
 class ControlPlaneAt(msgspec.Struct, frozen=True, kw_only=True):

@@ -6,6 +6,7 @@ https://github.com/opencontainers/distribution-spec, version 1.1: its pull half,
 from __future__ import annotations
 
 import hashlib
+import http.client
 import io
 import re
 import tarfile
@@ -33,6 +34,10 @@ _MANIFESTS = (
 _CHART = "application/vnd.cncf.helm.chart.content.v1.tar+gzip"
 _CHALLENGE = re.compile(r'(\w+)="([^"]*)"')
 _UNAUTHORIZED = 401
+_BEARER = "bearer"
+_LOOPBACK = "127.0.0.1"
+_HOSTS = {"docker.io": "registry-1.docker.io"}
+"""Names in references whose registry answers under another."""
 _NOBODY = ""
 _TIMEOUT_S = 60
 _LARGEST = 1 << 30
@@ -187,7 +192,18 @@ def pull_chart(chart: str, version: str) -> bytes:
 
 def _root(host: str) -> str:
     """Return a registry's URL; one on this machine's loopback speaks plain HTTP."""
-    return f"http://{host}" if host.startswith("127.0.0.1:") else f"https://{host}"
+    if host.startswith(f"{_LOOPBACK}:"):
+        return f"http://{host}"
+    return f"https://{_HOSTS.get(host, host)}"
+
+
+def _is_fit(url: str) -> bool:
+    """Whether it is fetched at all: by HTTPS, or by HTTP from this machine's loopback."""
+    try:
+        parts = urllib.parse.urlsplit(url)
+    except ValueError:
+        return False
+    return parts.scheme == "https" or (parts.scheme, parts.hostname) == ("http", _LOOPBACK)
 
 
 def fetched(url: str) -> bytes:
@@ -196,21 +212,23 @@ def fetched(url: str) -> bytes:
 
 
 def _get(url: str, accept: tuple[str, ...], token: str | None = None) -> tuple[bytes, str]:
-    headers = {
-        "Accept": ", ".join(accept),
-        **({"Authorization": f"Bearer {token}"} if token else {}),
-    }
-    request = urllib.request.Request(url, headers=headers)  # noqa: S310  # the URL is ours
+    if not _is_fit(url):
+        raise failure("GC939", f"{url} was not fetched: it is no https URL")
+    request = urllib.request.Request(url, headers={"Accept": ", ".join(accept)})  # noqa: S310  # fit
+    if token:
+        # Registries send on to stores of blobs, which are others and get no token.
+        request.add_unredirected_header("Authorization", f"Bearer {token}")
     try:
         with urllib.request.urlopen(request, timeout=_TIMEOUT_S) as answer:  # noqa: S310
             content = answer.read(_LARGEST)
             return content, answer.headers.get("Content-Type", "").partition(";")[0]
     except urllib.error.HTTPError as error:
-        asked = _CHALLENGE.findall(error.headers.get("WWW-Authenticate", ""))
-        if error.code == _UNAUTHORIZED and asked and token is None:
-            return _get(url, accept, _anonymous(dict(asked)))
+        scheme, _, asked = error.headers.get("WWW-Authenticate", "").strip().partition(" ")
+        bearer = dict(_CHALLENGE.findall(asked)) if scheme.lower() == _BEARER else {}
+        if error.code == _UNAUTHORIZED and bearer and token is None:
+            return _get(url, accept, _anonymous(bearer))
         raise failure("GC939", f"{url} was not fetched: {error.reason}") from None
-    except (urllib.error.URLError, TimeoutError, OSError) as error:
+    except (OSError, ValueError, http.client.HTTPException) as error:
         raise failure(
             "GC939", f"{url} was not fetched: {getattr(error, 'reason', error)}"
         ) from None

@@ -36,15 +36,20 @@ def refuse_unfit(cluster: Cluster, plan: Plan, report: Reporter) -> None:
         report(Finding(diagnostic=said))
 
 
-def refuse_silent(cluster: Cluster, observation: Observation) -> None:
+def refuse_silent(cluster: Cluster, sites: tuple[OpenSite, ...], observation: Observation) -> None:
     """Refuse to begin where a cloud's control plane stands and can't be asked.
+
+    Not where this `up` makes or changes the control plane itself: that may be what lets it answer.
 
     Raises:
         LifecycleError: GC1043 (exit code REFUSED).
+        ProviderError: the cloud can't be asked whether it still has it.
     """
     if observation.silent:
-        from gcluster.lifecycle.kubernetes.managed.joining import silence
+        from gcluster.lifecycle.kubernetes.managed.joining import mends, silence
 
+        if mends(cluster.spec, sites, observation):
+            return
         raise LifecycleError(silence(cluster.spec, observation.silent), exit_code=Exit.REFUSED)
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, cast
 
 from gcluster.stacks.client_key import ensure_client_key, public_text
-from gcluster.stacks.control_plane import read_output
+from gcluster.stacks.control_plane import TYPES, read_output
 from gcluster.stacks.provider import ResourceChange
 from gcluster.stacks.pulumi.checkpoint import guarded, resources
 from gcluster.stacks.pulumi.kept import freed, known_ids, told_apart
@@ -101,10 +101,16 @@ class SiteSession(ABC):
         return tuple(ResourceChange(effect="create", resource=resource) for resource in made)
 
     def control_plane(self, region: str) -> ControlPlaneAt | None:
-        """Return how the control plane is reached that the stack made; None: it made none."""
+        """Return how the control plane is reached that the stack has; None: it has none.
+
+        Outputs alone don't tell: where data is kept, they outlive what was destroyed.
+        """
         if not self.has_stack:
             return None
-        return read_output(self._bare_engine().outputs(), region)
+        engine = self._bare_engine()
+        if not any(there.type in TYPES for there in resources(engine.export())):
+            return None
+        return read_output(engine.outputs(), region)
 
     def bring_up(self, total: int) -> None:
         """Read back what is there, which drops what a killed run had begun; then make it so."""

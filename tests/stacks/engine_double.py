@@ -12,6 +12,8 @@ from typing import Any
 import msgspec
 
 from gcluster.stacks.aws.blocks import OFFERING, RECORDED
+from gcluster.stacks.aws.control_plane import RECORDED_ZONES, ZONES
+from gcluster.stacks.azure.recording import ANSWERS
 from gcluster.stacks.provider import ResourceChange, SiteEvent
 from gcluster.stacks.pulumi import checkpoint
 from gcluster.stacks.pulumi.backend import StackPlace
@@ -38,6 +40,8 @@ class Engines:
         self.anew: list[str] = []
         """URNs that were to be made from scratch."""
         self.passphrases: set[str] = set()
+        self.outputs: Json = {}
+        """Of every stack: they outlive what was destroyed, as the engine's do."""
         self.ids: dict[str, str] = {}
         """Name of a resource -> the id that the cloud gives it; default: TYPE~NAME."""
         self.dies_at = ""
@@ -100,7 +104,7 @@ class EngineDouble:
             self._program,
             project=self._place.project,
             stack=self._place.stack,
-            answers={OFFERING: RECORDED},
+            answers={OFFERING: RECORDED, ZONES: RECORDED_ZONES, **ANSWERS},
         )
         stack[:] = [self._entry(resource) for resource in made.resources]
         self._world.cloud.update({e["urn"]: e["id"] for e in stack if e.get("id")})
@@ -124,6 +128,11 @@ class EngineDouble:
         """Return what the stack knows."""
         self._begin("export")
         return self._json()
+
+    def outputs(self) -> Json:
+        """Return what was told of the stack."""
+        self._begin("outputs")
+        return self._world.outputs
 
     def replace(self, exported: bytes) -> None:
         """Let the stack know something else."""

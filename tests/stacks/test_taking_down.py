@@ -50,10 +50,11 @@ SIZES = {
 FILE_SYSTEM = {"aws": "LustreFileSystem", "gcp": "Instance", "azure": "AmlFilesystem"}
 NODE = {"aws": "Instance", "gcp": "InstanceFromTemplate", "azure": "VirtualMachineScaleSet"}
 NETWORK = {"aws": "Vpc", "gcp": "Network", "azure": "VirtualNetwork"}
+PLANE = {"aws": "eks", "gcp": "gke", "azure": "aks"}
 ALL = {"fast", "models", "runs"}
 
 
-def spec_of(cloud: str, *, lustre: bool = True) -> ClusterSpec:
+def spec_of(cloud: str, *, lustre: bool = True, plane: bool = False) -> ClusterSpec:
     head, train = MACHINES[cloud]
     models, runs = BUCKETS[cloud]
     fast = f"  fast: {{type: lustre, mount: /fast, site: here, {SIZES[cloud]}}}\n"
@@ -66,6 +67,10 @@ def spec_of(cloud: str, *, lustre: bool = True) -> ClusterSpec:
         f"  models: {{type: object, mount: /m, site: here, bucket: '{models}', create: true}}\n"
         f"  runs: {{type: object, mount: /r, site: here, bucket: '{runs}', create: true}}\n"
     )
+    if plane:
+        text = text.replace(f"  head: {{site: here, role: controller, machine: {head}}}\n", "")
+        its = f"{{type: kubernetes, control_plane: {PLANE[cloud]}, gpu: {{driver: container}}}}"
+        text = text.replace("{type: slurm}", its)
     loaded = load_text(text, file="spec.yaml", check=False)
     assert loaded.spec is not None, loaded.diagnostics
     return loaded.spec
@@ -112,9 +117,14 @@ def opened(cloud: str, tmp_path: Path, engines: Engines) -> Open:
     """Give what opens the site anew, as each run of gcluster does."""
     del engines
 
-    def open_it(*delete: str, passphrase: str = "a secret", lustre: bool = True) -> SiteSession:  # noqa: S107  # a test's
+    def open_it(
+        *delete: str,
+        passphrase: str = "a secret",  # noqa: S107  # a test's
+        lustre: bool = True,
+        plane: bool = False,
+    ) -> SiteSession:
         context = SiteContext(
-            spec=spec_of(cloud, lustre=lustre),
+            spec=spec_of(cloud, lustre=lustre, plane=plane),
             site="here",
             cluster_id="0a1b2c3d",
             workdir=tmp_path,
@@ -184,6 +194,21 @@ def test_killed_before_it_destroyed_a_plain_down_keeps_the_data(
         opened(*ALL).take_down()
     assert opened().take_down() is False
     assert FILE_SYSTEM[cloud] in engines.kinds()
+
+
+def test_a_control_plane_is_told_no_more_once_only_data_is_left(
+    opened: Open, engines: Engines
+) -> None:
+    told = {"name": "demo", "endpoint": "https://192.0.2.7", "authority": "Q0E="}
+    engines.outputs = {"control-plane": told}
+    opened(plane=True).bring_up(0)
+    there = opened(plane=True).control_plane("here")
+    assert there is not None
+    assert there.endpoint == "https://192.0.2.7"
+    assert opened(plane=True).take_down() is False
+    assert engines.cloud
+    assert opened(plane=True).control_plane("here") is None
+    assert opened(plane=True, passphrase="").control_plane("here") is None
 
 
 def test_without_a_stack_no_engine_is_asked(opened: Open, engines: Engines) -> None:

@@ -47,12 +47,15 @@ def file_name(addon: Addon) -> str:
 def _entry(index: bytes, addon: Addon) -> Any:
     """Return what a repository's index says of a chart's version."""
     try:
-        known = decode_yaml(index, dict[str, Any]).get("entries", {}).get(addon.chart, [])
+        entries = decode_yaml(index, dict[str, Any]).get("entries")
     except (msgspec.DecodeError, ValueError):
-        known = []
+        entries = None
+    known = entries.get(addon.chart) if isinstance(entries, dict) else None
     wanted = addon.version.removeprefix("v")
-    for entry in known:
-        if str(entry.get("version", "")).removeprefix("v") == wanted and entry.get("urls"):
+    for entry in known if isinstance(known, list) else ():
+        urls = entry.get("urls") if isinstance(entry, dict) else None
+        fits = isinstance(urls, list) and urls and isinstance(urls[0], str)
+        if fits and str(entry.get("version", "")).removeprefix("v") == wanted:
             return entry
     raise failure(
         "GC939", f"{addon.repository} has no chart {addon.chart} of version {addon.version}"

@@ -6,11 +6,14 @@ import time
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from gcluster.lifecycle.kubernetes.managed.nodes import managed_site
 from gcluster.lifecycle.kubernetes.managed.reach import see
 from gcluster.lifecycle.progress import StageFinished, StageProgress, StageStarted
 from gcluster.schemas.control_planes import managed_by, managed_pools
 from gcluster.schemas.diagnostics import Diagnostic, Severity
 from gcluster.schemas.hostlist import fold
+from gcluster.stacks.abilities import LooksBack
+from gcluster.stacks.control_plane import KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -18,9 +21,11 @@ if TYPE_CHECKING:
 
     from gcluster.inventory.hosts import Host
     from gcluster.lifecycle.kubernetes.managed.reach import Seen
+    from gcluster.lifecycle.observe import Observation
     from gcluster.lifecycle.progress import Reporter
     from gcluster.lifecycle.sites import OpenSite
     from gcluster.schemas.spec import ClusterSpec
+    from gcluster.stacks.provider import ResourceChange
 
 STAGE = "join"
 _WITHIN_S = 900
@@ -117,6 +122,31 @@ _WHERE = {
 }
 
 
+def mends(spec: ClusterSpec, sites: Iterable[OpenSite], observation: Observation) -> bool:
+    """Say whether `up` makes or changes a control plane that is silent.
+
+    A preview compares with the stack, so one that somebody deleted shows only when the cloud is
+    asked; `up` reads back what is there first, and makes it anew.
+
+    Raises:
+        ProviderError: the cloud can't be asked.
+    """
+    name = managed_site(spec)
+    planned = [change for site in observation.sites if site.site == name for change in site.changes]
+    if any(_is_touched(change) for change in planned):
+        return True
+    return any(
+        _is_touched(change) and change.effect == "delete"
+        for site in sites
+        if site.name == name and isinstance(site.provider, LooksBack)
+        for change in site.provider.look_back(site.context)
+    )
+
+
+def _is_touched(change: ResourceChange) -> bool:
+    return change.resource.kind in KINDS and change.effect != "keep"
+
+
 def silence(spec: ClusterSpec, problem: str) -> Diagnostic:
     """Return what is said of a control plane that exists and can't be asked."""
     return Diagnostic(
@@ -124,5 +154,6 @@ def silence(spec: ClusterSpec, problem: str) -> Diagnostic:
         severity=Severity.ERROR,
         summary=f"the control plane that {managed_by(spec)} runs gives no answer: {problem}",
         path=("scheduler", "control_plane"),
-        hint="outside of the cloud's network only admin_cidrs reach it; the login is the cloud's",
+        hint="outside of the cloud's network only admin_cidrs reach it; the login is the cloud's. "
+        "up goes on where it changes the control plane, as by other admin_cidrs, or makes it anew",
     )

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from gcluster.lifecycle.kubernetes.kubectl import ApiRefused, ApiSilent
+from gcluster.lifecycle.kubernetes.managed.holders import free
 from gcluster.lifecycle.outcome import Exit, LifecycleError, failure
 from gcluster.lifecycle.progress import StageFinished, StageProgress, StageStarted
 from gcluster.stacks.provider import Leftover
@@ -30,11 +31,9 @@ _WITHIN_S = 600
 _ASK_AGAIN_S = 3
 _CALL_S = 120
 _KINDS = "services,ingresses.networking.k8s.io,persistentvolumeclaims,persistentvolumes"
-_HOLDERS = (
-    "cronjobs.batch,jobs.batch,deployments.apps,statefulsets.apps,daemonsets.apps,"
-    "replicasets.apps,pods"
-)
-"""What has pods that hold claims; a claim goes when no pod has it any more."""
+_GATEWAYS = "gateways.gateway.networking.k8s.io"
+_NOT_SERVED = "the server doesn't have a resource type"
+"""Words of kubectl where no add-on brought the kind."""
 _BY_A_CONTROLLER = "pv.kubernetes.io/provisioned-by"
 """Annotation of volumes that a driver made: the others were there before."""
 _NAMED = 5
@@ -46,6 +45,7 @@ class Held(msgspec.Struct, frozen=True, kw_only=True):
     services: tuple[str, ...] = ()
     """namespace/name of Services of type LoadBalancer."""
     ingresses: tuple[str, ...] = ()
+    gateways: tuple[str, ...] = ()
     claims: tuple[str, ...] = ()
     """namespace/name."""
     volumes: tuple[str, ...] = ()
@@ -56,7 +56,8 @@ class Held(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def is_empty(self) -> bool:
         """Whether the cloud has let go of everything that goes."""
-        return not (self.services or self.ingresses or self.claims or self.volumes)
+        balanced = self.services or self.ingresses or self.gateways
+        return not (balanced or self.claims or self.volumes)
 
     @property
     def words(self) -> str:
@@ -64,6 +65,7 @@ class Held(msgspec.Struct, frozen=True, kw_only=True):
         kinds = {
             "Service": self.services,
             "Ingress": self.ingresses,
+            "Gateway": self.gateways,
             "PersistentVolumeClaim": self.claims,
             "PersistentVolume": self.volumes,
         }
@@ -71,8 +73,9 @@ class Held(msgspec.Struct, frozen=True, kw_only=True):
 
     def leftovers(self) -> tuple[Leftover, ...]:
         """Return it as what `down` shows before it asks."""
+        balanced = (*self.services, *self.ingresses, *self.gateways)
         return (
-            *(_leftover("load-balancer", name) for name in (*self.services, *self.ingresses)),
+            *(_leftover("load-balancer", name) for name in balanced),
             *(_leftover("volume-claim", name) for name in self.claims),
             *(_leftover("volume", name, kept=True) for name in self.retained),
         )
@@ -97,7 +100,7 @@ def give_back(
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> None:
-    """Delete Services with load balancers, Ingresses and claims, and wait until they are gone.
+    """Delete Services with load balancers, Ingresses, Gateways, claims; wait until they are gone.
 
     Their finalizers go when the cloud let go, and so do they. Safe to repeat, and to kill.
 
@@ -117,6 +120,7 @@ def give_back(
             if clock() - began >= _WITHIN_S:
                 raise _kept(kubectl, held)
             sleep(_ASK_AGAIN_S)
+            free(kubectl, held.claims)
     except (ApiSilent, ApiRefused) as error:
         raise _unknown(error) from error
     summary = "the cloud let go of load balancers and disks"
@@ -134,22 +138,37 @@ def _look(kubectl: Kubectl) -> Held:
             if one["kind"] == "Service" and one["spec"].get("type") == "LoadBalancer"
         ),
         ingresses=tuple(_id(one) for one in found if one["kind"] == "Ingress"),
+        gateways=_gateways(kubectl),
         claims=tuple(_id(one) for one in found if one["kind"] == "PersistentVolumeClaim"),
         volumes=tuple(_id(one) for one in volumes if one not in retained),
         retained=tuple(_id(one) for one in retained),
     )
 
 
+def _gateways(kubectl: Kubectl) -> tuple[str, ...]:
+    """Return the Gateways; most clusters don't know the kind."""
+    try:
+        found = kubectl.get(_GATEWAYS, "--all-namespaces", timeout_s=_CALL_S)["items"]
+    except ApiRefused as error:
+        if _NOT_SERVED in error.words:
+            return ()
+        raise
+    return tuple(_id(one) for one in found if one["kind"] == "Gateway")
+
+
 def _delete(kubectl: Kubectl, held: Held) -> None:
-    """Delete them, and the pods that hold the claims with what would make them anew."""
-    for kind, names in (("services", held.services), ("ingresses", held.ingresses)):
+    """Delete them, then what holds the claims: one that is going takes no new pod."""
+    kinds = {
+        # Their controllers make Services.
+        _GATEWAYS: held.gateways,
+        "ingresses.networking.k8s.io": held.ingresses,
+        "services": held.services,
+        "persistentvolumeclaims": held.claims,
+    }
+    for kind, names in kinds.items():
         for name in names:
             _delete_one(kubectl, kind, name)
-    for namespace in dict.fromkeys(name.partition("/")[0] for name in held.claims):
-        here = (f"--namespace={namespace}", "--all", "--ignore-not-found", "--wait=false")
-        kubectl.text("delete", _HOLDERS, *here, timeout_s=_CALL_S)
-    for name in held.claims:
-        _delete_one(kubectl, "persistentvolumeclaims", name)
+    free(kubectl, held.claims)
 
 
 def _delete_one(kubectl: Kubectl, kind: str, name: str) -> None:
@@ -175,7 +194,7 @@ def _kept(kubectl: Kubectl, held: Held) -> LifecycleError:
 
 def _warnings(kubectl: Kubectl) -> str:
     """Return what the controllers last warned of such objects."""
-    about = {"Service", "Ingress", "PersistentVolumeClaim", "PersistentVolume"}
+    about = {"Service", "Ingress", "Gateway", "PersistentVolumeClaim", "PersistentVolume"}
     try:
         told = kubectl.get("events", "--all-namespaces", "--field-selector=type=Warning")["items"]
     except (ApiSilent, ApiRefused):

@@ -28,7 +28,8 @@ from gcluster.lifecycle.status.health import read_status
 from gcluster.lifecycle.up import UpResult, up
 from gcluster.schemas.load import load_text
 
-from .eks_double import FINALIZER, ClusterDouble, put_programs, until
+from .eks_double import ClusterDouble, put_programs, until
+from .held_objects import deployments, held
 from .stack_double import NODES, StackDouble
 
 pytestmark = pytest.mark.kubernetes_api
@@ -220,7 +221,7 @@ def test_a_node_that_is_not_ready_is_named_with_its_pool(
 
 def test_down_waits_until_the_cloud_let_go(eks: Eks, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(release, "_ASK_AGAIN_S", 0.5)
-    assert eks.api.apply(_held()).returncode == 0
+    assert eks.api.apply([*held(), *deployments()]).returncode == 0
     until(lambda: _phase(eks) == "Bound", "the claim was not bound")
     eks.nodes.holds = True
     monkeypatch.setattr(release, "_WITHIN_S", 3)
@@ -235,54 +236,16 @@ def test_down_waits_until_the_cloud_let_go(eks: Eks, monkeypatch: pytest.MonkeyP
     done = eks.down()
     assert done.exit_code is Exit.OK
     assert {"load balancer of door", "disk of work"} <= set(eks.nodes.let_go)
+    assert _is_gone(eks, "deployment", "holds", "--namespace=physics")
+    assert not _is_gone(eks, "deployment", "bystander", "--namespace=physics")
     assert eks.stack.ended == ["here"]
     assert not (eks.open().workdir / "kubeconfig").exists()
 
 
-def _is_gone(eks: Eks, kind: str, name: str) -> bool:
-    return bool(eks.api.kubectl("get", kind, name, check=False).returncode)
+def _is_gone(eks: Eks, kind: str, name: str, *where: str) -> bool:
+    return bool(eks.api.kubectl("get", kind, name, *where, check=False).returncode)
 
 
 def _phase(eks: Eks) -> str:
     claim = eks.get("persistentvolumeclaim", "work", "--namespace=physics")
     return str(claim["status"].get("phase", ""))
-
-
-def _held() -> list[dict[str, Any]]:
-    """Return a Service with a load balancer, and a claim with a disk that a driver made."""
-    size = {"storage": "1Gi"}
-    return [
-        {
-            "apiVersion": "v1",
-            "kind": "Service",
-            "metadata": {"name": "door", "namespace": "physics", "finalizers": [FINALIZER]},
-            "spec": {"type": "LoadBalancer", "ports": [{"port": 80}]},
-        },
-        {
-            "apiVersion": "v1",
-            "kind": "PersistentVolume",
-            "metadata": {
-                "name": "work",
-                "annotations": {"pv.kubernetes.io/provisioned-by": "ebs.csi.aws.com"},
-            },
-            "spec": {
-                "accessModes": ["ReadWriteOnce"],
-                "capacity": size,
-                "persistentVolumeReclaimPolicy": "Delete",
-                "storageClassName": "double",
-                "csi": {"driver": "ebs.csi.aws.com", "volumeHandle": "vol-double"},
-                "claimRef": {"namespace": "physics", "name": "work"},
-            },
-        },
-        {
-            "apiVersion": "v1",
-            "kind": "PersistentVolumeClaim",
-            "metadata": {"name": "work", "namespace": "physics"},
-            "spec": {
-                "accessModes": ["ReadWriteOnce"],
-                "storageClassName": "double",
-                "volumeName": "work",
-                "resources": {"requests": size},
-            },
-        },
-    ]
