@@ -99,4 +99,9 @@ def _ask(launch: Launch) -> str:
 
 
 def _cancel(launch: Launch) -> str:
-    return f"scancel --name={launch.job}"
+    """Return the line that ends it; an srun that was only starting would queue its job afterwards.
+
+    A session that ends leaves its srun alone: it has no terminal. The brackets keep the pattern
+    from finding this very line.
+    """
+    return f"pkill -f -- '[-]-job-name={launch.job}'; sleep 1; scancel --name={launch.job}"
