@@ -59,6 +59,8 @@ class Process:
         self.is_dead = False
         self.is_known_dead = False
         self.has_lost_its_lock = False
+        self.overtaken_at: int | None = None
+        """The last event that others wrote while it was paused."""
         self.calls = 0
         """Machines that it asked for."""
         self.passed = 0

@@ -18,7 +18,8 @@ from gcluster.schemas.spec.units import Duration
 
 from .faults import Fault, faults
 from .inhabited import inhabited
-from .story import ELASTIC, World
+from .spec import ELASTIC
+from .story import World
 
 _COUNTS = st.integers(1, 4)
 _RATE = st.sampled_from([0.0, 0.0, 0.3])

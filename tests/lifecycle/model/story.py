@@ -33,6 +33,7 @@ from gcluster.stacks.provider import ProviderError
 
 from .faults import Fault, Killed, Process
 from .places import Objects, counter, empty
+from .spec import ELASTIC, SPEC
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -40,18 +41,6 @@ if TYPE_CHECKING:
     from gcluster.stacks.provider import Provider, SiteContext
     from gcluster.stacks.simulated.cloud import Order
 
-SPEC = """\
-apiVersion: gcluster/v1
-name: trial
-sites:
-  lab: {{provider: simulated}}
-pools:
-  head: {{site: lab, role: controller}}
-  gpu: {{site: lab, machine: sim.h100x8, count: {count}, quorum: 1}}
-  spill: {{site: lab, machine: sim.h100x8, count: {{min: 0, max: 2}}}}
-scheduler: {{type: slurm}}
-"""
-ELASTIC = ("spill001", "spill002")
 _ALLOWED = frozenset({"pool:gpu", "pool:head", "controller:head"})
 _MOST_TRIES = 4
 """Creations that one process may ask for per node (`_TRIES` of the provider)."""
@@ -124,6 +113,8 @@ class World:
             self.down()
         else:
             self.up(count)
+        self._look()
+        process.overtaken_at = self._fold.seq
 
     def lose(self, number: int) -> None:
         """Have a machine go away by itself."""
@@ -240,7 +231,7 @@ class World:
     def _up(self, process: Process, count: int) -> Exit:
         cluster = self._open(process, SPEC.format(count=count))
         code = up(cluster, silent, confirm=lambda _: True, allow=_ALLOWED).exit_code
-        if code is Exit.OK and not process.has_lost_its_lock:
+        if code is Exit.OK and self._did(process):
             self.settled(count)
         return code
 
@@ -248,9 +239,14 @@ class World:
         applied = newest_applied(self._store)
         text = SPEC.format(count=1) if applied is None else applied.spec
         code = down(self._open(process, text), silent, confirm=lambda _: True).exit_code
-        if code is Exit.OK and not process.has_lost_its_lock:
+        if code is Exit.OK and self._did(process):
             self.gone()
         return code
+
+    def _did(self, process: Process) -> bool:
+        """Whether what is there is this process's doing: nobody took its lock, or worked later."""
+        self._look()
+        return not process.has_lost_its_lock and process.overtaken_at != self._fold.seq
 
     def _agent(
         self, fault: Fault | None, act: Callable[[Provider, SiteContext], object]
