@@ -90,11 +90,15 @@ class ApiServer:
         words += ["--dry-run=server"] if dry else []
         return self.kubectl(*words, "--filename=-", stdin=json.dumps(given), check=False)
 
-    def run_scheduler(self) -> None:
+    def run_scheduler(self, *, with_nodes: bool = False) -> None:
         """Start scheduler and controllers: pods get nodes, namespaces their accounts.
 
-        What looks after nodes is left out: theirs are no machines.
+        Args:
+            with_nodes: also run what takes the taint off a node that is ready, and let heartbeats
+                be an hour late. Else nothing looks after nodes: theirs are no machines.
         """
+        controllers = ["*", "-node-ipam-controller"]
+        controllers += [] if with_nodes else ["-node-lifecycle-controller"]
         shared = [f"--kubeconfig={self.kubeconfig}", "--leader-elect=false", "--profiling=false"]
         rates = ["--kube-api-qps=500", "--kube-api-burst=1000"]
         self.run(
@@ -104,7 +108,8 @@ class ApiServer:
             f"--service-account-private-key-file={self.folder}/account.key",
             f"--root-ca-file={self.folder}/pki/apiserver.crt",
             "--use-service-account-credentials=false",
-            "--controllers=*,-node-ipam-controller,-node-lifecycle-controller",
+            f"--controllers={','.join(controllers)}",
+            "--node-monitor-grace-period=1h",
             f"--secure-port={_free_port()}",
             "--bind-address=127.0.0.1",
         )

@@ -1,4 +1,4 @@
-"""How up, nothing to do, scale and down grow: 500, 1,000 and 2,000 simulated nodes."""
+"""How up, nothing to do, scale, drift and down grow: 500, 1,000 and 2,000 simulated nodes."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 SIZES = (500, 1_000, 2_000)
-PHASES = ("up", "nothing to do", "scale", "down")
+PHASES = ("up", "nothing to do", "scale", "drift", "down")
 LARGEST_MB = 500
-LONGEST_S = {"up": 30.0, "nothing to do": 10.0, "scale": 20.0, "down": 10.0}
+LONGEST_S = {"up": 30.0, "nothing to do": 10.0, "scale": 20.0, "drift": 10.0, "down": 10.0}
+LOST_OF_A_HUNDRED = 1
 SPEC = """\
 apiVersion: gcluster/v1
 name: paper
@@ -38,19 +39,35 @@ scheduler: {{type: slurm}}
 def live(folder: Path, nodes: int) -> dict[str, float]:
     """Bring a cluster up, once more, a tenth larger, and down; return seconds and peak MB.
 
+    Before its end some nodes go away by themselves, and drift has to name those and no others.
     What has to be imported is, before the clock starts.
     """
     from gcluster.lifecycle.cluster import open_cluster  # noqa: PLC0415  # only the worker's
     from gcluster.lifecycle.down import down  # noqa: PLC0415
+    from gcluster.lifecycle.drift.look import find_drift  # noqa: PLC0415
     from gcluster.lifecycle.outcome import Exit  # noqa: PLC0415
     from gcluster.lifecycle.progress import silent  # noqa: PLC0415
+    from gcluster.lifecycle.sites import open_sites  # noqa: PLC0415
     from gcluster.lifecycle.up import up  # noqa: PLC0415
+    from gcluster.stacks.simulated.fleet import cloud  # noqa: PLC0415
 
     spec = folder / "cluster.yaml"
 
     def brought_up(count: int) -> Exit:
         spec.write_text(SPEC.format(count=count), encoding="utf-8")
         return up(open_cluster(str(spec)), silent, confirm=lambda _: True).exit_code
+
+    def lose() -> set[str]:
+        (site,) = open_sites(open_cluster(str(spec), running=True))
+        here = cloud(site.context)
+        there = {name: node.id for name, node in sorted(here.list().items()) if name != "head001"}
+        lost = dict(list(there.items())[:: 100 // LOST_OF_A_HUNDRED])
+        here.delete(lost.values())
+        return set(lost)
+
+    def drifted() -> Exit:
+        found = find_drift(open_cluster(str(spec), running=True))
+        return Exit.OK if {drift.name for drift in found.drifts} == lost else Exit.FAILED
 
     def taken_down() -> Exit:
         cluster = open_cluster(str(spec), running=True)
@@ -60,10 +77,13 @@ def live(folder: Path, nodes: int) -> dict[str, float]:
         "up": lambda: brought_up(nodes),
         "nothing to do": lambda: brought_up(nodes),
         "scale": lambda: brought_up(nodes + nodes // 10),
+        "drift": drifted,
         "down": taken_down,
     }
+    lost: set[str] = set()
     measured: dict[str, float] = {}
     for phase, step in steps.items():
+        lost |= lose() if phase == "drift" else set()
         began = time.perf_counter()
         code = step()
         measured[phase] = time.perf_counter() - began

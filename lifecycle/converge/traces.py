@@ -73,8 +73,7 @@ def traces_of(step: Step) -> Traces:
     said = said_by(step.role).get(step.phase)
     if said is None:
         return Traces()
-    programs = role_path(step.role) / "files" / "libexec"
-    named = {f"{said.programs}/{p.name}" for p in programs.iterdir()} if said.programs else set()
+    named = {f"{said.programs}/{name}" for name in _programs(step.role)} if said.programs else set()
     return Traces(
         files=tuple(sorted({*said.files, *named})),
         keys=tuple(sorted(said.keys)),
@@ -109,6 +108,12 @@ def said_by(role: str) -> dict[str, Said]:
     """Return phase -> what the role says that it leaves."""
     text = (role_path(role) / "meta" / "traces.yml").read_text(encoding="utf-8")
     return convert(yaml.safe_load(text), dict[str, Said])
+
+
+@functools.cache
+def _programs(role: str) -> tuple[str, ...]:
+    """Return the names of the programs that a role installs below libexec."""
+    return tuple(each.name for each in (role_path(role) / "files" / "libexec").iterdir())
 
 
 def _mounts(step: Step, variable: str) -> frozenset[str]:

@@ -63,7 +63,6 @@ def judge(host: str, wanted: Mapping[str, tuple[Step, str]], said: NodeAnswer) -
         for item in _items(traces, seal, said.now):
             if item not in owners or owners[item][1].at <= seal.at:
                 owners[item] = name, seal
-    again = {name: _again(name, wanted) for name in wanted}
     for item, (name, seal) in owners.items():
         drift = _compared(host, item, seal.items.get(item), said.now.get(item), keys)
         if drift is not None:
@@ -72,7 +71,7 @@ def judge(host: str, wanted: Mapping[str, tuple[Step, str]], said: NodeAnswer) -
             drifts.append(
                 msgspec.structs.replace(told, hint=hint)
                 if hint
-                else msgspec.structs.replace(told, steps=again[name], mends=True)
+                else msgspec.structs.replace(told, steps=_again(name, wanted), mends=True)
             )
     return NodeFindings(
         drifts=tuple(_ordered([*drifts, *_health(host, said)])),

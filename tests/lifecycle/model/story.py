@@ -126,7 +126,9 @@ class World:
         calm = SimulatedFaults(listing_lag=self.weather.faults.listing_lag)
         self.weather = msgspec.structs.replace(self.weather, faults=calm, max_nodes=None)
         self.is_fair = True
-        self.late.clear()
+        # A late elastic node is found by the agent that asks for its name, or by `down`; not by up.
+        there = {node.token for node in self.machines.nodes.values() if node.name in ELASTIC}
+        self.late &= there
 
     def at_work(self) -> int:
         """Return the number of the process that is at work; 0: none is."""
@@ -238,6 +240,8 @@ class World:
     def _down(self, process: Process) -> Exit:
         applied = newest_applied(self._store)
         text = SPEC.format(count=1) if applied is None else applied.spec
+        if self.is_fair:
+            self.late.clear()
         code = down(self._open(process, text), silent, confirm=lambda _: True).exit_code
         if code is Exit.OK and self._did(process):
             self.gone()

@@ -39,3 +39,17 @@ def test_a_cluster_that_others_took_down_while_up_asked_gets_keys_that_open() ->
     story.world.down(Fault(at=1, wrong="killed", then_up=None))
     story.world.up(1, Fault(at=1, wrong="paused", then_up=None))
     story.teardown()
+
+
+def test_a_node_that_an_agent_asked_for_too_late_is_there_for_down_to_find() -> None:
+    """Paused between intent and call while others end the cluster: only a list can know of it."""
+    story = Stories()
+    story.begin(
+        seed=0, refused=0.0, lost=0.0, dead=0.0, undeleted=0.0, throttled=0.0, lag=0, latency=0,
+        room=None,
+    )  # fmt: skip
+    assert story.world.up(1) is Exit.OK
+    story.world.grow(["spill001"], Fault(at=6, wrong="paused", then_up=None))
+    assert "spill001" in story.world.machines.nodes
+    story.teardown()
+    assert not story.world.machines.nodes
