@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 
 _FLUX = "flux-system"
 _ARGO = "argocd"
+_CHART_LAYER = "application/vnd.cncf.helm.chart.content.v1.tar+gzip"
+"""Layer of an OCI artefact that is the chart: others hold its provenance (helm-controller v1.4.0,
+docs/spec/v2/helmreleases, OCIRepository reference)."""
 
 
 def addon_files(facts: KubernetesFacts, folders: list[str]) -> dict[str, bytes]:
@@ -73,13 +76,19 @@ def flux_objects(one: ChosenAddon, others: list[ChosenAddon]) -> list[Object]:
         "upgrade": {"crds": "CreateReplace"},
     }
     if addon.repository.startswith("oci://"):
-        reference = {"tag": addon.version} if addon.digest is None else {"digest": addon.digest}
         source = new(
             "source.toolkit.fluxcd.io/v1",
             "OCIRepository",
             addon.name,
             namespace=_FLUX,
-            spec={"interval": "1h", "url": f"{addon.repository}/{chart}", "ref": reference},
+            spec={
+                "interval": "1h",
+                "url": f"{addon.repository}/{chart}",
+                "layerSelector": {"mediaType": _CHART_LAYER, "operation": "copy"},
+                "ref": {
+                    "tag": addon.version
+                },  # a digest would be the artefact's, not the archive's
+            },
         )
         spec["chartRef"] = {"kind": "OCIRepository", "name": addon.name, "namespace": _FLUX}
     else:

@@ -79,7 +79,7 @@ def _roce(facts: KubernetesFacts, pool: str, environment: dict[str, str]) -> Fab
         return FabricAccess(host_network=True, resources=resources, environment=environment)
     return FabricAccess(
         networks=tuple(f"{OPERATOR_NAMESPACE}/{name}" for name in names),
-        resources={f"nvidia.com/{name}": "1" for name in names},
+        resources={f"nvidia.com/{rail_resource(name)}": "1" for name in names},
         environment=environment | {"NCCL_SOCKET_IFNAME": "eth0"},
     )
 
@@ -90,6 +90,16 @@ def rail_names(facts: KubernetesFacts, pool: str) -> list[str]:
     if said is None or _kind(facts, pool) != "roce":
         return []
     return [f"{pool}-rail-{number}" for number in range(len(said.interfaces))]
+
+
+def rail_resource(network: str) -> str:
+    """Return what a rail's interfaces are counted as: its network's name, without hyphens.
+
+    The SR-IOV device plugin takes letters, digits and underscores, and with any other name in its
+    configuration it offers nothing at all (sriov-network-device-plugin, README and
+    ValidResourceName; read 2026-11).
+    """
+    return network.replace("-", "_")
 
 
 def rail_subnets(network: str, rails: int) -> list[str]:
@@ -162,7 +172,7 @@ def _nic_policy(facts: KubernetesFacts) -> Object:
         listed = [
             {
                 "resourcePrefix": "nvidia.com",
-                "resourceName": name,
+                "resourceName": rail_resource(name),
                 "selectors": {"vendors": [_MELLANOX], "isRdma": True, "pfNames": [device]},
             }
             for name, device in rails
@@ -211,7 +221,7 @@ def _address_pool(facts: KubernetesFacts, pool: str, name: str, subnet: str) -> 
 def _rail_network(name: str) -> Object:
     spec = {
         "networkNamespace": OPERATOR_NAMESPACE,
-        "resourceName": name,
+        "resourceName": rail_resource(name),
         "ipam": _json({"type": "nv-ipam", "poolName": name}),
     }
     return new("mellanox.com/v1alpha1", "HostDeviceNetwork", name, spec=spec)

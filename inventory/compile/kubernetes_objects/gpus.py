@@ -36,7 +36,8 @@ def nvidia_values(facts: KubernetesFacts) -> dict[str, Json]:
     """Return the values of the GPU Operator, as helm-values-reference of 26.7 names them.
 
     With the driver on the host the roles also bring the container toolkit, fabric manager and
-    DCGM's library: the operator adds device plugin, labels, MIG and metrics.
+    DCGM's library: the operator adds device plugin, labels, MIG and metrics. With claims a
+    GPUCluster takes ClusterPolicy's place, which knows no driver: a NVIDIADriver brings that.
     """
     said = facts.scheduler.gpu
     pools = gpu_pools(facts, "nvidia")
@@ -62,6 +63,8 @@ def nvidia_values(facts: KubernetesFacts) -> dict[str, Json]:
     if said.resource_claims:
         values["operator"] = {"env": [{"name": "DEFAULT_GPU_ALLOCATION_MODE", "value": "dra"}]}
         values["gpuCluster"] = {"enabled": True}
+        if said.driver == "container":
+            values["driver"] |= {"nvidiaDriverCRD": {"enabled": True}}
     return values
 
 

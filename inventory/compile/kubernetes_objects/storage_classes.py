@@ -77,6 +77,8 @@ def _new_file_systems(
         return driver, {"perUnitStorageThroughput": rate, **given}
     if site.provider == "azure":
         asked = dict(facts.catalog.addons["azurelustre-csi-driver"].parameters)
+        if site.zone:
+            asked["zone"] = site.zone
         return driver, {"sku-name": f"AMLFS-Durable-Premium-{rate}", **asked}
     subnets = getattr(site.network, site.subnets_key, None) or []
     if not subnets:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import msgspec
@@ -40,7 +41,7 @@ def ranks(case: str) -> dict[str, Any]:
     [
         ("amd", ["cilium", "amd-gpu-operator", "network-operator", "azurelustre-csi-driver",
                  "blob-csi-driver", "kueue"]),
-        ("cloud", ["tigera-operator", "gpu-operator", "aws-efa-device-plugin",
+        ("cloud", ["calico-crds", "tigera-operator", "gpu-operator", "aws-efa-device-plugin",
                    "aws-fsx-csi-driver", "aws-mountpoint-s3-csi-driver"]),
         ("google", ["gpu-operator", "gke-tcpxo-installer", "kueue"]),
         ("local", ["local-path-provisioner", "kueue"]),
@@ -120,13 +121,24 @@ def test_roce_gives_a_pod_an_interface_and_a_network_a_rail() -> None:
     pod = ranks("roce")
     limits = pod["containers"][0]["resources"]["limits"]
     assert [name for name in limits if "rail" in name] == [
-        f"nvidia.com/gpu-rail-{number}" for number in range(4)
+        f"nvidia.com/gpu_rail_{number}" for number in range(4)
     ]
     subnets = [one["spec"]["subnet"] for one in of_kind("roce", "IPPool")]
     assert subnets == ["10.56.0.0/18", "10.56.64.0/18", "10.56.128.0/18", "10.56.192.0/18"]
     (policy,) = of_kind("roce", "NicClusterPolicy")
     listed = json.loads(policy["spec"]["sriovDevicePlugin"]["config"])["resourceList"]
     assert [one["selectors"]["pfNames"] for one in listed] == [[f"rail{n}"] for n in range(4)]
+
+
+def test_a_rails_resource_has_a_name_that_the_device_plugin_takes() -> None:
+    (policy,) = of_kind("roce", "NicClusterPolicy")
+    listed = json.loads(policy["spec"]["sriovDevicePlugin"]["config"])["resourceList"]
+    offered = [one["resourceName"] for one in listed]
+    assert all(re.fullmatch("[a-zA-Z0-9_]+", name) for name in offered)
+    networks = [one["spec"]["resourceName"] for one in of_kind("roce", "HostDeviceNetwork")]
+    limits = ranks("roce")["containers"][0]["resources"]["limits"]
+    asked = [name.removeprefix("nvidia.com/") for name in limits if "rail" in name]
+    assert offered == networks == asked
 
 
 @pytest.mark.parametrize(("rails", "prefix"), [(1, 16), (2, 17), (3, 18), (8, 19)])
