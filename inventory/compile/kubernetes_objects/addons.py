@@ -10,6 +10,7 @@ from gcluster.inventory.compile.kubernetes_objects.fabric import EFA_RESOURCE, f
 from gcluster.inventory.compile.kubernetes_objects.fabric import (
     uses_network_operator as has_adapters,
 )
+from gcluster.inventory.compile.kubernetes_objects.google_fabrics import INSTALLERS
 from gcluster.inventory.compile.kubernetes_objects.gpus import (
     amd_values,
     gke_brings_gpus,
@@ -55,7 +56,6 @@ ORDER = (
 )  # fmt: skip
 """The pod network first, what jobs need next, and last what admits jobs of kinds that are there."""
 _NETWORKS = {"cilium": ("cilium",), "calico": ("calico-crds", "tigera-operator")}
-_GKE_FABRICS = {"gpudirect-tcpxo": "gke-tcpxo-installer", "gib": "gke-gib-installer"}
 
 
 def chosen_addons(facts: KubernetesFacts) -> list[ChosenAddon]:
@@ -110,7 +110,7 @@ def _needed(facts: KubernetesFacts) -> set[str]:
         needed.add("kueue")
     if facts.scheduler.control_plane == "gke":
         classes = {facts.nodes[pool].fabric_class for pool in facts.compute}
-        needed |= {addon for name, addon in _GKE_FABRICS.items() if name in classes}
+        needed |= {addon for name, addon in INSTALLERS.items() if name in classes}
     return needed | csi_addons(facts)
 
 

@@ -12,6 +12,7 @@ import yaml
 
 from gcluster.inventory.compile.kubernetes_objects.addons import chosen_addons
 from gcluster.inventory.compile.kubernetes_objects.fabric import fabric_access, rail_subnets
+from gcluster.inventory.compile.kubernetes_objects.google_fabrics import environment, libraries
 from gcluster.inventory.compile.kubernetes_objects.nodes import nodes
 from gcluster.inventory.compile.nccl import job_environment
 
@@ -110,11 +111,40 @@ def test_a_pod_on_efa_gets_every_interface() -> None:
     assert (limits["vpc.amazonaws.com/efa"], limits["hugepages-2Mi"]) == ("32", "5120Mi")
 
 
-def test_googles_fabric_runs_on_the_hosts_network_with_its_folders() -> None:
+def test_googles_fabric_runs_on_the_hosts_network_with_its_devices_and_libraries() -> None:
     pod = ranks("google")
     assert pod["hostNetwork"] is True
     paths = {volume.get("hostPath", {}).get("path") for volume in pod["volumes"]}
-    assert {"/var/lib/tcpxo", "/dev/aperture_devices"} <= paths
+    assert {"/home/kubernetes/bin/nvidia", "/dev/aperture_devices"} <= paths
+    mounts = {one["mountPath"] for one in pod["containers"][0]["volumeMounts"]}
+    assert {"/usr/local/nvidia", "/dev/aperture_devices"} <= mounts
+
+
+def test_tcpxos_daemon_runs_beside_the_ranks_that_gke_runs_none_for() -> None:
+    (daemon,) = ranks("google")["initContainers"]
+    assert daemon["restartPolicy"] == "Always"
+    assert re.search(r"/gpudirect-tcpxo/tcpgpudmarxd-dev:v[0-9.]+$", daemon["image"])
+    (launched,) = of_kind("google", "MPIJob")
+    kinds = launched["spec"]["mpiReplicaSpecs"]
+    beside = {name: "initContainers" in one["template"]["spec"] for name, one in kinds.items()}
+    assert beside == {"Launcher": False, "Worker": True}
+
+
+def test_gkes_nodes_call_their_interfaces_otherwise_than_slurms() -> None:
+    told = {one["name"]: one["value"] for one in ranks("google")["containers"][0]["env"]}
+    assert told["NCCL_FASTRAK_IFNAME"] == ",".join(f"eth{number}" for number in range(1, 9))
+    assert told["NCCL_TUNER_CONFIG_PATH"].startswith("/usr/local/nvidia/lib64/")
+    gib = environment("gib", 8, {"NCCL_SOCKET_IFNAME": "enp0s19,enp192s20", "NCCL_NET": "gIB"})
+    assert (gib["NCCL_SOCKET_IFNAME"], gib["NCCL_NET"]) == ("eth0,eth1", "gIB")
+    assert set(libraries("gib").values()) == {"/usr/local/gib", "/usr/local/nvidia"}
+
+
+def test_nodes_of_ours_have_googles_fabric_from_the_roles() -> None:
+    facts = facts_of(spec_of("google"))
+    own = msgspec.structs.replace(facts.scheduler, control_plane="self")
+    access = fabric_access(msgspec.structs.replace(facts, scheduler=own), "mega")
+    assert (access.host_paths, access.daemon) == (("/var/lib/tcpxo", "/dev/aperture_devices"), "")
+    assert access.environment == job_environment(facts.nodes["mega"])
 
 
 def test_roce_gives_a_pod_an_interface_and_a_network_a_rail() -> None:
@@ -147,7 +177,9 @@ def test_rails_get_networks_of_one_size(rails: int, prefix: int) -> None:
     assert (len(found), {one.partition("/")[2] for one in found}) == (rails, {str(prefix)})
 
 
-@pytest.mark.parametrize("case", [name for name in NAMES if name not in {"local", "roce"}])
+@pytest.mark.parametrize(
+    "case", [name for name in NAMES if name not in {"google", "local", "roce"}]
+)
 def test_ranks_get_the_settings_that_slurm_gives_jobs(case: str) -> None:
     facts = facts_of(spec_of(case))
     for pool in facts.compute:
@@ -157,7 +189,7 @@ def test_ranks_get_the_settings_that_slurm_gives_jobs(case: str) -> None:
 
 def test_values_that_go_before_others_are_told_to_the_script() -> None:
     environment = {one["name"]: one["value"] for one in ranks("google")["containers"][0]["env"]}
-    assert environment["PREPEND"] == "LD_LIBRARY_PATH=/var/lib/tcpxo/lib64"
+    assert environment["PREPEND"] == "LD_LIBRARY_PATH=/usr/local/nvidia/lib64"
     assert "LD_LIBRARY_PATH" in environment["FORWARD"].split()
 
 
