@@ -12,6 +12,7 @@ from gcluster.inventory.compile.kubernetes_objects.addons import ORDER, chosen_a
 from gcluster.inventory.compile.kubernetes_objects.facts import KubernetesFacts
 from gcluster.inventory.compile.kubernetes_objects.gpus import nvidia_values
 from gcluster.inventory.compile.kubernetes_objects.kueue_values import configuration
+from gcluster.inventory.compile.kubernetes_objects.storage_classes import storage_classes
 from gcluster.schemas.catalog import load_catalog
 from gcluster.schemas.spec import Software
 
@@ -83,6 +84,16 @@ def test_a_new_lustre_of_azure_stands_in_the_zone_of_its_site() -> None:
         one for one in of_kind("amd", "StorageClass") if one["metadata"]["name"] == "warm-new"
     ]
     assert made["parameters"]["zone"] == "1"
+
+
+def test_google_makes_no_new_lustre_where_the_network_has_no_name_yet() -> None:
+    assert "warm-new" not in [one["metadata"]["name"] for one in of_kind("google", "StorageClass")]
+    spec = spec_of("google")
+    network = msgspec.structs.replace(spec.sites["west"].network, vpc="research", subnet="gpus")
+    site = msgspec.structs.replace(spec.sites["west"], network=network)
+    facts = facts_of(msgspec.structs.replace(spec, sites={"west": site}))
+    (made,) = storage_classes(facts)
+    assert made["parameters"] == {"perUnitStorageThroughput": "500", "network": "research"}
 
 
 def test_a_bucket_of_google_is_one_volume_for_each_storage_and_account() -> None:
