@@ -38,8 +38,20 @@ def addon_files(facts: KubernetesFacts, folders: list[str]) -> dict[str, bytes]:
     if charts:
         files["flux/addons.yaml"] = documents(owned(one, cluster) for one in flux)
         files["argocd/addons.yaml"] = documents(owned(one, cluster) for one in argo)
+    if manifests := [one.addon.repository for one in chosen if one.addon.kind == "manifests"]:
+        files["addons/manifests/kustomization.yaml"] = _kustomization(manifests)
     files["order.yaml"] = to_yaml(_order(folders)).encode()
     return files
+
+
+def _kustomization(urls: list[str]) -> bytes:
+    """Return the add-ons that are no charts for Flux and Argo CD, which both fetch a file's URL."""
+    made = {
+        "apiVersion": "kustomize.config.k8s.io/v1beta1",
+        "kind": "Kustomization",
+        "resources": urls,
+    }
+    return to_yaml(made).encode()
 
 
 def describe(one: ChosenAddon) -> dict[str, Json]:

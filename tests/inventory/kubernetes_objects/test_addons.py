@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 import pytest
+import yaml
 
 from gcluster.inventory.compile.kubernetes_objects.addon_files import flux_objects
 from gcluster.inventory.compile.kubernetes_objects.addons import ORDER, chosen_addons
@@ -16,7 +17,7 @@ from gcluster.inventory.compile.kubernetes_objects.storage_classes import storag
 from gcluster.schemas.catalog import load_catalog
 from gcluster.schemas.spec import Software
 
-from .compiled import facts_of, of_kind, spec_of
+from .compiled import facts_of, files_of, of_kind, spec_of
 
 
 def with_gpu(case: str, **said: object) -> KubernetesFacts:
@@ -100,6 +101,12 @@ def test_a_bucket_of_google_is_one_volume_for_each_storage_and_account() -> None
     (made,) = of_kind("google", "PersistentVolume")
     assert made["spec"]["csi"]["volumeHandle"] == "datasets:sets-nlp"
     assert made["spec"]["mountOptions"] == ["implicit-dirs", "only-dir=train"]
+
+
+def test_add_ons_that_are_no_charts_are_there_for_flux_and_argo_too() -> None:
+    made = yaml.safe_load(files_of("google")["addons/manifests/kustomization.yaml"])
+    assert made["resources"] == [load_catalog().addons["gke-tcpxo-installer"].repository]
+    assert "addons/manifests/kustomization.yaml" not in files_of("campus")
 
 
 def test_an_add_on_that_is_a_manifest_is_a_file_of_objects() -> None:
