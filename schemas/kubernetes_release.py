@@ -6,6 +6,9 @@ import re
 
 DEFAULT_RELEASE = "1.35"
 """Release of clusters whose spec says none and whose nodes no tested set fits (local nodes)."""
+OLDEST = "1.31"
+"""kubeadm's configuration v1beta4, which nodes are set up by, came with it (kubernetes.io, kubeadm
+configuration v1beta4; read 2026-11)."""
 CLAIMS_SINCE = "1.34"
 """DynamicResourceAllocation is stable (resource.k8s.io/v1) from here on. Source: Kubernetes
 enhancement 4381, stable in 1.34 (kubernetes/enhancements, read 2026-11)."""

@@ -103,8 +103,8 @@ def admin_networks(context: CheckContext) -> Iterator[Written]:
 def invalid_cidr(context: CheckContext) -> Iterator[Finding]:
     """A network is written as its first address and its prefix length: 10.42.0.0/24.
 
-    Networks of local and cloud sites are IPv4; those of admins, pods, services and existing hosts
-    may be IPv6 as well.
+    Networks of local and cloud sites are IPv4; those of admins and existing hosts may be IPv6 as
+    well.
     """
     for one in (*site_networks(context), *kubernetes_networks(context)):
         site = context.sites.get(one.site or "")

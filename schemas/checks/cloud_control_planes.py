@@ -32,6 +32,7 @@ _DRIVERS = {"eks": ("host",), "aks": ("container",), "gke": ("host", "container"
 """Who may bring the driver of NVIDIA's GPUs. EKS' image is Amazon Linux, which NVIDIA has no driver
 container for; AKS' own driver and NVIDIA's operator can't be together (learn.microsoft.com,
 "NVIDIA GPU Operator on AKS", November 2026)."""
+_GOOGLES = frozenset({"gpudirect-tcpx", "gpudirect-tcpxo", "gib"})
 _EKS_PREFIX = 22
 """Smallest network in which two subnets of 16 addresses are left beside nodes and logins."""
 
@@ -247,4 +248,40 @@ def storage_of_our_roles(context: CheckContext) -> Iterator[Finding]:
                 path=("storage", name),
                 hint="use a managed file system, NFS or a bucket, or control_plane: self",
                 relies_on=(_PLANE, ("storage", name)),
+            )
+
+
+@check("GC736", summary="GKE's nodes do not get a pool's fabric.")
+def fabric_of_gke(context: CheckContext) -> Iterator[Finding]:
+    """Under GKE a fabric's libraries come by Google's installers, on Container-Optimized OS.
+
+    There is one for GPUDirect-TCPXO and one for gIB, and none here for TCPX. With `driver:
+    container` nodes have Ubuntu instead, for NVIDIA's operator.
+    """
+    kubernetes = context.kubernetes
+    if kubernetes is None or kubernetes.control_plane != "gke":
+        return
+    driver = ("scheduler", "gpu", "driver")
+    for name, pool in context.pools.items():
+        fabric = context.fabric(pool)
+        path = ("pools", name)
+        if pool.role != "compute" or fabric is None or fabric.name not in _GOOGLES:
+            continue
+        if fabric.name == "gpudirect-tcpx":
+            yield Finding(
+                summary=f'pool "{name}": nothing brings {fabric.name} to GKE\'s nodes',
+                path=path,
+                at_key=True,
+                hint="write fabric: ethernet or control_plane: self, or take machines with "
+                "gpudirect-tcpxo",
+                relies_on=(_PLANE, path),
+            )
+        elif kubernetes.gpu.driver == "container":
+            yield Finding(
+                summary=f'pool "{name}": {fabric.name} comes to Container-Optimized OS, and '
+                "driver: container gives nodes Ubuntu",
+                path=driver,
+                severity=Severity.WARNING,
+                hint="write driver: host",
+                relies_on=(_PLANE, driver, path),
             )

@@ -159,6 +159,7 @@ MODULES: Mapping[str, Callable[[CheckContext], bool]] = {
     "cloud_control_planes": lambda context: context.kubernetes is not None,
     "kubernetes": lambda context: context.kubernetes is not None,
     "kubernetes_gpus": _kubernetes_gpus,
+    "kubernetes_networks": lambda context: context.kubernetes is not None,
     "kubernetes_queues": lambda context: context.kubernetes is not None,
     "links": _sites,
     "listed_hosts": _listed,

@@ -141,3 +141,30 @@ def sliced_without_mig(context: CheckContext) -> Iterator[Finding]:
                 relies_on=(path, ("pools", name, "machine")),
             )
             break
+
+
+@check("GC620", summary="Kubernetes is too old to be set up.")
+def release_too_old(context: CheckContext) -> Iterator[Finding]:
+    """Control planes of one's own are set up by kubeadm's configuration v1beta4, of 1.31 and newer.
+
+    A cloud's own control plane says itself which releases it takes.
+    """
+    kubernetes = context.kubernetes
+    if kubernetes is None or kubernetes.control_plane != "self":
+        return
+    from gcluster.schemas.kubernetes_release import (  # noqa: PLC0415  # only under Kubernetes
+        OLDEST,
+        has,
+        release_of,
+    )
+
+    path: PathTuple = ("software", "kubernetes")
+    release = release_of(context.software.kubernetes)
+    if release is not None and not has(release, OLDEST):
+        yield Finding(
+            summary=f"Kubernetes {release} can't be set up: kubeadm reads this configuration from "
+            f"{OLDEST} on",
+            path=path,
+            hint=f'write kubernetes: "{OLDEST}" or newer, or auto',
+            relies_on=(path, ("scheduler", "control_plane")),
+        )

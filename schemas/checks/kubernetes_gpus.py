@@ -176,3 +176,26 @@ def pod_rails(context: CheckContext) -> Iterator[Finding]:
                 hint=f"name {rails}, one a rail",
                 relies_on=(*needs, ("pools", name, "rdma", "devices")),
             )
+
+
+@check("GC621", summary="AMD's driver is to come by containers.")
+def amd_driver_by_container(context: CheckContext) -> Iterator[Finding]:
+    """With `driver: container` AMD's operator builds the driver in the cluster, for each kernel.
+
+    It needs a registry to put that into, cert-manager, and nodes that were started anew without
+    their own driver (ROCm/gpu-operator, installation/kubernetes-helm; read 2026-11). The spec has
+    no words for these, so nodes with AMD's GPUs bring their driver themselves.
+    """
+    if context.kubernetes is None or context.kubernetes.gpu.driver != "container":
+        return
+    path: PathTuple = (*_GPU, "driver")
+    for name, machine in _machines(context):
+        if machine.gpu is not None and machine.gpu.vendor == "amd":
+            yield Finding(
+                summary=f'pool "{name}": the driver of {machine.gpu.model} does not come by '
+                "containers",
+                path=path,
+                hint="write driver: host",
+                relies_on=(path, *_MACHINES),
+            )
+            break

@@ -150,3 +150,24 @@ def unknown_addon(context: CheckContext) -> Iterator[Finding]:
                 hint=f'did you mean "{closest}"?' if closest else "add it in a catalog file",
                 relies_on=(path,),
             )
+
+
+@check("GC537", summary="A quality of service has a name that is taken.")
+def qos_called_as_a_class(context: CheckContext) -> Iterator[Finding]:
+    """A QOS is a PriorityClass of the same name, and Kubernetes keeps names with `system-`.
+
+    `gcluster-smoke` is the class of gcluster's own AllReduce.
+    """
+    if context.kubernetes is None:
+        return
+    for name in context.kubernetes.qos:
+        whose = "Kubernetes'" if name.startswith("system-") else "gcluster's"
+        if name == "gcluster-smoke" or name.startswith("system-"):
+            yield Finding(
+                summary=f'QOS "{name}" would be the PriorityClass of that name, which is {whose} '
+                "own",
+                path=(*_QOS, name),
+                at_key=True,
+                hint="give it another name",
+                relies_on=((*_QOS, name), _TYPE),
+            )

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 
 _FLUX = "flux-system"
 _ARGO = "argocd"
+_CHART_LAYER = "application/vnd.cncf.helm.chart.content.v1.tar+gzip"
+"""Layer of an OCI artefact that is the chart: others hold its provenance (helm-controller v1.4.0,
+docs/spec/v2/helmreleases, OCIRepository reference)."""
 
 
 def addon_files(facts: KubernetesFacts, folders: list[str]) -> dict[str, bytes]:
@@ -35,8 +38,20 @@ def addon_files(facts: KubernetesFacts, folders: list[str]) -> dict[str, bytes]:
     if charts:
         files["flux/addons.yaml"] = documents(owned(one, cluster) for one in flux)
         files["argocd/addons.yaml"] = documents(owned(one, cluster) for one in argo)
+    if manifests := [one.addon.repository for one in chosen if one.addon.kind == "manifests"]:
+        files["addons/manifests/kustomization.yaml"] = _kustomization(manifests)
     files["order.yaml"] = to_yaml(_order(folders)).encode()
     return files
+
+
+def _kustomization(urls: list[str]) -> bytes:
+    """Return the add-ons that are no charts for Flux and Argo CD, which both fetch a file's URL."""
+    made = {
+        "apiVersion": "kustomize.config.k8s.io/v1beta1",
+        "kind": "Kustomization",
+        "resources": urls,
+    }
+    return to_yaml(made).encode()
 
 
 def describe(one: ChosenAddon) -> dict[str, Json]:
@@ -73,13 +88,19 @@ def flux_objects(one: ChosenAddon, others: list[ChosenAddon]) -> list[Object]:
         "upgrade": {"crds": "CreateReplace"},
     }
     if addon.repository.startswith("oci://"):
-        reference = {"tag": addon.version} if addon.digest is None else {"digest": addon.digest}
         source = new(
             "source.toolkit.fluxcd.io/v1",
             "OCIRepository",
             addon.name,
             namespace=_FLUX,
-            spec={"interval": "1h", "url": f"{addon.repository}/{chart}", "ref": reference},
+            spec={
+                "interval": "1h",
+                "url": f"{addon.repository}/{chart}",
+                "layerSelector": {"mediaType": _CHART_LAYER, "operation": "copy"},
+                "ref": {
+                    "tag": addon.version
+                },  # a digest would be the artefact's, not the archive's
+            },
         )
         spec["chartRef"] = {"kind": "OCIRepository", "name": addon.name, "namespace": _FLUX}
     else:

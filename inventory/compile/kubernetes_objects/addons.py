@@ -10,6 +10,7 @@ from gcluster.inventory.compile.kubernetes_objects.fabric import EFA_RESOURCE, f
 from gcluster.inventory.compile.kubernetes_objects.fabric import (
     uses_network_operator as has_adapters,
 )
+from gcluster.inventory.compile.kubernetes_objects.google_fabrics import INSTALLERS
 from gcluster.inventory.compile.kubernetes_objects.gpus import (
     amd_values,
     gke_brings_gpus,
@@ -47,16 +48,14 @@ class ChosenAddon(msgspec.Struct, frozen=True, kw_only=True):
 
 
 ORDER = (
-    "cilium", "tigera-operator", "amd-gpu-operator", "gpu-operator", "network-operator",
-    "aws-efa-device-plugin", "gke-tcpxo-installer", "gke-gib-installer", "aws-fsx-csi-driver",
-    "gcp-lustre-csi-driver", "azurelustre-csi-driver", "csi-driver-nfs",
-    "aws-mountpoint-s3-csi-driver", "gcs-fuse-csi-driver", "blob-csi-driver",
-    "local-path-provisioner", "jobset", "mpi-operator", "kueue",
+    "cilium", "calico-crds", "tigera-operator", "amd-gpu-operator", "gpu-operator",
+    "network-operator", "aws-efa-device-plugin", "gke-tcpxo-installer", "gke-gib-installer",
+    "aws-fsx-csi-driver", "azurelustre-csi-driver", "csi-driver-nfs",
+    "aws-mountpoint-s3-csi-driver", "blob-csi-driver", "local-path-provisioner",
+    "jobset", "mpi-operator", "kueue",
 )  # fmt: skip
 """The pod network first, what jobs need next, and last what admits jobs of kinds that are there."""
-_GKE_HAS = {"gcp-lustre-csi-driver", "gcs-fuse-csi-driver"}
-"""Drivers that GKE brings itself."""
-_GKE_FABRICS = {"gpudirect-tcpxo": "gke-tcpxo-installer", "gib": "gke-gib-installer"}
+_NETWORKS = {"cilium": ("cilium",), "calico": ("calico-crds", "tigera-operator")}
 
 
 def chosen_addons(facts: KubernetesFacts) -> list[ChosenAddon]:
@@ -98,8 +97,7 @@ def unfilled(facts: KubernetesFacts) -> dict[str, list[str]]:
 
 
 def _needed(facts: KubernetesFacts) -> set[str]:
-    made = {"cilium": "cilium", "calico": "tigera-operator"}.get(cni(facts))
-    needed = {made} if made else set()
+    needed = set(_NETWORKS.get(cni(facts), ()))
     if gpu_pools(facts, "nvidia") and not gke_brings_gpus(facts):
         needed.add("gpu-operator")
     if gpu_pools(facts, "amd"):
@@ -110,11 +108,10 @@ def _needed(facts: KubernetesFacts) -> set[str]:
         needed.add("aws-efa-device-plugin")
     if facts.scheduler.kueue:
         needed.add("kueue")
-    on_gke = facts.scheduler.control_plane == "gke"
-    if on_gke:
+    if facts.scheduler.control_plane == "gke":
         classes = {facts.nodes[pool].fabric_class for pool in facts.compute}
-        needed |= {addon for name, addon in _GKE_FABRICS.items() if name in classes}
-    return needed | (csi_addons(facts) - (_GKE_HAS if on_gke else set()))
+        needed |= {addon for name, addon in INSTALLERS.items() if name in classes}
+    return needed | csi_addons(facts)
 
 
 def _efa_machines(facts: KubernetesFacts) -> list[str]:

@@ -181,6 +181,8 @@ def pod_template(
         "containers": [container],
         "volumes": [volume for _, volume in _volumes(run)],
     }
+    if run.access.daemon:
+        spec["initContainers"] = [_daemon(run.access)]
     if run.access.host_network:
         spec |= {"hostNetwork": True, "dnsPolicy": "ClusterFirstWithHostNet"}
     if run.claimed is not None:
@@ -189,6 +191,26 @@ def pod_template(
     if run.access.networks:
         metadata["annotations"] = {"k8s.v1.cni.cncf.io/networks": ", ".join(run.access.networks)}
     return {"metadata": metadata, "spec": spec}
+
+
+def _daemon(access: FabricAccess) -> dict[str, Json]:
+    """Return TCPXO's receive daemon as a sidecar: it is there before the ranks and ends after them.
+
+    Its arguments are those of Google's own test with the node's network (container-engine-
+    accelerators, gpudirect-tcpxo/nccl-test-privileged-with-hostnetwork.yaml; read 2026-11).
+    """
+    start = "/fts/entrypoint_rxdm_container.sh"
+    options = "--num_hops=2 --num_nics=8 --uid= --alsologtostderr"
+    folders = [{"name": _volume_name(at), "mountPath": to} for at, to in access.libraries.items()]
+    return {
+        "name": "tcpxo-daemon",
+        "image": access.daemon,
+        "restartPolicy": "Always",
+        "command": ["/bin/sh", "-c", f"chmod 755 {start}; exec {start} {options}"],
+        "env": [{"name": "LD_LIBRARY_PATH", "value": "/usr/local/nvidia/lib64"}],
+        "securityContext": {"privileged": True},
+        "volumeMounts": folders,
+    }
 
 
 _NO_NAME = re.compile(r"[^a-z0-9]+")
@@ -250,9 +272,18 @@ def _volumes(run: AllReduceRun) -> list[tuple[dict[str, Json], dict[str, Json]]]
     ]
     programs = () if run.own_programs else NODE_PATHS
     for path in (*programs, *run.access.host_paths):
-        name = "node" + _NO_NAME.sub("-", path)
+        name = _volume_name(path)
         mount: dict[str, Json] = {"name": name, "mountPath": path}
         if path in NODE_PATHS:
             mount["readOnly"] = True
         found.append((mount, {"name": name, "hostPath": {"path": path}}))
+    for path, inside in run.access.libraries.items():
+        name = _volume_name(path)
+        folder: dict[str, Json] = {"path": path, "type": "Directory"}
+        mount = {"name": name, "mountPath": inside, "readOnly": True}
+        found.append((mount, {"name": name, "hostPath": folder}))
     return found
+
+
+def _volume_name(path: str) -> str:
+    return "node" + _NO_NAME.sub("-", path)

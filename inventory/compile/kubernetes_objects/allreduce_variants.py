@@ -68,6 +68,7 @@ def mpijob_objects(run: AllReduceRun) -> list[Object]:
         "requests": {"cpu": "100m", "memory": "128Mi"}
     }
     del launcher["spec"]["affinity"]["podAntiAffinity"]
+    launcher["spec"].pop("initContainers", None)
     spec: dict[str, Json] = {
         "slotsPerWorker": run.slots,
         "launcherCreationPolicy": "WaitForWorkersReady",

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from gcluster.inventory.compile.kubernetes_objects import google_fabrics
 from gcluster.inventory.compile.kubernetes_objects.objects import Object, new
 from gcluster.inventory.compile.nccl import job_environment
 
@@ -47,6 +48,10 @@ class FabricAccess(msgspec.Struct, frozen=True, kw_only=True):
     """Secondary networks, one a rail, as namespace/name."""
     resources: dict[str, str] = {}
     host_paths: tuple[str, ...] = ()
+    libraries: dict[str, str] = {}
+    """Folder on the node -> folder in the pod."""
+    daemon: str = ""
+    """Image of the receive daemon that runs beside the ranks, where no node has one."""
     environment: dict[str, str] = {}
     """The fabric class's and the machine's: the same that Slurm gives jobs; the value of NAME+ goes
     before what NAME has."""
@@ -63,13 +68,28 @@ def fabric_access(facts: KubernetesFacts, pool: str) -> FabricAccess:
         resources = {EFA_RESOURCE: str(count), "hugepages-2Mi": EFA_HUGE_PAGES} if count else {}
         return FabricAccess(resources=resources, environment=environment)
     if fabric.name in _HOST_PATHS:
-        paths = _HOST_PATHS[fabric.name]
-        return FabricAccess(host_network=True, host_paths=paths, environment=environment)
+        return _googles(facts, fabric.name, count, environment)
     if fabric.nic_kind == "infiniband":
         return FabricAccess(resources={INFINIBAND_RESOURCE: "1"}, environment=environment)
     if fabric.nic_kind == "roce":
         return _roce(facts, pool, environment)
     return FabricAccess(environment=environment)
+
+
+def _googles(
+    facts: KubernetesFacts, fabric: str, count: int, environment: dict[str, str]
+) -> FabricAccess:
+    """Return what pods need of a fabric of Google's: from our roles, or from GKE's installers."""
+    if fabric not in google_fabrics.INSTALLERS or facts.scheduler.control_plane != "gke":
+        paths = _HOST_PATHS[fabric]
+        return FabricAccess(host_network=True, host_paths=paths, environment=environment)
+    return FabricAccess(
+        host_network=True,
+        host_paths=google_fabrics.devices(fabric),
+        libraries=google_fabrics.libraries(fabric),
+        daemon=google_fabrics.daemon(fabric, facts.catalog.addons),
+        environment=google_fabrics.environment(fabric, count, environment),
+    )
 
 
 def _roce(facts: KubernetesFacts, pool: str, environment: dict[str, str]) -> FabricAccess:
@@ -79,7 +99,7 @@ def _roce(facts: KubernetesFacts, pool: str, environment: dict[str, str]) -> Fab
         return FabricAccess(host_network=True, resources=resources, environment=environment)
     return FabricAccess(
         networks=tuple(f"{OPERATOR_NAMESPACE}/{name}" for name in names),
-        resources={f"nvidia.com/{name}": "1" for name in names},
+        resources={f"nvidia.com/{rail_resource(name)}": "1" for name in names},
         environment=environment | {"NCCL_SOCKET_IFNAME": "eth0"},
     )
 
@@ -90,6 +110,16 @@ def rail_names(facts: KubernetesFacts, pool: str) -> list[str]:
     if said is None or _kind(facts, pool) != "roce":
         return []
     return [f"{pool}-rail-{number}" for number in range(len(said.interfaces))]
+
+
+def rail_resource(network: str) -> str:
+    """Return what a rail's interfaces are counted as: its network's name, without hyphens.
+
+    The SR-IOV device plugin takes letters, digits and underscores, and with any other name in its
+    configuration it offers nothing at all (sriov-network-device-plugin, README and
+    ValidResourceName; read 2026-11).
+    """
+    return network.replace("-", "_")
 
 
 def rail_subnets(network: str, rails: int) -> list[str]:
@@ -162,7 +192,7 @@ def _nic_policy(facts: KubernetesFacts) -> Object:
         listed = [
             {
                 "resourcePrefix": "nvidia.com",
-                "resourceName": name,
+                "resourceName": rail_resource(name),
                 "selectors": {"vendors": [_MELLANOX], "isRdma": True, "pfNames": [device]},
             }
             for name, device in rails
@@ -211,7 +241,7 @@ def _address_pool(facts: KubernetesFacts, pool: str, name: str, subnet: str) -> 
 def _rail_network(name: str) -> Object:
     spec = {
         "networkNamespace": OPERATOR_NAMESPACE,
-        "resourceName": name,
+        "resourceName": rail_resource(name),
         "ipam": _json({"type": "nv-ipam", "poolName": name}),
     }
     return new("mellanox.com/v1alpha1", "HostDeviceNetwork", name, spec=spec)

@@ -36,7 +36,8 @@ def nvidia_values(facts: KubernetesFacts) -> dict[str, Json]:
     """Return the values of the GPU Operator, as helm-values-reference of 26.7 names them.
 
     With the driver on the host the roles also bring the container toolkit, fabric manager and
-    DCGM's library: the operator adds device plugin, labels, MIG and metrics.
+    DCGM's library: the operator adds device plugin, labels, MIG and metrics. With claims a
+    GPUCluster takes ClusterPolicy's place, which knows no driver: a NVIDIADriver brings that.
     """
     said = facts.scheduler.gpu
     pools = gpu_pools(facts, "nvidia")
@@ -62,6 +63,8 @@ def nvidia_values(facts: KubernetesFacts) -> dict[str, Json]:
     if said.resource_claims:
         values["operator"] = {"env": [{"name": "DEFAULT_GPU_ALLOCATION_MODE", "value": "dra"}]}
         values["gpuCluster"] = {"enabled": True}
+        if said.driver == "container":
+            values["driver"] |= {"nvidiaDriverCRD": {"enabled": True}}
     return values
 
 
@@ -90,14 +93,15 @@ def _time_slices(replicas: int) -> dict[str, Json]:
     return {"version": "v1", "sharing": {"timeSlicing": shared}}
 
 
-def amd_values(facts: KubernetesFacts) -> dict[str, Json]:
+def amd_values(_: KubernetesFacts) -> dict[str, Json]:
     """Return the values of AMD's GPU Operator: the devices are configured by `amd_devices`.
 
-    Its own feature discovery labels the nodes; NVIDIA's is then off.
+    Its own feature discovery labels the nodes; NVIDIA's is then off. Nodes bring the driver
+    themselves (GC621), so nothing builds kernel modules.
     """
     return {
         "node-feature-discovery": {"enabled": True},
-        "kmm": {"enabled": facts.scheduler.gpu.driver == "container"},
+        "kmm": {"enabled": False},
         "crds": {"defaultCR": {"install": False}},
     }
 
@@ -110,12 +114,8 @@ def amd_devices(facts: KubernetesFacts) -> list[Object]:
     said = facts.scheduler.gpu
     made = []
     for pool in gpu_pools(facts, "amd"):
-        driver: dict[str, Json] = {"enable": said.driver == "container"}
-        version = facts.nodes[pool].version("rocm")
-        if said.driver == "container" and version is not None:
-            driver["version"] = version
         spec: dict[str, Json] = {
-            "driver": driver,
+            "driver": {"enable": False},
             "devicePlugin": {
                 "enableDevicePlugin": not said.resource_claims,
                 "enableNodeLabeller": True,

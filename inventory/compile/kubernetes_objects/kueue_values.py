@@ -13,6 +13,7 @@ from gcluster.inventory.compile.kubernetes_objects.capacity import (
 from gcluster.inventory.compile.kubernetes_objects.fabric import fabric_access
 from gcluster.inventory.compile.kubernetes_objects.queues import shares_count
 from gcluster.inventory.compile.kubernetes_objects.yaml_files import to_yaml
+from gcluster.schemas.kubernetes_release import CLAIMS_SINCE, has
 
 if TYPE_CHECKING:
     from gcluster.inventory.compile.kubernetes_objects.facts import KubernetesFacts
@@ -21,6 +22,13 @@ if TYPE_CHECKING:
 _FRAMEWORKS = ("batch/job",)
 _WITH_ADDON = {"jobset": "jobset.x-k8s.io/jobset", "mpi-operator": "kubeflow.org/mpijob"}
 """Add-on -> kind of job that Kueue then queues too."""
+_GATES_OF_CLAIMS = (
+    "KueueDRAIntegration",
+    "KueueDRAIntegrationExtendedResource",
+    "KueueDRAIntegrationPartitionableDevices",
+)
+"""On by themselves from Kueue 0.19 on, and they want resource.k8s.io/v1: without it its manager
+ends at its start (kueue.sigs.k8s.io, concepts, Dynamic Resource Allocation; read 2026-11)."""
 
 
 def kueue_values(facts: KubernetesFacts) -> dict[str, Json]:
@@ -52,6 +60,8 @@ def configuration(facts: KubernetesFacts) -> dict[str, Json]:
         "integrations": {"frameworks": frameworks},
         "resources": resources(facts),
     }
+    if not has(facts.release, CLAIMS_SINCE):
+        made["featureGates"] = dict.fromkeys(_GATES_OF_CLAIMS, False)
     if shares_count(facts):
         made["fairSharing"] = {
             "preemptionStrategies": ["LessThanOrEqualToFinalShare", "LessThanInitialShare"]

@@ -36,8 +36,14 @@ def flavors(facts: KubernetesFacts) -> list[Object]:
     """Return the topologies, then a flavor for each compute pool.
 
     Kueue lets nobody change a flavor with a topology: a pool whose nodes get to know their blocks
-    gets another topology, and its flavor is made again.
+    gets another topology, and its flavor is made again. Claimed GPUs have none: Kueue doesn't count
+    them when it chooses places (its documentation of Dynamic Resource Allocation; read 2026-11).
     """
+    if facts.scheduler.gpu.resource_claims:
+        return [
+            new(API, "ResourceFlavor", pool, spec={"nodeLabels": {POOL: pool}})
+            for pool in facts.compute
+        ]
     levels = {pool: topology_levels(facts, pool) for pool in facts.compute}
     topologies = {topology_name(one): one for one in levels.values()}
     made = [

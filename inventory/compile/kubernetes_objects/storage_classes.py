@@ -65,7 +65,8 @@ def _new_file_systems(
 ) -> tuple[str, dict[str, str]] | None:
     """Return driver and parameters that make file systems like one of the spec; None: it can't.
 
-    Only what the spec says itself is known before anything is made: on AWS a subnet that exists.
+    Only what the spec says itself is known before anything is made: on AWS a subnet that exists, on
+    Google Cloud a network (without it the driver takes the one called default).
     """
     driver, site = lustre_driver(facts, storage), facts.spec.sites.get(storage.site or "")
     if driver is None or not isinstance(site, CloudSite) or storage.throughput is None:
@@ -73,10 +74,13 @@ def _new_file_systems(
     rate = str(int(storage.throughput.value / 1e6))
     if site.provider == "gcp":
         network = site.existing_network
-        given = {"network": network} if network else {}
-        return driver, {"perUnitStorageThroughput": rate, **given}
+        if not network:
+            return None
+        return driver, {"perUnitStorageThroughput": rate, "network": network}
     if site.provider == "azure":
         asked = dict(facts.catalog.addons["azurelustre-csi-driver"].parameters)
+        if site.zone:
+            asked["zone"] = site.zone
         return driver, {"sku-name": f"AMLFS-Durable-Premium-{rate}", **asked}
     subnets = getattr(site.network, site.subnets_key, None) or []
     if not subnets:

@@ -46,7 +46,7 @@ def volume_source(facts: KubernetesFacts, name: str, account: str) -> Source:
     if isinstance(storage, NfsStorage):
         return _nfs(facts, storage)
     if isinstance(storage, ObjectStorage):
-        return _bucket(name, storage, account)
+        return _bucket(facts, name, storage, account)
     if isinstance(storage, LustreStorage):
         return _lustre(facts, name, storage, account)
     return _on_nodes(facts, name)
@@ -61,10 +61,24 @@ def nfs_server(facts: KubernetesFacts, storage: NfsStorage) -> str:
 
 
 def lustre_driver(facts: KubernetesFacts, storage: LustreStorage) -> str | None:
-    """Return the driver of a file system that a cloud manages; None for any other."""
+    """Return the driver of a file system that a cloud manages; None: nodes mount it themselves."""
     site = facts.spec.sites.get(storage.site or "")
     managed = storage.mgs is None and storage.servers is None
-    return LUSTRE_DRIVERS.get(str(site.provider)) if site is not None and managed else None
+    driver = LUSTRE_DRIVERS.get(str(site.provider)) if site is not None and managed else None
+    return None if _is_gkes(driver) and not _on_gke(facts) else driver
+
+
+def _is_gkes(driver: str | None) -> bool:
+    """Whether Google supports a driver as a part of GKE alone.
+
+    Both want GKE's node images; neither is published as a chart or one manifest (docs/installation
+    of GoogleCloudPlatform/lustre-csi-driver and README of gcs-fuse-csi-driver; read 2026-11).
+    """
+    return driver is not None and driver.endswith(".gke.io")
+
+
+def _on_gke(facts: KubernetesFacts) -> bool:
+    return facts.scheduler.control_plane == "gke"
 
 
 def _lustre(facts: KubernetesFacts, name: str, storage: LustreStorage, account: str) -> Source:
@@ -102,12 +116,14 @@ def _nfs(facts: KubernetesFacts, storage: NfsStorage) -> Source:
     return Source({"nfs": nfs, "mountOptions": list(storage.options)})
 
 
-def _bucket(name: str, storage: ObjectStorage, account: str) -> Source:
+def _bucket(facts: KubernetesFacts, name: str, storage: ObjectStorage, account: str) -> Source:
     """Return a bucket by its cloud's driver; a cloud without one mounts it on the nodes only."""
     scheme, _, rest = storage.bucket.partition("://")
     driver = _BUCKET_DRIVERS.get(scheme)
     if driver is None:
         return Source({}, "there is no driver for buckets of this cloud")
+    if _is_gkes(driver) and not _on_gke(facts):
+        return _on_nodes(facts, name)
     bucket, _, path = rest.partition("/")
     path = path.rstrip("/")
     options, handle, attributes = list(storage.options), f"{name}-{account}", {}
@@ -116,8 +132,10 @@ def _bucket(name: str, storage: ObjectStorage, account: str) -> Source:
         options += [f"prefix {path}/"] if path else []
         options += [] if storage.read_only else ["allow-delete"]
     elif scheme == "gs":
-        handle = bucket  # the driver takes the bucket's name from it
-        options += [f"only-dir={path}"] if path else []
+        # The driver takes what stands before the colon as the bucket (ParseVolumeID): a pod with
+        # two volumes of one handle never starts. Folders that no object marks are seen too.
+        handle = f"{bucket}:{name}-{account}"
+        options += ["implicit-dirs", *([f"only-dir={path}"] if path else [])]
     else:
         container, _, below = path.partition("/")
         attributes = {"storageAccount": bucket, "containerName": container, "protocol": "fuse2"}

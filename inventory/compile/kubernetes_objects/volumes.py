@@ -28,15 +28,13 @@ _UNSAID = "1Ti"
 """A volume must say a size and nothing holds a shared one to it: this where the spec gives none."""
 ADDONS = {
     "fsx.csi.aws.com": "aws-fsx-csi-driver",
-    "lustre.csi.storage.gke.io": "gcp-lustre-csi-driver",
     "azurelustre.csi.azure.com": "azurelustre-csi-driver",
     "s3.csi.aws.com": "aws-mountpoint-s3-csi-driver",
-    "gcsfuse.csi.storage.gke.io": "gcs-fuse-csi-driver",
     "blob.csi.azure.com": "blob-csi-driver",
     NFS_PROVISIONER: "csi-driver-nfs",
     LOCAL_PROVISIONER: "local-path-provisioner",
 }
-"""Driver or provisioner -> add-on of the catalog that brings it."""
+"""Driver or provisioner -> add-on of the catalog that brings it; Google's come with GKE."""
 
 
 def volumes(facts: KubernetesFacts) -> list[Object]:
@@ -62,7 +60,7 @@ def csi_addons(facts: KubernetesFacts) -> set[str]:
     account = next(iter(facts.accounts))
     drivers = {volume_source(facts, name, account).driver for name in _shared(facts)}
     drivers |= {made["provisioner"] for made in storage_classes(facts)}
-    return {ADDONS[name] for name in drivers if name is not None}
+    return {ADDONS[name] for name in drivers if name in ADDONS}
 
 
 def _shared(facts: KubernetesFacts) -> list[str]:

@@ -21,6 +21,11 @@ def test_the_running_daemon_has_the_cgroup_driver_of_this_host(host: Host) -> No
     assert merged.split()[-1] == ("true" if is_unified else "false")
 
 
+def test_pods_may_pin_memory_as_rdma_does(host: Host) -> None:
+    shown = host.check_output("systemctl show --property=LimitMEMLOCK --value containerd")
+    assert shown == "infinity"
+
+
 def test_a_registry_is_asked_at_its_mirror(host: Host) -> None:
     hosts = host.file("/etc/containerd/certs.d/registry.example.com/hosts.toml").content_string
     assert '[host."https://mirror.example.com"]' in hosts

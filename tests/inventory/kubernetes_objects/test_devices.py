@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import msgspec
@@ -11,6 +12,7 @@ import yaml
 
 from gcluster.inventory.compile.kubernetes_objects.addons import chosen_addons
 from gcluster.inventory.compile.kubernetes_objects.fabric import fabric_access, rail_subnets
+from gcluster.inventory.compile.kubernetes_objects.google_fabrics import environment, libraries
 from gcluster.inventory.compile.kubernetes_objects.nodes import nodes
 from gcluster.inventory.compile.nccl import job_environment
 
@@ -40,7 +42,7 @@ def ranks(case: str) -> dict[str, Any]:
     [
         ("amd", ["cilium", "amd-gpu-operator", "network-operator", "azurelustre-csi-driver",
                  "blob-csi-driver", "kueue"]),
-        ("cloud", ["tigera-operator", "gpu-operator", "aws-efa-device-plugin",
+        ("cloud", ["calico-crds", "tigera-operator", "gpu-operator", "aws-efa-device-plugin",
                    "aws-fsx-csi-driver", "aws-mountpoint-s3-csi-driver"]),
         ("google", ["gpu-operator", "gke-tcpxo-installer", "kueue"]),
         ("local", ["local-path-provisioner", "kueue"]),
@@ -109,18 +111,47 @@ def test_a_pod_on_efa_gets_every_interface() -> None:
     assert (limits["vpc.amazonaws.com/efa"], limits["hugepages-2Mi"]) == ("32", "5120Mi")
 
 
-def test_googles_fabric_runs_on_the_hosts_network_with_its_folders() -> None:
+def test_googles_fabric_runs_on_the_hosts_network_with_its_devices_and_libraries() -> None:
     pod = ranks("google")
     assert pod["hostNetwork"] is True
     paths = {volume.get("hostPath", {}).get("path") for volume in pod["volumes"]}
-    assert {"/var/lib/tcpxo", "/dev/aperture_devices"} <= paths
+    assert {"/home/kubernetes/bin/nvidia", "/dev/aperture_devices"} <= paths
+    mounts = {one["mountPath"] for one in pod["containers"][0]["volumeMounts"]}
+    assert {"/usr/local/nvidia", "/dev/aperture_devices"} <= mounts
+
+
+def test_tcpxos_daemon_runs_beside_the_ranks_that_gke_runs_none_for() -> None:
+    (daemon,) = ranks("google")["initContainers"]
+    assert daemon["restartPolicy"] == "Always"
+    assert re.search(r"/gpudirect-tcpxo/tcpgpudmarxd-dev:v[0-9.]+$", daemon["image"])
+    (launched,) = of_kind("google", "MPIJob")
+    kinds = launched["spec"]["mpiReplicaSpecs"]
+    beside = {name: "initContainers" in one["template"]["spec"] for name, one in kinds.items()}
+    assert beside == {"Launcher": False, "Worker": True}
+
+
+def test_gkes_nodes_call_their_interfaces_otherwise_than_slurms() -> None:
+    told = {one["name"]: one["value"] for one in ranks("google")["containers"][0]["env"]}
+    assert told["NCCL_FASTRAK_IFNAME"] == ",".join(f"eth{number}" for number in range(1, 9))
+    assert told["NCCL_TUNER_CONFIG_PATH"].startswith("/usr/local/nvidia/lib64/")
+    gib = environment("gib", 8, {"NCCL_SOCKET_IFNAME": "enp0s19,enp192s20", "NCCL_NET": "gIB"})
+    assert (gib["NCCL_SOCKET_IFNAME"], gib["NCCL_NET"]) == ("eth0,eth1", "gIB")
+    assert set(libraries("gib").values()) == {"/usr/local/gib", "/usr/local/nvidia"}
+
+
+def test_nodes_of_ours_have_googles_fabric_from_the_roles() -> None:
+    facts = facts_of(spec_of("google"))
+    own = msgspec.structs.replace(facts.scheduler, control_plane="self")
+    access = fabric_access(msgspec.structs.replace(facts, scheduler=own), "mega")
+    assert (access.host_paths, access.daemon) == (("/var/lib/tcpxo", "/dev/aperture_devices"), "")
+    assert access.environment == job_environment(facts.nodes["mega"])
 
 
 def test_roce_gives_a_pod_an_interface_and_a_network_a_rail() -> None:
     pod = ranks("roce")
     limits = pod["containers"][0]["resources"]["limits"]
     assert [name for name in limits if "rail" in name] == [
-        f"nvidia.com/gpu-rail-{number}" for number in range(4)
+        f"nvidia.com/gpu_rail_{number}" for number in range(4)
     ]
     subnets = [one["spec"]["subnet"] for one in of_kind("roce", "IPPool")]
     assert subnets == ["10.56.0.0/18", "10.56.64.0/18", "10.56.128.0/18", "10.56.192.0/18"]
@@ -129,13 +160,26 @@ def test_roce_gives_a_pod_an_interface_and_a_network_a_rail() -> None:
     assert [one["selectors"]["pfNames"] for one in listed] == [[f"rail{n}"] for n in range(4)]
 
 
+def test_a_rails_resource_has_a_name_that_the_device_plugin_takes() -> None:
+    (policy,) = of_kind("roce", "NicClusterPolicy")
+    listed = json.loads(policy["spec"]["sriovDevicePlugin"]["config"])["resourceList"]
+    offered = [one["resourceName"] for one in listed]
+    assert all(re.fullmatch("[a-zA-Z0-9_]+", name) for name in offered)
+    networks = [one["spec"]["resourceName"] for one in of_kind("roce", "HostDeviceNetwork")]
+    limits = ranks("roce")["containers"][0]["resources"]["limits"]
+    asked = [name.removeprefix("nvidia.com/") for name in limits if "rail" in name]
+    assert offered == networks == asked
+
+
 @pytest.mark.parametrize(("rails", "prefix"), [(1, 16), (2, 17), (3, 18), (8, 19)])
 def test_rails_get_networks_of_one_size(rails: int, prefix: int) -> None:
     found = rail_subnets("10.56.0.0/16", rails)
     assert (len(found), {one.partition("/")[2] for one in found}) == (rails, {str(prefix)})
 
 
-@pytest.mark.parametrize("case", [name for name in NAMES if name not in {"local", "roce"}])
+@pytest.mark.parametrize(
+    "case", [name for name in NAMES if name not in {"google", "local", "roce"}]
+)
 def test_ranks_get_the_settings_that_slurm_gives_jobs(case: str) -> None:
     facts = facts_of(spec_of(case))
     for pool in facts.compute:
@@ -145,7 +189,7 @@ def test_ranks_get_the_settings_that_slurm_gives_jobs(case: str) -> None:
 
 def test_values_that_go_before_others_are_told_to_the_script() -> None:
     environment = {one["name"]: one["value"] for one in ranks("google")["containers"][0]["env"]}
-    assert environment["PREPEND"] == "LD_LIBRARY_PATH=/var/lib/tcpxo/lib64"
+    assert environment["PREPEND"] == "LD_LIBRARY_PATH=/usr/local/nvidia/lib64"
     assert "LD_LIBRARY_PATH" in environment["FORWARD"].split()
 
 

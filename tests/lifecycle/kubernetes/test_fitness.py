@@ -36,7 +36,7 @@ def test_the_bundles_version_may_be_asked_for(tmp_path: Path, version: str) -> N
     assert errors(opened(tmp_path, text)) == []
 
 
-@pytest.mark.parametrize("version", ["1.34", "1.35.3", "1.3"])
+@pytest.mark.parametrize("version", ["1.34", "1.35.3", "1.35.40"])
 def test_another_version_is_refused(tmp_path: Path, version: str) -> None:
     text = f'{TEXT}software: {{kubernetes: "{version}"}}\n'
     assert [code for code, _ in errors(opened(tmp_path, text))] == ["GC1001"]

@@ -1,0 +1,116 @@
+"""Add-ons' values and descriptions: what their charts and Flux take."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+import yaml
+
+from gcluster.inventory.compile.kubernetes_objects.addon_files import flux_objects
+from gcluster.inventory.compile.kubernetes_objects.addons import ORDER, chosen_addons
+from gcluster.inventory.compile.kubernetes_objects.facts import KubernetesFacts
+from gcluster.inventory.compile.kubernetes_objects.gpus import nvidia_values
+from gcluster.inventory.compile.kubernetes_objects.kueue_values import configuration
+from gcluster.inventory.compile.kubernetes_objects.storage_classes import storage_classes
+from gcluster.schemas.catalog import load_catalog
+from gcluster.schemas.spec import Software
+
+from .compiled import facts_of, files_of, of_kind, spec_of
+
+
+def with_gpu(case: str, **said: object) -> KubernetesFacts:
+    """Return a case's facts with GPUs handed out in another way."""
+    facts = facts_of(spec_of(case))
+    gpu = msgspec.structs.replace(facts.scheduler.gpu, **said)
+    scheduler = msgspec.structs.replace(facts.scheduler, gpu=gpu)
+    return msgspec.structs.replace(facts, scheduler=scheduler)
+
+
+def of_release(case: str, release: str) -> KubernetesFacts:
+    """Return a case's facts under another release of Kubernetes."""
+    spec = spec_of(case)
+    software: Software = msgspec.structs.replace(spec.software, kubernetes=release)
+    return facts_of(msgspec.structs.replace(spec, software=software))
+
+
+def test_calicos_kinds_are_there_before_its_operator() -> None:
+    operator = load_catalog().addons["tigera-operator"]
+    assert operator.after == ["calico-crds"]
+    releases = {one["metadata"]["name"]: one["spec"] for one in of_kind("cloud", "HelmRelease")}
+    after = [one["name"] for one in releases["tigera-operator"]["dependsOn"]]
+    assert after == ["calico-crds"]
+
+
+def test_what_comes_after_an_add_on_stands_after_it_in_the_order() -> None:
+    for addon in load_catalog().addons.values():
+        for first in addon.after:
+            assert ORDER.index(first) < ORDER.index(addon.name)
+
+
+@pytest.mark.parametrize("digest", [None, f"sha256:{'1' * 64}"])
+def test_flux_takes_a_chart_from_a_registry_by_its_version_and_its_own_layer(
+    digest: str | None,
+) -> None:
+    chosen = next(c for c in chosen_addons(facts_of(spec_of("campus"))) if c.addon.name == "kueue")
+    addon = msgspec.structs.replace(chosen.addon, digest=digest)
+    source, _ = flux_objects(msgspec.structs.replace(chosen, addon=addon), [])
+    # The digest that the catalog has is the archive's, and Flux' is that of the artefact around it.
+    assert source["spec"]["ref"] == {"tag": addon.version}
+    assert source["spec"]["layerSelector"]["mediaType"].endswith("chart.content.v1.tar+gzip")
+
+
+@pytest.mark.parametrize(("release", "off"), [("1.33", True), ("1.34", False), ("1.36", False)])
+def test_kueue_does_without_claims_where_nothing_serves_them(release: str, *, off: bool) -> None:
+    gates: dict[str, bool] = configuration(of_release("campus", release)).get("featureGates", {})
+    assert (gates.get("KueueDRAIntegration") is False) == off
+
+
+def test_claimed_gpus_are_queued_without_a_topology() -> None:
+    assert of_kind("amd", "Topology") == []
+    assert all("topologyName" not in one["spec"] for one in of_kind("amd", "ResourceFlavor"))
+    assert of_kind("campus", "Topology")
+
+
+@pytest.mark.parametrize("driver", ["host", "container"])
+def test_a_driver_beside_claims_comes_by_a_resource_of_its_own(driver: str) -> None:
+    values: dict[str, Any] = nvidia_values(with_gpu("campus", driver=driver, resource_claims=True))
+    assert values["gpuCluster"] == {"enabled": True}
+    assert ("nvidiaDriverCRD" in values["driver"]) == (driver == "container")
+
+
+def test_a_new_lustre_of_azure_stands_in_the_zone_of_its_site() -> None:
+    (made,) = [
+        one for one in of_kind("amd", "StorageClass") if one["metadata"]["name"] == "warm-new"
+    ]
+    assert made["parameters"]["zone"] == "1"
+
+
+def test_google_makes_no_new_lustre_where_the_network_has_no_name_yet() -> None:
+    assert "warm-new" not in [one["metadata"]["name"] for one in of_kind("google", "StorageClass")]
+    spec = spec_of("google")
+    network = msgspec.structs.replace(spec.sites["west"].network, vpc="research", subnet="gpus")
+    site = msgspec.structs.replace(spec.sites["west"], network=network)
+    facts = facts_of(msgspec.structs.replace(spec, sites={"west": site}))
+    (made,) = storage_classes(facts)
+    assert made["parameters"] == {"perUnitStorageThroughput": "500", "network": "research"}
+
+
+def test_a_bucket_of_google_is_one_volume_for_each_storage_and_account() -> None:
+    (made,) = of_kind("google", "PersistentVolume")
+    assert made["spec"]["csi"]["volumeHandle"] == "datasets:sets-nlp"
+    assert made["spec"]["mountOptions"] == ["implicit-dirs", "only-dir=train"]
+
+
+def test_add_ons_that_are_no_charts_are_there_for_flux_and_argo_too() -> None:
+    made = yaml.safe_load(files_of("google")["addons/manifests/kustomization.yaml"])
+    assert made["resources"] == [load_catalog().addons["gke-tcpxo-installer"].repository]
+    assert "addons/manifests/kustomization.yaml" not in files_of("campus")
+
+
+def test_an_add_on_that_is_a_manifest_is_a_file_of_objects() -> None:
+    for addon in load_catalog().addons.values():
+        name = addon.repository.rpartition("/")[2]
+        is_objects = name.endswith((".yaml", ".yml")) and name != "kustomization.yaml"
+        assert addon.kind == "helm" or is_objects, addon.name
