@@ -23,6 +23,7 @@ def command(
     spec: Annotated[
         Path | None,
         typer.Option(
+            "--spec",  # named: typer would spell an option like its metavar
             metavar="SPEC",
             help="What this spec needs: of permissions, or to reach its control plane in a cloud.",
         ),
