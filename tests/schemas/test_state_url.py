@@ -53,6 +53,13 @@ def test_a_url_is_taken_apart(url: str, expected: StateUrl) -> None:
         ("azblob://a_b/box", "ACCOUNT/CONTAINER"),
         ("s3://acme?aws_secret_access_key=x", "region"),
         ("gs://acme?x=1", "takes nothing"),
+        ("s3://acme?endpoint=http%3A%2F%2F127.0.0.1%3A9000x", "endpoint=https%3A%2F%2FHOST"),
+        ("s3://acme?endpoint=127.0.0.1%3A9000", "endpoint=https%3A%2F%2FHOST"),
+        ("s3://acme?endpoint=http%3A%2F%2Fkey%3Asecret%40here", "endpoint=https%3A%2F%2FHOST"),
+        ("s3://acme?endpoint=", "endpoint=https%3A%2F%2FHOST"),
+        ("s3://acme?region=x.evil.example%2F", "region=us-east-1"),
+        ("azblob://acct/box?domain=a%2Fb", "domain=blob"),
+        ("azblob://acct/box?protocol=ftp", "protocol=https"),
     ],
 )
 def test_what_names_no_place_is_refused_with_what_to_write(url: str, instead: str) -> None:
