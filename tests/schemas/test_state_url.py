@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from gcluster.schemas.load import load
 from gcluster.schemas.state_url import StateUrl, parse_state_url
 
 
@@ -66,3 +69,17 @@ def test_what_names_no_place_is_refused_with_what_to_write(url: str, instead: st
     with pytest.raises(ValueError, match=r"write|takes") as caught:
         parse_state_url(url)
     assert instead in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["s3://AKIA:hunter2@acme/x", "s3://acme?secret_access_key=hunter2", "gs://acme?token=hunter2"],
+)
+def test_a_credential_in_a_url_is_refused_and_never_shown(tmp_path: Path, url: str) -> None:
+    path = tmp_path / "cluster.yaml"
+    path.write_text(
+        f"apiVersion: gcluster/v1\nname: demo\nstate: {url}\nsites: {{}}\npools: {{}}\n"
+    )
+    (found,) = [each for each in load(path).diagnostics if each.code == "GC581"]
+    assert found.is_secret
+    assert "hunter2" not in f"{found.summary} {found.detail} {found.hint}"

@@ -138,8 +138,8 @@ def test_the_document_is_what_the_cloud_takes(cloud: str) -> None:
     assert body[key]
 
 
-def _of_aws(**more: tuple[str, str]) -> dict[str, dict[str, object]]:
-    body = json.loads(document("aws", needed("aws"), **more))
+def _of_aws(state: tuple[str, str] | None = None) -> dict[str, dict[str, object]]:
+    body = json.loads(document("aws", needed("aws"), state=state))
     return {each["Sid"]: each for each in body["Statement"]}
 
 
