@@ -23,6 +23,7 @@ def command(
     spec: Annotated[
         Path | None,
         typer.Option(
+            "--spec",  # named: typer would spell an option like its metavar
             metavar="SPEC",
             help="What this spec needs: of permissions, or to reach its control plane in a cloud.",
         ),
@@ -57,6 +58,10 @@ def _permissions(cloud: str, spec: Path | None) -> Exit:
     from gcluster.lifecycle.preflight.permissions import needs_of
     from gcluster.stacks.permissions import document, needed
 
-    kinds, has_key = (None, True) if spec is None else needs_of(spec, cloud)
-    say(document(cloud, needed(cloud, kinds, has_key=has_key)))
+    if spec is None:
+        say(document(cloud, needed(cloud)))
+    else:
+        needs = needs_of(spec, cloud)
+        wanted = needed(cloud, needs.kinds, has_key=needs.has_key)
+        say(document(cloud, wanted, state=needs.state))
     return Exit.OK

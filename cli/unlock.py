@@ -2,6 +2,7 @@
 
 # ruff: noqa: PLC0415  # imported when the verb runs: help and other verbs need none of it
 
+import re
 from typing import Annotated
 
 import typer
@@ -9,6 +10,9 @@ import typer
 from gcluster.cli.options import Format, OutputFormat, Target
 from gcluster.cli.render.output import say
 from gcluster.lifecycle.outcome import Exit, failure
+
+_LOCK = re.compile(r"(?P<site>\w+([.-]\w+)*)/(?P<epoch>\d+)", re.ASCII)
+"""A site or burst.agent, then its number: nothing that would lead elsewhere in the state."""
 
 
 def command(
@@ -27,15 +31,16 @@ def command(
     from gcluster.lifecycle.cluster import open_cluster
     from gcluster.lifecycle.unlock import unlock
 
-    site, _, number = lock.rpartition("/")
-    if not site or not number.isdecimal():
+    named = _LOCK.fullmatch(lock)
+    if named is None:
         raise failure(
             "GC943",
             f'"{lock}" is not a lock',
             hint="write it as the refusal named it, such as campus/42",
             exit_code=Exit.USAGE,
         )
-    done = unlock(open_cluster(cluster, running=True), site, int(number))
+    site = named["site"]
+    done = unlock(open_cluster(cluster, running=True), site, int(named["epoch"]))
     if fmt is Format.JSON:
         say(document(done))
     else:

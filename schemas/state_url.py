@@ -27,6 +27,20 @@ OPTIONS: dict[StateScheme, tuple[str, ...]] = {
 }
 """What may stand behind "?": names of the Go CDK (s3blob, gcsblob, azureblob; November 2026).
 A store in place of Google's own is named by STORAGE_EMULATOR_HOST, as in Google's libraries."""
+_HOST = r"([A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?|\[[0-9A-Fa-f:]+\])(:[0-9]{1,5})?"
+_FORMS = {
+    "region": re.compile(r"[a-z0-9-]+"),
+    "endpoint": re.compile(rf"https?://{_HOST}(/[A-Za-z0-9._~/-]*)?"),
+    "domain": re.compile(_HOST),
+    "protocol": re.compile(r"https?"),
+}
+_FORM_EXAMPLES = {
+    "region": "us-east-1",
+    "endpoint": "https%3A%2F%2FHOST%3APORT",
+    "domain": "blob.core.chinacloudapi.cn",
+    "protocol": "https",
+}
+"""What becomes part of an address: clients end in a panic, or call elsewhere, at another form."""
 EXAMPLES: dict[StateScheme, str] = {
     "file": "file:///srv/gcluster/research: three slashes",
     "s3": "s3://BUCKET/PREFIX, the bucket in lower-case letters",
@@ -92,4 +106,7 @@ def _options(scheme: StateScheme, query: str) -> dict[str, str]:
     if unknown:
         known = ", ".join(OPTIONS[scheme]) or "nothing"
         raise ValueError(f'{scheme}:// takes {known} behind "?", not {unknown[0]}')
+    for name, value in options.items():
+        if name in _FORMS and not _FORMS[name].fullmatch(value):
+            raise ValueError(f"write {name}={_FORM_EXAMPLES[name]}")
     return options

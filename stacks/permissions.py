@@ -17,12 +17,16 @@ from gcluster.schemas.decoding import convert
 from gcluster.stacks.provider import provider_error
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection, Iterable, Iterator
 
 CLOUDS = ("aws", "azure", "gcp")
 """Those whose permissions are known."""
 
 
+_STATE = ("s3:DeleteObject", "s3:GetObject", "s3:PutObject")
+"""What keeping state in S3 takes below its prefix; its keys are listed, too."""
+_PASSED_TO = ["ec2.amazonaws.com", "ec2.amazonaws.com.cn", "eks.amazonaws.com"]
+"""Who is handed a role: nodes and control planes, and no other service."""
 _OF_DATA = "Microsoft.KeyVault/vaults/keys/"
 """What Azure grants on what a resource holds, not on the resource: data actions."""
 
@@ -79,18 +83,28 @@ def needed(
     return tuple(sorted({*permissions.always, *found, *(permissions.key if has_key else ())}))
 
 
-def document(cloud: str, permissions: Iterable[str], name: str = "gcluster") -> str:
-    """Return the document that grants them: an IAM policy (AWS), or a custom role, in JSON."""
+def document(
+    cloud: str,
+    permissions: Iterable[str],
+    name: str = "gcluster",
+    *,
+    state: tuple[str, str] | None = None,
+) -> str:
+    """Return the document that grants them: an IAM policy (AWS), or a custom role, in JSON.
+
+    Args:
+        cloud: one of `CLOUDS`.
+        permissions: as the cloud spells them.
+        name: of the role.
+        state: ARN of the bucket that holds the state, and its prefix; of AWS alone: roles of the
+            others name no resource, so theirs are granted at the bucket.
+    """
     granted = list(permissions)
     if cloud == "aws":
-        services: dict[str, list[str]] = {}
-        for action in granted:
-            services.setdefault(action.partition(":")[0], []).append(action)
-        statements = [
-            {"Sid": service.capitalize(), "Effect": "Allow", "Action": actions, "Resource": "*"}
-            for service, actions in services.items()
-        ]
-        body: dict[str, object] = {"Version": "2012-10-17", "Statement": statements}
+        body: dict[str, object] = {
+            "Version": "2012-10-17",
+            "Statement": [*_statements(granted), *(_of_state(*state) if state else ())],
+        }
     elif cloud == "gcp":
         body = {"title": name, "stage": "GA", "includedPermissions": granted}
     else:
@@ -105,3 +119,23 @@ def document(cloud: str, permissions: Iterable[str], name: str = "gcluster") -> 
             "AssignableScopes": ["/subscriptions/SUBSCRIPTION"],
         }
     return json.dumps(body, indent=2)
+
+
+def _statements(granted: Iterable[str]) -> Iterator[dict[str, object]]:
+    services: dict[str, list[str]] = {}
+    for action in granted:
+        if action != "iam:PassRole":
+            services.setdefault(action.partition(":")[0], []).append(action)
+            continue
+        yield {
+            "Sid": "PassRole", "Effect": "Allow", "Action": [action], "Resource": "*",
+            "Condition": {"StringEquals": {"iam:PassedToService": _PASSED_TO}},
+        }  # fmt: skip
+    for service, actions in services.items():
+        yield {"Sid": service.capitalize(), "Effect": "Allow", "Action": actions, "Resource": "*"}
+
+
+def _of_state(bucket: str, prefix: str) -> Iterator[dict[str, object]]:
+    below = f"{bucket}/{prefix}/*" if prefix else f"{bucket}/*"
+    yield {"Sid": "State", "Effect": "Allow", "Action": list(_STATE), "Resource": below}
+    yield {"Sid": "StateKeys", "Effect": "Allow", "Action": ["s3:ListBucket"], "Resource": bucket}

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from gcluster.cli.reconciling import folder, seconds, wrong
 from gcluster.cli.render.output import say
 from gcluster.lifecycle.outcome import Exit
 
@@ -72,18 +73,20 @@ def command(  # noqa: PLR0917  # typer reads the options from the parameters
     from gcluster.lifecycle.gitops.rounds import Settings
 
     if repo is None:
-        raise _usage("which repository? --repo is missing", "--repo https://HOST/PATH --once")
+        raise wrong("which repository? --repo is missing", "--repo https://HOST/PATH --once")
     if allow and not once:
-        raise _usage("--allow goes with --once", "what is allowed once is not allowed for ever")
+        raise wrong("--allow goes with --once", "what is allowed once is not allowed for ever")
     settings = Settings(
         repo=repo,
         branch=branch,
-        path=path.strip("/") or ".",
+        path=folder(path),
         most_changed=max_clusters_changed,
         allow=frozenset(_thing(each) for each in allow or ()),
     )
-    seconds = _seconds(interval)
-    code = run_controller(settings, state=state, interval_s=None if once else seconds, tell=_line)
+    interval_s = seconds(interval)
+    code = run_controller(
+        settings, state=state, interval_s=None if once else interval_s, tell=_line
+    )
     _last(settings, code)
     return code
 
@@ -91,26 +94,8 @@ def command(  # noqa: PLR0917  # typer reads the options from the parameters
 def _thing(text: str) -> tuple[str, str]:
     cluster, slash, thing = text.partition("/")
     if not (cluster and slash and thing):
-        raise _usage(f'--allow "{text}" names no cluster and thing', "research/pool:train")
+        raise wrong(f'--allow "{text}" names no cluster and thing', "research/pool:train")
     return cluster, thing
-
-
-def _seconds(interval: str) -> float:
-    from gcluster.schemas.spec.units import Duration
-
-    try:
-        seconds = Duration.parse(interval).value
-    except ValueError as error:
-        raise _usage(f'--interval "{interval}": {error}', "5m") from error
-    if seconds < 1:
-        raise _usage(f'--interval "{interval}" is too short', "5m")
-    return seconds
-
-
-def _usage(summary: str, hint: str) -> Exception:
-    from gcluster.lifecycle.outcome import failure
-
-    return failure("GC941", summary, hint=hint, exit_code=Exit.USAGE)
 
 
 def _line(event: "Happened") -> None:
@@ -125,9 +110,20 @@ def _line(event: "Happened") -> None:
     sys.stdout.flush()
 
 
+_ENDED = {
+    Exit.OK: "all is as merged",
+    Exit.SPEC: "what was merged is wrong, and nothing of it was applied",
+    Exit.PENDING: "something waits",
+    Exit.REFUSED: "refused",
+    Exit.LOCKED: "somebody else holds a lock",
+}
+
+
 def _last(settings: "Settings", code: Exit) -> None:
     """Say how the last round ended."""
     from gcluster.lifecycle.gitops.book import Happened
 
-    ended = {Exit.OK: "all is as merged"}.get(code, code.name.lower())
+    ended = _ENDED.get(code, "failed")
+    if code is not Exit.OK:
+        ended += "; gcluster reconcile status tells why"
     _line(Happened(what="round", reason=f"{settings.repo}: {ended}"))

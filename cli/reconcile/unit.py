@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from gcluster.cli.reconciling import folder, seconds
 from gcluster.cli.render.output import say
 from gcluster.lifecycle.outcome import Exit
 
@@ -29,6 +30,8 @@ def command(
     from gcluster.lifecycle.gitops.unit import container_file, unit_file
     from gcluster.lifecycle.state.process import who
 
+    seconds(interval)
+    folder(path)
     options = {"repo": repo, "branch": branch, "path": path, "interval": interval}
     text = container_file(options) if container else unit_file(options, who().partition("@")[0])
     say(text.rstrip("\n"))

@@ -187,7 +187,7 @@ def _by_hand(wanted: Pipelines, clouds: Iterable[str], *, included: bool) -> Ite
         if not included:
             yield f"add to .gitlab-ci.yml: {_INCLUDE.strip()}"
         yield 'protect the environment "gcluster": who may deploy there is the gate'
-        yield "store GCLUSTER_AGE_KEY, masked and protected; make the two schedules"
+        yield "store GCLUSTER_AGE_KEY, masked (the file says who can read it); make two schedules"
     else:
         yield "build the image (gcluster reconcile unit --container) and write its name in"
         yield "make the secret gcluster; then: kubectl apply -f flux/sync.yaml"

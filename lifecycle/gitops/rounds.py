@@ -147,17 +147,21 @@ def _change(
             if held_up_by:
                 reason = f"{', '.join(held_up_by)} comes first, and is not as merged"
                 book.note(cluster, head, Acted("waiting", reason))
-            elif not book.is_due(cluster):
+            elif not (book.is_due(cluster) or _allowed(name, settings)):
                 book.still_waits(cluster, head)
             else:
                 _apply(cluster, head, book, settings, world)
         held_up_by += [name for name in step if not book.is_well(name)]
 
 
+def _allowed(cluster: str, settings: Settings) -> frozenset[str]:
+    """Return what somebody lets happen to a cluster; it is tried then, and waits for no pause."""
+    return frozenset(thing for name, thing in settings.allow if name == cluster)
+
+
 def _apply(cluster: Cluster, head: Head, book: Book, settings: Settings, world: World) -> None:
     cluster.why = f"commit {head.commit}"
-    allow = frozenset(thing for name, thing in settings.allow if name == cluster.name)
-    acted = bring_up(cluster, allow, book.reporter(cluster.name))
+    acted = bring_up(cluster, _allowed(cluster.name, settings), book.reporter(cluster.name))
     if acted.phase == "synced":
         book.note(cluster, head, acted, applied=True)
     elif acted.phase == "locked":  # whoever has it is at work: no failure, and no growing pause

@@ -1,14 +1,16 @@
-"""What a spec has on a cloud: the resources that its recorded program registers, and a KMS key."""
+"""What a spec has on a cloud: resources that its recorded program registers, key and state."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from gcluster.lifecycle.cluster import open_cluster
 from gcluster.lifecycle.outcome import failure
 from gcluster.lifecycle.sites import provider_name
 from gcluster.schemas.kms_key import cloud_of_key
 from gcluster.schemas.spec import KmsSecrets
+from gcluster.schemas.state_url import parse_state_url
+from gcluster.stacks.aws.layout import partition
 from gcluster.stacks.permissions import kind_of
 from gcluster.stacks.provider import Recorder
 from gcluster.stacks.registry import provider
@@ -20,21 +22,31 @@ _NOT_MADE = ("gcluster:", "pulumi:")
 """Types that group others, and the engine's own."""
 
 
-def needs_of(spec: Path, cloud: str) -> tuple[frozenset[str], bool]:
-    """Return the kinds of resources of a spec's sites on a cloud, and whether its key is there.
+class Needs(NamedTuple):
+    """What a spec has on one cloud."""
 
-    Nothing is contacted.
+    kinds: frozenset[str]
+    """Of resources."""
+    has_key: bool = False
+    """Its secrets are encrypted by a key there."""
+    state: tuple[str, str] | None = None
+    """ARN of the bucket of AWS that its state is in, and the prefix there."""
+
+
+def needs_of(spec: Path, cloud: str) -> Needs:
+    """Return what a spec has on a cloud. Nothing is contacted.
 
     Raises:
-        LifecycleError: the spec has errors, or neither site nor key on that cloud (GC908).
+        LifecycleError: the spec has errors, or neither site, key nor state on that cloud (GC908).
         ProviderError: the cloud's extra isn't installed.
     """
     cluster = open_cluster(str(spec))
     sites = [name for name, site in cluster.spec.sites.items() if provider_name(site) == cloud]
     secrets = cluster.spec.secrets
     has_key = isinstance(secrets, KmsSecrets) and cloud_of_key(secrets.key) == cloud
-    if not sites and has_key:
-        return frozenset(), True
+    state = _bucket(cluster.state_url) if cloud == "aws" else None
+    if not sites and (has_key or state):
+        return Needs(frozenset(), has_key, state)
     if not sites:
         raise failure("GC908", f"{spec} has no site of provider {cloud}")
     recorder = provider(cloud, cluster.catalog)
@@ -46,4 +58,13 @@ def needs_of(spec: Path, cloud: str) -> tuple[frozenset[str], bool]:
         for resource in recorder.record(cluster.spec, site).resources
     }
     kinds = frozenset(kind_of(token) for token in types if not token.startswith(_NOT_MADE))
-    return kinds, has_key
+    return Needs(kinds, has_key, state)
+
+
+def _bucket(url: str) -> tuple[str, str] | None:
+    """Return the bucket's ARN and the prefix, where it is one of AWS's own."""
+    place = parse_state_url(url)
+    if place.scheme != "s3" or "endpoint" in place.options:
+        return None
+    arn = f"arn:{partition(place.options.get('region', ''))}:s3:::{place.bucket}"
+    return arn, place.path

@@ -54,12 +54,20 @@ def read_slurm(texts: list[str]) -> SlurmOutput:
         elif found := _CONFIG.match(line):
             config[found[1]] = found[2].strip()
         elif len(record := record_of(line)) == 1:
-            config |= record
+            config |= _numbered(record, config)
     return SlurmOutput(
         config={key: value for key, value in config.items() if value not in _NONE},
         nodes=tuple(nodes.values()),
         partitions=tuple(partitions.values()),
     )
+
+
+def _numbered(record: Record, before: Record) -> Record:
+    """Number controllers as scontrol does: slurm.conf repeats the key, and the first line leads."""
+    if "SlurmctldHost" not in record:
+        return record
+    number = sum(key.startswith("SlurmctldHost[") for key in before)
+    return {f"SlurmctldHost[{number}]": record["SlurmctldHost"]}
 
 
 def record_of(line: str) -> Record:

@@ -30,6 +30,8 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     Empty: the path alone."""
     meant: str | None = None
     """The right word for the value at `path`, where there is one: short for a Replace."""
+    is_secret: bool = False
+    """What stands there may hold a secret: it is never shown."""
     fix: Fix | None = None
     """How a machine mends it, where that is certain; paths in the coordinates of the parts."""
 

@@ -71,6 +71,7 @@ def _diagnostic(
         span=document.locate(path, key=finding.at_key),
         hint=finding.hint,
         patch=_patch(finding, document, original),
+        is_secret=finding.is_secret,
     )
 
 

@@ -27,8 +27,14 @@ def state_url(context: CheckContext) -> Iterator[Finding]:
     try:
         parse_state_url(url)
     except ValueError as wrong:
+        holds = "@" in url or "key" in url.lower() or "token" in url.lower()
         yield Finding(
-            summary=f'"{url[:80]}" is no place for state', path=("state",), hint=str(wrong)
+            summary="what stands there is no place for state, and no credential goes there"
+            if holds
+            else f'"{url[:80]}" is no place for state',
+            path=("state",),
+            hint=str(wrong),
+            is_secret=holds,
         )
 
 

@@ -85,10 +85,11 @@ def test_what_is_held_back_is_let_through_once_by_name(run: Run, repo: Repo) -> 
     repo.merge(count=1)
     assert run("reconcile", "--repo", str(repo.top), "--once").exit_code == 4
     assert run("reconcile", "status").exit_code == 3
-    state = f"file://{repo.top.parent}/other"
-    argv = ("--repo", str(repo.top), "--once", "--allow", "trial/pool:gpu", "--state", state)
-    assert run("reconcile", *argv).exit_code == 0
-    assert run("reconcile", "status", "--state", state).exit_code == 0
+    again = run("reconcile", "--repo", str(repo.top), "--once")
+    assert "refused; gcluster reconcile status tells why" in _lines(again)[-1]["reason"]
+    argv = ("--repo", str(repo.top), "--once", "--allow", "trial/pool:gpu")
+    assert run("reconcile", *argv).exit_code == 0, "at once, whatever the pause is"
+    assert run("reconcile", "status").exit_code == 0
 
 
 def test_a_paused_cluster_is_told_with_whom_to_ask(run: Run, repo: Repo) -> None:
@@ -124,6 +125,10 @@ def test_one_controller_of_a_branch_is_enough(run: Run, repo: Repo) -> None:
         ("--repo", "/x", "--interval", "soon"),
         ("stauts",),
         ("unit", "--repo", "git://git.example.org/x"),
+        ("unit", "--repo", "/x", "--interval", "soon"),
+        ("unit", "--repo", "/x", "--interval", "0s", "--container"),
+        ("unit", "--repo", "/x", "--path", "../other"),
+        ("--repo", "/x", "--once", "--path", "specs/../../other"),
     ],
 )
 def test_wrong_words_are_told_and_nothing_is_done(

@@ -46,6 +46,10 @@ def test_the_lock_is_read_as_site_and_epoch(unlocked: Callable[..., Any]) -> Non
     assert seen == [("campus", 42)]
 
 
+def test_the_lock_of_the_burst_agent_is_one(unlocked: Callable[..., Any]) -> None:
+    assert unlocked("burst.agent/3")[1] == [("burst.agent", 3)]
+
+
 def test_a_stack_that_was_freed_is_told(unlocked: Callable[..., Any]) -> None:
     done, _ = unlocked("campus/42", stack_freed=True)
     assert done.stdout == "campus/42 is released, and the stack of campus is free\n"
@@ -59,7 +63,9 @@ def test_why_a_stack_is_not_free_is_told_and_is_a_failure(unlocked: Callable[...
     assert "the engine is not here" in done.stdout
 
 
-@pytest.mark.parametrize("lock", ["campus", "campus/", "/7", "campus/x", "campus/-1", ""])
+@pytest.mark.parametrize(
+    "lock", ["campus", "campus/", "/7", "campus/x", "campus/-1", "", "campus/../7", "../7", "a/b/7"]
+)
 def test_what_is_no_lock_is_a_usage_error_and_releases_nothing(
     unlocked: Callable[..., Any], lock: str
 ) -> None:

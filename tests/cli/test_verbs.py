@@ -38,6 +38,8 @@ def test_a_verb_shows_its_own_help(run: Callable[..., Any], name: str) -> None:
     done = run(name, "--help")
     assert done.exit_code == 0
     assert f"Usage: gcluster {name}" in done.stdout
+    words = re.findall(r"--[A-Za-z][\w-]*", done.stdout)
+    assert [word for word in words if word != word.lower()] == [], "typer took a metavar for a name"
     assert " ".join(BY_NAME[name].help.split()) in " ".join(done.stdout.split())
 
 

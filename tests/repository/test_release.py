@@ -86,3 +86,10 @@ def test_no_job_has_more_rights_than_it_needs_and_no_key_is_kept(
         "publish": {"id-token"},
         "release": {"contents"},
     }
+
+
+def test_actions_of_the_release_are_pinned_to_commits(jobs: dict[str, Any]) -> None:
+    used = [step["uses"] for job in jobs.values() for step in job["steps"] if "uses" in step]
+    assert used
+    loose = [name for name in used if not re.search(r"@[0-9a-f]{40}$", name)]
+    assert loose == [], "an action's tag can be moved, and these sign and publish"

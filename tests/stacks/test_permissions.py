@@ -138,6 +138,30 @@ def test_the_document_is_what_the_cloud_takes(cloud: str) -> None:
     assert body[key]
 
 
+def _of_aws(state: tuple[str, str] | None = None) -> dict[str, dict[str, object]]:
+    body = json.loads(document("aws", needed("aws"), state=state))
+    return {each["Sid"]: each for each in body["Statement"]}
+
+
+def test_roles_are_passed_to_nodes_and_control_planes_alone() -> None:
+    found = _of_aws()
+    (service,) = found["PassRole"]["Condition"].values()  # type: ignore[attr-defined]
+    assert {"ec2.amazonaws.com", "eks.amazonaws.com"} <= set(service["iam:PassedToService"])
+    granted = [sid for sid, each in found.items() if "iam:PassRole" in str(each["Action"])]
+    assert granted == ["PassRole"]
+
+
+@pytest.mark.parametrize(
+    ("prefix", "below"), [("a/b", "arn:aws:s3:::acme/a/b/*"), ("", "arn:aws:s3:::acme/*")]
+)
+def test_a_state_in_s3_is_granted_there_and_nowhere_else(prefix: str, below: str) -> None:
+    found = _of_aws(state=("arn:aws:s3:::acme", prefix))
+    assert (found["State"]["Resource"], found["StateKeys"]["Resource"]) == (
+        below, "arn:aws:s3:::acme",
+    )  # fmt: skip
+    assert "s3:GetObject" not in str(_of_aws())
+
+
 def test_an_unknown_cloud_is_refused_with_the_known_ones() -> None:
     with pytest.raises(ProviderError) as caught:
         known("oci")

@@ -64,6 +64,30 @@ def test_on_github_a_plan_that_holds_no_more_is_refused_and_made_anew_by_hand(
     assert repo.nodes() == 4
 
 
+def test_a_spec_that_came_with_the_plans_is_not_applied(repo: Repo) -> None:
+    repo.write("github")
+    github = GitHub(repo)
+    github.job("plan", "plan")
+    plans = github.artifacts / "gcluster-plans" / "plans"
+    shutil.copy(repo.spec, plans / "evil.yaml")
+    order = (plans / "order").read_text()
+    (plans / "order").write_text(order.replace("specs/aa.yaml", "plans/evil.yaml"))
+    assert github.job("apply", "apply") == [0, int(Exit.SPEC)]
+    assert repo.said == "plans/evil.yaml: not among the specs that were merged\n"
+    assert repo.nodes() == 0
+
+
+@pytest.mark.parametrize("written", ['"gcluster/v1"', "'gcluster/v1'", "gcluster/v1  # ours"])
+def test_a_spec_is_planned_however_its_version_is_quoted(repo: Repo, written: str) -> None:
+    text = repo.spec.read_text()
+    repo.spec.write_text(text.replace("apiVersion: gcluster/v1", f"apiVersion: {written}"))
+    repo.write("github")
+    github = GitHub(repo)
+    assert github.job("plan", "plan") == [0, 0]
+    order = github.artifacts / "gcluster-plans" / "plans" / "order"
+    assert order.read_text().split()[1:] == ["specs/aa.yaml"]
+
+
 def test_on_github_plans_that_nobody_kept_are_made_anew(repo: Repo) -> None:
     """So it is after a month, and for the pull request of a fork, which is not planned."""
     repo.write("github")

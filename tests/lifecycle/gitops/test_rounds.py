@@ -143,8 +143,9 @@ def test_a_guard_holds_back_what_nobody_named(rig: Rig) -> None:
     assert "--allow pool:gpu" in rig.followed("aa").diagnostics[0].hint
     rig.later(hours=2)
     assert rig.round(allow="bb/pool:gpu aa/pool:other") is Exit.REFUSED
-    rig.later(hours=2)
-    assert rig.round(allow="aa/pool:gpu") is Exit.OK
+    assert rig.round(allow="bb/pool:gpu") is Exit.REFUSED
+    assert rig.followed("aa").failures == 2, "in its pause, and nothing of it was allowed"
+    assert rig.round(allow="aa/pool:gpu") is Exit.OK, "who allows it doesn't wait for a pause"
     assert rig.nodes("aa") == 2
 
 

@@ -61,6 +61,21 @@ def test_a_controller_has_its_address_and_a_backup_is_listed() -> None:
     assert "backup controller hop-ctl2" in {each.where for each in found.not_carried}
 
 
+def test_of_controllers_in_slurm_conf_the_first_line_leads_and_no_other_is_lost() -> None:
+    conf = """
+    ClusterName=hop
+    SlurmctldHost=ctl1(10.4.0.2)
+    SlurmctldHost=ctl2(10.4.0.3)
+    SlurmctldHost=ctl3
+    NodeName=gpu[01-04] CPUs=8 RealMemory=64000
+    """
+    output = read_slurm(["\n".join(line.strip() for line in conf.splitlines())])
+    found = adopt_slurm(output, name="", user="ops", origin="a test", date="2026-11-22")
+    assert found.spec["pools"]["head"]["hosts"] == [{"name": "ctl1", "address": "10.4.0.2"}]
+    listed = {each.where for each in found.not_carried}
+    assert {"backup controller ctl2", "backup controller ctl3"} <= listed
+
+
 def test_what_the_spec_does_not_say_is_listed_with_what_to_do() -> None:
     listed = {each.where for each in adopted("scontrol.txt").not_carried}
     assert {
