@@ -19,7 +19,13 @@ from gcluster.lifecycle.kubernetes.managed import release
 from gcluster.lifecycle.kubernetes.managed.reach import reach
 from gcluster.lifecycle.operations.queue_state import forget_queues
 from gcluster.lifecycle.outcome import Exit, failure
-from gcluster.lifecycle.progress import Reporter, StageFinished, StageProgress, StageStarted
+from gcluster.lifecycle.progress import (
+    Finding,
+    Reporter,
+    StageFinished,
+    StageProgress,
+    StageStarted,
+)
 from gcluster.lifecycle.repair.queue import forget as forget_repairs
 from gcluster.lifecycle.run import Run
 from gcluster.lifecycle.secrets import passphrase
@@ -93,6 +99,8 @@ def down(
         acquire(cluster.store, (*cluster.spec.sites, BURST_LOCK), reason="down") as lock,
         Run(cluster, "down", lock) as run,
     ):
+        for note in lock.notes:
+            report(Finding(diagnostic=note))
         if kubectl is not None:
             release.give_back(kubectl, report)
         removed, left = _destroy(cluster, sites, existing, report)
