@@ -19,7 +19,13 @@ from gcluster.lifecycle.kubernetes.managed import release
 from gcluster.lifecycle.kubernetes.managed.reach import reach
 from gcluster.lifecycle.operations.queue_state import forget_queues
 from gcluster.lifecycle.outcome import Exit, failure
-from gcluster.lifecycle.progress import Reporter, StageFinished, StageProgress, StageStarted
+from gcluster.lifecycle.progress import (
+    Finding,
+    Reporter,
+    StageFinished,
+    StageProgress,
+    StageStarted,
+)
 from gcluster.lifecycle.repair.queue import forget as forget_repairs
 from gcluster.lifecycle.run import Run
 from gcluster.lifecycle.secrets import passphrase
@@ -75,12 +81,15 @@ def down(
     untouched = tuple(n for n, s in cluster.spec.sites.items() if not s.makes_machines)
     if not cluster.was_applied:
         return _nothing(cluster, untouched)
+    seen = len(cluster.events.read())
     sites = open_sites(cluster, lambda event: report(_progress(event)), delete_data=named)
     existing = priced(cluster, _existing(sites))
     check_free(existing, named)
     kept = tuple(item for item in existing if item.kept_data)
     if len(kept) == len(existing) and not _ledger_has_more(cluster):
-        _forget(cluster, but_stacks=bool(kept))
+        with acquire(cluster.store, (*cluster.spec.sites, BURST_LOCK), reason="down"):
+            _refuse_begun(cluster, seen)
+            _forget(cluster, but_stacks=bool(kept))
         return _nothing(cluster, untouched, kept)
     kubectl = None if skip_kubernetes else reach(cluster.spec, sites, cluster.workdir)
     held = () if kubectl is None else release.look(kubectl).leftovers()
@@ -90,6 +99,8 @@ def down(
         acquire(cluster.store, (*cluster.spec.sites, BURST_LOCK), reason="down") as lock,
         Run(cluster, "down", lock) as run,
     ):
+        for note in lock.notes:
+            report(Finding(diagnostic=note))
         if kubectl is not None:
             release.give_back(kubectl, report)
         removed, left = _destroy(cluster, sites, existing, report)
@@ -151,8 +162,26 @@ def _ledger_has_more(cluster: Cluster) -> bool:
     return bool(cluster.ledger.existing() or cluster.ledger.open_intents())
 
 
+def _refuse_begun(cluster: Cluster, seen: int) -> None:
+    """Refuse to forget keys of a cluster that somebody worked on since it was looked at.
+
+    Args:
+        cluster: whose locks are held.
+        seen: how many events there were when it was looked at.
+    """
+    if len(cluster.events.read()) != seen:
+        raise failure(
+            "GC904",
+            f"another run worked on {cluster.name} since this one looked: nothing was removed",
+            hint="see gcluster status, then run the command again",
+            exit_code=Exit.LOCKED,
+        )
+
+
 def _forget(cluster: Cluster, *, but_stacks: bool) -> None:
     """Remove the secrets, the client keys and the run artifacts; the journal stays.
+
+    For whoever holds the locks: a run that begins elsewhere makes and reads the same keys.
 
     `but_stacks`: data is kept. It stands in stacks, so these and their passphrase stay too, and
     the cluster has not ended: a later `down` finds its data, a later `up` takes it up again.

@@ -11,10 +11,12 @@ from gcluster.lifecycle import places
 from gcluster.lifecycle.audit.artifacts import keep_artifacts
 from gcluster.lifecycle.audit.commit import commit_of
 from gcluster.lifecycle.audit.trail import exported
+from gcluster.lifecycle.burst.lock import LOCK as BURST_LOCK
 from gcluster.lifecycle.carried import keep_host_keys
 from gcluster.lifecycle.outcome import Exit, LifecycleError
-from gcluster.lifecycle.state import HeldLock, RunFinished, RunStarted, upgrade
+from gcluster.lifecycle.state import HeldLock, RunFinished, RunStarted
 from gcluster.lifecycle.state.process import pipeline_commit
+from gcluster.lifecycle.state.upgrading import bring_to_newest
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -59,7 +61,9 @@ class Run:
         )
         with ExitStack() as exports:
             exports.enter_context(exported(self.cluster))
-            upgrade(self.cluster.store)
+            names = (*self.cluster.spec.sites, BURST_LOCK)
+            said = bring_to_newest(self.cluster.store, self.lock.epochs, names)
+            self.lock.notes = (*self.lock.notes, *said)
             self.cluster.vault.keyring.look_again()
             self.cluster.events.bind(run=self.id, epochs=self.lock.epochs)
             self.cluster.events.append(started)

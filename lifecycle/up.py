@@ -122,13 +122,13 @@ def up(
     if not proposed.is_empty:
         while_up.ready_bundle(cluster, observation, report)
     cluster.identify()
-    set_ended(cluster.id, ended=False)
     with (
-        SshSession(cluster.workdir) as session,
         acquire(cluster.store, tuple(cluster.spec.sites), reason="up") as lock,
+        SshSession(cluster.workdir) as session,  # a `down` that has the lock removes its folder
         holding(cluster, approved),
         Run(cluster, "up", lock) as run,
     ):
+        set_ended(cluster.id, ended=False)
         for note in lock.notes:
             report(Finding(diagnostic=note))
         # Under the lock: it makes the data key and the login key.

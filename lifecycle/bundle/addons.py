@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from gcluster.inventory.compile.kubernetes_objects.addons import chosen_addons
-from gcluster.inventory.compile.kubernetes_objects.facts import kubernetes_facts
+from gcluster.inventory.compile.kubernetes_objects.addons import ChosenAddon, chosen_addons
+from gcluster.lifecycle.kubernetes.addons.helm import find_helm
 from gcluster.lifecycle.kubernetes.addons.publisher import file_name, published
-from gcluster.lifecycle.kubernetes.objects import left_out
+from gcluster.lifecycle.kubernetes.addons.rendered import rendered
+from gcluster.lifecycle.kubernetes.image_names import full_name
+from gcluster.lifecycle.kubernetes.objects import ObjectKey, wanted
 from gcluster.lifecycle.kubernetes.registry import digest_of
 from gcluster.lifecycle.outcome import LifecycleError, failure
 from gcluster.lifecycle.preflight.addon_digests import CATALOG
@@ -22,64 +24,97 @@ from gcluster.lifecycle.progress import StageFinished, StageProgress, StageStart
 from gcluster.lifecycle.sites import inventory, provider_name
 from gcluster.schemas.bundle import BundledFile
 from gcluster.schemas.decoding import decode_yaml
+from gcluster.schemas.diagnostics import Diagnostic, Severity
 from gcluster.schemas.spec import KubernetesScheduler
 from gcluster.stacks import atomic
 from gcluster.stacks.registry import provider
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
+    from gcluster.lifecycle.kubernetes.addons.held import Held
     from gcluster.lifecycle.kubernetes.addons.publisher import Get
     from gcluster.lifecycle.progress import Reporter
+    from gcluster.schemas.bundle import BundleManifest
     from gcluster.schemas.catalog import Addon, Catalog
-    from gcluster.schemas.diagnostics import Diagnostic
     from gcluster.schemas.spec import ClusterSpec
 
 FOLDER = CATALOG.rpartition("/")[0]
 _SOURCE = "addons"
 
 
-def addons_of(spec: ClusterSpec, catalog: Catalog) -> list[Addon]:
+class AddonsAsked(msgspec.Struct, frozen=True, kw_only=True):
+    """The add-ons that a spec needs or names, and what they are rendered for."""
+
+    chosen: tuple[ChosenAddon, ...] = ()
+    cluster: str = ""
+    release: str = ""
+    """Of Kubernetes: "1.35"."""
+    compiled: frozenset[ObjectKey] = frozenset()
+    """Objects that gcluster makes itself."""
+
+    def refuse_unrendered(self) -> None:
+        """Refuse charts where nothing renders them: only rendered do they name their images.
+
+        Raises:
+            LifecycleError: GC1061.
+        """
+        if any(one.addon.kind == "helm" for one in self.chosen):
+            find_helm()
+
+
+def addons_of(spec: ClusterSpec, catalog: Catalog) -> AddonsAsked:
     """Return the add-ons that a spec needs or names; none where Kubernetes isn't its scheduler.
 
     What `up` leaves out isn't needed.
     """
     if not isinstance(spec.scheduler, KubernetesScheduler):
-        return []
+        return AddonsAsked()
     planned = [
         host
         for name, site in spec.sites.items()
         for host in provider(provider_name(site), catalog).planned_hosts(spec, name)
     ]
-    hosts = inventory(spec, planned)
-    facts = kubernetes_facts(spec, hosts, catalog, left_out(spec, hosts, catalog))
-    return [chosen.addon for chosen in chosen_addons(facts)]
+    found = wanted(spec, inventory(spec, planned), catalog)
+    return AddonsAsked(
+        chosen=tuple(chosen_addons(found.facts)),
+        cluster=spec.name,
+        release=found.facts.release,
+        compiled=frozenset(found.objects),
+    )
 
 
 def bundle_addons(
-    addons: list[Addon], out: Path, report: Reporter, get: Get
+    asked: AddonsAsked, out: Path, report: Reporter, get: Get
 ) -> tuple[BundledFile, ...]:
     """Fetch add-ons into a bundle, write their digests, and return what the bundle holds of them.
 
+    Each is rendered with the spec's values: what its pods start is pinned beside what the catalog
+    names.
+
     Args:
-        addons: what is asked for; none: nothing is fetched and written.
+        asked: what is asked for; none: nothing is fetched and written.
         out: the bundle's folder.
         report: told of each.
         get: returns what stands at a URL.
 
     Raises:
-        LifecycleError: GC939, one for each that is not to be had or isn't what is pinned.
+        LifecycleError: GC939, one for each that is not to be had or isn't what is pinned; GC1061,
+            GC1062: one can't be rendered.
     """
-    if not addons:
+    if not asked.chosen:
         return ()
-    report(StageStarted(name="add-ons", total=len(addons)))
+    total = len(asked.chosen)
+    report(StageStarted(name="add-ons", total=total))
     files: list[BundledFile] = []
     filled: list[Addon] = []
     findings: list[Diagnostic] = []
-    for done, addon in enumerate(addons):
-        report(StageProgress(name="add-ons", done=done, total=len(addons), detail=addon.name))
+    for done, one in enumerate(asked.chosen):
+        addon = one.addon
+        report(StageProgress(name="add-ons", done=done, total=total, detail=addon.name))
         try:
-            content, whole = _fetched(addon, get)
+            content, whole = _fetched(one, asked, get)
         except LifecycleError as error:
             findings += error.diagnostics
             continue
@@ -97,19 +132,58 @@ def bundle_addons(
 def pinned_images(out: Path) -> dict[str, str]:
     """Return image -> digest of the add-ons that a bundle has, as its catalog file says."""
     told = decode_yaml((out / CATALOG).read_bytes(), dict[str, Any])
-    return {image: digest for addon in told["addons"] for image, digest in addon["images"].items()}
+    return {
+        full_name(image): digest
+        for addon in told["addons"]
+        for image, digest in addon["images"].items()
+    }
 
 
-def _fetched(addon: Addon, get: Get) -> tuple[bytes, Addon]:
+def addons_missing(
+    manifest: BundleManifest, asked: AddonsAsked, held: Held | None, command: str
+) -> Iterator[Diagnostic]:
+    """Yield what a bundle lacks of add-ons: charts and manifests, and images that are pinned.
+
+    Args:
+        manifest: of the bundle.
+        asked: what the spec needs.
+        held: the images that it has; None: nodes take images from registries.
+        command: what makes the bundle whole.
+    """
+    files = {file.path for file in manifest.files}
+    for one in asked.chosen:
+        addon = one.addon
+        path = f"{FOLDER}/{file_name(addon)}"
+        if path not in files:
+            yield Diagnostic(
+                code="GC937",
+                severity=Severity.ERROR,
+                summary=f"the bundle has no {path}, which add-on {addon.name} is made of",
+                hint=f"where its publisher is: {command}; nothing was changed",
+            )
+        if held is not None:
+            pinned = [f"{image}@{digest}" for image, digest in addon.images.items() if digest]
+            yield from held.lacking(addon.name, pinned)
+
+
+def _fetched(one: ChosenAddon, asked: AddonsAsked, get: Get) -> tuple[bytes, Addon]:
     """Return an add-on's chart or manifest, and the add-on with every digest."""
+    addon = one.addon
     content = published(addon, get)
     digest = f"sha256:{hashlib.sha256(content).hexdigest()}"
     if addon.digest not in {None, digest}:
         raise failure(
             "GC939", f"add-on {addon.name} {addon.version} is {digest}, not {addon.digest}"
         )
-    images = {name: known or digest_of(name) for name, known in addon.images.items()}
-    return content, msgspec.structs.replace(addon, digest=digest, images=images)
+    made = rendered(one, content, asked.cluster, asked.release, asked.compiled)
+    known = {full_name(name) for name in addon.images}
+    images = dict(addon.images)
+    for image in made.images:
+        name, _, said = image.partition("@")
+        if full_name(name) not in known:
+            images[full_name(name)] = said or None
+    pinned = {name: said or digest_of(full_name(name)) for name, said in images.items()}
+    return content, msgspec.structs.replace(addon, digest=digest, images=pinned)
 
 
 def _written(out: Path, path: str, content: bytes, url: str) -> BundledFile:

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from gcluster.lifecycle.bundle.addons import addons_missing, addons_of
 from gcluster.lifecycle.bundle.asked import kubernetes_of, needs_of
 from gcluster.lifecycle.bundle.fetch import is_whole
 from gcluster.lifecycle.bundle.keys import signed_by
 from gcluster.lifecycle.bundle.kubernetes import kubernetes_missing
+from gcluster.lifecycle.kubernetes.addons.held import held_images
 from gcluster.lifecycle.outcome import Exit, LifecycleError, failure
 from gcluster.schemas.bundle import MANIFEST, SIGNATURE, BundleManifest, decode
 from gcluster.schemas.diagnostics import Diagnostic, Severity
@@ -120,7 +122,10 @@ def _damaged(path: Path, why: str) -> LifecycleError:
 def refuse_incomplete(
     manifest: BundleManifest, spec: ClusterSpec, catalog: Catalog, command: str
 ) -> None:
-    """Let a bundle pass that has all that the roles of a spec ask for.
+    """Let a bundle pass that has all that roles and add-ons of a spec ask for.
+
+    What an add-on's chart starts beside the images of the catalog is only known once it is
+    rendered: `lifecycle.kubernetes.addons.ready` asks for that.
 
     Args:
         manifest: of the bundle.
@@ -130,7 +135,7 @@ def refuse_incomplete(
 
     Raises:
         LifecycleError: GC937 for each package and file that is missing, with its role; GC1050,
-            GC1051: it has no Kubernetes for these nodes.
+            GC1051: it has no Kubernetes for these nodes; GC1002 for each image of an add-on.
     """
     found: dict[str, Diagnostic] = {}
     for pool in needs_of(spec, catalog):
@@ -160,9 +165,12 @@ def refuse_incomplete(
                     hint=f"where the mirrors are: {command}; nothing was changed",
                 ),
             )
+    kubernetes = kubernetes_of(spec, catalog)
+    held = None if kubernetes is None else held_images(manifest, command)
     lacking = (
         *found.values(),
-        *kubernetes_missing(manifest, kubernetes_of(spec, catalog), command),
+        *kubernetes_missing(manifest, kubernetes, command),
+        *addons_missing(manifest, addons_of(spec, catalog), held, command),
     )
     if lacking:
         raise LifecycleError(*lacking, exit_code=Exit.REFUSED)

@@ -10,7 +10,12 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from gcluster.lifecycle import places
-from gcluster.lifecycle.bundle.addons import addons_of, bundle_addons, pinned_images
+from gcluster.lifecycle.bundle.addons import (
+    AddonsAsked,
+    addons_of,
+    bundle_addons,
+    pinned_images,
+)
 from gcluster.lifecycle.bundle.apt import AptRoot, Found
 from gcluster.lifecycle.bundle.asked import PoolNeeds, kubernetes_of, needs_of
 from gcluster.lifecycle.bundle.fetch import INCOMING, Wanted, fetch_all
@@ -80,7 +85,8 @@ def collect(spec_path: Path, out: Path, only: tuple[str, ...], report: Reporter)
     with_kubernetes = not only or "kubernetes" in only
     kubernetes = kubernetes_of(loaded.spec, catalog) if with_kubernetes else None
     refuse_unclear(needs, catalog, only, kubernetes)
-    asked_addons = addons_of(loaded.spec, catalog)
+    asked_addons = AddonsAsked() if only else addons_of(loaded.spec, catalog)
+    asked_addons.refuse_unrendered()
     key = BundleKey(
         places.config_home() / "keys" / f"bundle-{loaded.spec.name}.asc", loaded.spec.name
     )
@@ -89,7 +95,7 @@ def collect(spec_path: Path, out: Path, only: tuple[str, ...], report: Reporter)
     wanted = [w for part in parts for w in _packages(part)] + [w for _, w in files]
     fetched = _fetch(wanted, out, report)
     programs, files_of_kubernetes = bundle_kubernetes(kubernetes, out, report)
-    addons = () if only else bundle_addons(asked_addons, out, report, fetched_url)
+    addons = bundle_addons(asked_addons, out, report, fetched_url)
     run_by_addons = pinned_images(out) if addons else {}
     images, archives = bundle_images(kubernetes, run_by_addons, out, report)
     repositories = tuple(indexed(part, out, key) for part in parts)

@@ -53,9 +53,13 @@ def live_on(cluster: Cluster, bundle: Bundle) -> None:
             hint=f"if its maker has a new key: --bundle-key {manifest.key_fingerprint}",
             exit_code=Exit.REFUSED,
         )
-    command = f"gcluster bundle {cluster.spec_path} --out {bundle.folder}"
-    refuse_incomplete(manifest, cluster.spec, cluster.catalog, command)
+    refuse_incomplete(manifest, cluster.spec, cluster.catalog, command_for(cluster, bundle.folder))
     _now(cluster, manifest)
+
+
+def command_for(cluster: Cluster, folder: Path | None) -> str:
+    """Return the command that makes a cluster's bundle whole."""
+    return f"gcluster bundle {cluster.spec_path} --out {folder or 'DIR'}"
 
 
 def _now(cluster: Cluster, manifest: BundleManifest | None) -> None:

@@ -89,7 +89,8 @@ def _not_in_the_bundle(found: Wanted, held: set[str], whose: str) -> Iterator[Di
         yield _error(
             "GC1002",
             f"image {image} is not in the bundle {whose}",
-            hint="lifecycle/kubernetes/programs.yaml names the images that it is built with",
+            hint="lifecycle/kubernetes/programs.yaml names the images that our own is built with; "
+            "gcluster bundle SPEC --out DIR collects those of machines",
         )
 
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from gcluster.lifecycle.kubernetes.image_names import split_tag
 from gcluster.lifecycle.outcome import failure
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ def pull_pinned(image: str, digest: str, architecture: str) -> Pulled:
     Raises:
         LifecycleError: GC939: it is not to be had, or isn't what its digest says.
     """
-    path = image.rpartition(":")[0]
+    path, _ = split_tag(image)
     host, _, name = path.partition("/")
     root = f"{_root(host)}/v2/{name}"
     content, kind = _get(f"{root}/manifests/{digest}", accept=(*_INDEXES, *_MANIFESTS))
@@ -161,7 +162,7 @@ def digest_of(image: str) -> str:
     Raises:
         LifecycleError: GC939: it is not to be had.
     """
-    path, _, tag = image.rpartition(":")
+    path, tag = split_tag(image)
     host, _, name = path.partition("/")
     content, _ = _get(f"{_root(host)}/v2/{name}/manifests/{tag}", accept=(*_INDEXES, *_MANIFESTS))
     _decoded(content, image)

@@ -41,7 +41,9 @@ def newest_applied(store: StateStore) -> Applied | None:
         LifecycleError: it is there and can't be read (GC900).
     """
     number = applied_number(store)
-    return store.read(_key(number), Applied) if number else read_format_1(store)
+    if number:
+        return store.read(_key(number), Applied)
+    return read_format_1(store) if store.format() == 1 else None
 
 
 def applied_number(store: StateStore) -> int:
@@ -94,10 +96,17 @@ def leave_format_1(store: StateStore) -> None:
         keep_applied(store, kept)
 
 
-def forget_format_1(store: StateStore) -> None:
-    """Remove the objects of format 1, when the state says that it is of format 2."""
-    for key in (_SPEC, _BUNDLE, *store.list(_CATALOGS)):
+def forget_format_1(store: StateStore) -> list[str]:
+    """Remove what format 1 kept, when the state says that it is of format 2.
+
+    Returns the objects that say something else than what was taken over: they came later.
+    """
+    there = [key for key in (_SPEC, _BUNDLE, *store.list(_CATALOGS)) if store.get(key) is not None]
+    if there and read_format_1(store) != store.read(_key(1), Applied):
+        return there
+    for key in there:
         store.delete(key)
+    return []
 
 
 def _key(number: int) -> str:

@@ -21,6 +21,8 @@ PREFIX = "secrets"
 SEALED = ("queue",)
 """Prefixes of what is encrypted and is no secret of a step: saved queues."""
 _PATH = re.compile(r"(?P<stem>.+?)(\.(?P<key>\d{6}))?\.(age|json)")
+_NAMED = 3
+"""The first format whose secrets name their data key."""
 _FIRST = 1
 """Number of the data key of format 2, whose objects name none."""
 
@@ -41,6 +43,11 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
     """What it holds, whatever the key: "secrets/munge/000001"."""
     key: int
     """Number of its data key."""
+
+    @property
+    def is_of_format_2(self) -> bool:
+        """Whether it is a secret as format 2 kept it."""
+        return self.path.endswith(".age")
 
     @property
     def number(self) -> int:
@@ -69,7 +76,16 @@ def sealed_path(stem: str, key: int) -> str:
 
 
 def secrets_in(store: StateStore, name: str = "") -> list[Place]:
-    """Return the objects of one secret, or of all."""
+    """Return the objects of one secret, or of all, in the format that the state says it has.
+
+    So what an upgrade has added counts when that is said, and what an older version writes after it
+    never does.
+    """
+    return [p for p in every_secret(store, name) if p.is_of_format_2 == (store.format() < _NAMED)]
+
+
+def every_secret(store: StateStore, name: str = "") -> list[Place]:
+    """Return the objects of one secret, or of all, in any format."""
     found = _places(store, f"{PREFIX}/{name}" if name else PREFIX)
     return [place for place in found if place.stem.rpartition("/")[2].isdecimal()]
 
@@ -80,10 +96,9 @@ def sealed_in(store: StateStore, prefix: str) -> list[Place]:
 
 
 def newest(places: list[Place], keys: Container[int]) -> dict[str, Place]:
-    """Return stem -> the object of the newest data key; format 3's, where both are there."""
+    """Return stem -> the object of the newest data key."""
     known = (place for place in places if place.key in keys)
-    ranked = sorted(known, key=lambda place: (place.key, place.path.endswith(".json")))
-    return {place.stem: place for place in ranked}
+    return {place.stem: place for place in sorted(known, key=lambda place: place.key)}
 
 
 def read(store: StateStore, place: Place) -> Ciphertext | None:

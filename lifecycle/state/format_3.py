@@ -5,14 +5,12 @@ No key is needed: what format 2 encrypted stays as it is, and its identity count
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from gcluster.lifecycle.state import ciphertexts
-from gcluster.lifecycle.state.bucket import AlreadyExists
-from gcluster.lifecycle.state.key_record import FORMAT_2_RECIPIENT, record_of_identity
+from gcluster.lifecycle.state.key_record import FORMAT_2_RECIPIENT, KeyRecord, record_of_identity
 from gcluster.lifecycle.state.key_record import PREFIX as KEYS
 
 if TYPE_CHECKING:
@@ -21,27 +19,65 @@ if TYPE_CHECKING:
 
 
 def add_format_3(store: StateStore) -> None:
-    """Store the key's record, and each secret with its fingerprint. Safe to repeat and to kill."""
+    """Store the key's record, and each secret with its fingerprint. Safe to repeat and to kill.
+
+    Until the state says that it is of format 3, what format 2 has is right: an older version may
+    have gone on since an upgrade was killed, so what that had added is made the same again.
+    """
     recipient = store.get(FORMAT_2_RECIPIENT)
-    if recipient is not None:
-        record = record_of_identity(recipient.decode(errors="replace"))
-        with suppress(AlreadyExists):
-            store.put_new(f"{KEYS}/000001.json", msgspec.json.encode(record))
+    if recipient is None:
+        if not ciphertexts.every_secret(store):
+            for key in store.list(KEYS):
+                store.delete(key)  # of secrets that an older version has removed since
+        return
+    wanted = {_first(): msgspec.json.encode(record_of_identity(recipient.decode(errors="replace")))}
     for place in _of_format_2(store):
-        found = ciphertexts.read(store, place)
-        if found is not None:
-            _, name, _ = place.stem.split("/")
-            path = ciphertexts.secret_path(name, place.number, place.key)
-            with suppress(AlreadyExists):
-                store.put_new(path, msgspec.json.encode(found))
+        box = store.get(place.path)
+        if box is not None:
+            wanted[_path(place)] = msgspec.json.encode(ciphertexts.fresh(box))
+    for path, data in wanted.items():
+        if store.get(path) != data:
+            store.put(path, data)
+    added = [p.path for p in ciphertexts.every_secret(store) if not p.is_of_format_2]
+    for path in {*added, *store.list(KEYS)} - wanted.keys():
+        store.delete(path)
 
 
-def forget_format_2(store: StateStore) -> None:
-    """Remove the objects of format 2, when the state says that it is of format 3."""
-    store.delete(FORMAT_2_RECIPIENT)
-    for place in _of_format_2(store):
-        store.delete(place.path)
+def forget_format_2(store: StateStore) -> list[str]:
+    """Remove what format 2 kept, when the state says that it is of format 3.
+
+    Returns the objects that say something else than what was taken over: they came later.
+    """
+    later = []
+    told = store.get(FORMAT_2_RECIPIENT)
+    if told is not None:
+        records = [store.read(key, KeyRecord) for key in store.list(KEYS)]
+        if told.decode(errors="replace") in {r.recipient for r in records if r is not None}:
+            store.delete(FORMAT_2_RECIPIENT)
+        else:
+            later.append(FORMAT_2_RECIPIENT)
+    every = ciphertexts.every_secret(store)
+    for place in every:
+        if place.is_of_format_2:
+            mine = ciphertexts.read(store, place)
+            others = (p for p in every if p.stem == place.stem and not p.is_of_format_2)
+            found = (ciphertexts.read(store, other) for other in others)
+            if mine is None or mine.fingerprint in {o.fingerprint for o in found if o is not None}:
+                store.delete(place.path)
+            else:
+                later.append(place.path)
+    return later
 
 
 def _of_format_2(store: StateStore) -> list[Place]:
-    return [place for place in ciphertexts.secrets_in(store) if place.path.endswith(".age")]
+    return [place for place in ciphertexts.every_secret(store) if place.is_of_format_2]
+
+
+def _path(place: Place) -> str:
+    """Return where format 3 keeps what an object of format 2 holds."""
+    _, name, _ = place.stem.split("/")
+    return ciphertexts.secret_path(name, place.number, place.key)
+
+
+def _first() -> str:
+    return f"{KEYS}/000001.json"

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 Kind: TypeAlias = Literal["age", "kms", "sops"]
 PREFIX = "keyring"
+FIRST_FORMAT = 3
+"""The first format of the state that has these records."""
 FORMAT_2_RECIPIENT = "secrets/recipient"
 """Where format 2 kept the public half of the one identity that all secrets were encrypted for."""
 

@@ -12,6 +12,7 @@ from gcluster.lifecycle.state.age_provider import AgeProvider
 from gcluster.lifecycle.state.box import SecretBox, new_data_key
 from gcluster.lifecycle.state.bucket import AlreadyExists
 from gcluster.lifecycle.state.key_record import (
+    FIRST_FORMAT,
     FORMAT_2_RECIPIENT,
     PREFIX,
     KeyRecord,
@@ -76,6 +77,8 @@ class Keyring:
         Raises:
             LifecycleError: one can't be read (GC900).
         """
+        if self._store.format() < FIRST_FORMAT:
+            return _of_format_2(self._store)
         found = {}
         for key in self._store.list(PREFIX):
             if not _RECORD.fullmatch(key):
@@ -84,7 +87,7 @@ class Keyring:
             if record is not None:
                 self._read[key] = record  # a record is never changed
                 found[int(key.rpartition("/")[2].removesuffix(".json"))] = record
-        return found or _of_format_2(self._store)
+        return found
 
     def look_again(self) -> None:
         """Forget what was read: before this process held the lock, others may have begun anew."""

@@ -82,12 +82,15 @@ class HeldLock:
         """Take all sites, in sorted order so that two takers never wait for each other in a ring.
 
         Raises:
-            LifecycleError: one is held (exit code LOCKED); `release` gives back the others.
+            LifecycleError: one is held (exit code LOCKED), or a newer gcluster has changed the
+                format of the state (GC902); `release` gives back the others.
         """
         # All are looked at before any is taken: a site that is held costs the others no epoch.
         epochs = {site: self._free_to_take(site) for site in sorted(set(sites))}
         for site, epoch in epochs.items():
             self._take(site, epoch)
+        # An upgrade is done by who holds all locks: what was read before this one may be older.
+        self._store.refuse_newer()
         self._heartbeat.begin(epoch_key(site, epoch) for site, epoch in epochs.items())
 
     def release(self) -> None:

@@ -58,7 +58,7 @@ class StateStore:
         self.url = url
         self._bucket = bucket
         self._clock = clock
-        self._laid_out = self._check_format()
+        self._format = self._read_format()
 
     @classmethod
     def open(cls, url: str) -> StateStore:
@@ -68,6 +68,24 @@ class StateStore:
             LifecycleError: an unknown scheme, a path that can't be used, or a newer version.
         """
         return cls(connect(url), url=url)
+
+    def format(self) -> int:
+        """Return the version of the layout; one that is older is looked at again each time.
+
+        Raises:
+            LifecycleError: it was brought to a newer one than this version knows (GC902).
+        """
+        if self._format != NEWEST:
+            self.refuse_newer()
+        return NEWEST if self._format is None else self._format
+
+    def refuse_newer(self) -> None:
+        """Look whether a newer version brought the state to its own format since it was opened.
+
+        Raises:
+            LifecycleError: it did (GC902).
+        """
+        self._format = self._read_format()
 
     def put_new(self, key: str, data: bytes) -> None:
         """Write an object that must not exist yet.
@@ -143,7 +161,8 @@ class StateStore:
             )
         return found
 
-    def _check_format(self) -> bool:
+    def _read_format(self) -> int | None:
+        """Return the version of the layout; None: nothing was ever written."""
         found = self.read(FORMAT_KEY, Format)
         if found is not None and found.version > NEWEST:
             raise failure(
@@ -152,13 +171,13 @@ class StateStore:
                 f"{found.version}, this version knows {NEWEST}",
                 hint="upgrade gcluster on this machine",
             )
-        return found is not None
+        return None if found is None else found.version
 
     def _lay_out(self) -> None:
-        if self._laid_out:
+        if self._format is not None:
             return
         try:
             self._bucket.create(FORMAT_KEY, msgspec.json.encode(Format(NEWEST)))
-            self._laid_out = True
+            self._format = NEWEST
         except AlreadyExists:
-            self._laid_out = self._check_format()
+            self.refuse_newer()

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import suppress
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, suppress
 from itertools import count
 from pathlib import Path
+from threading import Event
+from typing import Any
 
 import pytest
 
@@ -13,7 +16,8 @@ from gcluster.lifecycle import places
 from gcluster.lifecycle.down import down
 from gcluster.lifecycle.outcome import Exit, LifecycleError
 from gcluster.lifecycle.progress import silent
-from gcluster.lifecycle.state import Journal, StateStore, acquire
+from gcluster.lifecycle.state import HeldLock, Journal, StateStore, acquire
+from gcluster.lifecycle.state.process import ProcessIdentity
 from gcluster.stacks.provider import Leftover, SiteContext
 from gcluster.stacks.simulated.cloud import Cloud
 from gcluster.stacks.simulated.provider import SimulatedProvider
@@ -64,6 +68,49 @@ def test_the_second_down_has_nothing_to_do(running: Trial) -> None:
 def test_a_cluster_that_never_came_up_is_not_touched(trial: Trial) -> None:
     assert trial.down(answer=False).nothing_there
     assert list(trial.path.parent.iterdir()) == [trial.path]
+
+
+def test_the_keys_of_an_up_that_has_just_begun_are_not_forgotten(
+    trial: Trial, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, go_on = Event(), Event()
+    apply = SimulatedProvider.apply
+
+    def slow(self: SimulatedProvider, context: SiteContext) -> None:
+        trial.open().vault.ensure("munge", lambda: b"the key that nodes are about to get")
+        begun.set()
+        assert go_on.wait(60)
+        apply(self, context)
+
+    monkeypatch.setattr(SimulatedProvider, "apply", slow)
+    with ThreadPoolExecutor(1) as other:
+        coming = other.submit(trial.up)
+        assert begun.wait(60)
+        munge = trial.open().vault.reveal("munge")
+        with pytest.raises(LifecycleError) as error:
+            trial.down()
+        go_on.set()
+        assert coming.result().exit_code is Exit.OK
+    assert (error.value.exit_code, error.value.diagnostics[0].code) == (Exit.LOCKED, "GC903")
+    assert trial.open().vault.reveal("munge") == munge
+
+
+def test_the_keys_of_an_up_that_began_and_ended_since_down_looked_are_not_forgotten(
+    running: Trial, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    running.down()
+
+    def late(*_: object, **said: Any) -> AbstractContextManager[HeldLock]:
+        monkeypatch.undo()
+        running.up()
+        return acquire(StateStore.open(f"file://{running.state}"), ["lab"], **said)
+
+    monkeypatch.setattr("gcluster.lifecycle.down.acquire", late)
+    with pytest.raises(LifecycleError) as error:
+        running.down()
+    assert (error.value.exit_code, error.value.diagnostics[0].code) == (Exit.LOCKED, "GC904")
+    assert len(running.in_the_provider()) == 4
+    assert running.open().vault.version("munge") is not None
 
 
 def test_the_answer_no_touches_nothing(running: Trial) -> None:
@@ -183,7 +230,9 @@ def test_killed_at_every_write_and_told_again_it_leaves_nothing(
             patch.setattr(StateStore, "put_new", put_new)
             with suppress(KeyboardInterrupt):
                 trial.down()
-        trial.down()
+        with monkeypatch.context() as patch:
+            patch.setattr(ProcessIdentity, "is_gone", lambda _: True)  # it was killed
+            trial.down()
         assert trial.in_the_provider() == trial.in_the_ledger() == {}
         assert not [name for name in tree(trial.state) if name.startswith("secrets/")]
         if next(writes) <= number:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from gcluster.inventory.compile.kubernetes_objects.objects import CLUSTER_LABEL, DOMAIN
+from gcluster.lifecycle.kubernetes.image_names import full_name
 from gcluster.lifecycle.outcome import Exit, failure
 
 if TYPE_CHECKING:
@@ -27,17 +28,17 @@ def prepared(made: Object, addon: Addon, cluster: str) -> Object:
     metadata = {key: said for key, said in made["metadata"].items() if said is not None}
     labels = {**(metadata.get("labels") or {}), CLUSTER_LABEL: cluster, ADDON_LABEL: addon.name}
     kept = {key: said for key, said in made.items() if key != "status"}
-    digests = {_full(name): digest for name, digest in addon.images.items() if digest}
+    digests = {full_name(name): digest for name, digest in addon.images.items() if digest}
     whole = kept | {"metadata": metadata | {"labels": labels}}
     pinned: Object = _pinned(whole, digests, addon.name)
     return pinned
 
 
-def unpinned_images(made: Any) -> Iterator[str]:
-    """Yield the images that containers of an object run and that have no digest."""
+def started_images(made: Any) -> Iterator[str]:
+    """Yield the images that containers of an object run."""
     for container in _containers(made):
         image = container.get("image")
-        if isinstance(image, str) and "@sha256:" not in image:
+        if isinstance(image, str):
             yield image
 
 
@@ -57,7 +58,7 @@ def _container(one: Any, digests: Mapping[str, str], addon: str) -> Any:
     if not isinstance(one, dict) or not isinstance(one.get("image"), str):
         return one
     name, _, said = one["image"].partition("@")
-    digest = digests.get(_full(name))
+    digest = digests.get(full_name(name))
     if digest is None or said == digest:
         return one
     if said:
@@ -68,17 +69,6 @@ def _container(one: Any, digests: Mapping[str, str], addon: str) -> Any:
             exit_code=Exit.REFUSED,
         )
     return one | {"image": f"{name}@{digest}"}
-
-
-def _full(image: str) -> str:
-    """Return an image with its registry: Docker's own is left out by many charts."""
-    first, slash, rest = image.partition("/")
-    if not slash:
-        return f"docker.io/library/{image}"
-    has_host = "." in first or ":" in first or first == "localhost"
-    if first == "docker.io" and "/" not in rest:
-        return f"docker.io/library/{rest}"
-    return image if has_host else f"docker.io/{image}"
 
 
 def _containers(made: Any) -> Iterator[dict[str, Any]]:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+from gcluster.lifecycle.bundle.use import command_for
 from gcluster.lifecycle.kubernetes.addons import together
 from gcluster.lifecycle.kubernetes.addons.artefact import artefact
+from gcluster.lifecycle.kubernetes.addons.held import held_images
 from gcluster.lifecycle.kubernetes.addons.rendered import rendered
 from gcluster.lifecycle.kubernetes.kubectl import ApiRefused, ApiSilent, kubectl_of
 from gcluster.lifecycle.kubernetes.objects import wanted
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from gcluster.lifecycle.cluster import Cluster
+    from gcluster.lifecycle.kubernetes.addons.held import Held
     from gcluster.lifecycle.kubernetes.addons.standing import Standing
     from gcluster.lifecycle.kubernetes.objects import Wanted
     from gcluster.lifecycle.observe import Observation
@@ -45,16 +48,33 @@ def ready(
         LifecycleError: one finding for each that can't be had or rendered (exit code REFUSED).
     """
     found = wanted(cluster.spec, observation.desired, cluster.catalog)
-    fetch_and_render(found, _standing(found, observation, session), report, bundle)
+    standing = _standing(found, observation, session)
+    fetch_and_render(found, standing, report, bundle, _held(cluster, bundle))
 
 
 def fetch_and_render(
-    found: Wanted, standing: Standing, report: Reporter, bundle: Path | None = None
+    found: Wanted,
+    standing: Standing,
+    report: Reporter,
+    bundle: Path | None = None,
+    held: Held | None = None,
 ) -> None:
-    """Do so for what is pending; raises as `ready` does."""
-    pending = standing.pending
+    """Do so for what is pending; with a bundle for all add-ons, for it has to feed every node.
+
+    Args:
+        found: what the cluster is to have.
+        standing: how its add-ons stand.
+        report: told of each add-on.
+        bundle: folder of the bundle that it is to live on.
+        held: the images that nodes find; None: they pull what isn't there.
+
+    Raises:
+        LifecycleError: as `ready`, and for each image that isn't held.
+    """
+    pending = standing.pending if bundle is None else standing.wanted
     if not pending:
         return
+    facts = found.facts
     began = time.monotonic()
     findings: list[Diagnostic] = []
     report(StageStarted(name="add-ons", total=len(pending)))
@@ -63,14 +83,24 @@ def fetch_and_render(
         report(StageProgress(name="add-ons", done=done, total=len(pending), detail=name))
         try:
             content = artefact(one.chosen.addon, bundle)
-            rendered(one.chosen, content, found.facts.spec.name, found.facts.release, found.objects)
+            made = rendered(one.chosen, content, facts.spec.name, facts.release, found.objects)
+            if held is not None:
+                findings += held.lacking(name, made.images)
         except LifecycleError as error:
             findings += error.diagnostics
     took = time.monotonic() - began
-    summary = f"{len(pending)} to bring"
+    summary = f"{len(standing.pending)} to bring"
     report(StageFinished(name="add-ons", ok=not findings, summary=summary, seconds=took))
     if findings:
         raise LifecycleError(*findings, exit_code=Exit.REFUSED)
+
+
+def _held(cluster: Cluster, folder: Path | None) -> Held | None:
+    """Return the images of the bundle that a cluster lives on, where its nodes pull no others."""
+    at = cluster.kubernetes
+    if cluster.bundle is None or at is None or at.root:
+        return None
+    return held_images(cluster.bundle, command_for(cluster, folder))
 
 
 def _standing(found: Wanted, observation: Observation, session: SshSession) -> Standing:

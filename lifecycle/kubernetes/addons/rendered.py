@@ -10,7 +10,7 @@ from gcluster.inventory.compile.kubernetes_objects.objects import Object
 from gcluster.lifecycle.kubernetes.addons.documents import read_objects
 from gcluster.lifecycle.kubernetes.addons.helm import find_helm
 from gcluster.lifecycle.kubernetes.addons.hooks import Parted, parted
-from gcluster.lifecycle.kubernetes.addons.prepared import prepared, unpinned_images
+from gcluster.lifecycle.kubernetes.addons.prepared import prepared, started_images
 from gcluster.lifecycle.kubernetes.objects import key_of
 
 if TYPE_CHECKING:
@@ -31,8 +31,13 @@ class Rendered(msgspec.Struct, frozen=True, kw_only=True):
     namespaces: tuple[Object, ...]
     objects: tuple[Object, ...]
     hooks: Parted
-    unpinned: tuple[str, ...]
-    """Images that it starts at no digest."""
+    images: tuple[str, ...]
+    """What its containers run, as their pods name it."""
+
+    @property
+    def unpinned(self) -> tuple[str, ...]:
+        """Images that it starts at no digest."""
+        return tuple(image for image in self.images if "@sha256:" not in image)
 
     @property
     def workloads(self) -> tuple[Object, ...]:
@@ -72,5 +77,5 @@ def rendered(
         namespaces=spaces,
         objects=tuple(made for made in parts.objects if made not in crds and made not in spaces),
         hooks=parts,
-        unpinned=tuple(dict.fromkeys(image for made in every for image in unpinned_images(made))),
+        images=tuple(dict.fromkeys(image for made in every for image in started_images(made))),
     )

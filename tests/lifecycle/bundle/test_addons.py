@@ -10,17 +10,64 @@ import msgspec
 import pytest
 from tests.lifecycle.publisher import Publisher, digest, get, published
 
-from gcluster.lifecycle.bundle.addons import CATALOG, addons_of, bundle_addons
+from gcluster.inventory.compile.kubernetes_objects.addons import ChosenAddon
+from gcluster.lifecycle.bundle.addons import (
+    CATALOG,
+    AddonsAsked,
+    addons_missing,
+    addons_of,
+    bundle_addons,
+    pinned_images,
+)
+from gcluster.lifecycle.kubernetes.addons.held import held_images
 from gcluster.lifecycle.outcome import LifecycleError
 from gcluster.lifecycle.progress import silent
+from gcluster.schemas.bundle import BundledFile, BundledImage, BundleManifest
 from gcluster.schemas.catalog import Addon, load_catalog
 from gcluster.schemas.load import load_text
+
+ONE, TWO = ("sha256:" + digit * 64 for digit in "12")
+TEXT = """\
+apiVersion: gcluster/v1
+name: demo
+sites: {hall: {provider: bare-metal, ssh: {user: ops}}}
+pools:
+  head: {site: hall, role: controller, hosts: [{name: head, address: 10.0.0.1}]}
+  gpu: {site: hall, machine: hgx-h200-8, hosts: [{name: gpu1, address: 10.0.0.2}]}
+scheduler: {type: kubernetes, kueue: false, cni: cilium}
+"""
 
 
 @pytest.fixture
 def publisher() -> Iterator[Publisher]:
     with published() as content:
         yield content
+
+
+@pytest.fixture
+def renders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Have a helm that makes of every chart what is in the file returned."""
+    (tmp_path / "bin").mkdir()
+    made, helm = tmp_path / "made.yaml", tmp_path / "bin" / "helm"
+    made.write_text("{kind: ConfigMap, apiVersion: v1, metadata: {name: a}}\n", encoding="utf-8")
+    script = f"#!/bin/sh\n[ $1 = version ] && echo v4.1.4 || {{ cat >/dev/null; cat {made}; }}\n"
+    helm.write_text(script, encoding="utf-8")
+    helm.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}/bin:/usr/bin:/bin")
+    return made
+
+
+def of(*addons: Addon) -> AddonsAsked:
+    """Ask for add-ons without values of ours."""
+    chosen = tuple(ChosenAddon(addon=one) for one in addons)
+    return AddonsAsked(chosen=chosen, cluster="demo", release="1.35")
+
+
+def pod(*images: str) -> bytes:
+    """Return a manifest whose pod runs images."""
+    run = [{"name": f"c{n}", "image": image} for n, image in enumerate(images)]
+    made = {"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "a"}}
+    return json.dumps(made | {"spec": {"initContainers": run[1:], "containers": run[:1]}}).encode()
 
 
 def addon(publisher: Publisher, **said: object) -> Addon:
@@ -33,6 +80,7 @@ def addon(publisher: Publisher, **said: object) -> Addon:
     return msgspec.convert(known | said, Addon)
 
 
+@pytest.mark.usefixtures("renders")
 def test_a_chart_of_a_repository_is_taken_as_its_index_says(
     publisher: Publisher, tmp_path: Path
 ) -> None:
@@ -46,7 +94,7 @@ def test_a_chart_of_a_repository_is_taken_as_its_index_says(
     manifest = json.dumps({"layers": []}).encode()
     publisher["/v2/queue/queue/manifests/v1"] = manifest
     asked = addon(publisher, images={image: None})
-    held, catalog = bundle_addons([asked], tmp_path, silent, get)
+    held, catalog = bundle_addons(of(asked), tmp_path, silent, get)
     assert (tmp_path / held.path).read_bytes() == chart
     assert held.sha256 == digest(chart)[7:]
     assert catalog.path == CATALOG
@@ -55,11 +103,12 @@ def test_a_chart_of_a_repository_is_taken_as_its_index_says(
     assert digest(manifest) in text
 
 
+@pytest.mark.usefixtures("renders")
 def test_a_chart_of_a_registry_is_its_layer(publisher: Publisher, tmp_path: Path) -> None:
     chart = b"a chart in a registry"
     publisher.has_chart("queue", "1.2.3", chart)
     asked = addon(publisher, repository=f"oci://{publisher.host}/charts")
-    held, _ = bundle_addons([asked], tmp_path, silent, get)
+    held, _ = bundle_addons(of(asked), tmp_path, silent, get)
     assert (tmp_path / held.path).read_bytes() == chart
 
 
@@ -71,7 +120,7 @@ def test_what_is_pinned_and_differs_is_refused_and_all_failures_are_named(
     pinned = addon(publisher, name="one", kind="manifests", repository=file, digest=digest(b"two"))
     lacking = addon(publisher, name="lacking", chart="lacking")
     with pytest.raises(LifecycleError) as error:
-        bundle_addons([pinned, lacking], tmp_path, silent, get)
+        bundle_addons(of(pinned, lacking), tmp_path, silent, get)
     told = [found.summary for found in error.value.diagnostics]
     assert len(told) == 2
     assert "not sha256:" in told[0]
@@ -88,26 +137,17 @@ scheduler: {type: kubernetes}
 """
     loaded = load_text(text, file="demo.yaml")
     assert loaded.spec is not None
-    assert addons_of(loaded.spec, load_catalog()) == []
+    assert addons_of(loaded.spec, load_catalog()).chosen == ()
 
 
 def test_the_digests_of_a_bundle_fill_what_a_spec_leaves_open(
     publisher: Publisher, tmp_path: Path
 ) -> None:
-    text = """\
-apiVersion: gcluster/v1
-name: demo
-sites: {hall: {provider: bare-metal, ssh: {user: ops}}}
-pools:
-  head: {site: hall, role: controller, hosts: [{name: head, address: 10.0.0.1}]}
-  gpu: {site: hall, machine: hgx-h200-8, hosts: [{name: gpu1, address: 10.0.0.2}]}
-scheduler: {type: kubernetes, kueue: false, cni: cilium}
-"""
-    loaded = load_text(text, file="demo.yaml")
+    loaded = load_text(TEXT, file="demo.yaml")
     assert loaded.spec is not None
-    open_one = addons_of(loaded.spec, load_catalog())[0]
+    open_one = addons_of(loaded.spec, load_catalog()).chosen[0].addon
     assert open_one.unfilled
-    publisher["/one.yaml"] = b"kind: ConfigMap\n"
+    publisher["/one.yaml"] = pod(f"{publisher.host}/queue:v1")
     manifest = json.dumps({"layers": []}).encode()
     publisher["/v2/queue/manifests/v1"] = manifest
     asked = addon(
@@ -117,6 +157,67 @@ scheduler: {type: kubernetes, kueue: false, cni: cilium}
         repository=f"https://{publisher.host}/one.yaml",
         images={f"{publisher.host}/queue:v1": None},
     )
-    bundle_addons([asked], tmp_path, silent, get)
+    bundle_addons(of(asked), tmp_path, silent, get)
     filled = load_catalog([tmp_path / CATALOG]).addons[open_one.name]
     assert filled.unfilled == []
+
+
+def test_what_a_chart_starts_is_pinned_beside_what_the_catalog_names(
+    publisher: Publisher, renders: Path, tmp_path: Path
+) -> None:
+    named, more = f"{publisher.host}/queue/queue:v1", f"{publisher.host}/queue/init:v2"
+    one, two = (json.dumps({"layers": [], "of": n}).encode() for n in "12")
+    publisher["/v2/queue/queue/manifests/v1"] = one
+    publisher["/v2/queue/init/manifests/v2"] = two
+    publisher.has_chart("queue", "1.2.3", b"a chart")
+    renders.write_bytes(pod(named, more, f"other@{TWO}"))
+    asked = addon(publisher, repository=f"oci://{publisher.host}/charts", images={named: None})
+    bundle_addons(of(asked), tmp_path, silent, get)
+    assert pinned_images(tmp_path) == {
+        named: digest(one),
+        more: digest(two),
+        "docker.io/library/other:latest": TWO,
+    }
+
+
+def test_charts_are_refused_where_nothing_renders_them(
+    publisher: Publisher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    of(addon(publisher, kind="manifests")).refuse_unrendered()
+    with pytest.raises(LifecycleError) as error:
+        of(addon(publisher)).refuse_unrendered()
+    assert [said.code for said in error.value.diagnostics] == ["GC1061"]
+
+
+def test_a_bundle_lacks_charts_and_images_that_are_not_in_it(publisher: Publisher) -> None:
+    asked = of(addon(publisher, images={"docker.io/queue/queue:v1": ONE, "b.example/c:1": None}))
+    empty = BundleManifest(cluster="demo", key_fingerprint="0" * 40, key="")
+    chart, image = addons_missing(empty, asked, held_images(empty, "make it"), "make it")
+    assert (chart.code, image.code) == ("GC937", "GC1002")
+    assert "files/addons/queue-1.2.3.tgz" in chart.summary
+    assert image.summary == (
+        f"the bundle has no image docker.io/queue/queue:v1@{ONE}, which add-on queue starts"
+    )
+    assert "make it" in chart.hint
+    assert "make it" in image.hint
+    assert [said.code for said in addons_missing(empty, asked, None, "")] == ["GC937"]
+
+
+@pytest.mark.parametrize(
+    ("archive", "pinned", "lacking"), [("more.tar", ONE, 0), (None, ONE, 1), ("more.tar", TWO, 1)]
+)
+def test_an_image_is_held_by_its_digest_and_with_its_content(
+    publisher: Publisher, archive: str | None, pinned: str, lacking: int
+) -> None:
+    chart = BundledFile(
+        source="a", role="a", url="", path="files/addons/queue-1.2.3.tgz", size=1, sha256="0" * 64
+    )
+    image = BundledImage(role="a", reference=f"docker.io/queue/queue:v1@{ONE}", archive=archive)
+    manifest = BundleManifest(
+        cluster="demo", key_fingerprint="0" * 40, key="", files=(chart,), images=(image,)
+    )
+    held = held_images(manifest, "make it")
+    asked = of(addon(publisher, images={"queue/queue:v1": pinned}))
+    assert len(list(addons_missing(manifest, asked, held, "make it"))) == lacking
+    assert held.has("queue/queue:v1") is (archive is not None)

@@ -10,7 +10,7 @@ import pytest
 from gcluster.inventory.compile.kubernetes_objects.addons import ChosenAddon
 from gcluster.lifecycle.kubernetes.addons.documents import read_objects
 from gcluster.lifecycle.kubernetes.addons.hooks import parted
-from gcluster.lifecycle.kubernetes.addons.prepared import prepared, unpinned_images
+from gcluster.lifecycle.kubernetes.addons.prepared import prepared, started_images
 from gcluster.lifecycle.kubernetes.addons.rendered import rendered
 from gcluster.lifecycle.kubernetes.objects import ObjectKey
 from gcluster.lifecycle.outcome import LifecycleError
@@ -110,14 +110,14 @@ def test_a_file_that_is_none_of_objects_is_refused(text: bytes, why: str) -> Non
 def test_an_image_that_the_catalog_pins_runs_at_its_digest(known: str, written: str) -> None:
     made = prepared(running(written), addon(**{known: ONE}), "lab")
     assert image_of(made) == f"{written}@{ONE}"
-    assert list(unpinned_images(made)) == []
+    assert list(started_images(made)) == [f"{written}@{ONE}"]
     assert "status" not in made
     assert "creationTimestamp" not in made["metadata"]
 
 
 def test_one_that_nobody_pins_stays_and_is_named() -> None:
     made = prepared(running("example.org/other:1"), addon(**{"example.org/manager:1": ONE}), "lab")
-    assert list(unpinned_images(made)) == ["example.org/other:1"]
+    assert list(started_images(made)) == ["example.org/other:1"]
 
 
 def test_a_chart_that_runs_another_digest_than_the_catalogs_is_refused() -> None:
