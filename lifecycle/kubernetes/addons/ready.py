@@ -51,8 +51,8 @@ def ready(
 def fetch_and_render(
     found: Wanted, standing: Standing, report: Reporter, bundle: Path | None = None
 ) -> None:
-    """Do so for what is pending; raises as `ready` does."""
-    pending = standing.pending
+    """Do so for what is brought whole; raises as `ready` does."""
+    pending = standing.rendered
     if not pending:
         return
     began = time.monotonic()
@@ -75,7 +75,7 @@ def fetch_and_render(
 
 def _standing(found: Wanted, observation: Observation, session: SshSession) -> Standing:
     fresh = together.fresh(found.facts)
-    if not fresh.pending or not observation.existing.has_scheduler:
+    if not fresh.rendered or not observation.existing.has_scheduler:
         return fresh
     try:
         kubectl = kubectl_of(session, observation.existing)

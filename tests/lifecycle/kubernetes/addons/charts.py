@@ -39,6 +39,18 @@ kind: Role
 metadata: {name: reader, namespace: kube-system}
 rules: [{apiGroups: [""], resources: [configmaps], verbs: [get]}]
 """
+MADE = """\
+apiVersion: v1
+kind: Secret
+metadata: {name: made}
+stringData: {key: {{ randAlphaNum 24 | quote }}}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: trusts}
+data: {of: {{ randAlphaNum 24 | quote }}, also: {{ .Values.colour | quote }}}
+"""
+"""What is another thing each time that it is rendered, as charts' own certificates are."""
 MANAGER = """\
 apiVersion: apps/v1
 kind: Deployment

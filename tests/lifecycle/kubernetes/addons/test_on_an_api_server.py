@@ -29,6 +29,7 @@ from .lab import NEEDED, entry, facts_of, write
 
 pytestmark = pytest.mark.kubernetes_api
 NS = "widgets-system"
+MADE = (("secret", "made"), ("configmap", "trusts"))
 
 
 class Lab:
@@ -148,6 +149,54 @@ def test_what_somebody_deleted_or_changed_is_seen_and_put_back_without_hooks(lab
     assert lab.up(wanted) == ()
 
 
+def test_one_object_is_put_back_alone_and_what_was_made_by_rendering_stays(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wanted = lab.wants(entry(lab.publisher, "widgets", charts.full(made=charts.MADE)))
+    lab.up(wanted)
+    where = f"--namespace={NS}"
+    kept, trusts = (lab.get(kind, name, where) for kind, name in MADE)
+    patch = json.dumps({"data": {"also": "red"}})
+    lab.kubectl.text("patch", "configmap", "trusts", where, f"--patch={patch}")
+    lab.kubectl.text("delete", "configmap", "settings", where)
+    monkeypatch.setenv("PATH", "/nowhere")  # and nothing is rendered for it
+    lab.publisher.asked.clear()
+    assert lab.up(wanted) == ()
+    secret, again = (lab.get(kind, name, where) for kind, name in MADE)
+    assert secret["metadata"]["resourceVersion"] == kept["metadata"]["resourceVersion"]
+    assert again["data"] == trusts["data"]
+    assert lab.get("configmap", "settings", where)["data"]["colour"] == "blue"
+    assert lab.look(wanted).pending == ()
+
+
+def test_kinds_that_went_with_their_objects_are_put_back_before_them(lab: Lab) -> None:
+    wanted = lab.wants(entry(lab.publisher, "widgets", charts.full()))
+    lab.up(wanted)
+    lab.kubectl.text("delete", "customresourcedefinition", "widgets.example.org")
+    assert lab.up(wanted) == ()
+    assert lab.get("widget", "first", f"--namespace={NS}")["spec"] == {"size": 1}
+    assert lab.look(wanted).pending == ()
+
+
+def test_where_what_was_applied_is_lost_a_plan_says_that_all_of_it_comes_anew(lab: Lab) -> None:
+    wanted = lab.wants(entry(lab.publisher, "widgets", charts.full()))
+    lab.up(wanted)
+    system = "--namespace=gcluster-system"
+    lab.kubectl.text("delete", "secret", "gcluster-addon-widgets", system)
+    standing = lab.look(wanted)
+    assert standing.lines() == ("change add-on widgets: what was applied is lost",)
+    assert standing.only_put_back().pending == ()
+    lab.up(wanted)
+    assert lab.look(wanted).lines() == ()
+    patch = json.dumps({"data": {"packed": "eA=="}})
+    lab.kubectl.text("patch", "secret", "gcluster-addon-widgets", system, f"--patch={patch}")
+    lab.kubectl.text("delete", "configmap", "settings", f"--namespace={NS}")
+    (said,) = lab.up(wanted)
+    assert (said.code, said.is_error) == ("GC1070", True)
+    assert "delete secret gcluster-addon-widgets" in said.hint
+    lab.kubectl.text("delete", "secret", "gcluster-addon-widgets", system)
+
+
 def test_a_run_that_was_cut_off_is_gone_on_with_and_cleaned_up_after(lab: Lab) -> None:
     broken = charts.full("0.9.0", after=charts.hook("after", "post-install"), old=charts.ELSEWHERE)
     lab.kubelet.phase = "Failed"
@@ -203,3 +252,4 @@ def test_an_add_on_that_goes_takes_all_with_it_but_kinds_that_others_use(lab: La
     assert lab.up(gone) == ()
     assert lab.get("customresourcedefinition", "widgets.example.org") is None
     assert lab.look(gone).records == {}
+    assert lab.get("secrets", "gcluster-addon-widgets", "--namespace=gcluster-system") is None
