@@ -16,6 +16,7 @@ from tests.lifecycle.publisher import Publisher, published
 
 from gcluster.lifecycle.kubernetes.addons import together
 from gcluster.lifecycle.kubernetes.addons.ready import fetch_and_render
+from gcluster.lifecycle.kubernetes.addons.served import built_in_groups, read_served
 from gcluster.lifecycle.kubernetes.addons.standing import Standing
 from gcluster.lifecycle.kubernetes.addons.step import AddonsStep
 from gcluster.lifecycle.kubernetes.objects import Wanted
@@ -78,6 +79,13 @@ def lab(server: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterato
         yield found
         found.kubelet.phase = "Succeeded"
         found.up(found.wants())
+
+
+def test_all_kinds_that_the_server_has_by_itself_are_known_to_be_built_in(lab: Lab) -> None:
+    crds = lab.get("customresourcedefinitions")["items"]
+    brought = {crd["spec"]["group"] for crd in crds}
+    groups = {group for group, _ in read_served(lab.kubectl).kinds}
+    assert groups - brought <= built_in_groups()
 
 
 def test_a_chart_comes_whole_with_its_kinds_its_hooks_and_our_labels(lab: Lab) -> None:

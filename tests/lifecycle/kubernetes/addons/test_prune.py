@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from gcluster.lifecycle.kubernetes.addons.applying import delete
 from gcluster.lifecycle.kubernetes.addons.notes import kept_data
 from gcluster.lifecycle.kubernetes.addons.prune import prune
@@ -68,6 +70,37 @@ def test_custom_objects_go_first_and_are_awaited_while_their_operator_is_there()
         f"delete widgets.example.org first {where} --timeout=60s",
         f"delete deployments.apps manager {where} --wait=false",
         f"delete configmaps settings {where} --wait=false",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("group", "custom"),
+    [
+        ("gateway.networking.k8s.io", True),
+        ("snapshot.storage.k8s.io", True),
+        ("kueue.x-k8s.io", True),
+        ("example.org", True),
+        ("networking.k8s.io", False),
+        ("rbac.authorization.k8s.io", False),
+        ("apiextensions.k8s.io", False),
+        ("apps", False),
+        ("", False),
+    ],
+)
+def test_what_is_custom_is_known_by_what_a_server_has_itself_and_not_by_its_ending(
+    group: str, custom: bool
+) -> None:
+    assert SERVED.is_custom(ObjectKey(group, "Gateway", "w", "door")) is custom
+
+
+def test_gateways_are_awaited_while_their_controller_is_there() -> None:
+    gateway = ObjectKey("gateway.networking.k8s.io", "Gateway", "w", "door")
+    kinds = {("gateway.networking.k8s.io", "Gateway"): ("gateways.gateway.networking.k8s.io", True)}
+    kubectl = ToldKubectl({"get ": there(MANAGER, gateway)})
+    prune(kubectl, "lab", "widgets", [gateway, MANAGER], Served(kinds=SERVED.kinds | kinds))
+    assert [line.split()[1:3] + line.split()[-1:] for line in kubectl.deleted()] == [
+        ["gateways.gateway.networking.k8s.io", "door", "--timeout=60s"],
+        ["deployments.apps", "manager", "--wait=false"],
     ]
 
 
