@@ -6,6 +6,7 @@ import gzip
 import io
 import tarfile
 from collections.abc import Mapping
+from typing import Any
 
 WIDGETS = """\
 apiVersion: apiextensions.k8s.io/v1
@@ -74,6 +75,30 @@ kind: {kind}
 metadata: {{name: {name}, annotations: {{helm.sh/hook: "{events}"}}}}
 spec: {spec}
 """
+
+
+def books(labels: dict[str, str]) -> dict[str, Any]:
+    """Return a StatefulSet that makes a claim, and wants it to go with it."""
+    size = {"resources": {"requests": {"storage": "1Gi"}}}
+    container = {"name": "one", "image": "example.org/books:1"}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "StatefulSet",
+        "metadata": {"name": "books", "namespace": "kube-system", "labels": labels},
+        "spec": {
+            "serviceName": "books",
+            "replicas": 1,
+            "selector": {"matchLabels": {"app": "books"}},
+            "persistentVolumeClaimRetentionPolicy": {"whenDeleted": "Delete"},
+            "template": {
+                "metadata": {"labels": {"app": "books"}},
+                "spec": {"containers": [container]},
+            },
+            "volumeClaimTemplates": [
+                {"metadata": {"name": "pages"}, "spec": {"accessModes": ["ReadWriteOnce"], **size}}
+            ],
+        },
+    }
 
 
 def chart(

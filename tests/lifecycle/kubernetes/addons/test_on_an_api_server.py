@@ -12,14 +12,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.lifecycle.managed.eks_double import until
 from tests.lifecycle.publisher import Publisher, published
 
 from gcluster.lifecycle.kubernetes.addons import together
+from gcluster.lifecycle.kubernetes.addons.prune import prune
 from gcluster.lifecycle.kubernetes.addons.ready import fetch_and_render
 from gcluster.lifecycle.kubernetes.addons.served import built_in_groups, read_served
 from gcluster.lifecycle.kubernetes.addons.standing import Standing
 from gcluster.lifecycle.kubernetes.addons.step import AddonsStep
-from gcluster.lifecycle.kubernetes.objects import Wanted
+from gcluster.lifecycle.kubernetes.objects import ObjectKey, Wanted
 from gcluster.lifecycle.progress import silent
 from gcluster.lifecycle.rolling.roll import Clock
 from gcluster.schemas.diagnostics import Diagnostic
@@ -203,6 +205,25 @@ def test_where_what_was_applied_is_lost_a_plan_says_that_all_of_it_comes_anew(la
     assert (said.code, said.is_error) == ("GC1070", True)
     assert "delete secret gcluster-addon-widgets" in said.hint
     lab.kubectl.text("delete", "secret", "gcluster-addon-widgets", system)
+
+
+def test_claims_of_a_set_stay_when_it_goes_though_it_says_that_they_go_with_it(lab: Lab) -> None:
+    labels = {"gcluster.local/cluster": "lab", "gcluster.local/addon": "books"}
+    lab.kubectl.text("apply", "--filename=-", stdin=json.dumps(charts.books(labels)))
+    where = "--namespace=kube-system"
+
+    def owners() -> str:
+        paths = "--output=jsonpath={.metadata.ownerReferences[*].kind}"
+        return lab.kubectl.run("get", "pvc", "pages-books-0", where, paths).stdout
+
+    until(lambda: owners() == "StatefulSet", "the set does not own its claim")
+    key = ObjectKey("apps", "StatefulSet", "kube-system", "books")
+    done = prune(lab.kubectl, "lab", "books", [key], read_served(lab.kubectl))
+    assert [kept.words for kept in done.data] == ["kube-system/pages-books-0"]
+    until(lambda: lab.get("statefulset", "books", where) is None, "the set stays")
+    claim = lab.get("pvc", "pages-books-0", where)
+    assert "deletionTimestamp" not in claim["metadata"]
+    lab.kubectl.text("delete", "pvc", "pages-books-0", where, "--wait=false")
 
 
 def test_a_run_that_was_cut_off_is_gone_on_with_and_cleaned_up_after(lab: Lab) -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from gcluster.lifecycle.kubernetes.addons import claims
 from gcluster.lifecycle.kubernetes.addons.applying import delete
-from gcluster.lifecycle.kubernetes.addons.notes import kept_data
+from gcluster.lifecycle.kubernetes.addons.notes import kept_data, kept_namespaces
 from gcluster.lifecycle.kubernetes.addons.prune import prune
 from gcluster.lifecycle.kubernetes.addons.served import Served
 from gcluster.lifecycle.kubernetes.objects import ObjectKey
@@ -59,6 +60,56 @@ def test_what_its_chart_keeps_stays_with_its_namespace() -> None:
     done = prune(kubectl, "lab", "widgets", keys, SERVED)
     assert done.removed == (MANAGER,)
     assert set(done.data) == {SPACE, SETTINGS}
+
+
+def test_an_object_of_another_that_is_to_be_kept_keeps_the_namespace() -> None:
+    theirs = row("Secret", "passwords", "keep") + row("ConfigMap", "kube-root-ca.crt", "")
+    kubectl = ToldKubectl({
+        "get configmaps,deployments.apps,widgets.example.org --namespace=w": theirs,
+        "get pods,persistentvolumeclaims,jobs.batch": "",
+        "get ": there(SPACE, SETTINGS),
+    })  # fmt: skip
+    done = prune(kubectl, "lab", "widgets", [SPACE, SETTINGS], SERVED)
+    assert done.removed == (SETTINGS,)
+    held = {key.name: work for key, work in done.namespaces.items()}
+    assert held == {"w": ["Secret/passwords (its chart keeps it)"]}
+    (said,) = kept_namespaces(held)
+    assert said.summary == "namespace w is kept: 1 Secret (its chart keeps it) in it"
+    assert said.hint.endswith("what a chart keeps you delete yourself")
+
+
+SET = ObjectKey("apps", "StatefulSet", "kube-system", "books")
+PAGES = ObjectKey("", "PersistentVolumeClaim", "kube-system", "pages-books-0")
+SETS = Served(kinds=SERVED.kinds | {("apps", "StatefulSet"): ("statefulsets.apps", True)})
+
+
+def of_books(owners: str) -> dict[str, str]:
+    names = ("pages-books-0", "pages-bookshop-0", "other-books-0", "pages-books-new")
+    return {
+        "get statefulsets.apps --namespace": row("books", "pages", "Delete")
+        + row("x", "pages", ""),
+        "get persistentvolumeclaims": "".join(row(name, owners) for name in names),
+        "get ": there(SET),
+    }
+
+
+def test_claims_of_a_set_stay_and_are_named_and_it_lets_go_of_them_first() -> None:
+    kubectl = ToldKubectl(of_books(""))
+    done = prune(kubectl, "lab", "widgets", [SET], SETS)
+    assert (done.removed, done.data) == ((SET,), (PAGES,))
+    verbs = [line.split()[0] for line in kubectl.asked if not line.startswith("get ")]
+    assert verbs == ["patch", "delete"]
+    (patch,) = (line for line in kubectl.asked if line.startswith("patch "))
+    assert '"whenDeleted":"Retain"' in patch
+    assert "PersistentVolumeClaim kube-system/pages-books-0" in kept_data("w", done.data)[0].summary
+
+
+def test_a_set_that_does_not_let_go_of_its_claims_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(claims, "_WITHIN_S", 0)
+    kubectl = ToldKubectl(of_books("books"))
+    done = prune(kubectl, "lab", "widgets", [SET], SETS)
+    assert (done.removed, done.data) == ((), (SET, PAGES))
+    assert kubectl.deleted() == []
 
 
 def test_custom_objects_go_first_and_are_awaited_while_their_operator_is_there() -> None:
