@@ -22,7 +22,7 @@ def drain(observation: Observation, session: SshSession) -> tuple[Diagnostic, ..
     A node that is gone from the API already, and an API that is silent, hold nothing up: the plan
     that was agreed to says that the nodes go.
     """
-    leaving = [node.name for node in gone_nodes(observation.sites)]
+    leaving = [*(node.name for node in gone_nodes(observation.sites)), *observation.leaving]
     if not leaving:
         return ()
     kubectl = kubectl_of(session, observation.existing)

@@ -26,11 +26,15 @@ class StackDouble:
 
     name = "aws"
 
-    def __init__(self, api: Any, join: Callable[[str, str], None]) -> None:
-        """Stand before an API server; `join` makes a node of a pool."""
+    def __init__(self, api: Any, join: Callable[[str, str, str], None]) -> None:
+        """Stand before an API server; `join` makes a node of a pool, of a machine."""
         self._aws, self._api, self._join = AwsProvider(), api, join
         self.stands = False
         self.ended: list[str] = []
+        self.made: tuple[str, ...] = ()
+        """Machines that the stack has, by the spec's names; NODES are theirs."""
+        self.out: dict[str, list[str]] = {}
+        """Node that went -> what was there as the stack was applied: cordoned, and its pods."""
 
     def planned_hosts(self, spec: ClusterSpec, site: str) -> tuple[Host, ...]:
         """Return what AWS' provider returns."""
@@ -50,17 +54,45 @@ class StackDouble:
 
     def preview(self, context: SiteContext) -> tuple[ResourceChange, ...]:
         """Return all before the stack stands, and nothing afterwards."""
-        if self.stands:
-            return ()
         made = self.graph(context.spec, context.site).resources
-        return tuple(ResourceChange(effect="create", resource=one) for one in made)
+        if not self.stands:
+            return tuple(ResourceChange(effect="create", resource=one) for one in made)
+        wanted = {one.name for one in made}
+        return (
+            *(
+                ResourceChange(effect="create", resource=one)
+                for one in made
+                if one.name not in self.made
+            ),
+            *(
+                ResourceChange(effect="delete", resource=Resource(kind="Instance", name=name))
+                for name in self.made
+                if name not in wanted
+            ),
+        )
+
+    def machines(self, _: SiteContext) -> dict[str, str]:
+        """Return the ids of the instances."""
+        return {name: f"i-{name}" for name in self.made}
 
     def apply(self, context: SiteContext) -> None:
-        """Let the nodes join by the names that AWS gives them."""
+        """Let the nodes join by the names that AWS gives them, and those go that the spec drops."""
         self.stands = True
         planned = self.planned_hosts(context.spec, context.site)
+        wanted = tuple(host.name for host in planned)
+        for machine, name in zip(self.made, NODES, strict=False):
+            if machine not in wanted:
+                self.out[name] = self._on(name)
+                self._api.kubectl("delete", "node", name)
         for host, name in zip(planned, NODES, strict=False):
-            self._join(name, host.pool)
+            self._join(name, host.pool, f"aws:///use1-az4/i-{host.name}")
+        self.made = wanted
+
+    def _on(self, node: str) -> list[str]:
+        cordoned = "--output=jsonpath={.spec.unschedulable}"
+        pods = ("--all-namespaces", f"--field-selector=spec.nodeName={node}", "--output=name")
+        out = self._api.kubectl("get", "node", node, cordoned).stdout
+        return [out, *self._api.kubectl("get", "pods", *pods).stdout.split()]
 
     def hosts(self, _: SiteContext) -> tuple[()]:
         """Return no machine: nobody logs in to these."""

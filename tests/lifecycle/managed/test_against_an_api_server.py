@@ -219,6 +219,31 @@ def test_a_node_that_is_not_ready_is_named_with_its_pool(
     eks.text = SPEC
 
 
+def test_a_smaller_count_drains_the_node_that_goes_and_no_other(eks: Eks) -> None:
+    pods = [
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": f"on-{n}", "namespace": "physics"},
+            "spec": {"nodeName": node, "containers": [{"name": "one", "image": "double"}]},
+        }
+        for n, node in enumerate(NODES)
+    ]
+    assert eks.api.apply(pods).returncode == 0
+    eks.text = SPEC.replace("count: 2", "count: 1")
+    plan = make_plan(eks.open())
+    assert plan.hit is not None
+    assert plan.hit.jobs == ("physics/on-1",)
+    eks.up()
+    assert eks.stack.out == {NODES[1]: ["true"]}
+    (left,) = eks.get("nodes")["items"]
+    assert (left["metadata"]["name"], "unschedulable" in left["spec"]) == (NODES[0], False)
+    assert not _is_gone(eks, "pod", "on-0", "--namespace=physics")
+    eks.api.kubectl("delete", "pod", "on-0", "--namespace=physics", "--wait=false")
+    eks.text = SPEC
+    assert eks.up().exit_code is Exit.OK
+
+
 def test_down_waits_until_the_cloud_let_go(eks: Eks, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(release, "_ASK_AGAIN_S", 0.5)
     assert eks.api.apply([*held(), *deployments()]).returncode == 0
