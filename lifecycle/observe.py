@@ -10,6 +10,7 @@ import msgspec
 from gcluster.inventory.compile.self_converge import pulls
 from gcluster.inventory.hosts import ClusterInventory, Host
 from gcluster.lifecycle.converge.stamps import read_stamps
+from gcluster.lifecycle.kubernetes.managed.leaving import leaving_nodes, surplus
 from gcluster.lifecycle.kubernetes.managed.nodes import standing_in
 from gcluster.lifecycle.planning.changes import SitePlan
 from gcluster.lifecycle.pull.stamps import read_reported_stamps
@@ -43,6 +44,10 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True):
     """Why the API that a cloud runs gave no answer; "" where it did, or no cloud runs one."""
     aside: dict[str, str] = {}
     """Host -> why it was given up (`lifecycle.repair`): wanted, and neither asked nor worked on."""
+    leaving: dict[str, str] = {}
+    """Node of a cloud's control plane -> its pool, of those whose machines the sites would end."""
+    surplus: dict[str, int] = {}
+    """Pool of one -> how many of its nodes would go, where the cloud chooses which."""
 
     @property
     def age_s(self) -> float:
@@ -127,8 +132,11 @@ def observe(
     existing = {host.name: host for view in views.values() for host in view.existing}
     desired = [existing.get(h.name, h) for view in views.values() for h in view.planned]
     seen = _seen(cluster, sites, guess=guess)
+    leaving, fewer = {}, {}
     if seen is not None:
-        run, joined = standing_in(cluster.spec, desired, seen.nodes)
+        leaving = leaving_nodes(sites, {n: v.plan for n, v in views.items()}, seen.nodes)
+        fewer = surplus(cluster.spec, desired, seen.nodes)
+        run, joined = standing_in(cluster.spec, desired, seen.nodes, leaving)
         desired, existing = list(run), existing | {host.name: host for host in joined}
     aside = {node: entry.reason for node, entry in set_aside(cluster.spec, cluster.events).items()}
     wanted = {host.name for host in desired} - aside.keys()
@@ -156,6 +164,8 @@ def observe(
         taken_at=time.monotonic(),
         aside=aside,
         silent="" if seen is None else seen.problem,
+        leaving=leaving,
+        surplus=fewer,
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from gcluster.stacks.provider import Leftover, ResourceChange, SiteContext
 
@@ -34,6 +34,21 @@ class Replacer(Protocol):
 
         Raises:
             ProviderError: a node is not of this site, or could not be made.
+        """
+        ...
+
+
+@runtime_checkable
+class NamesMachines(Protocol):
+    """SHOULD, for providers whose resources have other names than their cloud's machines."""
+
+    def machines(self, context: SiteContext) -> Mapping[str, str]:
+        """Return name of a resource, as a preview has it -> id of the machine that it stands for.
+
+        Only of those that were made. Changes nothing.
+
+        Raises:
+            ProviderError: it can't be asked.
         """
         ...
 

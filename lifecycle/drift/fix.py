@@ -142,7 +142,12 @@ def _mend(
     }
     applied = booting_sites(cluster, applied, growing, before.desired.hosts, run.directory, report)
     if theirs:
-        mine = replace(before, sites=tuple(site for site in before.sites if site.site in theirs))
+        pools = {name for name, pool in cluster.spec.pools.items() if pool.site in theirs}
+        mine = replace(
+            before,
+            sites=tuple(site for site in before.sites if site.site in theirs),
+            leaving={node: pool for node, pool in before.leaving.items() if pool in pools},
+        )
         while_up.drain_leaving(cluster, mine, session, report)
     refused = [d for said in at_each(applied, partial(_apply, cluster)).values() for d in said]
     after = observe(cluster, sites, session)

@@ -1,7 +1,8 @@
 """Add-ons, as far as drift is about them: objects that somebody deleted or wrote to since.
 
 Their records in the cluster say what was applied and which fields were ours, so nothing is fetched
-or rendered to see it.
+or rendered to see it. It is put back from what was applied, one object and no other, where that is
+still kept (`kubernetes.addons.applied`).
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import shlex
 from typing import TYPE_CHECKING
 
 from gcluster.lifecycle.drift.values import Drift
-from gcluster.lifecycle.kubernetes.addons.record import FIELDS, record_of
+from gcluster.lifecycle.kubernetes.addons.record import FIELDS, records_of
 from gcluster.lifecycle.kubernetes.addons.record import selector as of_records
 from gcluster.lifecycle.kubernetes.addons.standing import (
     OBJECT_FIELDS,
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from gcluster.lifecycle.kubernetes.objects import ObjectKey
 
 _FIELDS = OBJECT_FIELDS | {"writers": "{.metadata.managedFields}"}
+WHOLE = "gcluster up brings all of its add-on anew"
 _SERVED = "--verbs=list,delete --output=name"
 
 
@@ -64,21 +66,24 @@ def judge(records: str, objects: str, addons: Collection[str]) -> Iterator[Drift
         objects: what was printed of the objects.
         addons: those that the cluster is to have.
     """
-    known = [record_of(row) for row in read_rows(records, list(FIELDS))]
+    known = records_of(read_rows(records, list(FIELDS)))
     there: Mapping[tuple[str, ObjectKey], str] = {
         (row["addon"], key_of_row(row)): row["writers"] for row in read_rows(objects, list(_FIELDS))
     }
     for name in sorted(set(addons) - {record.addon for record in known}):
         yield _drift("add-on", name, "not there", hint="gcluster up brings it")
     for record in known:
+        mends = record.applied == record.content
+        hint = "" if mends else WHOLE
+        if record.content and not mends:
+            yield _drift("add-on", record.addon, "what was applied is lost", hint=hint)
         for placed in record.objects if record.content else ():
-            writers = there.get((record.addon, placed.key))
+            writers, name = there.get((record.addon, placed.key)), placed.key.words
             if writers is None:
-                yield _drift(placed.kind, placed.key.words, "not there", mends=True)
+                yield _drift(placed.kind, name, "not there", hint=hint, mends=mends)
             elif placed.fields and fields_of(writers) != placed.fields:
-                who, when = last_other(writers)
-                name = placed.key.words
-                yield _drift(placed.kind, name, "changed", who=who, when=when, mends=True)
+                by = last_other(writers)
+                yield _drift(placed.kind, name, "changed", by=by, hint=hint, mends=mends)
 
 
 def _drift(
@@ -86,12 +91,12 @@ def _drift(
     name: str,
     now: str,
     *,
-    who: str = "",
-    when: str = "",
+    by: tuple[str, str] = ("", ""),
     hint: str = "",
     mends: bool = False,
 ) -> Drift:
     was = "as applied" if now == "changed" else "applied"
+    who, when = by
     return Drift(
         plane="scheduler",
         where=where,

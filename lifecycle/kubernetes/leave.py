@@ -9,6 +9,9 @@ from gcluster.lifecycle.planning.guards import gone_nodes
 from gcluster.schemas.diagnostics import Diagnostic, Severity
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gcluster.lifecycle.kubernetes.kubectl import Kubectl
     from gcluster.lifecycle.observe import Observation
     from gcluster.lifecycle.ssh import SshSession
 
@@ -22,13 +25,17 @@ def drain(observation: Observation, session: SshSession) -> tuple[Diagnostic, ..
     A node that is gone from the API already, and an API that is silent, hold nothing up: the plan
     that was agreed to says that the nodes go.
     """
-    leaving = [node.name for node in gone_nodes(observation.sites)]
+    leaving = [*(node.name for node in gone_nodes(observation.sites)), *observation.leaving]
     if not leaving:
         return ()
-    kubectl = kubectl_of(session, observation.existing)
+    return drain_nodes(kubectl_of(session, observation.existing), leaving)
+
+
+def drain_nodes(kubectl: Kubectl, names: Sequence[str]) -> tuple[Diagnostic, ...]:
+    """Cordon these nodes and have their pods leave, as far as the API knows them."""
     try:
         known = kubectl.text("get", "nodes", "--output=name").split()
-        there = [name for name in leaving if f"node/{name}" in known]
+        there = [name for name in names if f"node/{name}" in known]
         if there:
             kubectl.text(
                 *("drain", *there, "--ignore-daemonsets", "--delete-emptydir-data", "--force"),

@@ -41,8 +41,6 @@ _SINCE = {
     "mutatingadmissionpolicybindings.admissionregistration.k8s.io": MUTATING_POLICY_SINCE,
 }
 """Kinds that the first releases don't serve; a test holds both lists to what is compiled."""
-_WORK = "pods,persistentvolumeclaims,jobs.batch"
-"""What keeps a namespace: it would be deleted with it."""
 
 
 class LiveNode(msgspec.Struct, frozen=True, kw_only=True):
@@ -91,15 +89,6 @@ def read_live(kubectl: Kubectl, cluster: str, release: str, more: Collection[str
         },
         nodes={n["metadata"]["name"]: _node(n) for n in kubectl.get("nodes")["items"]},
     )
-
-
-def occupied(kubectl: Kubectl, namespaces: Collection[str]) -> dict[str, list[str]]:
-    """Return the namespaces that have work or data in them, with its names."""
-    held = {
-        name: kubectl.text("get", _WORK, f"--namespace={name}", "--output=name").split()
-        for name in namespaces
-    }
-    return {name: names for name, names in held.items() if names}
 
 
 def is_ours(node: LiveNode) -> bool:

@@ -20,8 +20,9 @@ from gcluster.lifecycle.kubernetes.addons.served import read_served
 from gcluster.lifecycle.kubernetes.addons.step import AddonsStep
 from gcluster.lifecycle.kubernetes.difference import Difference, Marks, difference
 from gcluster.lifecycle.kubernetes.kubectl import ApiRefused, ApiSilent, Kubectl, kubectl_of
-from gcluster.lifecycle.kubernetes.live import NOTHING, occupied, read_live
+from gcluster.lifecycle.kubernetes.live import NOTHING, read_live
 from gcluster.lifecycle.kubernetes.objects import Wanted, wanted
+from gcluster.lifecycle.kubernetes.occupied import occupied
 from gcluster.lifecycle.progress import StageFinished, StageStarted
 from gcluster.lifecycle.rolling.roll import Clock
 from gcluster.schemas.control_planes import managed_by

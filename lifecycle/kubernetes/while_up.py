@@ -109,13 +109,14 @@ def drain_leaving(
     Raises:
         LifecycleError: a control plane would go that etcd keeps as a member.
     """
-    own = managed_by(cluster.spec) is None  # clouds drain and remove nodes of theirs themselves
-    if isinstance(cluster.spec.scheduler, KubernetesScheduler) and own:
+    if isinstance(cluster.spec.scheduler, KubernetesScheduler):
         from gcluster.lifecycle.kubernetes.leave import drain
         from gcluster.lifecycle.kubernetes.members import leave_etcd
 
         for said in drain(observation, session):
             report(Finding(diagnostic=said))
+        if managed_by(cluster.spec) is not None:
+            return  # etcd is the cloud's
         for name in leave_etcd(cluster.spec, observation, session):
             report(StageProgress(name="nodes", done=0, total=0, detail=f"{name} left etcd"))
 

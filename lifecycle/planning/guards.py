@@ -6,7 +6,7 @@ A node that never came up guards nothing: nobody works on it.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -70,6 +70,7 @@ def guards(
     existing: ClusterInventory,
     hit: Hit | None,
     usd_per_hour: tuple[float | None, float | None],
+    surplus: Mapping[str, int] | None = None,
 ) -> tuple[Guard, ...]:
     """Return what has to be named, in the order of this module's head.
 
@@ -80,12 +81,13 @@ def guards(
         existing: hosts that exist and are wanted.
         hit: what the scheduler says; None: there is none that runs anything.
         usd_per_hour: the worst case before and after; None: unknown.
+        surplus: pool -> how many more of its nodes go, that a cloud chooses; none of `existing`.
     """
     return (
         *_controllers(before, gone, hit),
         *_storage(before, after),
         *_logins(before, gone, existing),
-        *_pools(gone, existing),
+        *_pools(gone, existing, surplus or {}),
         *_budget(after, *usd_per_hour),
     )
 
@@ -151,18 +153,19 @@ def _logins(
         yield Guard(thing=f"login:{names}", reason=f"no login node would be left but {names}")
 
 
-def _pools(gone: Iterable[Gone], existing: ClusterInventory) -> Iterator[Guard]:
+def _pools(
+    gone: Iterable[Gone], existing: ClusterInventory, surplus: Mapping[str, int]
+) -> Iterator[Guard]:
     """More of a pool at once than `MOST_AT_ONCE`."""
-    lost: Mapping[str, list[str]] = defaultdict(list)
-    for node in gone:
-        lost[node.pool].append(node.name)
-    there = Counter(host.pool for host in existing.hosts if host.name not in {n.name for n in gone})
-    for pool, names in lost.items():
-        size = there[pool] + len(names)
-        if size > 1 and len(names) > MOST_AT_ONCE * size:
+    names = {node.name for node in gone}
+    lost = Counter({**surplus}) + Counter(node.pool for node in gone)
+    there = Counter(host.pool for host in existing.hosts if host.name not in names)
+    for pool, count in lost.items():
+        size = there[pool] + count
+        if size > 1 and count > MOST_AT_ONCE * size:
             yield Guard(
                 thing=f"pool:{pool}",
-                reason=f"{len(names)} of {size} nodes of pool {pool} would go at once",
+                reason=f"{count} of {size} nodes of pool {pool} would go at once",
             )
 
 

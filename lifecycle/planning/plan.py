@@ -14,7 +14,7 @@ from gcluster.lifecycle.converge.pending import Pending, pending_steps
 from gcluster.lifecycle.ladders.view import ladder_views, usd_taken
 from gcluster.lifecycle.observe import Observation, observe
 from gcluster.lifecycle.planning.changes import Plan
-from gcluster.lifecycle.planning.guards import gone_nodes, guards, served
+from gcluster.lifecycle.planning.guards import Gone, gone_nodes, guards, served
 from gcluster.lifecycle.planning.hit import ask_hit
 from gcluster.lifecycle.planning.spec_fields import field_lines
 from gcluster.lifecycle.planning.step_changes import step_changes
@@ -115,6 +115,9 @@ def _guarded(
         for node in gone_nodes(plan.sites)
         if node.name in ever and node.name not in observation.aside
     )
+    gone += tuple(
+        Gone(name=name, pool=pool, replaced=False) for name, pool in observation.leaving.items()
+    )
     touched = {*rolls, *(node.name for node in gone)}
     hit = ask_hit(before, session, observation.existing, touched) if touched else None
     return replace(
@@ -126,6 +129,7 @@ def _guarded(
             after=cluster.spec,
             gone=gone,
             existing=observation.existing,
+            surplus=observation.surplus,
             hit=hit,
             usd_per_hour=(
                 usd_per_hour(before, cluster.catalog).usd_per_hour,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.lifecycle.kubernetes.managed.repair import refuse_managed
+from gcluster.lifecycle.kubernetes.managed.repair import is_of_eks
 from gcluster.lifecycle.ledger_check import close_absent
 from gcluster.lifecycle.outcome import Exit, failure
 from gcluster.lifecycle.repair.attempt import Attempt
@@ -61,14 +61,26 @@ def repair(
 
     Raises:
         LifecycleError: no such nodes (GC908), never applied (GC1102), declined (GC909), nodes that
-            a cloud's control plane runs (GC1046).
+            GKE or AKS runs (GC1046).
         ProviderError: a tool is missing that sites are made with.
     """
     if not cluster.was_applied:
         raise failure(
             "GC1102", f"{cluster.name} was never applied", hint=f"gcluster up {cluster.spec_path}"
         )
-    refuse_managed(cluster.spec, words)
+    if is_of_eks(cluster.spec, words):
+        from gcluster.lifecycle.repair.instances import (  # noqa: PLC0415  # of EKS alone
+            repair_instances,
+        )
+
+        if not replace:
+            raise failure(
+                "GC1046",
+                "nodes of EKS can only be made anew: nobody logs in there",
+                hint="leave out --no-replace",
+                exit_code=Exit.REFUSED,
+            )
+        return repair_instances(cluster, words, report, confirm=confirm)
     sites = open_sites(cluster)
     planned = _planned(cluster, sites)
     todo = _chosen(cluster, planned, words)

@@ -109,6 +109,10 @@ class CloudProvider(ABC, Generic[SessionT]):
         """Let the engine read back what is there, and say what differs from the stack."""
         return self._session(context).look_back()
 
+    def machines(self, context: SiteContext) -> Mapping[str, str]:
+        """Return resource -> the cloud's id of the machine, of all that the stack has."""
+        return self._session(context).machine_ids()
+
     def booked(self, context: SiteContext, found: Iterable[Leftover]) -> frozenset[str]:
         """Return what of it the stack knows; of elastic machines the ledger tells itself."""
         return self._session(context).booked(found)

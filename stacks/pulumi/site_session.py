@@ -157,6 +157,13 @@ class SiteSession(ABC):
         """Return how the cloud differs from the stack; () where there is none."""
         return self._bare_engine().look_back() if self.has_stack else ()
 
+    def machine_ids(self) -> dict[str, str]:
+        """Return name -> the cloud's id of each machine in the stack; {} where there is none."""
+        if not self.has_stack:
+            return {}
+        there = resources(self._bare_engine().export())
+        return {_name(one): one.id for one in there if _is_machine(one) and one.id}
+
     def booked(self, found: Iterable[Leftover]) -> frozenset[str]:
         """Return the ids of what the stack knows among what was found."""
         if not self.has_stack:

@@ -269,6 +269,16 @@ def test_one_machine_is_made_anew_after_the_cloud_was_read_back(
     assert engines.anew == [urn]
 
 
+def test_machines_are_told_by_the_names_of_their_resources(
+    opened: Open, engines: Engines, cloud: str
+) -> None:
+    assert opened(passphrase="").machine_ids() == {}
+    assert engines.calls == []
+    opened().bring_up(0)
+    urn = next(u for u in engines.cloud if u.split("::")[2].endswith(f":{NODE[cloud]}"))
+    assert opened().machine_ids()[urn.rpartition("::")[2]] == engines.cloud[urn]
+
+
 def test_looking_back_makes_no_stack_and_changes_none(opened: Open, engines: Engines) -> None:
     assert opened(passphrase="").look_back() == ()
     assert engines.calls == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gcluster.lifecycle.kubernetes.occupied import TO_KEEP, counted
 from gcluster.schemas.diagnostics import Diagnostic, Severity
 
 if TYPE_CHECKING:
@@ -47,13 +48,14 @@ def kept_definitions(kept: Mapping[ObjectKey, int]) -> tuple[Diagnostic, ...]:
 
 
 def kept_namespaces(kept: Mapping[str, Sequence[str]]) -> tuple[Diagnostic, ...]:
-    """Return what is said of namespaces that stay for the work in them."""
+    """Return what is said of namespaces that stay for what is in them."""
     return tuple(
         Diagnostic(
             code="GC1007",
             severity=Severity.WARNING,
-            summary=f"namespace {name} is kept: {_counted(work)} in it",
-            hint="it goes with the next up that finds it empty",
+            summary=f"namespace {name} is kept: {counted(work)} in it",
+            hint="it goes with the next up that finds it empty"
+            + ("; what a chart keeps you delete yourself" if _is_told(work) else ""),
         )
         for name, work in kept.items()
     )
@@ -74,10 +76,8 @@ def kept_data(addon: str, kept: Sequence[ObjectKey]) -> tuple[Diagnostic, ...]:
     )
 
 
-def _counted(work: Sequence[str]) -> str:
-    """Say how much of what kind: "2 pods, 1 job.batch"."""
-    kinds = [name.partition("/")[0] for name in work]
-    return ", ".join(f"{kinds.count(kind)} {kind}" for kind in dict.fromkeys(kinds))
+def _is_told(work: Sequence[str]) -> bool:
+    return any(name.endswith(TO_KEEP) for name in work)
 
 
 def _few(names: Sequence[str]) -> str:

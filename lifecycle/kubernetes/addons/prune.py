@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from gcluster.lifecycle.kubernetes.addons.applying import delete
+from gcluster.lifecycle.kubernetes.addons.claims import keep_claims
 from gcluster.lifecycle.kubernetes.addons.standing import (
     OBJECT_FIELDS,
     key_of_row,
     objects_selector,
 )
-from gcluster.lifecycle.kubernetes.live import occupied
 from gcluster.lifecycle.kubernetes.objects import ObjectKey
+from gcluster.lifecycle.kubernetes.occupied import POLICY, is_to_keep, occupied
 from gcluster.lifecycle.kubernetes.table import rows
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ _LAST = ("CustomResourceDefinition", "Namespace")
 """Kinds that take others with them; what is of them goes before."""
 _DATA = ("PersistentVolumeClaim", "PersistentVolume")
 """Kinds that hold what people wrote."""
-_FIELDS = OBJECT_FIELDS | {"policy": r"{.metadata.annotations.helm\.sh/resource-policy}"}
+_FIELDS = OBJECT_FIELDS | {"policy": POLICY}
 
 
 class Pruned(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,7 +39,7 @@ class Pruned(msgspec.Struct, frozen=True, kw_only=True):
     namespaces: dict[ObjectKey, list[str]] = {}
     """Namespaces that stay -> the work in them."""
     data: tuple[ObjectKey, ...] = ()
-    """Volumes, and what its chart says to keep, with its namespace: people delete those."""
+    """Volumes, claims, and what its chart says to keep, with its namespace: people delete those."""
 
     @property
     def kept(self) -> frozenset[ObjectKey]:
@@ -51,8 +52,9 @@ def prune(
 ) -> Pruned:
     """Delete objects of an add-on that still carry its name; CRDs and namespaces last.
 
-    A CRD of whose kind there are objects stays, and so does a namespace with work in it. Volumes
-    and what is annotated `helm.sh/resource-policy: keep` stay for good.
+    A CRD of whose kind there are objects stays, and so does a namespace with work in it, or with
+    another's object that is to be kept. Volumes, claims, those of StatefulSets among them, and what
+    is annotated `helm.sh/resource-policy: keep` stay for good.
 
     Raises:
         ApiSilent: no API server answers.
@@ -64,6 +66,9 @@ def prune(
     kinds = sorted({name for k in asked if (name := served.name_of(k.group, k.kind))})
     there = _policies(kubectl, cluster, addon, kinds)
     data = _kept(asked, there)
+    sets = [key for key in asked if key.kind == "StatefulSet" and key in there and key not in data]
+    claims = keep_claims(kubectl, sets)
+    data = (*data, *claims.bound, *(key for key in claims.found if key not in data))
     ours = [key for key in reversed(asked) if key in there and key not in data]
     plain = [key for key in ours if key.kind not in _LAST]
     custom = [key for key in plain if served.is_custom(key)]
@@ -75,7 +80,7 @@ def prune(
         if key.kind == "CustomResourceDefinition" and (count := _objects_of(kubectl, key, served))
     }
     spaces = [key for key in ours if key.kind == "Namespace"]
-    held = occupied(kubectl, [key.name for key in spaces])
+    held = occupied(kubectl, [key.name for key in spaces], served)
     namespaces = {key: held[key.name] for key in spaces if key.name in held}
     rest = [k for k in ours if k.kind in _LAST and k not in definitions and k not in namespaces]
     delete(kubectl, sorted(rest, key=lambda key: _LAST.index(key.kind)), served)
@@ -95,7 +100,7 @@ def _policies(kubectl: Kubectl, cluster: str, addon: str, kinds: list[str]) -> d
 
 def _kept(asked: list[ObjectKey], there: dict[ObjectKey, str]) -> tuple[ObjectKey, ...]:
     """Return what stays for good: a namespace goes with all in it, so it stays for one of these."""
-    told = {key for key in asked if there.get(key, "").strip().lower() == "keep"}
+    told = {key for key in asked if is_to_keep(there.get(key, ""))}
     around = {key.namespace for key in told}
     return tuple(
         key

@@ -71,7 +71,7 @@ def fetch_and_render(
     Raises:
         LifecycleError: as `ready`, and for each image that isn't held.
     """
-    pending = standing.pending if bundle is None else standing.wanted
+    pending = standing.rendered if bundle is None else standing.wanted
     if not pending:
         return
     facts = found.facts
@@ -89,7 +89,7 @@ def fetch_and_render(
         except LifecycleError as error:
             findings += error.diagnostics
     took = time.monotonic() - began
-    summary = f"{len(standing.pending)} to bring"
+    summary = f"{len(standing.rendered)} to bring"
     report(StageFinished(name="add-ons", ok=not findings, summary=summary, seconds=took))
     if findings:
         raise LifecycleError(*findings, exit_code=Exit.REFUSED)
@@ -105,7 +105,7 @@ def _held(cluster: Cluster, folder: Path | None) -> Held | None:
 
 def _standing(found: Wanted, observation: Observation, session: SshSession) -> Standing:
     fresh = together.fresh(found.facts)
-    if not fresh.pending or not observation.existing.has_scheduler:
+    if not fresh.rendered or not observation.existing.has_scheduler:
         return fresh
     try:
         kubectl = kubectl_of(session, observation.existing)

@@ -20,19 +20,25 @@ from gcluster.lifecycle.kubernetes.objects import ObjectKey
 from gcluster.schemas.decoding import decode_json
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from gcluster.inventory.compile.kubernetes_objects.objects import Object
 
 RECORD_LABEL = f"{DOMAIN}/addon-record"
 """On each record, with the add-on's name; records are no part of their add-on."""
+APPLIED_FROM = f"{DOMAIN}/applied-from"
+"""Annotation of the Secret that holds what was applied: hash of what it was rendered from."""
 FIELDS = {
+    "kind": "{.kind}",
     "addon": f"{{.metadata.labels.{RECORD_LABEL.replace('.', chr(92) + '.')}}}",
     "version": "{.data.version}",
     "content": "{.data.content}",
     "installed": "{.data.installed}",
     "kinds": "{.data.kinds}",
     "objects": "{.data.objects}",
+    "applied": f"{{.metadata.annotations.{APPLIED_FROM.replace('.', chr(92) + '.')}}}",
 }
-"""A record in a row."""
+"""A record in a row, or the Secret beside it, of which only `applied` counts."""
 
 
 class Placed(msgspec.Struct, frozen=True, array_like=True):
@@ -60,6 +66,8 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     """Hash of what it was rendered from; "": that run was cut off, so all of it is to be done."""
     installed: bool
     """Whether it was there in full once: what comes next is an upgrade."""
+    applied: str = ""
+    """Hash of what the kept objects were rendered from (`addons.applied`); "": they are gone."""
     kinds: tuple[str, ...]
     """Of its objects, as kubectl names them: deployments.apps."""
     objects: tuple[Placed, ...]
@@ -69,7 +77,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
         return new(
             "v1",
             "ConfigMap",
-            f"gcluster-addon-{self.addon}",
+            name_of(self.addon),
             namespace=SYSTEM_NAMESPACE,
             labels={CLUSTER_LABEL: cluster, RECORD_LABEL: self.addon},
             data={
@@ -80,6 +88,22 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
                 "objects": msgspec.json.encode(self.objects).decode(),
             },
         )
+
+
+def name_of(addon: str) -> str:
+    """Return the name of an add-on's record, and of the Secret beside it."""
+    return f"gcluster-addon-{addon}"
+
+
+def records_of(rows: Iterable[dict[str, str]]) -> list[Record]:
+    """Return the records, each with what its Secret says."""
+    found = list(rows)
+    applied = {row["addon"]: row["applied"] for row in found if row["kind"] == "Secret"}
+    return [
+        record_of(row | {"applied": applied.get(row["addon"], "")})
+        for row in found
+        if row["kind"] == "ConfigMap"
+    ]
 
 
 def record_of(row: dict[str, str]) -> Record:
@@ -94,15 +118,16 @@ def record_of(row: dict[str, str]) -> Record:
         version=row["version"],
         content=content,
         installed=row["installed"] == "yes",
+        applied=row["applied"],
         kinds=tuple(kind for kind in row["kinds"].split(",") if kind),
         objects=objects,
     )
 
 
 def selector(cluster: str) -> tuple[Any, ...]:
-    """Return kubectl's words for all records of a cluster."""
+    """Return kubectl's words for all records of a cluster, and what lies beside them."""
     return (
-        "configmaps",
+        "configmaps,secrets",
         f"--namespace={SYSTEM_NAMESPACE}",
         f"--selector={CLUSTER_LABEL}={cluster},{RECORD_LABEL}",
     )

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from gcluster.lifecycle.kubernetes.kubectl import ApiRefused
+from gcluster.schemas.decoding import decode_yaml
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -41,11 +44,26 @@ class Served(msgspec.Struct, frozen=True, kw_only=True):
 
     def is_custom(self, key: ObjectKey) -> bool:
         """Whether a CRD brings the kind: who looks after such objects may have to let them go."""
-        return "." in key.group and not key.group.endswith(".k8s.io")
+        return key.group not in built_in_groups()
 
     def of_groups(self, groups: Collection[str]) -> list[str]:
         """Return the kinds of API groups, as kubectl calls them."""
         return sorted(name for (group, _), (name, _) in self.kinds.items() if group in groups)
+
+
+class _BuiltIn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What built_in.yaml says."""
+
+    groups: frozenset[str]
+    source: str
+    date: str
+
+
+@cache
+def built_in_groups() -> frozenset[str]:
+    """Return the API groups that an API server has by itself, as built_in.yaml has them."""
+    path = Path(__file__).with_name("built_in.yaml")
+    return decode_yaml(path.read_bytes(), _BuiltIn).groups
 
 
 def read_served(kubectl: Kubectl) -> Served:

@@ -10,7 +10,7 @@ import msgspec
 from gcluster.inventory.compile.kubernetes_objects.addons import ChosenAddon, chosen_addons
 from gcluster.inventory.compile.kubernetes_objects.objects import CLUSTER_LABEL
 from gcluster.lifecycle.kubernetes.addons.prepared import ADDON_LABEL
-from gcluster.lifecycle.kubernetes.addons.record import FIELDS, Record, record_of
+from gcluster.lifecycle.kubernetes.addons.record import FIELDS, Record, records_of
 from gcluster.lifecycle.kubernetes.addons.record import selector as of_records
 from gcluster.lifecycle.kubernetes.addons.taken import fields_of
 from gcluster.lifecycle.kubernetes.objects import ObjectKey
@@ -49,7 +49,7 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
 
     added: tuple[str, ...] = ()
     changed: dict[str, str] = {}
-    """Add-on -> what changes, in words."""
+    """Add-on -> what changes, in words; all of these are rendered and applied whole."""
     lost: dict[str, tuple[ObjectKey, ...]] = {}
     """Add-on -> objects of it that somebody deleted."""
     taken: dict[str, tuple[ObjectKey, ...]] = {}
@@ -61,9 +61,19 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def pending(self) -> tuple[WantedAddon, ...]:
-        """Add-ons that are rendered and applied, in order."""
+        """Add-ons of which something is applied, in order."""
         names = {*self.added, *self.changed, *self.lost, *self.taken}
         return tuple(one for one in self.wanted if one.chosen.addon.name in names)
+
+    @property
+    def rendered(self) -> tuple[WantedAddon, ...]:
+        """Those of them that are rendered and applied whole; of others single objects are."""
+        names = {*self.added, *self.changed}
+        return tuple(one for one in self.pending if one.chosen.addon.name in names)
+
+    def put_back(self, addon: str) -> tuple[ObjectKey, ...]:
+        """Return the objects of an add-on that are put back from what was applied of it."""
+        return (*self.lost.get(addon, ()), *self.taken.get(addon, ()))
 
     def only_put_back(self) -> Standing:
         """Return the part that neither adds, changes nor removes an add-on."""
@@ -112,14 +122,16 @@ def standing(
         record = records.get(addon.name)
         if record is None:
             added.append(addon.name)
-        elif record.content != one.content:
-            changed[addon.name] = _change(record, addon.version)
-        elif away := tuple(p.key for p in record.objects if (addon.name, p.key) not in known):
-            lost[addon.name] = away
-        elif others := tuple(
-            p.key for p in record.objects if found.get((addon.name, p.key), p.fields) != p.fields
-        ):
-            taken[addon.name] = others
+        elif not record.content == record.applied == one.content:
+            changed[addon.name] = _change(record, one)
+        else:
+            at = {(addon.name, placed.key): placed for placed in record.objects}
+            if away := tuple(p.key for where, p in at.items() if where not in known):
+                lost[addon.name] = away
+            if others := tuple(
+                p.key for where, p in at.items() if found.get(where, p.fields) != p.fields
+            ):
+                taken[addon.name] = others
     return Standing(
         added=tuple(added),
         changed=changed,
@@ -144,7 +156,7 @@ def read_standing(
     """
     cluster = facts.spec.name
     found = rows(kubectl, *of_records(cluster), fields=FIELDS)
-    records = {row["addon"]: record_of(row) for row in found}
+    records = {record.addon: record for record in records_of(found)}
     have = {name for name, _ in served.kinds.values()}
     kinds = sorted({kind for record in records.values() for kind in record.kinds} & have)
     wanted = wanted_addons(facts)
@@ -199,10 +211,13 @@ def _content(one: ChosenAddon, facts: KubernetesFacts) -> str:
     return hashlib.sha256(msgspec.json.encode(parts, order="sorted")).hexdigest()[:32]
 
 
-def _change(record: Record, version: str) -> str:
+def _change(record: Record, one: WantedAddon) -> str:
+    version = one.chosen.addon.version
     if not record.content:
         return f"{version}, which was cut off"
-    return f"{record.version} -> {version}" if record.version != version else "its values or images"
+    if record.version != version:
+        return f"{record.version} -> {version}"
+    return "its values or images" if record.content != one.content else "what was applied is lost"
 
 
 def _few(keys: tuple[ObjectKey, ...]) -> str:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from gcluster.lifecycle.kubernetes.addons.applied import applied_of, read_applied
 from gcluster.lifecycle.kubernetes.addons.applying import AddonStopped, apply, delete, establish
 from gcluster.lifecycle.kubernetes.addons.artefact import artefact
 from gcluster.lifecycle.kubernetes.addons.notes import (
@@ -21,7 +22,7 @@ from gcluster.lifecycle.kubernetes.addons.notes import (
 from gcluster.lifecycle.kubernetes.addons.others import refuse_others
 from gcluster.lifecycle.kubernetes.addons.prune import prune
 from gcluster.lifecycle.kubernetes.addons.record import Placed, Record
-from gcluster.lifecycle.kubernetes.addons.rendered import rendered
+from gcluster.lifecycle.kubernetes.addons.rendered import ROLLS_OUT, rendered
 from gcluster.lifecycle.kubernetes.addons.served import read_served
 from gcluster.lifecycle.kubernetes.addons.standing import read_writers
 from gcluster.lifecycle.kubernetes.addons.taken import fields_of
@@ -95,9 +96,11 @@ class AddonsStep:
             name = one.chosen.addon.name
             total, detail = len(pending), f"add-on {name}"
             self._report(StageProgress(name="objects", done=done, total=total, detail=detail))
-            moved = name in standing.added or name in standing.changed
             try:
-                said += self._bring(one, standing.records.get(name), moved=moved)
+                if one in standing.rendered:
+                    said += self._bring(one, standing.records.get(name))
+                else:
+                    said += self._put_back(standing.records[name], standing.put_back(name))
             except AddonStopped as stopped:
                 return (*said, stopped.diagnostic)
             except LifecycleError as error:
@@ -120,6 +123,7 @@ class AddonsStep:
             done = prune(self._kubectl, self._cluster, name, keys, served)
             said += (*kept_definitions(done.definitions), *kept_data(name, done.data))
             said += kept_namespaces({key.name: work for key, work in done.namespaces.items()})
+            delete(self._kubectl, [key_of(applied_of(name, self._cluster, "", ()))], served)
             if done.kept:
                 left = tuple(placed for placed in record.objects if placed.key in done.kept)
                 self._write(replace(record, content="", objects=left))
@@ -153,10 +157,8 @@ class AddonsStep:
             else:
                 return
 
-    def _bring(
-        self, one: WantedAddon, before: Record | None, *, moved: bool
-    ) -> Iterator[Diagnostic]:
-        """Bring one; where nothing of it `moved`, hooks don't run."""
+    def _bring(self, one: WantedAddon, before: Record | None) -> Iterator[Diagnostic]:
+        """Bring one whole, with its hooks."""
         addon, facts = one.chosen.addon, self._facts
         made = rendered(one.chosen, artefact(addon), facts.spec.name, facts.release, self._compiled)
         record = _began(one, before)
@@ -174,25 +176,42 @@ class AddonsStep:
         first = placed((*made.namespaces, *made.hooks.beside("pre")))
         own, last = placed(made.objects), placed(made.hooks.beside("post"))
         every = (*made.definitions, *first, *own, *last)
+        kept = applied_of(addon.name, self._cluster, one.content, every)
         jobs = placed(hook.made for hook in made.hooks.hooks if hook.runs)
         self._remember(record, (*every, *jobs), served)  # one that fails goes with the add-on
         event: Event = "upgrade" if record.installed else "install"
         apply(self._kubectl, first, addon.name)
-        if moved:
-            self._run(placed(made.hooks.jobs("pre", event)), served, addon.name)
+        self._run(placed(made.hooks.jobs("pre", event)), served, addon.name)
         apply(self._kubectl, own, addon.name)
         workloads = placed(made.workloads)
         yield from rolled_out(self._kubectl, workloads, addon.name, self._limit_s, self._clock)
         apply(self._kubectl, last, addon.name)
-        if moved:
-            self._run(placed(made.hooks.jobs("post", event)), served, addon.name)
+        self._run(placed(made.hooks.jobs("post", event)), served, addon.name)
         now = {key_of(each) for each in every}
         old = [each.key for each in record.objects if each.key not in now]
         done = prune(self._kubectl, self._cluster, addon.name, old, served)
         yield from kept_definitions(done.definitions)
         yield from kept_data(addon.name, done.data)
+        apply(self._kubectl, [kept], addon.name)
         self._finish(record, one.content, [*done.kept, *now], served)
         yield from notes_of(addon.name, made)
+
+    def _put_back(self, record: Record, keys: Collection[ObjectKey]) -> Iterator[Diagnostic]:
+        """Apply these objects alone, as they were applied; hooks don't run."""
+        applied = read_applied(self._kubectl, record.addon)
+        again = [made for made in applied if key_of(made) in keys]
+        crds = [made for made in again if made["kind"] == "CustomResourceDefinition"]
+        establish(self._kubectl, crds, record.addon)
+        apply(self._kubectl, [made for made in again if made not in crds], record.addon)
+        workloads = [made for made in again if made["kind"] in ROLLS_OUT]
+        yield from rolled_out(self._kubectl, workloads, record.addon, self._limit_s, self._clock)
+        fields = self._fields(record.addon, keys, read_served(self._kubectl))
+        objects = [
+            replace(placed, fields=fields.get(placed.key, "")) if placed.key in keys else placed
+            for placed in record.objects
+            if placed.key not in keys or placed.key in fields
+        ]
+        self._write(replace(record, objects=tuple(objects)))
 
     def _refuse_others(
         self, made: Rendered, record: Record, namespace: str, served: Served
@@ -222,13 +241,21 @@ class AddonsStep:
         self, record: Record, content: str, keys: Collection[ObjectKey], served: Served
     ) -> None:
         """Write down what is there now, in the order of application, and whose fields are ours."""
+        fields = self._fields(record.addon, keys, served)
+        objects = [Placed(*key, fields=fields.get(key, "")) for key in dict.fromkeys(keys)]
+        self._write(replace(_with(record, objects, served), content=content, installed=True))
+
+    def _fields(
+        self, addon: str, keys: Collection[ObjectKey], served: Served
+    ) -> dict[ObjectKey, str]:
+        """Return key -> hash of the fields that are ours, of the objects that are there."""
         kinds = sorted({served.name_of(key.group, key.kind) for key in keys} - {""})
         writers = read_writers(self._kubectl, self._cluster, kinds)
-        objects = [
-            Placed(*key, fields=fields_of(writers.get((record.addon, key), "")))
-            for key in dict.fromkeys(keys)
-        ]
-        self._write(replace(_with(record, objects, served), content=content, installed=True))
+        return {
+            key: fields_of(text)
+            for (owner, key), text in writers.items()
+            if owner == addon and key in keys
+        }
 
     def _write(self, record: Record) -> None:
         apply(self._kubectl, [record.to_object(self._cluster)], record.addon)

@@ -61,8 +61,8 @@ def fresh(facts: KubernetesFacts) -> Standing:
 
 
 def without_a_program(found: Standing) -> tuple[Diagnostic, ...]:
-    """Return why what is pending can't be rendered on this machine; () where it can."""
-    if not any(one.chosen.addon.kind == "helm" for one in found.pending):
+    """Return why what comes can't be rendered on this machine; () where it can."""
+    if not any(one.chosen.addon.kind == "helm" for one in found.rendered):
         return ()
     try:
         find_helm()

@@ -1,6 +1,7 @@
 """What holds claims that are going: pods that mount them, and what would make such pods anew.
 
-Controllers that mount none stay: among them are those by whose hand the cloud lets go.
+Controllers that mount none and make none stay: among them are those by whose hand the cloud lets
+go.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _RESOURCES = {
     "Pod": "pods",
 }
 _CLOUD = "kube-system"
-"""Of its controllers none is deleted, whatever it mounts."""
+"""Of its controllers none is deleted for what it mounts, but one that would make claims anew is."""
 _CALL_S = 120
 _AT_ONCE = 100
 
@@ -39,14 +40,13 @@ def free(kubectl: Kubectl, claims: Collection[str]) -> None:
     for namespace in dict.fromkeys(claim.partition("/")[0] for claim in claims):
         here = f"--namespace={namespace}"
         own = {claim.partition("/")[2] for claim in claims if claim.startswith(f"{namespace}/")}
-        kinds = "pods" if namespace == _CLOUD else ",".join(_RESOURCES.values())
-        found = kubectl.get(kinds, here, timeout_s=_CALL_S)["items"]
+        found = kubectl.get(",".join(_RESOURCES.values()), here, timeout_s=_CALL_S)["items"]
         going = [
             f"{_RESOURCES[one['kind']]}/{one['metadata']['name']}"
             for one in found
             if one["kind"] in _RESOURCES
             and "deletionTimestamp" not in one["metadata"]
-            and _holds(one, own)
+            and (_makes(one) or _mounts(one, own, namespace))
         ]
         for at in range(0, len(going), _AT_ONCE):
             some = going[at : at + _AT_ONCE]
@@ -54,12 +54,18 @@ def free(kubectl: Kubectl, claims: Collection[str]) -> None:
             kubectl.text("delete", *some, *options, timeout_s=_CALL_S)
 
 
-def _holds(one: dict[str, Any], claims: Collection[str]) -> bool:
-    """Say whether it mounts one of the claims, or makes claims of its own."""
-    return bool(one["spec"].get("volumeClaimTemplates")) or any(
-        "ephemeral" in volume or volume.get("persistentVolumeClaim", {}).get("claimName") in claims
-        for volume in _volumes(one)
-    )
+def _makes(one: dict[str, Any]) -> bool:
+    """Say whether it makes claims of its own: those that go would come again."""
+    has_templates = bool(one["spec"].get("volumeClaimTemplates"))
+    return has_templates or any("ephemeral" in volume for volume in _volumes(one))
+
+
+def _mounts(one: dict[str, Any], claims: Collection[str], namespace: str) -> bool:
+    """Say whether it goes for mounting one of the claims."""
+    if namespace == _CLOUD and one["kind"] != "Pod":
+        return False
+    named = (volume.get("persistentVolumeClaim", {}).get("claimName") for volume in _volumes(one))
+    return any(name in claims for name in named)
 
 
 def _volumes(one: dict[str, Any]) -> Iterator[dict[str, Any]]:

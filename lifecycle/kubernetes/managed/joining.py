@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from gcluster.stacks.provider import ResourceChange
 
 STAGE = "join"
-_WITHIN_S = 900
+WITHIN_S = 900
 """Since the stack ended: EKS' image boots and joins within minutes, machines with eight GPUs take
 up to about ten; GKE and AKS have waited for theirs already."""
 _ASK_AGAIN_S = 5
@@ -77,7 +77,7 @@ def await_nodes(
             detail = f"{there} of {total} nodes are ready"
             report(StageProgress(name=STAGE, done=there, total=total, detail=detail))
             before = there
-        late = clock() - began >= _WITHIN_S
+        late = clock() - began >= WITHIN_S
         if there >= total or late:
             break
         sleep(_ASK_AGAIN_S)
@@ -107,7 +107,7 @@ def _lacking(spec: ClusterSpec, pool: str, count: int, ready: int, seen: Seen) -
     return Diagnostic(
         code="GC1042",
         severity=Severity.ERROR,
-        summary=f"pool {pool}: {ready} of {count} nodes are ready after {_WITHIN_S // 60} minutes; "
+        summary=f"pool {pool}: {ready} of {count} nodes are ready after {WITHIN_S // 60} minutes; "
         + "; ".join(said),
         detail="\n".join(f"{node.name}: {node.why}" for node in unready[:20]),
         path=("pools", pool),

@@ -16,7 +16,7 @@ from gcluster.inventory.hosts import Host, Placement, SshTarget
 from gcluster.schemas.control_planes import managed_pools
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     from gcluster.lifecycle.kubernetes.kubectl import Kubectl
     from gcluster.schemas.spec import ClusterSpec
@@ -46,6 +46,9 @@ class ApiNode(msgspec.Struct, frozen=True, kw_only=True):
     address: str = ""
     machine: str = ""
     placement: Placement = Placement()
+    machine_id: str = ""
+    """The cloud's id of its machine; "" where nobody said it."""
+    cordoned: bool = False
     ready: bool = False
     why: str = ""
     """What its kubelet or the control plane says when it isn't ready."""
@@ -85,7 +88,10 @@ def as_host(spec: ClusterSpec, node: ApiNode) -> Host:
 
 
 def standing_in(
-    spec: ClusterSpec, planned: Sequence[Host], nodes: Iterable[ApiNode]
+    spec: ClusterSpec,
+    planned: Sequence[Host],
+    nodes: Iterable[ApiNode],
+    leaving: Collection[str] = (),
 ) -> tuple[tuple[Host, ...], tuple[Host, ...]]:
     """Return the hosts that are wanted and those that exist, with nodes for their clouds' machines.
 
@@ -93,6 +99,7 @@ def standing_in(
         spec: the cluster.
         planned: what the spec asks for, by its own names.
         nodes: those that joined, the oldest first; more of a pool than it asks for are left out.
+        leaving: names of those whose machines are about to end: they are left out first.
     """
     run, joined = managed_pools(spec), [n for n in nodes if n.pool in spec.pools]
     wanted: list[Host] = [host for host in planned if host.pool not in run]
@@ -100,8 +107,8 @@ def standing_in(
     asked = Counter(host.pool for host in planned if host.pool in run)
     for pool, count in asked.items():
         own = [node for node in joined if node.pool == pool]
-        # Those that serve come first: what is about to go is not ready any more.
-        own.sort(key=lambda node: not node.ready)
+        # Those that serve come first: what is gone is not ready any more, or was drained for it.
+        own.sort(key=lambda node: (node.name in leaving, not node.ready, node.cordoned))
         hosts = [as_host(spec, node) for node in own[:count]]
         existing += hosts
         lacking = [h for h in planned if h.pool == pool][len(hosts) :]
@@ -123,6 +130,8 @@ def _node(told: dict[str, Any]) -> ApiNode:
         address=next((a["address"] for a in addresses if a["type"] == "InternalIP"), ""),
         machine=labels.get(_MACHINE, ""),
         placement=_placement(labels),
+        machine_id=told.get("spec", {}).get("providerID", "").rpartition("/")[2],
+        cordoned=bool(told.get("spec", {}).get("unschedulable")),
         ready=is_ready,
         why="" if is_ready else ready.get("message", "") or "its kubelet has not said so",
         versions={part: said[key] for part, key in NODE_VERSIONS.items() if said.get(key)},

@@ -30,6 +30,7 @@ shift
 echo "$*" >>{folder}/asked
 case "$1 $2" in
 "api-resources "*) echo resourcequotas quota v1 true ResourceQuota ;;
+"get resourcequotas") cat {folder}/to-keep 2>/dev/null ;;
 "get nodes") cat {folder}/nodes ;;
 "get pods,"*) cat {folder}/work 2>/dev/null ;;
 "get "*) cat {folder}/objects ;;
@@ -142,6 +143,23 @@ def test_a_namespace_with_work_in_it_is_kept_and_said(cluster: Cluster, api: Api
     (said,) = settle_objects(cluster, observed(cluster), api.session, silent)
     assert (said.code, said.is_error) == ("GC1007", False)
     assert "biology is kept: 2 pod, 1 job.batch" in said.summary
+    assert api.asked("delete") == []
+
+
+def test_a_namespace_with_an_object_that_its_chart_keeps_is_kept_and_said(
+    cluster: Cluster, api: Api
+) -> None:
+    old = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "biology"}}
+    api.has(objects=[old], nodes=["head"])
+    (api.folder / "to-keep").write_text("ResourceQuota\x1fnight\x1fkeep\x1e")
+    plan = objects_plan(cluster, observed(cluster), api.session)
+    assert plan is not None
+    assert plan.held_back == (
+        "namespace biology stays: ResourceQuota/night (its chart keeps it) in it",
+    )
+    (said,) = settle_objects(cluster, observed(cluster), api.session, silent)
+    assert (said.code, said.is_error) == ("GC1007", False)
+    assert "biology is kept: 1 ResourceQuota (its chart keeps it) in it" in said.summary
     assert api.asked("delete") == []
 
 

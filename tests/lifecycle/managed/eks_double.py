@@ -61,12 +61,17 @@ class ClusterDouble:
         for thread in self._threads:
             thread.join(timeout=30)
 
-    def join(self, name: str, pool: str) -> None:
+    def join(self, name: str, pool: str, machine: str) -> None:
         """Register a node, ready, as EKS' image and a kubelet do it."""
         if self.api.kubectl("get", "node", name, check=False).returncode == 0:
             return
         labels = {"gcluster.local/pool": pool, "kubernetes.io/hostname": name}
-        node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels}}
+        node = {
+            "apiVersion": "v1",
+            "kind": "Node",
+            "metadata": {"name": name, "labels": labels},
+            "spec": {"providerID": machine},
+        }
         self.api.kubectl("create", "--filename=-", stdin=json.dumps(node))
         self.ready(name)
 

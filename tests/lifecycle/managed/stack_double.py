@@ -10,6 +10,7 @@ from gcluster.inventory.hosts import Host
 from gcluster.schemas.spec import ClusterSpec
 from gcluster.stacks.aws.provider import AwsProvider
 from gcluster.stacks.control_plane import ControlPlaneAt
+from gcluster.stacks.laddered import Purchase
 from gcluster.stacks.provider import (
     Leftover,
     Resource,
@@ -26,11 +27,20 @@ class StackDouble:
 
     name = "aws"
 
-    def __init__(self, api: Any, join: Callable[[str, str], None]) -> None:
-        """Stand before an API server; `join` makes a node of a pool."""
+    def __init__(self, api: Any, join: Callable[[str, str, str], None]) -> None:
+        """Stand before an API server; `join` makes a node of a pool, of a machine."""
         self._aws, self._api, self._join = AwsProvider(), api, join
         self.stands = False
         self.ended: list[str] = []
+        self.made: tuple[str, ...] = ()
+        """Machines that the stack has, by the spec's names."""
+        self.nodes: dict[str, str] = {}
+        """Machine -> name of its node."""
+        self.ids: dict[str, str] = {}
+        self.anew = 0
+        """How many were made anew."""
+        self.out: dict[str, list[str]] = {}
+        """Node that went -> what was there as the stack was applied: cordoned, and its pods."""
 
     def planned_hosts(self, spec: ClusterSpec, site: str) -> tuple[Host, ...]:
         """Return what AWS' provider returns."""
@@ -50,17 +60,73 @@ class StackDouble:
 
     def preview(self, context: SiteContext) -> tuple[ResourceChange, ...]:
         """Return all before the stack stands, and nothing afterwards."""
-        if self.stands:
-            return ()
         made = self.graph(context.spec, context.site).resources
-        return tuple(ResourceChange(effect="create", resource=one) for one in made)
+        if not self.stands:
+            return tuple(ResourceChange(effect="create", resource=one) for one in made)
+        wanted = {one.name for one in made}
+        return (
+            *(
+                ResourceChange(effect="create", resource=one)
+                for one in made
+                if one.name not in self.made
+            ),
+            *(
+                ResourceChange(effect="delete", resource=Resource(kind="Instance", name=name))
+                for name in self.made
+                if name not in wanted
+            ),
+        )
+
+    def machines(self, _: SiteContext) -> dict[str, str]:
+        """Return the ids of the instances."""
+        return {name: self.ids[name] for name in self.made}
 
     def apply(self, context: SiteContext) -> None:
-        """Let the nodes join by the names that AWS gives them."""
+        """Let the nodes join by the names that AWS gives them, and those go that the spec drops."""
         self.stands = True
         planned = self.planned_hosts(context.spec, context.site)
+        wanted = tuple(host.name for host in planned)
+        for machine in self.made:
+            if machine not in wanted:
+                node = self.nodes[machine]
+                self.out[node] = self._on(node)
+                self._api.kubectl("delete", "node", node)
         for host, name in zip(planned, NODES, strict=False):
-            self._join(name, host.pool)
+            node = self.nodes.setdefault(host.name, name)
+            known = self.ids.setdefault(host.name, f"i-{host.name}")
+            self._join(node, host.pool, f"aws:///use1-az4/{known}")
+        self.made = wanted
+
+    def purchases(self, spec: ClusterSpec, site: str) -> dict[str, Purchase]:
+        """Return what each machine stands for."""
+        planned = self.planned_hosts(spec, site)
+        return {host.name: Purchase(pool=host.pool, nodes=(host.name,)) for host in planned}
+
+    def rungs(self, *_: object) -> tuple[()]:
+        """Return none: nothing is bought."""
+        return ()
+
+    def graph_taken(self, context: SiteContext) -> ResourceGraph:
+        """Return the machines."""
+        return self.graph(context.spec, context.site)
+
+    def replace(self, context: SiteContext, names: Iterable[str]) -> None:
+        """End machines and make them anew: their nodes come under other names and ids."""
+        pools = {h.name: h.pool for h in self.planned_hosts(context.spec, context.site)}
+        for name in names:
+            node = self.nodes[name]
+            self.out[node] = self._on(node)
+            self._api.kubectl("delete", "node", node)
+            self.anew += 1
+            self.nodes[name] = NODES[0].replace("-11.", f"-{20 + self.anew}.")
+            self.ids[name] = f"i-{name}-{self.anew}"
+            self._join(self.nodes[name], pools[name], f"aws:///use1-az4/{self.ids[name]}")
+
+    def _on(self, node: str) -> list[str]:
+        cordoned = "--output=jsonpath={.spec.unschedulable}"
+        pods = ("--all-namespaces", f"--field-selector=spec.nodeName={node}", "--output=name")
+        out = self._api.kubectl("get", "node", node, cordoned).stdout
+        return [out, *self._api.kubectl("get", "pods", *pods).stdout.split()]
 
     def hosts(self, _: SiteContext) -> tuple[()]:
         """Return no machine: nobody logs in to these."""

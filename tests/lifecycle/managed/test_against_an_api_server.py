@@ -20,6 +20,8 @@ from gcluster.lifecycle.operations import service
 from gcluster.lifecycle.outcome import Exit, LifecycleError
 from gcluster.lifecycle.planning.plan import make_plan
 from gcluster.lifecycle.progress import silent
+from gcluster.lifecycle.repair.result import Intended
+from gcluster.lifecycle.repair.work import repair
 from gcluster.lifecycle.rolling.services import service_of
 from gcluster.lifecycle.sites import existing_hosts
 from gcluster.lifecycle.smoke.gate import last_certificate
@@ -206,7 +208,7 @@ def test_an_account_that_the_spec_drops_is_pruned(eks: Eks) -> None:
 def test_a_node_that_is_not_ready_is_named_with_its_pool(
     eks: Eks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(joining, "_WITHIN_S", 0)
+    monkeypatch.setattr(joining, "WITHIN_S", 0)
     eks.nodes.ready(NODES[1], "container runtime network not ready: cni plugin not initialized")
     eks.text = SPEC.replace("biology: {}", "chemistry: {}")
     done = eks.up()
@@ -217,6 +219,48 @@ def test_a_node_that_is_not_ready_is_named_with_its_pool(
     eks.nodes.ready(NODES[1])
     assert eks.up().exit_code is Exit.OK
     eks.text = SPEC
+
+
+def test_a_smaller_count_drains_the_node_that_goes_and_no_other(eks: Eks) -> None:
+    pods = [
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": f"on-{n}", "namespace": "physics"},
+            "spec": {"nodeName": node, "containers": [{"name": "one", "image": "double"}]},
+        }
+        for n, node in enumerate(NODES)
+    ]
+    assert eks.api.apply(pods).returncode == 0
+    eks.text = SPEC.replace("count: 2", "count: 1")
+    plan = make_plan(eks.open())
+    assert plan.hit is not None
+    assert plan.hit.jobs == ("physics/on-1",)
+    eks.up()
+    assert eks.stack.out == {NODES[1]: ["true"]}
+    (left,) = eks.get("nodes")["items"]
+    assert (left["metadata"]["name"], "unschedulable" in left["spec"]) == (NODES[0], False)
+    assert not _is_gone(eks, "pod", "on-0", "--namespace=physics")
+    eks.api.kubectl("delete", "pod", "on-0", "--namespace=physics", "--wait=false")
+    eks.text = SPEC
+    assert eks.up().exit_code is Exit.OK
+
+
+def test_repair_drains_a_node_makes_its_machine_anew_and_waits_for_it(eks: Eks) -> None:
+    shown: list[Intended] = []
+
+    def confirm(intended: tuple[Intended, ...]) -> bool:
+        shown.extend(intended)
+        return True
+
+    done = repair(eks.open(), [NODES[1]], silent, confirm=confirm)
+    assert [(one.entry.node, one.actions) for one in shown] == [(NODES[1], ("replace",))]
+    new = "ip-10-40-0-21.ec2.internal"
+    assert (done.exit_code, done.admitted, done.held) == (Exit.OK, (new,), {}), done
+    assert eks.stack.out[NODES[1]] == ["true"]
+    labels = {n["metadata"]["name"]: n["metadata"]["labels"] for n in eks.get("nodes")["items"]}
+    assert labels.keys() == {NODES[0], new}
+    assert labels[new]["partition.gcluster.local/main"] == "true"
 
 
 def test_down_waits_until_the_cloud_let_go(eks: Eks, monkeypatch: pytest.MonkeyPatch) -> None:

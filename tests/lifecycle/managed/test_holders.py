@@ -36,7 +36,7 @@ ALL = [
 
 
 class ApiDouble:
-    """Answers with the objects, pods alone where these are asked for; notes what is deleted."""
+    """Answers with the objects, and notes what is deleted."""
 
     def __init__(self, gateways: list[dict[str, Any]] | None = None) -> None:
         """Serve Gateways, or not."""
@@ -52,7 +52,7 @@ class ApiDouble:
             if self.gateways is None:
                 raise ApiRefused('error: the server doesn\'t have a resource type "gateways"')
             return {"items": self.gateways}
-        return {"items": [one for one in ALL if one["kind"] == "Pod" or kinds != "pods"]}
+        return {"items": ALL}
 
     def text(self, *arguments: str, timeout_s: float) -> str:
         """Note what is deleted, without options."""
@@ -61,7 +61,7 @@ class ApiDouble:
         return ""
 
 
-def test_what_mounts_or_makes_claims_goes_and_of_kube_system_pods_alone() -> None:
+def test_what_mounts_or_makes_claims_goes_and_of_kube_system_what_makes_them_and_pods() -> None:
     api = ApiDouble()
     free(cast("Kubectl", api), CLAIMS)
     assert api.deleted == [
@@ -73,7 +73,12 @@ def test_what_mounts_or_makes_claims_goes_and_of_kube_system_pods_alone() -> Non
             "pods/holds-1",
             "--namespace=physics",
         ),
-        ("pods/holds-1", "--namespace=kube-system"),
+        (
+            "statefulsets.apps/books",
+            "jobs.batch/scratch",
+            "pods/holds-1",
+            "--namespace=kube-system",
+        ),
     ]
 
 

@@ -13,14 +13,15 @@ from gcluster.inventory.hosts import ClusterInventory
 from gcluster.lifecycle.kubernetes.managed.joining import await_nodes
 from gcluster.lifecycle.kubernetes.managed.nodes import ApiNode, standing_in
 from gcluster.lifecycle.kubernetes.managed.reach import Seen
-from gcluster.lifecycle.kubernetes.managed.repair import refuse_managed
+from gcluster.lifecycle.kubernetes.managed.repair import is_of_eks
 from gcluster.lifecycle.outcome import LifecycleError
 from gcluster.lifecycle.progress import silent
+from gcluster.lifecycle.repair.instances import Machine, choose
 from gcluster.schemas.catalog import load_catalog
 from gcluster.schemas.diagnostics import Diagnostic
 from gcluster.stacks.aws.provider import AwsProvider
 
-from .eks_spec import spec_of
+from .eks_spec import EKS, spec_of
 
 SPEC = spec_of()
 PLANNED = AwsProvider().planned_hosts(SPEC, "here")
@@ -106,15 +107,36 @@ def test_an_api_that_stays_silent_is_told_once(tmp_path: Path) -> None:
     assert "this machine: i/o timeout" in said.summary
 
 
-@pytest.mark.parametrize("words", [["ip-10-40-0-11.ec2.internal"], ["cpu001"], ["cpu"]])
-def test_repair_of_such_a_node_says_what_to_do_instead(words: list[str]) -> None:
+@pytest.mark.parametrize(
+    ("cloud", "command"),
+    [("gke", "gcloud compute instances delete"), ("aks", "az aks nodepool delete-machines")],
+)
+@pytest.mark.parametrize("words", [["ip-10-40-0-11.ec2.internal"], ["cpu001", "door"], ["cpu"]])
+def test_repair_of_a_node_pool_s_node_says_what_to_do_instead(
+    words: list[str], cloud: str, command: str
+) -> None:
+    spec = spec_of(EKS.replace("control_plane: eks", f"control_plane: {cloud}"), check=False)
     with pytest.raises(LifecycleError) as refused:
-        refuse_managed(SPEC, words)
+        is_of_eks(spec, words)
     [said] = refused.value.diagnostics
     assert said.code == "GC1046"
-    assert "aws ec2 terminate-instances" in said.hint
+    assert command in said.hint
 
 
-def test_repair_of_machines_of_ours_is_not_held_up() -> None:
-    refuse_managed(SPEC, [])
-    refuse_managed(SPEC, ["door"])
+def test_nodes_of_eks_are_repaired_apart_from_machines_of_ours() -> None:
+    assert not is_of_eks(SPEC, [])
+    assert not is_of_eks(SPEC, ["door"])
+    assert is_of_eks(SPEC, ["ip-10-40-0-11.ec2.internal", "cpu001"])
+    with pytest.raises(LifecycleError) as refused:
+        is_of_eks(SPEC, ["door", "ip-10-40-0-11.ec2.internal"])
+    assert refused.value.diagnostics[0].code == "GC1046"
+
+
+def test_machines_are_meant_by_the_api_s_name_or_the_spec_s() -> None:
+    one = Machine(name="cpu001", pool="cpu", id="i-1", node="ip-1.ec2.internal")
+    two = Machine(name="cpu002", pool="cpu", id="i-2")
+    assert choose(["ip-1.ec2.internal", "cpu[001-002]"], (one, two), "demo") == (one, two)
+    assert two.shown == "cpu002"
+    with pytest.raises(LifecycleError) as refused:
+        choose(["ip-9"], (one, two), "demo")
+    assert refused.value.diagnostics[0].code == "GC908"

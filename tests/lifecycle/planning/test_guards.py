@@ -204,3 +204,21 @@ def test_squeue_says_whose_jobs_are_on_the_nodes_in_question() -> None:
     lines = ["1|ann|gpu[001-002]", "2|bob|gpu003", "3|ann|", "4|cem|gpu002"]
     hit = read_hit(lines, {"gpu002", "gpu004"})
     assert (hit.queue, hit.jobs, hit.users) == (4, ("1", "4"), ("ann", "cem"))
+
+
+def test_nodes_that_a_cloud_chooses_count_as_those_that_have_names() -> None:
+    spec, two = _spec(), ("gpu003", "gpu004")
+    found = {
+        more: guards(
+            before=spec,
+            after=spec,
+            gone=(),
+            existing=_existing(*two),
+            hit=None,
+            usd_per_hour=(None, None),
+            surplus={"gpu": more},
+        )
+        for more in (2, 3)
+    }
+    assert found[2] == ()
+    assert [g.reason for g in found[3]] == ["3 of 5 nodes of pool gpu would go at once"]

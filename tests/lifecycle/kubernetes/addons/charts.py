@@ -6,6 +6,7 @@ import gzip
 import io
 import tarfile
 from collections.abc import Mapping
+from typing import Any
 
 WIDGETS = """\
 apiVersion: apiextensions.k8s.io/v1
@@ -39,6 +40,18 @@ kind: Role
 metadata: {name: reader, namespace: kube-system}
 rules: [{apiGroups: [""], resources: [configmaps], verbs: [get]}]
 """
+MADE = """\
+apiVersion: v1
+kind: Secret
+metadata: {name: made}
+stringData: {key: {{ randAlphaNum 24 | quote }}}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: trusts}
+data: {of: {{ randAlphaNum 24 | quote }}, also: {{ .Values.colour | quote }}}
+"""
+"""What is another thing each time that it is rendered, as charts' own certificates are."""
 MANAGER = """\
 apiVersion: apps/v1
 kind: Deployment
@@ -62,6 +75,30 @@ kind: {kind}
 metadata: {{name: {name}, annotations: {{helm.sh/hook: "{events}"}}}}
 spec: {spec}
 """
+
+
+def books(labels: dict[str, str]) -> dict[str, Any]:
+    """Return a StatefulSet that makes a claim, and wants it to go with it."""
+    size = {"resources": {"requests": {"storage": "1Gi"}}}
+    container = {"name": "one", "image": "example.org/books:1"}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "StatefulSet",
+        "metadata": {"name": "books", "namespace": "kube-system", "labels": labels},
+        "spec": {
+            "serviceName": "books",
+            "replicas": 1,
+            "selector": {"matchLabels": {"app": "books"}},
+            "persistentVolumeClaimRetentionPolicy": {"whenDeleted": "Delete"},
+            "template": {
+                "metadata": {"labels": {"app": "books"}},
+                "spec": {"containers": [container]},
+            },
+            "volumeClaimTemplates": [
+                {"metadata": {"name": "pages"}, "spec": {"accessModes": ["ReadWriteOnce"], **size}}
+            ],
+        },
+    }
 
 
 def chart(

@@ -12,13 +12,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.lifecycle.managed.eks_double import until
 from tests.lifecycle.publisher import Publisher, published
 
 from gcluster.lifecycle.kubernetes.addons import together
+from gcluster.lifecycle.kubernetes.addons.prune import prune
 from gcluster.lifecycle.kubernetes.addons.ready import fetch_and_render
+from gcluster.lifecycle.kubernetes.addons.served import built_in_groups, read_served
 from gcluster.lifecycle.kubernetes.addons.standing import Standing
 from gcluster.lifecycle.kubernetes.addons.step import AddonsStep
-from gcluster.lifecycle.kubernetes.objects import Wanted
+from gcluster.lifecycle.kubernetes.objects import ObjectKey, Wanted
 from gcluster.lifecycle.progress import silent
 from gcluster.lifecycle.rolling.roll import Clock
 from gcluster.schemas.diagnostics import Diagnostic
@@ -29,6 +32,7 @@ from .lab import NEEDED, entry, facts_of, write
 
 pytestmark = pytest.mark.kubernetes_api
 NS = "widgets-system"
+MADE = (("secret", "made"), ("configmap", "trusts"))
 
 
 class Lab:
@@ -77,6 +81,13 @@ def lab(server: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterato
         yield found
         found.kubelet.phase = "Succeeded"
         found.up(found.wants())
+
+
+def test_all_kinds_that_the_server_has_by_itself_are_known_to_be_built_in(lab: Lab) -> None:
+    crds = (lab.get("customresourcedefinitions") or {"items": []})["items"]
+    brought = {crd["spec"]["group"] for crd in crds}
+    groups = {group for group, _ in read_served(lab.kubectl).kinds}
+    assert groups - brought <= built_in_groups()
 
 
 def test_a_chart_comes_whole_with_its_kinds_its_hooks_and_our_labels(lab: Lab) -> None:
@@ -148,6 +159,73 @@ def test_what_somebody_deleted_or_changed_is_seen_and_put_back_without_hooks(lab
     assert lab.up(wanted) == ()
 
 
+def test_one_object_is_put_back_alone_and_what_was_made_by_rendering_stays(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wanted = lab.wants(entry(lab.publisher, "widgets", charts.full(made=charts.MADE)))
+    lab.up(wanted)
+    where = f"--namespace={NS}"
+    kept, trusts = (lab.get(kind, name, where) for kind, name in MADE)
+    patch = json.dumps({"data": {"also": "red"}})
+    lab.kubectl.text("patch", "configmap", "trusts", where, f"--patch={patch}")
+    lab.kubectl.text("delete", "configmap", "settings", where)
+    monkeypatch.setenv("PATH", "/nowhere")  # and nothing is rendered for it
+    lab.publisher.asked.clear()
+    assert lab.up(wanted) == ()
+    secret, again = (lab.get(kind, name, where) for kind, name in MADE)
+    assert secret["metadata"]["resourceVersion"] == kept["metadata"]["resourceVersion"]
+    assert again["data"] == trusts["data"]
+    assert lab.get("configmap", "settings", where)["data"]["colour"] == "blue"
+    assert lab.look(wanted).pending == ()
+
+
+def test_kinds_that_went_with_their_objects_are_put_back_before_them(lab: Lab) -> None:
+    wanted = lab.wants(entry(lab.publisher, "widgets", charts.full()))
+    lab.up(wanted)
+    lab.kubectl.text("delete", "customresourcedefinition", "widgets.example.org")
+    assert lab.up(wanted) == ()
+    assert lab.get("widget", "first", f"--namespace={NS}")["spec"] == {"size": 1}
+    assert lab.look(wanted).pending == ()
+
+
+def test_where_what_was_applied_is_lost_a_plan_says_that_all_of_it_comes_anew(lab: Lab) -> None:
+    wanted = lab.wants(entry(lab.publisher, "widgets", charts.full()))
+    lab.up(wanted)
+    system = "--namespace=gcluster-system"
+    lab.kubectl.text("delete", "secret", "gcluster-addon-widgets", system)
+    standing = lab.look(wanted)
+    assert standing.lines() == ("change add-on widgets: what was applied is lost",)
+    assert standing.only_put_back().pending == ()
+    lab.up(wanted)
+    assert lab.look(wanted).lines() == ()
+    patch = json.dumps({"data": {"packed": "eA=="}})
+    lab.kubectl.text("patch", "secret", "gcluster-addon-widgets", system, f"--patch={patch}")
+    lab.kubectl.text("delete", "configmap", "settings", f"--namespace={NS}")
+    (said,) = lab.up(wanted)
+    assert (said.code, said.is_error) == ("GC1070", True)
+    assert "delete secret gcluster-addon-widgets" in said.hint
+    lab.kubectl.text("delete", "secret", "gcluster-addon-widgets", system)
+
+
+def test_claims_of_a_set_stay_when_it_goes_though_it_says_that_they_go_with_it(lab: Lab) -> None:
+    labels = {"gcluster.local/cluster": "lab", "gcluster.local/addon": "books"}
+    lab.kubectl.text("apply", "--filename=-", stdin=json.dumps(charts.books(labels)))
+    where = "--namespace=kube-system"
+
+    def owners() -> str:
+        paths = "--output=jsonpath={.metadata.ownerReferences[*].kind}"
+        return lab.kubectl.run("get", "pvc", "pages-books-0", where, paths).stdout
+
+    until(lambda: owners() == "StatefulSet", "the set does not own its claim")
+    key = ObjectKey("apps", "StatefulSet", "kube-system", "books")
+    done = prune(lab.kubectl, "lab", "books", [key], read_served(lab.kubectl))
+    assert [kept.words for kept in done.data] == ["kube-system/pages-books-0"]
+    until(lambda: lab.get("statefulset", "books", where) is None, "the set stays")
+    claim = lab.get("pvc", "pages-books-0", where)
+    assert "deletionTimestamp" not in claim["metadata"]
+    lab.kubectl.text("delete", "pvc", "pages-books-0", where, "--wait=false")
+
+
 def test_a_run_that_was_cut_off_is_gone_on_with_and_cleaned_up_after(lab: Lab) -> None:
     broken = charts.full("0.9.0", after=charts.hook("after", "post-install"), old=charts.ELSEWHERE)
     lab.kubelet.phase = "Failed"
@@ -203,3 +281,4 @@ def test_an_add_on_that_goes_takes_all_with_it_but_kinds_that_others_use(lab: La
     assert lab.up(gone) == ()
     assert lab.get("customresourcedefinition", "widgets.example.org") is None
     assert lab.look(gone).records == {}
+    assert lab.get("secrets", "gcluster-addon-widgets", "--namespace=gcluster-system") is None

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
+from gcluster.lifecycle.kubernetes.addons import claims
 from gcluster.lifecycle.kubernetes.addons.applying import delete
-from gcluster.lifecycle.kubernetes.addons.notes import kept_data
+from gcluster.lifecycle.kubernetes.addons.notes import kept_data, kept_namespaces
 from gcluster.lifecycle.kubernetes.addons.prune import prune
 from gcluster.lifecycle.kubernetes.addons.served import Served
 from gcluster.lifecycle.kubernetes.objects import ObjectKey
@@ -59,6 +62,56 @@ def test_what_its_chart_keeps_stays_with_its_namespace() -> None:
     assert set(done.data) == {SPACE, SETTINGS}
 
 
+def test_an_object_of_another_that_is_to_be_kept_keeps_the_namespace() -> None:
+    theirs = row("Secret", "passwords", "keep") + row("ConfigMap", "kube-root-ca.crt", "")
+    kubectl = ToldKubectl({
+        "get configmaps,deployments.apps,widgets.example.org --namespace=w": theirs,
+        "get pods,persistentvolumeclaims,jobs.batch": "",
+        "get ": there(SPACE, SETTINGS),
+    })  # fmt: skip
+    done = prune(kubectl, "lab", "widgets", [SPACE, SETTINGS], SERVED)
+    assert done.removed == (SETTINGS,)
+    held = {key.name: work for key, work in done.namespaces.items()}
+    assert held == {"w": ["Secret/passwords (its chart keeps it)"]}
+    (said,) = kept_namespaces(held)
+    assert said.summary == "namespace w is kept: 1 Secret (its chart keeps it) in it"
+    assert said.hint.endswith("what a chart keeps you delete yourself")
+
+
+SET = ObjectKey("apps", "StatefulSet", "kube-system", "books")
+PAGES = ObjectKey("", "PersistentVolumeClaim", "kube-system", "pages-books-0")
+SETS = Served(kinds=SERVED.kinds | {("apps", "StatefulSet"): ("statefulsets.apps", True)})
+
+
+def of_books(owners: str) -> dict[str, str]:
+    names = ("pages-books-0", "pages-bookshop-0", "other-books-0", "pages-books-new")
+    return {
+        "get statefulsets.apps --namespace": row("books", "pages", "Delete")
+        + row("x", "pages", ""),
+        "get persistentvolumeclaims": "".join(row(name, owners) for name in names),
+        "get ": there(SET),
+    }
+
+
+def test_claims_of_a_set_stay_and_are_named_and_it_lets_go_of_them_first() -> None:
+    kubectl = ToldKubectl(of_books(""))
+    done = prune(kubectl, "lab", "widgets", [SET], SETS)
+    assert (done.removed, done.data) == ((SET,), (PAGES,))
+    verbs = [line.split()[0] for line in kubectl.asked if not line.startswith("get ")]
+    assert verbs == ["patch", "delete"]
+    (patch,) = (line for line in kubectl.asked if line.startswith("patch "))
+    assert '"whenDeleted":"Retain"' in patch
+    assert "PersistentVolumeClaim kube-system/pages-books-0" in kept_data("w", done.data)[0].summary
+
+
+def test_a_set_that_does_not_let_go_of_its_claims_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(claims, "_WITHIN_S", 0)
+    kubectl = ToldKubectl(of_books("books"))
+    done = prune(kubectl, "lab", "widgets", [SET], SETS)
+    assert (done.removed, done.data) == ((), (SET, PAGES))
+    assert kubectl.deleted() == []
+
+
 def test_custom_objects_go_first_and_are_awaited_while_their_operator_is_there() -> None:
     keys = [SETTINGS, MANAGER, WIDGET]
     kubectl = ToldKubectl({"get ": there(*keys)})
@@ -68,6 +121,37 @@ def test_custom_objects_go_first_and_are_awaited_while_their_operator_is_there()
         f"delete widgets.example.org first {where} --timeout=60s",
         f"delete deployments.apps manager {where} --wait=false",
         f"delete configmaps settings {where} --wait=false",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("group", "custom"),
+    [
+        ("gateway.networking.k8s.io", True),
+        ("snapshot.storage.k8s.io", True),
+        ("kueue.x-k8s.io", True),
+        ("example.org", True),
+        ("networking.k8s.io", False),
+        ("rbac.authorization.k8s.io", False),
+        ("apiextensions.k8s.io", False),
+        ("apps", False),
+        ("", False),
+    ],
+)
+def test_what_is_custom_is_known_by_what_a_server_has_itself_and_not_by_its_ending(
+    group: str, custom: bool
+) -> None:
+    assert SERVED.is_custom(ObjectKey(group, "Gateway", "w", "door")) is custom
+
+
+def test_gateways_are_awaited_while_their_controller_is_there() -> None:
+    gateway = ObjectKey("gateway.networking.k8s.io", "Gateway", "w", "door")
+    kinds = {("gateway.networking.k8s.io", "Gateway"): ("gateways.gateway.networking.k8s.io", True)}
+    kubectl = ToldKubectl({"get ": there(MANAGER, gateway)})
+    prune(kubectl, "lab", "widgets", [gateway, MANAGER], Served(kinds=SERVED.kinds | kinds))
+    assert [line.split()[1:3] + line.split()[-1:] for line in kubectl.deleted()] == [
+        ["gateways.gateway.networking.k8s.io", "door", "--timeout=60s"],
+        ["deployments.apps", "manager", "--wait=false"],
     ]
 
 

@@ -9,9 +9,15 @@ import msgspec
 import pytest
 from tests.lifecycle.publisher import Publisher, published
 
-from gcluster.lifecycle.drift.kubernetes_addons import judge
+from gcluster.lifecycle.drift.kubernetes_addons import WHOLE, judge
 from gcluster.lifecycle.kubernetes.addons import together
-from gcluster.lifecycle.kubernetes.addons.record import FIELDS, Placed, Record, record_of
+from gcluster.lifecycle.kubernetes.addons.record import (
+    FIELDS,
+    Placed,
+    Record,
+    record_of,
+    records_of,
+)
 from gcluster.lifecycle.kubernetes.addons.standing import (
     Standing,
     WantedAddon,
@@ -50,6 +56,7 @@ def record(one: WantedAddon, **said: object) -> Record:
         version="1.0.0",
         content=one.content,
         installed=True,
+        applied=one.content,
         kinds=("deployments.apps",),
         objects=(Placed(*KEY, fields=fields_of(MINE)),),
     )
@@ -115,8 +122,12 @@ def test_a_record_comes_back_as_it_was_written_and_one_written_over_is_cut_off(
     (one,) = wants(tmp_path, publisher)
     whole = record(one)
     data = whole.to_object("lab")["data"]
-    row = {name: data.get(name, "") for name in FIELDS} | {"addon": "widgets"}
-    assert record_of(row) == whole
+    row = {name: data.get(name, "") for name in FIELDS} | {"addon": "widgets", "kind": "ConfigMap"}
+    beside = dict.fromkeys(FIELDS, "") | {
+        "kind": "Secret", "addon": "widgets", "applied": one.content
+    }  # fmt: skip
+    assert records_of([row, beside]) == [whole]
+    assert records_of([row]) == [msgspec.structs.replace(whole, applied="")]
     assert record_of(row | {"objects": "[["}).content == ""
 
 
@@ -131,7 +142,7 @@ def test_drift_names_what_was_deleted_who_wrote_to_what_and_what_never_came(
     gone = Placed("", "ConfigMap", "widgets-system", "settings")
     whole = record(one)
     data = msgspec.structs.replace(whole, objects=(*whole.objects, gone)).to_object("lab")["data"]
-    records = row("widgets", *(data[name] for name in list(FIELDS)[1:]))
+    records = told(data, "")
     there = row("apps/v1", "Deployment", "widgets-system", "manager", "widgets", TAKEN)
     found = list(judge(records, there, ["widgets", "jobset"]))
     assert [(d.where, d.name, d.now, d.who, d.mends) for d in found] == [
@@ -142,6 +153,39 @@ def test_drift_names_what_was_deleted_who_wrote_to_what_and_what_never_came(
     whole_row = row("apps/v1", "Deployment", "widgets-system", "manager", "widgets", MINE)
     (still,) = judge(records, whole_row, ["widgets"])
     assert still.where == "ConfigMap"
+
+
+def told(data: dict[str, str], applied: str | None) -> str:
+    """Return rows of a record and, unless None, of the Secret beside it, "" for its own content."""
+    record = ["ConfigMap", "widgets", *(data[name] for name in list(FIELDS)[2:-1]), ""]
+    if applied is None:
+        return row(*record)
+    return row(*record) + row("Secret", "widgets", *[""] * 5, applied or data["content"])
+
+
+def test_where_what_was_applied_is_lost_drift_mends_nothing_of_it(
+    tmp_path: Path, publisher: Publisher
+) -> None:
+    (one,) = wants(tmp_path, publisher)
+    data = record(one).to_object("lab")["data"]
+    found = list(judge(told(data, None), "", ["widgets"]))
+    assert [(d.where, d.now, d.mends, d.hint) for d in found] == [
+        ("add-on", "what was applied is lost", False, WHOLE),
+        ("Deployment", "not there", False, WHOLE),
+    ]
+
+
+def test_of_an_add_on_both_what_was_deleted_and_what_was_changed_is_put_back(
+    tmp_path: Path, publisher: Publisher
+) -> None:
+    (one,) = wants(tmp_path, publisher)
+    gone = Placed("", "ConfigMap", "widgets-system", "settings")
+    whole = record(one)
+    both = msgspec.structs.replace(whole, objects=(*whole.objects, gone))
+    there = {("widgets", KEY): fields_of(TAKEN)}
+    found = standing((one,), {"widgets": both}, there.keys(), there)
+    assert set(found.put_back("widgets")) == {KEY, gone.key}
+    assert (found.pending, found.rendered) == ((one,), ())
 
 
 def test_nodes_are_awaited_only_where_the_pod_network_comes_or_changes() -> None:

@@ -1,0 +1,59 @@
+"""Nodes that a smaller spec takes from a cloud's control plane, as far as somebody can name them.
+
+EKS' nodes are instances of ours: the stack says which go, and by their ids nodes are known. Node
+pools of GKE and AKS are given another size; which machine goes is for the cloud to choose, and it
+drains that one itself.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from gcluster.schemas.control_planes import managed_by, managed_pools
+from gcluster.stacks.abilities import NamesMachines
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from gcluster.inventory.hosts import Host
+    from gcluster.lifecycle.kubernetes.managed.nodes import ApiNode
+    from gcluster.lifecycle.planning.changes import SitePlan
+    from gcluster.lifecycle.sites import OpenSite
+    from gcluster.schemas.spec import ClusterSpec
+
+_GONE = frozenset({"delete", "replace"})
+_CHOOSE = frozenset({"gke", "aks"})
+"""Clouds that choose themselves which node of a pool goes."""
+
+
+def leaving_nodes(
+    sites: Iterable[OpenSite], plans: Mapping[str, SitePlan], nodes: Iterable[ApiNode]
+) -> dict[str, str]:
+    """Return node -> pool of those whose machines the stacks are about to end.
+
+    Args:
+        sites: the open sites.
+        plans: site -> what apply would do.
+        nodes: those that joined.
+
+    Raises:
+        ProviderError: a stack can't be asked.
+    """
+    ids: set[str] = set()
+    for site in sites:
+        gone = {c.resource.name for c in plans[site.name].changes if c.effect in _GONE}
+        if gone and isinstance(site.provider, NamesMachines):
+            known = site.provider.machines(site.context)
+            ids |= {known[name] for name in gone & known.keys()}
+    return {node.name: node.pool for node in nodes if node.machine_id and node.machine_id in ids}
+
+
+def surplus(spec: ClusterSpec, planned: Iterable[Host], nodes: Iterable[ApiNode]) -> dict[str, int]:
+    """Return pool -> how many of its ready nodes go, where the cloud chooses which (pure)."""
+    if managed_by(spec) not in _CHOOSE:
+        return {}
+    run = managed_pools(spec)
+    wanted = Counter(host.pool for host in planned)
+    ready = Counter(node.pool for node in nodes if node.ready and node.pool in run)
+    return {pool: more for pool, count in ready.items() if (more := count - wanted[pool]) > 0}
