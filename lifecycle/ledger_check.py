@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 
-from gcluster.inventory.compile.slurm_elastic import elastic_nodes
+from gcluster.inventory.hosts import elastic_nodes
 from gcluster.lifecycle.data import priced
 from gcluster.lifecycle.outcome import Exit
 from gcluster.lifecycle.sites import at_each, open_sites
