@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
 from gcluster.schemas.spec import Pool, PoolRole
+
+if TYPE_CHECKING:
+    from gcluster.schemas.spec import ClusterSpec
 
 
 def pool_host_names(name: str, pool: Pool) -> list[str]:
@@ -23,6 +26,17 @@ def pool_host_names(name: str, pool: Pool) -> list[str]:
     if names and pool.role != "compute":
         names[0] = name
     return names
+
+
+def elastic_nodes(spec: ClusterSpec) -> dict[str, tuple[str, ...]]:
+    """Return pool -> names of the machines it may have beyond those that are always there."""
+    found = {}
+    for name, pool in spec.pools.items():
+        least, most = pool.least, pool.most
+        if pool.role == "compute" and least is not None and most is not None and most > least:
+            all_of_them = pool_host_names(name, msgspec.structs.replace(pool, count=most))
+            found[name] = tuple(all_of_them[least:])
+    return found
 
 
 class SshTarget(msgspec.Struct, frozen=True, kw_only=True):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 
+from gcluster.inventory.hosts import elastic_nodes
 from gcluster.lifecycle.data import priced
 from gcluster.lifecycle.outcome import Exit
 from gcluster.lifecycle.sites import at_each, open_sites
@@ -172,9 +173,15 @@ def close_absent(cluster: Cluster, site: OpenSite) -> None:
 
     A run that was killed between removing and telling leaves such entries. The site is asked for
     its list only where an entry has no host, or a node has two. Only for whoever holds the site's
-    lock.
+    lock: elastic nodes are left alone, for their agent holds another, and a machine that it made a
+    moment ago may not be listed yet.
     """
-    nodes = [entry for entry in cluster.ledger.existing(site.name) if entry.kind == "node"]
+    others = _elastic(cluster)
+    nodes = [
+        entry
+        for entry in cluster.ledger.existing(site.name)
+        if entry.kind == "node" and entry.key not in others
+    ]
     if not nodes:
         return
     hosts = {f"node/{host.name}" for host in site.provider.hosts(site.context)}
@@ -188,6 +195,13 @@ def close_absent(cluster: Cluster, site: OpenSite) -> None:
         # Of a node that is there, one entry must be: else the list spells its id otherwise.
         if entry.provider_id not in there and (entry.key not in hosts or entry.key in seen):
             cluster.ledger.deleted(site.name, entry.key, entry.provider_id)
+
+
+def _elastic(cluster: Cluster) -> frozenset[str]:
+    """Return the keys of nodes that come and go, by the spec and as it was applied."""
+    specs = (cluster.spec, cluster.applied_spec or cluster.spec)
+    pools = (names for spec in specs for names in elastic_nodes(spec).values())
+    return frozenset(f"node/{name}" for names in pools for name in names)
 
 
 def _look(site: OpenSite) -> _Look:

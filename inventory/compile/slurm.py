@@ -11,7 +11,6 @@ from gcluster.inventory.compile.node_health import CHECK_PROGRAM
 from gcluster.inventory.compile.slurm_accounting import accounting_variables, partition_access
 from gcluster.inventory.compile.slurm_elastic import (
     cloud_node_lines,
-    elastic_nodes,
     elastic_variables,
     placeholders,
 )
@@ -31,6 +30,7 @@ from gcluster.inventory.compile.slurm_scheduling import (
 from gcluster.inventory.compile.slurm_state import JWT_SECRET, has_rest_api, state_variables
 from gcluster.inventory.compile.slurm_topology import slurm_topology
 from gcluster.inventory.compile.steps import Json, Phase, Stage, Step
+from gcluster.inventory.hosts import elastic_nodes
 from gcluster.schemas.data_copies import staged
 from gcluster.schemas.hostlist import fold
 from gcluster.schemas.spec import SlurmScheduler

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from gcluster.inventory.compile.slurm_scheduling import written_partitions
-from gcluster.inventory.hosts import Host, Placement, SshTarget, pool_host_names
+from gcluster.inventory.hosts import Host, Placement, SshTarget, elastic_nodes
 from gcluster.schemas.hostlist import fold
 from gcluster.schemas.spec import SlurmScheduler
 
@@ -21,17 +19,6 @@ SPOOL = "/var/spool/gcluster/burst"
 """Where those programs leave their requests, as roles/slurm/vars/main.yml says it."""
 GONE_S = 300
 """SuspendTimeout: how long giving a node back may take before its name can be used again."""
-
-
-def elastic_nodes(spec: ClusterSpec) -> dict[str, tuple[str, ...]]:
-    """Return pool -> names of the machines it may have beyond those that are always there."""
-    found = {}
-    for name, pool in spec.pools.items():
-        least, most = pool.least, pool.most
-        if pool.role == "compute" and least is not None and most is not None and most > least:
-            all_of_them = pool_host_names(name, msgspec.structs.replace(pool, count=most))
-            found[name] = tuple(all_of_them[least:])
-    return found
 
 
 def placeholders(spec: ClusterSpec) -> list[Host]:

@@ -41,6 +41,29 @@ def refuse_ended(cluster: Cluster) -> None:
         )
 
 
+def refuse_late_test(cluster: Cluster, minutes: int) -> None:
+    """Refuse a job of ours that Slurm would not start any more: it would only be waited for.
+
+    Args:
+        cluster: has the events that tell of its end.
+        minutes: the job's time limit: Slurm starts nothing that may run into the reservation.
+
+    Raises:
+        LifecycleError: less time than that is left until an announced expiry (GC1141).
+    """
+    living = life(cluster.events.read())
+    if living is None or living.announced is None or living.announced.kind != "expires":
+        return
+    if utc_now().timestamp() + minutes * 60 < living.announced.earliest:
+        return
+    raise failure(
+        "GC1141",
+        f"{cluster.name} is not tested any more: it is to be removed, {living.announced.why}",
+        detail=f"no job starts that may run for {minutes} minutes; all else was done",
+        hint="give it more time in the spec: budget: {expires: ...}; then gcluster up",
+    )
+
+
 def put_off(cluster: Cluster, hosts: ClusterInventory, session: SshSession) -> None:
     """Withdraw an announced expiry that the spec to be applied has put off.
 

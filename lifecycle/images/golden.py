@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from gcluster.inventory.compile import CompiledCluster, Group, Step, compile_cluster
-from gcluster.inventory.compile.slurm_elastic import elastic_nodes, placeholders
-from gcluster.inventory.hosts import ClusterInventory, Host
+from gcluster.inventory.compile.slurm_elastic import placeholders
+from gcluster.inventory.hosts import ClusterInventory, Host, elastic_nodes
 from gcluster.lifecycle.converge.findings import findings
 from gcluster.lifecycle.converge.pending import pending_steps, step_digests
 from gcluster.lifecycle.converge.run import converge

@@ -8,14 +8,17 @@ import msgspec
 
 from gcluster.inventory.hosts import ClusterInventory
 from gcluster.lifecycle.cluster import CERTIFICATE_KEY
+from gcluster.lifecycle.expiry.standing_end import refuse_late_test
 from gcluster.lifecycle.outcome import Exit, failure
 from gcluster.lifecycle.run import Run
 from gcluster.lifecycle.sites import existing_hosts
 from gcluster.lifecycle.smoke.certificate import certificate
 from gcluster.lifecycle.smoke.run import SmokeResult, run_allreduce
+from gcluster.lifecycle.smoke.slurm_launcher import LONGEST_MINUTES
 from gcluster.lifecycle.ssh import SshSession
 from gcluster.lifecycle.state import SmokeFinished, acquire
 from gcluster.schemas.decoding import decode_json
+from gcluster.schemas.spec import SlurmScheduler
 
 if TYPE_CHECKING:
     from gcluster.lifecycle.cluster import Cluster
@@ -47,11 +50,16 @@ def pass_gate(
     """Run the AllReduce over all fit compute nodes and write the certificate.
 
     Returns None when the cluster has only simulated nodes: nothing can run there.
+
+    Raises:
+        LifecycleError: the cluster ends before Slurm would let the AllReduce run (GC1141).
     """
     cluster = run.cluster
     real = tuple(h for h in fit.hosts if h.connection != "simulated")
     if not any(h.role == "compute" for h in real):
         return None
+    if isinstance(cluster.spec.scheduler, SlurmScheduler):
+        refuse_late_test(cluster, LONGEST_MINUTES)
     nodes = ClusterInventory(cluster=cluster.name, hosts=real)
     session.trust([host for host in real if host.connection == "ssh"])
     spec, catalog = cluster.spec, cluster.catalog

@@ -8,8 +8,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import sys
-import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +51,10 @@ class Followed:
         )
         return [json.loads(line) for line in done.stdout.splitlines()]
 
+    def rounds_until(self, holds: Callable[[list[dict[str, Any]]], bool]) -> None:
+        """Have rounds until what one says holds: what is due at a time may not be due yet."""
+        until(lambda: holds(self.round(expect=None)), 120)
+
     def certificate(self) -> dict[str, Any]:
         """Return the certificate that the state holds."""
         found: dict[str, Any] = json.loads((self.state / "certificate.json").read_bytes())
@@ -64,6 +67,11 @@ def followed(live: LiveCluster, tmp_path_factory: pytest.TempPathFactory) -> Ite
     folder = tmp_path_factory.mktemp("gitops")
     with git_server.GitServer(folder / "server") as server:
         yield Followed(live, folder, server)
+
+
+def _end(said: list[dict[str, Any]]) -> str:
+    """Return what a round says of the cluster's end; "" where it says nothing of it."""
+    return " ".join(line["reason"] for line in said if line["what"] == "end")
 
 
 def test_a_merge_becomes_a_cluster_with_a_certificate(followed: Followed) -> None:
@@ -107,15 +115,10 @@ def test_a_cluster_whose_time_is_up_stays_while_a_job_runs_and_is_announced(
     )
     until(lambda: "RUNNING" in live.on("head", "squeue --noheader --format=%T"))
     followed.merge(more="budget: {expires: 1m, notice: 5s}\n")
-    said = followed.round()
-    (told,) = [line for line in said if line["what"] == "end"]
-    assert "is removed on" in told["reason"]
+    followed.rounds_until(lambda said: "is removed on" in _end(said))
     assert live.name in live.on("head", "cat /etc/motd.d/90-gcluster-end")
     assert "MAINT" in live.on("head", "scontrol show reservation gcluster_end")
-    time.sleep(8)
-    said = followed.round()
-    (told,) = [line for line in said if line["what"] == "end"]
-    assert "1 job runs" in told["reason"]
+    followed.rounds_until(lambda said: "1 job runs" in _end(said))
     assert len(live.engine("ps")) == 3
 
 
@@ -140,10 +143,9 @@ def test_nothing_is_left_once_the_job_has_ended_and_the_controller_leaves_it_so(
     live.on("head", "scancel --user=ada")
     until(lambda: not live.on("head", "squeue --noheader").strip())
     followed.merge(more="budget: {expires: 1m, notice: 5s}\n")
-    followed.round()
-    time.sleep(8)
-    said = followed.round()
-    assert [line["phase"] for line in said if line["what"] == "cluster"] == ["down"]
+    followed.rounds_until(
+        lambda said: "down" in [line["phase"] for line in said if line["what"] == "cluster"]
+    )
     followed.round()
     left = live.left_behind()
     counts = {kind: len(found) for kind, found in left.items()}

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.inventory.compile.slurm_elastic import elastic_nodes
 from gcluster.inventory.compile.slurm_scheduling import spill_partitions
-from gcluster.inventory.hosts import pool_host_names
+from gcluster.inventory.hosts import elastic_nodes, pool_host_names
 from gcluster.lifecycle.burst.agent.decide import ElasticPool
 from gcluster.lifecycle.burst.agent.spill import Spilling
 from gcluster.lifecycle.burst.policy import rule_of, spilling_partitions

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from gcluster.inventory.compile import compile_cluster
-from gcluster.inventory.compile.slurm_elastic import elastic_nodes
-from gcluster.inventory.hosts import ClusterInventory, Host
+from gcluster.inventory.hosts import ClusterInventory, Host, elastic_nodes
 from gcluster.lifecycle.burst.policy.spec_rules import rungs_of
 from gcluster.lifecycle.converge.findings import reasons
 from gcluster.lifecycle.converge.pending import pending_steps

@@ -11,8 +11,7 @@ import pytest
 
 from gcluster.inventory.compile.slurm import slurm_cluster_variables
 from gcluster.inventory.compile.slurm_accounting import accounting_hosts, slurmdbd_variables
-from gcluster.inventory.compile.slurm_elastic import elastic_nodes
-from gcluster.inventory.hosts import Placement
+from gcluster.inventory.hosts import Placement, elastic_nodes
 from gcluster.schemas.catalog import load_catalog
 from gcluster.schemas.load import load_text
 from gcluster.schemas.spec import ClusterSoftware, ClusterSpec

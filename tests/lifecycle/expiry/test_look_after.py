@@ -184,6 +184,22 @@ def test_up_refuses_what_is_due_and_takes_it_with_more_time(
     assert kept.look(12).state == "none"
 
 
+def test_no_test_is_begun_that_slurm_would_not_start_any_more(
+    kept: Kept, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept.look(9)
+    cluster = kept.trial.open()
+    monkeypatch.setattr(standing_end, "utc_now", lambda: kept.began + timedelta(hours=10.7))
+    standing_end.refuse_late_test(cluster, 15)
+    monkeypatch.setattr(standing_end, "utc_now", lambda: kept.began + timedelta(hours=10.8))
+    with pytest.raises(LifecycleError) as error:
+        standing_end.refuse_late_test(cluster, 15)
+    assert error.value.diagnostics[0].code == "GC1141"
+    kept.budget("budget: {expires: 20h, notice: 2h}\n")
+    kept.look(10.8)
+    standing_end.refuse_late_test(kept.trial.open(), 15)
+
+
 def test_nothing_is_announced_when_people_can_not_be_told(
     kept: Kept, monkeypatch: pytest.MonkeyPatch
 ) -> None:

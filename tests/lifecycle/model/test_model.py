@@ -28,13 +28,19 @@ def test_the_model_notices_when_a_part_is_missing(what: str) -> None:
     assert found_without(MUTATIONS[what], stories=200)
 
 
-def test_a_cluster_that_others_took_down_while_up_asked_gets_keys_that_open() -> None:
-    """They forget the identity that this `up` had read: it is not to wrap a data key for that."""
+def _calm(*, lag: int = 0) -> Stories:
+    """Begin a story in which nothing goes wrong by itself."""
     story = Stories()
     story.begin(
-        seed=0, refused=0.0, lost=0.0, dead=0.0, undeleted=0.0, throttled=0.0, lag=0, latency=0,
+        seed=0, refused=0.0, lost=0.0, dead=0.0, undeleted=0.0, throttled=0.0, lag=lag, latency=0,
         room=None,
     )  # fmt: skip
+    return story
+
+
+def test_a_cluster_that_others_took_down_while_up_asked_gets_keys_that_open() -> None:
+    """They forget the identity that this `up` had read: it is not to wrap a data key for that."""
+    story = _calm()
     assert story.world.up(1) is Exit.OK
     story.world.down(Fault(at=1, wrong="killed", then_up=None))
     story.world.up(1, Fault(at=1, wrong="paused", then_up=None))
@@ -43,13 +49,19 @@ def test_a_cluster_that_others_took_down_while_up_asked_gets_keys_that_open() ->
 
 def test_a_node_that_an_agent_asked_for_too_late_is_there_for_down_to_find() -> None:
     """Paused between intent and call while others end the cluster: only a list can know of it."""
-    story = Stories()
-    story.begin(
-        seed=0, refused=0.0, lost=0.0, dead=0.0, undeleted=0.0, throttled=0.0, lag=0, latency=0,
-        room=None,
-    )  # fmt: skip
+    story = _calm()
     assert story.world.up(1) is Exit.OK
     story.world.grow(["spill001"], Fault(at=6, wrong="paused", then_up=None))
+    assert "spill001" in story.world.machines.nodes
+    story.teardown()
+    assert not story.world.machines.nodes
+
+
+def test_a_node_that_an_agent_has_just_made_stays_on_record_though_no_list_has_it_yet() -> None:
+    """The agent works beside `up`, and what it made is nothing that is gone."""
+    story = _calm(lag=20)
+    assert story.world.up(2) is Exit.OK
+    story.world.grow(["spill001"], Fault(at=10, wrong="killed", then_up=None))
     assert "spill001" in story.world.machines.nodes
     story.teardown()
     assert not story.world.machines.nodes
