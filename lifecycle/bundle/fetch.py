@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from gcluster.schemas.diagnostics import Diagnostic, Severity
+from gcluster.stacks.https import opened
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -119,7 +120,7 @@ def _download(url: str, part: Path, size: int | None) -> int:
         return 0
     request = urllib.request.Request(url, headers={"Range": f"bytes={have}-"} if have else {})  # noqa: S310  # the spec's and the catalog's URLs
     came = 0
-    with urllib.request.urlopen(request, timeout=_TIMEOUT_S) as answer:  # noqa: S310  # as above
+    with opened(request, timeout=_TIMEOUT_S) as answer:
         goes_on = getattr(answer, "status", None) == _PARTIAL
         with part.open("ab" if goes_on else "wb") as file:
             while block := answer.read(_BLOCK):

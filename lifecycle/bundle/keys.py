@@ -6,12 +6,12 @@ import os
 import subprocess
 import tempfile
 import urllib.error
-import urllib.request
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from gcluster.lifecycle.outcome import failure
 from gcluster.stacks import atomic
+from gcluster.stacks.https import opened
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -96,7 +96,7 @@ def exported(repository: dict[str, Any], folder: Path) -> Path:
         if repository.get("key"):
             offered = repository["key"].encode()
         else:
-            with urllib.request.urlopen(repository["key_url"], timeout=_FETCH_TIMEOUT_S) as answer:  # noqa: S310  # the spec's URL
+            with opened(repository["key_url"], timeout=_FETCH_TIMEOUT_S) as answer:
                 offered = answer.read()
     except (urllib.error.URLError, OSError, ValueError) as error:
         raise failure(

@@ -19,6 +19,7 @@ import msgspec
 
 from gcluster.lifecycle.kubernetes.image_names import split_tag
 from gcluster.lifecycle.outcome import failure
+from gcluster.stacks.https import opened
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -220,7 +221,7 @@ def _get(url: str, accept: tuple[str, ...], token: str | None = None) -> tuple[b
         # Registries send on to stores of blobs, which are others and get no token.
         request.add_unredirected_header("Authorization", f"Bearer {token}")
     try:
-        with urllib.request.urlopen(request, timeout=_TIMEOUT_S) as answer:  # noqa: S310
+        with opened(request, timeout=_TIMEOUT_S) as answer:
             content = answer.read(_LARGEST)
             return content, answer.headers.get("Content-Type", "").partition(";")[0]
     except urllib.error.HTTPError as error:

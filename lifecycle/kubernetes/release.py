@@ -7,7 +7,6 @@ import re
 import shutil
 import time
 import urllib.error
-import urllib.request
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Literal, cast
@@ -27,6 +26,7 @@ from gcluster.schemas.kubernetes_bundle import (
     KubernetesImage,
 )
 from gcluster.stacks import atomic
+from gcluster.stacks.https import opened
 
 if TYPE_CHECKING:
     from gcluster.lifecycle.progress import Reporter
@@ -195,7 +195,7 @@ def _programs(
 def _published_sum(url: str) -> str:
     """Return the checksum that stands at a URL."""
     try:
-        with urllib.request.urlopen(url, timeout=_TIMEOUT_S) as answer:  # noqa: S310  # release.yaml's
+        with opened(url, timeout=_TIMEOUT_S) as answer:
             said = str(answer.read(200).decode("ascii", "replace")).split()
     except (urllib.error.URLError, TimeoutError, OSError) as error:
         raise failure(

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode
-from urllib.request import Request, urlopen
+from urllib.request import Request
 
 from gcluster.schemas.diagnostics import Severity
+from gcluster.stacks.https import opened
 from gcluster.stacks.provider import Offer, provider_error
 from gcluster.stacks.pulumi.questions import finding, price_told
 
@@ -101,6 +102,6 @@ def _offer(pool: PoolPlan, rung: RungPlan, items: list[dict[str, object]]) -> Of
 
 def _fetch(url: str) -> bytes:
     request = Request(url, headers={"Accept": "application/json"})  # noqa: S310  # our own https URL
-    with urlopen(request, timeout=_TIMEOUT_S) as answer:  # noqa: S310  # as above
+    with opened(request, timeout=_TIMEOUT_S) as answer:
         found: bytes = answer.read()
     return found

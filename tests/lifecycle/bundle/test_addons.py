@@ -12,7 +12,6 @@ from tests.lifecycle.publisher import Publisher, digest, get, published
 
 from gcluster.inventory.compile.kubernetes_objects.addons import ChosenAddon
 from gcluster.lifecycle.bundle.addons import (
-    CATALOG,
     AddonsAsked,
     addons_missing,
     addons_of,
@@ -21,6 +20,7 @@ from gcluster.lifecycle.bundle.addons import (
 )
 from gcluster.lifecycle.kubernetes.addons.held import held_images
 from gcluster.lifecycle.outcome import LifecycleError
+from gcluster.lifecycle.preflight.addon_digests import CATALOG
 from gcluster.lifecycle.progress import silent
 from gcluster.schemas.bundle import BundledFile, BundledImage, BundleManifest
 from gcluster.schemas.catalog import Addon, load_catalog

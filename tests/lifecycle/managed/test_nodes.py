@@ -10,13 +10,14 @@ import pytest
 
 from gcluster.inventory.compile import compile_cluster
 from gcluster.inventory.hosts import ClusterInventory
+from gcluster.lifecycle.cluster import Cluster
 from gcluster.lifecycle.kubernetes.managed.joining import await_nodes
 from gcluster.lifecycle.kubernetes.managed.nodes import ApiNode, standing_in
 from gcluster.lifecycle.kubernetes.managed.reach import Seen
 from gcluster.lifecycle.kubernetes.managed.repair import is_of_eks
 from gcluster.lifecycle.outcome import LifecycleError
 from gcluster.lifecycle.progress import silent
-from gcluster.lifecycle.repair.instances import Machine, choose
+from gcluster.lifecycle.repair.instances import Machine, choose, repair_instances
 from gcluster.schemas.catalog import load_catalog
 from gcluster.schemas.diagnostics import Diagnostic
 from gcluster.stacks.aws.provider import AwsProvider
@@ -140,3 +141,10 @@ def test_machines_are_meant_by_the_api_s_name_or_the_spec_s() -> None:
     with pytest.raises(LifecycleError) as refused:
         choose(["ip-9"], (one, two), "demo")
     assert refused.value.diagnostics[0].code == "GC908"
+
+
+def test_nodes_of_eks_that_are_not_to_be_made_anew_are_left_alone(tmp_path: Path) -> None:
+    cluster = Cluster(spec=SPEC, text="", spec_path=tmp_path / "c.yaml", state_url="file:///none")
+    with pytest.raises(LifecycleError, match="can only be made anew") as error:
+        repair_instances(cluster, (), silent, confirm=lambda _: True, replace=False)
+    assert error.value.diagnostics[0].code == "GC1046"

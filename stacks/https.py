@@ -1,0 +1,46 @@
+"""URLs opened so that what was asked for by HTTPS comes by HTTPS, wherever redirects lead."""
+
+from __future__ import annotations
+
+import urllib.error
+import urllib.parse
+import urllib.request
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from http.client import HTTPMessage, HTTPResponse
+    from typing import IO
+
+
+class _StaysEncrypted(urllib.request.HTTPRedirectHandler):
+    """Follows redirects, but never from HTTPS to anything else."""
+
+    def redirect_request(  # noqa: PLR0917  # the library passes them by place
+        self,
+        req: urllib.request.Request,
+        fp: IO[bytes],
+        code: int,
+        msg: str,
+        headers: HTTPMessage,
+        newurl: str,
+    ) -> urllib.request.Request | None:
+        """Return the next request, or refuse it."""
+        if req.type == "https" and urllib.parse.urlsplit(newurl).scheme != "https":
+            raise urllib.error.URLError(f"redirected from https to {newurl}, which was not asked")
+        return super().redirect_request(req, fp, code, msg, headers, newurl)
+
+
+def opened(asked: str | urllib.request.Request, *, timeout: float) -> HTTPResponse:
+    """Open a URL as urllib does by itself, proxies of the environment included.
+
+    Args:
+        asked: a URL, or a request with headers of its own.
+        timeout: seconds that nothing may come for.
+
+    Raises:
+        OSError: it is not to be had; `urllib.error.URLError` also where a redirect leaves HTTPS.
+    """
+    opener = urllib.request.build_opener(_StaysEncrypted)
+    answer: Any = opener.open(asked, timeout=timeout)
+    found: HTTPResponse = answer
+    return found
