@@ -109,7 +109,7 @@ OutputFormat: TypeAlias = Annotated[
 ]
 PlanOutput: TypeAlias = Annotated[
     PlanFormat,
-    typer.Option("--format", help="How the plan is written.", callback=_remember),
+    typer.Option("--format", help="How the answer is written.", callback=_remember),
 ]
 ReportFormatOption: TypeAlias = Annotated[
     ReportFormat,

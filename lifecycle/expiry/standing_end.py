@@ -22,14 +22,17 @@ if TYPE_CHECKING:
 
 
 def refuse_ended(cluster: Cluster) -> None:
-    """Refuse to bring up what is only kept by its last jobs.
+    """Refuse to bring up what is only kept by its last jobs, or would begin after its end.
 
     Raises:
-        LifecycleError: its announced time is up, by the spec that is to be applied too (GC1141,
-            exit code REFUSED).
+        LifecycleError: its announced time is up, by the spec that is to be applied too; or it is
+            not there, and the spec's day is past (GC1141, exit code REFUSED).
     """
     living = life(cluster.events.read())
-    if living is None or living.announced is None or living.announced.kind != "expires":
+    if living is None:
+        _refuse_past(cluster)
+        return
+    if living.announced is None or living.announced.kind != "expires":
         return
     if utc_now().timestamp() >= living.announced.earliest and not _is_put_off(cluster, living):
         raise failure(
@@ -37,6 +40,19 @@ def refuse_ended(cluster: Cluster) -> None:
             f"{cluster.name} is to be removed: {living.announced.why}",
             detail="no job starts any more; nothing was changed",
             hint="give it more time in the spec: budget: {expires: ...}; or gcluster expire",
+            exit_code=Exit.REFUSED,
+        )
+
+
+def _refuse_past(cluster: Cluster) -> None:
+    now = utc_now()
+    end = ending(cluster.spec.budget, now, Jobs(), now)
+    if end is not None and end.kind == "expires" and end.due <= now:
+        raise failure(
+            "GC1141",
+            f"{cluster.name} is not brought up: {end.why}, and that is past",
+            detail="nothing was changed",
+            hint="write a day to come in the spec: budget: {expires_on: ...}",
             exit_code=Exit.REFUSED,
         )
 

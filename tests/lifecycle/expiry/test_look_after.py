@@ -184,6 +184,15 @@ def test_up_refuses_what_is_due_and_takes_it_with_more_time(
     assert kept.look(12).state == "none"
 
 
+def test_up_makes_nothing_that_has_expired_before_it_began(trial: Trial) -> None:
+    kept = Kept.__new__(Kept)
+    kept.trial = trial
+    kept.budget("budget: {expires_on: 2024-02-29}\n")
+    with pytest.raises(LifecycleError, match="that is past") as error:
+        trial.up()
+    assert (error.value.exit_code, kept.nodes()) == (Exit.REFUSED, 0)
+
+
 def test_no_test_is_begun_that_slurm_would_not_start_any_more(
     kept: Kept, monkeypatch: pytest.MonkeyPatch
 ) -> None:
