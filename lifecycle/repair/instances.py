@@ -69,6 +69,7 @@ def repair_instances(
     report: Reporter,
     *,
     confirm: Callable[[tuple[Intended, ...]], bool],
+    replace: bool = True,
     clock: Clock | None = None,
 ) -> RepairResult:
     """Make the instances of these nodes anew, and wait for the nodes; safe to repeat.
@@ -78,12 +79,21 @@ def repair_instances(
         words: nodes, by the API's names or by the spec's.
         report: told what is waited for.
         confirm: shown what will be done; when it answers no, nothing is touched.
+        replace: nodes may be made anew; nothing else can be tried on these.
         clock: passes the time.
 
     Raises:
-        LifecycleError: no such node (GC908), an API that is silent (GC1043), declined (GC909).
+        LifecycleError: no such node (GC908), an API that is silent (GC1043), declined (GC909), not
+            to be made anew (GC1046).
         ProviderError: the stack can't be asked.
     """
+    if not replace:
+        raise failure(
+            "GC1046",
+            "nodes of EKS can only be made anew: nobody logs in there",
+            hint="leave out --no-replace",
+            exit_code=Exit.REFUSED,
+        )
     (site,) = (s for s in open_sites(cluster) if s.name == managed_site(cluster.spec))
     equip([site])
     seen = see(cluster.spec, [site], cluster.workdir)

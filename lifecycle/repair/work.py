@@ -73,14 +73,7 @@ def repair(
             repair_instances,
         )
 
-        if not replace:
-            raise failure(
-                "GC1046",
-                "nodes of EKS can only be made anew: nobody logs in there",
-                hint="leave out --no-replace",
-                exit_code=Exit.REFUSED,
-            )
-        return repair_instances(cluster, words, report, confirm=confirm)
+        return repair_instances(cluster, words, report, confirm=confirm, replace=replace)
     sites = open_sites(cluster)
     planned = _planned(cluster, sites)
     todo = _chosen(cluster, planned, words)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
@@ -16,7 +17,7 @@ from gcluster.lifecycle.kubernetes.managed.reach import Seen
 from gcluster.lifecycle.kubernetes.managed.repair import is_of_eks
 from gcluster.lifecycle.outcome import LifecycleError
 from gcluster.lifecycle.progress import silent
-from gcluster.lifecycle.repair.instances import Machine, choose
+from gcluster.lifecycle.repair.instances import Machine, choose, repair_instances
 from gcluster.schemas.catalog import load_catalog
 from gcluster.schemas.diagnostics import Diagnostic
 from gcluster.stacks.aws.provider import AwsProvider
@@ -140,3 +141,10 @@ def test_machines_are_meant_by_the_api_s_name_or_the_spec_s() -> None:
     with pytest.raises(LifecycleError) as refused:
         choose(["ip-9"], (one, two), "demo")
     assert refused.value.diagnostics[0].code == "GC908"
+
+
+def test_a_node_of_eks_that_may_not_be_made_anew_is_left_before_anything_is_asked() -> None:
+    nothing = cast("Any", None)
+    with pytest.raises(LifecycleError) as refused:
+        repair_instances(nothing, ["ip-1"], silent, confirm=nothing, replace=False)
+    assert "--no-replace" in refused.value.diagnostics[0].hint
