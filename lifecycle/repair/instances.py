@@ -79,12 +79,12 @@ def repair_instances(
         words: nodes, by the API's names or by the spec's.
         report: told what is waited for.
         confirm: shown what will be done; when it answers no, nothing is touched.
-        replace: nodes may be made anew: nothing else can be done for these.
+        replace: nodes may be made anew; nothing else can be tried on these.
         clock: passes the time.
 
     Raises:
-        LifecycleError: no such node (GC908), an API that is silent (GC1043), declined (GC909), they
-            are not to be made anew (GC1046).
+        LifecycleError: no such node (GC908), an API that is silent (GC1043), declined (GC909), not
+            to be made anew (GC1046).
         ProviderError: the stack can't be asked.
     """
     if not replace:

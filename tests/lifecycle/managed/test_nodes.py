@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
 from gcluster.inventory.compile import compile_cluster
 from gcluster.inventory.hosts import ClusterInventory
-from gcluster.lifecycle.cluster import Cluster
 from gcluster.lifecycle.kubernetes.managed.joining import await_nodes
 from gcluster.lifecycle.kubernetes.managed.nodes import ApiNode, standing_in
 from gcluster.lifecycle.kubernetes.managed.reach import Seen
@@ -143,8 +143,8 @@ def test_machines_are_meant_by_the_api_s_name_or_the_spec_s() -> None:
     assert refused.value.diagnostics[0].code == "GC908"
 
 
-def test_nodes_of_eks_that_are_not_to_be_made_anew_are_left_alone(tmp_path: Path) -> None:
-    cluster = Cluster(spec=SPEC, text="", spec_path=tmp_path / "c.yaml", state_url="file:///none")
-    with pytest.raises(LifecycleError, match="can only be made anew") as error:
-        repair_instances(cluster, (), silent, confirm=lambda _: True, replace=False)
-    assert error.value.diagnostics[0].code == "GC1046"
+def test_a_node_of_eks_that_may_not_be_made_anew_is_left_before_anything_is_asked() -> None:
+    nothing = cast("Any", None)
+    with pytest.raises(LifecycleError) as refused:
+        repair_instances(nothing, ["ip-1"], silent, confirm=nothing, replace=False)
+    assert "--no-replace" in refused.value.diagnostics[0].hint
