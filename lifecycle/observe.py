@@ -13,6 +13,7 @@ from gcluster.lifecycle.converge.stamps import read_stamps
 from gcluster.lifecycle.kubernetes.managed.leaving import leaving_nodes, surplus
 from gcluster.lifecycle.kubernetes.managed.nodes import standing_in
 from gcluster.lifecycle.planning.changes import SitePlan
+from gcluster.lifecycle.planning.gone import gone_with
 from gcluster.lifecycle.pull.stamps import read_reported_stamps
 from gcluster.lifecycle.repair.queue import set_aside
 from gcluster.lifecycle.sites import OpenSite, at_each, inventory
@@ -156,7 +157,7 @@ def observe(
             if n.name in existing
         }
     return Observation(
-        sites=tuple(views[site.name].plan for site in sites),
+        sites=tuple(_with_gone(cluster, site, views[site.name].plan) for site in sites),
         existing=inventory(cluster.spec, (h for h in existing.values() if h.name in wanted)),
         desired=inventory(cluster.spec, desired),
         stamps={name: a for name, a in answers.items() if not isinstance(a, Unreachable)},
@@ -167,6 +168,11 @@ def observe(
         leaving=leaving,
         surplus=fewer,
     )
+
+
+def _with_gone(cluster: Cluster, site: OpenSite, plan: SitePlan) -> SitePlan:
+    found = () if plan.unobserved else gone_with(site, plan.changes, cluster.applied_spec)
+    return msgspec.structs.replace(plan, gone=found) if found else plan
 
 
 def _seen(cluster: Cluster, sites: tuple[OpenSite, ...], *, guess: bool) -> Seen | None:

@@ -59,6 +59,14 @@ class Hit(msgspec.Struct, frozen=True, kw_only=True):
     """Why nobody could be asked."""
 
 
+class Gone(msgspec.Struct, frozen=True, kw_only=True):
+    """A node that a plan destroys, or makes anew."""
+
+    name: str
+    pool: str
+    replaced: bool
+
+
 class SitePlan(msgspec.Struct, frozen=True, kw_only=True):
     """What apply would do at one site."""
 
@@ -67,6 +75,9 @@ class SitePlan(msgspec.Struct, frozen=True, kw_only=True):
     changes: tuple[ResourceChange, ...]
     unobserved: str = ""
     """Why the site could not be asked what exists; then `changes` is all that the spec wants."""
+    gone: tuple[Gone, ...] = ()
+    """Nodes of a cloud that it costs: there a node is a resource by another name, or one of many in
+    one. Elsewhere `changes` name them."""
 
 
 class StepChange(msgspec.Struct, frozen=True, kw_only=True):

@@ -9,11 +9,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from gcluster.lifecycle.data import is_made
 from gcluster.lifecycle.outcome import Exit, LifecycleError
-from gcluster.lifecycle.planning.changes import Guard
+from gcluster.lifecycle.planning.changes import Gone, Guard
 from gcluster.lifecycle.state import HostsConverged
 from gcluster.schemas.diagnostics import Diagnostic, Severity
 from gcluster.schemas.hostlist import expand, fold
@@ -30,26 +28,20 @@ MOST_AT_ONCE = 0.5
 """Share of a pool that may be replaced or destroyed in one go; of two nodes that is one."""
 
 
-class Gone(msgspec.Struct, frozen=True, kw_only=True):
-    """A node that a plan destroys, or makes anew."""
-
-    name: str
-    pool: str
-    replaced: bool
-
-
 def gone_nodes(sites: Iterable[SitePlan]) -> tuple[Gone, ...]:
     """Return the nodes that would not survive."""
-    return tuple(
+    plans = tuple(sites)
+    named = (
         Gone(
             name=change.resource.name,
             pool=change.resource.pool or "",
             replaced=change.effect == "replace",
         )
-        for site in sites
+        for site in plans
         for change in site.changes
         if change.effect in {"replace", "delete"} and change.resource.kind == "node"
     )
+    return (*named, *(node for site in plans for node in site.gone))
 
 
 def served(log: EventLog) -> frozenset[str]:

@@ -13,8 +13,8 @@ from gcluster.lifecycle.audit.built import built, upgrade_lines
 from gcluster.lifecycle.converge.pending import Pending, pending_steps
 from gcluster.lifecycle.ladders.view import ladder_views, usd_taken
 from gcluster.lifecycle.observe import Observation, observe
-from gcluster.lifecycle.planning.changes import Plan
-from gcluster.lifecycle.planning.guards import Gone, gone_nodes, guards, served
+from gcluster.lifecycle.planning.changes import Gone, Plan
+from gcluster.lifecycle.planning.guards import gone_nodes, guards, served
 from gcluster.lifecycle.planning.hit import ask_hit
 from gcluster.lifecycle.planning.spec_fields import field_lines
 from gcluster.lifecycle.planning.step_changes import step_changes
