@@ -18,12 +18,13 @@ from gcluster.lifecycle.kubernetes import golang
 from gcluster.lifecycle.kubernetes.image_archive import Image, Layer, program_layer, write_archive
 from gcluster.lifecycle.kubernetes.package_layer import package_layer
 from gcluster.lifecycle.kubernetes.recipe import (
-    PROGRAMS,
     Recipe,
     architecture,
     bundle_key,
     program_key,
     recipe,
+    recipe_folder,
+    sources,
 )
 from gcluster.lifecycle.progress import StageFinished, StageProgress, StageStarted
 from gcluster.schemas.kubernetes_bundle import (
@@ -90,11 +91,12 @@ def _program(name: str, made_of: Recipe, cache: Path, report: Reporter) -> Path:
     places.private_directory(kept.parent)
     scratch = Path(mkdtemp(prefix=f".{name}-", dir=kept.parent))
     try:
-        link = made_of.programs[name].link
-        golang.compile_program(
-            PROGRAMS / name, scratch / name, made_of.toolchain, link, architecture()
-        )
-        (scratch / name).replace(kept)
+        (scratch / name).mkdir()
+        for file, path in sources(name, made_of, recipe_folder()).items():
+            shutil.copyfile(path, scratch / name / file)
+        link, out = made_of.programs[name].link, scratch / "program"
+        golang.compile_program(scratch / name, out, made_of.toolchain, link, architecture())
+        out.replace(kept)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
     size = kept.stat().st_size / 1e6

@@ -132,6 +132,8 @@ def settle(
     """Make objects and labels what was compiled; return what went wrong and what was kept."""
     if not isinstance(cluster.spec.scheduler, KubernetesScheduler):
         return ()
+    from gcluster.lifecycle.kubernetes.followers import bring_followers
     from gcluster.lifecycle.kubernetes.settle import settle_objects
 
-    return settle_objects(cluster, observation, session, report, prune=prune)
+    late = bring_followers(observation, session, report)
+    return (*late, *settle_objects(cluster, observation, session, report, prune=prune))

@@ -82,6 +82,7 @@ def _with_kubernetes(
         kubernetes_findings,
     )
     from gcluster.lifecycle.kubernetes.settle import objects_plan  # noqa: PLC0415
+    from gcluster.lifecycle.kubernetes.skew import skew_findings  # noqa: PLC0415
     from gcluster.lifecycle.kubernetes.source import how_it_stands  # noqa: PLC0415
 
     bundle = cluster.kubernetes
@@ -93,6 +94,7 @@ def _with_kubernetes(
         diagnostics=(
             *plan.diagnostics,
             *kubernetes_findings(cluster, observation.desired),
+            *skew_findings(plan.upgrades, observation),
             *refused,
         ),
     )

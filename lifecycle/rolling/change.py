@@ -8,6 +8,7 @@ import msgspec
 
 from gcluster.lifecycle.converge.run import Rolling
 from gcluster.lifecycle.progress import Reporter, StageProgress
+from gcluster.lifecycle.rolling.patience import Patient
 from gcluster.lifecycle.rolling.plan import in_service, must_roll, windows
 from gcluster.lifecycle.rolling.roll import Clock, roll
 from gcluster.lifecycle.rolling.service import NodeService, ServiceSilent
@@ -67,7 +68,7 @@ class RollingChange:
         spec = _impatient(self._spec) if requeue else self._spec
         rolled = roll(
             windows(nodes, self._inventory, spec),
-            service,
+            Patient(service, self._clock),
             work,
             why=self._why,
             tell=self._tell,

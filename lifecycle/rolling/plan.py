@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from gcluster.lifecycle.converge.pending import Pending
     from gcluster.schemas.spec import ClusterSpec
 
-JOINED = "slurm.join"
-"""The step whose stamp says that a node serves jobs, whether it is worn or not."""
+JOINED = frozenset({"slurm.join", "kubernetes.join"})
+"""The steps whose stamp says that a node serves jobs, whether it is worn or not."""
 
 
 def in_service(
@@ -25,7 +25,7 @@ def in_service(
     return frozenset(
         host.name
         for host in inventory.with_role("compute")
-        if host.connection == "ssh" and JOINED in stamps.get(host.name, {})
+        if host.connection == "ssh" and not JOINED.isdisjoint(stamps.get(host.name, {}))
     )
 
 

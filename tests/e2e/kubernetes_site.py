@@ -196,7 +196,7 @@ def pod(name: str, *, gpus: int = 0, qos: str = "", namespace: str = "physics") 
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 
 
-def name_servers(namespace: str = "default") -> list[dict[str, Any]]:
+def name_servers(namespace: str = "default", image: str = DNS) -> list[dict[str, Any]]:
     """Return a server of names for every node, each of which asks the cluster's own.
 
     Who is answered by one on another node has crossed between nodes, and come to a service.
@@ -205,7 +205,7 @@ def name_servers(namespace: str = "default") -> list[dict[str, Any]]:
     corefile = ".:5300 {\n  forward . /etc/resolv.conf\n}\n"
     container = {
         "name": "dns",
-        "image": DNS,
+        "image": image,
         "imagePullPolicy": "Never",
         "args": ["-conf", "/conf/Corefile"],
         "volumeMounts": [{"name": "conf", "mountPath": "/conf"}],

@@ -7,8 +7,9 @@ import socket
 from pathlib import Path
 
 import pytest
+import yaml
 
-from .kubernetes_node import Node, a_node
+from .kubernetes_node import LIBEXEC, Node, a_node
 
 GIVEN = json.dumps({"token": "abcdef.0123456789abcdef", "ca_hash": "sha256:89ab"})
 
@@ -88,3 +89,13 @@ def test_a_node_that_is_a_member_is_left_alone(node: Node) -> None:
     assert node.run("kubernetes-join", "--is-member")[0] == 0
     assert node.run("kubernetes-join") == (0, "", "")
     assert node.calls() == []
+
+
+def test_control_planes_are_joined_upgraded_and_started_anew_one_by_one() -> None:
+    tasks = yaml.safe_load((LIBEXEC.parents[1] / "tasks" / "join.yml").read_text(encoding="utf-8"))
+    alone = {task["name"] for task in tasks if "1 if kubernetes_role" in str(task.get("throttle"))}
+    assert alone == {
+        "Join",
+        "Bring a member to the version, as far as kubeadm keeps it",
+        "Start the kubelet anew where it is another program",
+    }

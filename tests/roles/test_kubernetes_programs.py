@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -179,6 +180,7 @@ def test_the_first_control_plane_writes_etcd_away_and_moves_what_all_share(node:
         ["kubeadm", "init", "phase"],
         ["kubeadm", "upgrade", "apply"],
     ]
+    assert "--skip-phases=addon" in node.calls()[-1].split()
     assert node.run("kubernetes-upgrade", "1.35.4", "first", program)[:2] == (0, "")
 
 
@@ -187,12 +189,66 @@ def test_another_host_follows_and_says_why_it_could_not(node: Node, turn: str) -
     _running(node, "1.34.4")
     program = str(node.bin / "kubeadm")
     assert node.run("kubernetes-upgrade", "1.35.4", turn, program)[0] == 0
-    assert node.calls()[-1].startswith("kubeadm upgrade node --config=")
+    assert node.calls()[-1].startswith("kubeadm upgrade node --skip-phases=addon --config=")
     (node.root / "etc/kubernetes/gcluster/upgraded-to").unlink()
     node.double("kubeadm", 'echo "error execution phase preflight: no" >&2; exit 1')
     code, _, error = node.run("kubernetes-upgrade", "1.35.4", turn, program)
     assert code == 1
     assert "error execution phase preflight: no" in error
+
+
+@pytest.mark.parametrize(
+    ("nodes", "upgraded", "brought"),
+    [
+        (("v1.35.4", "v1.35.4"), "1.35.4", True),
+        (("v1.35.4", "v1.34.4"), "1.35.4", False),
+        (("v1.35.4", "v1.35.4"), "", False),
+    ],
+    ids=["all-have-come", "one-is-behind", "never-upgraded"],
+)
+def test_kube_proxy_and_coredns_come_once_after_every_node(
+    node: Node, nodes: tuple[str, str], upgraded: str, *, brought: bool
+) -> None:
+    node.double("kubectl", _nodes(("cp01", nodes[0]), ("gpu001", nodes[1])))
+    if upgraded:
+        node.write("etc/kubernetes/gcluster/upgraded-to", f"{upgraded}\n")
+    told = "brought kube-proxy and CoreDNS to 1.35.4\n" if brought else ""
+    assert node.run("kubernetes-upgrade", "--addons") == (0, told, "")
+    ran = [call for call in node.calls() if call.startswith("kubeadm")]
+    # This phase alone knows no --yes: kubeadm 1.35.4 refuses it.
+    whole = "kubeadm upgrade apply phase addon all --config="
+    assert [call.startswith(whole) and " --yes" not in call for call in ran] == [True] * brought
+    assert node.run("kubernetes-upgrade", "--addons") == (0, "", "")
+    assert [call for call in node.calls() if call.startswith("kubeadm")] == ran
+
+
+def _exchanged(node: Node) -> None:
+    """Let the kubelet be 1.35.4 where one of before still runs."""
+    _running(node, "1.35.4")
+    node.double("systemctl", f"[ $1 = restart ] || echo {os.getpid()}")
+    node.instead = {"STEADY_S = 15": "STEADY_S = 2", "LIMIT_S = 180": "LIMIT_S = 4"}
+
+
+def test_a_kubelet_started_anew_is_waited_for_and_so_is_what_it_starts_anew(node: Node) -> None:
+    _exchanged(node)
+    # The API server is away once after the kubelet has reported itself.
+    node.double(
+        "kubectl",
+        f"case $* in *readyz*) [ -e {node.root}/again ] && echo ok; touch {node.root}/again ;; "
+        "*) echo v1.35.4 ;; esac",
+    )
+    assert node.run("kubernetes-upgrade", "--kubelet") == (0, "started the kubelet anew\n", "")
+    asked = [call for call in node.calls() if "readyz" in call]
+    assert len(asked) == 3
+
+
+def test_a_kubelet_that_does_not_report_its_new_version_is_an_error(node: Node) -> None:
+    _exchanged(node)
+    (node.root / "etc/kubernetes/admin.conf").unlink()
+    node.double("kubectl", "echo v1.34.4")
+    code, _, error = node.run("kubernetes-upgrade", "--kubelet")
+    assert code == 1
+    assert "the kubelet 1.35.4 has reported itself: v1.34.4" in error
 
 
 def test_a_host_of_that_version_and_one_that_is_no_node_are_left_alone(node: Node) -> None:

@@ -10,14 +10,35 @@ import msgspec
 import pytest
 
 from gcluster.inventory.compile.kubernetes_objects.images import BUILT, PAUSE, SIMULATED_GPU
-from gcluster.lifecycle.kubernetes.recipe import PROGRAMS, bundle_key, program_key, recipe
+from gcluster.lifecycle.kubernetes.recipe import (
+    FOLDER,
+    VARIABLE,
+    bundle_key,
+    program_key,
+    recipe,
+    recipe_folder,
+    sources,
+)
+from gcluster.lifecycle.outcome import LifecycleError
+
+PROGRAMS = FOLDER / "programs"
+PREVIOUS = Path(__file__).parents[2] / "e2e" / "kubernetes_previous"
+
+
+@pytest.fixture(params=["ours", "previous"])
+def either(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Build from our own recipe, then from the one of the upgrade's test."""
+    if request.param == "previous":
+        monkeypatch.setenv(VARIABLE, str(PREVIOUS))
 
 
 def required(program: str) -> dict[str, str]:
-    text = (PROGRAMS / program / "go.mod").read_text(encoding="utf-8")
+    path = sources(program, recipe(), recipe_folder())["go.mod"]
+    text = path.read_text(encoding="utf-8")
     return dict(re.findall(r"^\s*(?:require )?(\S+\.\S+/\S+) v(\S+)", text, re.MULTILINE))
 
 
+@pytest.mark.usefixtures("either")
 def test_versions_are_those_that_the_modules_require() -> None:
     made_of = recipe()
     assert required("kube")["k8s.io/kubernetes"] == made_of.kubernetes
@@ -28,6 +49,7 @@ def test_versions_are_those_that_the_modules_require() -> None:
     )
 
 
+@pytest.mark.usefixtures("either")
 def test_every_image_has_the_tag_of_its_version() -> None:
     made_of = recipe()
     tags = {image.name: image.tag for image in made_of.images}
@@ -60,15 +82,15 @@ def test_no_image_is_named_as_if_it_were_the_projects_own() -> None:
 
 @pytest.mark.parametrize("name", ["go.mod", "go.sum", "main.go"])
 def test_a_changed_source_is_another_build_of_that_program_only(tmp_path: Path, name: str) -> None:
-    made_of, programs = recipe(), tmp_path / "programs"
-    shutil.copytree(PROGRAMS, programs)
-    before = {p: program_key(p, made_of, programs) for p in made_of.programs}
-    whole = bundle_key(made_of, programs)
-    with (programs / "kube" / name).open("a") as file:
+    made_of = recipe()
+    shutil.copytree(PROGRAMS, tmp_path / "programs")
+    before = {p: program_key(p, made_of, tmp_path) for p in made_of.programs}
+    whole = bundle_key(made_of, tmp_path)
+    with (tmp_path / "programs" / "kube" / name).open("a") as file:
         file.write("// changed\n")
-    after = {p: program_key(p, made_of, programs) for p in made_of.programs}
+    after = {p: program_key(p, made_of, tmp_path) for p in made_of.programs}
     assert {p for p in before if before[p] != after[p]} == {"kube"}
-    assert bundle_key(made_of, programs) != whole
+    assert bundle_key(made_of, tmp_path) != whole
 
 
 def test_another_toolchain_is_another_build() -> None:
@@ -83,3 +105,46 @@ def test_an_image_more_is_another_bundle_of_the_same_programs() -> None:
     fewer = msgspec.structs.replace(made_of, images=made_of.images[1:])
     assert bundle_key(fewer) != bundle_key(made_of)
     assert program_key("kube", fewer) == program_key("kube", made_of)
+
+
+def test_the_previous_minor_takes_all_but_its_modules_from_ours(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ours, before = recipe(), {name: program_key(name, recipe()) for name in recipe().programs}
+    monkeypatch.setenv(VARIABLE, str(PREVIOUS))
+    made_of = recipe()
+    assert [int(r.kubernetes.split(".")[1]) for r in (made_of, ours)] == [34, 35]
+    alike = {name for name in before if program_key(name, made_of) == before[name]}
+    assert alike == {"etcd", "pause"}
+    files = sources("kube", made_of, PREVIOUS)
+    own = {file for file, path in files.items() if PREVIOUS in path.resolve().parents}
+    assert own == {"go.mod", "go.sum"}
+    assert files.keys() == sources("kube", ours, FOLDER).keys()
+
+
+def test_where_files_lie_is_no_part_of_the_key(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key = bundle_key(recipe())
+    shutil.copytree(PROGRAMS, tmp_path / "elsewhere")
+    text = (FOLDER / "programs.yaml").read_text(encoding="utf-8")
+    for name in recipe().programs:
+        text = text.replace(f"\n  {name}: {{", f"\n  {name}: {{folders: [elsewhere/{name}], ")
+    text = text.replace("\n  kube:", "\n  kube:\n    folders: [elsewhere/kube]")
+    (tmp_path / "programs.yaml").write_text(text)
+    monkeypatch.setenv(VARIABLE, str(tmp_path))
+    assert [program.folders != [] for program in recipe().programs.values()] == [True] * 4
+    assert bundle_key(recipe()) == key
+
+
+@pytest.mark.parametrize("text", [None, "toolchain: go1.25.4\n"])
+def test_a_folder_without_a_recipe_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str | None
+) -> None:
+    if text is not None:
+        (tmp_path / "programs.yaml").write_text(text)
+    monkeypatch.setenv(VARIABLE, str(tmp_path))
+    with pytest.raises(LifecycleError) as error:
+        recipe()
+    (said,) = error.value.diagnostics
+    assert (said.code, VARIABLE in said.hint) == ("GC1000", True)

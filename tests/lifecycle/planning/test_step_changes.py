@@ -48,6 +48,7 @@ def lines(
     on: tuple[str, ...],
     serving: tuple[str, ...],
     jobs: dict[str, tuple[str, ...]] | None = None,
+    joined: str = "slurm.join",
 ) -> tuple[StepChange, ...]:
     """Return the plan's lines for one pending step."""
     ssh = SshTarget(user="ops")
@@ -62,7 +63,7 @@ def lines(
         sites=(),
         existing=hosts,
         desired=hosts,
-        stamps={name: {"slurm.join": "x"} for name in serving},
+        stamps={name: {joined: "x"} for name in serving},
         unreachable={},
         taken_at=time.monotonic(),
     )
@@ -74,6 +75,13 @@ def lines(
 def test_a_step_that_jobs_feel_rolls_over_nodes_in_service(spec: ClusterSpec) -> None:
     (line,) = lines(spec, DRIVER, on=nodes(1, 2), serving=nodes(1, 2), jobs={"gpu01": ("7",)})
     assert (line.disruption, line.at_once, line.jobs) == ("rolling", 2, 1)
+
+
+def test_nodes_of_kubernetes_are_in_service_too(spec: ClusterSpec) -> None:
+    (line,) = lines(
+        spec, DRIVER, on=nodes(1, 2), serving=nodes(1, 2), jobs={}, joined="kubernetes.join"
+    )
+    assert (line.disruption, line.at_once, line.jobs) == ("rolling", 2, 0)
 
 
 def test_a_job_on_many_nodes_counts_once(spec: ClusterSpec) -> None:

@@ -1,0 +1,68 @@
+"""What kubeadm installed follows an upgrade; a cluster never upgraded is left alone."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import pytest
+from tests.lifecycle.controller import LocalShell
+
+from gcluster.lifecycle.kubernetes import followers
+from gcluster.lifecycle.observe import Observation
+from gcluster.lifecycle.progress import Progress, StageProgress
+
+from .spec import hosts_of, spec_of
+
+SAID = "brought kube-proxy and CoreDNS to 1.35.4"
+
+
+@pytest.fixture
+def session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LocalShell:
+    """A control plane whose program writes what it is told to do."""
+    made = LocalShell(tmp_path / "bin")
+    made.has("sudo", 'shift; exec "$@"')
+    made.has("upgrade", f"echo $* >>{tmp_path}/asked; echo {SAID}")
+    monkeypatch.setattr(followers, "PROGRAM", shlex.quote(str(tmp_path / "bin" / "upgrade")))
+    monkeypatch.setattr(followers, "UPGRADED", shlex.quote(str(tmp_path / "upgraded-to")))
+    return made
+
+
+def observed(*joined: str) -> Observation:
+    hosts = hosts_of(spec_of())
+    stamps = {name: {"kubernetes.join": "0" * 64} for name in joined}
+    return Observation(
+        sites=(), existing=hosts, desired=hosts, stamps=stamps, unreachable={}, taken_at=0.0
+    )
+
+
+def test_they_follow_where_a_control_plane_was_upgraded(
+    session: LocalShell, tmp_path: Path
+) -> None:
+    told: list[Progress] = []
+    (tmp_path / "upgraded-to").write_text("1.35.4\n")
+    assert followers.bring_followers(observed("head", "gpu001"), session, told.append) == ()
+    assert (tmp_path / "asked").read_text() == "--addons\n"
+    assert [said.detail for said in told if isinstance(said, StageProgress)] == [SAID]
+
+
+@pytest.mark.parametrize("joined", [("head", "gpu001"), ()], ids=["never-upgraded", "never-made"])
+def test_nothing_is_asked_where_nothing_was_upgraded(
+    session: LocalShell, tmp_path: Path, joined: tuple[str, ...]
+) -> None:
+    told: list[Progress] = []
+    if not joined:
+        (tmp_path / "upgraded-to").write_text("1.35.4\n")
+    assert followers.bring_followers(observed(*joined), session, told.append) == ()
+    assert told == []
+    assert not (tmp_path / "asked").exists()
+
+
+def test_what_they_could_not_is_an_error_with_its_words(
+    session: LocalShell, tmp_path: Path
+) -> None:
+    (tmp_path / "upgraded-to").write_text("1.35.4\n")
+    session.has("upgrade", "echo kubeadm failed >&2; exit 1")
+    (said,) = followers.bring_followers(observed("head"), session, lambda _: None)
+    assert (said.code, said.is_error) == ("GC1006", True)
+    assert said.summary.endswith("head: kubeadm failed")
