@@ -70,11 +70,14 @@ class Upgraded(KubernetesCluster):
         return str(next(d["summary"] for d in said if d["code"] == code))
 
     def cordons(self) -> list[tuple[str, str]]:
-        """Return (node, NodeNotSchedulable or NodeSchedulable) as it happened."""
+        """Return (node, NodeNotSchedulable or NodeSchedulable) in the order that each came first.
+
+        A kubelet that is started anew on a node that is out says so again.
+        """
         reasons = {"NodeNotSchedulable", "NodeSchedulable"}
         found = [one for one in self.get("events")["items"] if one["reason"] in reasons]
-        found.sort(key=lambda one: (one["lastTimestamp"], one["metadata"]["resourceVersion"]))
-        return [(one["involvedObject"]["name"], one["reason"]) for one in found]
+        found.sort(key=lambda one: (one["firstTimestamp"], int(one["metadata"]["resourceVersion"])))
+        return list(dict.fromkeys((one["involvedObject"]["name"], one["reason"]) for one in found))
 
     def certificate(self) -> Any:
         """Return the standing certificate."""
