@@ -60,7 +60,7 @@ def pushed_and_pulled(
             return False
         has, role = stamps.get(host, {}), item.step.role
         is_new = not secret.get(role, set()) <= has.keys()
-        return is_new or (JOINED not in has and role in first_contact)
+        return is_new or (JOINED.isdisjoint(has) and role in first_contact)
 
     pushed, pulled = [], set()
     for item in pending.steps:
