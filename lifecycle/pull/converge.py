@@ -16,7 +16,7 @@ from gcluster.lifecycle.pull.follow import follow
 from gcluster.lifecycle.pull.keys import KEY_SECRET
 from gcluster.lifecycle.pull.reports import read_reports
 from gcluster.lifecycle.pull.runtime import runtime
-from gcluster.lifecycle.rolling.plan import JOINED
+from gcluster.lifecycle.rolling.plan import has_joined
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -60,7 +60,7 @@ def pushed_and_pulled(
             return False
         has, role = stamps.get(host, {}), item.step.role
         is_new = not secret.get(role, set()) <= has.keys()
-        return is_new or (JOINED.isdisjoint(has) and role in first_contact)
+        return is_new or (not has_joined(has) and role in first_contact)
 
     pushed, pulled = [], set()
     for item in pending.steps:

@@ -14,8 +14,13 @@ if TYPE_CHECKING:
     from gcluster.lifecycle.converge.pending import Pending
     from gcluster.schemas.spec import ClusterSpec
 
-JOINED = frozenset({"slurm.join", "kubernetes.join"})
+_JOINS = frozenset({"slurm.join", "kubernetes.join"})
 """The steps whose stamp says that a node serves jobs, whether it is worn or not."""
+
+
+def has_joined(stamps: Mapping[str, str]) -> bool:
+    """Say of a node's stamps whether it has joined a scheduler."""
+    return not _JOINS.isdisjoint(stamps)
 
 
 def in_service(
@@ -25,7 +30,7 @@ def in_service(
     return frozenset(
         host.name
         for host in inventory.with_role("compute")
-        if host.connection == "ssh" and not JOINED.isdisjoint(stamps.get(host.name, {}))
+        if host.connection == "ssh" and has_joined(stamps.get(host.name, {}))
     )
 
 

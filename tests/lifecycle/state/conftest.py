@@ -13,8 +13,10 @@ from typing import TypeAlias
 import pytest
 from obstore.store import MemoryStore
 
-from gcluster.lifecycle.state import StateStore
+from gcluster.lifecycle.state import StateStore, newest_applied
 from gcluster.lifecycle.state.bucket import Bucket, ObstoreBucket, connect
+
+from .write_case import PLACE
 
 StartActor: TypeAlias = Callable[..., "subprocess.Popen[str]"]
 
@@ -60,3 +62,16 @@ def start_actor() -> Iterator[StartActor]:
             return process
 
         yield start
+
+
+@pytest.fixture
+def kept_spec(kept: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the spec, as it was applied, of the state that a module's `kept` names."""
+    for name in ("XDG_DATA_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME"):
+        monkeypatch.setenv(name, str(tmp_path / name))
+    applied = newest_applied(StateStore.open(kept))
+    assert applied is not None
+    (tmp_path / "ours.yaml").write_bytes(applied.catalogs["00.yaml"])
+    spec = tmp_path / "cluster.yaml"
+    spec.write_text(applied.spec.replace(PLACE, kept), encoding="utf-8")
+    return spec

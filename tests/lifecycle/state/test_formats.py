@@ -30,7 +30,7 @@ from gcluster.lifecycle.up import up
 from gcluster.schemas.spec import AgeSecrets
 
 from .killing import Killed, KillingBucket
-from .write_case import CASES, KEY, PLACE
+from .write_case import CASES, KEY
 
 
 @pytest.fixture(params=sorted(path.name for path in CASES.iterdir() if path.is_dir()))
@@ -109,21 +109,11 @@ def test_bringing_secrets_to_the_newest_format_needs_no_key(
     assert not [name for name in _files(kept) if name.endswith((".age", "recipient"))]
 
 
-def test_up_goes_on_with_a_cluster_of_an_earlier_format(
-    kept: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in ("XDG_DATA_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME"):
-        monkeypatch.setenv(name, str(tmp_path / name))
-    applied = newest_applied(StateStore.open(kept))
-    assert applied is not None
-    (tmp_path / "ours.yaml").write_bytes(applied.catalogs["00.yaml"])
-    spec = tmp_path / "cluster.yaml"
-    spec.write_text(applied.spec.replace(PLACE, kept), encoding="utf-8")
-
-    assert up(open_cluster(str(spec)), silent, confirm=lambda _: True).exit_code == 0
+def test_up_goes_on_with_a_cluster_of_an_earlier_format(kept: str, kept_spec: Path) -> None:
+    assert up(open_cluster(str(kept_spec)), silent, confirm=lambda _: True).exit_code == 0
 
     assert upgrade(StateStore.open(kept)) is None
-    assert open_cluster(str(spec), running=True).spec.name == "kept"
+    assert open_cluster(str(kept_spec), running=True).spec.name == "kept"
 
 
 def test_what_was_applied_is_never_changed_and_the_newest_counts(store: StateStore) -> None:

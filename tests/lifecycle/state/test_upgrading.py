@@ -17,7 +17,6 @@ from gcluster.lifecycle.state import (
     StateStore,
     acquire,
     lock_state,
-    newest_applied,
     upgrade,
 )
 from gcluster.lifecycle.state.box import new_data_key
@@ -29,7 +28,7 @@ from gcluster.lifecycle.up import up
 from gcluster.schemas.spec import AgeSecrets
 
 from .killing import Killed, KillingBucket
-from .write_case import CASES, KEY, PLACE
+from .write_case import CASES, KEY
 
 LATER = ("secrets/jwt/000001.age", "secrets/munge/000002.age", "secrets/recipient")
 NAMES = ("lab", BURST_LOCK)
@@ -80,23 +79,14 @@ def test_who_opened_it_before_a_newer_one_changed_its_format_gets_no_lock(kept: 
     assert not lock_state(store, "lab").held
 
 
-def test_up_upgrades_nothing_while_an_agent_is_at_work(
-    kept: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in ("XDG_DATA_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME"):
-        monkeypatch.setenv(name, str(tmp_path / name))
-    applied = newest_applied(StateStore.open(kept))
-    assert applied is not None
-    (tmp_path / "ours.yaml").write_bytes(applied.catalogs["00.yaml"])
-    spec = tmp_path / "cluster.yaml"
-    spec.write_text(applied.spec.replace(PLACE, kept), encoding="utf-8")
+def test_up_upgrades_nothing_while_an_agent_is_at_work(kept: str, kept_spec: Path) -> None:
     before = vault(kept).version("munge")
 
     with (
         acquire(StateStore.open(kept), [BURST_LOCK], reason="burst agent"),
         pytest.raises(LifecycleError) as error,
     ):
-        up(open_cluster(str(spec)), silent, confirm=lambda _: True)
+        up(open_cluster(str(kept_spec)), silent, confirm=lambda _: True)
 
     (said,) = error.value.diagnostics
     assert (said.code, error.value.exit_code) == ("GC903", Exit.LOCKED)
@@ -106,10 +96,10 @@ def test_up_upgrades_nothing_while_an_agent_is_at_work(
     assert vault(kept).version("munge") == before
     assert not lock_state(StateStore.open(kept), "lab").held
 
-    assert up(open_cluster(str(spec)), silent, confirm=lambda _: True).exit_code == 0
+    assert up(open_cluster(str(kept_spec)), silent, confirm=lambda _: True).exit_code == 0
     assert StateStore.open(kept).format() == 3
     written_later(kept)
-    cluster = open_cluster(str(spec), running=True)
+    cluster = open_cluster(str(kept_spec), running=True)
     with acquire(cluster.store, ["lab"], reason="test") as lock, Run(cluster, "test", lock):
         assert [note.code for note in lock.notes] == ["GC1170"]
 
