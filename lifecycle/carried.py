@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gcluster.lifecycle.cluster import Cluster
+    from gcluster.lifecycle.state import StateStore
 
 KEY_NAME = "ssh-client"
 """Of the secret in the vault."""
@@ -65,10 +66,9 @@ def keep_host_keys(cluster: Cluster) -> None:
             cluster.store.put(f"{PREFIX}/{site}.json", msgspec.json.encode({**kept, **here}))
 
 
-def forget_host_keys(cluster: Cluster) -> None:
-    """Remove them from the state, with the nodes that had them."""
-    for key in cluster.store.list(PREFIX):
-        cluster.store.delete(key)
+def kept_host_keys(store: StateStore) -> list[str]:
+    """Return the objects that hold them, which end with the nodes that had them."""
+    return store.list(PREFIX)
 
 
 def _kept(cluster: Cluster, site: str) -> _Keys:

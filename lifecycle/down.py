@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from gcluster.lifecycle import places
-from gcluster.lifecycle.audit.artifacts import forget_artifacts
+from gcluster.lifecycle.audit.artifacts import kept_artifacts
 from gcluster.lifecycle.burst.lock import LOCK as BURST_LOCK
-from gcluster.lifecycle.carried import forget_host_keys
+from gcluster.lifecycle.carried import kept_host_keys
 from gcluster.lifecycle.data import check_free, check_names, priced
 from gcluster.lifecycle.known import set_ended
 from gcluster.lifecycle.kubernetes.managed import release
 from gcluster.lifecycle.kubernetes.managed.reach import reach
-from gcluster.lifecycle.operations.queue_state import forget_queues
+from gcluster.lifecycle.operations.queue_state import kept_queues
 from gcluster.lifecycle.outcome import Exit, failure
 from gcluster.lifecycle.progress import (
     Finding,
@@ -32,12 +32,14 @@ from gcluster.lifecycle.secrets import passphrase
 from gcluster.lifecycle.sites import OpenSite, at_each, open_sites
 from gcluster.lifecycle.ssh import SshSession
 from gcluster.lifecycle.state import acquire
+from gcluster.lifecycle.state.upgrading import bring_to_newest
 from gcluster.stacks.provider import Leftover, SiteEvent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from gcluster.lifecycle.cluster import Cluster
+    from gcluster.lifecycle.state import HeldLock
 
 
 class DownResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -87,9 +89,11 @@ def down(
     check_free(existing, named)
     kept = tuple(item for item in existing if item.kept_data)
     if len(kept) == len(existing) and not _ledger_has_more(cluster):
-        with acquire(cluster.store, (*cluster.spec.sites, BURST_LOCK), reason="down"):
+        names = (*cluster.spec.sites, BURST_LOCK)
+        with acquire(cluster.store, names, reason="down") as lock:
             _refuse_begun(cluster, seen)
-            _forget(cluster, but_stacks=bool(kept))
+            bring_to_newest(cluster.store, lock.epochs, names)
+            _forget(cluster, lock, but_stacks=bool(kept))
         return _nothing(cluster, untouched, kept)
     kubectl = None if skip_kubernetes else reach(cluster.spec, sites, cluster.workdir)
     held = () if kubectl is None else release.look(kubectl).leftovers()
@@ -110,7 +114,7 @@ def down(
             cluster.ledger.settle(site.name, [item.provider_id for item in leftovers])
         forget_repairs(cluster.events)
         if not leftovers:
-            _forget(cluster, but_stacks=bool(kept))
+            _forget(cluster, lock, but_stacks=bool(kept))
         code = Exit.LEFTOVERS if leftovers else Exit.OK
         run.finish(code)
     return DownResult(
@@ -178,18 +182,25 @@ def _refuse_begun(cluster: Cluster, seen: int) -> None:
         )
 
 
-def _forget(cluster: Cluster, *, but_stacks: bool) -> None:
+def _forget(cluster: Cluster, lock: HeldLock, *, but_stacks: bool) -> None:
     """Remove the secrets, the client keys and the run artifacts; the journal stays.
 
-    For whoever holds the locks: a run that begins elsewhere makes and reads the same keys.
+    For whoever holds the locks: a run that begins elsewhere makes and reads the same keys. What is
+    removed from the state is listed before it is asked whether the locks are still held.
 
     `but_stacks`: data is kept. It stands in stacks, so these and their passphrase stay too, and
     the cluster has not ended: a later `down` finds its data, a later `up` takes it up again.
     """
-    forget_queues(cluster.store)
-    cluster.vault.forget_all(but=passphrase.NAME if but_stacks else "")
-    forget_host_keys(cluster)
-    forget_artifacts(cluster.store)
+
+    def go_on() -> None:
+        cluster.events.refuse_lost(lock.epochs)
+
+    store = cluster.store
+    doomed = (*kept_queues(store), *kept_host_keys(store), *kept_artifacts(store))
+    cluster.vault.forget_all(go_on, but=passphrase.NAME if but_stacks else "")
+    for key in doomed:
+        store.delete(key)
+    go_on()
     shutil.rmtree(places.work_path(cluster.id), ignore_errors=True)
     shutil.rmtree(places.run_path(cluster.id), ignore_errors=True)
     set_ended(cluster.id, ended=not but_stacks)

@@ -16,6 +16,7 @@ from gcluster.lifecycle.carried import keep_host_keys
 from gcluster.lifecycle.outcome import Exit, LifecycleError
 from gcluster.lifecycle.state import HeldLock, RunFinished, RunStarted
 from gcluster.lifecycle.state.process import pipeline_commit
+from gcluster.lifecycle.state.reencrypt import take_over
 from gcluster.lifecycle.state.upgrading import bring_to_newest
 
 if TYPE_CHECKING:
@@ -65,6 +66,8 @@ class Run:
             said = bring_to_newest(self.cluster.store, self.lock.epochs, names)
             self.lock.notes = (*self.lock.notes, *said)
             self.cluster.vault.keyring.look_again()
+            if self.command != "down":
+                take_over(self.cluster.store, self.cluster.vault.keyring)
             self.cluster.events.bind(run=self.id, epochs=self.lock.epochs)
             self.cluster.events.append(started)
             self._exports = exports.pop_all()

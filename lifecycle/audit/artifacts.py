@@ -42,10 +42,9 @@ def read_artifacts(store: StateStore, run: str) -> bytes | None:
     return store.get(_key(run))
 
 
-def forget_artifacts(store: StateStore) -> None:
-    """Remove the archives of all runs, with the cluster."""
-    for key in store.list(PREFIX):
-        store.delete(key)
+def kept_artifacts(store: StateStore) -> list[str]:
+    """Return the objects of all runs' archives, which end with the cluster."""
+    return store.list(PREFIX)
 
 
 def _packed(directory: Path) -> bytes | None:

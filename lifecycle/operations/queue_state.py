@@ -178,12 +178,9 @@ def bring_queue(
     report(StageProgress(name="nodes", done=0, total=0, detail=said))
 
 
-def forget_queues(store: StateStore) -> None:
-    """Delete what was saved; the key that reads it ends with the cluster."""
-    for key in store.list(PREFIX):
-        store.delete(key)
-    if store.get(WISH) is not None:
-        store.delete(WISH)
+def kept_queues(store: StateStore) -> list[str]:
+    """Return the objects of what was saved; the key that reads it ends with the cluster."""
+    return [*store.list(PREFIX), *([WISH] if store.get(WISH) is not None else ())]
 
 
 def _refuse_kubernetes(cluster: Cluster) -> None:

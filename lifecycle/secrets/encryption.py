@@ -60,7 +60,7 @@ def other_provider(cluster: Cluster) -> tuple[Diagnostic, ...]:
     hint = f"gcluster rotate encryption {cluster.spec_path}"
     if not keyring.provider.is_of(newest):
         summary = f"secrets are encrypted by {newest.by}, and the spec says {keyring.provider.by}"
-    elif len(records) > 1:
+    elif len(records.keys() - keyring.doomed()) > 1:
         summary = f"secrets are being changed to {newest.by}, and that was interrupted"
     else:
         return ()

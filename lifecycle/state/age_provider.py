@@ -9,7 +9,7 @@ from gcluster.lifecycle.state.box import SecretBox
 from gcluster.lifecycle.state.key_record import KeyRecord
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
     from gcluster.schemas.spec.secrets import AgeSecrets
@@ -18,11 +18,48 @@ if TYPE_CHECKING:
 class AgeProvider:
     """An age identity by the spec, and those that a record was made with."""
 
-    def __init__(self, secrets: AgeSecrets | None, cluster_id: str, keys_dir: Path) -> None:
-        """Read and make nothing yet; `secrets` None: gcluster's own identity in `keys_dir`."""
-        self._box = SecretBox.open(secrets, cluster_id, keys_dir)
-        self._own = SecretBox.open(None, cluster_id, keys_dir)
-        self._is_own = secrets is None
+    def __init__(
+        self,
+        secrets: AgeSecrets | None,
+        cluster_id: str,
+        keys_dir: Path,
+        life: Callable[[], int] = lambda: 0,
+    ) -> None:
+        """Read and make nothing yet.
+
+        Args:
+            secrets: the spec's; None: gcluster's own identity.
+            cluster_id: names the file of that: "ID.key".
+            keys_dir: where it is.
+            life: number of the last data key that went with a whole cluster; 0: none did. What was
+                made before it, somebody may still delete, so a new identity is "ID.LIFE.key".
+        """
+        self._id = cluster_id
+        self._keys = keys_dir
+        self._life = life
+        self._boxes: dict[Path, SecretBox] = {}
+        self._theirs = None if secrets is None else SecretBox(secrets.key)
+
+    @property
+    def _is_own(self) -> bool:
+        return self._theirs is None
+
+    @property
+    def _own(self) -> SecretBox:
+        life = self._life()
+        return self._of_file(self._keys / (f"{self._id}.{life}.key" if life else f"{self._id}.key"))
+
+    @property
+    def _box(self) -> SecretBox:
+        return self._theirs or self._own
+
+    def _of_file(self, file: Path) -> SecretBox:
+        return self._boxes.setdefault(file, SecretBox.made(file))
+
+    def files(self) -> tuple[Path, ...]:
+        """Return the files here of identities that gcluster made for the cluster."""
+        names = (f"{self._id}.key", f"{self._id}.*.key")
+        return tuple(sorted(file for name in names for file in self._keys.glob(name)))
 
     @property
     def by(self) -> str:
@@ -65,13 +102,18 @@ class AgeProvider:
         if record.provider != "age":
             return False
         try:
-            return self._own.recipient() == record.wrapped_for[0]
+            return any(box.recipient() == record.wrapped_for[0] for box in self._owns())
         except LifecycleError:
             return True
 
-    def forget(self) -> None:
-        """Delete the identity that gcluster made; never a user's."""
-        self._own.forget()
+    def forget(self, files: Iterable[Path]) -> None:
+        """Delete identities that gcluster made, of those that `files` told; never a user's."""
+        for file in files:
+            self._of_file(file).forget()
+
+    def _owns(self) -> tuple[SecretBox, ...]:
+        """Return gcluster's own: all that are here; where none is, the one that should be."""
+        return tuple(self._of_file(file) for file in reversed(self.files())) or (self._own,)
 
     def _fitting(self, record: KeyRecord) -> SecretBox:
         unread: LifecycleError | None = None
@@ -101,7 +143,9 @@ class AgeProvider:
         """Yield where the identity may be: as the record says, as the spec says, gcluster's own."""
         seen: set[str] = set()
         named = (SecretBox(record.reference),) if record.reference else ()
-        for box in (self._box, *named, self._own):
+        owns = self._owns()
+        first = owns if self._theirs is None else (self._theirs,)
+        for box in (*first, *named, *owns):
             if box.reference not in seen:
                 seen.add(box.reference)
                 yield box

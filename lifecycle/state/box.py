@@ -16,8 +16,6 @@ from gcluster.lifecycle.outcome import LifecycleError, failure
 if TYPE_CHECKING:
     from pyrage.x25519 import Identity  # type: ignore[import-untyped]
 
-    from gcluster.schemas.spec.secrets import AgeSecrets
-
 _PREFIX = "AGE-SECRET-KEY-1"
 _LARGEST = 64 * 1024
 """Bytes of an identity file at most; age-keygen's are under 200."""
@@ -27,7 +25,7 @@ class SecretBox:
     """Encrypts and decrypts by one X25519 identity."""
 
     def __init__(self, reference: str, own: Path | None = None) -> None:
-        """Take an identity by reference; `open` is the usual way in.
+        """Take an identity by reference; nothing is read or made yet.
 
         Args:
             reference: env:NAME, file:PATH, or another place (`lifecycle.secrets.references`).
@@ -38,15 +36,12 @@ class SecretBox:
         self._identity: Identity | None = None
 
     @classmethod
-    def open(cls, secrets: AgeSecrets | None, cluster_id: str, keys_dir: Path) -> SecretBox:
-        """Return the box of a cluster: by the spec's `secrets:`, or by a key in `keys_dir`.
+    def made(cls, file: Path) -> SecretBox:
+        """Return the box of an identity that gcluster makes itself, in a file outside the state.
 
-        Nothing is read or made yet. `keys_dir` must not be inside the state.
+        Nothing is read or made yet.
         """
-        if secrets is not None:
-            return cls(secrets.key)
-        own = keys_dir / f"{cluster_id}.key"
-        return cls(f"file:{own}", own)
+        return cls(f"file:{file}", file)
 
     @classmethod
     def unlocked(cls, identity: bytes, what: str) -> SecretBox:

@@ -168,7 +168,7 @@ class EventLog:
             epochs=dict(epochs),
             body=body,
         )
-        self._fence(event.epochs)
+        self.refuse_lost(event.epochs)
         data = encode_event(event, self._writer)
         try:
             self.store.put_new(event_key(seq), data)
@@ -212,7 +212,12 @@ class EventLog:
         if not is_stale(event, self._newest):
             self._newest.update(event.epochs)
 
-    def _fence(self, epochs: Mapping[str, int]) -> None:
+    def refuse_lost(self, epochs: Mapping[str, int]) -> None:
+        """Go on where none of these epochs was followed by another.
+
+        Raises:
+            LifecycleError: one was (GC904, exit code LOCKED).
+        """
         for site, epoch in epochs.items():
             newest = self._newest.get(site, 0)
             if newest > epoch or not is_current(self.store, site, epoch):

@@ -27,7 +27,7 @@ def add_format_3(store: StateStore) -> None:
     recipient = store.get(FORMAT_2_RECIPIENT)
     if recipient is None:
         if not ciphertexts.every_secret(store):
-            for key in store.list(KEYS):
+            for key in _records(store):
                 store.delete(key)  # of secrets that an older version has removed since
         return
     wanted = {_first(): msgspec.json.encode(record_of_identity(recipient.decode(errors="replace")))}
@@ -39,7 +39,7 @@ def add_format_3(store: StateStore) -> None:
         if store.get(path) != data:
             store.put(path, data)
     added = [p.path for p in ciphertexts.every_secret(store) if not p.is_of_format_2]
-    for path in {*added, *store.list(KEYS)} - wanted.keys():
+    for path in {*added, *_records(store)} - wanted.keys():
         store.delete(path)
 
 
@@ -51,7 +51,7 @@ def forget_format_2(store: StateStore) -> list[str]:
     later = []
     told = store.get(FORMAT_2_RECIPIENT)
     if told is not None:
-        records = [store.read(key, KeyRecord) for key in store.list(KEYS)]
+        records = [store.read(key, KeyRecord) for key in _records(store)]
         if told.decode(errors="replace") in {r.recipient for r in records if r is not None}:
             store.delete(FORMAT_2_RECIPIENT)
         else:
@@ -71,6 +71,10 @@ def forget_format_2(store: StateStore) -> list[str]:
 
 def _of_format_2(store: StateStore) -> list[Place]:
     return [place for place in ciphertexts.every_secret(store) if place.is_of_format_2]
+
+
+def _records(store: StateStore) -> list[str]:
+    return [key for key in store.list(KEYS) if key.endswith(".json")]
 
 
 def _path(place: Place) -> str:

@@ -3,6 +3,11 @@
 A data key is an age identity (X25519). `keyring/000001.json` holds it wrapped, with its public
 half, for which the secrets are encrypted. It is created once and never changed; the newest one
 counts.
+
+Whoever is about to delete it says so first, by `keyring/000001.ended` (with the whole cluster) or
+`keyring/000001.moved` (what stays is encrypted for the next one). These objects stay: a number is
+never given again, nor are the names of what was encrypted for it. So a `down` that is held up in
+its last act and goes on when others broke its lock deletes nothing of theirs.
 """
 
 from __future__ import annotations

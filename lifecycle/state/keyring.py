@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -23,13 +24,14 @@ from gcluster.lifecycle.state.store import corrupt
 from gcluster.schemas.spec.secrets import AgeSecrets, KmsSecrets, SopsSecrets
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
     from gcluster.lifecycle.state.key_record import KeyProvider, Kind
     from gcluster.lifecycle.state.store import StateStore
     from gcluster.schemas.spec.secrets import Secrets
 
-_RECORD = re.compile(rf"{PREFIX}/\d{{6}}\.json")
+_OBJECT = re.compile(rf"{PREFIX}/(?P<number>\d{{6}})\.(?P<what>json|ended|moved)")
 
 
 class Keyring:
@@ -49,7 +51,10 @@ class Keyring:
         self._cluster = cluster_id
         self._folder = folder
         self._age = AgeProvider(
-            secrets if isinstance(secrets, AgeSecrets) else None, cluster_id, keys_dir
+            secrets if isinstance(secrets, AgeSecrets) else None,
+            cluster_id,
+            keys_dir,
+            lambda: max(self._listed()["ended"], default=0),
         )
         self._opened: dict[KeyRecord, SecretBox] = {}
         self._read: dict[str, KeyRecord] = {}
@@ -79,15 +84,53 @@ class Keyring:
         """
         if self._store.format() < FIRST_FORMAT:
             return _of_format_2(self._store)
-        found = {}
-        for key in self._store.list(PREFIX):
-            if not _RECORD.fullmatch(key):
-                continue  # a copy that somebody put beside it
-            record = self._read.get(key) or self._store.read(key, KeyRecord)
-            if record is not None:
-                self._read[key] = record  # a record is never changed
-                found[int(key.rpartition("/")[2].removesuffix(".json"))] = record
-        return found
+        return self._records(self._listed()["json"])
+
+    def doomed(self) -> set[int]:
+        """Return the numbers of the data keys that are there, and that a `down` began to forget."""
+        listed = self._listed()
+        return listed["json"] & (listed["ended"] | listed["moved"])
+
+    def was_forgotten(self, number: int) -> bool:
+        """Say whether a `down` forgot this data key, or began to."""
+        listed = self._listed()
+        return number in listed["ended"] | listed["moved"]
+
+    def current(self) -> tuple[int, KeyRecord | None]:
+        """Return the data key to encrypt for; None: the one to be made, of this number.
+
+        Raises:
+            LifecycleError: as `records`.
+        """
+        if self._store.format() < FIRST_FORMAT:
+            records = _of_format_2(self._store)
+            number = max(records, default=1)
+            return number, records.get(number)
+        listed = self._listed()
+        alive = listed["json"] - listed["ended"] - listed["moved"]
+        number = max(alive, default=0)
+        if number:
+            return number, self._records({number}).get(number)
+        return _after(listed), None
+
+    def next_number(self) -> int:
+        """Return the number of a new data key: one that none ever had, in a state of format 3."""
+        return _after(self._listed())
+
+    def end(self, *, but_some: bool) -> tuple[int, ...]:
+        """Say that all data keys will be deleted; return their numbers, which nobody uses again.
+
+        `but_some`: some of what they encrypt stays, for the next data key.
+        """
+        listed = self._listed()
+        numbers = set(listed["json"])
+        if self._age.files() and not numbers:
+            numbers = {_after(listed)}  # so that a later identity has another file
+        what = "moved" if but_some else "ended"
+        for number in sorted(numbers - listed[what]):
+            with suppress(AlreadyExists):
+                self._store.put_new(f"{PREFIX}/{number:06d}.{what}", b"{}")
+        return tuple(sorted(numbers))
 
     def look_again(self) -> None:
         """Forget what was read: before this process held the lock, others may have begun anew."""
@@ -131,16 +174,35 @@ class Keyring:
         self._read.pop(key, None)
         self._store.delete(key)
 
-    def forget_all(self) -> None:
-        """Delete all records, and the identity that gcluster made on this machine."""
-        for number in self.records():
-            self.forget(number)
-        self._age.forget()
+    def identities(self) -> tuple[Path, ...]:
+        """Return the files of the identities that gcluster made on this machine."""
+        return self._age.files()
+
+    def forget_identities(self, files: Iterable[Path]) -> None:
+        """Delete some of `identities`."""
+        self._age.forget(files)
 
     def forget_unused(self) -> None:
         """Delete the identity that gcluster made on this machine where no data key needs it."""
         if not any(self._age.is_own_of(record) for record in self.records().values()):
-            self._age.forget()
+            self._age.forget(self._age.files())
+
+    def _listed(self) -> dict[str, set[int]]:
+        """Return what is there -> numbers of data keys; a copy that somebody put there isn't."""
+        found: dict[str, set[int]] = {"json": set(), "ended": set(), "moved": set()}
+        for match in filter(None, map(_OBJECT.fullmatch, self._store.list(PREFIX))):
+            found[match["what"]].add(int(match["number"]))
+        return found
+
+    def _records(self, numbers: Iterable[int]) -> dict[int, KeyRecord]:
+        found = {}
+        for number in sorted(numbers):
+            key = f"{PREFIX}/{number:06d}.json"
+            record = self._read.get(key) or self._store.read(key, KeyRecord)
+            if record is not None:
+                self._read[key] = record  # a record is never changed
+                found[number] = record
+        return found
 
     def _provider_of(self, kind: Kind) -> KeyProvider:
         if kind == "age":
@@ -152,6 +214,10 @@ class Keyring:
         from gcluster.lifecycle.state.sops_provider import SopsProvider  # noqa: PLC0415 - as above
 
         return SopsProvider(None, (), self._folder)
+
+
+def _after(listed: dict[str, set[int]]) -> int:
+    return max(set().union(*listed.values()), default=0) + 1
 
 
 def _of_format_2(store: StateStore) -> dict[int, KeyRecord]:

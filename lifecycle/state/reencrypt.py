@@ -51,9 +51,9 @@ def reencrypt(
     places = _places(store)
     opened = _opened(keyring, records, places)  # before anything is changed
     before, target = records[min(records)], max(records)
-    is_begun = len(records) > 1 and target in opened
+    is_begun = len(records) > 1 and target in opened and target not in keyring.doomed()
     if not is_begun or not keyring.provider.is_of(records[target]):
-        target += 1
+        target = keyring.next_number()
         tell(f"a new data key, by {keyring.provider.by}")
         opened[target] = keyring.make(target)
     every = ciphertexts.newest(places, opened)
@@ -63,6 +63,44 @@ def reencrypt(
             _again(store, keyring, opened, place, target)
     _remove_old(store, keyring, target)
     return Reencrypted(before=before.by, after=opened[target].by, count=len(every))
+
+
+def in_use(store: StateStore, keyring: Keyring) -> dict[int, KeyRecord]:
+    """Return the data keys by number, but those that a `down` forgot down to their own record."""
+    records, doomed = keyring.records(), keyring.doomed()
+    used = {place.key for place in _places(store)} if doomed else set()
+    return {number: r for number, r in records.items() if number in used or number not in doomed}
+
+
+def take_over(store: StateStore, keyring: Keyring) -> None:
+    """Have nothing stand under names that a `down` which never ended may still delete.
+
+    For whoever holds a lock and goes on with the cluster; without such a `down` it is one listing.
+
+    Raises:
+        LifecycleError: as `reencrypt`.
+    """
+    doomed = keyring.doomed()
+    if doomed:
+        used = in_use(store, keyring)
+        for number in doomed - used.keys():
+            keyring.forget(number)
+        if doomed & used.keys():
+            reencrypt(store, keyring)
+
+
+def carry_over(store: StateStore, keyring: Keyring, name: str, target: int) -> None:
+    """Encrypt one secret for the data key of this number too, which is made where it is not there.
+
+    Raises:
+        LifecycleError: a data key can't be opened or made.
+    """
+    records = keyring.records()
+    places = ciphertexts.newest(ciphertexts.secrets_in(store, name), records)
+    records[target] = records.get(target) or keyring.make(target)
+    for place in places.values():
+        if place.key != target:
+            _again(store, keyring, records, place, target)
 
 
 def _opened(

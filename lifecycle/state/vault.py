@@ -17,9 +17,9 @@ import msgspec
 from gcluster.lifecycle.outcome import LifecycleError, failure
 from gcluster.lifecycle.state import ciphertexts
 from gcluster.lifecycle.state.bucket import AlreadyExists
-from gcluster.lifecycle.state.key_record import FORMAT_2_RECIPIENT
 from gcluster.lifecycle.state.key_record import PREFIX as KEYS
 from gcluster.lifecycle.state.keyring import Keyring
+from gcluster.lifecycle.state.reencrypt import carry_over, in_use
 from gcluster.lifecycle.state.secret_files import secret_files
 from gcluster.lifecycle.state.store import corrupt
 
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
     from gcluster.lifecycle.state.box import SecretBox
     from gcluster.lifecycle.state.ciphertexts import Ciphertext, Place
-    from gcluster.lifecycle.state.key_record import KeyRecord
     from gcluster.lifecycle.state.store import StateStore
     from gcluster.schemas.spec.secrets import Secrets
 
@@ -159,7 +158,7 @@ class SecretVault:
         Raises:
             LifecycleError: the data key can't be opened, or whoever shall wrap the first can't.
         """
-        records = self.keyring.records()
+        records = in_use(self._store, self.keyring)
         if records:
             self.keyring.box(records[max(records)])
         else:
@@ -176,31 +175,48 @@ class SecretVault:
         with secret_files(values) as paths:
             yield paths
 
-    def forget_all(self, *, but: str = "") -> None:
-        """Delete every ciphertext, and the identity if gcluster made it.
+    def forget_all(self, go_on: Callable[[], None], *, but: str = "") -> None:
+        """Delete every ciphertext, the data keys, and the identity if gcluster made it.
 
-        `but` is a secret to keep, with the key that reads it.
+        What is deleted is listed first, under names that nobody uses again from then on: whoever
+        is held up in here and loses the lock deletes nothing of those who took it.
+
+        Args:
+            go_on: raises where this process holds the lock no more; asked before the first delete.
+            but: a secret to keep, under a new data key.
+
+        Raises:
+            LifecycleError: the store can't be written, the key of what is kept can't be opened, or
+                what `go_on` raises.
         """
         kept = bool(but) and self._newest(but) is not None
-        for key in self._store.list(ciphertexts.PREFIX):
-            if not (kept and key.startswith((FORMAT_2_RECIPIENT, f"{ciphertexts.PREFIX}/{but}/"))):
-                self._store.delete(key)
-        if not kept:
-            self.keyring.forget_all()
+        paths = self._store.list(ciphertexts.PREFIX)
+        if kept and all(path.startswith(f"{ciphertexts.PREFIX}/{but}/") for path in paths):
+            go_on()
+            return
+        numbers = self.keyring.end(but_some=kept)
+        identities = () if kept else self.keyring.identities()
+        target = self.keyring.next_number()
+        go_on()
+        if kept:
+            carry_over(self._store, self.keyring, but, target)
+        for path in paths:
+            self._store.delete(path)
+        for number in numbers:
+            self.keyring.forget(number)
+        self.keyring.forget_identities(identities)
 
     def _data_key(self) -> tuple[int, SecretBox]:
         """Return the newest data key with its number, opened; make the first."""
-        records = self.keyring.records()
-        number = max(records, default=1)
-        record: KeyRecord = records.get(number) or self.keyring.make(number)
-        return number, self.keyring.box(record)
+        number, record = self.keyring.current()
+        return number, self.keyring.box(record or self.keyring.make(number))
 
     def _newest(self, name: str) -> Place | None:
         if not _NAME.fullmatch(name):
             raise ValueError(f"not a secret's name: {name!r}")
         places = ciphertexts.secrets_in(self._store, name)
         records = self.keyring.records() if places else {}
-        if places and not records:
+        if not records and not all(self.keyring.was_forgotten(place.key) for place in places):
             raise corrupt(f"{KEYS}/000001.json", "it is gone, and secrets are there")
         known = ciphertexts.newest(places, records).values()
         return max(known, key=lambda place: place.number, default=None)

@@ -20,7 +20,7 @@ Wrong: TypeAlias = Literal[
 """killed: by SIGKILL, and others on this machine can tell. killed elsewhere: nobody can tell. store
 is away: a write is refused. answer is lost: it was done, and the process is told that it failed.
 paused: others take its lock and work; then it goes on."""
-_EARLY, _LATEST = 15, 35
+_EARLY, LATEST = 15, 35
 """Most processes have so few moments; none has more than these."""
 
 
@@ -43,7 +43,7 @@ def faults() -> SearchStrategy[Fault | None]:
     kinds: list[Wrong] = ["killed", "killed elsewhere", "store is away", "answer is lost", "paused"]
     fault = st.builds(
         Fault,
-        at=st.integers(1, _EARLY) | st.integers(1, _LATEST),
+        at=st.integers(1, _EARLY) | st.integers(1, LATEST),
         wrong=st.sampled_from(kinds),
         then_up=st.none() | st.integers(1, 4),
     )

@@ -42,7 +42,7 @@ def _without_intents() -> Mutation:
 
 
 def _without_fence() -> Mutation:
-    return patch.object(EventLog, "_fence", lambda *_: None)
+    return patch.object(EventLog, "refuse_lost", lambda *_: None)
 
 
 def _without_sweep() -> Mutation:

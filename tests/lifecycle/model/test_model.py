@@ -6,7 +6,7 @@ import pytest
 
 from gcluster.lifecycle.outcome import Exit
 
-from .faults import Fault
+from .faults import LATEST, Fault
 from .machine import Stories
 from .mutate import MUTATIONS, found_without
 from .tell import tell
@@ -65,3 +65,15 @@ def test_a_node_that_an_agent_has_just_made_stays_on_record_though_no_list_has_i
     assert "spill001" in story.world.machines.nodes
     story.teardown()
     assert not story.world.machines.nodes
+
+
+@pytest.mark.parametrize("at", range(1, LATEST + 1))
+def test_a_down_that_goes_on_when_others_broke_its_lock_deletes_no_key_of_theirs(at: int) -> None:
+    """They may have begun anew long before it is at its last deletion."""
+    story = _calm()
+    assert story.world.up(2) is Exit.OK
+    story.world.down(Fault(at=at, wrong="paused", then_up=1))
+    assert story.world.up(2) is Exit.OK
+    story.world.down(Fault(at=at, wrong="killed", then_up=None))
+    assert story.world.up(1) is Exit.OK
+    story.teardown()

@@ -12,7 +12,6 @@ import pytest
 
 from gcluster.lifecycle.outcome import LifecycleError
 from gcluster.lifecycle.state import SecretBox
-from gcluster.schemas.spec.secrets import AgeSecrets
 
 
 @pytest.fixture
@@ -24,7 +23,7 @@ def test_a_box_by_an_environment_variable_opens_what_it_closed(
     identity: pyrage.x25519.Identity, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("THE_KEY", str(identity))
-    box = SecretBox.open(AgeSecrets(key="env:THE_KEY"), "id", tmp_path)
+    box = SecretBox("env:THE_KEY")
     assert box.recipient() == str(identity.to_public())
     assert box.decrypt(box.encrypt(b"plain"), "munge") == b"plain"
     assert list(tmp_path.iterdir()) == []
@@ -35,7 +34,7 @@ def test_a_file_as_age_keygen_writes_it_is_understood(
 ) -> None:
     key = tmp_path / "age.key"
     key.write_text(f"# created: 2026\n# public key: {identity.to_public()}\n{identity}\n")
-    box = SecretBox.open(AgeSecrets(key=f"file:{key}"), "id", tmp_path / "keys")
+    box = SecretBox(f"file:{key}")
     assert box.recipient() == str(identity.to_public())
 
 
@@ -48,15 +47,15 @@ def test_a_key_file_below_the_home_directory_is_found(
 
 
 def test_nothing_is_made_before_it_is_needed(tmp_path: Path) -> None:
-    box = SecretBox.open(None, "id", tmp_path / "keys")
+    box = SecretBox.made(tmp_path / "keys" / "id.key")
     with pytest.raises(LifecycleError):
         box.recipient()
     assert not (tmp_path / "keys").exists()
 
 
 def test_the_clusters_own_identity_is_made_once_and_0600(tmp_path: Path) -> None:
-    first = SecretBox.open(None, "id", tmp_path / "keys")
-    second = SecretBox.open(None, "id", tmp_path / "keys")
+    first = SecretBox.made(tmp_path / "keys" / "id.key")
+    second = SecretBox.made(tmp_path / "keys" / "id.key")
     assert first.recipient(make=True) == second.recipient(make=True)
     (key,) = (tmp_path / "keys").iterdir()
     assert key.name == "id.key"
@@ -66,7 +65,7 @@ def test_the_clusters_own_identity_is_made_once_and_0600(tmp_path: Path) -> None
 
 def test_threads_that_make_the_identity_at_once_get_the_same(tmp_path: Path) -> None:
     def make(_: int) -> str:
-        return SecretBox.open(None, "id", tmp_path / "keys").recipient(make=True)
+        return SecretBox.made(tmp_path / "keys" / "id.key").recipient(make=True)
 
     with ThreadPoolExecutor(8) as threads:
         assert len(set(threads.map(make, range(8)))) == 1
@@ -76,14 +75,14 @@ def test_threads_that_make_the_identity_at_once_get_the_same(tmp_path: Path) -> 
 def test_forgetting_deletes_our_identity_and_never_a_users(
     identity: pyrage.x25519.Identity, tmp_path: Path
 ) -> None:
-    ours = SecretBox.open(None, "id", tmp_path)
+    ours = SecretBox.made(tmp_path / "id.key")
     ours.recipient(make=True)
     ours.forget()
     ours.forget()
     assert list(tmp_path.iterdir()) == []
     theirs = tmp_path / "age.key"
     theirs.write_text(str(identity))
-    SecretBox.open(AgeSecrets(key=f"file:{theirs}"), "id", tmp_path).forget()
+    SecretBox(f"file:{theirs}").forget()
     assert theirs.exists()
 
 
@@ -126,8 +125,8 @@ def test_a_malformed_identity_is_named_and_its_content_is_shown_nowhere(
 def test_another_key_or_a_damaged_ciphertext_is_an_error_that_names_the_secret(
     tmp_path: Path,
 ) -> None:
-    box = SecretBox.open(None, "one", tmp_path)
-    other = SecretBox.open(None, "two", tmp_path)
+    box = SecretBox.made(tmp_path / "one.key")
+    other = SecretBox.made(tmp_path / "two.key")
     box.recipient(make=True)
     other.recipient(make=True)
     closed = box.encrypt(b"plain")
@@ -148,4 +147,4 @@ def test_the_representation_shows_the_reference_only(
 
 def test_a_place_where_no_identity_can_be_made_is_named() -> None:
     with pytest.raises(LifecycleError, match="/dev/null/keys/id"):
-        SecretBox.open(None, "id", Path("/dev/null/keys")).recipient(make=True)
+        SecretBox.made(Path("/dev/null/keys/id.key")).recipient(make=True)
