@@ -114,6 +114,14 @@ def test_a_second_up_changes_nothing(live: KubernetesCluster) -> None:
     assert live.stamp_times() == before
 
 
+def test_right_after_up_nothing_has_drifted_and_everything_is_known(
+    live: KubernetesCluster,
+) -> None:
+    report = live.json("drift", str(live.spec), "--detailed-exitcode")
+    assert report["drifts"] == []
+    assert report["unknown"] == []
+
+
 def test_what_somebody_removed_is_in_the_plan_and_comes_back(live: KubernetesCluster) -> None:
     live.kubectl("delete", "priorityclass", "high")
     plan = live.json("plan", str(live.spec))

@@ -126,9 +126,10 @@ class World:
         calm = SimulatedFaults(listing_lag=self.weather.faults.listing_lag)
         self.weather = msgspec.structs.replace(self.weather, faults=calm, max_nodes=None)
         self.is_fair = True
-        # A late elastic node is found by the agent that asks for its name, or by `down`; not by up.
-        there = {node.token for node in self.machines.nodes.values() if node.name in ELASTIC}
-        self.late &= there
+        # Of the late `up` finds those that are listed by now; elastic ones their agent or `down`.
+        listed = self.now - (calm.listing_lag.value if calm.listing_lag else 0)
+        late = {n for n in self.machines.nodes.values() if n.name in ELASTIC or n.made > listed}
+        self.late &= {node.token for node in late}
 
     def at_work(self) -> int:
         """Return the number of the process that is at work; 0: none is."""
@@ -286,9 +287,7 @@ class World:
             return
         for site in _SITES:
             state = lock_state(self._store, site)
-            if state.held and not locks.is_held(self._store, site, state.epoch):
-                continue
-            if state.held:
+            if locks.is_held(self._store, site, state.epoch):
                 unlock(self._store, site, state.epoch)
 
 

@@ -57,6 +57,15 @@ def test_a_node_that_an_agent_asked_for_too_late_is_there_for_down_to_find() -> 
     assert not story.world.machines.nodes
 
 
+def test_a_node_that_was_asked_for_too_late_may_be_asked_for_again_until_a_list_has_it() -> None:
+    """The call of an `up` was on its way when its lock was broken: nobody knows of it yet."""
+    story = _calm(lag=20)
+    story.world.up(1, Fault(at=12, wrong="paused", then_up=None))
+    assert "head" in story.world.machines.nodes
+    story.teardown()
+    assert not story.world.machines.nodes
+
+
 def test_a_node_that_an_agent_has_just_made_stays_on_record_though_no_list_has_it_yet() -> None:
     """The agent works beside `up`, and what it made is nothing that is gone."""
     story = _calm(lag=20)
