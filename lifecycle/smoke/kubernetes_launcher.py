@@ -44,6 +44,8 @@ if TYPE_CHECKING:
     from gcluster.lifecycle.smoke.launch import Launch
 
 POLL_S = 1.0
+NODES_S = 10.0
+"""Seconds between two looks at the nodes of pods that don't start."""
 END_S = 30.0
 """Seconds between the end of the log and that of the Job, at most."""
 _IN_SYSTEM = f"--namespace={SYSTEM_NAMESPACE}"
@@ -122,10 +124,10 @@ class KubernetesLauncher:
 
     def _followed(self, run: AllReduceRun, take: Callable[[str], None], until: float) -> Ended:
         """Wait for the pods, hand over the log, and say how it ended."""
-        seen = self._wait(run, until, lambda job: job.has_started)
+        seen, away = self._start(run, until)
         if not seen.has_started:
             warned = see_warnings(self._kubectl, run.name)
-            why = "; ".join([seen.hindrance, *warned[-1:]])
+            why = "; ".join([*away, seen.hindrance, *warned[-1:]])
             return Ended(
                 status=1,
                 problem=f"the job did not start ({why})",
@@ -151,6 +153,27 @@ class KubernetesLauncher:
             problem = f"its log came to no end: {late}"
         return Ended(status=last.status, problem=problem, told=told)
 
+    def _start(self, run: AllReduceRun, until: float) -> tuple[JobPods, tuple[str, ...]]:
+        """Wait for the ranks; name the nodes that don't serve, for which no waiting helps."""
+        while True:
+            again = min(until, time.monotonic() + NODES_S)
+            seen = self._wait(run, again, lambda job: job.has_started)
+            if seen.has_started or seen.has_ended:
+                return seen, ()
+            away = self._away(run, seen)
+            if away or time.monotonic() >= until:
+                return seen, away
+
+    def _away(self, run: AllReduceRun, seen: JobPods) -> tuple[str, ...]:
+        nodes = see_nodes(self._kubectl)
+        placed = {pod.node for pod in seen.pods}
+        found = {name: nodes.get(name) for name in run.hosts}
+        return tuple(
+            f"{name} is {node.why if node is not None else 'not in the cluster'}"
+            for name, node in found.items()
+            if node is None or not node.ready or (node.cordoned and name not in placed)
+        )
+
     def _wait(self, run: AllReduceRun, until: float, holds: Callable[[JobPods], bool]) -> JobPods:
         """Look until something holds, the job can't go on, or the time is over."""
         while True:
@@ -173,8 +196,15 @@ class KubernetesLauncher:
             self._report(Finding(diagnostic=left))
 
     def _remove(self, selector: str) -> None:
+        """Remove runs; where no kubelet says that their pods ended, the API's word is enough."""
         options = ("--ignore-not-found", "--cascade=foreground", "--wait", "--timeout=60s")
-        self._kubectl.text("delete", _KINDS, _IN_SYSTEM, selector, *options, timeout_s=90)
+        words = ("delete", _KINDS, _IN_SYSTEM, selector, *options)
+        try:
+            self._kubectl.text(*words, timeout_s=90)
+        except ApiRefused:
+            at_once = ("--force", "--grace-period=0", "--ignore-not-found", "--timeout=30s")
+            self._kubectl.text("delete", "pods", _IN_SYSTEM, selector, *at_once)
+            self._kubectl.text(*words, timeout_s=90)
 
 
 def dns_label(name: str) -> str:

@@ -1,5 +1,12 @@
 """The cluster that the stories are about: one pool that is fixed, and one that comes and goes."""
 
+from __future__ import annotations
+
+from functools import lru_cache
+
+from gcluster.schemas.load import load_text
+from gcluster.schemas.spec import ClusterSpec
+
 SPEC = """\
 apiVersion: gcluster/v1
 name: trial
@@ -12,3 +19,11 @@ pools:
 scheduler: {{type: slurm}}
 """
 ELASTIC = ("spill001", "spill002")
+
+
+@lru_cache
+def parsed(text: str) -> ClusterSpec:
+    """Return a spec of this model."""
+    spec = load_text(text, file="trial.yaml").spec
+    assert spec is not None
+    return spec

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,20 +25,19 @@ from gcluster.lifecycle.state import (
 from gcluster.lifecycle.state import lock as locks
 from gcluster.lifecycle.state.ledger_fold import LedgerFold
 from gcluster.lifecycle.up import up
-from gcluster.schemas.load import load_text
-from gcluster.schemas.spec import ClusterSpec, SimulatedSite
+from gcluster.schemas.spec import SimulatedSite
 from gcluster.schemas.spec.sites import SimulatedFaults
 from gcluster.stacks.provider import ProviderError
 
 from .faults import Fault, Killed, Process
 from .places import Objects, counter, empty
-from .spec import ELASTIC, SPEC
+from .spec import ELASTIC, SPEC, parsed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from gcluster.stacks.provider import Provider, SiteContext
-    from gcluster.stacks.simulated.cloud import Order
+    from gcluster.stacks.simulated.cloud import Node, Order
 
 _ALLOWED = frozenset({"pool:gpu", "pool:head", "controller:head"})
 _MOST_TRIES = 4
@@ -126,10 +124,10 @@ class World:
         calm = SimulatedFaults(listing_lag=self.weather.faults.listing_lag)
         self.weather = msgspec.structs.replace(self.weather, faults=calm, max_nodes=None)
         self.is_fair = True
-        # Of the late `up` finds those that are listed by now; elastic ones their agent or `down`.
-        listed = self.now - (calm.listing_lag.value if calm.listing_lag else 0)
-        late = {n for n in self.machines.nodes.values() if n.name in ELASTIC or n.made > listed}
-        self.late &= {node.token for node in late}
+        # A late elastic node is found by the agent that asks for its name, or by `down`; not by up.
+        nodes = self.machines.nodes.values()
+        unseen = {node.token for node in nodes if not self._is_listed(node)}
+        self.late &= unseen | {node.token for node in nodes if node.name in ELASTIC}
 
     def at_work(self) -> int:
         """Return the number of the process that is at work; 0: none is."""
@@ -181,8 +179,11 @@ class World:
     def settled(self, count: int) -> None:
         """Look closer, after an `up` that says that all is well: one node a pool is enough."""
         self._look()
-        fixed = {name for name in self.machines.nodes if name not in ELASTIC}
+        nodes = self.machines.nodes.values()
+        unseen = {n.name for n in nodes if n.token in self.late and not self._is_listed(n)}
+        fixed = {node.name for node in nodes if node.name not in ELASTIC}
         all_of_them = {"head", *(f"gpu{n:03d}" for n in range(1, count + 1))}
+        fixed -= unseen - all_of_them
         if fixed - all_of_them or len(fixed) < 2 or (self.is_fair and fixed != all_of_them):
             raise Broken(f"up ended well with {sorted(fixed)}")
         booked = {e.key.removeprefix("node/"): e.provider_id for e in self._fold.existing.values()}
@@ -203,6 +204,10 @@ class World:
             raise Broken(f"down ended well, and {left} are there")
         if not self.late and (self._fold.existing or self._fold.open):
             raise Broken("down ended well, and the ledger doesn't know")
+
+    def _is_listed(self, node: Node) -> bool:
+        lag = self.weather.faults.listing_lag
+        return lag is None or node.made + lag.value <= self.now
 
     def _look(self) -> None:
         self._fold.apply(self._log.read(since=self._fold.seq))
@@ -289,11 +294,3 @@ class World:
             state = lock_state(self._store, site)
             if locks.is_held(self._store, site, state.epoch):
                 unlock(self._store, site, state.epoch)
-
-
-@lru_cache
-def parsed(text: str) -> ClusterSpec:
-    """Return a spec of this model."""
-    spec = load_text(text, file="trial.yaml").spec
-    assert spec is not None
-    return spec

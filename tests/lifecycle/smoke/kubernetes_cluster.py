@@ -91,12 +91,17 @@ class Cluster(ApiDouble):
         self.log = log
         self.answer = answer or SshResult(returncode=0, stdout="", stderr="")
         self.streamed: list[tuple[str, ...]] = []
+        self.refused = ""
+        """What the next deletion is refused with."""
 
     def run(self, *arguments: str, stdin: str | None = None, timeout_s: float = 60) -> SshResult:
         """Go on to the next moment at each look at the pods."""
         if arguments[:2] == ("get", "jobs,pods") and self.moments:
             self.objects = dict(self.moments.pop(0) if len(self.moments) > 1 else self.moments[0])
-        return super().run(*arguments, stdin=stdin, timeout_s=timeout_s)
+        answer = super().run(*arguments, stdin=stdin, timeout_s=timeout_s)
+        if arguments[0] == "delete" and self.refused:
+            answer, self.refused = SshResult(returncode=1, stdout="", stderr=self.refused), ""
+        return answer
 
     def stream(self, *arguments: str, take: Callable[[str], None], timeout_s: float) -> Answer:
         """Hand over the log."""
@@ -119,7 +124,10 @@ DONE = {
     "pods": [pod(0, phase="Succeeded", exit="0"), pod(1, phase="Succeeded", exit="0")],
     "jobs": [{"conditions": "SuccessCriteriaMet=True Complete=True"}],
 }
-SCHEDULING = {"pods": [pod(0, phase="Pending", node=""), pod(1, phase="Pending", node="")]}
+SCHEDULING = {
+    "pods": [pod(0, phase="Pending", node=""), pod(1, phase="Pending", node="")],
+    "nodes": [{"name": name, "ready": "True"} for name in NODES],
+}
 
 
 def failed(*pods: Mapping[str, str], why: str = "") -> dict[str, Sequence[Mapping[str, str]]]:

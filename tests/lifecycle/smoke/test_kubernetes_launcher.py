@@ -46,6 +46,7 @@ def ran(
     """Give what runs an AllReduce on such a cluster, without waiting between looks."""
     monkeypatch.setattr(kubernetes_launcher, "POLL_S", 0.0)
     monkeypatch.setattr(kubernetes_launcher, "END_S", 0.0)
+    monkeypatch.setattr(kubernetes_launcher, "NODES_S", 0.0)
 
     def run(cluster: Cluster, limit_s: float = 5.0) -> SmokeRun:
         runner = JobRunner(KubernetesLauncher(cluster, facts, silent), tmp_path, limit_s)
@@ -146,6 +147,46 @@ def test_an_image_that_is_not_there_is_waited_for_no_longer(ran: Callable[..., S
     lacks = pod(0, phase="Pending", waiting="ErrImageNeverPull")
     run = ran(Cluster({"pods": [lacks, pod(1)], "jobs": RUNS["jobs"]}), limit_s=3600.0)
     assert "ErrImageNeverPull" in run.verdict.reasons[0].message
+
+
+@pytest.mark.parametrize("placed", ["gpu001", ""])
+@pytest.mark.parametrize(
+    ("node", "said"),
+    [
+        ({"ready": "Unknown", "not_ready": "Kubelet is silent."}, "not ready: Kubelet is silent."),
+        ({"ready": "True", "cordoned": "true", "reason": "fan"}, "gpu001 is fan"),
+        (None, "gpu001 is not in the cluster"),
+    ],
+)
+def test_a_node_that_does_not_serve_is_named_and_not_waited_for(
+    ran: Callable[..., SmokeRun], placed: str, node: dict[str, str] | None, said: str
+) -> None:
+    """Silent under a pod that it has, or none gets there; a cordon alone ends no pod."""
+    serving = [{"name": name, "ready": "True"} for name in NODES]
+    away = [serving[1], *([{"name": "gpu001", **node}] if node else [])]
+    first = pod(0, phase="Pending", node=placed)
+    waits = {"pods": [first, pod(1)], "jobs": RUNS["jobs"], "nodes": away}
+    cluster = Cluster(waits | {"nodes": serving}, *([waits] * 3), RUNS, DONE, log=recorded())
+    run = ran(cluster, limit_s=3600.0)
+    if node and node.get("cordoned") and placed:
+        assert run.verdict.passed
+    else:
+        assert said in run.verdict.reasons[0].message
+        assert not run.started
+
+
+def test_what_a_silent_node_does_not_give_back_is_removed_by_force(
+    ran: Callable[..., SmokeRun],
+) -> None:
+    cluster = Cluster(RUNS, DONE, log=recorded())
+    cluster.refused = "timed out waiting for the condition on jobs/x"
+    ran(cluster)
+    deletes = [words for words in cluster.asked if words[0] == "delete"]
+    every = "jobs,services,configmaps,secrets"
+    assert [words[1] for words in deletes] == [every, "pods", every]
+    assert {"--force", "--grace-period=0", f"--selector=gcluster.local/allreduce={JOB}"} <= {
+        *deletes[1]
+    }
 
 
 def test_a_pod_that_ends_in_the_middle_is_named_by_its_node(ran: Callable[..., SmokeRun]) -> None:
