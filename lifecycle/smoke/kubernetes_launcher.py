@@ -169,7 +169,7 @@ class KubernetesLauncher:
         placed = {pod.node for pod in seen.pods}
         found = {name: nodes.get(name) for name in run.hosts}
         return tuple(
-            f"{name} is {node.why if node is not None else 'not in the cluster'}"
+            f"{name}: {node.why if node is not None else 'it is not in the cluster'}"
             for name, node in found.items()
             if node is None or not node.ready or (node.cordoned and name not in placed)
         )

@@ -209,7 +209,8 @@ def test_a_node_whose_health_check_is_silent_takes_no_more_pods(live: Kubernetes
         "lastHeartbeatTime": "2026-01-01T00:00:00Z",
         "lastTransitionTime": "2026-01-01T00:00:00Z",
     }
-    change = json.dumps({"status": {"conditions": [stale]}})
+    ready = {"type": "Ready", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"}
+    change = json.dumps({"status": {"conditions": [stale, ready]}})
     live.kubectl("patch", "node", "gpu002", "--subresource=status", f"--patch={change}")
     assert "cordoned gpu002: its health check has not reported" in live.on("head", GUARD)
     live.on("gpu002", f"systemctl start gcluster-node-health.timer && {HEALTH}")

@@ -40,7 +40,12 @@ def node(name: str, *, status: str = "False", ago: float = 1, **more: Any) -> di
         "creationTimestamp": stamp(more.pop("age", 600)),
         "labels": more.pop("labels", {"gcluster.local/pool": "gpu"}),
     }
-    conditions = [] if more.pop("unlooked", False) else [said]
+    ready = {
+        "type": "Ready",
+        "status": more.pop("ready", "True"),
+        "lastTransitionTime": stamp(more.pop("ready_since", 600)),
+    }
+    conditions = [ready] if more.pop("unlooked", False) else [ready, said]
     return {"metadata": metadata, "spec": more, "status": {"conditions": conditions}}
 
 
@@ -68,10 +73,11 @@ def guarded(folder: Path, nodes: list[dict[str, Any]], *pods: dict[str, Any]) ->
     [
         ({"status": "True"}, "gpu-count: 7 of 8 GPUs"),
         ({"status": "Unknown"}, "its health check failed"),
+        ({"status": "True", "ready": "Unknown"}, "gpu-count: 7 of 8 GPUs"),
         ({"ago": 30}, "its health check has not reported for 30 min"),
         ({"unlooked": True}, "its health check has never reported"),
     ],
-    ids=["unfit", "unknown", "silent", "never looked at"],
+    ids=["unfit", "unknown", "unfit and away", "silent", "never looked at"],
 )
 def test_what_nobody_can_vouch_for_is_cordoned_with_the_reason(
     tmp_path: Path, bad: dict[str, Any], why: str
@@ -89,7 +95,10 @@ def test_what_nobody_can_vouch_for_is_cordoned_with_the_reason(
     "left",
     [
         {},
-        {"unlooked": True, "age": 5},
+        {"unlooked": True, "age": 5, "ready_since": 4},
+        {"ago": 30, "ready": "Unknown"},
+        {"ago": 30, "ready_since": 2},
+        {"unlooked": True, "ready_since": 2},
         {"status": "True", "unschedulable": True},
         {"unlooked": True, "labels": {}},
         {
@@ -97,7 +106,16 @@ def test_what_nobody_can_vouch_for_is_cordoned_with_the_reason(
             "labels": {"gcluster.local/pool": "head", "node-role.kubernetes.io/control-plane": ""},
         },
     ],
-    ids=["fit", "just joined", "cordoned already", "not ours", "a control plane"],
+    ids=[
+        "fit",
+        "just joined",
+        "away",
+        "back",
+        "back before its first",
+        "cordoned already",
+        "not ours",
+        "a control plane",
+    ],
 )
 def test_other_nodes_are_left_alone(tmp_path: Path, left: dict[str, Any]) -> None:
     assert guarded(tmp_path, [node("x", **left)]) == []

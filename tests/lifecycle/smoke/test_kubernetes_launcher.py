@@ -153,9 +153,12 @@ def test_an_image_that_is_not_there_is_waited_for_no_longer(ran: Callable[..., S
 @pytest.mark.parametrize(
     ("node", "said"),
     [
-        ({"ready": "Unknown", "not_ready": "Kubelet is silent."}, "not ready: Kubelet is silent."),
-        ({"ready": "True", "cordoned": "true", "reason": "fan"}, "gpu001 is fan"),
-        (None, "gpu001 is not in the cluster"),
+        (
+            {"ready": "Unknown", "not_ready": "Kubelet is silent."},
+            "gpu001: not ready: Kubelet is silent",
+        ),
+        ({"ready": "True", "cordoned": "true", "reason": "fan"}, "gpu001: fan"),
+        (None, "gpu001: it is not in the cluster"),
     ],
 )
 def test_a_node_that_does_not_serve_is_named_and_not_waited_for(
