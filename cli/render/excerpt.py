@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from gcluster.cli.render.cells import columns, width
+from gcluster.cli.render.concealed import concealed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,7 +41,7 @@ def excerpt(lines: Sequence[str], span: Span, surface: Surface, tone: Tone) -> l
     if not 0 < span.line <= len(lines):
         return []
     number = str(span.line)
-    view = _view(lines[span.line - 1], span, surface, len(number) + 3)
+    view = _view(concealed(lines[span.line - 1]), span, surface, len(number) + 3)
     gutter = " " * len(number)
     bar = surface.paint("gutter", "|")
     return [

@@ -1,0 +1,60 @@
+"""What is shown of a line that somebody wrote a secret into."""
+
+from __future__ import annotations
+
+import pytest
+
+from gcluster.cli.render.concealed import concealed
+
+WORD = "hunter2 & more"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        f"  - {{name: ada, password: {WORD}, uid: 2001}}",
+        f"slurm_password: {WORD}  # of the old cluster",
+        f'  "ldapPassword": "{WORD}"',
+        f"  passwd: '{WORD}'",
+        f"  api_key: {WORD}",
+        f"  AUTH-TOKEN: {WORD}",
+        f"  private-key: {WORD}",
+        f"  credentials:   {WORD}",
+        f'{{"secret":"{WORD}"}}',
+    ],
+)
+def test_a_value_under_a_key_that_names_a_secret_is_hidden(line: str) -> None:
+    shown = concealed(line)
+    assert "hunter2" not in shown
+    assert "more" not in shown
+    assert len(shown) == len(line)
+    assert shown.replace("*", "") == line.replace(f'"{WORD}"', "").replace(f"'{WORD}'", "").replace(
+        WORD, ""
+    )
+
+
+def test_two_of_them_are_hidden_both() -> None:
+    assert concealed("{password: a1, token: b2}") == "{password: **, token: **}"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "  password: env:LDAP_PASSWORD",
+        '  password: "sops:secrets.yaml#ldap.password"',
+        "secrets: {provider: age, key: env:KEY}",
+        "  secret:",
+        "  secrets: [a, b]",
+        "  tokens: &shared {}",
+        "  name: token-ring",
+        "  image: registry/secret:v1",
+        "",
+    ],
+)
+def test_what_is_no_secret_is_shown(line: str) -> None:
+    assert concealed(line) == line
+
+
+def test_a_very_long_line_is_done_at_once() -> None:
+    assert concealed("password" * 100_000).endswith("password")
+    assert concealed("password" * 100_000 + ": x").endswith(": *")
