@@ -7,6 +7,7 @@ cluster runs, what they know is no leftover; once its end was begun, all is one 
 from __future__ import annotations
 
 from collections import Counter
+from datetime import timedelta
 from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
@@ -17,7 +18,7 @@ from gcluster.lifecycle.outcome import Exit
 from gcluster.lifecycle.sites import at_each, open_sites
 from gcluster.lifecycle.state import ExistingResource, Intent, Journal
 from gcluster.schemas.diagnostics import Diagnostic
-from gcluster.stacks.abilities import Booked
+from gcluster.stacks.abilities import Booked, Lagging
 from gcluster.stacks.provider import Leftover, ProviderError
 
 if TYPE_CHECKING:
@@ -174,12 +175,12 @@ def close_absent(cluster: Cluster, site: OpenSite) -> None:
     A run that was killed between removing and telling leaves such entries. The site is asked for
     its list only where an entry has no host, or a node has two. Only for whoever holds the site's
     lock: elastic nodes are left alone, for their agent holds another, and a machine that it made a
-    moment ago may not be listed yet.
+    moment ago may not be listed yet. Nor is that of a run that could not wait for the list.
     """
     others = _elastic(cluster)
     nodes = [
         entry
-        for entry in cluster.ledger.existing(site.name)
+        for entry in _listed(cluster, site)
         if entry.kind == "node" and entry.key not in others
     ]
     if not nodes:
@@ -195,6 +196,16 @@ def close_absent(cluster: Cluster, site: OpenSite) -> None:
         # Of a node that is there, one entry must be: else the list spells its id otherwise.
         if entry.provider_id not in there and (entry.key not in hosts or entry.key in seen):
             cluster.ledger.deleted(site.name, entry.key, entry.provider_id)
+
+
+def _listed(cluster: Cluster, site: OpenSite) -> list[ExistingResource]:
+    """Return the site's entries that its list has by now, where they exist."""
+    entries = cluster.ledger.existing(site.name)
+    lag = site.provider.listing_lag_s(site.context) if isinstance(site.provider, Lagging) else 0.0
+    if not lag:
+        return list(entries)
+    by_now = cluster.events.now() - timedelta(seconds=lag)
+    return [entry for entry in entries if entry.since <= by_now]
 
 
 def _elastic(cluster: Cluster) -> frozenset[str]:

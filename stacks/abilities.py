@@ -24,6 +24,15 @@ class Booked(Protocol):
 
 
 @runtime_checkable
+class Lagging(Protocol):
+    """SHOULD, for providers whose lists may not have yet what they made a moment ago."""
+
+    def listing_lag_s(self, context: SiteContext) -> float:
+        """Return for how many seconds at most."""
+        ...
+
+
+@runtime_checkable
 class Replacer(Protocol):
     """SHOULD, for providers that can make one node anew without touching the others."""
 

@@ -80,6 +80,10 @@ class EventLog:
             self._run = run
             self._epochs = dict(epochs)
 
+    def now(self) -> datetime:
+        """Return the time by the clock that events are written with."""
+        return self._clock()
+
     @contextmanager
     def told_to(self, listener: Callable[[Event], None]) -> Iterator[None]:
         """Have a listener told of each event that is written here while the body runs."""

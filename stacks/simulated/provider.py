@@ -148,6 +148,10 @@ class SimulatedProvider:
         """Return every node, booted or not."""
         return self.refresh(context)
 
+    def listing_lag_s(self, context: SiteContext) -> float:
+        """Return what the spec's faults say."""
+        return fleet.cloud(context).listing_lag_s
+
     def grow(self, context: SiteContext, pool: str, names: Iterable[str], token: str) -> Grown:
         """Create elastic nodes in one bulk call; those that exist are not created again."""
         wanted = list(names)

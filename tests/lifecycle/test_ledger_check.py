@@ -7,11 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from gcluster.lifecycle.ledger_check import AFTER_END, BEGUN, UNKNOWN, LedgerCheck, check_ledger
+from gcluster.lifecycle.ledger_check import (
+    AFTER_END,
+    BEGUN,
+    UNKNOWN,
+    LedgerCheck,
+    check_ledger,
+    close_absent,
+)
 from gcluster.lifecycle.outcome import Exit
 from gcluster.lifecycle.progress import Progress
 from gcluster.lifecycle.sites import open_sites
-from gcluster.lifecycle.state import Ledger
+from gcluster.lifecycle.state import Ledger, acquire
 from gcluster.stacks.provider import Leftover, ProviderError, SiteContext, provider_error
 from gcluster.stacks.simulated import fleet
 from gcluster.stacks.simulated.cloud import Order
@@ -141,6 +148,20 @@ def test_what_the_ledger_has_and_the_site_has_not_is_told(up: Trial) -> None:
     check = _check(up)
     assert [gone.key for gone in check.absent] == ["node/gpu002"]
     assert check.exit_code is Exit.OK, "nothing is paid for"
+
+
+@pytest.mark.parametrize(("lag", "kept"), [("", False), ("listing_lag: 1h", True)])
+def test_what_a_list_may_not_have_yet_stays_on_record(up: Trial, lag: str, *, kept: bool) -> None:
+    up.write(site=f", faults: {{{lag}}}" if lag else "")
+    cluster = up.open()
+    (site,) = open_sites(cluster)
+    cloud = fleet.cloud(site.context)
+    with suppress(KeyError):  # by the lag no list has any of them
+        cloud.delete([cloud.list()["gpu002"].id])
+    with acquire(cluster.store, ["lab"], reason="test") as lock:
+        cluster.events.bind(run="", epochs=lock.epochs)
+        close_absent(cluster, site)
+    assert ("lab/node/gpu002" in up.in_the_ledger()) is kept
 
 
 def test_what_stands_in_a_stack_is_known(up: Trial, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -282,6 +283,8 @@ class World:
         store = StateStore(Objects(self.objects, process), url="memory")
         applied = newest_applied(self._store)
         cluster.__dict__["store"] = store
+        clock = lambda: datetime.fromtimestamp(self.now, UTC)  # noqa: E731
+        cluster.__dict__["events"] = EventLog(store, clock=clock)
         cluster.__dict__["applied_spec"] = None if applied is None else parsed(applied.spec)
         self._owners[id(cluster.ledger)] = (cluster.ledger, process)
         return cluster
