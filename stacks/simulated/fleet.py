@@ -11,6 +11,7 @@ from gcluster.inventory.hosts import pool_host_names
 from gcluster.schemas.diagnostics import Diagnostic, Severity
 from gcluster.schemas.spec import ClusterSpec, SimulatedSite
 from gcluster.stacks.provider import (
+    ProviderError,
     Resource,
     ResourceChange,
     ResourceGraph,
@@ -103,13 +104,19 @@ def create(
 ) -> None:
     """Create nodes in bulk, each with its intent before.
 
-    A node that was refused stays missing and its intent is closed as failed; what became of one
+    A node that was refused stays missing and its intent is closed as failed, as all are where
+    the whole call was; what became of one
     whose answer got lost is seen in the end, when all that was created is listed.
     """
     for start in range(0, len(missing), _BULK):
         batch = missing[start : start + _BULK]
         intents = context.ledger.intend_many(context.site, batch)
-        answer = site.create([_order(wanted, intents[wanted.key], elastic) for wanted in batch])
+        try:
+            answer = site.create([_order(wanted, intents[wanted.key], elastic) for wanted in batch])
+        except ProviderError as error:  # it was asked too often, and did nothing
+            why = error.diagnostics[0].summary
+            _at_once(context.ledger.failed, ((intent, why) for intent in intents.values()))
+            raise
         context.ledger.created_many({intents[f"node/{n}"]: i for n, i in answer.ids.items()})
         refused = {intents[f"node/{n}"]: error for n, error in answer.errors.items()}
         _at_once(context.ledger.failed, refused.items())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
@@ -11,6 +12,8 @@ from gcluster.lifecycle.outcome import Exit, LifecycleError
 from gcluster.lifecycle.progress import Progress, StageFinished, StageStarted
 from gcluster.lifecycle.state import Journal, acquire
 from gcluster.lifecycle.up import up
+from gcluster.stacks.provider import provider_error
+from gcluster.stacks.simulated.cloud import Cloud
 
 from .trial import METAL, Trial, closed_port, tree
 
@@ -116,6 +119,21 @@ def test_nodes_that_the_provider_refuses_are_named_and_the_others_go_on(trial: T
     assert {n for n, steps in trial.stamps().items() if steps} == there
     for host in result.failed_hosts:
         assert any(f"node {host} is missing" in d.summary for d in result.diagnostics)
+
+
+def test_a_call_that_the_provider_refuses_as_a_whole_leaves_no_intent_open(
+    trial: Trial, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An `up` may end well by its quorum, and nothing of such a call is to be found."""
+
+    def refuses(*_: object) -> NoReturn:
+        raise provider_error("GC918", "the site is asked too often")
+
+    trial.up()
+    trial.write(count=5, pool=", quorum: 1")
+    monkeypatch.setattr(Cloud, "create", refuses)
+    assert trial.up().exit_code is Exit.OK
+    assert trial.open().ledger.open_intents() == ()
 
 
 def test_a_pool_below_its_quorum_says_how_many_it_needs(trial: Trial) -> None:
