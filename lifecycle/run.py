@@ -66,7 +66,7 @@ class Run:
             said = bring_to_newest(self.cluster.store, self.lock.epochs, names)
             self.lock.notes = (*self.lock.notes, *said)
             self.cluster.vault.keyring.look_again()
-            if self.command != "down":
+            if self.command != "down":  # it goes on with nothing, and has to end without a key
                 take_over(self.cluster.store, self.cluster.vault.keyring)
             self.cluster.events.bind(run=self.id, epochs=self.lock.epochs)
             self.cluster.events.append(started)

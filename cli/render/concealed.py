@@ -30,8 +30,13 @@ def concealed(line: str) -> str:
     for key in _KEY.finditer(line):
         value = _value(line, key.end())
         if value and value[0] not in "{[&*|>#" and not _REFERENCE.match(value.strip("\"'")):
-            shown = f"{shown[: key.end()]}{'*' * len(value)}{shown[key.end() + len(value) :]}"
+            shown = starred(shown, key.end(), key.end() + len(value))
     return shown
+
+
+def starred(line: str, start: int, end: int) -> str:
+    """Return the line with asterisks in place of these characters."""
+    return f"{line[:start]}{'*' * (end - start)}{line[end:]}"
 
 
 def _value(line: str, at: int) -> str:

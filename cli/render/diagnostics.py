@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gcluster.cli.render.cells import printable
+from gcluster.cli.render.concealed import starred
 from gcluster.cli.render.excerpt import excerpt, source_lines
 from gcluster.schemas.diagnostics import Diagnostic, Severity
 
@@ -44,10 +45,9 @@ def diagnostics_text(
 
 def _mask(lines: list[str], span: Span) -> None:
     """Put asterisks over what may be a secret, for every excerpt of its line."""
-    start, end = span.column - 1, span.end_column - 1
     if 0 < span.line <= len(lines):
         line = lines[span.line - 1]
-        lines[span.line - 1] = f"{line[:start]}{'*' * (end - start)}{line[end:]}"
+        lines[span.line - 1] = starred(line, span.column - 1, span.end_column - 1)
 
 
 def _lines(diagnostic: Diagnostic, surface: Surface, sources: Mapping[str, list[str]]) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from contextlib import suppress
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
@@ -34,6 +34,24 @@ if TYPE_CHECKING:
 _OBJECT = re.compile(rf"{PREFIX}/(?P<number>\d{{6}})\.(?P<what>json|ended|moved)")
 
 
+class _Listed(NamedTuple):
+    """Numbers of data keys."""
+
+    there: set[int]
+    ended: set[int]
+    moved: set[int]
+
+    @property
+    def forgotten(self) -> set[int]:
+        """Those that a `down` is about to delete, or deleted."""
+        return self.ended | self.moved
+
+    @property
+    def next(self) -> int:
+        """The first after all that ever were."""
+        return max(self.there | self.forgotten, default=0) + 1
+
+
 class Keyring:
     """Records of data keys by number, and the providers that open them."""
 
@@ -54,7 +72,7 @@ class Keyring:
             secrets if isinstance(secrets, AgeSecrets) else None,
             cluster_id,
             keys_dir,
-            lambda: max(self._listed()["ended"], default=0),
+            lambda: max(self._listed().ended, default=0),
         )
         self._opened: dict[KeyRecord, SecretBox] = {}
         self._read: dict[str, KeyRecord] = {}
@@ -84,17 +102,16 @@ class Keyring:
         """
         if self._store.format() < FIRST_FORMAT:
             return _of_format_2(self._store)
-        return self._records(self._listed()["json"])
+        return self._records(self._listed().there)
 
     def doomed(self) -> set[int]:
         """Return the numbers of the data keys that are there, and that a `down` began to forget."""
         listed = self._listed()
-        return listed["json"] & (listed["ended"] | listed["moved"])
+        return listed.there & listed.forgotten
 
-    def was_forgotten(self, number: int) -> bool:
-        """Say whether a `down` forgot this data key, or began to."""
-        listed = self._listed()
-        return number in listed["ended"] | listed["moved"]
+    def forgotten(self) -> set[int]:
+        """Return the numbers of the data keys that a `down` forgot, or began to."""
+        return self._listed().forgotten
 
     def current(self) -> tuple[int, KeyRecord | None]:
         """Return the data key to encrypt for; None: the one to be made, of this number.
@@ -107,15 +124,15 @@ class Keyring:
             number = max(records, default=1)
             return number, records.get(number)
         listed = self._listed()
-        alive = listed["json"] - listed["ended"] - listed["moved"]
-        number = max(alive, default=0)
-        if number:
-            return number, self._records({number}).get(number)
-        return _after(listed), None
+        alive = listed.there - listed.forgotten
+        if not alive:
+            return listed.next, None
+        number = max(alive)
+        return number, self._records({number}).get(number)
 
     def next_number(self) -> int:
         """Return the number of a new data key: one that none ever had, in a state of format 3."""
-        return _after(self._listed())
+        return self._listed().next
 
     def end(self, *, but_some: bool) -> tuple[int, ...]:
         """Say that all data keys will be deleted; return their numbers, which nobody uses again.
@@ -123,11 +140,11 @@ class Keyring:
         `but_some`: some of what they encrypt stays, for the next data key.
         """
         listed = self._listed()
-        numbers = set(listed["json"])
+        numbers = listed.there
         if self._age.files() and not numbers:
-            numbers = {_after(listed)}  # so that a later identity has another file
-        what = "moved" if but_some else "ended"
-        for number in sorted(numbers - listed[what]):
+            numbers = {listed.next}  # so that a later identity has another file
+        what, marked = ("moved", listed.moved) if but_some else ("ended", listed.ended)
+        for number in sorted(numbers - marked):
             with suppress(AlreadyExists):
                 self._store.put_new(f"{PREFIX}/{number:06d}.{what}", b"{}")
         return tuple(sorted(numbers))
@@ -187,12 +204,12 @@ class Keyring:
         if not any(self._age.is_own_of(record) for record in self.records().values()):
             self._age.forget(self._age.files())
 
-    def _listed(self) -> dict[str, set[int]]:
-        """Return what is there -> numbers of data keys; a copy that somebody put there isn't."""
+    def _listed(self) -> _Listed:
+        """List what is there; a copy that somebody put beside it isn't."""
         found: dict[str, set[int]] = {"json": set(), "ended": set(), "moved": set()}
         for match in filter(None, map(_OBJECT.fullmatch, self._store.list(PREFIX))):
             found[match["what"]].add(int(match["number"]))
-        return found
+        return _Listed(there=found["json"], ended=found["ended"], moved=found["moved"])
 
     def _records(self, numbers: Iterable[int]) -> dict[int, KeyRecord]:
         found = {}
@@ -214,10 +231,6 @@ class Keyring:
         from gcluster.lifecycle.state.sops_provider import SopsProvider  # noqa: PLC0415 - as above
 
         return SopsProvider(None, (), self._folder)
-
-
-def _after(listed: dict[str, set[int]]) -> int:
-    return max(set().union(*listed.values()), default=0) + 1
 
 
 def _of_format_2(store: StateStore) -> dict[int, KeyRecord]:

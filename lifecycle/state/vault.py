@@ -216,7 +216,8 @@ class SecretVault:
             raise ValueError(f"not a secret's name: {name!r}")
         places = ciphertexts.secrets_in(self._store, name)
         records = self.keyring.records() if places else {}
-        if not records and not all(self.keyring.was_forgotten(place.key) for place in places):
+        keys = {place.key for place in places}
+        if keys and not records and not keys <= self.keyring.forgotten():
             raise corrupt(f"{KEYS}/000001.json", "it is gone, and secrets are there")
         known = ciphertexts.newest(places, records).values()
         return max(known, key=lambda place: place.number, default=None)

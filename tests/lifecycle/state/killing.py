@@ -1,6 +1,8 @@
-"""A bucket whose process is killed at its n-th change."""
+"""Buckets whose process is killed, or held up, at its n-th change."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 from gcluster.lifecycle.state.bucket import Bucket
 
@@ -38,3 +40,17 @@ class KillingBucket:
         if not self._left:
             raise Killed
         self._left -= 1
+
+
+class PausingBucket(KillingBucket):
+    """Passes everything on; before its n-th change others work for as long as they like."""
+
+    def __init__(self, inner: Bucket, changes: int, others: Callable[[], None]) -> None:
+        """Let `changes` through first."""
+        super().__init__(inner, changes)
+        self._others = others
+
+    def _change(self) -> None:
+        self._left -= 1
+        if self._left == -1:
+            self._others()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,39 +13,11 @@ from gcluster.lifecycle.state.bucket import Bucket, ObstoreBucket
 from gcluster.lifecycle.state.reencrypt import in_use, take_over
 from gcluster.schemas.spec.secrets import AgeSecrets
 
-from .killing import Killed, KillingBucket
+from .killing import Killed, KillingBucket, PausingBucket
 
 KEPT, OTHER = b"planted passphrase", b"planted munge key"
 MOMENTS = range(8)
 """Changes that forgetting makes: two marks or fewer, six deletions or fewer."""
-
-
-class PausingBucket:
-    """Passes everything on; before its n-th change others work for as long as they like."""
-
-    def __init__(self, inner: Bucket, changes: int, others: Callable[[], None]) -> None:
-        """Let `changes` through first."""
-        self._inner = inner
-        self._left = changes
-        self._others = others
-        self.get = inner.get
-        self.list = inner.list
-        self.replace = inner.replace
-
-    def create(self, key: str, data: bytes) -> None:
-        """Write a new object."""
-        self._change()
-        self._inner.create(key, data)
-
-    def delete(self, key: str) -> None:
-        """Remove an object."""
-        self._change()
-        self._inner.delete(key)
-
-    def _change(self) -> None:
-        self._left -= 1
-        if self._left == -1:
-            self._others()
 
 
 @pytest.fixture
