@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
-from gcluster.cli.options import Format
-from gcluster.cli.render.output import say
-from gcluster.lifecycle.outcome import Exit
+from ..lifecycle.outcome import Exit
+from .options import Format
+from .render.output import say
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gcluster.schemas.adopt.draft import Adopted
+    from ..schemas.adopt.draft import Adopted
 
 Output: TypeAlias = Annotated[
     Path, typer.Option("--output", "-o", metavar="FILE", help="The spec to write.")
@@ -35,10 +35,10 @@ def adopt(make: Callable[[str], Adopted], origin: str, output: Path, fmt: Format
         output: the spec to write.
         fmt: how the result is told.
     """
-    from gcluster.cli.render.adopt import adopted_text
-    from gcluster.cli.render.document import document
-    from gcluster.cli.render.surface import stdout
-    from gcluster.lifecycle.adopt import drafted, today, write_adopted
+    from ..lifecycle.adopt import drafted, today, write_adopted
+    from .render.adopt import adopted_text
+    from .render.document import document
+    from .render.surface import stdout
 
     written = write_adopted(drafted(lambda: make(today())), output, origin)
     say(document(written) if fmt is Format.JSON else adopted_text(written, stdout()))

@@ -6,9 +6,9 @@ from typing import Annotated, Any
 
 import typer
 
-from gcluster import __version__
-from gcluster.cli.group import CONTEXT, Verbs
-from gcluster.cli.render.output import say
+from .. import __version__
+from .group import CONTEXT, Verbs
+from .render.output import say
 
 app = typer.Typer(
     name="gcluster",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from gcluster.lifecycle.outcome import Exit, failure
+from ..lifecycle.outcome import Exit, failure
 
 
 def can_ask() -> bool:

@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from gcluster.cli.options import Format, OutputFormat, Target
-from gcluster.cli.render.output import say
-from gcluster.lifecycle.outcome import Exit
+from ..lifecycle.outcome import Exit
+from .options import Format, OutputFormat, Target
+from .render.output import say
 
 
 def command(
@@ -22,14 +22,14 @@ def command(
 
     slurmctld stands still for the seconds that the copy takes; running jobs go on.
     """
-    from gcluster.cli.render.document import document
-    from gcluster.cli.render.operations import saved_text
-    from gcluster.lifecycle.cluster import open_cluster
-    from gcluster.lifecycle.operations.queue_state import save_queue, saved_queues
-    from gcluster.lifecycle.run import Run
-    from gcluster.lifecycle.sites import existing_hosts
-    from gcluster.lifecycle.ssh import SshSession
-    from gcluster.lifecycle.state import acquire
+    from ..lifecycle.cluster import open_cluster
+    from ..lifecycle.operations.queue_state import save_queue, saved_queues
+    from ..lifecycle.run import Run
+    from ..lifecycle.sites import existing_hosts
+    from ..lifecycle.ssh import SshSession
+    from ..lifecycle.state import acquire
+    from .render.document import document
+    from .render.operations import saved_text
 
     opened = open_cluster(cluster, running=True)
     if list_saved:

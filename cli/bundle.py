@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gcluster.cli.options import Format, OutputFormat, complete_spec
-from gcluster.cli.render.output import say
-from gcluster.lifecycle.outcome import Exit
+from ..lifecycle.outcome import Exit
+from .options import Format, OutputFormat, complete_spec
+from .render.output import say
 
 if TYPE_CHECKING:
-    from gcluster.lifecycle.outcome import LifecycleError
+    from ..lifecycle.outcome import LifecycleError
 
 
 def command(  # noqa: PLR0917  # typer passes them by name
@@ -70,9 +70,9 @@ def command(  # noqa: PLR0917  # typer passes them by name
         return _kubernetes(kubernetes, out, fmt)
     if spec is None or out is None:
         raise _usage("a spec and --out DIR are needed, or --check DIR")
-    from gcluster.cli.render.document import document
-    from gcluster.cli.render.progress import open_progress
-    from gcluster.lifecycle.bundle.collect import collect
+    from ..lifecycle.bundle.collect import collect
+    from .render.document import document
+    from .render.progress import open_progress
 
     with open_progress(fmt.value) as report:
         made = collect(Path(spec), out, tuple(sorted(set(only or ()))), report)
@@ -90,9 +90,9 @@ def command(  # noqa: PLR0917  # typer passes them by name
 
 
 def _kubernetes(what: str, out: Path, fmt: Format) -> Exit:
-    from gcluster.cli.render.document import document
-    from gcluster.cli.render.progress import open_progress
-    from gcluster.lifecycle.kubernetes.bring import bring
+    from ..lifecycle.kubernetes.bring import bring
+    from .render.document import document
+    from .render.progress import open_progress
 
     with open_progress(fmt.value) as report:
         made = bring(what, out, report)
@@ -107,8 +107,8 @@ def _kubernetes(what: str, out: Path, fmt: Format) -> Exit:
 
 
 def _check(folder: Path, key: str | None, fmt: Format) -> Exit:
-    from gcluster.cli.render.document import document
-    from gcluster.lifecycle.bundle.check import check_bundle
+    from ..lifecycle.bundle.check import check_bundle
+    from .render.document import document
 
     manifest = check_bundle(folder, key)
     packages = sum(len(repository.packages) for repository in manifest.repositories)
@@ -135,6 +135,6 @@ def _check(folder: Path, key: str | None, fmt: Format) -> Exit:
 
 
 def _usage(summary: str) -> "LifecycleError":
-    from gcluster.lifecycle.outcome import failure
+    from ..lifecycle.outcome import failure
 
     return failure("GC941", summary, hint="gcluster bundle --help", exit_code=Exit.USAGE)

@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from gcluster.cli.options import Format, OutputFormat, SpecPath
-from gcluster.cli.render.output import say
-from gcluster.lifecycle.outcome import Exit
+from ..lifecycle.outcome import Exit
+from .options import Format, OutputFormat, SpecPath
+from .render.output import say
 
 
 def command(
@@ -26,8 +26,8 @@ def command(
 
     The same spec writes the same bytes: commit the folder and read what a change of the spec does.
     """
-    from gcluster.cli.render.document import document
-    from gcluster.lifecycle.compile_tree import compile_tree
+    from ..lifecycle.compile_tree import compile_tree
+    from .render.document import document
 
     files = compile_tree(Path(spec), out, diagram=diagram)
     if fmt is Format.JSON:

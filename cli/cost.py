@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gcluster.cli.options import Format, OutputFormat, complete_spec
-from gcluster.cli.render.output import say
-from gcluster.lifecycle.outcome import Exit
+from ..lifecycle.outcome import Exit
+from .options import Format, OutputFormat, complete_spec
+from .render.output import say
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from gcluster.schemas.bill import Bill
-    from gcluster.schemas.diagnostics import Diagnostic
-    from gcluster.schemas.load import Loaded
-    from gcluster.schemas.spec import ClusterSpec
+    from ..schemas.bill import Bill
+    from ..schemas.diagnostics import Diagnostic
+    from ..schemas.load import Loaded
+    from ..schemas.spec import ClusterSpec
 
 STDIN_LIMIT = 8 * 2**20 + 1
 """Bytes read from standard input: one more than a spec may have, so that the limit is told."""
@@ -49,7 +49,7 @@ def command(
     Nothing is looked up: each price is told with its source and date. Exit code 2 when a spec has
     errors.
     """
-    from gcluster.schemas.checked import gather
+    from ..schemas.checked import gather
 
     share = None if utilisation is None else _share(utilisation)
     if chart and fmt is Format.JSON:
@@ -64,27 +64,27 @@ def command(
         if each.spec is not None  # those without were refused
     ]
     if fmt is Format.JSON:
-        from gcluster.cli.render.document import document
+        from .render.document import document
 
         say(document({"clusters": bills}))
     else:
-        from gcluster.cli.render.cost import bills_text
-        from gcluster.cli.render.surface import stdout
+        from .render.cost import bills_text
+        from .render.surface import stdout
 
         say(bills_text(bills, stdout(), chart=chart))
     return Exit.OK
 
 
 def _bill(spec: "ClusterSpec", catalogs: "tuple[Path, ...]", share: float | None) -> "Bill":
-    from gcluster.schemas.bill import bill
-    from gcluster.schemas.catalog import load_catalog
+    from ..schemas.bill import bill
+    from ..schemas.catalog import load_catalog
 
     return bill(spec, load_catalog(catalogs), utilisation=share)
 
 
 def _share(text: str) -> float:
     """Read "60%" or 0.6; a usage error where it is no share of a month."""
-    from gcluster.schemas.spec.units import Percent
+    from ..schemas.spec.units import Percent
 
     try:
         share = Percent.parse(text).value if text.endswith("%") else float(text)
@@ -99,12 +99,12 @@ def _refuse(wrong: "list[Loaded]", notes: "tuple[Diagnostic, ...]", fmt: Format)
     """Tell what is wrong with the specs: as one document, or on standard error."""
     found = [*notes, *(diagnostic for each in wrong for diagnostic in each.diagnostics)]
     if fmt is Format.JSON:
-        from gcluster.cli.render.document import document
+        from .render.document import document
 
         say(document({"ok": False, "exit_code": int(Exit.SPEC), "diagnostics": found}))
         return Exit.SPEC
-    from gcluster.cli.render.diagnostics import diagnostics_text
-    from gcluster.cli.render.surface import stderr
+    from .render.diagnostics import diagnostics_text
+    from .render.surface import stderr
 
     texts = {each.file: each.text for each in wrong}
     sys.stderr.write(f"{diagnostics_text(found, stderr(), texts)}\n")
@@ -112,6 +112,6 @@ def _refuse(wrong: "list[Loaded]", notes: "tuple[Diagnostic, ...]", fmt: Format)
 
 
 def _usage(summary: str, hint: str) -> Exception:
-    from gcluster.lifecycle.outcome import failure
+    from ..lifecycle.outcome import failure
 
     return failure("GC941", summary, hint=hint, exit_code=Exit.USAGE)

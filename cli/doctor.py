@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from gcluster.cli.options import Format, OutputFormat
-from gcluster.cli.render.output import say
-from gcluster.lifecycle.outcome import Exit
+from ..lifecycle.outcome import Exit
+from .options import Format, OutputFormat
+from .render.output import say
 
 
 def command(
@@ -37,11 +37,11 @@ def command(
     """
     if permissions is not None:
         return _permissions(permissions, spec)
-    from gcluster.cli.render.doctor import doctor_report, doctor_text
-    from gcluster.cli.render.document import document
-    from gcluster.cli.render.surface import stdout
-    from gcluster.lifecycle.kubernetes.managed.needs import needs_of
-    from gcluster.lifecycle.preflight.doctor import needs, this_machine
+    from ..lifecycle.kubernetes.managed.needs import needs_of
+    from ..lifecycle.preflight.doctor import needs, this_machine
+    from .render.doctor import doctor_report, doctor_text
+    from .render.document import document
+    from .render.surface import stdout
 
     machine = this_machine()
     found, what = needs(machine), "local clusters"
@@ -55,8 +55,8 @@ def command(
 
 
 def _permissions(cloud: str, spec: Path | None) -> Exit:
-    from gcluster.lifecycle.preflight.permissions import needs_of
-    from gcluster.stacks.permissions import document, needed
+    from ..lifecycle.preflight.permissions import needs_of
+    from ..stacks.permissions import document, needed
 
     if spec is None:
         say(document(cloud, needed(cloud)))

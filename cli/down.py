@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gcluster.cli.options import Format, OutputFormat, Target, Yes
-from gcluster.cli.render.output import say
-from gcluster.lifecycle.outcome import Exit
+from ..lifecycle.outcome import Exit
+from .options import Format, OutputFormat, Target, Yes
+from .render.output import say
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gcluster.cli.render.progress import LineProgress
-    from gcluster.stacks.provider import Leftover
+    from ..stacks.provider import Leftover
+    from .render.progress import LineProgress
 
 
 def command(
@@ -37,12 +37,12 @@ def command(
 
     Shows what there is and asks. Exit code 5 when something remains; kept data is no leftover.
     """
-    from gcluster.cli.render.document import document
-    from gcluster.cli.render.down import down_text
-    from gcluster.cli.render.progress import open_progress
-    from gcluster.cli.render.surface import stdout
-    from gcluster.lifecycle.cluster import open_cluster
-    from gcluster.lifecycle.down import down
+    from ..lifecycle.cluster import open_cluster
+    from ..lifecycle.down import down
+    from .render.document import document
+    from .render.down import down_text
+    from .render.progress import open_progress
+    from .render.surface import stdout
 
     opened = open_cluster(cluster, running=True)
     named = tuple(delete_data or ())
@@ -69,9 +69,9 @@ def _asker(
     """Return what shows what there is and asks; in JSON nobody is asked and nothing is shown."""
 
     def confirm(existing: "tuple[Leftover, ...]") -> bool:
-        from gcluster.cli.asking import ask
-        from gcluster.cli.render.down import existing_text
-        from gcluster.cli.render.surface import stdout
+        from .asking import ask
+        from .render.down import existing_text
+        from .render.surface import stdout
 
         report.pause()
         if fmt is Format.TEXT:

@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from gcluster.cli.options import Format, Nodes, OutputFormat, Target
-from gcluster.cli.render.output import say
-from gcluster.lifecycle.outcome import Exit
+from ..lifecycle.outcome import Exit
+from .options import Format, Nodes, OutputFormat, Target
+from .render.output import say
 
 
 def command(
@@ -23,13 +23,13 @@ def command(
 
     gcluster drain demo gpu017 --reason "NVLink of GPU 3" · gcluster drain demo train --reason move
     """
-    from gcluster.cli.render.document import document
-    from gcluster.cli.render.operations import served_text
-    from gcluster.lifecycle.cluster import open_cluster
-    from gcluster.lifecycle.operations.service import drain
-    from gcluster.lifecycle.rolling.services import service_of
-    from gcluster.lifecycle.sites import existing_hosts
-    from gcluster.lifecycle.ssh import SshSession
+    from ..lifecycle.cluster import open_cluster
+    from ..lifecycle.operations.service import drain
+    from ..lifecycle.rolling.services import service_of
+    from ..lifecycle.sites import existing_hosts
+    from ..lifecycle.ssh import SshSession
+    from .render.document import document
+    from .render.operations import served_text
 
     opened = open_cluster(cluster, running=True)
     with SshSession(opened.workdir) as session:

@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gcluster.cli.options import PlanFormat, PlanOutput, Target, Yes
-from gcluster.cli.render.output import say
-from gcluster.lifecycle.outcome import Exit
+from ..lifecycle.outcome import Exit
+from .options import PlanFormat, PlanOutput, Target, Yes
+from .render.output import say
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gcluster.cli.render.progress import LineProgress
-    from gcluster.lifecycle.cluster import Cluster
-    from gcluster.lifecycle.planning.changes import Plan
+    from ..lifecycle.cluster import Cluster
+    from ..lifecycle.planning.changes import Plan
+    from .render.progress import LineProgress
 
 
 def command(  # noqa: PLR0917  # typer reads the options from the parameters
@@ -48,22 +48,22 @@ def command(  # noqa: PLR0917  # typer reads the options from the parameters
     One SSH exec a node; changes nothing without --fix. What only the spec file says is no drift:
     plan tells of that. Exit code 1 when somebody could not be asked.
     """
-    from gcluster.cli.render.drift import drift_markdown, drift_text
-    from gcluster.lifecycle.cluster import open_cluster
-    from gcluster.lifecycle.drift.look import find_drift
+    from ..lifecycle.cluster import open_cluster
+    from ..lifecycle.drift.look import find_drift
+    from .render.drift import drift_markdown, drift_text
 
     opened = open_cluster(cluster, running=True)
     if fix:
         return _fix(opened, fmt, frozenset(allow or ()), yes=yes, requeue=requeue_jobs)
     report = find_drift(opened)
     if fmt is PlanFormat.JSON:
-        from gcluster.cli.render.document import document
+        from .render.document import document
 
         say(document(report))
     elif fmt is PlanFormat.MARKDOWN:
         say(drift_markdown(report))
     else:
-        from gcluster.cli.render.surface import stdout
+        from .render.surface import stdout
 
         say(drift_text(report, stdout()))
     code = report.exit_code
@@ -73,11 +73,11 @@ def command(  # noqa: PLR0917  # typer reads the options from the parameters
 def _fix(
     cluster: "Cluster", fmt: PlanFormat, allow: frozenset[str], *, yes: bool, requeue: bool
 ) -> Exit:
-    from gcluster.cli.render.document import document
-    from gcluster.cli.render.drift import fixed_text
-    from gcluster.cli.render.progress import open_progress
-    from gcluster.cli.render.surface import stdout
-    from gcluster.lifecycle.drift.fix import fix_drift
+    from ..lifecycle.drift.fix import fix_drift
+    from .render.document import document
+    from .render.drift import fixed_text
+    from .render.progress import open_progress
+    from .render.surface import stdout
 
     with open_progress("json" if fmt is PlanFormat.JSON else "text") as report:
         result = fix_drift(
@@ -99,9 +99,9 @@ def _asker(report: "LineProgress", fmt: PlanFormat) -> "Callable[[Plan], bool]":
     """Return what shows the plan and asks; in JSON nobody is asked and nothing is shown."""
 
     def confirm(plan: "Plan") -> bool:
-        from gcluster.cli.asking import ask
-        from gcluster.cli.render.plan import plan_text
-        from gcluster.cli.render.surface import stdout
+        from .asking import ask
+        from .render.plan import plan_text
+        from .render.surface import stdout
 
         report.pause()
         if fmt is not PlanFormat.JSON:

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any
 import typer
 from typer.exceptions import TyperException
 
-from gcluster.cli.verbs import BY_NAME
+from .verbs import BY_NAME
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from types import FrameType
 
-    from gcluster.lifecycle.outcome import Exit
-    from gcluster.schemas.diagnostics import Diagnostic
+    from ..lifecycle.outcome import Exit
+    from ..schemas.diagnostics import Diagnostic
 
 FORMAT = "gcluster.format"
 """Key of the context's shared store under which `--format` is kept for messages of errors."""
@@ -76,7 +76,7 @@ def catch_signals() -> None:
 def _interrupted(ctx: Any) -> Exit:
     import shlex
 
-    from gcluster.lifecycle.outcome import Exit
+    from ..lifecycle.outcome import Exit
 
     verb = BY_NAME.get(ctx.invoked_subcommand or "")
     again = shlex.join(["gcluster", *(ctx.obj or [])])
@@ -86,8 +86,8 @@ def _interrupted(ctx: Any) -> Exit:
 
 
 def _failed(error: Exception, fmt: str) -> Exit:
-    from gcluster.lifecycle.outcome import Exit, LifecycleError
-    from gcluster.stacks.provider import ProviderError
+    from ..lifecycle.outcome import Exit, LifecycleError
+    from ..stacks.provider import ProviderError
 
     if os.environ.get("GCLUSTER_DEBUG"):
         import traceback
@@ -118,7 +118,7 @@ def _internal(error: Exception) -> Diagnostic:
 
 
 def _diagnostic(code: str, summary: str, *, hint: str = "") -> Diagnostic:
-    from gcluster.schemas.diagnostics import Diagnostic, Severity
+    from ..schemas.diagnostics import Diagnostic, Severity
 
     return Diagnostic(code=code, severity=Severity.ERROR, summary=summary, hint=hint)
 
@@ -128,13 +128,13 @@ def _tell(
 ) -> None:
     """Write errors: JSON as the one document on stdout, text on stderr."""
     if fmt == "json":
-        from gcluster.cli.render.document import document
+        from .render.document import document
 
         value = {"ok": False, "exit_code": int(code), "diagnostics": diagnostics}
         sys.stdout.write(f"{document(value)}\n")
         return
-    from gcluster.cli.render.diagnostics import diagnostics_text
-    from gcluster.cli.render.surface import stderr
+    from .render.diagnostics import diagnostics_text
+    from .render.surface import stderr
 
     sys.stdout.flush()
     sys.stderr.write(f"{diagnostics_text(diagnostics, stderr(), sources)}\n")
@@ -151,7 +151,7 @@ def _usage_error(error: TyperException) -> int:
 
 
 def _usage(message: str, hint: str) -> int:
-    from gcluster.lifecycle.outcome import Exit
+    from ..lifecycle.outcome import Exit
 
     _tell((_diagnostic("GC941", message, hint=hint),), "text", {}, Exit.USAGE)
     return Exit.USAGE

@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from gcluster.cli.options import Format, OutputFormat, complete_target
-from gcluster.cli.render.output import say
-from gcluster.lifecycle.outcome import Exit
+from ..lifecycle.outcome import Exit
+from .options import Format, OutputFormat, complete_target
+from .render.output import say
 
 
 def command(
@@ -28,11 +28,11 @@ def command(
     removes what was announced long enough, but its data. Exit code 3 while an end is ahead, 4 when
     jobs keep a cluster.
     """
-    from gcluster.cli.render.document import document
-    from gcluster.cli.render.progress import open_progress
-    from gcluster.lifecycle.cluster import open_cluster
-    from gcluster.lifecycle.expiry.look_after import look_after
-    from gcluster.lifecycle.state.store import utc_now
+    from ..lifecycle.cluster import open_cluster
+    from ..lifecycle.expiry.look_after import look_after
+    from ..lifecycle.state.store import utc_now
+    from .render.document import document
+    from .render.progress import open_progress
 
     looked = []
     with open_progress(fmt.value) as report:

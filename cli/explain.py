@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gcluster.cli.options import Format, OutputFormat
-from gcluster.cli.render.output import say
-from gcluster.lifecycle.outcome import Exit, failure
+from ..lifecycle.outcome import Exit, failure
+from .options import Format, OutputFormat
+from .render.output import say
 
 if TYPE_CHECKING:
-    from gcluster.lifecycle.outcome import LifecycleError
-    from gcluster.schemas.codes import CodeExplanation
+    from ..lifecycle.outcome import LifecycleError
+    from ..schemas.codes import CodeExplanation
 
 
 def _complete(incomplete: str) -> list[str]:
-    from gcluster.schemas.codes import explanations
+    from ..schemas.codes import explanations
 
     return [code for code in explanations() if code.startswith(incomplete.upper())]
 
@@ -35,7 +35,7 @@ def command(
     Says what it means and what to do, and shows a spec that gets it with its correction. Without a
     code it lists all of them by family.
     """
-    from gcluster.schemas.codes import explanations
+    from ..schemas.codes import explanations
 
     known = explanations()
     if code is None:
@@ -49,35 +49,35 @@ def command(
 
 
 def _list(known: "dict[str, CodeExplanation]", fmt: Format) -> None:
-    from gcluster.cli.render.explain import listed, listed_value
+    from .render.explain import listed, listed_value
 
     if fmt is Format.JSON:
-        from gcluster.cli.render.document import document
+        from .render.document import document
 
         say(document(listed_value(known.values())))
     else:
-        from gcluster.cli.render.surface import stdout
+        from .render.surface import stdout
 
         say(listed(known.values(), stdout()))
 
 
 def _explain(explained: "CodeExplanation", fmt: Format) -> None:
-    from gcluster.cli.render.explain import explained_text, explained_value, shown_example
+    from .render.explain import explained_text, explained_value, shown_example
 
     example = shown_example(explained.code)
     if fmt is Format.JSON:
-        from gcluster.cli.render.document import document
+        from .render.document import document
 
         say(document(explained_value(explained, example)))
     else:
-        from gcluster.cli.render.surface import stdout
+        from .render.surface import stdout
 
         say(explained_text(explained, example, stdout()))
 
 
 def _unknown(code: str, known: "dict[str, CodeExplanation]") -> "LifecycleError":
     """Say that there is no such code, and which are near."""
-    from gcluster.schemas.codes import register
+    from ..schemas.codes import register
 
     entry = register().get(code.upper())
     if entry is not None:
@@ -95,7 +95,7 @@ def _near(code: str, known: "dict[str, CodeExplanation]") -> list[str]:
     import re
     from difflib import get_close_matches
 
-    from gcluster.schemas.codes.families import number_of
+    from ..schemas.codes.families import number_of
 
     if re.fullmatch(r"GC[0-9]{3,4}", code):
         number = number_of(code)

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import typer
 from typer.core import TyperGroup
 
-from gcluster.cli import ending
-from gcluster.cli.verbs import BY_NAME, QUICK, SECTIONS, VERBS
+from . import ending
+from .verbs import BY_NAME, QUICK, SECTIONS, VERBS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from gcluster.cli.options import Format, OutputFormat, Target
-from gcluster.cli.render.output import say
-from gcluster.lifecycle.outcome import Exit
+from ..lifecycle.outcome import Exit
+from .options import Format, OutputFormat, Target
+from .render.output import say
 
 
 def command(
@@ -19,12 +19,12 @@ def command(
     fmt: OutputFormat = Format.TEXT,
 ) -> Exit:
     """List every run that changed the cluster: when, who, what and how it ended."""
-    from gcluster.cli.render.document import document
-    from gcluster.cli.render.history import history_text
-    from gcluster.cli.render.surface import stdout
-    from gcluster.lifecycle.audit.history import history
-    from gcluster.lifecycle.audit.trail import audit_lines
-    from gcluster.lifecycle.cluster import open_cluster
+    from ..lifecycle.audit.history import history
+    from ..lifecycle.audit.trail import audit_lines
+    from ..lifecycle.cluster import open_cluster
+    from .render.document import document
+    from .render.history import history_text
+    from .render.surface import stdout
 
     opened = open_cluster(cluster, running=True)
     if events:

@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from gcluster.cli.options import Format, OutputFormat, Target
-from gcluster.cli.render.output import say
-from gcluster.lifecycle.outcome import Exit
+from ..lifecycle.outcome import Exit
+from .options import Format, OutputFormat, Target
+from .render.output import say
 
 
 def command(
@@ -31,12 +31,12 @@ def command(
     Local sites are baked here, and `up` starts nodes from the image. Images of clouds are made by a
     builder of your own with the playbooks of --out. Exit code 4 when no site bakes.
     """
-    from gcluster.cli.render.document import document
-    from gcluster.cli.render.image import images_text
-    from gcluster.cli.render.progress import open_progress
-    from gcluster.cli.render.surface import stdout
-    from gcluster.lifecycle.cluster import open_cluster
-    from gcluster.lifecycle.images.ahead import make_images
+    from ..lifecycle.cluster import open_cluster
+    from ..lifecycle.images.ahead import make_images
+    from .render.document import document
+    from .render.image import images_text
+    from .render.progress import open_progress
+    from .render.surface import stdout
 
     opened = open_cluster(cluster)
     with open_progress(fmt.value) as report:

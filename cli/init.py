@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from gcluster.cli.render.output import say
-from gcluster.lifecycle.outcome import Exit, failure
+from ..lifecycle.outcome import Exit, failure
+from .render.output import say
 
 TEMPLATES = Path(__file__).parent / "templates"
 
@@ -85,7 +85,7 @@ def command(  # noqa: PLR0917  # typer reads the options from the parameters
 
 
 def _pipelines(top: Path, ci: Ci, specs: str, branch: str, repo: str) -> Exit:
-    from gcluster.lifecycle.gitops.pipelines import Pipelines, write_pipelines
+    from ..lifecycle.gitops.pipelines import Pipelines, write_pipelines
 
     wanted = Pipelines(forge=ci.value, specs=specs.strip("/"), branch=branch, repo=repo)
     written = write_pipelines(top, wanted)
@@ -99,7 +99,7 @@ def _pipelines(top: Path, ci: Ci, specs: str, branch: str, repo: str) -> Exit:
 def _check_name(name: str) -> None:
     import re
 
-    from gcluster.schemas.spec.noun import Name
+    from ..schemas.spec.noun import Name
 
     pattern = Name.__metadata__[0].pattern  # type: ignore[attr-defined]  # of Annotated
     if not re.match(pattern, name):

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 import typer
 
-from gcluster.cli.options import Format, OutputFormat
-from gcluster.cli.render.output import say
-from gcluster.lifecycle.outcome import Exit
+from ..lifecycle.outcome import Exit
+from .options import Format, OutputFormat
+from .render.output import say
 
 if TYPE_CHECKING:
-    from gcluster.lifecycle.outcome import LifecycleError
-    from gcluster.schemas.catalog import Catalog, Machine
-    from gcluster.schemas.catalog.selection import Wanted
+    from ..lifecycle.outcome import LifecycleError
+    from ..schemas.catalog import Catalog, Machine
+    from ..schemas.catalog.selection import Wanted
 
 
 MarketWord: TypeAlias = Literal["on-demand", "spot", "reservation", "capacity-block", "flex-start"]
@@ -23,7 +23,7 @@ OrderWord: TypeAlias = Literal["price", "gpus", "memory", "name"]
 
 
 def _complete(incomplete: str) -> list[str]:
-    from gcluster.schemas.catalog import load_catalog
+    from ..schemas.catalog import load_catalog
 
     return [name for name in load_catalog().machines if name.startswith(incomplete)]
 
@@ -68,7 +68,7 @@ def command(  # noqa: PLR0917  # typer passes them by name
 
     Exit code 1 when no type fits.
     """
-    from gcluster.schemas.catalog.selection import Wanted, offers
+    from ..schemas.catalog.selection import Wanted, offers
 
     known = _read(catalog or [])
     wanted = Wanted(gpu=gpu, cloud=cloud, fabric=fabric, region=region, market=market)
@@ -79,38 +79,38 @@ def command(  # noqa: PLR0917  # typer passes them by name
     _refuse_unknown_words(known, wanted)
     found = offers(known, wanted, sort)
     if fmt is Format.JSON:
-        from gcluster.cli.render.document import document
-        from gcluster.cli.render.machines import listed
+        from .render.document import document
+        from .render.machines import listed
 
         say(document({"machines": [listed(offer) for offer in found]}))
     else:
-        from gcluster.cli.render.machines import table
-        from gcluster.cli.render.surface import stdout
+        from .render.machines import table
+        from .render.surface import stdout
 
         say(table(found, wanted, stdout()))
     return Exit.OK if found else Exit.FAILED
 
 
 def _read(files: list[Path]) -> "Catalog":
-    from gcluster.schemas.catalog import CatalogError, load_catalog
+    from ..schemas.catalog import CatalogError, load_catalog
 
     try:
         return load_catalog(files)
     except CatalogError as error:
-        from gcluster.lifecycle.outcome import LifecycleError
+        from ..lifecycle.outcome import LifecycleError
 
         raise LifecycleError(*error.diagnostics, exit_code=Exit.SPEC) from error
 
 
 def _show(machine: "Machine", fmt: Format) -> Exit:
     if fmt is Format.JSON:
-        from gcluster.cli.render.document import document
-        from gcluster.cli.render.machine import told
+        from .render.document import document
+        from .render.machine import told
 
         say(document(told(machine)))
     else:
-        from gcluster.cli.render.machine import machine_text
-        from gcluster.cli.render.surface import stdout
+        from .render.machine import machine_text
+        from .render.surface import stdout
 
         say(machine_text(machine, stdout()))
     return Exit.OK
@@ -120,7 +120,7 @@ def _named(catalog: "Catalog", name: str) -> "Machine":
     known = {each.casefold(): each for each in catalog.machines}
     if name.casefold() in known:
         return catalog.machines[known[name.casefold()]]
-    from gcluster.schemas.suggest import closest
+    from ..schemas.suggest import closest
 
     near = closest(name, catalog.machines)
     hint = f'did you mean "{near}"?' if near else "gcluster machines lists them all"
@@ -128,8 +128,8 @@ def _named(catalog: "Catalog", name: str) -> "Machine":
 
 
 def _refuse_unknown_words(catalog: "Catalog", wanted: "Wanted") -> None:
-    from gcluster.schemas.catalog.selection import unknown_words
-    from gcluster.schemas.suggest import listing
+    from ..schemas.catalog.selection import unknown_words
+    from ..schemas.suggest import listing
 
     for unknown in unknown_words(catalog, wanted):
         meant = f'did you mean "{unknown.near}"? ' if unknown.near else ""
@@ -140,6 +140,6 @@ def _refuse_unknown_words(catalog: "Catalog", wanted: "Wanted") -> None:
 
 
 def _usage(summary: str, hint: str = "gcluster machines --help") -> "LifecycleError":
-    from gcluster.lifecycle.outcome import failure
+    from ..lifecycle.outcome import failure
 
     return failure("GC941", summary, hint=hint, exit_code=Exit.USAGE)

@@ -15,9 +15,9 @@ def main() -> None:
     clean-up. Of a short `validate` the two are a quarter (bench/validate_cold.py).
     """
     gc.disable()
-    from gcluster.cli import ending  # noqa: PLC0415  # after gc.disable
-    from gcluster.cli.app import command  # noqa: PLC0415  # as above
-    from gcluster.cli.verbs import is_quick  # noqa: PLC0415  # as above
+    from . import ending  # noqa: PLC0415  # after gc.disable
+    from .app import command  # noqa: PLC0415  # as above
+    from .verbs import is_quick  # noqa: PLC0415  # as above
 
     ending.catch_signals()
     for stream in (sys.stdout, sys.stderr):

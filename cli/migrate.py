@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gcluster.cli.options import Format, OutputFormat, complete_spec
-from gcluster.cli.render.output import say
-from gcluster.lifecycle.outcome import Exit
+from ..lifecycle.outcome import Exit
+from .options import Format, OutputFormat, complete_spec
+from .render.output import say
 
 if TYPE_CHECKING:
-    from gcluster.schemas.migrate.rewriting import Migration
+    from ..schemas.migrate.rewriting import Migration
 
 
 def command(
@@ -31,16 +31,16 @@ def command(
     """
     from pathlib import Path
 
-    from gcluster.schemas.migrate.rewriting import migration
+    from ..schemas.migrate.rewriting import migration
 
     migrations = [migration(Path(spec)) for spec in dict.fromkeys(specs)]
     for each in migrations:
         if write and each.changes:
-            from gcluster.lifecycle.rewrite import rewrite
+            from ..lifecycle.rewrite import rewrite
 
             rewrite(each.file, each.before, each.after)
     if fmt is Format.JSON:
-        from gcluster.cli.render.document import document
+        from .render.document import document
 
         say(document(_report(migrations, write)))
     else:
@@ -51,8 +51,8 @@ def command(
 
 
 def _say(migrations: "list[Migration]", write: bool) -> None:
-    from gcluster.cli.render.migrate import migration_text
-    from gcluster.cli.render.surface import stdout
+    from .render.migrate import migration_text
+    from .render.surface import stdout
 
     surface = stdout()
     say("\n\n".join(migration_text(each, surface, written=write) for each in migrations))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
-from gcluster.cli.ending import FORMAT
+from .ending import FORMAT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -77,7 +77,7 @@ def complete_spec(incomplete: str) -> list[str]:
 def _cluster_names(incomplete: str) -> Iterator[str]:
     import json
 
-    from gcluster.lifecycle.places import data_home
+    from ..lifecycle.places import data_home
 
     for path in (data_home() / "clusters").glob("*.json"):
         try:

@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from gcluster.cli.options import PlanFormat, PlanOutput, Target
-from gcluster.cli.render.output import say
-from gcluster.lifecycle.outcome import Exit
+from ..lifecycle.outcome import Exit
+from .options import PlanFormat, PlanOutput, Target
+from .render.output import say
 
 
 def command(
@@ -36,36 +36,36 @@ def command(
 
     + is new, ~ changes, - goes away, ! is replaced or can't be seen.
     """
-    from gcluster.cli.render.document import document
-    from gcluster.cli.render.plan import plan_text
-    from gcluster.cli.render.surface import stdout
-    from gcluster.lifecycle.cluster import open_cluster
-    from gcluster.lifecycle.planning.plan import make_plan
+    from ..lifecycle.cluster import open_cluster
+    from ..lifecycle.planning.plan import make_plan
+    from .render.document import document
+    from .render.plan import plan_text
+    from .render.surface import stdout
 
     opened = open_cluster(cluster)
     plan = make_plan(opened)
     if preflight:
         from msgspec.structs import replace
 
-        from gcluster.lifecycle.preflight.obstacles import ask_cluster
+        from ..lifecycle.preflight.obstacles import ask_cluster
 
         plan = replace(plan, preflight=ask_cluster(opened))
     if out is not None:
-        from gcluster.lifecycle.planning.plan_file import plan_file, write_plan
+        from ..lifecycle.planning.plan_file import plan_file, write_plan
 
         write_plan(out, plan_file(opened, plan))
     if plan.diagnostics and fmt is PlanFormat.TEXT:
-        from gcluster.cli.render.diagnostics import diagnostics_text
+        from .render.diagnostics import diagnostics_text
 
         say(f"{diagnostics_text(plan.diagnostics, stdout())}\n")
     if fmt is PlanFormat.MARKDOWN:
-        from gcluster.cli.render.plan_markdown import plan_markdown
+        from .render.plan_markdown import plan_markdown
 
         say(plan_markdown(plan))
     else:
         say(document(plan) if fmt is PlanFormat.JSON else plan_text(plan, stdout()))
     if plan.preflight is not None and fmt is PlanFormat.TEXT:
-        from gcluster.cli.render.preflight import preflight_text
+        from .render.preflight import preflight_text
 
         say(f"\n{preflight_text(plan.preflight, stdout())}")
     if any(said.is_error for site in plan.preflight or () for said in site.diagnostics):

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gcluster.cli.options import Format, Nodes, OutputFormat, Target, Yes
-from gcluster.cli.render.output import say
-from gcluster.lifecycle.outcome import Exit
+from ..lifecycle.outcome import Exit
+from .options import Format, Nodes, OutputFormat, Target, Yes
+from .render.output import say
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gcluster.cli.render.progress import LineProgress
-    from gcluster.lifecycle.operations.reboot import Pace
+    from ..lifecycle.operations.reboot import Pace
+    from .render.progress import LineProgress
 
 
 def command(  # noqa: PLR0917  # typer reads the options from the parameters
@@ -37,11 +37,11 @@ def command(  # noqa: PLR0917  # typer reads the options from the parameters
     Shows what it would do and asks. Exit code 3 when jobs outlasted the patience of the spec,
     1 when a node did not come back fit: it stays drained.
     """
-    from gcluster.cli.render.document import document
-    from gcluster.cli.render.operations import rebooted_text
-    from gcluster.cli.render.progress import open_progress
-    from gcluster.lifecycle.cluster import open_cluster
-    from gcluster.lifecycle.operations.reboot import reboot
+    from ..lifecycle.cluster import open_cluster
+    from ..lifecycle.operations.reboot import reboot
+    from .render.document import document
+    from .render.operations import rebooted_text
+    from .render.progress import open_progress
 
     opened = open_cluster(cluster, running=True)
     with open_progress(fmt.value) as report:
@@ -61,8 +61,8 @@ def _asker(report: "LineProgress", fmt: Format) -> "Callable[[tuple[Pace, ...]],
     """Return what shows the waves and asks; in JSON nobody is asked and nothing is shown."""
 
     def confirm(paces: "tuple[Pace, ...]") -> bool:
-        from gcluster.cli.asking import ask
-        from gcluster.cli.render.operations import paces_text
+        from .asking import ask
+        from .render.operations import paces_text
 
         report.pause()
         if fmt is Format.TEXT:

@@ -4,7 +4,7 @@
 
 from pathlib import PurePosixPath
 
-from gcluster.lifecycle.outcome import Exit, failure
+from ..lifecycle.outcome import Exit, failure
 
 
 def wrong(summary: str, hint: str) -> Exception:
@@ -18,7 +18,7 @@ def seconds(interval: str) -> float:
     Raises:
         LifecycleError: it is none, or under a second (GC941).
     """
-    from gcluster.schemas.spec.units import Duration
+    from ..schemas.spec.units import Duration
 
     try:
         found = Duration.parse(interval).value

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gcluster.cli.options import Format, OutputFormat, Target, Yes
-from gcluster.cli.render.output import say
-from gcluster.lifecycle.outcome import Exit
+from ..lifecycle.outcome import Exit
+from .options import Format, OutputFormat, Target, Yes
+from .render.output import say
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gcluster.cli.render.progress import LineProgress
-    from gcluster.lifecycle.repair.result import Intended
+    from ..lifecycle.repair.result import Intended
+    from .render.progress import LineProgress
 
 
 def command(
@@ -38,12 +38,12 @@ def command(
     reason. What is verified and fit serves again. Shows what it would try and asks. Exit code 1
     when a node was given up, 3 when one was left alone because of its jobs or a person's drain.
     """
-    from gcluster.cli.render.document import document
-    from gcluster.cli.render.progress import open_progress
-    from gcluster.cli.render.repair import repaired_text
-    from gcluster.cli.render.surface import stdout
-    from gcluster.lifecycle.cluster import open_cluster
-    from gcluster.lifecycle.repair.work import repair
+    from ..lifecycle.cluster import open_cluster
+    from ..lifecycle.repair.work import repair
+    from .render.document import document
+    from .render.progress import open_progress
+    from .render.repair import repaired_text
+    from .render.surface import stdout
 
     opened = open_cluster(cluster, running=True)
     with open_progress(fmt.value) as report:
@@ -61,8 +61,8 @@ def _asker(report: "LineProgress", fmt: Format) -> "Callable[[tuple[Intended, ..
     """Return what shows the nodes and asks; in JSON nobody is asked and nothing is shown."""
 
     def confirm(intended: "tuple[Intended, ...]") -> bool:
-        from gcluster.cli.asking import ask
-        from gcluster.cli.render.repair import intended_text
+        from .asking import ask
+        from .render.repair import intended_text
 
         report.pause()
         if fmt is Format.TEXT:

@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from gcluster.cli.options import Format, OutputFormat, Target
-from gcluster.cli.render.output import say
-from gcluster.lifecycle.outcome import Exit
+from ..lifecycle.outcome import Exit
+from .options import Format, OutputFormat, Target
+from .render.output import say
 
 
 def command(
@@ -26,14 +26,14 @@ def command(
     Where the controller is gone, the next `gcluster up` makes one that begins with this queue. Exit
     code 4 when there are jobs that would be lost.
     """
-    from gcluster.cli.render.document import document
-    from gcluster.cli.render.operations import restored_text
-    from gcluster.lifecycle.cluster import open_cluster
-    from gcluster.lifecycle.operations.queue_state import restore_queue
-    from gcluster.lifecycle.run import Run
-    from gcluster.lifecycle.sites import existing_hosts
-    from gcluster.lifecycle.ssh import SshSession
-    from gcluster.lifecycle.state import acquire
+    from ..lifecycle.cluster import open_cluster
+    from ..lifecycle.operations.queue_state import restore_queue
+    from ..lifecycle.run import Run
+    from ..lifecycle.sites import existing_hosts
+    from ..lifecycle.ssh import SshSession
+    from ..lifecycle.state import acquire
+    from .render.document import document
+    from .render.operations import restored_text
 
     opened = open_cluster(cluster, running=True)
     opened.identify()

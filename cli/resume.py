@@ -2,9 +2,9 @@
 
 # ruff: noqa: PLC0415  # imported when the verb runs: help and other verbs need none of it
 
-from gcluster.cli.options import Format, Nodes, OutputFormat, Target
-from gcluster.cli.render.output import say
-from gcluster.lifecycle.outcome import Exit
+from ..lifecycle.outcome import Exit
+from .options import Format, Nodes, OutputFormat, Target
+from .render.output import say
 
 
 def command(cluster: Target, nodes: Nodes, fmt: OutputFormat = Format.TEXT) -> Exit:
@@ -13,13 +13,13 @@ def command(cluster: Target, nodes: Nodes, fmt: OutputFormat = Format.TEXT) -> E
     Nodes that gcluster itself is changing are refused: it verifies them first. Exit code 1 when one
     is still out afterwards, because it is down.
     """
-    from gcluster.cli.render.document import document
-    from gcluster.cli.render.operations import served_text
-    from gcluster.lifecycle.cluster import open_cluster
-    from gcluster.lifecycle.operations.service import resume
-    from gcluster.lifecycle.rolling.services import service_of
-    from gcluster.lifecycle.sites import existing_hosts
-    from gcluster.lifecycle.ssh import SshSession
+    from ..lifecycle.cluster import open_cluster
+    from ..lifecycle.operations.service import resume
+    from ..lifecycle.rolling.services import service_of
+    from ..lifecycle.sites import existing_hosts
+    from ..lifecycle.ssh import SshSession
+    from .render.document import document
+    from .render.operations import served_text
 
     opened = open_cluster(cluster, running=True)
     with SshSession(opened.workdir) as session:

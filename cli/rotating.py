@@ -6,33 +6,33 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.cli.options import Format
-from gcluster.cli.render.output import say
+from .options import Format
+from .render.output import say
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import TypeAlias
 
-    from gcluster.inventory.hosts import ClusterInventory
-    from gcluster.lifecycle.operations.rotate_munge import Rotated
-    from gcluster.lifecycle.outcome import Exit
-    from gcluster.lifecycle.progress import Reporter
-    from gcluster.lifecycle.run import Run
-    from gcluster.lifecycle.ssh import SshSession
+    from ..inventory.hosts import ClusterInventory
+    from ..lifecycle.operations.rotate_munge import Rotated
+    from ..lifecycle.outcome import Exit
+    from ..lifecycle.progress import Reporter
+    from ..lifecycle.run import Run
+    from ..lifecycle.ssh import SshSession
 
     Rotate: TypeAlias = Callable[[Run, ClusterInventory, SshSession, Reporter], Rotated]
 
 
 def rotated(cluster: str, fmt: Format, what: str, rotate: Rotate) -> Exit:
     """Make keys of a running cluster anew while nobody else changes it; say who has them."""
-    from gcluster.cli.render.document import document
-    from gcluster.cli.render.operations import rotated_text
-    from gcluster.cli.render.progress import open_progress
-    from gcluster.lifecycle.cluster import open_cluster
-    from gcluster.lifecycle.run import Run
-    from gcluster.lifecycle.sites import existing_hosts
-    from gcluster.lifecycle.ssh import SshSession
-    from gcluster.lifecycle.state import acquire
+    from ..lifecycle.cluster import open_cluster
+    from ..lifecycle.run import Run
+    from ..lifecycle.sites import existing_hosts
+    from ..lifecycle.ssh import SshSession
+    from ..lifecycle.state import acquire
+    from .render.document import document
+    from .render.operations import rotated_text
+    from .render.progress import open_progress
 
     opened = open_cluster(cluster, running=True)
     hosts = existing_hosts(opened)

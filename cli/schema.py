@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from gcluster.cli.render.output import say
-from gcluster.lifecycle.outcome import Exit
+from ..lifecycle.outcome import Exit
+from .render.output import say
 
 
 class Document(StrEnum):
@@ -30,10 +30,10 @@ def command(
     # yaml-language-server: $schema=cluster.schema.json
     """
     if document is Document.CATALOG:
-        from gcluster.schemas.catalog.json_schema import render
+        from ..schemas.catalog.json_schema import render
     elif document is Document.POLICIES:
-        from gcluster.schemas.policies.json_schema import render
+        from ..schemas.policies.json_schema import render
     else:
-        from gcluster.schemas.json_schema import render
+        from ..schemas.json_schema import render
     say(render().rstrip("\n"))
     return Exit.OK

@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from gcluster.cli.options import Format, OutputFormat, Target
-from gcluster.cli.render.output import say
-from gcluster.lifecycle.outcome import Exit, failure
+from ..lifecycle.outcome import Exit, failure
+from .options import Format, OutputFormat, Target
+from .render.output import say
 
 
 def command(
@@ -22,12 +22,12 @@ def command(
     fmt: OutputFormat = Format.TEXT,
 ) -> Exit:
     """Tell one run event by event; history lists the runs."""
-    from gcluster.cli.render.document import document
-    from gcluster.cli.render.history import run_text
-    from gcluster.cli.render.surface import stdout
-    from gcluster.lifecycle.audit.artifacts import read_artifacts
-    from gcluster.lifecycle.audit.history import show
-    from gcluster.lifecycle.cluster import open_cluster
+    from ..lifecycle.audit.artifacts import read_artifacts
+    from ..lifecycle.audit.history import show
+    from ..lifecycle.cluster import open_cluster
+    from .render.document import document
+    from .render.history import run_text
+    from .render.surface import stdout
 
     opened = open_cluster(cluster, running=True)
     told = show(opened, run)

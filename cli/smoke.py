@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gcluster.cli.options import Format, OutputFormat, complete_target
-from gcluster.cli.render.output import say
-from gcluster.lifecycle.outcome import Exit
+from ..lifecycle.outcome import Exit
+from .options import Format, OutputFormat, complete_target
+from .render.output import say
 
 if TYPE_CHECKING:
-    from gcluster.lifecycle.outcome import LifecycleError
+    from ..lifecycle.outcome import LifecycleError
 
 
 def command(  # noqa: PLR0917  # typer passes them by name
@@ -69,12 +69,12 @@ def command(  # noqa: PLR0917  # typer passes them by name
 
 
 def _run(cluster: str, fmt: Format, *, bisect: bool) -> Exit:
-    from gcluster.cli.render.document import document
-    from gcluster.cli.render.progress import open_progress
-    from gcluster.cli.render.smoke import smoke_text, suspects_text
-    from gcluster.cli.render.surface import stdout
-    from gcluster.lifecycle.cluster import open_cluster
-    from gcluster.lifecycle.smoke.gate import run_gate
+    from ..lifecycle.cluster import open_cluster
+    from ..lifecycle.smoke.gate import run_gate
+    from .render.document import document
+    from .render.progress import open_progress
+    from .render.smoke import smoke_text, suspects_text
+    from .render.surface import stdout
 
     opened = open_cluster(cluster, running=True)
     with open_progress(fmt.value) as report:
@@ -91,12 +91,12 @@ def _judge(  # noqa: PLR0917  # the options, one by one
 ) -> Exit:
     import click
 
-    from gcluster.cli.render.document import document
-    from gcluster.cli.render.smoke import smoke_text
-    from gcluster.cli.render.surface import stdout
-    from gcluster.lifecycle.outcome import LifecycleError, failure
-    from gcluster.lifecycle.smoke.saved import judge_saved
-    from gcluster.schemas.catalog import CatalogError, load_catalog
+    from ..lifecycle.outcome import LifecycleError, failure
+    from ..lifecycle.smoke.saved import judge_saved
+    from ..schemas.catalog import CatalogError, load_catalog
+    from .render.document import document
+    from .render.smoke import smoke_text
+    from .render.surface import stdout
 
     try:
         known = load_catalog(catalog)
@@ -115,6 +115,6 @@ def _judge(  # noqa: PLR0917  # the options, one by one
 
 
 def _usage(summary: str) -> "LifecycleError":
-    from gcluster.lifecycle.outcome import failure
+    from ..lifecycle.outcome import failure
 
     return failure("GC941", summary, hint="gcluster smoke --help", exit_code=Exit.USAGE)

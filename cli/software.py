@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gcluster.cli.options import Format, OutputFormat, complete_spec
-from gcluster.cli.render.output import say
-from gcluster.lifecycle.outcome import Exit
+from ..lifecycle.outcome import Exit
+from .options import Format, OutputFormat, complete_spec
+from .render.output import say
 
 if TYPE_CHECKING:
-    from gcluster.schemas.spec import ClusterSpec
-    from gcluster.schemas.stack import Resolved
+    from ..schemas.spec import ClusterSpec
+    from ..schemas.stack import Resolved
 
 
 def command(
@@ -35,10 +35,10 @@ def command(
 
     Nothing is touched. Exit code 2 when the spec has errors.
     """
-    from gcluster.cli.render.document import document
-    from gcluster.cli.render.software import pools_text, sets_text
-    from gcluster.cli.render.surface import stdout
-    from gcluster.schemas.stack import load_lock
+    from ..schemas.stack import load_lock
+    from .render.document import document
+    from .render.software import pools_text, sets_text
+    from .render.surface import stdout
 
     if spec is None:
         if pool is not None:
@@ -52,11 +52,11 @@ def command(
 
 
 def _spec(path: str) -> "tuple[ClusterSpec, tuple[Path, ...]]":
-    from gcluster.schemas.load import load
+    from ..schemas.load import load
 
     loaded = load(Path(path))
     if loaded.spec is None:
-        from gcluster.lifecycle.cluster import SpecError
+        from ..lifecycle.cluster import SpecError
 
         raise SpecError(loaded)
     return loaded.spec, loaded.catalogs
@@ -65,12 +65,12 @@ def _spec(path: str) -> "tuple[ClusterSpec, tuple[Path, ...]]":
 def _resolved(
     loaded: "tuple[ClusterSpec, tuple[Path, ...]]", pool: str | None
 ) -> "dict[str, Resolved]":
-    from gcluster.schemas.catalog import load_catalog
-    from gcluster.schemas.stack.pools import resolved_pools
+    from ..schemas.catalog import load_catalog
+    from ..schemas.stack.pools import resolved_pools
 
     spec, catalogs = loaded
     if pool is not None and pool not in spec.pools:
-        from gcluster.schemas.suggest import closest, listing
+        from ..schemas.suggest import closest, listing
 
         near = closest(pool, spec.pools)
         hint = f'did you mean "{near}"?' if near else f"pools: {listing(spec.pools)}"
@@ -80,6 +80,6 @@ def _resolved(
 
 
 def _unknown(summary: str, hint: str) -> Exception:
-    from gcluster.lifecycle.outcome import failure
+    from ..lifecycle.outcome import failure
 
     return failure("GC941", summary, hint=hint, exit_code=Exit.USAGE)

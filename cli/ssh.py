@@ -9,8 +9,8 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand
 
-from gcluster.cli.options import Target
-from gcluster.lifecycle.outcome import Exit
+from ..lifecycle.outcome import Exit
+from .options import Target
 
 _AFTER = "gcluster.ssh.after"
 
@@ -45,8 +45,8 @@ def command(
 
     gcluster ssh demo · gcluster ssh demo gpu001 · gcluster ssh demo gpu001 -- nvidia-smi
     """
-    from gcluster.lifecycle.cluster import open_cluster
-    from gcluster.lifecycle.shell import ssh_argv
+    from ..lifecycle.cluster import open_cluster
+    from ..lifecycle.shell import ssh_argv
 
     remote = [*(words or []), *ctx.meta[_AFTER]]
     argv = ssh_argv(open_cluster(cluster, running=True), host, remote)

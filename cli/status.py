@@ -4,9 +4,9 @@
 
 from datetime import UTC, datetime
 
-from gcluster.cli.options import Format, OutputFormat, Target
-from gcluster.cli.render.output import say
-from gcluster.lifecycle.outcome import Exit
+from ..lifecycle.outcome import Exit
+from .options import Format, OutputFormat, Target
+from .render.output import say
 
 
 def command(cluster: Target, fmt: OutputFormat = Format.TEXT) -> Exit:
@@ -14,11 +14,11 @@ def command(cluster: Target, fmt: OutputFormat = Format.TEXT) -> Exit:
 
     Exit code 1 when a condition doesn't hold.
     """
-    from gcluster.cli.render.document import document
-    from gcluster.cli.render.status import status_text
-    from gcluster.cli.render.surface import stdout
-    from gcluster.lifecycle.cluster import open_cluster
-    from gcluster.lifecycle.status.health import read_status
+    from ..lifecycle.cluster import open_cluster
+    from ..lifecycle.status.health import read_status
+    from .render.document import document
+    from .render.status import status_text
+    from .render.surface import stdout
 
     status = read_status(open_cluster(cluster, running=True))
     if fmt is Format.JSON:

@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from gcluster.cli.options import Format, OutputFormat, Target
-from gcluster.cli.render.output import say
-from gcluster.lifecycle.outcome import Exit, failure
+from ..lifecycle.outcome import Exit, failure
+from .options import Format, OutputFormat, Target
+from .render.output import say
 
 _LOCK = re.compile(r"(?P<site>\w+([.-]\w+)*)/(?P<epoch>\d+)", re.ASCII)
 """A site or burst.agent, then its number: nothing that would lead elsewhere in the state."""
@@ -27,9 +27,9 @@ def command(
     Whatever the old owner still writes is refused from then on. Exit code 1 when the stack can't be
     freed.
     """
-    from gcluster.cli.render.document import document
-    from gcluster.lifecycle.cluster import open_cluster
-    from gcluster.lifecycle.unlock import unlock
+    from ..lifecycle.cluster import open_cluster
+    from ..lifecycle.unlock import unlock
+    from .render.document import document
 
     named = _LOCK.fullmatch(lock)
     if named is None:
@@ -47,8 +47,8 @@ def command(
         freed = f", and the stack of {site} is free" if done.stack_freed else ""
         say(f"{done.lock} is released{freed}")
         if done.diagnostics:
-            from gcluster.cli.render.diagnostics import diagnostics_text
-            from gcluster.cli.render.surface import stdout
+            from .render.diagnostics import diagnostics_text
+            from .render.surface import stdout
 
             say(f"the stack of {site} could not be freed:")
             say(diagnostics_text(done.diagnostics, stdout()))

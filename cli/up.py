@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gcluster.cli.options import Format, OutputFormat, Target, Yes
-from gcluster.cli.render.output import say
-from gcluster.lifecycle.outcome import Exit
+from ..lifecycle.outcome import Exit
+from .options import Format, OutputFormat, Target, Yes
+from .render.output import say
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from gcluster.cli.render.progress import LineProgress
-    from gcluster.lifecycle.bundle.use import Bundle
-    from gcluster.lifecycle.planning.changes import Plan
-    from gcluster.lifecycle.planning.plan_file import PlanFile
+    from ..lifecycle.bundle.use import Bundle
+    from ..lifecycle.planning.changes import Plan
+    from ..lifecycle.planning.plan_file import PlanFile
+    from .render.progress import LineProgress
 
 
 def command(  # noqa: PLR0917  # typer reads the options from the parameters
@@ -89,14 +89,14 @@ def command(  # noqa: PLR0917  # typer reads the options from the parameters
     Shows what would change and asks. Kill it at any point and run it again: it goes on.
     Exit code 4 when the AllReduce fails, 3 when nodes in use were left as they are.
     """
-    from gcluster.cli.render.document import document
-    from gcluster.cli.render.progress import open_progress
-    from gcluster.cli.render.surface import stdout
-    from gcluster.cli.render.up import up_text
-    from gcluster.lifecycle.cluster import open_cluster
-    from gcluster.lifecycle.ladders.standing import Wishes
-    from gcluster.lifecycle.progress import StageFinished
-    from gcluster.lifecycle.up import up
+    from ..lifecycle.cluster import open_cluster
+    from ..lifecycle.ladders.standing import Wishes
+    from ..lifecycle.progress import StageFinished
+    from ..lifecycle.up import up
+    from .render.document import document
+    from .render.progress import open_progress
+    from .render.surface import stdout
+    from .render.up import up_text
 
     began = time.monotonic()
     said = (requeue_jobs, buy_capacity_block, first_rung, bundle, bundle_key, no_bundle)
@@ -122,8 +122,8 @@ def command(  # noqa: PLR0917  # typer reads the options from the parameters
 
 def _bundle(folder: Path | None, key: str | None, *, gone: bool) -> "Bundle | None":
     """Return what was said of a bundle; None: nothing, so that it stays as it was."""
-    from gcluster.lifecycle.bundle.use import Bundle
-    from gcluster.lifecycle.outcome import failure
+    from ..lifecycle.bundle.use import Bundle
+    from ..lifecycle.outcome import failure
 
     if (gone and folder is not None) or (key is not None and folder is None):
         summary = "--bundle-key goes with --bundle DIR, and --no-bundle with neither"
@@ -136,7 +136,7 @@ def _approved(plan: Path | None, *, alone: bool) -> "PlanFile | None":
     if plan is None:
         return None
     if not alone:
-        from gcluster.lifecycle.outcome import failure
+        from ..lifecycle.outcome import failure
 
         raise failure(
             "GC941",
@@ -144,7 +144,7 @@ def _approved(plan: Path | None, *, alone: bool) -> "PlanFile | None":
             hint="what was approved is done as it is: gcluster up SPEC --plan FILE",
             exit_code=Exit.USAGE,
         )
-    from gcluster.lifecycle.planning.plan_file import read_plan
+    from ..lifecycle.planning.plan_file import read_plan
 
     return read_plan(plan)
 
@@ -160,9 +160,9 @@ def _asker(report: "LineProgress", fmt: Format, buys: frozenset[str]) -> "Callab
     """
 
     def confirm(plan: "Plan") -> bool:
-        from gcluster.cli.asking import ask, ask_name
-        from gcluster.cli.render.plan import plan_text
-        from gcluster.cli.render.surface import stdout
+        from .asking import ask, ask_name
+        from .render.plan import plan_text
+        from .render.surface import stdout
 
         report.pause()
         if fmt is Format.TEXT:
@@ -177,7 +177,7 @@ def _asker(report: "LineProgress", fmt: Format, buys: frozenset[str]) -> "Callab
 
 def _purchases(plan: "Plan", buys: frozenset[str]) -> "Iterator[tuple[str, str]]":
     """Yield (pool, what is asked) for each capacity block that may be bought."""
-    from gcluster.cli.render.ladder import purchase
+    from .render.ladder import purchase
 
     for ladder in plan.ladders:
         for rung in ladder.rungs:

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gcluster.cli.options import ReportFormat, ReportFormatOption, complete_spec
-from gcluster.cli.render.output import say
-from gcluster.lifecycle.outcome import Exit
+from ..lifecycle.outcome import Exit
+from .options import ReportFormat, ReportFormatOption, complete_spec
+from .render.output import say
 
 if TYPE_CHECKING:
-    from gcluster.schemas.checked import Gathered, Report
-    from gcluster.schemas.mend.mending import Mended
+    from ..schemas.checked import Gathered, Report
+    from ..schemas.mend.mending import Mended
 
 STDIN_LIMIT = 8 * 2**20 + 1
 """Bytes read from standard input: one more than a spec may have, so that the limit is told."""
@@ -57,7 +57,7 @@ def command(  # noqa: PLR0917  # typer passes them by name
     Nothing is touched, except by --fix --write. Exit code 2 when a spec has errors, 4 when only
     a policy is not kept.
     """
-    from gcluster.schemas.checked import check, gather
+    from ..schemas.checked import check, gather
 
     _refuse_what_does_not_go_together(specs, fmt, fix, write)
     gathered = gather(specs, lambda: sys.stdin.buffer.read(STDIN_LIMIT))
@@ -77,7 +77,7 @@ def command(  # noqa: PLR0917  # typer passes them by name
 def _refuse_what_does_not_go_together(
     specs: list[str], fmt: ReportFormat, fix: bool, write: bool
 ) -> None:
-    from gcluster.schemas.checked import STDIN
+    from ..schemas.checked import STDIN
 
     wrong = ""
     if write and not fix:
@@ -87,23 +87,23 @@ def _refuse_what_does_not_go_together(
     elif fix and not write and fmt != "text":
         wrong = f"--fix alone shows a diff, which --format {fmt} can't hold: add --write"
     if wrong:
-        from gcluster.lifecycle.outcome import failure
+        from ..lifecycle.outcome import failure
 
         raise failure("GC941", wrong, hint="gcluster validate --help", exit_code=Exit.USAGE)
 
 
 def _mend(gathered: "Gathered", write: bool, *, quiet: bool) -> "list[Mended]":
     """Mend every spec, tell what changes, and write it where that is asked for."""
-    from gcluster.cli.render.diff import mended_text
-    from gcluster.cli.render.surface import stdout
-    from gcluster.schemas.mend.mending import mend
+    from ..schemas.mend.mending import mend
+    from .render.diff import mended_text
+    from .render.surface import stdout
 
     mended = [mend(each) for each in gathered.specs]
     for each in mended:
         if not each.is_changed:
             continue
         if write:
-            from gcluster.lifecycle.rewrite import rewrite
+            from ..lifecycle.rewrite import rewrite
 
             rewrite(each.before.file, each.before.text, each.after.text)
         if not quiet:
@@ -113,8 +113,8 @@ def _mend(gathered: "Gathered", write: bool, *, quiet: bool) -> "list[Mended]":
 
 def _tell(report: "Report", fmt: ReportFormat, output: Path | None) -> None:
     """Write the report: to the terminal, or to a file with the text on the terminal."""
-    from gcluster.cli.render.report import FORMATS, report_text
-    from gcluster.cli.render.surface import Surface, stdout
+    from .render.report import FORMATS, report_text
+    from .render.surface import Surface, stdout
 
     if output is not None:
         written = report_text(report, Surface()) if fmt == "text" else FORMATS[fmt](report)

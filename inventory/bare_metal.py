@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.inventory.hosts import Host, Placement, SshTarget, in_block
-from gcluster.schemas.hostlist import HostlistError, expand
-from gcluster.schemas.spec import BareMetalSite, ClusterSpec, HostEntry, Pool, Ssh
+from ..schemas.hostlist import HostlistError, expand
+from ..schemas.spec import BareMetalSite, ClusterSpec, HostEntry, Pool, Ssh
+from .hosts import Host, Placement, SshTarget, in_block
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from gcluster.schemas.spec.sites import ListedHost
+    from ..schemas.spec.sites import ListedHost
 
 
 def bare_metal_hosts(spec: ClusterSpec, site: str) -> tuple[Host, ...]:

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from gcluster.schemas.spec import Pool, PoolRole
+from ..schemas.spec import Pool, PoolRole
 
 if TYPE_CHECKING:
-    from gcluster.schemas.spec import ClusterSpec
+    from ..schemas.spec import ClusterSpec
 
 
 def pool_host_names(name: str, pool: Pool) -> list[str]:

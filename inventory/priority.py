@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.inventory.accounting.records import ROOT, Accounting, Association, AssociationKey
+from .accounting.records import ROOT, Accounting, Association, AssociationKey
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from gcluster.schemas.spec.scheduler import PriorityWeights
+    from ..schemas.spec.scheduler import PriorityWeights
 
 MAX_AGE_S = 7 * 86_400
 """PriorityMaxAge: waiting longer adds nothing more. Slurm's own default."""

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import msgspec
 
-from gcluster.schemas.hostlist import expand, fold
-from gcluster.schemas.spec import SlurmScheduler
+from ..schemas.hostlist import expand, fold
+from ..schemas.spec import SlurmScheduler
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from gcluster.inventory.hosts import Host
-    from gcluster.schemas.spec import ClusterSpec
+    from ..schemas.spec import ClusterSpec
+    from .hosts import Host
 
 PREFIX = "gcluster-"
 """Of the names of reservations that gcluster makes; the spec's name of the window follows."""

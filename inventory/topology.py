@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import msgspec
 
-from gcluster.schemas.hostlist import fold, host_order
+from ..schemas.hostlist import fold, host_order
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from gcluster.inventory.hosts import Host
+    from .hosts import Host
 
 Plugin: TypeAlias = Literal["auto", "block", "tree", "none"]
 """What the spec asks for; auto: what the facts hold for."""

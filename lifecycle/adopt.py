@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from gcluster.lifecycle.outcome import Exit, failure
-from gcluster.lifecycle.state.store import utc_now
-from gcluster.schemas.adopt.draft import NotCarried, NothingToAdopt
-from gcluster.schemas.adopt.written import machines_text, spec_text
-from gcluster.schemas.decoding import decode_json
-from gcluster.schemas.diagnostics import Diagnostic
-from gcluster.schemas.load import load
+from ..schemas.adopt.draft import NotCarried, NothingToAdopt
+from ..schemas.adopt.written import machines_text, spec_text
+from ..schemas.decoding import decode_json
+from ..schemas.diagnostics import Diagnostic
+from ..schemas.load import load
+from .outcome import Exit, failure
+from .state.store import utc_now
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from gcluster.schemas.adopt.draft import Adopted
+    from ..schemas.adopt.draft import Adopted
 
 _LIMIT_S = 60
 _SHOW = ("config", "nodes", "partitions")

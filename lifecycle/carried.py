@@ -16,17 +16,17 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.lifecycle import places
-from gcluster.schemas.decoding import decode_json
-from gcluster.schemas.spec import CloudSite
-from gcluster.stacks import atomic
-from gcluster.stacks.client_key import ensure_client_key, write_client_key
+from ..schemas.decoding import decode_json
+from ..schemas.spec import CloudSite
+from ..stacks import atomic
+from ..stacks.client_key import ensure_client_key, write_client_key
+from . import places
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gcluster.lifecycle.cluster import Cluster
-    from gcluster.lifecycle.state import StateStore
+    from .cluster import Cluster
+    from .state import StateStore
 
 KEY_NAME = "ssh-client"
 """Of the secret in the vault."""

@@ -10,14 +10,17 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.lifecycle import places
-from gcluster.lifecycle.bundle.living_on import applied_now, bundle_of, kubernetes_of
-from gcluster.lifecycle.known import IndexEntry, find, known_clusters, remember
-from gcluster.lifecycle.outcome import Exit, LifecycleError, failure
-from gcluster.lifecycle.planning.policy import refuse_breaches
-from gcluster.lifecycle.preflight.unbuilt import refuse_unbuilt
-from gcluster.lifecycle.secrets.makers import make_secrets, secret_versions
-from gcluster.lifecycle.state import (
+from ..schemas.catalog import Catalog, load_catalog
+from ..schemas.load import Loaded, load, load_text
+from ..schemas.state_url import parse_state_url
+from . import places
+from .bundle.living_on import applied_now, bundle_of, kubernetes_of
+from .known import IndexEntry, find, known_clusters, remember
+from .outcome import Exit, LifecycleError, failure
+from .planning.policy import refuse_breaches
+from .preflight.unbuilt import refuse_unbuilt
+from .secrets.makers import make_secrets, secret_versions
+from .state import (
     EventLog,
     Ledger,
     SecretVault,
@@ -25,18 +28,15 @@ from gcluster.lifecycle.state import (
     keep_applied,
     newest_applied,
 )
-from gcluster.schemas.catalog import Catalog, load_catalog
-from gcluster.schemas.load import Loaded, load, load_text
-from gcluster.schemas.state_url import parse_state_url
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from gcluster.inventory.compile import CompiledCluster
-    from gcluster.inventory.compile.kubernetes import KubernetesAt
-    from gcluster.schemas.bundle import BundleManifest
-    from gcluster.schemas.diagnostics import Diagnostic
-    from gcluster.schemas.spec import ClusterSpec
+    from ..inventory.compile import CompiledCluster
+    from ..inventory.compile.kubernetes import KubernetesAt
+    from ..schemas.bundle import BundleManifest
+    from ..schemas.diagnostics import Diagnostic
+    from ..schemas.spec import ClusterSpec
 
 CERTIFICATE_KEY = "certificate.json"
 """State key of the last gate's certificate."""

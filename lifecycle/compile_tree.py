@@ -10,26 +10,26 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.inventory.compile import CompiledCluster, compile_cluster
-from gcluster.lifecycle.converge.pending import pending_steps
-from gcluster.lifecycle.converge.playbook import playbook_yaml
-from gcluster.lifecycle.outcome import Exit, failure
-from gcluster.lifecycle.preflight.unbuilt import refuse_unbuilt
-from gcluster.lifecycle.sites import inventory, provider_name
-from gcluster.schemas.catalog import load_catalog
-from gcluster.schemas.load import load
-from gcluster.schemas.spec import KubernetesScheduler
-from gcluster.stacks.provider import Recorder
-from gcluster.stacks.pulumi.diagram import mermaid
-from gcluster.stacks.registry import provider
+from ..inventory.compile import CompiledCluster, compile_cluster
+from ..schemas.catalog import load_catalog
+from ..schemas.load import load
+from ..schemas.spec import KubernetesScheduler
+from ..stacks.provider import Recorder
+from ..stacks.pulumi.diagram import mermaid
+from ..stacks.registry import provider
+from .converge.pending import pending_steps
+from .converge.playbook import playbook_yaml
+from .outcome import Exit, failure
+from .preflight.unbuilt import refuse_unbuilt
+from .sites import inventory, provider_name
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from gcluster.inventory.compile.kubernetes import KubernetesAt
-    from gcluster.inventory.hosts import ClusterInventory
-    from gcluster.schemas.catalog import Catalog
-    from gcluster.schemas.spec import ClusterSpec
+    from ..inventory.compile.kubernetes import KubernetesAt
+    from ..inventory.hosts import ClusterInventory
+    from ..schemas.catalog import Catalog
+    from ..schemas.spec import ClusterSpec
 
 MARKER = ".gcluster-compiled"
 """A file that says: this folder is ours to write again."""
@@ -46,7 +46,7 @@ def compile_tree(spec_path: Path, out: Path, *, diagram: bool = False) -> tuple[
     Raises:
         LifecycleError: the spec has errors, or `out` holds files that are not from here.
     """
-    from gcluster.lifecycle.cluster import SpecError  # noqa: PLC0415  # opens no state here
+    from .cluster import SpecError  # noqa: PLC0415  # opens no state here
 
     loaded = load(spec_path)
     if loaded.spec is None:
@@ -114,7 +114,7 @@ def compiled_files(
 
 def _planned_bundle(spec: ClusterSpec) -> KubernetesAt | None:
     """Return the bundle as its recipe says it: the same bytes whether it is built here or not."""
-    from gcluster.lifecycle.kubernetes.source import (  # noqa: PLC0415  # only for Kubernetes
+    from .kubernetes.source import (  # noqa: PLC0415  # only for Kubernetes
         planned_at,
     )
 
@@ -123,13 +123,13 @@ def _planned_bundle(spec: ClusterSpec) -> KubernetesAt | None:
 
 def _kubernetes(spec: ClusterSpec, hosts: ClusterInventory, catalog: Catalog) -> dict[str, bytes]:
     """Return what Kubernetes is told."""
-    from gcluster.inventory.compile.kubernetes_objects import (  # noqa: PLC0415  # only for Kubernetes
+    from ..inventory.compile.kubernetes_objects import (  # noqa: PLC0415  # only for Kubernetes
         kubernetes_files,
     )
-    from gcluster.lifecycle.kubernetes.objects import (  # noqa: PLC0415  # only for Kubernetes
+    from .kubernetes.objects import (  # noqa: PLC0415  # only for Kubernetes
         left_out,
     )
-    from gcluster.lifecycle.smoke.kubernetes_runs import (  # noqa: PLC0415  # only for Kubernetes
+    from .smoke.kubernetes_runs import (  # noqa: PLC0415  # only for Kubernetes
         kubernetes_runs,
     )
 

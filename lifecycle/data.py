@@ -7,20 +7,20 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.lifecycle.outcome import Exit, failure
-from gcluster.lifecycle.sites import at_each
-from gcluster.schemas.cost import HOURS_PER_MONTH
-from gcluster.schemas.spec import LustreStorage, ObjectStorage
-from gcluster.schemas.storage_cost import storage_costs
+from ..schemas.cost import HOURS_PER_MONTH
+from ..schemas.spec import LustreStorage, ObjectStorage
+from ..schemas.storage_cost import storage_costs
+from .outcome import Exit, failure
+from .sites import at_each
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
-    from gcluster.lifecycle.cluster import Cluster
-    from gcluster.lifecycle.sites import OpenSite
-    from gcluster.schemas.spec import ClusterSpec
-    from gcluster.schemas.spec.storage import Storage
-    from gcluster.stacks.provider import Leftover
+    from ..schemas.spec import ClusterSpec
+    from ..schemas.spec.storage import Storage
+    from ..stacks.provider import Leftover
+    from .cluster import Cluster
+    from .sites import OpenSite
 
 
 def check_names(cluster: Cluster, names: Iterable[str]) -> None:

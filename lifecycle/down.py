@@ -9,37 +9,37 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.lifecycle import places
-from gcluster.lifecycle.audit.artifacts import kept_artifacts
-from gcluster.lifecycle.burst.lock import LOCK as BURST_LOCK
-from gcluster.lifecycle.carried import kept_host_keys
-from gcluster.lifecycle.data import check_free, check_names, priced
-from gcluster.lifecycle.known import set_ended
-from gcluster.lifecycle.kubernetes.managed import release
-from gcluster.lifecycle.kubernetes.managed.reach import reach
-from gcluster.lifecycle.operations.queue_state import kept_queues
-from gcluster.lifecycle.outcome import Exit, failure
-from gcluster.lifecycle.progress import (
+from ..stacks.provider import Leftover, SiteEvent
+from . import places
+from .audit.artifacts import kept_artifacts
+from .burst.lock import LOCK as BURST_LOCK
+from .carried import kept_host_keys
+from .data import check_free, check_names, priced
+from .known import set_ended
+from .kubernetes.managed import release
+from .kubernetes.managed.reach import reach
+from .operations.queue_state import kept_queues
+from .outcome import Exit, failure
+from .progress import (
     Finding,
     Reporter,
     StageFinished,
     StageProgress,
     StageStarted,
 )
-from gcluster.lifecycle.repair.queue import forget as forget_repairs
-from gcluster.lifecycle.run import Run
-from gcluster.lifecycle.secrets import passphrase
-from gcluster.lifecycle.sites import OpenSite, at_each, open_sites
-from gcluster.lifecycle.ssh import SshSession
-from gcluster.lifecycle.state import acquire
-from gcluster.lifecycle.state.upgrading import bring_to_newest
-from gcluster.stacks.provider import Leftover, SiteEvent
+from .repair.queue import forget as forget_repairs
+from .run import Run
+from .secrets import passphrase
+from .sites import OpenSite, at_each, open_sites
+from .ssh import SshSession
+from .state import acquire
+from .state.upgrading import bring_to_newest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from gcluster.lifecycle.cluster import Cluster
-    from gcluster.lifecycle.state import HeldLock
+    from .cluster import Cluster
+    from .state import HeldLock
 
 
 class DownResult(msgspec.Struct, frozen=True, kw_only=True):

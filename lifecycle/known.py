@@ -7,9 +7,9 @@ from pathlib import Path
 
 import msgspec
 
-from gcluster.lifecycle import places
-from gcluster.lifecycle.outcome import Exit, failure
-from gcluster.schemas.decoding import decode_json
+from ..schemas.decoding import decode_json
+from . import places
+from .outcome import Exit, failure
 
 
 class IndexEntry(msgspec.Struct, frozen=True, kw_only=True):

@@ -12,20 +12,20 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 
-from gcluster.inventory.hosts import elastic_nodes
-from gcluster.lifecycle.data import priced
-from gcluster.lifecycle.outcome import Exit
-from gcluster.lifecycle.sites import at_each, open_sites
-from gcluster.lifecycle.state import ExistingResource, Intent, Journal
-from gcluster.schemas.diagnostics import Diagnostic
-from gcluster.stacks.abilities import Booked, Lagging
-from gcluster.stacks.provider import Leftover, ProviderError
+from ..inventory.hosts import elastic_nodes
+from ..schemas.diagnostics import Diagnostic
+from ..stacks.abilities import Booked, Lagging
+from ..stacks.provider import Leftover, ProviderError
+from .data import priced
+from .outcome import Exit
+from .sites import at_each, open_sites
+from .state import ExistingResource, Intent, Journal
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
-    from gcluster.lifecycle.cluster import Cluster
-    from gcluster.lifecycle.sites import OpenSite
+    from .cluster import Cluster
+    from .sites import OpenSite
 
 UNKNOWN = "in no book: another run began it and was killed, or somebody made it by hand"
 AFTER_END = "the cluster was taken down, and this is still there"

@@ -8,30 +8,30 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec.structs import replace
 
-from gcluster.inventory.compile.self_converge import pulls
-from gcluster.inventory.hosts import ClusterInventory, Host
-from gcluster.lifecycle.converge.findings import findings, reasons
-from gcluster.lifecycle.converge.pending import pending_steps
-from gcluster.lifecycle.converge.run import converge
-from gcluster.lifecycle.converge.scope import Scope, worn_out
-from gcluster.lifecycle.converge.simulated import converge_simulated
-from gcluster.lifecycle.planning.plan import compile_for
-from gcluster.lifecycle.pull.converge import PullWork, withdraw
-from gcluster.lifecycle.rolling.change import RollingChange
-from gcluster.lifecycle.state import HostsConverged
-from gcluster.schemas.diagnostics import Diagnostic, Severity
-from gcluster.schemas.hostlist import fold
+from ..inventory.compile.self_converge import pulls
+from ..inventory.hosts import ClusterInventory, Host
+from ..schemas.diagnostics import Diagnostic, Severity
+from ..schemas.hostlist import fold
+from .converge.findings import findings, reasons
+from .converge.pending import pending_steps
+from .converge.run import converge
+from .converge.scope import Scope, worn_out
+from .converge.simulated import converge_simulated
+from .planning.plan import compile_for
+from .pull.converge import PullWork, withdraw
+from .rolling.change import RollingChange
+from .state import HostsConverged
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from gcluster.lifecycle.cluster import Cluster
-    from gcluster.lifecycle.observe import Observation
-    from gcluster.lifecycle.progress import Reporter
-    from gcluster.lifecycle.run import Run
-    from gcluster.lifecycle.sites import OpenSite
-    from gcluster.lifecycle.ssh import SshSession
-    from gcluster.schemas.spec import ClusterSpec
+    from ..schemas.spec import ClusterSpec
+    from .cluster import Cluster
+    from .observe import Observation
+    from .progress import Reporter
+    from .run import Run
+    from .sites import OpenSite
+    from .ssh import SshSession
 
 
 _NAMED = 20

@@ -7,24 +7,24 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.inventory.compile.self_converge import pulls
-from gcluster.inventory.hosts import ClusterInventory, Host
-from gcluster.lifecycle.converge.stamps import read_stamps
-from gcluster.lifecycle.kubernetes.managed.leaving import leaving_nodes, surplus
-from gcluster.lifecycle.kubernetes.managed.nodes import standing_in
-from gcluster.lifecycle.planning.changes import SitePlan
-from gcluster.lifecycle.planning.gone import gone_with
-from gcluster.lifecycle.pull.stamps import read_reported_stamps
-from gcluster.lifecycle.repair.queue import set_aside
-from gcluster.lifecycle.sites import OpenSite, at_each, inventory
-from gcluster.lifecycle.ssh import SshSession, Unreachable
-from gcluster.schemas.control_planes import managed_by
-from gcluster.stacks.laddered import Laddered
-from gcluster.stacks.provider import ProviderError, Resource, ResourceChange
+from ..inventory.compile.self_converge import pulls
+from ..inventory.hosts import ClusterInventory, Host
+from ..schemas.control_planes import managed_by
+from ..stacks.laddered import Laddered
+from ..stacks.provider import ProviderError, Resource, ResourceChange
+from .converge.stamps import read_stamps
+from .kubernetes.managed.leaving import leaving_nodes, surplus
+from .kubernetes.managed.nodes import standing_in
+from .planning.changes import SitePlan
+from .planning.gone import gone_with
+from .pull.stamps import read_reported_stamps
+from .repair.queue import set_aside
+from .sites import OpenSite, at_each, inventory
+from .ssh import SshSession, Unreachable
 
 if TYPE_CHECKING:
-    from gcluster.lifecycle.cluster import Cluster
-    from gcluster.lifecycle.kubernetes.managed.reach import Seen
+    from .cluster import Cluster
+    from .kubernetes.managed.reach import Seen
 
 
 class Observation(msgspec.Struct, frozen=True, kw_only=True):
@@ -179,7 +179,7 @@ def _seen(cluster: Cluster, sites: tuple[OpenSite, ...], *, guess: bool) -> Seen
     """Ask the control plane that a cloud runs for its nodes; None where none does."""
     if managed_by(cluster.spec) is None:
         return None
-    from gcluster.lifecycle.kubernetes.managed.reach import Seen, see  # noqa: PLC0415  # its own
+    from .kubernetes.managed.reach import Seen, see  # noqa: PLC0415  # its own
 
     try:
         return see(cluster.spec, sites, cluster.workdir)
@@ -196,7 +196,7 @@ def _stamps(
     answers = dict(read(session, [h for h in hosts if h.connection == "ssh"]))
     simulated = {h.name for h in hosts if h.connection == "simulated"}
     if simulated:
-        from gcluster.stacks.simulated import stamps as simulated_stamps  # noqa: PLC0415  # rare
+        from ..stacks.simulated import stamps as simulated_stamps  # noqa: PLC0415  # rare
 
         for site in sites:
             if site.provider.name == "simulated":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-from gcluster.schemas.diagnostics import Diagnostic, Severity
+from ..schemas.diagnostics import Diagnostic, Severity
 
 
 class Exit(IntEnum):

@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from gcluster.schemas.diagnostics import Diagnostic
+from ..schemas.diagnostics import Diagnostic
 
 
 class StageStarted(msgspec.Struct, frozen=True, kw_only=True, tag=True):

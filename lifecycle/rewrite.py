@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from gcluster.lifecycle.outcome import Exit, failure
-from gcluster.stacks import atomic
+from ..stacks import atomic
+from .outcome import Exit, failure
 
 _UTF8_MARK = b"\xef\xbb\xbf"
 

@@ -7,23 +7,23 @@ import time
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Self
 
-from gcluster.lifecycle import places
-from gcluster.lifecycle.audit.artifacts import keep_artifacts
-from gcluster.lifecycle.audit.commit import commit_of
-from gcluster.lifecycle.audit.trail import exported
-from gcluster.lifecycle.burst.lock import LOCK as BURST_LOCK
-from gcluster.lifecycle.carried import keep_host_keys
-from gcluster.lifecycle.outcome import Exit, LifecycleError
-from gcluster.lifecycle.state import HeldLock, RunFinished, RunStarted
-from gcluster.lifecycle.state.process import pipeline_commit
-from gcluster.lifecycle.state.reencrypt import take_over
-from gcluster.lifecycle.state.upgrading import bring_to_newest
+from . import places
+from .audit.artifacts import keep_artifacts
+from .audit.commit import commit_of
+from .audit.trail import exported
+from .burst.lock import LOCK as BURST_LOCK
+from .carried import keep_host_keys
+from .outcome import Exit, LifecycleError
+from .state import HeldLock, RunFinished, RunStarted
+from .state.process import pipeline_commit
+from .state.reencrypt import take_over
+from .state.upgrading import bring_to_newest
 
 if TYPE_CHECKING:
     from pathlib import Path
     from types import TracebackType
 
-    from gcluster.lifecycle.cluster import Cluster
+    from .cluster import Cluster
 
 
 class Run:

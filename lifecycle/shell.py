@@ -5,13 +5,13 @@ from __future__ import annotations
 import difflib
 from typing import TYPE_CHECKING
 
-from gcluster.lifecycle.outcome import Exit, failure
-from gcluster.lifecycle.sites import existing_hosts
-from gcluster.lifecycle.ssh import SshSession
+from .outcome import Exit, failure
+from .sites import existing_hosts
+from .ssh import SshSession
 
 if TYPE_CHECKING:
-    from gcluster.inventory.hosts import ClusterInventory, Host
-    from gcluster.lifecycle.cluster import Cluster
+    from ..inventory.hosts import ClusterInventory, Host
+    from .cluster import Cluster
 
 
 def ssh_argv(cluster: Cluster, host: str | None, command: list[str]) -> list[str]:

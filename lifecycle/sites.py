@@ -8,21 +8,21 @@ from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
-from gcluster.inventory.hosts import ClusterInventory, Host
-from gcluster.lifecycle import places
-from gcluster.lifecycle.carried import lay_out
-from gcluster.lifecycle.ladders.standing import NO_WISHES, Ladders, Wishes
-from gcluster.lifecycle.outcome import LifecycleError, failure
-from gcluster.lifecycle.secrets.passphrase import make_passphrase, read_passphrase
-from gcluster.schemas.control_planes import managed_by
-from gcluster.stacks.provider import Equipped, Provider, SiteContext, SiteEvent
-from gcluster.stacks.registry import provider
+from ..inventory.hosts import ClusterInventory, Host
+from ..schemas.control_planes import managed_by
+from ..stacks.provider import Equipped, Provider, SiteContext, SiteEvent
+from ..stacks.registry import provider
+from . import places
+from .carried import lay_out
+from .ladders.standing import NO_WISHES, Ladders, Wishes
+from .outcome import LifecycleError, failure
+from .secrets.passphrase import make_passphrase, read_passphrase
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from gcluster.lifecycle.cluster import Cluster
-    from gcluster.schemas.spec import ClusterSpec, Site
+    from ..schemas.spec import ClusterSpec, Site
+    from .cluster import Cluster
 
 T = TypeVar("T")
 
@@ -160,7 +160,7 @@ def _managed(cluster: Cluster, sites: tuple[OpenSite, ...]) -> tuple[Host, ...]:
     spec = cluster.spec
     if managed_by(spec) is None:
         return ()
-    from gcluster.lifecycle.kubernetes.managed import (  # noqa: PLC0415  # its own
+    from .kubernetes.managed import (  # noqa: PLC0415  # its own
         joining,
         nodes,
         reach,

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.lifecycle.sites import open_sites
-from gcluster.lifecycle.state import LockRecord, acquire
-from gcluster.lifecycle.state import unlock as end_lock
-from gcluster.schemas.diagnostics import Diagnostic
-from gcluster.stacks.provider import ProviderError, Stacked
+from ..schemas.diagnostics import Diagnostic
+from ..stacks.provider import ProviderError, Stacked
+from .sites import open_sites
+from .state import LockRecord, acquire
+from .state import unlock as end_lock
 
 if TYPE_CHECKING:
-    from gcluster.lifecycle.cluster import Cluster
+    from .cluster import Cluster
 
 
 class Unlocked(msgspec.Struct, frozen=True, kw_only=True):

@@ -7,48 +7,48 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.lifecycle.accounting.settle import settle
-from gcluster.lifecycle.audit.built import built
-from gcluster.lifecycle.bundle.use import Bundle, bring, live_on
-from gcluster.lifecycle.expiry.standing_end import put_off, refuse_ended
-from gcluster.lifecycle.images.golden import booting_sites, elastic_sites
-from gcluster.lifecycle.known import set_ended
-from gcluster.lifecycle.kubernetes import while_up
-from gcluster.lifecycle.ladders.standing import NO_WISHES, Wishes
-from gcluster.lifecycle.ladders.walk import apply_site
-from gcluster.lifecycle.ledger_check import close_absent
-from gcluster.lifecycle.nodes import NodesResult, converge_nodes
-from gcluster.lifecycle.observe import Observation, observe
-from gcluster.lifecycle.operations.queue_state import bring_queue
-from gcluster.lifecycle.outcome import Exit, LifecycleError, failure
-from gcluster.lifecycle.planning.guards import refuse_guarded
-from gcluster.lifecycle.planning.plan import compile_for, plan_with_jobs
-from gcluster.lifecycle.planning.plan_file import PlanFile, holding, refuse_moved, refuse_other
-from gcluster.lifecycle.preflight.obstacles import refuse_obstacles
-from gcluster.lifecycle.preflight.unkeyed import refuse_unkeyed
-from gcluster.lifecycle.progress import (
+from ..schemas.diagnostics import Diagnostic
+from .accounting.settle import settle
+from .audit.built import built
+from .bundle.use import Bundle, bring, live_on
+from .expiry.standing_end import put_off, refuse_ended
+from .images.golden import booting_sites, elastic_sites
+from .known import set_ended
+from .kubernetes import while_up
+from .ladders.standing import NO_WISHES, Wishes
+from .ladders.walk import apply_site
+from .ledger_check import close_absent
+from .nodes import NodesResult, converge_nodes
+from .observe import Observation, observe
+from .operations.queue_state import bring_queue
+from .outcome import Exit, LifecycleError, failure
+from .planning.guards import refuse_guarded
+from .planning.plan import compile_for, plan_with_jobs
+from .planning.plan_file import PlanFile, holding, refuse_moved, refuse_other
+from .preflight.obstacles import refuse_obstacles
+from .preflight.unkeyed import refuse_unkeyed
+from .progress import (
     Finding,
     Reporter,
     StageFinished,
     StageProgress,
     StageStarted,
 )
-from gcluster.lifecycle.repair.queue import keep_queue
-from gcluster.lifecycle.run import Run
-from gcluster.lifecycle.secrets.encryption import refuse_other_provider
-from gcluster.lifecycle.sites import OpenSite, at_each, equip, ladders_of, open_sites
-from gcluster.lifecycle.smoke.gate import pass_gate, standing_verdict
-from gcluster.lifecycle.ssh import SshSession
-from gcluster.lifecycle.state import Journal, SpecApplied, acquire
-from gcluster.schemas.diagnostics import Diagnostic
+from .repair.queue import keep_queue
+from .run import Run
+from .secrets.encryption import refuse_other_provider
+from .sites import OpenSite, at_each, equip, ladders_of, open_sites
+from .smoke.gate import pass_gate, standing_verdict
+from .ssh import SshSession
+from .state import Journal, SpecApplied, acquire
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gcluster.lifecycle.cluster import Cluster
-    from gcluster.lifecycle.planning.changes import Plan
-    from gcluster.lifecycle.smoke.run import SmokeResult
-    from gcluster.stacks.provider import SiteEvent
+    from ..stacks.provider import SiteEvent
+    from .cluster import Cluster
+    from .planning.changes import Plan
+    from .smoke.run import SmokeResult
 
 
 class UpResult(msgspec.Struct, frozen=True, kw_only=True):

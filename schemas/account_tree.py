@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from gcluster.schemas.spec import Account
+    from .spec import Account
 
 
 def with_parts(accounts: Mapping[str, Account], named: Iterable[str]) -> frozenset[str]:

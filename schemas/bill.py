@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
 import msgspec
 
-from gcluster.schemas.catalog.figures import is_unverified
-from gcluster.schemas.cost import HOURS_PER_MONTH, pool_cost, quote, utilisation_of
-from gcluster.schemas.power import Power, power_of
-from gcluster.schemas.spec.sites.site import CloudSite
-from gcluster.schemas.storage_cost import StorageCost, storage_costs
+from .catalog.figures import is_unverified
+from .cost import HOURS_PER_MONTH, pool_cost, quote, utilisation_of
+from .power import Power, power_of
+from .spec.sites.site import CloudSite
+from .storage_cost import StorageCost, storage_costs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from gcluster.schemas.catalog import Catalog, Machine, Market, Price
-    from gcluster.schemas.cost import PoolCost
-    from gcluster.schemas.spec import ClusterSpec, Pool, Site
+    from .catalog import Catalog, Machine, Market, Price
+    from .cost import PoolCost
+    from .spec import ClusterSpec, Pool, Site
 
 Holding: TypeAlias = Literal["rented", "own", "free"]
 """rented from a cloud; own: hosts that exist; free: containers on this machine, nodes in a file."""

@@ -11,8 +11,8 @@ from typing import Annotated, Final, Literal
 import msgspec
 from msgspec import Meta
 
-from gcluster.schemas.decoding import decode_json
-from gcluster.schemas.kubernetes_bundle import Inside, KubernetesBundle, Sha256
+from .decoding import decode_json
+from .kubernetes_bundle import Inside, KubernetesBundle, Sha256
 
 FORMAT: Final = "gcluster/bundle/v1"
 MANIFEST: Final = "manifest.json"

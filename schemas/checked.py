@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.schemas.diagnostics import Diagnostic, in_file_order
-from gcluster.schemas.load import Loaded, load, load_text
+from .diagnostics import Diagnostic, in_file_order
+from .load import Loaded, load, load_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     # Reports are never read from JSON, and most specs have no policies to import this for.
-    from gcluster.schemas.policies.load import LoadedPolicies  # noqa: TC004  # as above
-    from gcluster.schemas.spec import ClusterSpec
+    from .policies.load import LoadedPolicies  # noqa: TC004  # as above
+    from .spec import ClusterSpec
 
 STDIN = "-"
 """The name of standard input."""
@@ -111,7 +111,7 @@ def gather(names: Sequence[str], read_stdin: Callable[[], bytes]) -> Gathered:
         if name == STDIN:
             loaded.append(load_text(read_stdin(), file="<stdin>"))
         elif _is_folder(name):
-            from gcluster.schemas.fleet.folder import load_folder  # noqa: PLC0415  # for folders
+            from .fleet.folder import load_folder  # noqa: PLC0415  # for folders
 
             folder = load_folder(Path(name))
             loaded += folder.specs
@@ -168,7 +168,7 @@ def _each_once(loaded: Sequence[Loaded]) -> tuple[Loaded, ...]:
 def _by_file(specs: Sequence[Loaded]) -> dict[str, list[Diagnostic]]:
     clashes: dict[str, list[Diagnostic]] = {}
     if len(specs) > 1:
-        from gcluster.schemas.fleet import check_fleet  # noqa: PLC0415  # most often there is one
+        from .fleet import check_fleet  # noqa: PLC0415  # most often there is one
 
         for clash in check_fleet(specs):
             clashes.setdefault(clash.file, []).append(clash)
@@ -181,18 +181,18 @@ def _policies_of(loaded: Loaded, given: Path | None) -> Path | None:
         return None
     if given is not None:
         return given
-    from gcluster.schemas.policies import find_policies  # noqa: PLC0415  # imported by few
+    from .policies import find_policies  # noqa: PLC0415  # imported by few
 
     return find_policies(Path(loaded.file))
 
 
 def _loaded_policies(path: Path) -> LoadedPolicies:
-    from gcluster.schemas.policies import load_policies  # noqa: PLC0415  # as above
+    from .policies import load_policies  # noqa: PLC0415  # as above
 
     return load_policies(path)
 
 
 def _breaches(loaded: Loaded, policies: LoadedPolicies) -> tuple[Diagnostic, ...]:
-    from gcluster.schemas.policies import judge  # noqa: PLC0415  # as above
+    from .policies import judge  # noqa: PLC0415  # as above
 
     return tuple(judge(policies, loaded))

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from gcluster.schemas.kubernetes_release import DEFAULT_RELEASE, release_of
-from gcluster.schemas.spec import AwsSite, AzureSite, CloudSite, GcpSite, KubernetesScheduler
+from .kubernetes_release import DEFAULT_RELEASE, release_of
+from .spec import AwsSite, AzureSite, CloudSite, GcpSite, KubernetesScheduler
 
 if TYPE_CHECKING:
-    from gcluster.schemas.catalog import Catalog
-    from gcluster.schemas.spec import ClusterSpec
+    from .catalog import Catalog
+    from .spec import ClusterSpec
 
 Managed: TypeAlias = Literal["eks", "gke", "aks"]
 API_PORT = 6443
@@ -83,7 +83,7 @@ def site_domain(spec: ClusterSpec, site: str) -> str | None:
 
 def managed_release(spec: ClusterSpec, catalog: Catalog) -> str:
     """Return the minor release that a cloud's control plane is made with: "1.35"."""
-    from gcluster.schemas.stack.pools import resolved_pools  # noqa: PLC0415  # reads the lock
+    from .stack.pools import resolved_pools  # noqa: PLC0415  # reads the lock
 
     asked = release_of(spec.software.kubernetes)
     if asked is not None:

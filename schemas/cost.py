@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 
 import msgspec
 
-from gcluster.schemas.hostlist import expand
-from gcluster.schemas.spec.market import Rung
-from gcluster.schemas.spec.sites.site import CloudSite
+from .hostlist import expand
+from .spec.market import Rung
+from .spec.sites.site import CloudSite
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from gcluster.schemas.catalog import Catalog, Machine, Market, Price
-    from gcluster.schemas.spec import ClusterSpec, Pool, Site
+    from .catalog import Catalog, Machine, Market, Price
+    from .spec import ClusterSpec, Pool, Site
 
 HOURS_PER_MONTH = 730
 """Hours a month is billed as: 365 days * 24 h / 12."""

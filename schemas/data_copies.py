@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.schemas.mounts import Mounts, mount_point
+from .mounts import Mounts, mount_point
 
 if TYPE_CHECKING:
-    from gcluster.schemas.spec import ClusterSpec
+    from .spec import ClusterSpec
 
 
 class DataThere(msgspec.Struct, frozen=True, kw_only=True):

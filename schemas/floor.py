@@ -25,13 +25,13 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.schemas.spec.units import ByteSize
+from .spec.units import ByteSize
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from gcluster.schemas.catalog import Catalog, Fabric, Machine
-    from gcluster.schemas.spec import ClusterSpec
+    from .catalog import Catalog, Fabric, Machine
+    from .spec import ClusterSpec
 
 _IN_ONE_DOMAIN = "nvlink"
 """The class whose traffic passes no NIC."""

@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from gcluster.schemas.decoding import convert
-from gcluster.schemas.diagnostics import Diagnostic, Severity, Span
-from gcluster.schemas.spec.sites.listed_host import ListedHost
-from gcluster.schemas.text.source import decode, read_source
+from .decoding import convert
+from .diagnostics import Diagnostic, Severity, Span
+from .spec.sites.listed_host import ListedHost
+from .text.source import decode, read_source
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -12,8 +12,8 @@ from typing import Any
 
 import msgspec
 
-from gcluster.schemas.published import Schema, print_or_write, published, text_of
-from gcluster.schemas.spec import ClusterSpec
+from .published import Schema, print_or_write, published, text_of
+from .spec import ClusterSpec
 
 __all__ = [
     "SCHEMA_FILE",

@@ -10,7 +10,7 @@ from typing import Annotated, Final, Literal
 import msgspec
 from msgspec import Meta
 
-from gcluster.schemas.decoding import decode_json
+from .decoding import decode_json
 
 FORMAT: Final = "gcluster/kubernetes-bundle/v1"
 MANIFEST: Final = "manifest.json"

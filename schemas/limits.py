@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from gcluster.schemas.spec.units import Duration
+    from .spec.units import Duration
 
 
 def strictest(limits: Iterable[Duration | None]) -> Duration | None:

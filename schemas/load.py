@@ -10,25 +10,25 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.schemas.diagnostics import (
+from .diagnostics import (
     Diagnostic,
     PathTuple,
     Severity,
     Span,
     in_file_order,
 )
-from gcluster.schemas.own_catalogs import OwnCatalogs
-from gcluster.schemas.spec import ClusterSpec
-from gcluster.schemas.structure.fit import Structured, fit
-from gcluster.schemas.text.compose import compose
-from gcluster.schemas.text.document import Document
-from gcluster.schemas.text.source import decode, read_source
+from .own_catalogs import OwnCatalogs
+from .spec import ClusterSpec
+from .structure.fit import Structured, fit
+from .text.compose import compose
+from .text.document import Document
+from .text.source import decode, read_source
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from gcluster.schemas.catalog import Catalog
-    from gcluster.schemas.with_host_lists import WithLists
+    from .catalog import Catalog
+    from .with_host_lists import WithLists
 
 API_VERSION = "gcluster/v1"
 """The version of the spec language that the types describe."""
@@ -121,7 +121,7 @@ def _host_lists(
     sites = structured.parts.get("sites", {}).values()
     if all(getattr(site, "hosts_file", None) is None for site in sites):
         return None
-    from gcluster.schemas.with_host_lists import with_lists  # noqa: PLC0415  # few specs have any
+    from .with_host_lists import with_lists  # noqa: PLC0415  # few specs have any
 
     return with_lists(structured, document, folder=folder or Path(), spec=file)
 
@@ -130,7 +130,7 @@ def _newer(document: Document, file: str) -> Diagnostic | None:
     """Return the error of a spec for a newer gcluster."""
     if document.data.get("apiVersion") == API_VERSION:
         return None
-    from gcluster.schemas.migrate import newer_version  # noqa: PLC0415  # most are of this version
+    from .migrate import newer_version  # noqa: PLC0415  # most are of this version
 
     return newer_version(document, file=file)
 
@@ -139,7 +139,7 @@ def _structured(document: Document, file: str, spoilt: frozenset[PathTuple]) -> 
     """Type the document; what does not fit may be an older spelling."""
 
     def modernise() -> tuple[Diagnostic, ...]:
-        from gcluster.schemas import migrate  # noqa: PLC0415  # most specs fit as they are
+        from . import migrate  # noqa: PLC0415  # most specs fit as they are
 
         return migrate.modernise(document, file=file, spoilt=spoilt)
 
@@ -178,7 +178,7 @@ def _checked(
     """Run the checks over the parts whose structure holds."""
     if not structured.parts:
         return []
-    from gcluster.schemas.checks import CheckContext, run_checks  # noqa: PLC0415  # not for bad files
+    from .checks import CheckContext, run_checks  # noqa: PLC0415  # not for bad files
 
     def declared(key: str) -> Iterable[str] | None:
         entries = document.data

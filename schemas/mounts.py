@@ -6,12 +6,12 @@ import posixpath
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from gcluster.schemas.spec import LustreStorage, NfsStorage
+from .spec import LustreStorage, NfsStorage
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from gcluster.schemas.spec import Pool, Storage
+    from .spec import Pool, Storage
 
 
 def mount_point(storage: Storage) -> str:

@@ -10,8 +10,8 @@ import msgspec
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from gcluster.schemas.catalog import Catalog
-    from gcluster.schemas.diagnostics import Diagnostic
+    from .catalog import Catalog
+    from .diagnostics import Diagnostic
 
 
 class OwnCatalogs:
@@ -36,7 +36,7 @@ class OwnCatalogs:
         """Return the catalog; files that are wrong are left out and reported."""
         if self._given is not None:
             return self._given
-        from gcluster.schemas.catalog import CatalogError, load_catalog  # noqa: PLC0415  # as late as possible
+        from .catalog import CatalogError, load_catalog  # noqa: PLC0415  # as late as possible
 
         good: list[Path] = []
         for path in self.paths:

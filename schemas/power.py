@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import msgspec
 
 if TYPE_CHECKING:
-    from gcluster.schemas.catalog import Catalog, Machine
-    from gcluster.schemas.spec import Site
+    from .catalog import Catalog, Machine
+    from .spec import Site
 
 Basis: TypeAlias = Literal["node", "gpus"]
 """What a power is that of: the whole node, or its GPUs alone where that is all that is known."""

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from gcluster.schemas.spec import CloudSite, Rung
+from .spec import CloudSite, Rung
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from gcluster.schemas.catalog import Catalog, Market
-    from gcluster.schemas.spec import ClusterSpec, Pool
+    from .catalog import Catalog, Market
+    from .spec import ClusterSpec, Pool
 
 
 class QuotaNeed(msgspec.Struct, frozen=True, kw_only=True):

@@ -12,12 +12,12 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gcluster.schemas.json_schema import cluster_schema
+from .json_schema import cluster_schema
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from gcluster.schemas.json_schema import Schema
+    from .json_schema import Schema
 
 SHOWN: Mapping[str, tuple[str, ...]] = {
     "sites": ("hybrid", "gcp-a3-mega-slurm", "azure-ndv5-slurm", "local", "simulated-2000"),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from gcluster.schemas.spec import Link
+    from .spec import Link
 
 
 class Routes:

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.schemas.catalog import Citation
-from gcluster.schemas.spec import LustreStorage, ObjectStorage
-from gcluster.schemas.spec.sites.site import CloudSite
+from .catalog import Citation
+from .spec import LustreStorage, ObjectStorage
+from .spec.sites.site import CloudSite
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gcluster.schemas.catalog import Catalog, LustreOffer
-    from gcluster.schemas.spec import ClusterSpec
+    from .catalog import Catalog, LustreOffer
+    from .spec import ClusterSpec
 
 _GIB = 2.0**30
 _MB = 1e6
@@ -67,7 +67,7 @@ def _lustre(name: str, storage: LustreStorage, site: CloudSite, catalog: Catalog
 
 def _offer(storage: LustreStorage, site: CloudSite, catalog: Catalog) -> LustreOffer | None:
     """Return the kind of file system that the spec asks for."""
-    from gcluster.schemas.checks.lustre_sizes import offers  # noqa: PLC0415  # few specs make storage
+    from .checks.lustre_sizes import offers  # noqa: PLC0415  # few specs make storage
 
     facts = catalog.providers.get(site.provider)
     asked = None if storage.throughput is None else storage.throughput.value / _MB

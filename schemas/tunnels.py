@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from gcluster.schemas.routes import first_links
-from gcluster.schemas.spec.sites.site import DEFAULT_CLOUD_CIDR, CloudSite
+from .routes import first_links
+from .spec.sites.site import DEFAULT_CLOUD_CIDR, CloudSite
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from gcluster.schemas.spec import ClusterSpec, Pool, Site
-    from gcluster.schemas.spec.link import Link
+    from .spec import ClusterSpec, Pool, Site
+    from .spec.link import Link
 
 TUNNEL_PORT = 51820
 """UDP port of WireGuard: what its own documents use; no number of IANA's is its own."""

@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from gcluster.schemas.diagnostics import Diagnostic, Severity
-from gcluster.schemas.host_lists import HostList, read_file
-from gcluster.schemas.mend.places import place_of
+from .diagnostics import Diagnostic, Severity
+from .host_lists import HostList, read_file
+from .mend.places import place_of
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from gcluster.schemas.diagnostics import PathTuple
-    from gcluster.schemas.spec.sites.listed_host import ListedHost
-    from gcluster.schemas.structure.fit import Structured
-    from gcluster.schemas.text.document import Document
+    from .diagnostics import PathTuple
+    from .spec.sites.listed_host import ListedHost
+    from .structure.fit import Structured
+    from .text.document import Document
 
 
 class WithLists(NamedTuple):

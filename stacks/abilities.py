@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from gcluster.stacks.provider import Leftover, ResourceChange, SiteContext
+    from .provider import Leftover, ResourceChange, SiteContext
 
 
 @runtime_checkable

@@ -9,12 +9,12 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from gcluster.stacks.provider import ProviderError
+from .provider import ProviderError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from gcluster.stacks.ledger import Ledger
+    from .ledger import Ledger
 
 _UNSURE = frozenset({"GC964", "GC966"})
 """Codes of refusals after which a cloud may have made something: it could not be asked to the end,

@@ -6,8 +6,8 @@ import subprocess
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from gcluster.stacks import atomic
-from gcluster.stacks.provider import provider_error
+from . import atomic
+from .provider import provider_error
 
 
 def ensure_client_key(directory: Path) -> Path:

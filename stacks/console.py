@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.schemas.decoding import decode_json
-from gcluster.stacks import atomic
+from ..schemas.decoding import decode_json
+from . import atomic
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

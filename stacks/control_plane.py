@@ -9,7 +9,7 @@ import msgspec
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from gcluster.stacks.provider import SiteContext
+    from .provider import SiteContext
 
 OUTPUT = "control-plane"
 """The output of a site's stack; of the same form in every cloud."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.stacks.provider import provider_error
+from .provider import provider_error
 
 if TYPE_CHECKING:
-    from gcluster.stacks.provider import ProviderError
+    from .provider import ProviderError
 
 
 def no_such_key(key: str, said: str) -> ProviderError:

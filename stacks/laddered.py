@@ -9,10 +9,10 @@ import msgspec
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from gcluster.schemas.catalog import Machine
-    from gcluster.schemas.catalog.machine import Market
-    from gcluster.schemas.spec import ClusterSpec
-    from gcluster.stacks.provider import ResourceGraph, SiteContext
+    from ..schemas.catalog import Machine
+    from ..schemas.catalog.machine import Market
+    from ..schemas.spec import ClusterSpec
+    from .provider import ResourceGraph, SiteContext
 
 
 class RungOffer(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,7 +66,7 @@ def priced(
 
     A spot node with a price limit costs at most that.
     """
-    from gcluster.schemas.cost import quote  # noqa: PLC0415  # only where there is something to buy
+    from ..schemas.cost import quote  # noqa: PLC0415  # only where there is something to buy
 
     if max_usd_per_hour is not None:
         return max_usd_per_hour, True

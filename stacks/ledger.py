@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from gcluster.stacks.provider import Resource
+    from .provider import Resource
 
 
 class Ledger(Protocol):

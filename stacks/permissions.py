@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 import msgspec
 import yaml
 
-from gcluster.schemas.decoding import convert
-from gcluster.stacks.provider import provider_error
+from ..schemas.decoding import convert
+from .provider import provider_error
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator

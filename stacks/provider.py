@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, runtime_checkabl
 
 import msgspec
 
-from gcluster.inventory.hosts import Host
-from gcluster.schemas.diagnostics import Diagnostic, Severity
-from gcluster.schemas.spec import ClusterSpec
-from gcluster.stacks.ledger import Ledger
+from ..inventory.hosts import Host
+from ..schemas.diagnostics import Diagnostic, Severity
+from ..schemas.spec import ClusterSpec
+from .ledger import Ledger
 
 if TYPE_CHECKING:
-    from gcluster.stacks.pulumi import recorded as pulumi_graph
+    from .pulumi import recorded as pulumi_graph
 
 Effect: TypeAlias = Literal["create", "update", "replace", "delete", "keep"]
 

@@ -10,13 +10,13 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, cast
 
-from gcluster.schemas.spec.sites import SITE_TYPES
-from gcluster.stacks.provider import Provider, provider_error
+from ..schemas.spec.sites import SITE_TYPES
+from .provider import Provider, provider_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gcluster.schemas.catalog import Catalog
+    from ..schemas.catalog import Catalog
 
 
 def names() -> tuple[str, ...]:

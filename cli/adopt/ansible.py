@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from gcluster.cli.adopting import Output, adopt
-from gcluster.cli.options import Format, OutputFormat
-from gcluster.lifecycle.outcome import Exit
+from ...lifecycle.outcome import Exit
+from ..adopting import Output, adopt
+from ..options import Format, OutputFormat
 
 
 def command(  # noqa: PLR0917  # typer reads the options from the parameters
@@ -32,8 +32,8 @@ def command(  # noqa: PLR0917  # typer reads the options from the parameters
     Groups become pools: controllers and logins by their names, unless told. Scripts and plugins of
     an inventory are not run. Values of variables besides the address, user and port are not shown.
     """
-    from gcluster.lifecycle.adopt import ansible_inventory
-    from gcluster.schemas.adopt.ansible import adopt_ansible
+    from ...lifecycle.adopt import ansible_inventory
+    from ...schemas.adopt.ansible import adopt_ansible
 
     found = ansible_inventory(inventory)
     roles = dict.fromkeys(controller or (), "controller") | dict.fromkeys(login or (), "login")

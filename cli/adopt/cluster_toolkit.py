@@ -7,9 +7,9 @@ from typing import Annotated, Any
 
 import typer
 
-from gcluster.cli.adopting import Name, Output, adopt
-from gcluster.cli.options import Format, OutputFormat
-from gcluster.lifecycle.outcome import Exit, failure
+from ...lifecycle.outcome import Exit, failure
+from ..adopting import Name, Output, adopt
+from ..options import Format, OutputFormat
 
 
 def command(  # noqa: PLR0917  # typer reads the options from the parameters
@@ -31,8 +31,8 @@ def command(  # noqa: PLR0917  # typer reads the options from the parameters
     Nodesets become pools, partitions stay partitions; every other module is named. What was
     deployed from it is not touched.
     """
-    from gcluster.lifecycle.adopt import read_yaml
-    from gcluster.schemas.adopt.toolkit import adopt_toolkit, named
+    from ...lifecycle.adopt import read_yaml
+    from ...schemas.adopt.toolkit import adopt_toolkit, named
 
     data = read_yaml(blueprint)
     try:

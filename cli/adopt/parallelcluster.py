@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from gcluster.cli.adopting import Output, adopt
-from gcluster.cli.options import Format, OutputFormat
-from gcluster.lifecycle.outcome import Exit
+from ...lifecycle.outcome import Exit
+from ..adopting import Output, adopt
+from ..options import Format, OutputFormat
 
 
 def command(
@@ -27,8 +27,8 @@ def command(
 
     Every line of it is carried over or listed. The cluster that it made is not touched.
     """
-    from gcluster.lifecycle.adopt import read_yaml
-    from gcluster.schemas.adopt.parallelcluster import adopt_parallelcluster
+    from ...lifecycle.adopt import read_yaml
+    from ...schemas.adopt.parallelcluster import adopt_parallelcluster
 
     data = read_yaml(file)
     origin = f"ParallelCluster ({file.name})"

@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from gcluster.cli.adopting import Name, Output, adopt
-from gcluster.cli.options import Format, OutputFormat
-from gcluster.lifecycle.outcome import Exit, failure
+from ...lifecycle.outcome import Exit, failure
+from ..adopting import Name, Output, adopt
+from ..options import Format, OutputFormat
 
 
 def command(  # noqa: PLR0917  # typer reads the options from the parameters
@@ -37,9 +37,9 @@ def command(  # noqa: PLR0917  # typer reads the options from the parameters
     Nothing is changed. Nodes that are alike and serve the same partitions become a pool. Exit code
     2 when the spec needs a hand before it is right.
     """
-    from gcluster.lifecycle.adopt import slurm_texts
-    from gcluster.schemas.adopt.slurm import adopt_slurm
-    from gcluster.schemas.adopt.slurm_output import read_slurm
+    from ...lifecycle.adopt import slurm_texts
+    from ...schemas.adopt.slurm import adopt_slurm
+    from ...schemas.adopt.slurm_output import read_slurm
 
     if host.startswith("-") or (host and files):
         summary = "--host takes [USER@]HOST, and no files beside it"

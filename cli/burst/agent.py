@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gcluster.cli.options import complete_target
-from gcluster.cli.render.output import say
-from gcluster.lifecycle.outcome import Exit
+from ...lifecycle.outcome import Exit
+from ..options import complete_target
+from ..render.output import say
 
 if TYPE_CHECKING:
-    from gcluster.lifecycle.burst.agent.calls import Happened
+    from ...lifecycle.burst.agent.calls import Happened
 
 
 def command(
@@ -40,23 +40,23 @@ def command(
     over SSH. It may be killed at any moment and started again. Each event is a JSON line. Exit
     code 6: another agent is at work.
     """
-    from gcluster.schemas.spec.units import Duration
+    from ...schemas.spec.units import Duration
 
     try:
         seconds = Duration.parse(interval).value
     except ValueError as error:
-        from gcluster.lifecycle.outcome import failure
+        from ...lifecycle.outcome import failure
 
         raise failure(
             "GC941", f'--interval "{interval}": {error}', hint="10s", exit_code=Exit.USAGE
         ) from error
     if unit:
-        from gcluster.lifecycle.burst.agent.unit import unit_file
-        from gcluster.lifecycle.state.process import who
+        from ...lifecycle.burst.agent.unit import unit_file
+        from ...lifecycle.state.process import who
 
         say(unit_file(cluster, who().partition("@")[0], interval).rstrip("\n"))
         return Exit.OK
-    from gcluster.lifecycle.burst.agent.run import run_agent
+    from ...lifecycle.burst.agent.run import run_agent
 
     run_agent(cluster, once=once, interval_s=seconds, say=_line)
     return Exit.OK

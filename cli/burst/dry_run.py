@@ -8,9 +8,9 @@ from typing import Annotated
 
 import typer
 
-from gcluster.cli.options import Format, OutputFormat, SpecPath
-from gcluster.cli.render.output import say
-from gcluster.lifecycle.outcome import Exit
+from ...lifecycle.outcome import Exit
+from ..options import Format, OutputFormat, SpecPath
+from ..render.output import say
 
 
 def command(
@@ -29,17 +29,17 @@ def command(
 
     Nothing is moved, asked or rented.
     """
-    from gcluster.lifecycle.burst.saved_queue import read_queue, try_out
+    from ...lifecycle.burst.saved_queue import read_queue, try_out
 
     source = sys.stdin.buffer.read() if queue == "-" else Path(queue)
     found = try_out(Path(spec), read_queue(source), partition)
     if fmt is Format.JSON:
-        from gcluster.cli.render.document import document
+        from ..render.document import document
 
         say(document(found))
     else:
-        from gcluster.cli.render.burst import round_text
-        from gcluster.cli.render.surface import stdout
+        from ..render.burst import round_text
+        from ..render.surface import stdout
 
         say(round_text(found, stdout()))
     return Exit.OK

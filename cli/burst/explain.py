@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from gcluster.cli.options import Format, OutputFormat, complete_target
-from gcluster.cli.render.output import say
-from gcluster.lifecycle.outcome import Exit
+from ...lifecycle.outcome import Exit
+from ..options import Format, OutputFormat, complete_target
+from ..render.output import say
 
 
 def command(
@@ -27,16 +27,16 @@ def command(
 
     Asks the scheduler and the burst agent's book, and changes nothing.
     """
-    from gcluster.lifecycle.burst.explain import explain_job
+    from ...lifecycle.burst.explain import explain_job
 
     found = explain_job(cluster, job)
     if fmt is Format.JSON:
-        from gcluster.cli.render.document import document
+        from ..render.document import document
 
         say(document(found))
     else:
-        from gcluster.cli.render.burst import explained_text
-        from gcluster.cli.render.surface import stdout
+        from ..render.burst import explained_text
+        from ..render.surface import stdout
 
         say(explained_text(found, stdout()))
     return Exit.OK

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from gcluster.cli.options import Format, OutputFormat, SpecPath
-from gcluster.cli.render.output import say
-from gcluster.lifecycle.outcome import Exit
+from ...lifecycle.outcome import Exit
+from ..options import Format, OutputFormat, SpecPath
+from ..render.output import say
 
 if TYPE_CHECKING:
-    from gcluster.lifecycle.outcome import LifecycleError
+    from ...lifecycle.outcome import LifecycleError
 
 
 def command(  # noqa: PLR0917  # typer passes them by name
@@ -57,8 +57,8 @@ def command(  # noqa: PLR0917  # typer passes them by name
     Prints waits with and without it, money, and the use of both sides. Nothing is asked and nothing
     is rented. How jobs are scheduled, and what is assumed: docs/hybrid.md.
     """
-    from gcluster.lifecycle.burst.replay import replay
-    from gcluster.lifecycle.burst.simulate.scenario import Assumed
+    from ...lifecycle.burst.replay import replay
+    from ...lifecycle.burst.simulate.scenario import Assumed
 
     assumed = Assumed(
         processor=processor,
@@ -69,19 +69,19 @@ def command(  # noqa: PLR0917  # typer passes them by name
     )
     found = replay(Path(spec), trace, partition, assumed)
     if fmt is Format.JSON:
-        from gcluster.cli.render.document import document
+        from ..render.document import document
 
         say(document(found))
     else:
-        from gcluster.cli.render.burst import simulation_text
-        from gcluster.cli.render.surface import stdout
+        from ..render.burst import simulation_text
+        from ..render.surface import stdout
 
         say(simulation_text(found, stdout()))
     return Exit.OK
 
 
 def _seconds(option: str, text: str) -> float:
-    from gcluster.schemas.spec.units import Duration
+    from ...schemas.spec.units import Duration
 
     try:
         return Duration.parse(text).value
@@ -103,6 +103,6 @@ def _names(option: str, given: list[str] | None) -> dict[str, str]:
 
 
 def _usage(summary: str) -> "LifecycleError":
-    from gcluster.lifecycle.outcome import failure
+    from ...lifecycle.outcome import failure
 
     return failure("GC941", summary, hint="gcluster burst simulate --help", exit_code=Exit.USAGE)

@@ -2,9 +2,9 @@
 
 # ruff: noqa: PLC0415  # imported when the verb runs: help and other verbs need none of it
 
-from gcluster.cli.options import Format, OutputFormat, Target
-from gcluster.cli.render.output import say
-from gcluster.lifecycle.outcome import Exit
+from ...lifecycle.outcome import Exit
+from ..options import Format, OutputFormat, Target
+from ..render.output import say
 
 
 def command(cluster: Target, fmt: OutputFormat = Format.TEXT) -> Exit:
@@ -13,12 +13,12 @@ def command(cluster: Target, fmt: OutputFormat = Format.TEXT) -> Exit:
     Every site is asked for all that carries the cluster's tag. Exit code 5 when something is left
     over, 1 when a site could not be asked; data that down keeps is no leftover. Changes nothing.
     """
-    from gcluster.cli.render.diagnostics import diagnostics_text
-    from gcluster.cli.render.document import document
-    from gcluster.cli.render.ledger import ledger_text
-    from gcluster.cli.render.surface import stdout
-    from gcluster.lifecycle.cluster import open_cluster
-    from gcluster.lifecycle.ledger_check import check_ledger
+    from ...lifecycle.cluster import open_cluster
+    from ...lifecycle.ledger_check import check_ledger
+    from ..render.diagnostics import diagnostics_text
+    from ..render.document import document
+    from ..render.ledger import ledger_text
+    from ..render.surface import stdout
 
     told = check_ledger(open_cluster(cluster, running=True))
     if fmt is Format.JSON:

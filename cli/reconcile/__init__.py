@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gcluster.cli.reconciling import folder, seconds, wrong
-from gcluster.cli.render.output import say
-from gcluster.lifecycle.outcome import Exit
+from ...lifecycle.outcome import Exit
+from ..reconciling import folder, seconds, wrong
+from ..render.output import say
 
 if TYPE_CHECKING:
-    from gcluster.lifecycle.gitops.book import Happened
-    from gcluster.lifecycle.gitops.rounds import Settings
+    from ...lifecycle.gitops.book import Happened
+    from ...lifecycle.gitops.rounds import Settings
 
 WORDS = {
     "status": "Say where the clusters stand that are followed.",
@@ -69,8 +69,8 @@ def command(  # noqa: PLR0917  # typer reads the options from the parameters
     """
     if ctx.invoked_subcommand is not None:
         return None
-    from gcluster.lifecycle.gitops.controller import run_controller
-    from gcluster.lifecycle.gitops.rounds import Settings
+    from ...lifecycle.gitops.controller import run_controller
+    from ...lifecycle.gitops.rounds import Settings
 
     if repo is None:
         raise wrong("which repository? --repo is missing", "--repo https://HOST/PATH --once")
@@ -121,7 +121,7 @@ _ENDED = {
 
 def _last(settings: "Settings", code: Exit) -> None:
     """Say how the last round ended."""
-    from gcluster.lifecycle.gitops.book import Happened
+    from ...lifecycle.gitops.book import Happened
 
     ended = _ENDED.get(code, "failed")
     if code is not Exit.OK:

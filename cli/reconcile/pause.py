@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from gcluster.cli.options import Target
-from gcluster.cli.render.output import say
-from gcluster.lifecycle.outcome import Exit
+from ...lifecycle.outcome import Exit
+from ..options import Target
+from ..render.output import say
 
 
 def command(
@@ -19,8 +19,8 @@ def command(
 
     It is written into the cluster's state, so every controller sees it.
     """
-    from gcluster.lifecycle.cluster import open_cluster
-    from gcluster.lifecycle.gitops.pausing import pause
+    from ...lifecycle.cluster import open_cluster
+    from ...lifecycle.gitops.pausing import pause
 
     opened = open_cluster(cluster, running=True)
     paused = pause(opened, reason)

@@ -2,15 +2,15 @@
 
 # ruff: noqa: PLC0415  # imported when the verb runs: help and other verbs need none of it
 
-from gcluster.cli.options import Target
-from gcluster.cli.render.output import say
-from gcluster.lifecycle.outcome import Exit
+from ...lifecycle.outcome import Exit
+from ..options import Target
+from ..render.output import say
 
 
 def command(cluster: Target) -> Exit:
     """Let a paused cluster follow the repository again."""
-    from gcluster.lifecycle.cluster import open_cluster
-    from gcluster.lifecycle.gitops.pausing import go_on
+    from ...lifecycle.cluster import open_cluster
+    from ...lifecycle.gitops.pausing import go_on
 
     opened = open_cluster(cluster, running=True)
     paused = go_on(opened)

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gcluster.cli.options import Format, OutputFormat, complete_target
-from gcluster.cli.render.output import say
-from gcluster.lifecycle.outcome import Exit
+from ...lifecycle.outcome import Exit
+from ..options import Format, OutputFormat, complete_target
+from ..render.output import say
 
 if TYPE_CHECKING:
-    from gcluster.lifecycle.gitops.record import ControllerRecord
+    from ...lifecycle.gitops.record import ControllerRecord
 
 
 def command(
@@ -34,14 +34,14 @@ def command(
     Reads what the controller wrote last: of one cluster from its own state, of all from the
     controller's. Exit code 3 when one is not as merged.
     """
-    from gcluster.cli.render.document import document
-    from gcluster.cli.render.reconcile import controllers_text, followed_text
-    from gcluster.cli.render.surface import stdout
+    from ..render.document import document
+    from ..render.reconcile import controllers_text, followed_text
+    from ..render.surface import stdout
 
     if cluster is not None:
-        from gcluster.lifecycle.cluster import open_cluster
-        from gcluster.lifecycle.gitops.record import read_followed
-        from gcluster.lifecycle.outcome import failure
+        from ...lifecycle.cluster import open_cluster
+        from ...lifecycle.gitops.record import read_followed
+        from ...lifecycle.outcome import failure
 
         opened = open_cluster(cluster, running=True)
         followed = read_followed(opened.store)
@@ -59,9 +59,9 @@ def command(
 
 
 def _records(state: str | None) -> "tuple[ControllerRecord, ...]":
-    from gcluster.lifecycle.gitops.controller import controllers, own_state
-    from gcluster.lifecycle.gitops.record import read_record
-    from gcluster.lifecycle.state import StateStore
+    from ...lifecycle.gitops.controller import controllers, own_state
+    from ...lifecycle.gitops.record import read_record
+    from ...lifecycle.state import StateStore
 
     if state is not None:
         urls = [state]

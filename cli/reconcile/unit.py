@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from gcluster.cli.reconciling import folder, seconds
-from gcluster.cli.render.output import say
-from gcluster.lifecycle.outcome import Exit
+from ...lifecycle.outcome import Exit
+from ..reconciling import folder, seconds
+from ..render.output import say
 
 
 def command(
@@ -27,8 +27,8 @@ def command(
     ] = False,
 ) -> Exit:
     """Print a systemd unit, or a container file, that runs the controller."""
-    from gcluster.lifecycle.gitops.unit import container_file, unit_file
-    from gcluster.lifecycle.state.process import who
+    from ...lifecycle.gitops.unit import container_file, unit_file
+    from ...lifecycle.state.process import who
 
     seconds(interval)
     folder(path)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.cli.render.cells import printable
-from gcluster.cli.render.diagnostics import diagnostics_text
+from .cells import printable
+from .diagnostics import diagnostics_text
 
 if TYPE_CHECKING:
-    from gcluster.cli.render.surface import Surface
-    from gcluster.lifecycle.adopt import AdoptedFiles
+    from ...lifecycle.adopt import AdoptedFiles
+    from .surface import Surface
 
 
 def adopted_text(written: AdoptedFiles, surface: Surface) -> str:

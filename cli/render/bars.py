@@ -17,9 +17,9 @@ from rich.progress import Progress as Bars
 from rich.table import Column
 from rich.text import Text
 
-from gcluster.cli.render.cells import printable
-from gcluster.cli.render.progress import NAME_COLUMNS, LineProgress
-from gcluster.lifecycle.progress import Progress, StageFinished, StageProgress, StageStarted
+from ...lifecycle.progress import Progress, StageFinished, StageProgress, StageStarted
+from .cells import printable
+from .progress import NAME_COLUMNS, LineProgress
 
 if TYPE_CHECKING:
     from types import TracebackType

@@ -5,19 +5,19 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from gcluster.cli.render.cells import printable
-from gcluster.cli.render.grid import Column, grid
-from gcluster.cli.render.quantities import duration, plural
-from gcluster.lifecycle.burst.policy import WORDS
-from gcluster.lifecycle.burst.saved_queue import Tried
+from ...lifecycle.burst.policy import WORDS
+from ...lifecycle.burst.saved_queue import Tried
+from .cells import printable
+from .grid import Column, grid
+from .quantities import duration, plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from gcluster.cli.render.surface import Surface
-    from gcluster.lifecycle.burst.explain import Explained
-    from gcluster.lifecycle.burst.policy import Decision
-    from gcluster.lifecycle.burst.simulate.report import CloudUse, Simulation, Waits
+    from ...lifecycle.burst.explain import Explained
+    from ...lifecycle.burst.policy import Decision
+    from ...lifecycle.burst.simulate.report import CloudUse, Simulation, Waits
+    from .surface import Surface
 
 _WAITS = (
     Column("WAIT", right=False),

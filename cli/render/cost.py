@@ -6,17 +6,17 @@ import textwrap
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from gcluster.cli.render.cells import printable
-from gcluster.cli.render.cost_chart import chart as chart_lines
-from gcluster.cli.render.cost_figures import Sources, ascii_only, is_priced, money, names
-from gcluster.cli.render.cost_notes import notes
-from gcluster.cli.render.cost_tables import ladders, markets, pools
+from .cells import printable
+from .cost_chart import chart as chart_lines
+from .cost_figures import Sources, ascii_only, is_priced, money, names
+from .cost_notes import notes
+from .cost_tables import ladders, markets, pools
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from gcluster.cli.render.surface import Surface
-    from gcluster.schemas.bill import Bill, Sum
+    from ...schemas.bill import Bill, Sum
+    from .surface import Surface
 
 
 def bills_text(bills: Sequence[Bill], surface: Surface, *, chart: bool = False) -> str:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.cli.render.cells import pad, printable, width
-from gcluster.cli.render.cost_figures import pool_money
+from .cells import pad, printable, width
+from .cost_figures import pool_money
 
 if TYPE_CHECKING:
-    from gcluster.cli.render.surface import Surface
-    from gcluster.schemas.bill import Bill, PoolBill
+    from ...schemas.bill import Bill, PoolBill
+    from .surface import Surface
 
 NOW, MOST = "█", "░"
 _LEAST = 8

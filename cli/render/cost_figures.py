@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.cli.render.cells import printable
+from .cells import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from gcluster.schemas.bill import Offer, PoolBill, Sum
-    from gcluster.schemas.power import Power
+    from ...schemas.bill import Offer, PoolBill, Sum
+    from ...schemas.power import Power
 
 UNKNOWN = "–"  # noqa: RUF001  # the dash of tables; turned into "-" where there is no Unicode
 AT_MOST, AT_LEAST, LACKS = "≤", "≥", "+?"

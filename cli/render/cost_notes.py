@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.cli.render.cells import printable
-from gcluster.cli.render.cost_figures import (
+from .cells import printable
+from .cost_figures import (
     AT_LEAST,
     AT_MOST,
     FREE,
@@ -19,7 +19,7 @@ from gcluster.cli.render.cost_figures import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gcluster.schemas.bill import Bill
+    from ...schemas.bill import Bill
 
 _HELD = frozenset({"reservation", "capacity-block"})
 """Markets that are paid while they are held."""

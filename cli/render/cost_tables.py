@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from gcluster.cli.render.cells import pad, printable, width
-from gcluster.cli.render.cost_figures import (
+from .cells import pad, printable, width
+from .cost_figures import (
     AT_LEAST,
     FREE,
     OWN,
@@ -23,14 +23,14 @@ from gcluster.cli.render.cost_figures import (
     pool_money,
     sum_money,
 )
-from gcluster.cli.render.grid import Column, Grid, grid
+from .grid import Column, Grid, grid
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gcluster.cli.render.surface import Surface
-    from gcluster.schemas.bill import Bill, PoolBill, SiteBill, Sum, Totals
-    from gcluster.schemas.storage_cost import StorageCost
+    from ...schemas.bill import Bill, PoolBill, SiteBill, Sum, Totals
+    from ...schemas.storage_cost import StorageCost
+    from .surface import Surface
 
 _COLUMNS = (
     Column("POOL", right=False),

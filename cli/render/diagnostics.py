@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.cli.render.cells import printable
-from gcluster.cli.render.concealed import starred
-from gcluster.cli.render.excerpt import excerpt, source_lines
-from gcluster.schemas.diagnostics import Diagnostic, Severity
+from ...schemas.diagnostics import Diagnostic, Severity
+from .cells import printable
+from .concealed import starred
+from .excerpt import excerpt, source_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from gcluster.cli.render.surface import Surface, Tone
-    from gcluster.schemas.diagnostics import Span
+    from ...schemas.diagnostics import Span
+    from .surface import Surface, Tone
 
 _TONES: dict[Severity, Tone] = {
     Severity.ERROR: "error",

@@ -5,12 +5,12 @@ from __future__ import annotations
 from difflib import unified_diff
 from typing import TYPE_CHECKING
 
-from gcluster.cli.render.cells import printable
-from gcluster.cli.render.excerpt import source_lines
+from .cells import printable
+from .excerpt import source_lines
 
 if TYPE_CHECKING:
-    from gcluster.cli.render.surface import Surface, Tone
-    from gcluster.schemas.mend.mending import Mended
+    from ...schemas.mend.mending import Mended
+    from .surface import Surface, Tone
 
 _TONES: dict[str, Tone] = {"-": "error", "+": "good", "@": "note"}
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from gcluster.cli.render.cells import pad, width
-from gcluster.lifecycle.preflight.doctor import KNOWN, install_command, packages_for
+from ...lifecycle.preflight.doctor import KNOWN, install_command, packages_for
+from .cells import pad, width
 
 if TYPE_CHECKING:
-    from gcluster.cli.render.surface import Surface
-    from gcluster.lifecycle.preflight.doctor import Machine, Need
+    from ...lifecycle.preflight.doctor import Machine, Need
+    from .surface import Surface
 
 
 def doctor_report(machine: Machine, found: list[Need]) -> dict[str, Any]:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from gcluster.cli.render.cells import printable
-from gcluster.cli.render.quantities import counts, plural, usd_per_hour
+from .cells import printable
+from .quantities import counts, plural, usd_per_hour
 
 if TYPE_CHECKING:
-    from gcluster.cli.render.surface import Surface
-    from gcluster.lifecycle.down import DownResult
-    from gcluster.stacks.provider import Leftover
+    from ...lifecycle.down import DownResult
+    from ...stacks.provider import Leftover
+    from .surface import Surface
 
 _LISTED = 40
 

@@ -5,18 +5,18 @@ from __future__ import annotations
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from gcluster.cli.render.cells import printable
-from gcluster.cli.render.diagnostics import diagnostics_text
-from gcluster.cli.render.quantities import plural
-from gcluster.cli.render.repair import repair_lines
-from gcluster.cli.render.surface import Surface
-from gcluster.schemas.hostlist import fold
+from ...schemas.hostlist import fold
+from .cells import printable
+from .diagnostics import diagnostics_text
+from .quantities import plural
+from .repair import repair_lines
+from .surface import Surface
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from gcluster.lifecycle.drift.fix import FixResult
-    from gcluster.lifecycle.drift.values import Drift, DriftReport
+    from ...lifecycle.drift.fix import FixResult
+    from ...lifecycle.drift.values import Drift, DriftReport
 
 _PLANES = {
     "cloud": "sites",

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from gcluster.cli.render.cells import columns, width
-from gcluster.cli.render.concealed import concealed
+from .cells import columns, width
+from .concealed import concealed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gcluster.cli.render.surface import Surface, Tone
-    from gcluster.schemas.diagnostics import Span
+    from ...schemas.diagnostics import Span
+    from .surface import Surface, Tone
 
 _LEAD = 0.4
 """Share of the room that stays to the left of the caret when a long line is cut."""

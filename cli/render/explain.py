@@ -5,17 +5,17 @@ from __future__ import annotations
 import textwrap
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from gcluster.cli.render.diagnostics import diagnostics_text
-from gcluster.cli.render.diff import diff_text
-from gcluster.schemas.codes import FAMILIES, example_of, family_of
-from gcluster.schemas.mend.fixes import fixed_text
+from ...schemas.codes import FAMILIES, example_of, family_of
+from ...schemas.mend.fixes import fixed_text
+from .diagnostics import diagnostics_text
+from .diff import diff_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from gcluster.cli.render.surface import Surface
-    from gcluster.schemas.codes import CodeExplanation
-    from gcluster.schemas.load import Loaded
+    from ...schemas.codes import CodeExplanation
+    from ...schemas.load import Loaded
+    from .surface import Surface
 
 _FILE = "cluster.yaml"
 """What the example is called: people see their own file there."""
@@ -31,7 +31,7 @@ class Shown(NamedTuple):
 
 def shown_example(code: str) -> Shown | None:
     """Load the example of a code, or return None where there is none."""
-    from gcluster.schemas.load import load_text  # noqa: PLC0415  # only codes with an example
+    from ...schemas.load import load_text  # noqa: PLC0415  # only codes with an example
 
     example = example_of(code)
     if example is None:

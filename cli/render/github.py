@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.cli.render.cells import printable
-from gcluster.cli.render.places import shown
-from gcluster.schemas.diagnostics import Severity
+from ...schemas.diagnostics import Severity
+from .cells import printable
+from .places import shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from gcluster.schemas.diagnostics import Diagnostic
+    from ...schemas.diagnostics import Diagnostic
 
 _COMMANDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "notice"}
 

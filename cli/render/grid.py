@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from gcluster.cli.render.cells import pad, width
+from .cells import pad, width
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gcluster.cli.render.surface import Surface
+    from .surface import Surface
 
 _GAP = 2
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from gcluster.cli.render.cells import pad, printable
-from gcluster.cli.render.quantities import duration
+from .cells import pad, printable
+from .quantities import duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from gcluster.cli.render.surface import Surface, Tone
-    from gcluster.lifecycle.audit.history import ToldRun
-    from gcluster.lifecycle.state import RunRecord
+    from ...lifecycle.audit.history import ToldRun
+    from ...lifecycle.state import RunRecord
+    from .surface import Surface, Tone
 
 _TONES: dict[str, Tone] = {"ok": "good", "running": "note"}
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.cli.render.quantities import duration, plural
+from .quantities import duration, plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gcluster.cli.render.surface import Surface
-    from gcluster.lifecycle.images.ahead import Images
+    from ...lifecycle.images.ahead import Images
+    from .surface import Surface
 
 
 def images_text(images: Images, surface: Surface) -> str:

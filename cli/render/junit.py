@@ -9,14 +9,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
-from gcluster.cli.render.cells import printable
-from gcluster.cli.render.places import shown
+from .cells import printable
+from .places import shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from gcluster.schemas.checked import Report
-    from gcluster.schemas.diagnostics import Diagnostic
+    from ...schemas.checked import Report
+    from ...schemas.diagnostics import Diagnostic
 
 
 def junit_xml(report: Report) -> str:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.cli.render.cells import pad, printable
-from gcluster.cli.render.quantities import plural, usd_per_hour
+from .cells import pad, printable
+from .quantities import plural, usd_per_hour
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from gcluster.cli.render.surface import Surface, Tone
-    from gcluster.lifecycle.planning.changes import LadderView, RungState, RungView
+    from ...lifecycle.planning.changes import LadderView, RungState, RungView
+    from .surface import Surface, Tone
 
 _MARKS: dict[RungState, tuple[str, Tone]] = {
     "stands": ("=", "good"),

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.cli.render.cells import printable
-from gcluster.cli.render.down import item_line, kept_lines
-from gcluster.cli.render.quantities import plural, usd_per_hour
+from .cells import printable
+from .down import item_line, kept_lines
+from .quantities import plural, usd_per_hour
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gcluster.cli.render.surface import Surface
-    from gcluster.lifecycle.ledger_check import LedgerCheck
+    from ...lifecycle.ledger_check import LedgerCheck
+    from .surface import Surface
 
 
 def ledger_text(check: LedgerCheck, surface: Surface) -> str:

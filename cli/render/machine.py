@@ -5,16 +5,16 @@ from __future__ import annotations
 import textwrap
 from typing import TYPE_CHECKING, Any
 
-from gcluster.cli.render.cells import pad, printable, width
-from gcluster.schemas.catalog.figures import figures, is_unverified
-from gcluster.schemas.catalog.selection import places
+from ...schemas.catalog.figures import figures, is_unverified
+from ...schemas.catalog.selection import places
+from .cells import pad, printable, width
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gcluster.cli.render.surface import Surface
-    from gcluster.schemas.catalog import Machine, Price, Quota
-    from gcluster.schemas.catalog.figures import Figure, Value
+    from ...schemas.catalog import Machine, Price, Quota
+    from ...schemas.catalog.figures import Figure, Value
+    from .surface import Surface
 
 MARK = "*"
 _UNITS = {

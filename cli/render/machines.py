@@ -5,16 +5,16 @@ from __future__ import annotations
 from itertools import compress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from gcluster.cli.render.cells import pad, printable, width
-from gcluster.schemas.catalog.figures import is_unverified
-from gcluster.schemas.catalog.selection import short_fabric, short_place
+from ...schemas.catalog.figures import is_unverified
+from ...schemas.catalog.selection import short_fabric, short_place
+from .cells import pad, printable, width
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from gcluster.cli.render.surface import Surface
-    from gcluster.schemas.catalog import Price
-    from gcluster.schemas.catalog.selection import Offer, Wanted
+    from ...schemas.catalog import Price
+    from ...schemas.catalog.selection import Offer, Wanted
+    from .surface import Surface
 
 UNKNOWN = "–"  # noqa: RUF001  # the dash of tables; turned into "-" where there is no Unicode
 MARK = "*"

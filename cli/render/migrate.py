@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.cli.render.cells import printable
-from gcluster.cli.render.diagnostics import diagnostics_text
-from gcluster.cli.render.diff import diff_text
+from .cells import printable
+from .diagnostics import diagnostics_text
+from .diff import diff_text
 
 if TYPE_CHECKING:
-    from gcluster.cli.render.surface import Surface
-    from gcluster.schemas.migrate.rewriting import Migration
+    from ...schemas.migrate.rewriting import Migration
+    from .surface import Surface
 
 
 def migration_text(migration: Migration, surface: Surface, *, written: bool) -> str:

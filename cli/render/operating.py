@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.cli.render.cells import pad, printable, width
-from gcluster.cli.render.quantities import duration
+from .cells import pad, printable, width
+from .quantities import duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from gcluster.cli.render.surface import Surface
-    from gcluster.lifecycle.status.conditions import Cause, PartitionQueue, QueueStatus, QuotaUse
+    from ...lifecycle.status.conditions import Cause, PartitionQueue, QueueStatus, QuotaUse
+    from .surface import Surface
 
 
 _MOST_REASONS = 5

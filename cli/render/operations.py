@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.cli.render.cells import pad, printable, width
-from gcluster.cli.render.quantities import duration
-from gcluster.schemas.hostlist import fold
+from ...schemas.hostlist import fold
+from .cells import pad, printable, width
+from .quantities import duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from gcluster.lifecycle.operations.queue_state import RestoreResult, SavedQueue
-    from gcluster.lifecycle.operations.reboot import Pace, RebootResult
-    from gcluster.lifecycle.operations.rotate_munge import Rotated
-    from gcluster.lifecycle.operations.service import Served, ServiceResult
-    from gcluster.lifecycle.secrets.encryption import RotatedEncryption
+    from ...lifecycle.operations.queue_state import RestoreResult, SavedQueue
+    from ...lifecycle.operations.reboot import Pace, RebootResult
+    from ...lifecycle.operations.rotate_munge import Rotated
+    from ...lifecycle.operations.service import Served, ServiceResult
+    from ...lifecycle.secrets.encryption import RotatedEncryption
 
 
 def served_text(result: ServiceResult) -> str:

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from gcluster.cli.render.cells import pad, printable, width
-from gcluster.cli.render.ladder import ladder_lines
-from gcluster.cli.render.quantities import duration, plural, usd_per_hour
-from gcluster.cli.render.repair import repair_lines
-from gcluster.schemas.hostlist import fold
+from ...schemas.hostlist import fold
+from .cells import pad, printable, width
+from .ladder import ladder_lines
+from .quantities import duration, plural, usd_per_hour
+from .repair import repair_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from gcluster.cli.render.surface import Surface, Tone
-    from gcluster.lifecycle.accounting.plan import BooksPlan
-    from gcluster.lifecycle.planning.changes import Disruption, Plan, SitePlan, StepChange
-    from gcluster.stacks.provider import Effect, ResourceChange
+    from ...lifecycle.accounting.plan import BooksPlan
+    from ...lifecycle.planning.changes import Disruption, Plan, SitePlan, StepChange
+    from ...stacks.provider import Effect, ResourceChange
+    from .surface import Surface, Tone
 
 _MARKS: dict[Effect, tuple[str, Tone]] = {
     "create": ("+", "good"),

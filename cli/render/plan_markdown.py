@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from gcluster.cli.render.ladder import ladder_lines
-from gcluster.cli.render.plan import cost, fields, guarded, sections, totals, unreachable, upgrades
-from gcluster.cli.render.quantities import plural
-from gcluster.cli.render.repair import repair_lines
-from gcluster.cli.render.surface import Surface
-from gcluster.lifecycle.planning.disruption import DISRUPTIONS, disruption_of
+from ...lifecycle.planning.disruption import DISRUPTIONS, disruption_of
+from .ladder import ladder_lines
+from .plan import cost, fields, guarded, sections, totals, unreachable, upgrades
+from .quantities import plural
+from .repair import repair_lines
+from .surface import Surface
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from gcluster.lifecycle.planning.changes import Plan
-    from gcluster.schemas.diagnostics import Diagnostic
+    from ...lifecycle.planning.changes import Plan
+    from ...schemas.diagnostics import Diagnostic
 
 _SURFACE = Surface()
 _LONGEST = 60_000

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.cli.render.diagnostics import diagnostics_text, summary_line
-from gcluster.schemas.diagnostics import Severity
+from ...schemas.diagnostics import Severity
+from .diagnostics import diagnostics_text, summary_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from gcluster.cli.render.surface import Surface
-    from gcluster.lifecycle.planning.changes import SiteAnswers
+    from ...lifecycle.planning.changes import SiteAnswers
+    from .surface import Surface
 
 _ORDER = list(Severity)
 

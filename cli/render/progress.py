@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Literal, TextIO, TypeAlias
 
 import msgspec
 
-from gcluster.cli.render.cells import pad, printable, width
-from gcluster.cli.render.diagnostics import diagnostics_text
-from gcluster.cli.render.quantities import duration
-from gcluster.cli.render.surface import Surface, surface_of
-from gcluster.lifecycle.progress import (
+from ...lifecycle.progress import (
     Finding,
     Progress,
     StageFinished,
     StageProgress,
     StageStarted,
 )
+from .cells import pad, printable, width
+from .diagnostics import diagnostics_text
+from .quantities import duration
+from .surface import Surface, surface_of
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -105,7 +105,7 @@ def open_progress(fmt: Format) -> LineProgress:
     if fmt == "json":
         return JsonProgress(sys.stderr)
     if surface_of(sys.stdout).live:
-        from gcluster.cli.render.bars import BarProgress  # noqa: PLC0415  # rich takes a while
+        from .bars import BarProgress  # noqa: PLC0415  # rich takes a while
 
         return BarProgress(sys.stdout)
     return LineProgress(sys.stdout)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.schemas.catalog import load_catalog
-from gcluster.schemas.quotas import quota_needs
+from ...schemas.catalog import load_catalog
+from ...schemas.quotas import quota_needs
 
 if TYPE_CHECKING:
-    from gcluster.schemas.load import Loaded
-    from gcluster.schemas.quotas import QuotaNeed
+    from ...schemas.load import Loaded
+    from ...schemas.quotas import QuotaNeed
 
 _UNITS = {"vcpu": "vCPU", "gpu": "GPU", "node": "nodes"}
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.cli.render.cells import pad, printable, width
+from .cells import pad, printable, width
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from gcluster.cli.render.surface import Surface, Tone
-    from gcluster.lifecycle.gitops.record import ControllerRecord, Followed
+    from ...lifecycle.gitops.record import ControllerRecord, Followed
+    from .surface import Surface, Tone
 
 _TONES: dict[str, Tone] = {
     "synced": "good",

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.cli.render.cells import pad, printable, width
-from gcluster.cli.render.diagnostics import diagnostics_text
-from gcluster.cli.render.quantities import duration, plural
-from gcluster.schemas.hostlist import fold
+from ...schemas.hostlist import fold
+from .cells import pad, printable, width
+from .diagnostics import diagnostics_text
+from .quantities import duration, plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from datetime import datetime
 
-    from gcluster.cli.render.surface import Surface
-    from gcluster.lifecycle.repair.result import Intended, RepairResult
-    from gcluster.lifecycle.state.repairs import Repair
+    from ...lifecycle.repair.result import Intended, RepairResult
+    from ...lifecycle.state.repairs import Repair
+    from .surface import Surface
 
 _LISTED = 24
 """Nodes of the queue that are listed; the rest is counted."""

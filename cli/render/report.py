@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from gcluster.cli.render.surface import Surface
-    from gcluster.schemas.checked import CheckedSpec, Report
-    from gcluster.schemas.spec import ClusterSpec, Pool
+    from ...schemas.checked import CheckedSpec, Report
+    from ...schemas.spec import ClusterSpec, Pool
+    from .surface import Surface
 
 
 def report_text(report: Report, surface: Surface) -> str:
@@ -19,7 +19,7 @@ def report_text(report: Report, surface: Surface) -> str:
     found = list(report.found())
     lines: list[str] = []
     if found:
-        from gcluster.cli.render.diagnostics import diagnostics_text, summary_line
+        from .diagnostics import diagnostics_text, summary_line
 
         lines.append(diagnostics_text(found, surface, report.texts()))
         lines += ["", summary_line(found)] if not report.many else [""]
@@ -35,14 +35,14 @@ def _quotas(checked: CheckedSpec) -> list[str]:
     """Return what a spec takes of cloud quotas; nothing is read for specs without clouds."""
     if checked.spec is None or not any(site.is_cloud for site in checked.spec.sites.values()):
         return []
-    from gcluster.cli.render.quotas import quota_lines
+    from .quotas import quota_lines
 
     return quota_lines(checked.loaded)
 
 
 def totals(report: Report) -> str:
     """Return "3 specs: 2 errors, 1 warning"."""
-    from gcluster.cli.render.diagnostics import summary_line
+    from .diagnostics import summary_line
 
     return f"{_counted(len(report.specs), 'spec')}: {summary_line(report.found())}"
 
@@ -61,7 +61,7 @@ def host_count(spec: ClusterSpec) -> int:
     count = 0
     for name, site in spec.sites.items():
         if not site.makes_machines:
-            from gcluster.inventory.bare_metal import bare_metal_hosts
+            from ...inventory.bare_metal import bare_metal_hosts
 
             count += len(bare_metal_hosts(spec, name))
         else:
@@ -96,32 +96,32 @@ def _spec_value(checked: CheckedSpec) -> dict[str, Any]:
 
 
 def _quota_needs(checked: CheckedSpec) -> list[Any]:
-    from gcluster.cli.render.quotas import needs
+    from .quotas import needs
 
     return list(needs(checked.loaded))
 
 
 def _json(report: Report) -> str:
-    from gcluster.cli.render.document import document
+    from .document import document
 
     return document(report_value(report))
 
 
 def _sarif(report: Report) -> str:
-    from gcluster.cli.render.document import document
-    from gcluster.cli.render.sarif import sarif_log
+    from .document import document
+    from .sarif import sarif_log
 
     return document(sarif_log(report))
 
 
 def _github(report: Report) -> str:
-    from gcluster.cli.render.github import workflow_commands
+    from .github import workflow_commands
 
     return "\n".join([*workflow_commands(report.found()), totals(report)])
 
 
 def _junit(report: Report) -> str:
-    from gcluster.cli.render.junit import junit_xml
+    from .junit import junit_xml
 
     return junit_xml(report)
 

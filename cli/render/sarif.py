@@ -10,17 +10,17 @@ import json
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from gcluster import __version__
-from gcluster.cli.render.cells import printable
-from gcluster.cli.render.places import uri
-from gcluster.schemas.diagnostics import Severity
+from ... import __version__
+from ...schemas.diagnostics import Severity
+from .cells import printable
+from .places import uri
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from gcluster.schemas.checked import Report
-    from gcluster.schemas.codes import CodeExplanation
-    from gcluster.schemas.diagnostics import Diagnostic, Patch, Span
+    from ...schemas.checked import Report
+    from ...schemas.codes import CodeExplanation
+    from ...schemas.diagnostics import Diagnostic, Patch, Span
 
 SCHEMA = (
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
@@ -62,7 +62,7 @@ def sarif_log(report: Report) -> dict[str, Any]:
 
 
 def _driver(codes: Iterable[str], found: Iterable[Diagnostic]) -> dict[str, Any]:
-    from gcluster.schemas.codes import explanations  # noqa: PLC0415  # reads every check
+    from ...schemas.codes import explanations  # noqa: PLC0415  # reads every check
 
     known = explanations()
     levels: dict[str, Severity] = {}

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.cli.render.cells import printable
-from gcluster.cli.render.quantities import bandwidth, microseconds, plural, size
-from gcluster.lifecycle.smoke.findings import fault_lines
+from ...lifecycle.smoke.findings import fault_lines
+from .cells import printable
+from .quantities import bandwidth, microseconds, plural, size
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gcluster.cli.render.surface import Surface
-    from gcluster.lifecycle.smoke.judging.verdict import Verdict
-    from gcluster.lifecycle.smoke.reading.log import AllReduceLog, Row
-    from gcluster.lifecycle.smoke.run import SmokeResult
+    from ...lifecycle.smoke.judging.verdict import Verdict
+    from ...lifecycle.smoke.reading.log import AllReduceLog, Row
+    from ...lifecycle.smoke.run import SmokeResult
+    from .surface import Surface
 
 _TITLES = ("size", "time", "algbw", "busbw", "wrong")
 _COLUMNS = 12

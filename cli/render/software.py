@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.cli.render.cells import pad, printable, width
+from .cells import pad, printable, width
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from gcluster.cli.render.surface import Surface
-    from gcluster.schemas.stack import Lock, Resolved, ResolvedComponent, TestedSet
+    from ...schemas.stack import Lock, Resolved, ResolvedComponent, TestedSet
+    from .surface import Surface
 
 _ORIGINS = {
     "asked": "as the spec says",

@@ -5,17 +5,17 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from gcluster.cli.render.cells import pad, printable, width
-from gcluster.cli.render.down import kept_lines
-from gcluster.cli.render.operating import causes_lines, queue_lines, quota_lines
-from gcluster.cli.render.quantities import bandwidth, duration
-from gcluster.cli.render.repair import repair_lines
+from .cells import pad, printable, width
+from .down import kept_lines
+from .operating import causes_lines, queue_lines, quota_lines
+from .quantities import bandwidth, duration
+from .repair import repair_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gcluster.cli.render.surface import Surface, Tone
-    from gcluster.lifecycle.status.conditions import ClusterStatus, Condition, NodeStatus
+    from ...lifecycle.status.conditions import ClusterStatus, Condition, NodeStatus
+    from .surface import Surface, Tone
 
 _MARKS: dict[str, tuple[str, Tone]] = {
     "true": ("✔", "good"),

@@ -5,14 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gcluster.cli.render.cells import printable
-from gcluster.cli.render.diagnostics import diagnostics_text
-from gcluster.cli.render.quantities import plural
-from gcluster.lifecycle.outcome import Exit
+from ...lifecycle.outcome import Exit
+from .cells import printable
+from .diagnostics import diagnostics_text
+from .quantities import plural
 
 if TYPE_CHECKING:
-    from gcluster.cli.render.surface import Surface
-    from gcluster.lifecycle.up import UpResult
+    from ...lifecycle.up import UpResult
+    from .surface import Surface
 
 
 def nearby(path: str) -> str:

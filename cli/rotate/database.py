@@ -4,8 +4,8 @@
 
 from functools import partial
 
-from gcluster.cli.options import Format, OutputFormat, Target
-from gcluster.lifecycle.outcome import Exit
+from ...lifecycle.outcome import Exit
+from ..options import Format, OutputFormat, Target
 
 
 def command(cluster: Target, fmt: OutputFormat = Format.TEXT) -> Exit:
@@ -14,7 +14,7 @@ def command(cluster: Target, fmt: OutputFormat = Format.TEXT) -> Exit:
     slurmdbd starts anew with it; jobs go on. Nothing is changed where its host can't be reached. A
     password that the spec refers to is yours to change.
     """
-    from gcluster.cli.rotating import rotated
-    from gcluster.lifecycle.operations.rotate_kept import rotate_secret
+    from ...lifecycle.operations.rotate_kept import rotate_secret
+    from ..rotating import rotated
 
     return rotated(cluster, fmt, "database", partial(rotate_secret, word="database"))

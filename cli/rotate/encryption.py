@@ -2,9 +2,9 @@
 
 # ruff: noqa: PLC0415  # imported when the verb runs: help and other verbs need none of it
 
-from gcluster.cli.options import Format, OutputFormat, Target
-from gcluster.cli.render.output import say
-from gcluster.lifecycle.outcome import Exit
+from ...lifecycle.outcome import Exit
+from ..options import Format, OutputFormat, Target
+from ..render.output import say
 
 
 def command(cluster: Target, fmt: OutputFormat = Format.TEXT) -> Exit:
@@ -13,13 +13,13 @@ def command(cluster: Target, fmt: OutputFormat = Format.TEXT) -> Exit:
     They get a new data key, which the provider of the spec encrypts: another one, or the same. The
     old provider is needed once more. No host is asked or changed. Killed half-way, run it again.
     """
-    from gcluster.cli.render.document import document
-    from gcluster.cli.render.operations import rotated_encryption_text
-    from gcluster.cli.render.progress import open_progress
-    from gcluster.lifecycle.cluster import open_cluster
-    from gcluster.lifecycle.run import Run
-    from gcluster.lifecycle.secrets.encryption import rotate_encryption
-    from gcluster.lifecycle.state import acquire
+    from ...lifecycle.cluster import open_cluster
+    from ...lifecycle.run import Run
+    from ...lifecycle.secrets.encryption import rotate_encryption
+    from ...lifecycle.state import acquire
+    from ..render.document import document
+    from ..render.operations import rotated_encryption_text
+    from ..render.progress import open_progress
 
     opened = open_cluster(cluster)
     applied = opened.applied_spec or opened.spec

@@ -4,8 +4,8 @@
 
 from functools import partial
 
-from gcluster.cli.options import Format, OutputFormat, Target
-from gcluster.lifecycle.outcome import Exit
+from ...lifecycle.outcome import Exit
+from ..options import Format, OutputFormat, Target
 
 
 def command(cluster: Target, fmt: OutputFormat = Format.TEXT) -> Exit:
@@ -14,7 +14,7 @@ def command(cluster: Target, fmt: OutputFormat = Format.TEXT) -> Exit:
     Clients of slurmrestd need new tokens (scontrol token). Nothing is changed where a host can't be
     reached. Exit code 3 when one was left: the next up mends it.
     """
-    from gcluster.cli.rotating import rotated
-    from gcluster.lifecycle.operations.rotate_kept import rotate_secret
+    from ...lifecycle.operations.rotate_kept import rotate_secret
+    from ..rotating import rotated
 
     return rotated(cluster, fmt, "jwt", partial(rotate_secret, word="jwt"))

@@ -4,15 +4,15 @@
 
 from typing import TYPE_CHECKING
 
-from gcluster.cli.options import Format, OutputFormat, Target
-from gcluster.lifecycle.outcome import Exit
+from ...lifecycle.outcome import Exit
+from ..options import Format, OutputFormat, Target
 
 if TYPE_CHECKING:
-    from gcluster.inventory.hosts import ClusterInventory
-    from gcluster.lifecycle.operations.rotate_munge import Rotated
-    from gcluster.lifecycle.progress import Reporter
-    from gcluster.lifecycle.run import Run
-    from gcluster.lifecycle.ssh import SshSession
+    from ...inventory.hosts import ClusterInventory
+    from ...lifecycle.operations.rotate_munge import Rotated
+    from ...lifecycle.progress import Reporter
+    from ...lifecycle.run import Run
+    from ...lifecycle.ssh import SshSession
 
 
 def command(cluster: Target, fmt: OutputFormat = Format.TEXT) -> Exit:
@@ -21,10 +21,10 @@ def command(cluster: Target, fmt: OutputFormat = Format.TEXT) -> Exit:
     For the seconds of the change commands of Slurm may be refused. Exit code 3 when a machine could
     not be reached: the next up gives it the new key.
     """
-    from gcluster.cli.rotating import rotated
-    from gcluster.lifecycle.operations.rotate_munge import rotate_munge
-    from gcluster.lifecycle.operations.slurm_only import refuse_kubernetes
-    from gcluster.lifecycle.rolling.services import service_of
+    from ...lifecycle.operations.rotate_munge import rotate_munge
+    from ...lifecycle.operations.slurm_only import refuse_kubernetes
+    from ...lifecycle.rolling.services import service_of
+    from ..rotating import rotated
 
     def rotate(
         run: "Run", hosts: "ClusterInventory", session: "SshSession", report: "Reporter"

@@ -4,8 +4,8 @@
 
 from functools import partial
 
-from gcluster.cli.options import Format, OutputFormat, Target
-from gcluster.lifecycle.outcome import Exit
+from ...lifecycle.outcome import Exit
+from ..options import Format, OutputFormat, Target
 
 
 def command(cluster: Target, fmt: OutputFormat = Format.TEXT) -> Exit:
@@ -14,7 +14,7 @@ def command(cluster: Target, fmt: OutputFormat = Format.TEXT) -> Exit:
     Nodes are told the new key over SSH; one that is off takes nothing until the next up tells it.
     Nothing is changed where one can't be reached.
     """
-    from gcluster.cli.rotating import rotated
-    from gcluster.lifecycle.operations.rotate_kept import rotate_secret
+    from ...lifecycle.operations.rotate_kept import rotate_secret
+    from ..rotating import rotated
 
     return rotated(cluster, fmt, "signer", partial(rotate_secret, word="signer"))

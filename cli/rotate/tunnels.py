@@ -2,8 +2,8 @@
 
 # ruff: noqa: PLC0415  # imported when the verb runs: help and other verbs need none of it
 
-from gcluster.cli.options import Format, OutputFormat, Target
-from gcluster.lifecycle.outcome import Exit
+from ...lifecycle.outcome import Exit
+from ..options import Format, OutputFormat, Target
 
 
 def command(cluster: Target, fmt: OutputFormat = Format.TEXT) -> Exit:
@@ -12,7 +12,7 @@ def command(cluster: Target, fmt: OutputFormat = Format.TEXT) -> Exit:
     A tunnel stands still until both of its ends have changed, which takes seconds. Nothing is
     changed where a gateway can't be reached. Exit code 3 when one was left: the next up mends it.
     """
-    from gcluster.cli.rotating import rotated
-    from gcluster.lifecycle.operations.rotate_tunnels import rotate_tunnels
+    from ...lifecycle.operations.rotate_tunnels import rotate_tunnels
+    from ..rotating import rotated
 
     return rotated(cluster, fmt, "tunnels", rotate_tunnels)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.inventory.accounting.records import (
+from ...schemas.spec import SlurmScheduler
+from .records import (
     NORMAL,
     ROOT,
     SMOKE_QOS,
@@ -15,13 +16,12 @@ from gcluster.inventory.accounting.records import (
     accounting,
     accounts_from_the_top,
 )
-from gcluster.schemas.spec import SlurmScheduler
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from gcluster.schemas.spec import Account, ClusterSpec, Qos
-    from gcluster.schemas.spec.units import Duration
+    from ...schemas.spec import Account, ClusterSpec, Qos
+    from ...schemas.spec.units import Duration
 
 EVERYONE = "everyone"
 """The account of all listed users where the spec has QOS and no accounts: limits need one."""

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.inventory.accounting.changes import HeldBack
-from gcluster.inventory.accounting.records import (
+from .changes import HeldBack
+from .records import (
     NORMAL,
     ROOT,
     Accounting,

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from gcluster.inventory.accounting.changes import AccountingChange
-from gcluster.inventory.accounting.records import Association
-from gcluster.inventory.accounting.settings import association_settings, differing
+from .changes import AccountingChange
+from .records import Association
+from .settings import association_settings, differing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gcluster.inventory.accounting.changes import Verb
-    from gcluster.inventory.accounting.records import Accounting
-    from gcluster.inventory.accounting.settings import Setting
+    from .changes import Verb
+    from .records import Accounting
+    from .settings import Setting
 
 USERS_AT_ONCE = 200
 """Users in one command: a line that a shell, a log and a reader still take."""

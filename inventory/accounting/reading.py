@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.inventory.accounting.keep import JobOwner
-from gcluster.inventory.accounting.records import (
+from ...schemas.decoding import convert
+from .keep import JobOwner
+from .records import (
     PARENT_SHARE,
     ROOT,
     Accounting,
@@ -22,8 +23,7 @@ from gcluster.inventory.accounting.records import (
     QosRecord,
     accounting,
 )
-from gcluster.inventory.accounting.settings import GPU
-from gcluster.schemas.decoding import convert
+from .settings import GPU
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.inventory.accounting.changes import AccountingChange, HeldBack
-from gcluster.inventory.accounting.keep import BUILT_IN, kept
-from gcluster.inventory.accounting.member_changes import added_members, removed_members
-from gcluster.inventory.accounting.records import (
+from .changes import AccountingChange, HeldBack
+from .keep import BUILT_IN, kept
+from .member_changes import added_members, removed_members
+from .records import (
     ROOT,
     Accounting,
     Association,
@@ -28,7 +28,7 @@ from gcluster.inventory.accounting.records import (
     accounts_from_the_top,
     effective_qos,
 )
-from gcluster.inventory.accounting.settings import (
+from .settings import (
     Setting,
     association_settings,
     differing,
@@ -38,8 +38,8 @@ from gcluster.inventory.accounting.settings import (
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
-    from gcluster.inventory.accounting.changes import Entity, Verb
-    from gcluster.inventory.accounting.keep import JobOwner
+    from .changes import Entity, Verb
+    from .keep import JobOwner
 
 
 class Reconciliation(msgspec.Struct, frozen=True, kw_only=True):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from gcluster.inventory.accounting.records import PARENT_SHARE
+from .records import PARENT_SHARE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from gcluster.inventory.accounting.records import Association, QosRecord
+    from .records import Association, QosRecord
 
 GPU = "gres/gpu"
 """The trackable resource that quotas count; slurm.conf names it in AccountingStorageTRES."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gcluster.inventory.compile.steps import Stage, Step
+from .steps import Stage, Step
 
 
 def allreduce_steps() -> list[Step]:

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.inventory.compile.steps import Json, Stage, Step
+from .steps import Json, Stage, Step
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from gcluster.inventory.hosts import Host
-    from gcluster.schemas.spec import ClusterSpec, PoolRole, User
+    from ...schemas.spec import ClusterSpec, PoolRole, User
+    from ..hosts import Host
 
 
 def base_steps(

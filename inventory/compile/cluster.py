@@ -13,19 +13,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.inventory.compile.allreduce import allreduce_steps
-from gcluster.inventory.compile.base import base_steps
-from gcluster.inventory.compile.depot import bundle_source_steps, depot_steps, living_on
-from gcluster.inventory.compile.enroot_pyxis import plugin_lines
-from gcluster.inventory.compile.kubernetes import kubernetes_steps, taking
-from gcluster.inventory.compile.mpi import mpi_steps
-from gcluster.inventory.compile.munge import munge_steps
-from gcluster.inventory.compile.nccl import JOB_ENVIRONMENT, nccl_steps
-from gcluster.inventory.compile.node import node_facts
-from gcluster.inventory.compile.roles import node_role_steps
-from gcluster.inventory.compile.self_converge import licences, pulls, self_converge_steps
-from gcluster.inventory.compile.site_routes import site_routes_steps
-from gcluster.inventory.compile.slurm import (
+from ...schemas.control_planes import managed_pools
+from ...schemas.spec import KubernetesScheduler
+from .allreduce import allreduce_steps
+from .base import base_steps
+from .depot import bundle_source_steps, depot_steps, living_on
+from .enroot_pyxis import plugin_lines
+from .kubernetes import kubernetes_steps, taking
+from .mpi import mpi_steps
+from .munge import munge_steps
+from .nccl import JOB_ENVIRONMENT, nccl_steps
+from .node import node_facts
+from .roles import node_role_steps
+from .self_converge import licences, pulls, self_converge_steps
+from .site_routes import site_routes_steps
+from .slurm import (
     TASK_PROLOG,
     controllers_and_name,
     is_simulated,
@@ -34,20 +36,18 @@ from gcluster.inventory.compile.slurm import (
     slurm_cluster_variables,
     slurm_steps,
 )
-from gcluster.inventory.compile.slurm_accounting import accounting_hosts
-from gcluster.inventory.compile.slurm_nodes import gpu_count
-from gcluster.inventory.compile.slurmdbd import slurmdbd_steps
-from gcluster.inventory.compile.steps import CompiledCluster, Group, Stage, Step
-from gcluster.inventory.compile.wireguard import wireguard_steps
-from gcluster.schemas.control_planes import managed_pools
-from gcluster.schemas.spec import KubernetesScheduler
+from .slurm_accounting import accounting_hosts
+from .slurm_nodes import gpu_count
+from .slurmdbd import slurmdbd_steps
+from .steps import CompiledCluster, Group, Stage, Step
+from .wireguard import wireguard_steps
 
 if TYPE_CHECKING:
-    from gcluster.inventory.compile.kubernetes import KubernetesAt
-    from gcluster.inventory.hosts import ClusterInventory, Host
-    from gcluster.schemas.bundle import BundleManifest
-    from gcluster.schemas.catalog import Catalog
-    from gcluster.schemas.spec import ClusterSpec, PoolRole
+    from ...schemas.bundle import BundleManifest
+    from ...schemas.catalog import Catalog
+    from ...schemas.spec import ClusterSpec, PoolRole
+    from ..hosts import ClusterInventory, Host
+    from .kubernetes import KubernetesAt
 
 ROLE_ORDER: tuple[PoolRole, ...] = ("controller", "login", "compute")
 """Controllers first: nodes fetch their configuration from them."""

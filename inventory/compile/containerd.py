@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.inventory.compile.steps import Json, Phase, Stage, Step
-from gcluster.schemas.spec import KubernetesScheduler
-from gcluster.schemas.spec.software import SourceRedirect
+from ...schemas.spec import KubernetesScheduler
+from ...schemas.spec.software import SourceRedirect
+from .steps import Json, Phase, Stage, Step
 
 if TYPE_CHECKING:
-    from gcluster.inventory.compile.node import NodeFacts
+    from .node import NodeFacts
 
 IMAGES_SOURCE = "kubernetes-images"
 """Artefact source of Kubernetes' own images."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.inventory.compile.steps import Json, Phase, Stage, Step
+from .steps import Json, Phase, Stage, Step
 
 if TYPE_CHECKING:
-    from gcluster.inventory.compile.node import NodeFacts
+    from .node import NodeFacts
 
 
 def cuda_steps(node: NodeFacts) -> list[Step]:

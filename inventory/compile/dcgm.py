@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.inventory.compile.steps import Json, Phase, Stage, Step
+from .steps import Json, Phase, Stage, Step
 
 if TYPE_CHECKING:
-    from gcluster.inventory.compile.node import NodeFacts
+    from .node import NodeFacts
 
 FIRST_OF_CUDA_13 = 580
 """Driver branch from which on CUDA is 13 (CUDA release notes, table of drivers; read 2026-11)."""

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.inventory.compile.steps import Json, Phase, Stage, Step
+from .steps import Json, Phase, Stage, Step
 
 if TYPE_CHECKING:
-    from gcluster.inventory.compile.node import NodeFacts
-    from gcluster.schemas.bundle import BundleManifest
+    from ...schemas.bundle import BundleManifest
+    from .node import NodeFacts
 
 DEPOT_PORT = 8480
 DEPOT_ROOT = "/srv/gcluster/depot"

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.inventory.compile.package_sources import file_variables, source_url
-from gcluster.inventory.compile.steps import Json, Phase, Stage, Step
-from gcluster.schemas.spec.software import SourceRedirect
+from ...schemas.spec.software import SourceRedirect
+from .package_sources import file_variables, source_url
+from .steps import Json, Phase, Stage, Step
 
 if TYPE_CHECKING:
-    from gcluster.inventory.compile.node import NodeFacts
+    from .node import NodeFacts
 
 SOURCE = "aws-efa"
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.inventory.compile.package_sources import file_variables
-from gcluster.inventory.compile.steps import Json, Phase, Stage, Step
+from .package_sources import file_variables
+from .steps import Json, Phase, Stage, Step
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from gcluster.inventory.compile.node import NodeFacts
+    from .node import NodeFacts
 
 PLUGIN_LINE = (
     "required /usr/local/lib/slurm/spank_pyxis.so runtime_path=/run/pyxis container_scope=job"

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.inventory.compile.ofed import rdma_kind
-from gcluster.inventory.compile.steps import Json, Phase, Stage, Step
-from gcluster.schemas.mounts import mount_point
-from gcluster.schemas.spec import GpfsStorage
+from ...schemas.mounts import mount_point
+from ...schemas.spec import GpfsStorage
+from .ofed import rdma_kind
+from .steps import Json, Phase, Stage, Step
 
 if TYPE_CHECKING:
-    from gcluster.inventory.compile.node import NodeFacts
+    from .node import NodeFacts
 
 
 SOURCE = "storage-scale"

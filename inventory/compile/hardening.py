@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.inventory.compile.steps import Json, Phase, Stage, Step
-from gcluster.schemas.spec import BareMetalSite, CloudSite, HostEntry
-from gcluster.schemas.spec.sites import ListedHost, SshFleetSite
-from gcluster.schemas.tunnels import TUNNEL_PORT, gateway_links, networks_of_sites
+from ...schemas.spec import BareMetalSite, CloudSite, HostEntry
+from ...schemas.spec.sites import ListedHost, SshFleetSite
+from ...schemas.tunnels import TUNNEL_PORT, gateway_links, networks_of_sites
+from .steps import Json, Phase, Stage, Step
 
 if TYPE_CHECKING:
-    from gcluster.inventory.compile.node import NodeFacts
-    from gcluster.schemas.spec import Hardening
+    from ...schemas.spec import Hardening
+    from .node import NodeFacts
 
 _UNPRIVILEGED = "1024-65535"
 """srun, MPI and NCCL listen where the kernel says; Slurm's own 6817 to 6819 are among them."""

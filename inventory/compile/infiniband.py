@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.inventory.compile.ofed import drivers_of, rails, rdma_kind
-from gcluster.inventory.compile.steps import Json, Stage, Step
+from .ofed import drivers_of, rails, rdma_kind
+from .steps import Json, Stage, Step
 
 if TYPE_CHECKING:
-    from gcluster.inventory.compile.node import NodeFacts
+    from .node import NodeFacts
 
 _MTUS = {"datagram": 4092, "connected": 65520}
 """Most that IPoIB carries in a packet: the fabric's 4096 less 4 bytes (RFC 4391); RFC 4755."""

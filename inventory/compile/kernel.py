@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.inventory.compile.steps import Json, Phase, Stage, Step
-from gcluster.inventory.compile.storage import uses_lustre
-from gcluster.schemas.spec import Boot
+from ...schemas.spec import Boot
+from .steps import Json, Phase, Stage, Step
+from .storage import uses_lustre
 
 if TYPE_CHECKING:
-    from gcluster.inventory.compile.node import NodeFacts
+    from .node import NodeFacts
 
 GPU_BOOT_PARAMETERS = ("iommu=pt",)
 """GPUs and NICs reach each other's memory untranslated; NVIDIA (GPUDirect RDMA documentation, on

@@ -10,20 +10,20 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.inventory.compile.containerd import runs_kubernetes
-from gcluster.inventory.compile.steps import Json, Phase, Stage, Step
-from gcluster.schemas.control_planes import API_PORT, api_name, balanced_site
-from gcluster.schemas.kubernetes_bundle import BUNDLED, IMAGES, MORE_IMAGES, KubernetesBundle
-from gcluster.schemas.spec import KubernetesScheduler
-from gcluster.schemas.spec.software import SourceRedirect
+from ...schemas.control_planes import API_PORT, api_name, balanced_site
+from ...schemas.kubernetes_bundle import BUNDLED, IMAGES, MORE_IMAGES, KubernetesBundle
+from ...schemas.spec import KubernetesScheduler
+from ...schemas.spec.software import SourceRedirect
+from .containerd import runs_kubernetes
+from .steps import Json, Phase, Stage, Step
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gcluster.inventory.compile.node import NodeFacts
-    from gcluster.inventory.hosts import Host
-    from gcluster.schemas.spec import ClusterSpec
-    from gcluster.schemas.spec.kubernetes import VirtualAddress
+    from ...schemas.spec import ClusterSpec
+    from ...schemas.spec.kubernetes import VirtualAddress
+    from ..hosts import Host
+    from .node import NodeFacts
 
 ENCRYPTION_SECRET = "kubernetes-encryption"  # noqa: S105  # the secret's name
 """Name of the secret by which Kubernetes' own secrets are encrypted where they are stored."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, cast
 
-from gcluster.inventory.compile.steps import Json, Phase, Stage, Step
-from gcluster.schemas.mounts import mount_point
-from gcluster.schemas.spec import LustreStorage
+from ...schemas.mounts import mount_point
+from ...schemas.spec import LustreStorage
+from .steps import Json, Phase, Stage, Step
 
 if TYPE_CHECKING:
-    from gcluster.inventory.compile.node import NodeFacts
+    from .node import NodeFacts
 
 _SOURCES = {"aws": "fsx-lustre", "gcp": "gcp-lustre", "azure": "amlfs"}
 """Provider -> who builds clients for its kernels; elsewhere they are Whamcloud's."""

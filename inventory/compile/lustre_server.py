@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
-from gcluster.inventory.compile.lustre_client import lustre_fsname, lustre_served
-from gcluster.inventory.compile.steps import Json, Phase, Stage, Step
+from .lustre_client import lustre_fsname, lustre_served
+from .steps import Json, Phase, Stage, Step
 
 if TYPE_CHECKING:
-    from gcluster.inventory.compile.node import NodeFacts
-    from gcluster.schemas.spec import LustreStorage
+    from ...schemas.spec import LustreStorage
+    from .node import NodeFacts
 
 
 def lustre_server_steps(node: NodeFacts) -> list[Step]:

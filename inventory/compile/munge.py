@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gcluster.inventory.compile.steps import Stage, Step
+from .steps import Stage, Step
 
 MUNGE_SECRET = "munge"  # noqa: S105  # the secret's name
 """Name of the secret that holds the cluster's MUNGE key."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.inventory.compile.package_sources import file_variables
-from gcluster.inventory.compile.steps import Json, Phase, Stage, Step
+from .package_sources import file_variables
+from .steps import Json, Phase, Stage, Step
 
 if TYPE_CHECKING:
-    from gcluster.inventory.compile.node import NodeFacts
+    from .node import NodeFacts
 
 JOB_ENVIRONMENT = "/usr/local/libexec/gcluster/job-environment"
 """Prints what jobs are given; Slurm runs it before each task."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.inventory.compile.steps import Json, Phase, Stage, Step
-from gcluster.schemas.mounts import mount_point
-from gcluster.schemas.spec import NfsStorage
-from gcluster.schemas.tunnels import networks_of_sites
+from ...schemas.mounts import mount_point
+from ...schemas.spec import NfsStorage
+from ...schemas.tunnels import networks_of_sites
+from .steps import Json, Phase, Stage, Step
 
 if TYPE_CHECKING:
-    from gcluster.inventory.compile.node import NodeFacts
+    from .node import NodeFacts
 
 _CONNECTIONS = 8
 """TCP connections of a mount (nconnect, at most 16): one is bound to one core and one flow of the

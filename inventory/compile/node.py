@@ -6,18 +6,18 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.inventory.compile.storage import StorageFacts, storage_facts
-from gcluster.schemas.bundle import BundleManifest
-from gcluster.schemas.catalog import Catalog
-from gcluster.schemas.catalog.machine import Machine
-from gcluster.schemas.kubernetes_bundle import KubernetesBundle
-from gcluster.schemas.spec import ClusterSpec, Pool
-from gcluster.schemas.stack.resolved import Resolved
+from ...schemas.bundle import BundleManifest
+from ...schemas.catalog import Catalog
+from ...schemas.catalog.machine import Machine
+from ...schemas.kubernetes_bundle import KubernetesBundle
+from ...schemas.spec import ClusterSpec, Pool
+from ...schemas.stack.resolved import Resolved
+from .storage import StorageFacts, storage_facts
 
 if TYPE_CHECKING:
-    from gcluster.inventory.hosts import ClusterInventory
-    from gcluster.schemas.catalog import Fabric
-    from gcluster.schemas.catalog.machine import Gpu
+    from ...schemas.catalog import Fabric
+    from ...schemas.catalog.machine import Gpu
+    from ..hosts import ClusterInventory
 
 
 def only_simulated(spec: ClusterSpec, catalog: Catalog) -> bool:
@@ -151,7 +151,7 @@ def node_facts(
     }
     if not any(node.is_machine for node in found.values()):
         return found
-    from gcluster.schemas.stack.pools import resolved_pools  # noqa: PLC0415  # reads the lock
+    from ...schemas.stack.pools import resolved_pools  # noqa: PLC0415  # reads the lock
 
     resolved = resolved_pools(spec, catalog)
     return {

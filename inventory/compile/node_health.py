@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.inventory.compile.steps import Json, Phase, Stage, Step
+from .steps import Json, Phase, Stage, Step
 
 if TYPE_CHECKING:
-    from gcluster.inventory.compile.node import NodeFacts
-    from gcluster.schemas.spec import Storage
+    from ...schemas.spec import Storage
+    from .node import NodeFacts
 
 CHECK_PROGRAM = "/usr/libexec/gcluster/node-health-check"
 """What slurm.conf names as HealthCheckProgram; the role's install phase puts it there."""

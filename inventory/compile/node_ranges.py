@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, TypeAlias
 
-from gcluster.schemas.hostlist import host_order
+from ...schemas.hostlist import host_order
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

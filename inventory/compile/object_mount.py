@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
-from gcluster.inventory.compile.package_sources import file_variables
-from gcluster.inventory.compile.steps import Json, Phase, Stage, Step
-from gcluster.schemas.mounts import mount_point
-from gcluster.schemas.spec import ObjectStorage
+from ...schemas.mounts import mount_point
+from ...schemas.spec import ObjectStorage
+from .package_sources import file_variables
+from .steps import Json, Phase, Stage, Step
 
 if TYPE_CHECKING:
-    from gcluster.inventory.compile.node import NodeFacts
+    from .node import NodeFacts
 
 _TOOLS = {"s3": "mountpoint-s3", "gs": "gcsfuse", "az": "blobfuse2"}
 """Scheme of a bucket -> the tool, which is also its artefact source; OCI's buckets have none."""

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.inventory.compile.steps import Json, Stage, Step
-from gcluster.schemas.spec.software import SourceRedirect
+from ...schemas.spec.software import SourceRedirect
+from .steps import Json, Stage, Step
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from gcluster.inventory.compile.node import NodeFacts
-    from gcluster.schemas.catalog.source import ArtefactSource, Repository
+    from ...schemas.catalog.source import ArtefactSource, Repository
+    from .node import NodeFacts
 
 _OF_VERSION = frozenset({"version", "minor"})
 """What a path may name of the version: whole, or its first two numbers."""

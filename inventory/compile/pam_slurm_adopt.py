@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.inventory.compile.steps import Json, Phase, Stage, Step
-from gcluster.schemas.spec import DirectoryUsers, SlurmScheduler
+from ...schemas.spec import DirectoryUsers, SlurmScheduler
+from .steps import Json, Phase, Stage, Step
 
 if TYPE_CHECKING:
-    from gcluster.inventory.compile.node import NodeFacts
-    from gcluster.schemas.spec import ClusterSpec
+    from ...schemas.spec import ClusterSpec
+    from .node import NodeFacts
 
 
 def pam_slurm_adopt_steps(node: NodeFacts) -> list[Step]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.inventory.compile.steps import Stage, Step
+from .steps import Stage, Step
 
 if TYPE_CHECKING:
     from collections.abc import Collection

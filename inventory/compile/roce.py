@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.inventory.compile.ofed import rails, rdma_kind
-from gcluster.inventory.compile.steps import Json, Phase, Stage, Step
+from .ofed import rails, rdma_kind
+from .steps import Json, Phase, Stage, Step
 
 if TYPE_CHECKING:
-    from gcluster.inventory.compile.node import NodeFacts
+    from .node import NodeFacts
 
 
 def roce_steps(node: NodeFacts) -> list[Step]:

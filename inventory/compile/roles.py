@@ -8,46 +8,46 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from gcluster.inventory.compile.amd_gpu import amd_gpu_steps
-from gcluster.inventory.compile.container_toolkit import (
+from .amd_gpu import amd_gpu_steps
+from .container_toolkit import (
     container_toolkit_sources,
     container_toolkit_steps,
 )
-from gcluster.inventory.compile.containerd import containerd_steps, kubernetes_sources
-from gcluster.inventory.compile.cuda import cuda_steps
-from gcluster.inventory.compile.dcgm import dcgm_steps
-from gcluster.inventory.compile.efa import efa_steps
-from gcluster.inventory.compile.enroot_pyxis import enroot_pyxis_steps
-from gcluster.inventory.compile.firmware import firmware_steps
-from gcluster.inventory.compile.gdrcopy import gdrcopy_steps
-from gcluster.inventory.compile.gib import gib_steps
-from gcluster.inventory.compile.gpfs_client import gpfs_client_steps, gpfs_sources
-from gcluster.inventory.compile.gpudirect_tcpx import (
+from .containerd import containerd_steps, kubernetes_sources
+from .cuda import cuda_steps
+from .dcgm import dcgm_steps
+from .efa import efa_steps
+from .enroot_pyxis import enroot_pyxis_steps
+from .firmware import firmware_steps
+from .gdrcopy import gdrcopy_steps
+from .gib import gib_steps
+from .gpfs_client import gpfs_client_steps, gpfs_sources
+from .gpudirect_tcpx import (
     gpudirect_tcpx_sources,
     gpudirect_tcpx_steps,
 )
-from gcluster.inventory.compile.hardening import hardening_steps
-from gcluster.inventory.compile.infiniband import infiniband_steps
-from gcluster.inventory.compile.kernel import kernel_steps
-from gcluster.inventory.compile.lustre_client import lustre_client_steps, lustre_sources
-from gcluster.inventory.compile.lustre_server import lustre_server_steps
-from gcluster.inventory.compile.nccl import nccl_steps
-from gcluster.inventory.compile.nfs import nfs_steps
-from gcluster.inventory.compile.node_health import node_health_steps
-from gcluster.inventory.compile.nvidia_driver import nvidia_driver_steps
-from gcluster.inventory.compile.object_mount import object_mount_steps, object_sources
-from gcluster.inventory.compile.ofed import ofed_sources, ofed_steps
-from gcluster.inventory.compile.package_sources import package_sources_steps
-from gcluster.inventory.compile.pam_slurm_adopt import pam_slurm_adopt_steps
-from gcluster.inventory.compile.roce import roce_steps
-from gcluster.inventory.compile.sssd import sssd_steps
-from gcluster.inventory.compile.staging import staging_steps
+from .hardening import hardening_steps
+from .infiniband import infiniband_steps
+from .kernel import kernel_steps
+from .lustre_client import lustre_client_steps, lustre_sources
+from .lustre_server import lustre_server_steps
+from .nccl import nccl_steps
+from .nfs import nfs_steps
+from .node_health import node_health_steps
+from .nvidia_driver import nvidia_driver_steps
+from .object_mount import object_mount_steps, object_sources
+from .ofed import ofed_sources, ofed_steps
+from .package_sources import package_sources_steps
+from .pam_slurm_adopt import pam_slurm_adopt_steps
+from .roce import roce_steps
+from .sssd import sssd_steps
+from .staging import staging_steps
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gcluster.inventory.compile.node import NodeFacts
-    from gcluster.inventory.compile.steps import Step
+    from .node import NodeFacts
+    from .steps import Step
 
 
 class NodeRole(NamedTuple):

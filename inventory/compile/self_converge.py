@@ -10,14 +10,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.inventory.compile.depot import DEPOT_PORT
-from gcluster.inventory.compile.steps import Json, Phase, Stage, Step
+from .depot import DEPOT_PORT
+from .steps import Json, Phase, Stage, Step
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from gcluster.inventory.hosts import ClusterInventory, Host
-    from gcluster.schemas.spec import ClusterSpec, PoolRole
+    from ...schemas.spec import ClusterSpec, PoolRole
+    from ..hosts import ClusterInventory, Host
 
 DESK_PORT = 8482
 """TCP port on the controller of the desk, which nodes tell how they are."""

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.inventory.compile.steps import Json, Phase, Stage, Step
-from gcluster.schemas.tunnels import gateway_pool, is_tunnel, ways_out
+from ...schemas.tunnels import gateway_pool, is_tunnel, ways_out
+from .steps import Json, Phase, Stage, Step
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from gcluster.inventory.hosts import Host
-    from gcluster.schemas.spec import ClusterSpec
+    from ...schemas.spec import ClusterSpec
+    from ..hosts import Host
 
 
 def site_routes_steps(spec: ClusterSpec, pool: str, hosts: Iterable[Host]) -> list[Step]:

@@ -6,15 +6,19 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.inventory.compile.node import only_simulated
-from gcluster.inventory.compile.node_health import CHECK_PROGRAM
-from gcluster.inventory.compile.slurm_accounting import accounting_variables, partition_access
-from gcluster.inventory.compile.slurm_elastic import (
+from ...schemas.data_copies import staged
+from ...schemas.hostlist import fold
+from ...schemas.spec import SlurmScheduler
+from ..hosts import elastic_nodes
+from .node import only_simulated
+from .node_health import CHECK_PROGRAM
+from .slurm_accounting import accounting_variables, partition_access
+from .slurm_elastic import (
     cloud_node_lines,
     elastic_variables,
     placeholders,
 )
-from gcluster.inventory.compile.slurm_nodes import (
+from .slurm_nodes import (
     cpus_per_gpu,
     kept_from_jobs_mib,
     machine_of,
@@ -22,26 +26,22 @@ from gcluster.inventory.compile.slurm_nodes import (
     node_lines,
     node_shape,
 )
-from gcluster.inventory.compile.slurm_scheduling import (
+from .slurm_scheduling import (
     partition_limits,
     scheduling_variables,
     written_partitions,
 )
-from gcluster.inventory.compile.slurm_state import JWT_SECRET, has_rest_api, state_variables
-from gcluster.inventory.compile.slurm_topology import slurm_topology
-from gcluster.inventory.compile.steps import Json, Phase, Stage, Step
-from gcluster.inventory.hosts import elastic_nodes
-from gcluster.schemas.data_copies import staged
-from gcluster.schemas.hostlist import fold
-from gcluster.schemas.spec import SlurmScheduler
+from .slurm_state import JWT_SECRET, has_rest_api, state_variables
+from .slurm_topology import slurm_topology
+from .steps import Json, Phase, Stage, Step
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from gcluster.inventory.compile.node import NodeFacts
-    from gcluster.inventory.hosts import Host
-    from gcluster.schemas.catalog import Catalog
-    from gcluster.schemas.spec import ClusterSpec, Partition, PoolRole
+    from ...schemas.catalog import Catalog
+    from ...schemas.spec import ClusterSpec, Partition, PoolRole
+    from ..hosts import Host
+    from .node import NodeFacts
 
 SIMULATED_NODE_TIMEOUT_S = 30
 """Simulated nodes share one machine with their controller: no network to be patient with."""

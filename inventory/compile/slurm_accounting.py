@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.inventory.accounting.desired import keeps_accounts
-from gcluster.inventory.accounting.records import ROOT, SMOKE_QOS
-from gcluster.inventory.accounting.settings import GPU
-from gcluster.inventory.compile.slurm_scheduling import priority_variables, written_partitions
-from gcluster.schemas.account_tree import with_parts
-from gcluster.schemas.spec import SlurmScheduler
-from gcluster.schemas.spec.scheduler import Accounting
+from ...schemas.account_tree import with_parts
+from ...schemas.spec import SlurmScheduler
+from ...schemas.spec.scheduler import Accounting
+from ..accounting.desired import keeps_accounts
+from ..accounting.records import ROOT, SMOKE_QOS
+from ..accounting.settings import GPU
+from .slurm_scheduling import priority_variables, written_partitions
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from gcluster.inventory.compile.steps import Json
-    from gcluster.inventory.hosts import Host
-    from gcluster.schemas.spec import ClusterSpec
+    from ...schemas.spec import ClusterSpec
+    from ..hosts import Host
+    from .steps import Json
 
 SLURMDBD_PORT = 6819
 """DbdPort, Slurm's own default."""

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.inventory.compile.slurm_scheduling import written_partitions
-from gcluster.inventory.hosts import Host, Placement, SshTarget, elastic_nodes
-from gcluster.schemas.hostlist import fold
-from gcluster.schemas.spec import SlurmScheduler
+from ...schemas.hostlist import fold
+from ...schemas.spec import SlurmScheduler
+from ..hosts import Host, Placement, SshTarget, elastic_nodes
+from .slurm_scheduling import written_partitions
 
 if TYPE_CHECKING:
-    from gcluster.inventory.compile.steps import Json
-    from gcluster.schemas.spec import ClusterSpec
+    from ...schemas.spec import ClusterSpec
+    from .steps import Json
 
 PROGRAMS = "/usr/local/libexec/gcluster"
 """Where the programs are that slurmctld calls with a host range."""

@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.inventory.compile.node_ranges import folded_pairs
-from gcluster.schemas.catalog.machine import Cpu
-from gcluster.schemas.spec import SlurmScheduler
+from ...schemas.catalog.machine import Cpu
+from ...schemas.spec import SlurmScheduler
+from .node_ranges import folded_pairs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from gcluster.inventory.compile.steps import Json
-    from gcluster.inventory.hosts import Host
-    from gcluster.schemas.catalog import Catalog, Machine
-    from gcluster.schemas.spec import ClusterSpec
+    from ...schemas.catalog import Catalog, Machine
+    from ...schemas.spec import ClusterSpec
+    from ..hosts import Host
+    from .steps import Json
 
 MEMORY_SHARE = 0.95
 """Share of a machine's nominal memory that jobs may use. Kernel and firmware keep 1.5-3 % (a 2 TiB

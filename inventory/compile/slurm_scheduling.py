@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.schemas.spec import Partition, SlurmScheduler
-from gcluster.schemas.spec.scheduler import PriorityWeights
+from ...schemas.spec import Partition, SlurmScheduler
+from ...schemas.spec.scheduler import PriorityWeights
 
 if TYPE_CHECKING:
-    from gcluster.inventory.compile.steps import Json
-    from gcluster.schemas.catalog import Catalog
-    from gcluster.schemas.spec import ClusterSpec
+    from ...schemas.catalog import Catalog
+    from ...schemas.spec import ClusterSpec
+    from .steps import Json
 
 MAX_AGE = "7-0"
 """PriorityMaxAge, Slurm's own default, written out: `inventory.priority` counts with it."""

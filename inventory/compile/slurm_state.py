@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.schemas.mounts import mount_point
-from gcluster.schemas.spec import SlurmScheduler
+from ...schemas.mounts import mount_point
+from ...schemas.spec import SlurmScheduler
 
 if TYPE_CHECKING:
-    from gcluster.inventory.compile.steps import Json
-    from gcluster.schemas.spec import ClusterSpec
+    from ...schemas.spec import ClusterSpec
+    from .steps import Json
 
 JWT_SECRET = "slurm-jwt"  # noqa: S105  # the secret's name
 """Name of the secret that holds the key of the tokens of slurmrestd's clients."""

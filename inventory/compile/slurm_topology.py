@@ -6,19 +6,19 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.inventory.hosts import in_block, pool_host_names
-from gcluster.inventory.topology import FLAT, Topology, topology_of
-from gcluster.schemas.spec import CloudSite, SlurmScheduler
-from gcluster.schemas.spec.scheduler import Topology as Asked
+from ...schemas.spec import CloudSite, SlurmScheduler
+from ...schemas.spec.scheduler import Topology as Asked
+from ..hosts import in_block, pool_host_names
+from ..topology import FLAT, Topology, topology_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from gcluster.inventory.compile.node import NodeFacts
-    from gcluster.inventory.compile.steps import Json
-    from gcluster.inventory.hosts import Host
-    from gcluster.schemas.catalog import Catalog
-    from gcluster.schemas.spec import ClusterSpec, Pool
+    from ...schemas.catalog import Catalog
+    from ...schemas.spec import ClusterSpec, Pool
+    from ..hosts import Host
+    from .node import NodeFacts
+    from .steps import Json
 
 
 def slurm_release(controllers: Iterable[NodeFacts]) -> str | None:
@@ -27,8 +27,8 @@ def slurm_release(controllers: Iterable[NodeFacts]) -> str | None:
     None where neither is known. Another Slurm of single pools is not installed, so it doesn't
     count. Reads the software lock.
     """
-    from gcluster.schemas.stack.load import load_lock  # noqa: PLC0415  # only with a topology
-    from gcluster.schemas.stack.versions import older  # noqa: PLC0415  # only with a topology
+    from ...schemas.stack.load import load_lock  # noqa: PLC0415  # only with a topology
+    from ...schemas.stack.versions import older  # noqa: PLC0415  # only with a topology
 
     lock = load_lock()
     found: str | None = None
@@ -45,8 +45,8 @@ def slurm_release(controllers: Iterable[NodeFacts]) -> str | None:
 
 def has_feature(release: str | None, feature: str) -> bool:
     """Whether a Slurm has what came with some release; True where the release isn't known."""
-    from gcluster.schemas.stack.load import load_lock  # noqa: PLC0415  # only with a topology
-    from gcluster.schemas.stack.versions import older  # noqa: PLC0415  # only with a topology
+    from ...schemas.stack.load import load_lock  # noqa: PLC0415  # only with a topology
+    from ...schemas.stack.versions import older  # noqa: PLC0415  # only with a topology
 
     least = next(f.at_least for f in load_lock().features if f.feature == feature)
     return release is None or not older(release, least)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.inventory.compile.slurm import AUTO
-from gcluster.inventory.compile.slurm_accounting import DATABASE_SECRET, slurmdbd_variables
-from gcluster.inventory.compile.steps import Json, Phase, Stage, Step
+from .slurm import AUTO
+from .slurm_accounting import DATABASE_SECRET, slurmdbd_variables
+from .steps import Json, Phase, Stage, Step
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gcluster.inventory.hosts import Host
-    from gcluster.schemas.spec import ClusterSpec
+    from ...schemas.spec import ClusterSpec
+    from ..hosts import Host
 
 SIMULATED_BUFFER_POOL_MIB = 128
 """Of a database beside simulated nodes, which share one machine: MariaDB's own default."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.inventory.compile.steps import Json, Phase, Stage, Step
-from gcluster.schemas.mounts import mount_point
-from gcluster.schemas.spec import DirectoryUsers
+from ...schemas.mounts import mount_point
+from ...schemas.spec import DirectoryUsers
+from .steps import Json, Phase, Stage, Step
 
 if TYPE_CHECKING:
-    from gcluster.inventory.compile.node import NodeFacts
+    from .node import NodeFacts
 
 DIRECTORY_SECRET = "directory"  # noqa: S105  # the secret's name
 """Name of the secret that holds the password of `bind_dn`."""

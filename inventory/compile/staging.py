@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.inventory.compile.slurm_scheduling import spill_partitions
-from gcluster.inventory.compile.steps import Json, Phase, Stage, Step
-from gcluster.schemas.data_copies import data_there, staged
+from ...schemas.data_copies import data_there, staged
+from .slurm_scheduling import spill_partitions
+from .steps import Json, Phase, Stage, Step
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gcluster.inventory.compile.node import NodeFacts
+    from .node import NodeFacts
 
 
 def staging_steps(node: NodeFacts) -> list[Step]:

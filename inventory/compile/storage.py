@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.schemas.mounts import Mounts, mount_point
-from gcluster.schemas.spec import LustreStorage
+from ...schemas.mounts import Mounts, mount_point
+from ...schemas.spec import LustreStorage
 
 if TYPE_CHECKING:
-    from gcluster.inventory.compile.node import NodeFacts
-    from gcluster.inventory.hosts import ClusterInventory
-    from gcluster.schemas.spec import ClusterSpec
+    from ...schemas.spec import ClusterSpec
+    from ..hosts import ClusterInventory
+    from .node import NodeFacts
 
 
 class Server(msgspec.Struct, frozen=True):

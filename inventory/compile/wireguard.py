@@ -9,8 +9,7 @@ from __future__ import annotations
 from ipaddress import ip_address
 from typing import TYPE_CHECKING
 
-from gcluster.inventory.compile.steps import Json, Phase, Stage, Step
-from gcluster.schemas.tunnels import (
+from ...schemas.tunnels import (
     TUNNEL_PORT,
     gateway_links,
     gateway_pool,
@@ -19,13 +18,14 @@ from gcluster.schemas.tunnels import (
     tunnel_mtu,
     ways_out,
 )
+from .steps import Json, Phase, Stage, Step
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from gcluster.inventory.hosts import Host
-    from gcluster.schemas.spec import ClusterSpec
-    from gcluster.schemas.spec.link import Link
+    from ...schemas.spec import ClusterSpec
+    from ...schemas.spec.link import Link
+    from ..hosts import Host
 
 KEY_PREFIX = "wireguard-key-"
 """Secret wireguard-key-POOL: the private key of the gateway that is the first host of a pool."""

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.inventory.accounting.keep import JobOwner
-from gcluster.inventory.accounting.reading import (
+from ...inventory.accounting.keep import JobOwner
+from ...inventory.accounting.reading import (
     UnreadableAccountingError,
     association_query,
     job_query,
@@ -17,7 +17,7 @@ from gcluster.inventory.accounting.reading import (
     read_jobs,
     user_query,
 )
-from gcluster.inventory.accounting.records import (
+from ...inventory.accounting.records import (
     NORMAL,
     ROOT,
     Accounting,
@@ -25,19 +25,19 @@ from gcluster.inventory.accounting.records import (
     QosRecord,
     accounting,
 )
-from gcluster.inventory.reservations import (
+from ...inventory.reservations import (
     ENVIRONMENT,
     Reservation,
     read_reservations,
     show_command,
 )
-from gcluster.lifecycle.ssh import Unreachable
-from gcluster.lifecycle.ssh.arguments import as_root
-from gcluster.lifecycle.status.slurm import last_words
+from ..ssh import Unreachable
+from ..ssh.arguments import as_root
+from ..status.slurm import last_words
 
 if TYPE_CHECKING:
-    from gcluster.inventory.hosts import Host
-    from gcluster.lifecycle.ssh import SshSession
+    from ...inventory.hosts import Host
+    from ..ssh import SshSession
 
 _BETWEEN = "=== gcluster ==="
 _LIMIT_S = 60

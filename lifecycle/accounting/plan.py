@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.inventory.accounting.desired import desired_accounting, keeps_accounts
-from gcluster.inventory.accounting.reconcile import reconcile
-from gcluster.inventory.reservations import desired_reservations, reconcile_reservations
+from ...inventory.accounting.desired import desired_accounting, keeps_accounts
+from ...inventory.accounting.reconcile import reconcile
+from ...inventory.reservations import desired_reservations, reconcile_reservations
 
 if TYPE_CHECKING:
-    from gcluster.inventory.hosts import ClusterInventory
-    from gcluster.lifecycle.accounting.books import Books
-    from gcluster.schemas.spec import ClusterSpec
+    from ...inventory.hosts import ClusterInventory
+    from ...schemas.spec import ClusterSpec
+    from .books import Books
 
 
 class BookChange(msgspec.Struct, frozen=True, kw_only=True):

@@ -10,31 +10,31 @@ import shlex
 import time
 from typing import TYPE_CHECKING
 
-from gcluster.inventory.accounting.desired import keeps_accounts
-from gcluster.lifecycle.accounting.books import (
+from ...inventory.accounting.desired import keeps_accounts
+from ...schemas.diagnostics import Diagnostic, Severity
+from ...schemas.spec import SlurmScheduler
+from ..progress import StageFinished, StageStarted
+from ..ssh import Unreachable
+from ..ssh.arguments import as_root
+from ..status.slurm import last_words
+from .books import (
     EMPTY,
     Books,
     BooksError,
     exports,
     read_books,
 )
-from gcluster.lifecycle.accounting.plan import Balance, BookChange, BooksPlan, balance
-from gcluster.lifecycle.progress import StageFinished, StageStarted
-from gcluster.lifecycle.ssh import Unreachable
-from gcluster.lifecycle.ssh.arguments import as_root
-from gcluster.lifecycle.status.slurm import last_words
-from gcluster.schemas.diagnostics import Diagnostic, Severity
-from gcluster.schemas.spec import SlurmScheduler
+from .plan import Balance, BookChange, BooksPlan, balance
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from gcluster.inventory.hosts import Host
-    from gcluster.lifecycle.cluster import Cluster
-    from gcluster.lifecycle.observe import Observation
-    from gcluster.lifecycle.progress import Reporter
-    from gcluster.lifecycle.ssh import SshSession
-    from gcluster.schemas.spec import ClusterSpec
+    from ...inventory.hosts import Host
+    from ...schemas.spec import ClusterSpec
+    from ..cluster import Cluster
+    from ..observe import Observation
+    from ..progress import Reporter
+    from ..ssh import SshSession
 
 STARTS_WITHIN_S = 60
 """slurmctld and slurmdbd answer within this after they were (re)started."""

@@ -10,12 +10,12 @@ import io
 import tarfile
 from typing import TYPE_CHECKING
 
-from gcluster.lifecycle.state import AlreadyExists
+from ..state import AlreadyExists
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from gcluster.lifecycle.state import StateStore
+    from ..state import StateStore
 
 PREFIX = "runs"
 _LARGEST = 64 * 1024 * 1024

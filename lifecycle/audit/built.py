@@ -9,17 +9,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import gcluster
-from gcluster.inventory.compile.steps import PHASES
-from gcluster.lifecycle.converge.role_files import role_digest
-from gcluster.lifecycle.planning.changes import UpgradeLine
-from gcluster.lifecycle.state import Built
-from gcluster.lifecycle.state.formats import FORMAT_KEY, NEWEST, Format
+
+from ...inventory.compile.steps import PHASES
+from ..converge.role_files import role_digest
+from ..planning.changes import UpgradeLine
+from ..state import Built
+from ..state.formats import FORMAT_KEY, NEWEST, Format
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from gcluster.inventory.compile import CompiledCluster
-    from gcluster.lifecycle.state import StateStore
+    from ...inventory.compile import CompiledCluster
+    from ..state import StateStore
 
 _VERSION = "_version"
 _DIGITS = 12

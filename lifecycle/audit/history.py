@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from gcluster.lifecycle.audit.artifacts import read_artifacts
-from gcluster.lifecycle.audit.trail import told_data
-from gcluster.lifecycle.outcome import Exit, failure
-from gcluster.lifecycle.state import Journal, RunRecord  # msgspec reads RunRecord
+from ..outcome import Exit, failure
+from ..state import Journal, RunRecord  # msgspec reads RunRecord
+from .artifacts import read_artifacts
+from .trail import told_data
 
 if TYPE_CHECKING:
-    from gcluster.lifecycle.cluster import Cluster
-    from gcluster.lifecycle.state import Event
+    from ..cluster import Cluster
+    from ..state import Event
 
 
 class ToldEvent(msgspec.Struct, frozen=True, kw_only=True):

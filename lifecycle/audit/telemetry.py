@@ -11,7 +11,7 @@ import os
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from gcluster.lifecycle.outcome import failure
+from ..outcome import failure
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.trace import Span
 
-    from gcluster.lifecycle.audit.trail import AuditLine
+    from .trail import AuditLine
 
 _ASKED = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
 _LIMIT_MS = 5_000

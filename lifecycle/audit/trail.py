@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from gcluster.lifecycle.outcome import failure
-from gcluster.lifecycle.state import RunFinished, RunStarted, Unreadable
+from ..outcome import failure
+from ..state import RunFinished, RunStarted, Unreadable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from gcluster.lifecycle.cluster import Cluster
-    from gcluster.lifecycle.state import Event
+    from ..cluster import Cluster
+    from ..state import Event
 
 FILE = "GCLUSTER_AUDIT"
 """Environment variable: path of a file that gets a line for each event of a run."""
@@ -98,7 +98,7 @@ def exported(cluster: Cluster) -> Iterator[None]:
         LifecycleError: the file can't be written (GC1150), or OpenTelemetry is asked for and isn't
             installed (GC1151). Afterwards nothing here ends a run: the state has the events.
     """
-    from gcluster.lifecycle.audit.telemetry import spans  # noqa: PLC0415  # it needs this module
+    from .telemetry import spans  # noqa: PLC0415  # it needs this module
 
     trail = Trail(cluster.name)
     with _file() as write, spans() as span:

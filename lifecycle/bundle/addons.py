@@ -11,34 +11,34 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from gcluster.inventory.compile.kubernetes_objects.addons import ChosenAddon, chosen_addons
-from gcluster.lifecycle.kubernetes.addons.helm import find_helm
-from gcluster.lifecycle.kubernetes.addons.publisher import file_name, published
-from gcluster.lifecycle.kubernetes.addons.rendered import rendered
-from gcluster.lifecycle.kubernetes.image_names import full_name
-from gcluster.lifecycle.kubernetes.objects import ObjectKey, wanted
-from gcluster.lifecycle.kubernetes.registry import digest_of
-from gcluster.lifecycle.outcome import LifecycleError, failure
-from gcluster.lifecycle.preflight.addon_digests import CATALOG
-from gcluster.lifecycle.progress import StageFinished, StageProgress, StageStarted
-from gcluster.lifecycle.sites import inventory, provider_name
-from gcluster.schemas.bundle import BundledFile
-from gcluster.schemas.decoding import decode_yaml
-from gcluster.schemas.diagnostics import Diagnostic, Severity
-from gcluster.schemas.spec import KubernetesScheduler
-from gcluster.stacks import atomic
-from gcluster.stacks.registry import provider
+from ...inventory.compile.kubernetes_objects.addons import ChosenAddon, chosen_addons
+from ...schemas.bundle import BundledFile
+from ...schemas.decoding import decode_yaml
+from ...schemas.diagnostics import Diagnostic, Severity
+from ...schemas.spec import KubernetesScheduler
+from ...stacks import atomic
+from ...stacks.registry import provider
+from ..kubernetes.addons.helm import find_helm
+from ..kubernetes.addons.publisher import file_name, published
+from ..kubernetes.addons.rendered import rendered
+from ..kubernetes.image_names import full_name
+from ..kubernetes.objects import ObjectKey, wanted
+from ..kubernetes.registry import digest_of
+from ..outcome import LifecycleError, failure
+from ..preflight.addon_digests import CATALOG
+from ..progress import StageFinished, StageProgress, StageStarted
+from ..sites import inventory, provider_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from gcluster.lifecycle.kubernetes.addons.held import Held
-    from gcluster.lifecycle.kubernetes.addons.publisher import Get
-    from gcluster.lifecycle.progress import Reporter
-    from gcluster.schemas.bundle import BundleManifest
-    from gcluster.schemas.catalog import Addon, Catalog
-    from gcluster.schemas.spec import ClusterSpec
+    from ...schemas.bundle import BundleManifest
+    from ...schemas.catalog import Addon, Catalog
+    from ...schemas.spec import ClusterSpec
+    from ..kubernetes.addons.held import Held
+    from ..kubernetes.addons.publisher import Get
+    from ..progress import Reporter
 
 FOLDER = CATALOG.rpartition("/")[0]
 _SOURCE = "addons"

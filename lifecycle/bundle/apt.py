@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from gcluster.lifecycle.bundle.keys import exported
-from gcluster.lifecycle.outcome import failure
-from gcluster.schemas.decoding import decode_yaml
+from ...schemas.decoding import decode_yaml
+from ..outcome import failure
+from .keys import exported
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from gcluster.lifecycle.outcome import LifecycleError
+    from ..outcome import LifecycleError
 
 DEBIAN_ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 _LIMIT_S = 600

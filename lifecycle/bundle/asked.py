@@ -7,11 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from gcluster.inventory.compile import compile_cluster
-from gcluster.inventory.compile.node import node_facts
-from gcluster.inventory.compile.roles import NODE_ROLES
-from gcluster.lifecycle.bundle.kubernetes import KubernetesAsked, asked_kubernetes
-from gcluster.lifecycle.bundle.role_tasks import (
+from ...inventory.compile import compile_cluster
+from ...inventory.compile.node import node_facts
+from ...inventory.compile.roles import NODE_ROLES
+from ...schemas.bundle import Asked, BundleManifest
+from ...schemas.spec import KubernetesScheduler
+from ...stacks.local.image import recipe
+from ...stacks.registry import provider
+from ..converge.role_files import role_path
+from ..sites import inventory, provider_name
+from .kubernetes import KubernetesAsked, asked_kubernetes
+from .role_tasks import (
     FACTS,
     Task,
     filled_tasks,
@@ -19,21 +25,15 @@ from gcluster.lifecycle.bundle.role_tasks import (
     module_of,
     role_variables,
 )
-from gcluster.lifecycle.converge.role_files import role_path
-from gcluster.lifecycle.sites import inventory, provider_name
-from gcluster.schemas.bundle import Asked, BundleManifest
-from gcluster.schemas.spec import KubernetesScheduler
-from gcluster.stacks.local.image import recipe
-from gcluster.stacks.registry import provider
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gcluster.inventory.compile import Group, Step
-    from gcluster.inventory.compile.node import NodeFacts
-    from gcluster.inventory.hosts import ClusterInventory
-    from gcluster.schemas.catalog import Catalog
-    from gcluster.schemas.spec import ClusterSpec
+    from ...inventory.compile import Group, Step
+    from ...inventory.compile.node import NodeFacts
+    from ...inventory.hosts import ClusterInventory
+    from ...schemas.catalog import Catalog
+    from ...schemas.spec import ClusterSpec
 
 ANSIBLE = "ansible"
 """Stands for a role in what every node needs before a role can run."""

@@ -7,22 +7,22 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.lifecycle.bundle.addons import addons_missing, addons_of
-from gcluster.lifecycle.bundle.asked import kubernetes_of, needs_of
-from gcluster.lifecycle.bundle.fetch import is_whole
-from gcluster.lifecycle.bundle.keys import signed_by
-from gcluster.lifecycle.bundle.kubernetes import kubernetes_missing
-from gcluster.lifecycle.kubernetes.addons.held import held_images
-from gcluster.lifecycle.outcome import Exit, LifecycleError, failure
-from gcluster.schemas.bundle import MANIFEST, SIGNATURE, BundleManifest, decode
-from gcluster.schemas.diagnostics import Diagnostic, Severity
+from ...schemas.bundle import MANIFEST, SIGNATURE, BundleManifest, decode
+from ...schemas.diagnostics import Diagnostic, Severity
+from ..kubernetes.addons.held import held_images
+from ..outcome import Exit, LifecycleError, failure
+from .addons import addons_missing, addons_of
+from .asked import kubernetes_of, needs_of
+from .fetch import is_whole
+from .keys import signed_by
+from .kubernetes import kubernetes_missing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from gcluster.schemas.catalog import Catalog
-    from gcluster.schemas.spec import ClusterSpec
+    from ...schemas.catalog import Catalog
+    from ...schemas.spec import ClusterSpec
 
 
 def read_manifest(bundle: Path, trusted: str | None = None) -> BundleManifest:

@@ -9,26 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from gcluster.lifecycle import places
-from gcluster.lifecycle.bundle.addons import (
-    AddonsAsked,
-    addons_of,
-    bundle_addons,
-    pinned_images,
-)
-from gcluster.lifecycle.bundle.apt import AptRoot, Found
-from gcluster.lifecycle.bundle.asked import PoolNeeds, kubernetes_of, needs_of
-from gcluster.lifecycle.bundle.fetch import INCOMING, Wanted, fetch_all
-from gcluster.lifecycle.bundle.images import bundle_images
-from gcluster.lifecycle.bundle.keys import BundleKey
-from gcluster.lifecycle.bundle.kubernetes import bundle_kubernetes
-from gcluster.lifecycle.bundle.unclear import refuse_unclear
-from gcluster.lifecycle.bundle.write import Part, indexed, prune, sign
-from gcluster.lifecycle.kubernetes.registry import fetched as fetched_url
-from gcluster.lifecycle.outcome import Exit, LifecycleError, failure
-from gcluster.lifecycle.preflight.addon_digests import CATALOG
-from gcluster.lifecycle.progress import StageFinished, StageProgress, StageStarted
-from gcluster.schemas.bundle import (
+from ...schemas.bundle import (
     MANIFEST,
     SIGNATURE,
     Asked,
@@ -36,14 +17,33 @@ from gcluster.schemas.bundle import (
     BundledImage,
     BundleManifest,
 )
-from gcluster.schemas.catalog import load_catalog
-from gcluster.schemas.load import load
+from ...schemas.catalog import load_catalog
+from ...schemas.load import load
+from .. import places
+from ..kubernetes.registry import fetched as fetched_url
+from ..outcome import Exit, LifecycleError, failure
+from ..preflight.addon_digests import CATALOG
+from ..progress import StageFinished, StageProgress, StageStarted
+from .addons import (
+    AddonsAsked,
+    addons_of,
+    bundle_addons,
+    pinned_images,
+)
+from .apt import AptRoot, Found
+from .asked import PoolNeeds, kubernetes_of, needs_of
+from .fetch import INCOMING, Wanted, fetch_all
+from .images import bundle_images
+from .keys import BundleKey
+from .kubernetes import bundle_kubernetes
+from .unclear import refuse_unclear
+from .write import Part, indexed, prune, sign
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from gcluster.lifecycle.progress import Reporter
-    from gcluster.schemas.catalog import Catalog
+    from ...schemas.catalog import Catalog
+    from ..progress import Reporter
 
 
 class Collected(msgspec.Struct, frozen=True, kw_only=True):
@@ -74,7 +74,7 @@ def collect(spec_path: Path, out: Path, only: tuple[str, ...], report: Reporter)
         LifecycleError: the spec is wrong, `out` is somebody's, or something can't be collected;
             each is named. What was fetched stays.
     """
-    from gcluster.lifecycle.cluster import SpecError  # noqa: PLC0415  # opens no state here
+    from ..cluster import SpecError  # noqa: PLC0415  # opens no state here
 
     loaded = load(spec_path)
     if loaded.spec is None:

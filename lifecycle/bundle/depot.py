@@ -8,21 +8,21 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.inventory.compile.depot import BUNDLE_FOLDER, DEPOT_ROOT
-from gcluster.lifecycle.bundle.check import sha256
-from gcluster.lifecycle.outcome import failure
-from gcluster.lifecycle.progress import Reporter, StageFinished, StageProgress, StageStarted
-from gcluster.lifecycle.ssh import SshSession, Unreachable
-from gcluster.lifecycle.ssh.arguments import as_root
-from gcluster.lifecycle.ssh.feed import feed
-from gcluster.schemas.bundle import MANIFEST, SIGNATURE, BundleManifest
-from gcluster.schemas.decoding import decode_json
+from ...inventory.compile.depot import BUNDLE_FOLDER, DEPOT_ROOT
+from ...schemas.bundle import MANIFEST, SIGNATURE, BundleManifest
+from ...schemas.decoding import decode_json
+from ..outcome import failure
+from ..progress import Reporter, StageFinished, StageProgress, StageStarted
+from ..ssh import SshSession, Unreachable
+from ..ssh.arguments import as_root
+from ..ssh.feed import feed
+from .check import sha256
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from gcluster.inventory.hosts import Host
-    from gcluster.lifecycle.ssh.session import Answer
+    from ...inventory.hosts import Host
+    from ..ssh.session import Answer
 
 _RECEIVER = Path(__file__).with_name("receive.py")
 _LIMIT_S = 6 * 3600

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.schemas.diagnostics import Diagnostic, Severity
-from gcluster.stacks.https import opened
+from ...schemas.diagnostics import Diagnostic, Severity
+from ...stacks.https import opened
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.lifecycle.bundle.fetch import is_whole, sha256_of
-from gcluster.lifecycle.kubernetes.registry import pull_pinned, write_pulled
-from gcluster.lifecycle.outcome import LifecycleError
-from gcluster.lifecycle.progress import StageFinished, StageProgress, StageStarted
-from gcluster.schemas.bundle import MANIFEST, BundledFile, BundledImage, decode
-from gcluster.schemas.kubernetes_bundle import BUNDLED, MORE_IMAGES
+from ...schemas.bundle import MANIFEST, BundledFile, BundledImage, decode
+from ...schemas.kubernetes_bundle import BUNDLED, MORE_IMAGES
+from ..kubernetes.registry import pull_pinned, write_pulled
+from ..outcome import LifecycleError
+from ..progress import StageFinished, StageProgress, StageStarted
+from .fetch import is_whole, sha256_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from gcluster.lifecycle.bundle.kubernetes import KubernetesAsked
-    from gcluster.lifecycle.kubernetes.registry import Pulled
-    from gcluster.lifecycle.progress import Reporter
-    from gcluster.schemas.diagnostics import Diagnostic
+    from ...schemas.diagnostics import Diagnostic
+    from ..kubernetes.registry import Pulled
+    from ..progress import Reporter
+    from .kubernetes import KubernetesAsked
 
 _ROLE = "kubernetes"
 _STAGE = "images of add-ons"

@@ -9,9 +9,9 @@ import urllib.error
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from gcluster.lifecycle.outcome import failure
-from gcluster.stacks import atomic
-from gcluster.stacks.https import opened
+from ...stacks import atomic
+from ...stacks.https import opened
+from ..outcome import failure
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,43 +7,43 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.inventory.compile.containerd import runs_kubernetes
-from gcluster.inventory.compile.kubernetes import (
+from ...inventory.compile.containerd import runs_kubernetes
+from ...inventory.compile.kubernetes import (
     KUBE_VIP_SOURCE,
     KubernetesAt,
     pinned_image,
     version_of,
 )
-from gcluster.lifecycle import places
-from gcluster.lifecycle.bundle.apt import DEBIAN_ARCHITECTURES
-from gcluster.lifecycle.bundle.fetch import is_whole
-from gcluster.lifecycle.kubernetes.bring import MODULES, broken_files
-from gcluster.lifecycle.kubernetes.build import ensure_built, planned_bundle
-from gcluster.lifecycle.kubernetes.recipe import architecture
-from gcluster.lifecycle.kubernetes.release import (
-    Release,
-    fetch_release,
-    planned_release,
-    whole_version,
-)
-from gcluster.lifecycle.kubernetes.source import takes_own_build
-from gcluster.schemas.bundle import BundledFile, BundleManifest
-from gcluster.schemas.diagnostics import Diagnostic, Severity
-from gcluster.schemas.kubernetes_bundle import (
+from ...schemas.bundle import BundledFile, BundleManifest
+from ...schemas.diagnostics import Diagnostic, Severity
+from ...schemas.kubernetes_bundle import (
     BUNDLED,
     MANIFEST,
     KubernetesBundle,
     decode_kubernetes,
 )
-from gcluster.schemas.spec import KubernetesScheduler
+from ...schemas.spec import KubernetesScheduler
+from .. import places
+from ..kubernetes.bring import MODULES, broken_files
+from ..kubernetes.build import ensure_built, planned_bundle
+from ..kubernetes.recipe import architecture
+from ..kubernetes.release import (
+    Release,
+    fetch_release,
+    planned_release,
+    whole_version,
+)
+from ..kubernetes.source import takes_own_build
+from .apt import DEBIAN_ARCHITECTURES
+from .fetch import is_whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-    from gcluster.inventory.compile.node import NodeFacts
-    from gcluster.lifecycle.progress import Reporter
-    from gcluster.schemas.spec import ClusterSpec
+    from ...inventory.compile.node import NodeFacts
+    from ...schemas.spec import ClusterSpec
+    from ..progress import Reporter
 
 _RELEASES = "kubernetes-release"
 """Folder of this machine's cache with the releases fetched here."""

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.lifecycle.state import Applied, newest_applied
-from gcluster.schemas.spec import KubernetesScheduler
+from ...schemas.spec import KubernetesScheduler
+from ..state import Applied, newest_applied
 
 if TYPE_CHECKING:
-    from gcluster.inventory.compile.kubernetes import KubernetesAt
-    from gcluster.lifecycle.cluster import Cluster
-    from gcluster.lifecycle.state import StateStore
-    from gcluster.schemas.bundle import BundleManifest
-    from gcluster.schemas.spec import ClusterSpec
+    from ...inventory.compile.kubernetes import KubernetesAt
+    from ...schemas.bundle import BundleManifest
+    from ...schemas.spec import ClusterSpec
+    from ..cluster import Cluster
+    from ..state import StateStore
 
 
 def bundle_of(store: StateStore) -> BundleManifest | None:
     """Return the bundle of all packages and files; None: they come from the sources themselves."""
-    from gcluster.schemas.bundle import decode  # noqa: PLC0415  # few clusters have one
+    from ...schemas.bundle import decode  # noqa: PLC0415  # few clusters have one
 
     applied = newest_applied(store)
     return None if applied is None or applied.bundle is None else decode(applied.bundle)
@@ -35,7 +35,7 @@ def kubernetes_of(
     """
     if not isinstance(spec.scheduler, KubernetesScheduler):
         return None
-    from gcluster.lifecycle.kubernetes.source import (  # noqa: PLC0415  # only for Kubernetes
+    from ..kubernetes.source import (  # noqa: PLC0415  # only for Kubernetes
         bundled_at,
         kubernetes_at,
     )

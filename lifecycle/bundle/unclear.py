@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.lifecycle.bundle.kubernetes import refusals
-from gcluster.lifecycle.outcome import Exit, LifecycleError
-from gcluster.schemas.diagnostics import Diagnostic, Severity
+from ...schemas.diagnostics import Diagnostic, Severity
+from ..outcome import Exit, LifecycleError
+from .kubernetes import refusals
 
 if TYPE_CHECKING:
-    from gcluster.lifecycle.bundle.asked import PoolNeeds
-    from gcluster.lifecycle.bundle.kubernetes import KubernetesAsked
-    from gcluster.schemas.catalog import Catalog
+    from ...schemas.catalog import Catalog
+    from .asked import PoolNeeds
+    from .kubernetes import KubernetesAsked
 
 
 def refuse_unclear(

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.lifecycle.outcome import Exit, failure
+from ..outcome import Exit, failure
 
 if TYPE_CHECKING:
-    from gcluster.inventory.hosts import ClusterInventory
-    from gcluster.lifecycle.cluster import Cluster
-    from gcluster.lifecycle.progress import Reporter
-    from gcluster.lifecycle.ssh import SshSession
-    from gcluster.schemas.bundle import BundleManifest
+    from ...inventory.hosts import ClusterInventory
+    from ...schemas.bundle import BundleManifest
+    from ..cluster import Cluster
+    from ..progress import Reporter
+    from ..ssh import SshSession
 
 
 class Bundle(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,7 +34,7 @@ def live_on(cluster: Cluster, bundle: Bundle) -> None:
     Raises:
         LifecycleError: GC937, GC938 or GC956, one finding for each thing that is wrong.
     """
-    from gcluster.lifecycle.bundle.check import (  # noqa: PLC0415  # Ansible takes a second
+    from .check import (  # noqa: PLC0415  # Ansible takes a second
         check_bundle,
         refuse_incomplete,
     )
@@ -76,7 +76,7 @@ def bring(
     report: Reporter,
 ) -> None:
     """Bring the bundle to the controllers, where the other nodes take it from."""
-    from gcluster.lifecycle.bundle.depot import push_bundle  # noqa: PLC0415
+    from .depot import push_bundle  # noqa: PLC0415
 
     if bundle.folder is not None and cluster.bundle is not None:
         controllers = [h for h in hosts.with_role("controller") if h.connection == "ssh"]

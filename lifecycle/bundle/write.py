@@ -8,11 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.lifecycle.bundle.apt import Found
-from gcluster.lifecycle.bundle.check import read_manifest
-from gcluster.lifecycle.bundle.keys import BundleKey, signed_by
-from gcluster.lifecycle.outcome import LifecycleError
-from gcluster.schemas.bundle import (
+from ...schemas.bundle import (
     MANIFEST,
     SIGNATURE,
     Asked,
@@ -20,7 +16,11 @@ from gcluster.schemas.bundle import (
     BundledRepository,
     BundleManifest,
 )
-from gcluster.stacks import atomic
+from ...stacks import atomic
+from ..outcome import LifecycleError
+from .apt import Found
+from .check import read_manifest
+from .keys import BundleKey, signed_by
 
 if TYPE_CHECKING:
     from pathlib import Path

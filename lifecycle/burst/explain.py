@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import msgspec
 
-from gcluster.lifecycle.burst.agent.book import Book
-from gcluster.lifecycle.burst.agent.run import refuse_without_pools, scheduler_of, silent
-from gcluster.lifecycle.burst.agent.scheduler import SchedulerSilent
-from gcluster.lifecycle.burst.agent.setup import elastic_pools, spillings
-from gcluster.lifecycle.burst.agent.spill import closed_reason, judge
-from gcluster.lifecycle.burst.policy import Decision, Promise  # msgspec reads them
-from gcluster.lifecycle.cluster import open_cluster
-from gcluster.lifecycle.outcome import Exit, failure
-from gcluster.lifecycle.ssh import SshSession
-from gcluster.lifecycle.state import JobMoved  # msgspec reads it
+from ..cluster import open_cluster
+from ..outcome import Exit, failure
+from ..ssh import SshSession
+from ..state import JobMoved  # msgspec reads it
+from .agent.book import Book
+from .agent.run import refuse_without_pools, scheduler_of, silent
+from .agent.scheduler import SchedulerSilent
+from .agent.setup import elastic_pools, spillings
+from .agent.spill import closed_reason, judge
+from .policy import Decision, Promise  # msgspec reads them
 
 
 class RentedNode(msgspec.Struct, frozen=True, kw_only=True):

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from gcluster.lifecycle.burst.policy import spilling_partitions
-from gcluster.lifecycle.burst.simulate.report import Simulation, simulate
-from gcluster.lifecycle.burst.simulate.scenario import Assumed, scenario_of
-from gcluster.lifecycle.burst.simulate.swf import read_swf
-from gcluster.lifecycle.outcome import Exit, failure
-from gcluster.schemas.catalog import Catalog, load_catalog
-from gcluster.schemas.load import load
-from gcluster.schemas.suggest import closest
+from ...schemas.catalog import Catalog, load_catalog
+from ...schemas.load import load
+from ...schemas.suggest import closest
+from ..outcome import Exit, failure
+from .policy import spilling_partitions
+from .simulate.report import Simulation, simulate
+from .simulate.scenario import Assumed, scenario_of
+from .simulate.swf import read_swf
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from gcluster.schemas.spec import ClusterSpec
+    from ...schemas.spec import ClusterSpec
 
 
 class SpilledFrom(NamedTuple):
@@ -53,7 +53,7 @@ def open_partition(path: Path, partition: str | None) -> SpilledFrom:
     """
     loaded = load(path)
     if loaded.spec is None:
-        from gcluster.lifecycle.cluster import SpecError  # noqa: PLC0415  # brings the state along
+        from ..cluster import SpecError  # noqa: PLC0415  # brings the state along
 
         raise SpecError(loaded)
     catalog = load_catalog(loaded.catalogs)

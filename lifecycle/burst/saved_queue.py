@@ -7,7 +7,11 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.lifecycle.burst.policy import (
+from ...schemas.decoding import decode_json
+from ...schemas.diagnostics import Diagnostic, Severity, Span
+from ...schemas.text.source import decode, read_source
+from ..outcome import Exit, LifecycleError, failure
+from .policy import (
     Decision,
     PendingJob,
     Promise,
@@ -15,11 +19,7 @@ from gcluster.lifecycle.burst.policy import (
     decide_all,
     rule_of,
 )
-from gcluster.lifecycle.burst.replay import open_partition
-from gcluster.lifecycle.outcome import Exit, LifecycleError, failure
-from gcluster.schemas.decoding import decode_json
-from gcluster.schemas.diagnostics import Diagnostic, Severity, Span
-from gcluster.schemas.text.source import decode, read_source
+from .replay import open_partition
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.lifecycle.status.conditions import Cause
+from ..status.conditions import Cause
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from gcluster.lifecycle.causes.facts import ControllerFacts, NodeFacts
+    from .facts import ControllerFacts, NodeFacts
 
 FULL_PERCENT = 98
 """From here on a disk counts as full: slurmd keeps no spool at 100 %, and logs fill the rest."""

@@ -5,16 +5,16 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
-from gcluster.lifecycle.causes.diagnose import diagnose
-from gcluster.lifecycle.causes.facts import NodeFacts, node_facts
-from gcluster.lifecycle.ssh import SshResult, SshSession, Unreachable
+from ..ssh import SshResult, SshSession, Unreachable
+from .diagnose import diagnose
+from .facts import NodeFacts, node_facts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from gcluster.inventory.hosts import Host
-    from gcluster.lifecycle.status.conditions import Cause
-    from gcluster.lifecycle.status.slurm_report import SchedulerReport
+    from ...inventory.hosts import Host
+    from ..status.conditions import Cause
+    from ..status.slurm_report import SchedulerReport
 
 MOST = 16
 """Nodes that are asked: many that fail at once mostly fail for one reason."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.schemas.diagnostics import Diagnostic, Severity
+from ...schemas.diagnostics import Diagnostic, Severity
 
 if TYPE_CHECKING:
-    from gcluster.lifecycle.converge.run import ConvergeResult
-    from gcluster.lifecycle.converge.watch import StepFailure
+    from .run import ConvergeResult
+    from .watch import StepFailure
 
 
 def findings(result: ConvergeResult, go_on: str) -> tuple[Diagnostic, ...]:

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.inventory.compile import CompiledCluster, Group, Step
-from gcluster.inventory.compile.retired import ENDING, ends
-from gcluster.inventory.compile.steps import PHASES, Stage
-from gcluster.lifecycle.converge.role_files import role_digest
-from gcluster.lifecycle.converge.stamps import DOUBTED, WORN
+from ...inventory.compile import CompiledCluster, Group, Step
+from ...inventory.compile.retired import ENDING, ends
+from ...inventory.compile.steps import PHASES, Stage
+from .role_files import role_digest
+from .stamps import DOUBTED, WORN
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

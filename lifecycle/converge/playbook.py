@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import msgspec
 import yaml
 
-from gcluster.inventory.compile import Step
-from gcluster.lifecycle.converge.seals import seal_command
-from gcluster.lifecycle.converge.stamps import done_command
+from ...inventory.compile import Step
+from .seals import seal_command
+from .stamps import done_command
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from gcluster.lifecycle.converge.pending import Pending, PendingStep
+    from .pending import Pending, PendingStep
 
 STAMP_PREFIX = "stamp "
 """A task of this name marks its step as done on a host: "stamp slurm.configure"."""

@@ -14,20 +14,20 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from gcluster.lifecycle.converge.playbook import plays
-from gcluster.lifecycle.converge.processes import end_processes
-from gcluster.lifecycle.converge.role_files import collections_path
-from gcluster.lifecycle.converge.watch import StepFailure, Watch
-from gcluster.lifecycle.converge.waves import WAVE, waves
-from gcluster.lifecycle.outcome import failure
-from gcluster.lifecycle.progress import Reporter, StageFinished, StageStarted
+from ..outcome import failure
+from ..progress import Reporter, StageFinished, StageStarted
+from .playbook import plays
+from .processes import end_processes
+from .role_files import collections_path
+from .watch import StepFailure, Watch
+from .waves import WAVE, waves
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gcluster.inventory.hosts import ClusterInventory
-    from gcluster.lifecycle.converge.pending import Pending
-    from gcluster.lifecycle.ssh import SshSession
+    from ...inventory.hosts import ClusterInventory
+    from ..ssh import SshSession
+    from .pending import Pending
 
 PASSED_ON = frozenset({"HOME", "LANG", "LOGNAME", "PATH", "SSH_AUTH_SOCK", "TMPDIR", "TZ", "USER"})
 """What Ansible and ssh may know of the caller's environment; tokens and keys are often there."""

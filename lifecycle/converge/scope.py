@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.lifecycle.converge.stamps import DOUBTED
+from .stamps import DOUBTED
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from gcluster.lifecycle.converge.pending import Pending
+    from .pending import Pending
 
 
 class Scope(msgspec.Struct, frozen=True, kw_only=True):

@@ -9,11 +9,11 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING
 
-from gcluster.lifecycle.converge.stamps import end_command
-from gcluster.lifecycle.converge.traces import Traces, traces_of
+from .stamps import end_command
+from .traces import Traces, traces_of
 
 if TYPE_CHECKING:
-    from gcluster.inventory.compile import Step
+    from ...inventory.compile import Step
 
 DIRECTORY = "/var/lib/gcluster/seals"
 """On every node, 0700."""

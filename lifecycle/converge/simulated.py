@@ -5,21 +5,21 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from gcluster.lifecycle.progress import Reporter, StageFinished, StageStarted
+from ..progress import Reporter, StageFinished, StageStarted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from gcluster.inventory.hosts import Host
-    from gcluster.lifecycle.converge.pending import Pending
-    from gcluster.stacks.provider import SiteContext
+    from ...inventory.hosts import Host
+    from ...stacks.provider import SiteContext
+    from .pending import Pending
 
 
 def converge_simulated(
     pending: Pending, context: SiteContext, hosts: Iterable[Host], report: Reporter
 ) -> None:
     """Write the stamps of the pending steps for the simulated hosts of one site."""
-    from gcluster.stacks.simulated.stamps import write_stamps  # noqa: PLC0415  # rarely needed
+    from ...stacks.simulated.stamps import write_stamps  # noqa: PLC0415  # rarely needed
 
     names = frozenset(host.name for host in hosts)
     mine = pending.for_hosts(names)

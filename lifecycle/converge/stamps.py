@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, TypeAlias
 
-from gcluster.inventory.compile.steps import PHASES, Step
-from gcluster.lifecycle.ssh import SshSession, Unreachable
+from ...inventory.compile.steps import PHASES, Step
+from ..ssh import SshSession, Unreachable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from gcluster.inventory.hosts import Host
+    from ...inventory.hosts import Host
 
 DIRECTORY = "/var/lib/gcluster/stamps"
 """On every node; a file "ROLE.PHASE" holds the digest of what the phase was compiled from."""

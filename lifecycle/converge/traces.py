@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 import msgspec
 import yaml
 
-from gcluster.lifecycle.converge.role_files import role_path
-from gcluster.schemas.decoding import convert
+from ...schemas.decoding import convert
+from .role_files import role_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from gcluster.inventory.compile import Step
+    from ...inventory.compile import Step
 
 
 class Said(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

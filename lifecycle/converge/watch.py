@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from gcluster.lifecycle.converge.playbook import STAMP_PREFIX
-from gcluster.lifecycle.progress import Reporter, StageProgress
+from ..progress import Reporter, StageProgress
+from .playbook import STAMP_PREFIX
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from gcluster.lifecycle.converge.pending import Pending
+    from .pending import Pending
 
 _KEPT = frozenset({"runner_on_failed", "runner_on_unreachable", "playbook_on_stats", "error"})
 """Events whose files are kept among the artifacts; each file costs milliseconds."""

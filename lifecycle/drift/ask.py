@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from gcluster.lifecycle.converge import seals, stamps
-from gcluster.lifecycle.ssh import Unreachable
-from gcluster.schemas.decoding import decode_json
+from ...schemas.decoding import decode_json
+from ..converge import seals, stamps
+from ..ssh import Unreachable
 
 if TYPE_CHECKING:
-    from gcluster.lifecycle.converge.stamps import Stamps
-    from gcluster.lifecycle.converge.traces import Traces
+    from ..converge.stamps import Stamps
+    from ..converge.traces import Traces
 
 _SECTION = re.compile(r"^=== (\w+)\n", re.MULTILINE)
 _SEAL = re.compile(r"([\w.]+):(\w+) (.*) (\S+)")

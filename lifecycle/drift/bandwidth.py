@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.lifecycle.drift.values import Drift
-from gcluster.lifecycle.state import SmokeFinished, SpecApplied
+from ..state import SmokeFinished, SpecApplied
+from .values import Drift
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from gcluster.lifecycle.state import Event
+    from ..state import Event
 
 TOLERANCE = 0.1
 """Share of the certified bandwidth that may be missing: runs of a healthy fabric differ by some

@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.lifecycle.drift.values import Drift
-from gcluster.lifecycle.ledger_check import SiteBooks, absent_of, leftovers_of
-from gcluster.stacks.abilities import Booked, LooksBack
-from gcluster.stacks.provider import Leftover, ProviderError, ResourceChange
+from ...stacks.abilities import Booked, LooksBack
+from ...stacks.provider import Leftover, ProviderError, ResourceChange
+from ..ledger_check import SiteBooks, absent_of, leftovers_of
+from .values import Drift
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from gcluster.lifecycle.cluster import Cluster
-    from gcluster.lifecycle.sites import OpenSite
+    from ..cluster import Cluster
+    from ..sites import OpenSite
 
 _NOW = {
     "create": "it is not there",

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.lifecycle.converge.stamps import WORN
-from gcluster.lifecycle.converge.traces import Traces, traces_of
-from gcluster.lifecycle.drift.values import Behind, Drift, stamp_of
+from ..converge.stamps import WORN
+from ..converge.traces import Traces, traces_of
+from .values import Behind, Drift, stamp_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from gcluster.inventory.compile import Step
-    from gcluster.lifecycle.drift.ask import Item, NodeAnswer, Seal
+    from ...inventory.compile import Step
+    from .ask import Item, NodeAnswer, Seal
 
 _FABRIC = frozenset({"link"})
 _FABRIC_REASONS = ("gpu-", "nvlink-", "nic-", "pcie-", "ecc-", "row-", "xid")

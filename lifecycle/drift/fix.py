@@ -14,35 +14,35 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec.structs import replace
 
-from gcluster.lifecycle.accounting.plan import BooksPlan
-from gcluster.lifecycle.converge.scope import Scope, worn_out
-from gcluster.lifecycle.drift.look import find_drift
-from gcluster.lifecycle.drift.values import IN_THE_API, Drift, DriftReport
-from gcluster.lifecycle.images.golden import booting_sites
-from gcluster.lifecycle.kubernetes import while_up
-from gcluster.lifecycle.ledger_check import close_absent
-from gcluster.lifecycle.nodes import converge_nodes
-from gcluster.lifecycle.observe import Observation, observe
-from gcluster.lifecycle.operations.answers import wait_for_answers
-from gcluster.lifecycle.outcome import Exit, failure
-from gcluster.lifecycle.planning.changes import Plan, SitePlan
-from gcluster.lifecycle.planning.guards import refuse_guarded
-from gcluster.lifecycle.planning.plan import plan_with_jobs
-from gcluster.lifecycle.progress import Finding, Reporter
-from gcluster.lifecycle.repair.queue import queue
-from gcluster.lifecycle.rolling.roll import Clock
-from gcluster.lifecycle.rolling.services import service_of
-from gcluster.lifecycle.run import Run
-from gcluster.lifecycle.sites import OpenSite, at_each, equip, ladders_of, open_sites
-from gcluster.lifecycle.ssh import SshSession
-from gcluster.lifecycle.state import acquire
-from gcluster.schemas.diagnostics import Diagnostic
-from gcluster.stacks.provider import ProviderError
+from ...schemas.diagnostics import Diagnostic
+from ...stacks.provider import ProviderError
+from ..accounting.plan import BooksPlan
+from ..converge.scope import Scope, worn_out
+from ..images.golden import booting_sites
+from ..kubernetes import while_up
+from ..ledger_check import close_absent
+from ..nodes import converge_nodes
+from ..observe import Observation, observe
+from ..operations.answers import wait_for_answers
+from ..outcome import Exit, failure
+from ..planning.changes import Plan, SitePlan
+from ..planning.guards import refuse_guarded
+from ..planning.plan import plan_with_jobs
+from ..progress import Finding, Reporter
+from ..repair.queue import queue
+from ..rolling.roll import Clock
+from ..rolling.services import service_of
+from ..run import Run
+from ..sites import OpenSite, at_each, equip, ladders_of, open_sites
+from ..ssh import SshSession
+from ..state import acquire
+from .look import find_drift
+from .values import IN_THE_API, Drift, DriftReport
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from gcluster.lifecycle.cluster import Cluster
+    from ..cluster import Cluster
 
 
 class FixResult(msgspec.Struct, frozen=True, kw_only=True):

@@ -12,26 +12,26 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from gcluster.inventory.compile.kubernetes_objects.addons import chosen_addons
-from gcluster.inventory.compile.kubernetes_objects.objects import FIELD_MANAGER
-from gcluster.lifecycle.drift.kubernetes_addons import judge as judge_addons
-from gcluster.lifecycle.drift.kubernetes_addons import more_kinds, words
-from gcluster.lifecycle.drift.values import Drift, SchedulerFindings
-from gcluster.lifecycle.kubernetes.addons.together import addon_groups, has_addons
-from gcluster.lifecycle.kubernetes.difference import difference
-from gcluster.lifecycle.kubernetes.live import Live, LiveNode, kinds, selector
-from gcluster.lifecycle.kubernetes.look import NODE_FIELDS, NodeSeen, node_seen
-from gcluster.lifecycle.kubernetes.objects import ObjectKey, key_of
-from gcluster.lifecycle.kubernetes.table import read_rows, row_template
-from gcluster.lifecycle.rolling.service import MARK
-from gcluster.schemas.decoding import decode_json
+from ...inventory.compile.kubernetes_objects.addons import chosen_addons
+from ...inventory.compile.kubernetes_objects.objects import FIELD_MANAGER
+from ...schemas.decoding import decode_json
+from ..kubernetes.addons.together import addon_groups, has_addons
+from ..kubernetes.difference import difference
+from ..kubernetes.live import Live, LiveNode, kinds, selector
+from ..kubernetes.look import NODE_FIELDS, NodeSeen, node_seen
+from ..kubernetes.objects import ObjectKey, key_of
+from ..kubernetes.table import read_rows, row_template
+from ..rolling.service import MARK
+from .kubernetes_addons import judge as judge_addons
+from .kubernetes_addons import more_kinds, words
+from .values import Drift, SchedulerFindings
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
 
-    from gcluster.inventory.compile.kubernetes_objects.objects import Object
-    from gcluster.lifecycle.kubernetes.difference import Marks
-    from gcluster.lifecycle.kubernetes.objects import Wanted
+    from ...inventory.compile.kubernetes_objects.objects import Object
+    from ..kubernetes.difference import Marks
+    from ..kubernetes.objects import Wanted
 
 _PART = "\x1d"
 """Group separator of ASCII, after each answer: two, and two more where there are add-ons."""

@@ -10,21 +10,21 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING
 
-from gcluster.lifecycle.drift.values import Drift
-from gcluster.lifecycle.kubernetes.addons.record import FIELDS, records_of
-from gcluster.lifecycle.kubernetes.addons.record import selector as of_records
-from gcluster.lifecycle.kubernetes.addons.standing import (
+from ..kubernetes.addons.record import FIELDS, records_of
+from ..kubernetes.addons.record import selector as of_records
+from ..kubernetes.addons.standing import (
     OBJECT_FIELDS,
     key_of_row,
     objects_selector,
 )
-from gcluster.lifecycle.kubernetes.addons.taken import fields_of, last_other
-from gcluster.lifecycle.kubernetes.table import read_rows, row_template
+from ..kubernetes.addons.taken import fields_of, last_other
+from ..kubernetes.table import read_rows, row_template
+from .values import Drift
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
 
-    from gcluster.lifecycle.kubernetes.objects import ObjectKey
+    from ..kubernetes.objects import ObjectKey
 
 _FIELDS = OBJECT_FIELDS | {"writers": "{.metadata.managedFields}"}
 WHOLE = "gcluster up brings all of its add-on anew"

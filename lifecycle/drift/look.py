@@ -8,30 +8,30 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 
-from gcluster.inventory.compile import Step, compile_cluster
-from gcluster.lifecycle.converge.pending import step_digests
-from gcluster.lifecycle.converge.traces import together, traces_of
-from gcluster.lifecycle.drift.ask import NodeAnswer, look_script, read_answer
-from gcluster.lifecycle.drift.bandwidth import bandwidth_drift
-from gcluster.lifecycle.drift.cloud import compare, list_site, site_drifts
-from gcluster.lifecycle.drift.decide import judge
-from gcluster.lifecycle.drift.scheduler import scheduler_look
-from gcluster.lifecycle.drift.values import PLANES, Behind, Drift, DriftReport
-from gcluster.lifecycle.outcome import failure
-from gcluster.lifecycle.planning.guards import served
-from gcluster.lifecycle.repair.queue import queue
-from gcluster.lifecycle.sites import OpenSite, at_each, inventory, open_sites
-from gcluster.lifecycle.ssh import SshSession, Unreachable
-from gcluster.lifecycle.ssh.arguments import as_root
-from gcluster.schemas.control_planes import managed_by
-from gcluster.stacks.provider import ProviderError
+from ...inventory.compile import Step, compile_cluster
+from ...schemas.control_planes import managed_by
+from ...stacks.provider import ProviderError
+from ..converge.pending import step_digests
+from ..converge.traces import together, traces_of
+from ..outcome import failure
+from ..planning.guards import served
+from ..repair.queue import queue
+from ..sites import OpenSite, at_each, inventory, open_sites
+from ..ssh import SshSession, Unreachable
+from ..ssh.arguments import as_root
+from .ask import NodeAnswer, look_script, read_answer
+from .bandwidth import bandwidth_drift
+from .cloud import compare, list_site, site_drifts
+from .decide import judge
+from .scheduler import scheduler_look
+from .values import PLANES, Behind, Drift, DriftReport
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from gcluster.inventory.hosts import ClusterInventory, Host
-    from gcluster.lifecycle.cluster import Cluster
-    from gcluster.lifecycle.drift.scheduler import SchedulerLook
+    from ...inventory.hosts import ClusterInventory, Host
+    from ..cluster import Cluster
+    from .scheduler import SchedulerLook
 
 Wanted: TypeAlias = dict[str, tuple[Step, str]]
 """Step -> the step and the stamp that it leaves, in the order they run."""
@@ -105,7 +105,7 @@ class _Hosts:
         planned = [h for s in sites for h in s.provider.planned_hosts(cluster.spec, s.name)]
         self._silent = ""
         if managed_by(cluster.spec) is not None:
-            from gcluster.lifecycle.kubernetes.managed import (  # noqa: PLC0415  # its own
+            from ..kubernetes.managed import (  # noqa: PLC0415  # its own
                 nodes,
                 reach,
             )
@@ -196,7 +196,7 @@ class _Hosts:
     def _simulated(self, hosts: list[Host]) -> list[tuple[Host, NodeAnswer | Unreachable]]:
         if not hosts:
             return []
-        from gcluster.stacks.simulated.stamps import read_stamps  # noqa: PLC0415  # rare
+        from ...stacks.simulated.stamps import read_stamps  # noqa: PLC0415  # rare
 
         stored = {
             site.name: read_stamps(site.context)
@@ -207,8 +207,8 @@ class _Hosts:
 
     def _managed(self, look: SchedulerLook, session: SshSession) -> dict[str, str]:
         """Ask the control plane that a cloud runs, from here; {} where there is none."""
-        from gcluster.lifecycle.drift.kubernetes import KubernetesLook  # noqa: PLC0415  # its own
-        from gcluster.lifecycle.kubernetes.managed.here import run_words  # noqa: PLC0415  # its own
+        from ..kubernetes.managed.here import run_words  # noqa: PLC0415  # its own
+        from .kubernetes import KubernetesLook  # noqa: PLC0415  # its own
 
         there = any(host.connection == "api" for host in self._asked)
         if not isinstance(look, KubernetesLook) or not there:

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-from gcluster.lifecycle.drift.values import Drift, SchedulerFindings, stamp_of
-from gcluster.lifecycle.rolling.service import MARK
-from gcluster.lifecycle.status.slurm import is_unfit
-from gcluster.schemas.spec import KubernetesScheduler
+from ...schemas.spec import KubernetesScheduler
+from ..rolling.service import MARK
+from ..status.slurm import is_unfit
+from .values import Drift, SchedulerFindings, stamp_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from gcluster.inventory.hosts import ClusterInventory
-    from gcluster.schemas.catalog import Catalog
-    from gcluster.schemas.spec import ClusterSpec
+    from ...inventory.hosts import ClusterInventory
+    from ...schemas.catalog import Catalog
+    from ...schemas.spec import ClusterSpec
 
 
 class SchedulerLook(Protocol):
@@ -44,8 +44,8 @@ def scheduler_look(spec: ClusterSpec, hosts: ClusterInventory, catalog: Catalog)
     """Return how the spec's scheduler is looked at; `hosts` are all that the spec asks for."""
     if not isinstance(spec.scheduler, KubernetesScheduler):
         return SlurmLook(spec.name)
-    from gcluster.lifecycle.drift.kubernetes import KubernetesLook  # noqa: PLC0415  # its own
-    from gcluster.lifecycle.kubernetes.objects import wanted  # noqa: PLC0415  # its own
+    from ..kubernetes.objects import wanted  # noqa: PLC0415  # its own
+    from .kubernetes import KubernetesLook  # noqa: PLC0415  # its own
 
     names = [host.name for host in hosts.hosts]
     return KubernetesLook(spec.name, wanted(spec, hosts, catalog), names)

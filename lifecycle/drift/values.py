@@ -7,8 +7,8 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from gcluster.lifecycle.outcome import Exit
-from gcluster.lifecycle.state.repairs import Repair
+from ..outcome import Exit
+from ..state.repairs import Repair
 
 Plane: TypeAlias = Literal["cloud", "node", "fabric", "scheduler"]
 PLANES: tuple[Plane, ...] = ("cloud", "node", "fabric", "scheduler")

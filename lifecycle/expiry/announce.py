@@ -11,18 +11,18 @@ import shlex
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from gcluster.lifecycle.operations.chosen import controller_of
-from gcluster.lifecycle.outcome import failure
-from gcluster.lifecycle.ssh import Unreachable
-from gcluster.lifecycle.status.slurm import last_words
-from gcluster.schemas.spec import KubernetesScheduler
+from ...schemas.spec import KubernetesScheduler
+from ..operations.chosen import controller_of
+from ..outcome import failure
+from ..ssh import Unreachable
+from ..status.slurm import last_words
 
 if TYPE_CHECKING:
-    from gcluster.inventory.hosts import ClusterInventory, Host
-    from gcluster.lifecycle.outcome import LifecycleError
-    from gcluster.lifecycle.ssh import SshSession
-    from gcluster.lifecycle.state import EndAnnounced
-    from gcluster.schemas.spec import ClusterSpec
+    from ...inventory.hosts import ClusterInventory, Host
+    from ...schemas.spec import ClusterSpec
+    from ..outcome import LifecycleError
+    from ..ssh import SshSession
+    from ..state import EndAnnounced
 
 RESERVATION = "gcluster_end"
 """Not of those that `up` keeps: these begin with "gcluster-"."""
@@ -114,12 +114,12 @@ def _at_controller(hosts: ClusterInventory, session: SshSession, command: str) -
 
 def _at_api(hosts: ClusterInventory, session: SshSession, earliest: float | None) -> None:
     """Have the API take only jobs that end before this time; None: all."""
-    from gcluster.lifecycle.expiry.kubernetes import hold, let_go  # noqa: PLC0415  # its own
-    from gcluster.lifecycle.kubernetes.kubectl import (  # noqa: PLC0415  # its own
+    from ..kubernetes.kubectl import (  # noqa: PLC0415  # its own
         ApiRefused,
         ApiSilent,
         kubectl_of,
     )
+    from .kubernetes import hold, let_go  # noqa: PLC0415  # its own
 
     if not hosts.has_scheduler:
         return

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.lifecycle.state import EndAnnounced, EndKind, EndWithdrawn, RunFinished, RunStarted
+from ..state import EndAnnounced, EndKind, EndWithdrawn, RunFinished, RunStarted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from gcluster.lifecycle.expiry.jobs import Jobs
-    from gcluster.lifecycle.state import Event
-    from gcluster.schemas.spec import Budget
+    from ...schemas.spec import Budget
+    from ..state import Event
+    from .jobs import Jobs
 
 
 class Ending(msgspec.Struct, frozen=True, kw_only=True):

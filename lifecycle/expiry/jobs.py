@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.lifecycle.operations.chosen import controller_of
-from gcluster.lifecycle.outcome import LifecycleError
-from gcluster.lifecycle.sites import existing_hosts
-from gcluster.lifecycle.ssh import SshSession, Unreachable
-from gcluster.lifecycle.status.slurm import last_words
-from gcluster.schemas.spec import KubernetesScheduler
-from gcluster.stacks.provider import ProviderError
+from ...schemas.spec import KubernetesScheduler
+from ...stacks.provider import ProviderError
+from ..operations.chosen import controller_of
+from ..outcome import LifecycleError
+from ..sites import existing_hosts
+from ..ssh import SshSession, Unreachable
+from ..status.slurm import last_words
 
 if TYPE_CHECKING:
-    from gcluster.inventory.hosts import ClusterInventory
-    from gcluster.lifecycle.cluster import Cluster
-    from gcluster.schemas.catalog import Catalog
-    from gcluster.schemas.spec import ClusterSpec
+    from ...inventory.hosts import ClusterInventory
+    from ...schemas.catalog import Catalog
+    from ...schemas.spec import ClusterSpec
+    from ..cluster import Cluster
 
 _LIMIT_S = 30
 _BETWEEN = "---"
@@ -88,7 +88,7 @@ def jobs_on(
     if not hosts.has_scheduler:
         return Jobs()
     if isinstance(spec.scheduler, KubernetesScheduler):
-        from gcluster.lifecycle.expiry.kubernetes import use_of  # noqa: PLC0415  # its own
+        from .kubernetes import use_of  # noqa: PLC0415  # its own
 
         return use_of(hosts, session, catalog)
     controller = controller_of(hosts, session)

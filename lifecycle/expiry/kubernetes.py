@@ -11,19 +11,19 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.inventory.compile.kubernetes_objects.objects import FIELD_MANAGER, SYSTEM_NAMESPACE
-from gcluster.inventory.compile.kubernetes_objects.rules import END_RULE, end_rule
-from gcluster.lifecycle.expiry.jobs import Jobs
-from gcluster.lifecycle.kubernetes.kubectl import ApiRefused, ApiSilent, kubectl_of
-from gcluster.lifecycle.kubernetes.work import see_work
-from gcluster.lifecycle.ssh import Unreachable
-from gcluster.lifecycle.ssh.arguments import as_root
+from ...inventory.compile.kubernetes_objects.objects import FIELD_MANAGER, SYSTEM_NAMESPACE
+from ...inventory.compile.kubernetes_objects.rules import END_RULE, end_rule
+from ..kubernetes.kubectl import ApiRefused, ApiSilent, kubectl_of
+from ..kubernetes.work import see_work
+from ..ssh import Unreachable
+from ..ssh.arguments import as_root
+from .jobs import Jobs
 
 if TYPE_CHECKING:
-    from gcluster.inventory.hosts import ClusterInventory, Host
-    from gcluster.lifecycle.kubernetes.kubectl import Kubectl
-    from gcluster.lifecycle.ssh import SshSession
-    from gcluster.schemas.catalog import Catalog
+    from ...inventory.hosts import ClusterInventory, Host
+    from ...schemas.catalog import Catalog
+    from ..kubernetes.kubectl import Kubectl
+    from ..ssh import SshSession
 
 _LIMIT_S = 60
 _POD = '"objectRef":{"resource":"pods","namespace":"'

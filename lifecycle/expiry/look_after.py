@@ -11,22 +11,22 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import msgspec
 
-from gcluster.lifecycle.audit.trail import exported
-from gcluster.lifecycle.cluster import open_applied
-from gcluster.lifecycle.down import down
-from gcluster.lifecycle.expiry.announce import announce, withdraw
-from gcluster.lifecycle.expiry.due import Ending, Life, ending, life
-from gcluster.lifecycle.expiry.jobs import Jobs, ask_jobs, running_spec
-from gcluster.lifecycle.outcome import Exit
-from gcluster.lifecycle.sites import existing_hosts
-from gcluster.lifecycle.ssh import SshSession
-from gcluster.lifecycle.state import EndAnnounced, EndKind, EndWithdrawn
+from ..audit.trail import exported
+from ..cluster import open_applied
+from ..down import down
+from ..outcome import Exit
+from ..sites import existing_hosts
+from ..ssh import SshSession
+from ..state import EndAnnounced, EndKind, EndWithdrawn
+from .announce import announce, withdraw
+from .due import Ending, Life, ending, life
+from .jobs import Jobs, ask_jobs, running_spec
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gcluster.lifecycle.cluster import Cluster
-    from gcluster.lifecycle.progress import Reporter
+    from ..cluster import Cluster
+    from ..progress import Reporter
 
 _SLACK_S = 60.0
 """Clocks of the controller and of this machine may differ by so much."""

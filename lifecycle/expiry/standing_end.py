@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.lifecycle.expiry.announce import withdraw
-from gcluster.lifecycle.expiry.due import Life, ending, life
-from gcluster.lifecycle.expiry.jobs import Jobs, running_spec
-from gcluster.lifecycle.outcome import Exit, failure
-from gcluster.lifecycle.state import EndWithdrawn
-from gcluster.lifecycle.state.store import utc_now
+from ..outcome import Exit, failure
+from ..state import EndWithdrawn
+from ..state.store import utc_now
+from .announce import withdraw
+from .due import Life, ending, life
+from .jobs import Jobs, running_spec
 
 if TYPE_CHECKING:
-    from gcluster.inventory.hosts import ClusterInventory
-    from gcluster.lifecycle.cluster import Cluster
-    from gcluster.lifecycle.ssh import SshSession
+    from ...inventory.hosts import ClusterInventory
+    from ..cluster import Cluster
+    from ..ssh import SshSession
 
 
 def refuse_ended(cluster: Cluster) -> None:

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from gcluster.lifecycle.down import down
-from gcluster.lifecycle.outcome import Exit, LifecycleError
-from gcluster.lifecycle.up import up
-from gcluster.schemas.diagnostics import Diagnostic, Severity
-from gcluster.stacks.provider import ProviderError
+from ...schemas.diagnostics import Diagnostic, Severity
+from ...stacks.provider import ProviderError
+from ..down import down
+from ..outcome import Exit, LifecycleError
+from ..up import up
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gcluster.lifecycle.cluster import Cluster
-    from gcluster.lifecycle.gitops.record import Phase
-    from gcluster.lifecycle.progress import Reporter
+    from ..cluster import Cluster
+    from ..progress import Reporter
+    from .record import Phase
 
 _PHASES: dict[Exit, Phase] = {
     Exit.OK: "synced",

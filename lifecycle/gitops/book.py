@@ -8,21 +8,21 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.lifecycle.gitops.backoff import pause_s
-from gcluster.lifecycle.gitops.record import Followed, write_followed, write_record
-from gcluster.lifecycle.outcome import Exit, LifecycleError
-from gcluster.lifecycle.progress import StageFinished
-from gcluster.schemas.diagnostics import Diagnostic
+from ...schemas.diagnostics import Diagnostic
+from ..outcome import Exit, LifecycleError
+from ..progress import StageFinished
+from .backoff import pause_s
+from .record import Followed, write_followed, write_record
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gcluster.lifecycle.cluster import Cluster
-    from gcluster.lifecycle.gitops.act import Acted
-    from gcluster.lifecycle.gitops.git import Head
-    from gcluster.lifecycle.gitops.record import ControllerRecord, Phase
-    from gcluster.lifecycle.progress import Progress, Reporter
-    from gcluster.lifecycle.state import StateStore
+    from ..cluster import Cluster
+    from ..progress import Progress, Reporter
+    from ..state import StateStore
+    from .act import Acted
+    from .git import Head
+    from .record import ControllerRecord, Phase
 
 _EXITS: dict[Phase, Exit] = {
     "failed": Exit.FAILED,

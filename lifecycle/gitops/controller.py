@@ -10,18 +10,18 @@ import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from gcluster.lifecycle import places
-from gcluster.lifecycle.gitops.git import Repository
-from gcluster.lifecycle.gitops.rounds import Settings, World, have_round
-from gcluster.lifecycle.outcome import Exit, failure
-from gcluster.lifecycle.state import StateStore
-from gcluster.lifecycle.state.store import utc_now
+from .. import places
+from ..outcome import Exit, failure
+from ..state import StateStore
+from ..state.store import utc_now
+from .git import Repository
+from .rounds import Settings, World, have_round
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from gcluster.lifecycle.gitops.book import Happened
+    from .book import Happened
 
 
 def controllers() -> Path:

@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.lifecycle.cluster import Cluster, open_cluster
-from gcluster.lifecycle.outcome import LifecycleError
-from gcluster.schemas.checked import check, gather
-from gcluster.schemas.diagnostics import Diagnostic, Severity
-from gcluster.schemas.fleet.ordering import FILE, NONE, Fleet, load_fleet
+from ...schemas.checked import check, gather
+from ...schemas.diagnostics import Diagnostic, Severity
+from ...schemas.fleet.ordering import FILE, NONE, Fleet, load_fleet
+from ..cluster import Cluster, open_cluster
+from ..outcome import LifecycleError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from gcluster.schemas.load import Loaded
+    from ...schemas.load import Loaded
 
 
 class Desired(msgspec.Struct, frozen=True, kw_only=True):

@@ -5,18 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gcluster.lifecycle.cluster import open_applied
-from gcluster.lifecycle.expiry.look_after import look_after
-from gcluster.lifecycle.gitops.act import Acted
-from gcluster.lifecycle.outcome import LifecycleError
-from gcluster.stacks.provider import ProviderError
+from ...stacks.provider import ProviderError
+from ..cluster import open_applied
+from ..expiry.look_after import look_after
+from ..outcome import LifecycleError
+from .act import Acted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from gcluster.lifecycle.cluster import Cluster
-    from gcluster.lifecycle.gitops.book import Book
-    from gcluster.lifecycle.gitops.git import Head
+    from ..cluster import Cluster
+    from .book import Book
+    from .git import Head
 
 
 def look_after_ends(

@@ -14,7 +14,7 @@ import subprocess
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
-from gcluster.lifecycle.outcome import Exit, failure
+from ..outcome import Exit, failure
 
 if TYPE_CHECKING:
     from pathlib import Path

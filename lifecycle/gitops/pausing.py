@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.lifecycle.gitops.record import PAUSED_KEY, Paused, read_pause
-from gcluster.lifecycle.outcome import Exit, failure
-from gcluster.lifecycle.state.process import who
-from gcluster.lifecycle.state.store import utc_now
+from ..outcome import Exit, failure
+from ..state.process import who
+from ..state.store import utc_now
+from .record import PAUSED_KEY, Paused, read_pause
 
 if TYPE_CHECKING:
-    from gcluster.lifecycle.cluster import Cluster
+    from ..cluster import Cluster
 
 
 def pause(cluster: Cluster, reason: str) -> Paused:

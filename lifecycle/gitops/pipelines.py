@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import msgspec
 
 import gcluster
-from gcluster.lifecycle.gitops.git import Repository
-from gcluster.lifecycle.outcome import Exit, failure
-from gcluster.schemas.fleet.folder import load_folder
+
+from ...schemas.fleet.folder import load_folder
+from ..outcome import Exit, failure
+from .git import Repository
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import msgspec
 
-from gcluster.lifecycle.status.conditions import Condition
-from gcluster.schemas.diagnostics import Diagnostic
+from ...schemas.diagnostics import Diagnostic
+from ..status.conditions import Condition
 
 if TYPE_CHECKING:
-    from gcluster.lifecycle.state import StateStore
+    from ..state import StateStore
 
 KEY = "reconcile.json"
 """Key in the controller's state; under the same key each cluster's state has its own part."""

@@ -5,20 +5,20 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from gcluster.lifecycle.cluster import open_applied
-from gcluster.lifecycle.expiry.jobs import ask_jobs
-from gcluster.lifecycle.gitops.act import Acted, take_down
-from gcluster.lifecycle.gitops.standing import last_change
-from gcluster.lifecycle.outcome import LifecycleError
-from gcluster.schemas.cost import usd_per_hour
-from gcluster.schemas.diagnostics import Diagnostic, Severity
+from ...schemas.cost import usd_per_hour
+from ...schemas.diagnostics import Diagnostic, Severity
+from ..cluster import open_applied
+from ..expiry.jobs import ask_jobs
+from ..outcome import LifecycleError
+from .act import Acted, take_down
+from .standing import last_change
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from gcluster.lifecycle.cluster import Cluster
-    from gcluster.lifecycle.gitops.book import Book
-    from gcluster.schemas.fleet.ordering import Fleet
+    from ...schemas.fleet.ordering import Fleet
+    from ..cluster import Cluster
+    from .book import Book
 
 
 class Removed(NamedTuple):

@@ -7,25 +7,25 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from gcluster.lifecycle.cluster import open_applied
-from gcluster.lifecycle.gitops.act import Acted, bring_up
-from gcluster.lifecycle.gitops.backoff import pause_s
-from gcluster.lifecycle.gitops.book import Book
-from gcluster.lifecycle.gitops.desired import Desired, read_desired
-from gcluster.lifecycle.gitops.ends import look_after_ends
-from gcluster.lifecycle.gitops.record import ControllerRecord, read_record
-from gcluster.lifecycle.gitops.removed import see_removed
-from gcluster.lifecycle.gitops.standing import last_change, standing
-from gcluster.lifecycle.outcome import Exit, LifecycleError
-from gcluster.schemas.diagnostics import Diagnostic, Severity
+from ...schemas.diagnostics import Diagnostic, Severity
+from ..cluster import open_applied
+from ..outcome import Exit, LifecycleError
+from .act import Acted, bring_up
+from .backoff import pause_s
+from .book import Book
+from .desired import Desired, read_desired
+from .ends import look_after_ends
+from .record import ControllerRecord, read_record
+from .removed import see_removed
+from .standing import last_change, standing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from gcluster.lifecycle.cluster import Cluster
-    from gcluster.lifecycle.gitops.book import Happened
-    from gcluster.lifecycle.gitops.git import Head, Repository
-    from gcluster.lifecycle.state import StateStore
+    from ..cluster import Cluster
+    from ..state import StateStore
+    from .book import Happened
+    from .git import Head, Repository
 
 DEFAULT_MOST_CHANGED = 5
 """Clusters that one round may change where nobody says how many."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
-from gcluster.lifecycle.gitops.record import read_pause
-from gcluster.lifecycle.outcome import Exit
-from gcluster.lifecycle.state import Journal, newest_applied
+from ..outcome import Exit
+from ..state import Journal, newest_applied
+from .record import read_pause
 
 if TYPE_CHECKING:
-    from gcluster.lifecycle.cluster import Cluster
-    from gcluster.lifecycle.state import RunRecord
+    from ..cluster import Cluster
+    from ..state import RunRecord
 
 Stand: TypeAlias = Literal["as-merged", "differs", "down", "paused"]
 

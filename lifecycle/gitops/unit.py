@@ -10,7 +10,8 @@ from string import Template
 from typing import TYPE_CHECKING
 
 import gcluster
-from gcluster.lifecycle.gitops.git import Repository
+
+from .git import Repository
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

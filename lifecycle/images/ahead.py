@@ -12,10 +12,15 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.inventory.compile import CompiledCluster
-from gcluster.lifecycle.converge.pending import pending_steps
-from gcluster.lifecycle.converge.playbook import playbook_yaml
-from gcluster.lifecycle.images.golden import (
+from ...inventory.compile import CompiledCluster
+from ..converge.pending import pending_steps
+from ..converge.playbook import playbook_yaml
+from ..outcome import Exit, failure
+from ..preflight.obstacles import refuse_obstacles
+from ..run import Run
+from ..sites import OpenSite, open_sites
+from ..state import acquire
+from .golden import (
     BAKED_PHASES,
     baker,
     compile_for_images,
@@ -23,18 +28,13 @@ from gcluster.lifecycle.images.golden import (
     image_key,
     install_group,
 )
-from gcluster.lifecycle.outcome import Exit, failure
-from gcluster.lifecycle.preflight.obstacles import refuse_obstacles
-from gcluster.lifecycle.run import Run
-from gcluster.lifecycle.sites import OpenSite, open_sites
-from gcluster.lifecycle.state import acquire
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from gcluster.inventory.compile import Group
-    from gcluster.lifecycle.cluster import Cluster
-    from gcluster.lifecycle.progress import Reporter
+    from ...inventory.compile import Group
+    from ..cluster import Cluster
+    from ..progress import Reporter
 
 ANY_HOST = "all"
 """Hosts of a written playbook: whatever machine the image builder has started."""

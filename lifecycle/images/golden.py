@@ -14,26 +14,26 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.inventory.compile import CompiledCluster, Group, Step, compile_cluster
-from gcluster.inventory.compile.slurm_elastic import placeholders
-from gcluster.inventory.hosts import ClusterInventory, Host, elastic_nodes
-from gcluster.lifecycle.converge.findings import findings
-from gcluster.lifecycle.converge.pending import pending_steps, step_digests
-from gcluster.lifecycle.converge.run import converge
-from gcluster.lifecycle.converge.seals import seal_command
-from gcluster.lifecycle.outcome import LifecycleError
-from gcluster.lifecycle.progress import Reporter, StageFinished, StageProgress, StageStarted
-from gcluster.lifecycle.sites import ignore, inventory
-from gcluster.lifecycle.ssh import SshSession
-from gcluster.stacks.provider import Baker
+from ...inventory.compile import CompiledCluster, Group, Step, compile_cluster
+from ...inventory.compile.slurm_elastic import placeholders
+from ...inventory.hosts import ClusterInventory, Host, elastic_nodes
+from ...stacks.provider import Baker
+from ..converge.findings import findings
+from ..converge.pending import pending_steps, step_digests
+from ..converge.run import converge
+from ..converge.seals import seal_command
+from ..outcome import LifecycleError
+from ..progress import Reporter, StageFinished, StageProgress, StageStarted
+from ..sites import ignore, inventory
+from ..ssh import SshSession
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
     from pathlib import Path
 
-    from gcluster.lifecycle.cluster import Cluster
-    from gcluster.lifecycle.sites import OpenSite
-    from gcluster.schemas.spec import ClusterSpec
+    from ...schemas.spec import ClusterSpec
+    from ..cluster import Cluster
+    from ..sites import OpenSite
 
 BAKED_PHASES = frozenset({"preflight", "install"})
 

@@ -7,15 +7,15 @@ from pathlib import Path
 from tempfile import mkdtemp
 from typing import TYPE_CHECKING
 
-from gcluster.lifecycle.bundle.fetch import is_whole
-from gcluster.lifecycle.kubernetes.build import ensure_built
-from gcluster.lifecycle.kubernetes.recipe import architecture
-from gcluster.lifecycle.kubernetes.release import fetch_release
-from gcluster.lifecycle.outcome import Exit, failure
-from gcluster.schemas.kubernetes_bundle import MANIFEST, KubernetesBundle, decode_kubernetes
+from ...schemas.kubernetes_bundle import MANIFEST, KubernetesBundle, decode_kubernetes
+from ..bundle.fetch import is_whole
+from ..outcome import Exit, failure
+from .build import ensure_built
+from .recipe import architecture
+from .release import fetch_release
 
 if TYPE_CHECKING:
-    from gcluster.lifecycle.progress import Reporter
+    from ..progress import Reporter
 
 MODULES = "modules"
 """Stands for our own build; anything else is a version of the release."""

@@ -12,22 +12,7 @@ from pathlib import Path
 from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Literal, cast
 
-from gcluster.lifecycle import places
-from gcluster.lifecycle.bundle.fetch import sha256_of
-from gcluster.lifecycle.kubernetes import golang
-from gcluster.lifecycle.kubernetes.image_archive import Image, Layer, program_layer, write_archive
-from gcluster.lifecycle.kubernetes.package_layer import package_layer
-from gcluster.lifecycle.kubernetes.recipe import (
-    Recipe,
-    architecture,
-    bundle_key,
-    program_key,
-    recipe,
-    recipe_folder,
-    sources,
-)
-from gcluster.lifecycle.progress import StageFinished, StageProgress, StageStarted
-from gcluster.schemas.kubernetes_bundle import (
+from ...schemas.kubernetes_bundle import (
     BUNDLES,
     IMAGES,
     MANIFEST,
@@ -36,11 +21,26 @@ from gcluster.schemas.kubernetes_bundle import (
     KubernetesImage,
     decode_kubernetes,
 )
-from gcluster.stacks import atomic
+from ...stacks import atomic
+from .. import places
+from ..bundle.fetch import sha256_of
+from ..progress import StageFinished, StageProgress, StageStarted
+from . import golang
+from .image_archive import Image, Layer, program_layer, write_archive
+from .package_layer import package_layer
+from .recipe import (
+    Recipe,
+    architecture,
+    bundle_key,
+    program_key,
+    recipe,
+    recipe_folder,
+    sources,
+)
 
 if TYPE_CHECKING:
-    from gcluster.lifecycle.kubernetes.recipe import ImageRecipe
-    from gcluster.lifecycle.progress import Reporter
+    from ..progress import Reporter
+    from .recipe import ImageRecipe
 
 
 def built_folder(key: str | None = None) -> Path:

@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from gcluster.inventory.compile.kubernetes_objects.nodes import NO_PARTITION, PARTITION_DOMAIN
-from gcluster.inventory.compile.kubernetes_objects.objects import DOMAIN
-from gcluster.lifecycle.accounting.plan import BooksPlan
-from gcluster.lifecycle.kubernetes.live import is_ours
-from gcluster.lifecycle.kubernetes.objects import DIGEST, ObjectKey
-from gcluster.schemas.hostlist import fold
+from ...inventory.compile.kubernetes_objects.nodes import NO_PARTITION, PARTITION_DOMAIN
+from ...inventory.compile.kubernetes_objects.objects import DOMAIN
+from ...schemas.hostlist import fold
+from ..accounting.plan import BooksPlan
+from .live import is_ours
+from .objects import DIGEST, ObjectKey
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
 
-    from gcluster.lifecycle.kubernetes.live import Live, LiveNode
-    from gcluster.lifecycle.kubernetes.objects import Wanted
+    from .live import Live, LiveNode
+    from .objects import Wanted
 
 _MIG = "nvidia.com/mig.config"
 _NAMED = 4

@@ -4,24 +4,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.inventory.compile.kubernetes_objects.images import pause_image
-from gcluster.inventory.compile.kubernetes_objects.pod_network import cni
-from gcluster.lifecycle.kubernetes.managed.fitness import managed_findings
-from gcluster.lifecycle.kubernetes.objects import Wanted, images, left_out, wanted
-from gcluster.lifecycle.kubernetes.source import takes_own_build
-from gcluster.lifecycle.preflight.addon_digests import unknown_digests
-from gcluster.schemas.diagnostics import Diagnostic, Severity
-from gcluster.schemas.load import load_text
-from gcluster.schemas.spec import KubernetesScheduler
+from ...inventory.compile.kubernetes_objects.images import pause_image
+from ...inventory.compile.kubernetes_objects.pod_network import cni
+from ...schemas.diagnostics import Diagnostic, Severity
+from ...schemas.load import load_text
+from ...schemas.spec import KubernetesScheduler
+from ..preflight.addon_digests import unknown_digests
+from .managed.fitness import managed_findings
+from .objects import Wanted, images, left_out, wanted
+from .source import takes_own_build
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gcluster.inventory.hosts import ClusterInventory
-    from gcluster.lifecycle.cluster import Cluster
-    from gcluster.schemas.diagnostics import PathTuple
-    from gcluster.schemas.kubernetes_bundle import KubernetesBundle
-    from gcluster.schemas.spec import ClusterSpec
+    from ...inventory.hosts import ClusterInventory
+    from ...schemas.diagnostics import PathTuple
+    from ...schemas.kubernetes_bundle import KubernetesBundle
+    from ...schemas.spec import ClusterSpec
+    from ..cluster import Cluster
 
 
 def kubernetes_findings(cluster: Cluster, hosts: ClusterInventory) -> tuple[Diagnostic, ...]:

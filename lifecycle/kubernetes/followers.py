@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.lifecycle.kubernetes.settle import JOINED
-from gcluster.lifecycle.progress import StageProgress
-from gcluster.lifecycle.ssh import Unreachable
-from gcluster.lifecycle.ssh.arguments import as_root
-from gcluster.lifecycle.status.slurm import last_words
-from gcluster.schemas.diagnostics import Diagnostic, Severity
+from ...schemas.diagnostics import Diagnostic, Severity
+from ..progress import StageProgress
+from ..ssh import Unreachable
+from ..ssh.arguments import as_root
+from ..status.slurm import last_words
+from .settle import JOINED
 
 if TYPE_CHECKING:
-    from gcluster.lifecycle.observe import Observation
-    from gcluster.lifecycle.progress import Reporter
-    from gcluster.lifecycle.ssh import SshSession
+    from ..observe import Observation
+    from ..progress import Reporter
+    from ..ssh import SshSession
 
 UPGRADED = "/etc/kubernetes/gcluster/upgraded-to"
 """Is there on control planes that have come to another version since they were made."""

@@ -13,7 +13,7 @@ import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gcluster.lifecycle.outcome import LifecycleError, failure
+from ..outcome import LifecycleError, failure
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -83,9 +83,9 @@ def _in_container(
     arguments: Sequence[str], settings: Mapping[str, str], folder: Path, out: Path
 ) -> None:
     """Compile with Debian 13's go, in a container of the local nodes' base image."""
-    from gcluster.lifecycle import places  # noqa: PLC0415  # only where the machine has no Go
-    from gcluster.stacks.local.engine import find_engine, runtime_flags  # noqa: PLC0415
-    from gcluster.stacks.local.image import ensure_base  # noqa: PLC0415
+    from ...stacks.local.engine import find_engine, runtime_flags  # noqa: PLC0415
+    from ...stacks.local.image import ensure_base  # noqa: PLC0415
+    from .. import places  # noqa: PLC0415  # only where the machine has no Go
 
     engine = find_engine()
     cache = places.private_directory(places.cache_home() / "go")

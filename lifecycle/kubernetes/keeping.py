@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.lifecycle.kubernetes.kubectl import AS_ROOT
-from gcluster.lifecycle.ssh import SshSession, Unreachable
-from gcluster.lifecycle.status.conditions import Cause, Condition
-from gcluster.schemas.decoding import decode_json
+from ...schemas.decoding import decode_json
+from ..ssh import SshSession, Unreachable
+from ..status.conditions import Cause, Condition
+from .kubectl import AS_ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from gcluster.inventory.hosts import Host
+    from ...inventory.hosts import Host
 
 FEWEST_DAYS = 30
 """Below this somebody must look: the timer renews what has less than 60 days left, each week."""

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any, Self
 
 import msgspec
 
-from gcluster.lifecycle.kubernetes.way import AS_ROOT, COMMAND, OnHost, Way
-from gcluster.lifecycle.ssh import SshSession, Unreachable
+from ..ssh import SshSession, Unreachable
+from .way import AS_ROOT, COMMAND, OnHost, Way
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from gcluster.inventory.hosts import ClusterInventory, Host
-    from gcluster.lifecycle.ssh import Answer, SshResult
+    from ...inventory.hosts import ClusterInventory, Host
+    from ..ssh import Answer, SshResult
 
 __all__ = ["AS_ROOT", "COMMAND", "ApiRefused", "ApiSilent", "Kubectl", "kubectl_of"]
 _SILENT = (
@@ -132,7 +132,7 @@ def kubectl_of(session: SshSession, inventory: ClusterInventory) -> Kubectl:
     in the cluster's folder since the nodes were seen.
     """
     if inventory.is_managed:
-        from gcluster.lifecycle.kubernetes.managed.here import (  # noqa: PLC0415  # its own
+        from .managed.here import (  # noqa: PLC0415  # its own
             kubectl_here,
         )
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.lifecycle.kubernetes.kubectl import ApiRefused, ApiSilent, kubectl_of
-from gcluster.lifecycle.planning.guards import gone_nodes
-from gcluster.schemas.diagnostics import Diagnostic, Severity
+from ...schemas.diagnostics import Diagnostic, Severity
+from ..planning.guards import gone_nodes
+from .kubectl import ApiRefused, ApiSilent, kubectl_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gcluster.lifecycle.kubernetes.kubectl import Kubectl
-    from gcluster.lifecycle.observe import Observation
-    from gcluster.lifecycle.ssh import SshSession
+    from ..observe import Observation
+    from ..ssh import SshSession
+    from .kubectl import Kubectl
 
 _LEAVE_WITHIN_S = 120
 """Pods have this long to end, their grace included."""

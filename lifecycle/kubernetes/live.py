@@ -6,19 +6,19 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from gcluster.inventory.compile.kubernetes_objects.nodes import POOL
-from gcluster.inventory.compile.kubernetes_objects.objects import (
+from ...inventory.compile.kubernetes_objects.nodes import POOL
+from ...inventory.compile.kubernetes_objects.objects import (
     CLUSTER_LABEL,
     FIELD_MANAGER,
     MANAGED_BY,
 )
-from gcluster.lifecycle.kubernetes.objects import DIGEST, ObjectKey, key_of
-from gcluster.schemas.kubernetes_release import CLAIMS_SINCE, MUTATING_POLICY_SINCE, has
+from ...schemas.kubernetes_release import CLAIMS_SINCE, MUTATING_POLICY_SINCE, has
+from .objects import DIGEST, ObjectKey, key_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from gcluster.lifecycle.kubernetes.kubectl import Kubectl
+    from .kubectl import Kubectl
 
 _ALWAYS = (
     "namespaces",

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.inventory.compile.kubernetes_objects.objects import DOMAIN
-from gcluster.lifecycle.kubernetes.table import rows
+from ...inventory.compile.kubernetes_objects.objects import DOMAIN
+from .table import rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from gcluster.lifecycle.kubernetes.kubectl import Kubectl
+    from .kubectl import Kubectl
 
 DRAIN_REASON = f"{DOMAIN}/drain-reason"
 """Annotation of a cordoned node: why, as Slurm's Reason. Role node_health writes it too."""

@@ -9,20 +9,20 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from gcluster.lifecycle.kubernetes.settle import JOINED
-from gcluster.lifecycle.outcome import failure
-from gcluster.lifecycle.planning.guards import gone_nodes
-from gcluster.lifecycle.ssh import Unreachable
-from gcluster.lifecycle.ssh.arguments import as_root
-from gcluster.lifecycle.status.slurm import last_words
+from ..outcome import failure
+from ..planning.guards import gone_nodes
+from ..ssh import Unreachable
+from ..ssh.arguments import as_root
+from ..status.slurm import last_words
+from .settle import JOINED
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gcluster.inventory.hosts import Host
-    from gcluster.lifecycle.observe import Observation
-    from gcluster.lifecycle.ssh import SshSession
-    from gcluster.schemas.spec import ClusterSpec
+    from ...inventory.hosts import Host
+    from ...schemas.spec import ClusterSpec
+    from ..observe import Observation
+    from ..ssh import SshSession
 
 _ETCDCTL = ("/usr/local/libexec/gcluster/kubernetes-etcd", "etcdctl")
 _LIMIT_S = 60

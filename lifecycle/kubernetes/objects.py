@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from gcluster.inventory.compile.kubernetes_objects.addons import chosen_addons
-from gcluster.inventory.compile.kubernetes_objects.facts import KubernetesFacts, kubernetes_facts
-from gcluster.inventory.compile.kubernetes_objects.nodes import nodes
-from gcluster.inventory.compile.kubernetes_objects.objects import DOMAIN, Object, owned
-from gcluster.inventory.compile.kubernetes_objects.tree import FIRST, objects
-from gcluster.lifecycle.kubernetes.source import takes_own_build
+from ...inventory.compile.kubernetes_objects.addons import chosen_addons
+from ...inventory.compile.kubernetes_objects.facts import KubernetesFacts, kubernetes_facts
+from ...inventory.compile.kubernetes_objects.nodes import nodes
+from ...inventory.compile.kubernetes_objects.objects import DOMAIN, Object, owned
+from ...inventory.compile.kubernetes_objects.tree import FIRST, objects
+from .source import takes_own_build
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gcluster.inventory.hosts import ClusterInventory
-    from gcluster.schemas.catalog import Catalog
-    from gcluster.schemas.spec import ClusterSpec
+    from ...inventory.hosts import ClusterInventory
+    from ...schemas.catalog import Catalog
+    from ...schemas.spec import ClusterSpec
 
 DIGEST = f"{DOMAIN}/compiled"
 """Annotation of each object that `up` applied: hash of what it was compiled to."""

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.lifecycle.kubernetes.addons.served import read_served
-from gcluster.lifecycle.kubernetes.table import rows
+from .addons.served import read_served
+from .table import rows
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
 
-    from gcluster.lifecycle.kubernetes.addons.served import Served
-    from gcluster.lifecycle.kubernetes.kubectl import Kubectl
+    from .addons.served import Served
+    from .kubectl import Kubectl
 
 POLICY = r"{.metadata.annotations.helm\.sh/resource-policy}"
 """What a chart says of an object's removal (helm.sh/docs/howto/charts_tips_and_tricks, 2026-11)."""

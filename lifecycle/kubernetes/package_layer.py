@@ -9,10 +9,10 @@ import tarfile
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from gcluster.lifecycle.kubernetes.image_archive import Layer, packed
-from gcluster.lifecycle.outcome import LifecycleError
-from gcluster.stacks.local.image import missing_tool
-from gcluster.stacks.provider import provider_error
+from ...stacks.local.image import missing_tool
+from ...stacks.provider import provider_error
+from ..outcome import LifecycleError
+from .image_archive import Layer, packed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

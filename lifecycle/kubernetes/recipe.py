@@ -9,8 +9,8 @@ from pathlib import Path
 
 import msgspec
 
-from gcluster.lifecycle.outcome import Exit, failure
-from gcluster.schemas.decoding import decode_yaml
+from ...schemas.decoding import decode_yaml
+from ..outcome import Exit, failure
 
 FOLDER = Path(__file__).parent
 """Where programs.yaml and the Go modules lie; programs/README.md says what they are."""

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from gcluster.lifecycle.kubernetes.image_names import split_tag
-from gcluster.lifecycle.outcome import failure
-from gcluster.stacks.https import opened
+from ...stacks.https import opened
+from ..outcome import failure
+from .image_names import split_tag
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -13,23 +13,23 @@ from typing import TYPE_CHECKING, Literal, cast
 
 import msgspec
 
-from gcluster.lifecycle.bundle.fetch import Wanted, fetch_all
-from gcluster.lifecycle.kubernetes.registry import Pulled, pull, write_pulled
-from gcluster.lifecycle.outcome import LifecycleError, failure
-from gcluster.lifecycle.progress import StageFinished, StageProgress, StageStarted
-from gcluster.schemas.decoding import decode_yaml
-from gcluster.schemas.kubernetes_bundle import (
+from ...schemas.decoding import decode_yaml
+from ...schemas.kubernetes_bundle import (
     IMAGES,
     MANIFEST,
     KubernetesBundle,
     KubernetesFile,
     KubernetesImage,
 )
-from gcluster.stacks import atomic
-from gcluster.stacks.https import opened
+from ...stacks import atomic
+from ...stacks.https import opened
+from ..bundle.fetch import Wanted, fetch_all
+from ..outcome import LifecycleError, failure
+from ..progress import StageFinished, StageProgress, StageStarted
+from .registry import Pulled, pull, write_pulled
 
 if TYPE_CHECKING:
-    from gcluster.lifecycle.progress import Reporter
+    from ..progress import Reporter
 
 _TIMEOUT_S = 60
 

@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.inventory.compile.kubernetes_objects.objects import CLUSTER_LABEL
-from gcluster.inventory.compile.kubernetes_objects.rules import QUEUE_LABEL
-from gcluster.lifecycle.kubernetes.kubectl import ApiRefused, ApiSilent, Kubectl
-from gcluster.lifecycle.kubernetes.look import PodSeen, see_nodes, see_pods
-from gcluster.lifecycle.kubernetes.table import rows
-from gcluster.lifecycle.status.conditions import PartitionQueue, QueueStatus, QuotaUse, WaitingFor
-from gcluster.lifecycle.status.slurm import SchedulerView
-from gcluster.lifecycle.status.slurm_report import SchedulerReport
-from gcluster.schemas.decoding import decode_json
+from ...inventory.compile.kubernetes_objects.objects import CLUSTER_LABEL
+from ...inventory.compile.kubernetes_objects.rules import QUEUE_LABEL
+from ...schemas.decoding import decode_json
+from ..status.conditions import PartitionQueue, QueueStatus, QuotaUse, WaitingFor
+from ..status.slurm import SchedulerView
+from ..status.slurm_report import SchedulerReport
+from .kubectl import ApiRefused, ApiSilent, Kubectl
+from .look import PodSeen, see_nodes, see_pods
+from .table import rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from gcluster.lifecycle.kubernetes.look import NodeSeen
+    from .look import NodeSeen
 
 _GPUS_OF = "requests."
 QUOTA_FIELDS = {

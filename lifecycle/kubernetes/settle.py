@@ -11,33 +11,33 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.inventory.compile.kubernetes_objects.objects import FIELD_MANAGER, SYSTEM_NAMESPACE
-from gcluster.lifecycle.accounting.plan import BooksPlan
-from gcluster.lifecycle.kubernetes.addons import together
-from gcluster.lifecycle.kubernetes.addons.applying import delete
-from gcluster.lifecycle.kubernetes.addons.notes import kept_namespaces
-from gcluster.lifecycle.kubernetes.addons.served import read_served
-from gcluster.lifecycle.kubernetes.addons.step import AddonsStep
-from gcluster.lifecycle.kubernetes.difference import Difference, Marks, difference
-from gcluster.lifecycle.kubernetes.kubectl import ApiRefused, ApiSilent, Kubectl, kubectl_of
-from gcluster.lifecycle.kubernetes.live import NOTHING, read_live
-from gcluster.lifecycle.kubernetes.objects import Wanted, wanted
-from gcluster.lifecycle.kubernetes.occupied import occupied
-from gcluster.lifecycle.progress import StageFinished, StageStarted
-from gcluster.lifecycle.rolling.roll import Clock
-from gcluster.schemas.control_planes import managed_by
-from gcluster.schemas.diagnostics import Diagnostic, Severity
-from gcluster.schemas.spec import KubernetesScheduler
+from ...inventory.compile.kubernetes_objects.objects import FIELD_MANAGER, SYSTEM_NAMESPACE
+from ...schemas.control_planes import managed_by
+from ...schemas.diagnostics import Diagnostic, Severity
+from ...schemas.spec import KubernetesScheduler
+from ..accounting.plan import BooksPlan
+from ..progress import StageFinished, StageStarted
+from ..rolling.roll import Clock
+from .addons import together
+from .addons.applying import delete
+from .addons.notes import kept_namespaces
+from .addons.served import read_served
+from .addons.step import AddonsStep
+from .difference import Difference, Marks, difference
+from .kubectl import ApiRefused, ApiSilent, Kubectl, kubectl_of
+from .live import NOTHING, read_live
+from .objects import Wanted, wanted
+from .occupied import occupied
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
 
-    from gcluster.inventory.compile.kubernetes_objects.objects import Object
-    from gcluster.lifecycle.cluster import Cluster
-    from gcluster.lifecycle.kubernetes.addons.standing import Standing
-    from gcluster.lifecycle.observe import Observation
-    from gcluster.lifecycle.progress import Reporter
-    from gcluster.lifecycle.ssh import SshSession
+    from ...inventory.compile.kubernetes_objects.objects import Object
+    from ..cluster import Cluster
+    from ..observe import Observation
+    from ..progress import Reporter
+    from ..ssh import SshSession
+    from .addons.standing import Standing
 
 JOINED = "kubernetes.join"
 """The step whose stamp says that a host's API server was there."""

@@ -8,14 +8,14 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from gcluster.lifecycle.kubernetes.settle import JOINED
-from gcluster.schemas.diagnostics import Diagnostic, Severity
+from ...schemas.diagnostics import Diagnostic, Severity
+from .settle import JOINED
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from gcluster.lifecycle.observe import Observation
-    from gcluster.lifecycle.planning.changes import UpgradeLine
+    from ..observe import Observation
+    from ..planning.changes import UpgradeLine
 
 _WHAT = ": kubernetes"
 """How a line of a plan's upgrades ends that is about a pool's Kubernetes."""

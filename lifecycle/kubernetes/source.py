@@ -7,22 +7,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.inventory.compile.kubernetes import KubernetesAt
-from gcluster.lifecycle.kubernetes.bring import broken_files
-from gcluster.lifecycle.kubernetes.build import built_folder, ensure_built, planned_bundle
-from gcluster.lifecycle.outcome import Exit, LifecycleError
-from gcluster.schemas.diagnostics import Diagnostic, Severity
-from gcluster.schemas.kubernetes_bundle import (
+from ...inventory.compile.kubernetes import KubernetesAt
+from ...schemas.diagnostics import Diagnostic, Severity
+from ...schemas.kubernetes_bundle import (
     MANIFEST,
     NODE_FOLDER,
     KubernetesBundle,
     decode_kubernetes,
 )
-from gcluster.schemas.spec import KubernetesScheduler
+from ...schemas.spec import KubernetesScheduler
+from ..outcome import Exit, LifecycleError
+from .bring import broken_files
+from .build import built_folder, ensure_built, planned_bundle
 
 if TYPE_CHECKING:
-    from gcluster.lifecycle.progress import Reporter
-    from gcluster.schemas.spec import ClusterSpec
+    from ...schemas.spec import ClusterSpec
+    from ..progress import Reporter
 
 BUILD = "make bundle-kubernetes"
 """Builds the bundle ahead of `up`, in a checkout."""

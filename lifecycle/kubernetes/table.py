@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from gcluster.lifecycle.kubernetes.kubectl import Kubectl
+    from .kubectl import Kubectl
 
 _FIELD, _RECORD = "\x1f", "\x1e"
 """Unit and record separators of ASCII: no message of a scheduler or a person has them."""

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from gcluster.inventory.hosts import Host
-    from gcluster.lifecycle.ssh import Answer, SshSession
+    from ...inventory.hosts import Host
+    from ..ssh import Answer, SshSession
 
 AS_ROOT = '$([ "$(id -u)" = 0 ] || echo sudo -n)'
 """Shell words before a command that only root may run: admin.conf is root's."""

@@ -6,20 +6,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.lifecycle.outcome import Exit, LifecycleError
-from gcluster.lifecycle.progress import Finding, StageProgress
-from gcluster.schemas.control_planes import managed_by
-from gcluster.schemas.spec import KubernetesScheduler
+from ...schemas.control_planes import managed_by
+from ...schemas.spec import KubernetesScheduler
+from ..outcome import Exit, LifecycleError
+from ..progress import Finding, StageProgress
 
 if TYPE_CHECKING:
-    from gcluster.lifecycle.bundle.use import Bundle
-    from gcluster.lifecycle.cluster import Cluster
-    from gcluster.lifecycle.observe import Observation
-    from gcluster.lifecycle.planning.changes import Plan
-    from gcluster.lifecycle.progress import Reporter
-    from gcluster.lifecycle.sites import OpenSite
-    from gcluster.lifecycle.ssh import SshSession
-    from gcluster.schemas.diagnostics import Diagnostic
+    from ...schemas.diagnostics import Diagnostic
+    from ..bundle.use import Bundle
+    from ..cluster import Cluster
+    from ..observe import Observation
+    from ..planning.changes import Plan
+    from ..progress import Reporter
+    from ..sites import OpenSite
+    from ..ssh import SshSession
 
 
 def refuse_unfit(cluster: Cluster, plan: Plan, report: Reporter) -> None:
@@ -46,7 +46,7 @@ def refuse_silent(cluster: Cluster, sites: tuple[OpenSite, ...], observation: Ob
         ProviderError: the cloud can't be asked whether it still has it.
     """
     if observation.silent:
-        from gcluster.lifecycle.kubernetes.managed.joining import mends, silence
+        from .managed.joining import mends, silence
 
         if mends(cluster.spec, sites, observation):
             return
@@ -59,7 +59,7 @@ def await_nodes(
     """Wait for the nodes that a cloud's control plane runs; return which pools lack some."""
     if managed_by(cluster.spec) is None:
         return ()
-    from gcluster.lifecycle.kubernetes.managed.joining import await_nodes
+    from .managed.joining import await_nodes
 
     planned = before.desired.hosts
     return await_nodes(cluster.spec, sites, planned, cluster.workdir, report)
@@ -75,7 +75,7 @@ def ready_bundle(cluster: Cluster, observation: Observation, report: Reporter) -
     """
     real = any(host.connection == "ssh" for host in observation.desired.hosts)
     if cluster.kubernetes is not None and cluster.kubernetes.root and real:
-        from gcluster.lifecycle.kubernetes.source import ready_kubernetes
+        from .source import ready_kubernetes
 
         cluster.__dict__["kubernetes"] = ready_kubernetes(report)
 
@@ -95,7 +95,7 @@ def ready_addons(
     if observation.desired.has_scheduler and isinstance(
         cluster.spec.scheduler, KubernetesScheduler
     ):
-        from gcluster.lifecycle.kubernetes.addons.ready import ready
+        from .addons.ready import ready
 
         folder = None if bundle is None else bundle.folder
         ready(cluster, observation, session, report, folder)
@@ -110,8 +110,8 @@ def drain_leaving(
         LifecycleError: a control plane would go that etcd keeps as a member.
     """
     if isinstance(cluster.spec.scheduler, KubernetesScheduler):
-        from gcluster.lifecycle.kubernetes.leave import drain
-        from gcluster.lifecycle.kubernetes.members import leave_etcd
+        from .leave import drain
+        from .members import leave_etcd
 
         for said in drain(observation, session):
             report(Finding(diagnostic=said))
@@ -132,8 +132,8 @@ def settle(
     """Make objects and labels what was compiled; return what went wrong and what was kept."""
     if not isinstance(cluster.spec.scheduler, KubernetesScheduler):
         return ()
-    from gcluster.lifecycle.kubernetes.followers import bring_followers
-    from gcluster.lifecycle.kubernetes.settle import settle_objects
+    from .followers import bring_followers
+    from .settle import settle_objects
 
     late = bring_followers(observation, session, report)
     return (*late, *settle_objects(cluster, observation, session, report, prune=prune))

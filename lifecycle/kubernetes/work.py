@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.lifecycle.kubernetes.look import PodSeen, see_pods
-from gcluster.lifecycle.kubernetes.report import JOB_FIELDS
-from gcluster.lifecycle.kubernetes.table import rows
+from .look import PodSeen, see_pods
+from .report import JOB_FIELDS
+from .table import rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from gcluster.lifecycle.kubernetes.kubectl import Kubectl
+    from .kubectl import Kubectl
 
 
 class Work(msgspec.Struct, frozen=True, kw_only=True):

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.schemas.diagnostics import Diagnostic, Severity
-from gcluster.schemas.hostlist import fold
+from ...schemas.diagnostics import Diagnostic, Severity
+from ...schemas.hostlist import fold
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from gcluster.lifecycle.ladders.rung import PoolLadder
-    from gcluster.lifecycle.state.rungs import Tried, Walk
-    from gcluster.stacks.laddered import RungOffer
+    from ...stacks.laddered import RungOffer
+    from ..state.rungs import Tried, Walk
+    from .rung import PoolLadder
 
 
 def told(tried: Iterable[Tried]) -> str:

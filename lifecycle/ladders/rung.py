@@ -13,8 +13,8 @@ from typing import TypeAlias
 
 import msgspec
 
-from gcluster.lifecycle.state.rungs import Tried, Walk
-from gcluster.stacks.laddered import RungOffer
+from ...stacks.laddered import RungOffer
+from ..state.rungs import Tried, Walk
 
 _CENT = 0.005
 """USD/h by which sums of prices may differ from a ceiling: they are sums of floats."""

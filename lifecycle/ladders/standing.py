@@ -11,20 +11,20 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.lifecycle.ladders.rung import Decision, PoolLadder, Room, at_home, decide, rungs_after
-from gcluster.lifecycle.repair.queue import set_aside
-from gcluster.lifecycle.state.rungs import Walk, walks
-from gcluster.schemas.cost import HOURS_PER_MONTH, pool_cost, utilisation_of
-from gcluster.schemas.diagnostics import Diagnostic, Severity
-from gcluster.schemas.spec.sites.site import CloudSite
-from gcluster.stacks.laddered import Laddered
+from ...schemas.cost import HOURS_PER_MONTH, pool_cost, utilisation_of
+from ...schemas.diagnostics import Diagnostic, Severity
+from ...schemas.spec.sites.site import CloudSite
+from ...stacks.laddered import Laddered
+from ..repair.queue import set_aside
+from ..state.rungs import Walk, walks
+from .rung import Decision, PoolLadder, Room, at_home, decide, rungs_after
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from gcluster.lifecycle.cluster import Cluster
-    from gcluster.schemas.spec import ClusterSpec
-    from gcluster.stacks.provider import Provider
+    from ...schemas.spec import ClusterSpec
+    from ...stacks.provider import Provider
+    from ..cluster import Cluster
 
 
 class Wishes(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,7 +41,7 @@ NO_WISHES = Wishes()
 
 def pool_ladders(spec: ClusterSpec, providers: Mapping[str, Provider]) -> dict[str, PoolLadder]:
     """Return the ladders of the pools that are bought, in spec order. Raises ProviderError."""
-    from gcluster.inventory.hosts import pool_host_names  # noqa: PLC0415  # only here
+    from ...inventory.hosts import pool_host_names  # noqa: PLC0415  # only here
 
     found: dict[str, PoolLadder] = {}
     for name, pool in spec.pools.items():

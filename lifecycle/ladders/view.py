@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.lifecycle.ladders.rung import Blocked, Decision, PoolLadder, Try, why_not
-from gcluster.lifecycle.planning.changes import LadderView, RungState, RungView
-from gcluster.schemas.hostlist import fold
+from ...schemas.hostlist import fold
+from ..planning.changes import LadderView, RungState, RungView
+from .rung import Blocked, Decision, PoolLadder, Try, why_not
 
 if TYPE_CHECKING:
-    from gcluster.lifecycle.ladders.standing import Ladders
-    from gcluster.schemas.cost import Cost
-    from gcluster.stacks.laddered import RungOffer
+    from ...schemas.cost import Cost
+    from ...stacks.laddered import RungOffer
+    from .standing import Ladders
 
 
 def ladder_views(book: Ladders) -> tuple[LadderView, ...]:

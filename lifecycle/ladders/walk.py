@@ -10,8 +10,16 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.lifecycle.ladders.report import ended_short, on_a_later_rung, purchase_unknown
-from gcluster.lifecycle.ladders.rung import (
+from ...schemas.decoding import convert
+from ...schemas.diagnostics import Diagnostic
+from ...schemas.hostlist import fold
+from ...stacks.laddered import Laddered
+from ...stacks.provider import ProviderError
+from ...stacks.pulumi.errors import first_line
+from ..outcome import Exit, LifecycleError
+from ..state.kinds import RungTried
+from .report import ended_short, on_a_later_rung, purchase_unknown
+from .rung import (
     Blocked,
     Decision,
     GiveUp,
@@ -20,21 +28,13 @@ from gcluster.lifecycle.ladders.rung import (
     Try,
     sorted_out,
 )
-from gcluster.lifecycle.outcome import Exit, LifecycleError
-from gcluster.lifecycle.state.kinds import RungTried
-from gcluster.schemas.decoding import convert
-from gcluster.schemas.diagnostics import Diagnostic
-from gcluster.schemas.hostlist import fold
-from gcluster.stacks.laddered import Laddered
-from gcluster.stacks.provider import ProviderError
-from gcluster.stacks.pulumi.errors import first_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gcluster.lifecycle.cluster import Cluster
-    from gcluster.lifecycle.ladders.standing import Ladders
-    from gcluster.lifecycle.sites import OpenSite
+    from ..cluster import Cluster
+    from ..sites import OpenSite
+    from .standing import Ladders
 
 
 class Applied(msgspec.Struct, frozen=True, kw_only=True):

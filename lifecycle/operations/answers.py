@@ -9,13 +9,13 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from gcluster.lifecycle.rolling.service import ServiceSilent
+from ..rolling.service import ServiceSilent
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from gcluster.lifecycle.rolling.roll import Clock
-    from gcluster.lifecycle.rolling.service import NodeService
+    from ..rolling.roll import Clock
+    from ..rolling.service import NodeService
 
 ANSWERS_S = 120.0
 """Seconds: a little over Slurm's pings, one each third of SlurmdTimeout, 300 s where unset

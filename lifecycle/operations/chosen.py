@@ -5,16 +5,16 @@ from __future__ import annotations
 import difflib
 from typing import TYPE_CHECKING
 
-from gcluster.inventory.hosts import ClusterInventory
-from gcluster.lifecycle.outcome import Exit, failure
-from gcluster.lifecycle.ssh import SshResult
-from gcluster.schemas.hostlist import HostlistError, expand
+from ...inventory.hosts import ClusterInventory
+from ...schemas.hostlist import HostlistError, expand
+from ..outcome import Exit, failure
+from ..ssh import SshResult
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from gcluster.inventory.hosts import Host
-    from gcluster.lifecycle.ssh import SshSession
+    from ...inventory.hosts import Host
+    from ..ssh import SshSession
 
 
 def chosen(hosts: ClusterInventory, words: Iterable[str]) -> ClusterInventory:

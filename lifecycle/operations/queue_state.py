@@ -17,22 +17,22 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.lifecycle.operations.chosen import controller_of
-from gcluster.lifecycle.operations.slurm_only import refuse_kubernetes
-from gcluster.lifecycle.outcome import Exit, failure
-from gcluster.lifecycle.progress import StageProgress
-from gcluster.lifecycle.ssh import SshResult, SshSession, Unreachable
-from gcluster.lifecycle.status.slurm_report import report_of
-from gcluster.schemas.decoding import decode_json
+from ...schemas.decoding import decode_json
+from ..outcome import Exit, failure
+from ..progress import StageProgress
+from ..ssh import SshResult, SshSession, Unreachable
+from ..status.slurm_report import report_of
+from .chosen import controller_of
+from .slurm_only import refuse_kubernetes
 
 if TYPE_CHECKING:
-    from gcluster.inventory.hosts import ClusterInventory, Host
-    from gcluster.lifecycle.cluster import Cluster
-    from gcluster.lifecycle.outcome import LifecycleError
-    from gcluster.lifecycle.progress import Reporter
-    from gcluster.lifecycle.ssh import Answer
-    from gcluster.lifecycle.state import StateStore
-    from gcluster.lifecycle.status.slurm import SchedulerView
+    from ...inventory.hosts import ClusterInventory, Host
+    from ..cluster import Cluster
+    from ..outcome import LifecycleError
+    from ..progress import Reporter
+    from ..ssh import Answer
+    from ..state import StateStore
+    from ..status.slurm import SchedulerView
 
 PREFIX = "queue"
 """State folder: `ID.json` tells of a saved queue, `ID.age` is it."""

@@ -6,27 +6,27 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.lifecycle.operations.chosen import chosen
-from gcluster.lifecycle.operations.restart import restart
-from gcluster.lifecycle.operations.service import silent
-from gcluster.lifecycle.outcome import Exit, failure
-from gcluster.lifecycle.progress import StageProgress
-from gcluster.lifecycle.rolling import ServiceSilent, Window, roll
-from gcluster.lifecycle.rolling.roll import Clock
-from gcluster.lifecycle.rolling.services import service_of
-from gcluster.lifecycle.run import Run
-from gcluster.lifecycle.sites import existing_hosts
-from gcluster.lifecycle.ssh import SshSession
-from gcluster.lifecycle.state import acquire
+from ..outcome import Exit, failure
+from ..progress import StageProgress
+from ..rolling import ServiceSilent, Window, roll
+from ..rolling.roll import Clock
+from ..rolling.services import service_of
+from ..run import Run
+from ..sites import existing_hosts
+from ..ssh import SshSession
+from ..state import acquire
+from .chosen import chosen
+from .restart import restart
+from .service import silent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
-    from gcluster.inventory.hosts import ClusterInventory
-    from gcluster.lifecycle.cluster import Cluster
-    from gcluster.lifecycle.progress import Reporter
-    from gcluster.lifecycle.rolling import NodeService
-    from gcluster.schemas.spec import ClusterSpec
+    from ...inventory.hosts import ClusterInventory
+    from ...schemas.spec import ClusterSpec
+    from ..cluster import Cluster
+    from ..progress import Reporter
+    from ..rolling import NodeService
 
 
 class Pace(msgspec.Struct, frozen=True, kw_only=True):

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.lifecycle.ssh import SshResult, Unreachable
+from ..ssh import SshResult, Unreachable
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
-    from gcluster.inventory.hosts import Host
-    from gcluster.lifecycle.rolling.roll import Clock
-    from gcluster.lifecycle.ssh import Answer, SshSession
+    from ...inventory.hosts import Host
+    from ..rolling.roll import Clock
+    from ..ssh import Answer, SshSession
 
 RESTART_S = 1800
 """Seconds a node may take: firmware of a GPU server trains memory and links for 10-20 minutes."""

@@ -10,27 +10,27 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.inventory.compile import CompiledCluster, compile_cluster
-from gcluster.inventory.compile.self_converge import SIGNERS_SECRET
-from gcluster.inventory.compile.slurm_accounting import DATABASE_SECRET
-from gcluster.inventory.compile.slurm_state import JWT_SECRET
-from gcluster.inventory.hosts import ClusterInventory
-from gcluster.lifecycle.converge.findings import reasons
-from gcluster.lifecycle.converge.pending import pending_steps
-from gcluster.lifecycle.converge.run import converge
-from gcluster.lifecycle.converge.stamps import read_stamps
-from gcluster.lifecycle.operations.rotate_munge import Rotated
-from gcluster.lifecycle.outcome import Exit, failure
-from gcluster.lifecycle.pull.keys import KEY_SECRET, signing_key
-from gcluster.lifecycle.secrets.makers import given_secrets, maker
-from gcluster.lifecycle.ssh import Unreachable
+from ...inventory.compile import CompiledCluster, compile_cluster
+from ...inventory.compile.self_converge import SIGNERS_SECRET
+from ...inventory.compile.slurm_accounting import DATABASE_SECRET
+from ...inventory.compile.slurm_state import JWT_SECRET
+from ...inventory.hosts import ClusterInventory
+from ..converge.findings import reasons
+from ..converge.pending import pending_steps
+from ..converge.run import converge
+from ..converge.stamps import read_stamps
+from ..outcome import Exit, failure
+from ..pull.keys import KEY_SECRET, signing_key
+from ..secrets.makers import given_secrets, maker
+from ..ssh import Unreachable
+from .rotate_munge import Rotated
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
-    from gcluster.lifecycle.progress import Reporter
-    from gcluster.lifecycle.run import Run
-    from gcluster.lifecycle.ssh import SshSession
+    from ..progress import Reporter
+    from ..run import Run
+    from ..ssh import SshSession
 
 SECRETS = {"jwt": JWT_SECRET, "database": DATABASE_SECRET, "signer": SIGNERS_SECRET}
 """Word of the verb -> the secret that hosts are given."""

@@ -17,23 +17,23 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.inventory.compile.munge import MUNGE_SECRET
-from gcluster.lifecycle.operations.answers import wait_for_answers
-from gcluster.lifecycle.outcome import Exit, failure
-from gcluster.lifecycle.progress import StageProgress
-from gcluster.lifecycle.rolling.roll import Clock
-from gcluster.lifecycle.ssh import SshResult, Unreachable
-from gcluster.lifecycle.state import munge_key
-from gcluster.schemas.hostlist import fold
+from ...inventory.compile.munge import MUNGE_SECRET
+from ...schemas.hostlist import fold
+from ..outcome import Exit, failure
+from ..progress import StageProgress
+from ..rolling.roll import Clock
+from ..ssh import SshResult, Unreachable
+from ..state import munge_key
+from .answers import wait_for_answers
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gcluster.inventory.hosts import ClusterInventory, Host
-    from gcluster.lifecycle.progress import Reporter
-    from gcluster.lifecycle.rolling import NodeService
-    from gcluster.lifecycle.ssh import Answer, SshSession
-    from gcluster.lifecycle.state import SecretVault
+    from ...inventory.hosts import ClusterInventory, Host
+    from ..progress import Reporter
+    from ..rolling import NodeService
+    from ..ssh import Answer, SshSession
+    from ..state import SecretVault
 
 _ROOT = '$([ "$(id -u)" = 0 ] || echo sudo -n)'
 STAGE = (

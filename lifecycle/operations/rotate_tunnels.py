@@ -9,17 +9,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.inventory.compile import CompiledCluster, compile_cluster
-from gcluster.lifecycle.operations.rotate_kept import give, only
-from gcluster.lifecycle.outcome import failure
-from gcluster.lifecycle.secrets.tunnel_keys import make_anew
+from ...inventory.compile import CompiledCluster, compile_cluster
+from ..outcome import failure
+from ..secrets.tunnel_keys import make_anew
+from .rotate_kept import give, only
 
 if TYPE_CHECKING:
-    from gcluster.inventory.hosts import ClusterInventory
-    from gcluster.lifecycle.operations.rotate_munge import Rotated
-    from gcluster.lifecycle.progress import Reporter
-    from gcluster.lifecycle.run import Run
-    from gcluster.lifecycle.ssh import SshSession
+    from ...inventory.hosts import ClusterInventory
+    from ..progress import Reporter
+    from ..run import Run
+    from ..ssh import SshSession
+    from .rotate_munge import Rotated
 
 _ROLE = "wireguard"
 

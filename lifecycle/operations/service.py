@@ -6,18 +6,18 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.lifecycle.operations.answers import wait_for_answers
-from gcluster.lifecycle.operations.chosen import chosen
-from gcluster.lifecycle.outcome import Exit, LifecycleError, failure
-from gcluster.lifecycle.rolling import ServiceSilent
-from gcluster.lifecycle.rolling.roll import Clock
-from gcluster.schemas.hostlist import fold
+from ...schemas.hostlist import fold
+from ..outcome import Exit, LifecycleError, failure
+from ..rolling import ServiceSilent
+from ..rolling.roll import Clock
+from .answers import wait_for_answers
+from .chosen import chosen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
-    from gcluster.inventory.hosts import ClusterInventory
-    from gcluster.lifecycle.rolling import NodeService, NodeUse
+    from ...inventory.hosts import ClusterInventory
+    from ..rolling import NodeService, NodeUse
 
 
 class Served(msgspec.Struct, frozen=True, kw_only=True):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.lifecycle.outcome import Exit, failure
-from gcluster.schemas.spec import KubernetesScheduler
+from ...schemas.spec import KubernetesScheduler
+from ..outcome import Exit, failure
 
 if TYPE_CHECKING:
-    from gcluster.schemas.spec import ClusterSpec
+    from ...schemas.spec import ClusterSpec
 
 
 def refuse_kubernetes(spec: ClusterSpec, why: str, *, hint: str) -> None:

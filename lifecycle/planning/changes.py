@@ -6,10 +6,10 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from gcluster.lifecycle.accounting.plan import BooksPlan
-from gcluster.lifecycle.state.repairs import Repair
-from gcluster.schemas.diagnostics import Diagnostic
-from gcluster.stacks.provider import ResourceChange
+from ...schemas.diagnostics import Diagnostic
+from ...stacks.provider import ResourceChange
+from ..accounting.plan import BooksPlan
+from ..state.repairs import Repair
 
 Disruption: TypeAlias = Literal["none", "in-place", "rolling", "replace", "destroy"]
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, get_args
 
-from gcluster.lifecycle.planning.changes import Disruption
+from .changes import Disruption
 
 if TYPE_CHECKING:
-    from gcluster.stacks.provider import Effect, ResourceChange
+    from ...stacks.provider import Effect, ResourceChange
 
 DISRUPTIONS: tuple[Disruption, ...] = get_args(Disruption)
 """From the mildest to the worst."""

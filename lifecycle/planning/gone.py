@@ -7,16 +7,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.lifecycle.planning.changes import Gone
-from gcluster.schemas.control_planes import managed_pools
-from gcluster.stacks.laddered import Laddered
+from ...schemas.control_planes import managed_pools
+from ...stacks.laddered import Laddered
+from .changes import Gone
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from gcluster.lifecycle.sites import OpenSite
-    from gcluster.schemas.spec import ClusterSpec
-    from gcluster.stacks.provider import ResourceChange
+    from ...schemas.spec import ClusterSpec
+    from ...stacks.provider import ResourceChange
+    from ..sites import OpenSite
 
 
 def gone_with(

@@ -9,20 +9,20 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from gcluster.lifecycle.data import is_made
-from gcluster.lifecycle.outcome import Exit, LifecycleError
-from gcluster.lifecycle.planning.changes import Gone, Guard
-from gcluster.lifecycle.state import HostsConverged
-from gcluster.schemas.diagnostics import Diagnostic, Severity
-from gcluster.schemas.hostlist import expand, fold
+from ...schemas.diagnostics import Diagnostic, Severity
+from ...schemas.hostlist import expand, fold
+from ..data import is_made
+from ..outcome import Exit, LifecycleError
+from ..state import HostsConverged
+from .changes import Gone, Guard
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
 
-    from gcluster.inventory.hosts import ClusterInventory
-    from gcluster.lifecycle.planning.changes import Hit, Plan, SitePlan
-    from gcluster.lifecycle.state import EventLog
-    from gcluster.schemas.spec import ClusterSpec
+    from ...inventory.hosts import ClusterInventory
+    from ...schemas.spec import ClusterSpec
+    from ..state import EventLog
+    from .changes import Hit, Plan, SitePlan
 
 MOST_AT_ONCE = 0.5
 """Share of a pool that may be replaced or destroyed in one go; of two nodes that is one."""

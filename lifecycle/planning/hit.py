@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.lifecycle.planning.changes import Hit
-from gcluster.lifecycle.ssh import Unreachable
-from gcluster.lifecycle.status.slurm import answered, asking
-from gcluster.schemas.hostlist import expand
-from gcluster.schemas.spec import KubernetesScheduler
+from ...schemas.hostlist import expand
+from ...schemas.spec import KubernetesScheduler
+from ..ssh import Unreachable
+from ..status.slurm import answered, asking
+from .changes import Hit
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from gcluster.inventory.hosts import ClusterInventory
-    from gcluster.lifecycle.ssh import SshSession
-    from gcluster.schemas.spec import ClusterSpec
+    from ...inventory.hosts import ClusterInventory
+    from ...schemas.spec import ClusterSpec
+    from ..ssh import SshSession
 
 _LOOK = asking("--format='%A|%u|%N'")
 _COLUMNS = 3
@@ -49,12 +49,12 @@ def ask_hit(
 
 def _of_kubernetes(session: SshSession, existing: ClusterInventory, nodes: Collection[str]) -> Hit:
     """Ask the API: it knows accounts, which are namespaces, and nobody's name."""
-    from gcluster.lifecycle.kubernetes.kubectl import (  # noqa: PLC0415  # its own
+    from ..kubernetes.kubectl import (  # noqa: PLC0415  # its own
         ApiRefused,
         ApiSilent,
         kubectl_of,
     )
-    from gcluster.lifecycle.kubernetes.work import see_work  # noqa: PLC0415  # its own
+    from ..kubernetes.work import see_work  # noqa: PLC0415  # its own
 
     try:
         work = see_work(kubectl_of(session, existing))

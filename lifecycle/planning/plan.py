@@ -7,35 +7,35 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from gcluster.inventory.compile import CompiledCluster, compile_cluster
-from gcluster.lifecycle.accounting.settle import books_plan
-from gcluster.lifecycle.audit.built import built, upgrade_lines
-from gcluster.lifecycle.converge.pending import Pending, pending_steps
-from gcluster.lifecycle.ladders.view import ladder_views, usd_taken
-from gcluster.lifecycle.observe import Observation, observe
-from gcluster.lifecycle.planning.changes import Gone, Plan
-from gcluster.lifecycle.planning.guards import gone_nodes, guards, served
-from gcluster.lifecycle.planning.hit import ask_hit
-from gcluster.lifecycle.planning.spec_fields import field_lines
-from gcluster.lifecycle.planning.step_changes import step_changes
-from gcluster.lifecycle.repair.queue import queue
-from gcluster.lifecycle.rolling.jobs import jobs_on
-from gcluster.lifecycle.rolling.plan import in_service, must_roll
-from gcluster.lifecycle.secrets.encryption import other_provider
-from gcluster.lifecycle.sites import ladders_of, open_sites
-from gcluster.lifecycle.ssh import SshSession
-from gcluster.lifecycle.state import Journal
-from gcluster.schemas.cost import usd_per_hour
-from gcluster.schemas.spec import KubernetesScheduler
+from ...inventory.compile import CompiledCluster, compile_cluster
+from ...schemas.cost import usd_per_hour
+from ...schemas.spec import KubernetesScheduler
+from ..accounting.settle import books_plan
+from ..audit.built import built, upgrade_lines
+from ..converge.pending import Pending, pending_steps
+from ..ladders.view import ladder_views, usd_taken
+from ..observe import Observation, observe
+from ..repair.queue import queue
+from ..rolling.jobs import jobs_on
+from ..rolling.plan import in_service, must_roll
+from ..secrets.encryption import other_provider
+from ..sites import ladders_of, open_sites
+from ..ssh import SshSession
+from ..state import Journal
+from .changes import Gone, Plan
+from .guards import gone_nodes, guards, served
+from .hit import ask_hit
+from .spec_fields import field_lines
+from .step_changes import step_changes
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from gcluster.lifecycle.accounting.plan import BooksPlan
-    from gcluster.lifecycle.cluster import Cluster
-    from gcluster.lifecycle.converge.scope import Scope
-    from gcluster.lifecycle.ladders.standing import Ladders
-    from gcluster.schemas.diagnostics import Diagnostic
+    from ...schemas.diagnostics import Diagnostic
+    from ..accounting.plan import BooksPlan
+    from ..cluster import Cluster
+    from ..converge.scope import Scope
+    from ..ladders.standing import Ladders
 
 
 def make_plan(cluster: Cluster) -> Plan:
@@ -78,12 +78,12 @@ def _with_kubernetes(
     cluster: Cluster, plan: Plan, observation: Observation, session: SshSession
 ) -> Plan:
     """Add what Kubernetes is told, where it comes from, and what stands in the way."""
-    from gcluster.lifecycle.kubernetes.fitness import (  # noqa: PLC0415  # only for Kubernetes
+    from ..kubernetes.fitness import (  # noqa: PLC0415  # only for Kubernetes
         kubernetes_findings,
     )
-    from gcluster.lifecycle.kubernetes.settle import objects_plan  # noqa: PLC0415
-    from gcluster.lifecycle.kubernetes.skew import skew_findings  # noqa: PLC0415
-    from gcluster.lifecycle.kubernetes.source import how_it_stands  # noqa: PLC0415
+    from ..kubernetes.settle import objects_plan  # noqa: PLC0415
+    from ..kubernetes.skew import skew_findings  # noqa: PLC0415
+    from ..kubernetes.source import how_it_stands  # noqa: PLC0415
 
     bundle = cluster.kubernetes
     refused: list[Diagnostic] = []

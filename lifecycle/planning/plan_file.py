@@ -15,21 +15,22 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 
 import gcluster
-from gcluster.lifecycle.burst.lock import LOCK as BURST_LOCK
-from gcluster.lifecycle.outcome import Exit, LifecycleError, failure
-from gcluster.lifecycle.planning.changes import Plan
-from gcluster.lifecycle.planning.plan_lines import plan_lines
-from gcluster.lifecycle.planning.spec_diff import differing
-from gcluster.lifecycle.state.store import utc_now
-from gcluster.schemas.decoding import decode_json
-from gcluster.stacks import atomic
+
+from ...schemas.decoding import decode_json
+from ...stacks import atomic
+from ..burst.lock import LOCK as BURST_LOCK
+from ..outcome import Exit, LifecycleError, failure
+from ..state.store import utc_now
+from .changes import Plan
+from .plan_lines import plan_lines
+from .spec_diff import differing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from gcluster.lifecycle.cluster import Cluster
-    from gcluster.lifecycle.state import Event
+    from ..cluster import Cluster
+    from ..state import Event
 
 _SHOWN = 12
 """Fields of the spec that are named, of those that moved."""

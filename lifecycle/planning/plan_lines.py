@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from gcluster.stacks.provider import Resource, ResourceChange
+from ...stacks.provider import Resource, ResourceChange
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from gcluster.lifecycle.planning.changes import Plan
+    from .changes import Plan
 
 NOT_HELD: Mapping[str, str] = {
     "Plan.observed_age_s": "it only ages",

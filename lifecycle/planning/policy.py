@@ -7,16 +7,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.lifecycle.outcome import Exit, LifecycleError
-from gcluster.schemas.policies import find_policies, judge, load_policies
+from ...schemas.policies import find_policies, judge, load_policies
+from ..outcome import Exit, LifecycleError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from gcluster.schemas.catalog import Catalog
-    from gcluster.schemas.diagnostics import Diagnostic
-    from gcluster.schemas.load import Loaded
-    from gcluster.schemas.policies.load import LoadedPolicies
+    from ...schemas.catalog import Catalog
+    from ...schemas.diagnostics import Diagnostic
+    from ...schemas.load import Loaded
+    from ...schemas.policies.load import LoadedPolicies
 
 
 class PolicyError(LifecycleError):

@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from gcluster.lifecycle.planning.changes import Disruption, FieldLine
-from gcluster.schemas.spec.market import Count
-from gcluster.schemas.spec.noun import Noun
-from gcluster.schemas.spec.units import Quantity
+from ...schemas.spec.market import Count
+from ...schemas.spec.noun import Noun
+from ...schemas.spec.units import Quantity
+from .changes import Disruption, FieldLine
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gcluster.schemas.spec import ClusterSpec
-    from gcluster.schemas.spec.noun import UpdatePolicy
+    from ...schemas.spec import ClusterSpec
+    from ...schemas.spec.noun import UpdatePolicy
 
 _LONGEST = 40
 """Characters of a value that is shown; a longer one isn't."""

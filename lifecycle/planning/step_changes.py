@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from typing import TYPE_CHECKING
 
-from gcluster.inventory.compile.steps import CHANGING_PHASES
-from gcluster.lifecycle.planning.changes import Disruption, StepChange
-from gcluster.lifecycle.rolling.plan import in_service, must_roll
-from gcluster.schemas.hostlist import fold
+from ...inventory.compile.steps import CHANGING_PHASES
+from ...schemas.hostlist import fold
+from ..rolling.plan import in_service, must_roll
+from .changes import Disruption, StepChange
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from gcluster.lifecycle.converge.pending import Pending
-    from gcluster.lifecycle.observe import Observation
-    from gcluster.schemas.spec import ClusterSpec
+    from ...schemas.spec import ClusterSpec
+    from ..converge.pending import Pending
+    from ..observe import Observation
 
 NOT_THERE = "this node isn't there yet"
 

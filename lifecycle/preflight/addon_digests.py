@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.inventory.compile.kubernetes_objects.addons import unfilled
-from gcluster.lifecycle.outcome import LifecycleError
-from gcluster.schemas.diagnostics import Diagnostic, Severity
+from ...inventory.compile.kubernetes_objects.addons import unfilled
+from ...schemas.diagnostics import Diagnostic, Severity
+from ..outcome import LifecycleError
 
 if TYPE_CHECKING:
-    from gcluster.inventory.compile.kubernetes_objects.facts import KubernetesFacts
-    from gcluster.schemas.load import Loaded
+    from ...inventory.compile.kubernetes_objects.facts import KubernetesFacts
+    from ...schemas.load import Loaded
 
 CATALOG = "files/addons/addons.yaml"
 """The catalog file of a bundle: named under `catalog:` it fills in what gcluster's leaves open."""

@@ -6,18 +6,18 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.lifecycle.outcome import Exit, LifecycleError
-from gcluster.lifecycle.planning.changes import SiteAnswers
-from gcluster.lifecycle.progress import Finding, Reporter
-from gcluster.lifecycle.sites import OpenSite, at_each, open_sites
-from gcluster.schemas.diagnostics import Severity
-from gcluster.stacks.provider import ProviderError
+from ...schemas.diagnostics import Severity
+from ...stacks.provider import ProviderError
+from ..outcome import Exit, LifecycleError
+from ..planning.changes import SiteAnswers
+from ..progress import Finding, Reporter
+from ..sites import OpenSite, at_each, open_sites
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gcluster.lifecycle.cluster import Cluster
-    from gcluster.schemas.diagnostics import Diagnostic
+    from ...schemas.diagnostics import Diagnostic
+    from ..cluster import Cluster
 
 
 def ask_cluster(cluster: Cluster) -> tuple[SiteAnswers, ...]:

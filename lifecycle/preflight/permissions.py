@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from gcluster.lifecycle.cluster import open_cluster
-from gcluster.lifecycle.outcome import failure
-from gcluster.lifecycle.sites import provider_name
-from gcluster.schemas.kms_key import cloud_of_key
-from gcluster.schemas.spec import KmsSecrets
-from gcluster.schemas.state_url import parse_state_url
-from gcluster.stacks.aws.layout import partition
-from gcluster.stacks.permissions import kind_of
-from gcluster.stacks.provider import Recorder
-from gcluster.stacks.registry import provider
+from ...schemas.kms_key import cloud_of_key
+from ...schemas.spec import KmsSecrets
+from ...schemas.state_url import parse_state_url
+from ...stacks.aws.layout import partition
+from ...stacks.permissions import kind_of
+from ...stacks.provider import Recorder
+from ...stacks.registry import provider
+from ..cluster import open_cluster
+from ..outcome import failure
+from ..sites import provider_name
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.lifecycle.outcome import Exit, LifecycleError
-from gcluster.schemas.diagnostics import Diagnostic, Severity
+from ...schemas.diagnostics import Diagnostic, Severity
+from ..outcome import Exit, LifecycleError
 
 if TYPE_CHECKING:
-    from gcluster.inventory.compile import CompiledCluster, Step
+    from ...inventory.compile import CompiledCluster, Step
 
 
 def refuse_unkeyed(compiled: CompiledCluster) -> None:

@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from gcluster.inventory.compile import CompiledCluster
-from gcluster.lifecycle.converge.pending import Pending, PendingStep, pending_steps
-from gcluster.lifecycle.converge.playbook import plays
-from gcluster.lifecycle.converge.role_files import collections_path, role_path
-from gcluster.lifecycle.outcome import failure
-from gcluster.lifecycle.pull.archive import files_below, packed
+from ...inventory.compile import CompiledCluster
+from ..converge.pending import Pending, PendingStep, pending_steps
+from ..converge.playbook import plays
+from ..converge.role_files import collections_path, role_path
+from ..outcome import failure
+from .archive import files_below, packed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
 
-    from gcluster.inventory.compile import Step
+    from ...inventory.compile import Step
 
 FORMAT = 1
 NAMESPACE = "gcluster-converge"

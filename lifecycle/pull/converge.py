@@ -7,27 +7,27 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.lifecycle import places
-from gcluster.lifecycle.converge.run import ConvergeResult, converge
-from gcluster.lifecycle.progress import Reporter, StageFinished, StageStarted
-from gcluster.lifecycle.pull.bundle import is_pushed, pool_bundles
-from gcluster.lifecycle.pull.depot import Depot
-from gcluster.lifecycle.pull.follow import follow
-from gcluster.lifecycle.pull.keys import KEY_SECRET
-from gcluster.lifecycle.pull.reports import read_reports
-from gcluster.lifecycle.pull.runtime import runtime
-from gcluster.lifecycle.rolling.plan import has_joined
+from .. import places
+from ..converge.run import ConvergeResult, converge
+from ..progress import Reporter, StageFinished, StageStarted
+from ..rolling.plan import has_joined
+from .bundle import is_pushed, pool_bundles
+from .depot import Depot
+from .follow import follow
+from .keys import KEY_SECRET
+from .reports import read_reports
+from .runtime import runtime
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-    from gcluster.inventory.compile import CompiledCluster
-    from gcluster.inventory.hosts import ClusterInventory, Host
-    from gcluster.lifecycle.cluster import Cluster
-    from gcluster.lifecycle.converge.pending import Pending, PendingStep
-    from gcluster.lifecycle.converge.run import Rolling
-    from gcluster.lifecycle.ssh import SshSession
+    from ...inventory.compile import CompiledCluster
+    from ...inventory.hosts import ClusterInventory, Host
+    from ..cluster import Cluster
+    from ..converge.pending import Pending, PendingStep
+    from ..converge.run import Rolling
+    from ..ssh import SshSession
 
 SERIAL_KEY = "converge/serial"
 """In the state: the number of what was last published. A node takes no smaller one again."""

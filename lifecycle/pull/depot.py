@@ -8,20 +8,20 @@ import io
 import tarfile
 from typing import TYPE_CHECKING
 
-from gcluster.inventory.compile.depot import DEPOT_ROOT
-from gcluster.lifecycle.outcome import failure
-from gcluster.lifecycle.pull.bundle import manifest, signed
-from gcluster.lifecycle.ssh import Unreachable
-from gcluster.lifecycle.ssh.arguments import as_root
+from ...inventory.compile.depot import DEPOT_ROOT
+from ..outcome import failure
+from ..ssh import Unreachable
+from ..ssh.arguments import as_root
+from .bundle import manifest, signed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from gcluster.inventory.hosts import Host
-    from gcluster.lifecycle.pull.bundle import PoolBundle
-    from gcluster.lifecycle.ssh import SshSession
-    from gcluster.schemas.spec import ClusterSpec
+    from ...inventory.hosts import Host
+    from ...schemas.spec import ClusterSpec
+    from ..ssh import SshSession
+    from .bundle import PoolBundle
 
 FOLDER = f"{DEPOT_ROOT}/converge"
 _LIMIT_S = 300

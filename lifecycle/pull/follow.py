@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.lifecycle.converge.watch import StepFailure
-from gcluster.lifecycle.progress import Reporter, StageProgress
-from gcluster.lifecycle.pull.reports import NOTHING, Reports
-from gcluster.lifecycle.ssh import Unreachable
+from ..converge.watch import StepFailure
+from ..progress import Reporter, StageProgress
+from ..ssh import Unreachable
+from .reports import NOTHING, Reports
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from gcluster.inventory.hosts import Host
-    from gcluster.lifecycle.pull.reports import Report
-    from gcluster.schemas.spec import ClusterSpec
+    from ...inventory.hosts import Host
+    from ...schemas.spec import ClusterSpec
+    from .reports import Report
 
 POLL_S = 2.0
 """Seconds between two looks; each is one SSH exec on the controller."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gcluster.lifecycle.pull.bundle import NAMESPACE
+from .bundle import NAMESPACE
 
 KEY_SECRET = "converge-key"  # noqa: S105  # the secret's name
 """The private key, in the cluster's vault; it never leaves the control machine."""

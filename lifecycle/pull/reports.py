@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
-from gcluster.lifecycle.ssh import Unreachable
-from gcluster.schemas.decoding import learn
+from ...schemas.decoding import learn
+from ..ssh import Unreachable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gcluster.inventory.hosts import Host
-    from gcluster.lifecycle.ssh import SshSession
+    from ...inventory.hosts import Host
+    from ..ssh import SshSession
 
 T = TypeVar("T")
 

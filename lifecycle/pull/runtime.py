@@ -13,7 +13,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gcluster.lifecycle.pull.archive import files_below, packed
+from .archive import files_below, packed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.lifecycle.converge.stamps import Stamps, read_stamps
-from gcluster.lifecycle.pull.reports import read_reports
-from gcluster.lifecycle.ssh import SshSession, Unreachable
+from ..converge.stamps import Stamps, read_stamps
+from ..ssh import SshSession, Unreachable
+from .reports import read_reports
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gcluster.inventory.hosts import Host
+    from ...inventory.hosts import Host
 
 
 def read_reported_stamps(

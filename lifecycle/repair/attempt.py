@@ -6,33 +6,33 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.inventory.compile.steps import CHANGING_PHASES
-from gcluster.lifecycle.converge.scope import Scope
-from gcluster.lifecycle.images.golden import booting_sites
-from gcluster.lifecycle.nodes import converge_nodes
-from gcluster.lifecycle.observe import Observation, observe
-from gcluster.lifecycle.planning.plan import compile_for
-from gcluster.lifecycle.repair.service import (
+from ...inventory.compile.steps import CHANGING_PHASES
+from ...schemas.diagnostics import Diagnostic
+from ...stacks.abilities import Replacer
+from ...stacks.provider import ProviderError
+from ..converge.scope import Scope
+from ..images.golden import booting_sites
+from ..nodes import converge_nodes
+from ..observe import Observation, observe
+from ..planning.plan import compile_for
+from ..rolling.service import ServiceSilent
+from ..sites import at_each, open_sites
+from .service import (
     give_back,
     in_the_way,
     look,
     scheduler_of,
     take_out,
 )
-from gcluster.lifecycle.rolling.service import ServiceSilent
-from gcluster.lifecycle.sites import at_each, open_sites
-from gcluster.schemas.diagnostics import Diagnostic
-from gcluster.stacks.abilities import Replacer
-from gcluster.stacks.provider import ProviderError
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from gcluster.lifecycle.progress import Reporter
-    from gcluster.lifecycle.run import Run
-    from gcluster.lifecycle.sites import OpenSite
-    from gcluster.lifecycle.ssh import SshSession
-    from gcluster.lifecycle.state.kinds import RepairAction
+    from ..progress import Reporter
+    from ..run import Run
+    from ..sites import OpenSite
+    from ..ssh import SshSession
+    from ..state.kinds import RepairAction
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):

@@ -10,39 +10,39 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.lifecycle.kubernetes import while_up
-from gcluster.lifecycle.kubernetes.kubectl import kubectl_of
-from gcluster.lifecycle.kubernetes.leave import drain_nodes
-from gcluster.lifecycle.kubernetes.managed.joining import WITHIN_S, silence
-from gcluster.lifecycle.kubernetes.managed.nodes import managed_site
-from gcluster.lifecycle.kubernetes.managed.reach import see
-from gcluster.lifecycle.observe import observe
-from gcluster.lifecycle.outcome import Exit, LifecycleError, failure
-from gcluster.lifecycle.progress import StageProgress
-from gcluster.lifecycle.repair.queue import queue
-from gcluster.lifecycle.repair.result import Intended, RepairResult
-from gcluster.lifecycle.repair.service import give_back, in_the_way, look, scheduler_of
-from gcluster.lifecycle.rolling.roll import Clock
-from gcluster.lifecycle.rolling.service import MARK, ServiceSilent
-from gcluster.lifecycle.run import Run
-from gcluster.lifecycle.sites import equip, open_sites
-from gcluster.lifecycle.ssh import SshSession
-from gcluster.lifecycle.state import acquire
-from gcluster.lifecycle.state.repairs import Repair
-from gcluster.lifecycle.state.store import utc_now
-from gcluster.schemas.hostlist import HostlistError, expand
-from gcluster.stacks.abilities import NamesMachines, Replacer
-from gcluster.stacks.laddered import Laddered
-from gcluster.stacks.provider import ProviderError
+from ...schemas.hostlist import HostlistError, expand
+from ...stacks.abilities import NamesMachines, Replacer
+from ...stacks.laddered import Laddered
+from ...stacks.provider import ProviderError
+from ..kubernetes import while_up
+from ..kubernetes.kubectl import kubectl_of
+from ..kubernetes.leave import drain_nodes
+from ..kubernetes.managed.joining import WITHIN_S, silence
+from ..kubernetes.managed.nodes import managed_site
+from ..kubernetes.managed.reach import see
+from ..observe import observe
+from ..outcome import Exit, LifecycleError, failure
+from ..progress import StageProgress
+from ..rolling.roll import Clock
+from ..rolling.service import MARK, ServiceSilent
+from ..run import Run
+from ..sites import equip, open_sites
+from ..ssh import SshSession
+from ..state import acquire
+from ..state.repairs import Repair
+from ..state.store import utc_now
+from .queue import queue
+from .result import Intended, RepairResult
+from .service import give_back, in_the_way, look, scheduler_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
 
-    from gcluster.lifecycle.cluster import Cluster
-    from gcluster.lifecycle.kubernetes.managed.nodes import ApiNode
-    from gcluster.lifecycle.progress import Reporter
-    from gcluster.lifecycle.sites import OpenSite
-    from gcluster.schemas.diagnostics import Diagnostic
+    from ...schemas.diagnostics import Diagnostic
+    from ..cluster import Cluster
+    from ..kubernetes.managed.nodes import ApiNode
+    from ..progress import Reporter
+    from ..sites import OpenSite
 
 _ASK_AGAIN_S = 5
 

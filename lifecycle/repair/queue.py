@@ -9,17 +9,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.lifecycle.state import RepairStepped
-from gcluster.lifecycle.state.repairs import Repair, repairs
-from gcluster.schemas.hostlist import fold
+from ...schemas.hostlist import fold
+from ..state import RepairStepped
+from ..state.repairs import Repair, repairs
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
-    from gcluster.inventory.hosts import Host
-    from gcluster.lifecycle.state import EventLog
-    from gcluster.lifecycle.state.kinds import RepairAction, RepairStep
-    from gcluster.schemas.spec import ClusterSpec
+    from ...inventory.hosts import Host
+    from ...schemas.spec import ClusterSpec
+    from ..state import EventLog
+    from ..state.kinds import RepairAction, RepairStep
 
 
 def queue(events: EventLog) -> tuple[Repair, ...]:

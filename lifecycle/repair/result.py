@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import msgspec
 
-from gcluster.lifecycle.outcome import Exit
-from gcluster.lifecycle.state.kinds import RepairAction
-from gcluster.lifecycle.state.repairs import Repair
-from gcluster.schemas.diagnostics import Diagnostic
+from ...schemas.diagnostics import Diagnostic
+from ..outcome import Exit
+from ..state.kinds import RepairAction
+from ..state.repairs import Repair
 
 
 class Intended(msgspec.Struct, frozen=True, kw_only=True):

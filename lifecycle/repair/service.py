@@ -7,16 +7,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.lifecycle.rolling.service import MARK, ServiceSilent
-from gcluster.lifecycle.rolling.services import service_of
+from ..rolling.service import MARK, ServiceSilent
+from ..rolling.services import service_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from gcluster.inventory.hosts import ClusterInventory
-    from gcluster.lifecycle.rolling.service import NodeService, NodeUse
-    from gcluster.lifecycle.ssh import SshSession
-    from gcluster.schemas.spec import ClusterSpec
+    from ...inventory.hosts import ClusterInventory
+    from ...schemas.spec import ClusterSpec
+    from ..rolling.service import NodeService, NodeUse
+    from ..ssh import SshSession
 
 _BY_ITSELF = (
     MARK,

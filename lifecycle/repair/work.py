@@ -9,33 +9,33 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.lifecycle.kubernetes.managed.repair import is_of_eks
-from gcluster.lifecycle.ledger_check import close_absent
-from gcluster.lifecycle.outcome import Exit, failure
-from gcluster.lifecycle.repair.attempt import Attempt
-from gcluster.lifecycle.repair.queue import queue, set_aside, tell
-from gcluster.lifecycle.repair.result import Intended, RepairResult
-from gcluster.lifecycle.repair.steps import ORDER, next_action, why_given_up
-from gcluster.lifecycle.run import Run
-from gcluster.lifecycle.sites import at_each, equip, inventory, open_sites
-from gcluster.lifecycle.ssh import SshSession
-from gcluster.lifecycle.state import acquire
-from gcluster.lifecycle.state.repairs import Repair
-from gcluster.lifecycle.state.store import utc_now
-from gcluster.schemas.hostlist import HostlistError, expand
-from gcluster.stacks.abilities import Replacer
-from gcluster.stacks.provider import ProviderError
+from ...schemas.hostlist import HostlistError, expand
+from ...stacks.abilities import Replacer
+from ...stacks.provider import ProviderError
+from ..kubernetes.managed.repair import is_of_eks
+from ..ledger_check import close_absent
+from ..outcome import Exit, failure
+from ..run import Run
+from ..sites import at_each, equip, inventory, open_sites
+from ..ssh import SshSession
+from ..state import acquire
+from ..state.repairs import Repair
+from ..state.store import utc_now
+from .attempt import Attempt
+from .queue import queue, set_aside, tell
+from .result import Intended, RepairResult
+from .steps import ORDER, next_action, why_given_up
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
 
-    from gcluster.inventory.hosts import ClusterInventory, Host
-    from gcluster.lifecycle.cluster import Cluster
-    from gcluster.lifecycle.progress import Reporter
-    from gcluster.lifecycle.repair.attempt import Outcome
-    from gcluster.lifecycle.sites import OpenSite
-    from gcluster.lifecycle.state.kinds import RepairAction, RepairStep
-    from gcluster.schemas.diagnostics import Diagnostic
+    from ...inventory.hosts import ClusterInventory, Host
+    from ...schemas.diagnostics import Diagnostic
+    from ..cluster import Cluster
+    from ..progress import Reporter
+    from ..sites import OpenSite
+    from ..state.kinds import RepairAction, RepairStep
+    from .attempt import Outcome
 
 ASKED = "somebody asked for it"
 """Reason of a node that was named and was not in the queue."""
@@ -69,7 +69,7 @@ def repair(
             "GC1102", f"{cluster.name} was never applied", hint=f"gcluster up {cluster.spec_path}"
         )
     if is_of_eks(cluster.spec, words):
-        from gcluster.lifecycle.repair.instances import (  # noqa: PLC0415  # of EKS alone
+        from .instances import (  # noqa: PLC0415  # of EKS alone
             repair_instances,
         )
 

@@ -6,21 +6,21 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.lifecycle.converge.run import Rolling
-from gcluster.lifecycle.progress import Reporter, StageProgress
-from gcluster.lifecycle.rolling.patience import Patient
-from gcluster.lifecycle.rolling.plan import in_service, must_roll, windows
-from gcluster.lifecycle.rolling.roll import Clock, roll
-from gcluster.lifecycle.rolling.service import NodeService, ServiceSilent
-from gcluster.lifecycle.rolling.services import service_of
+from ..converge.run import Rolling
+from ..progress import Reporter, StageProgress
+from .patience import Patient
+from .plan import in_service, must_roll, windows
+from .roll import Clock, roll
+from .service import NodeService, ServiceSilent
+from .services import service_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
-    from gcluster.inventory.hosts import ClusterInventory
-    from gcluster.lifecycle.converge.pending import Pending
-    from gcluster.lifecycle.ssh import SshSession
-    from gcluster.schemas.spec import ClusterSpec
+    from ...inventory.hosts import ClusterInventory
+    from ...schemas.spec import ClusterSpec
+    from ..converge.pending import Pending
+    from ..ssh import SshSession
 
     Work = Callable[[Collection[str]], Mapping[str, str]]
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.lifecycle.rolling.service import ServiceSilent
-from gcluster.lifecycle.rolling.services import service_of
+from .service import ServiceSilent
+from .services import service_of
 
 if TYPE_CHECKING:
-    from gcluster.inventory.hosts import ClusterInventory
-    from gcluster.lifecycle.ssh import SshSession
-    from gcluster.schemas.spec import ClusterSpec
+    from ...inventory.hosts import ClusterInventory
+    from ...schemas.spec import ClusterSpec
+    from ..ssh import SshSession
 
 
 def jobs_on(

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.lifecycle.kubernetes.kubectl import ApiRefused, ApiSilent, Kubectl
-from gcluster.lifecycle.kubernetes.look import (
+from ..kubernetes.kubectl import ApiRefused, ApiSilent, Kubectl
+from ..kubernetes.look import (
     DRAIN_REASON,
     DRAINED_AT,
     PodSeen,
@@ -21,13 +21,13 @@ from gcluster.lifecycle.kubernetes.look import (
     see_nodes,
     see_pods,
 )
-from gcluster.lifecycle.kubernetes.table import rows
-from gcluster.lifecycle.rolling.service import NodeUse, ServiceSilent
+from ..kubernetes.table import rows
+from .service import NodeUse, ServiceSilent
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
 
-    from gcluster.lifecycle.kubernetes.look import NodeSeen
+    from ..kubernetes.look import NodeSeen
 
 RETRY_FIELDS = {
     "namespace": "{.metadata.namespace}",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar
 
-from gcluster.lifecycle.rolling.roll import POLL_S, Clock
-from gcluster.lifecycle.rolling.service import NodeService, NodeUse, ServiceSilent
+from .roll import POLL_S, Clock
+from .service import NodeService, NodeUse, ServiceSilent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from typing import TYPE_CHECKING
 
-from gcluster.lifecycle.rolling.window import Window
+from .window import Window
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from gcluster.inventory.hosts import ClusterInventory
-    from gcluster.lifecycle.converge.pending import Pending
-    from gcluster.schemas.spec import ClusterSpec
+    from ...inventory.hosts import ClusterInventory
+    from ...schemas.spec import ClusterSpec
+    from ..converge.pending import Pending
 
 _JOINS = frozenset({"slurm.join", "kubernetes.join"})
 """The steps whose stamp says that a node serves jobs, whether it is worn or not."""

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.lifecycle.rolling.service import MARK, NodeService, NodeUse, ServiceSilent
+from .service import MARK, NodeService, NodeUse, ServiceSilent
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from gcluster.lifecycle.rolling.window import Window
+    from .window import Window
 
     Work = Callable[[Collection[str]], Mapping[str, str]]
     """Changes and verifies nodes; returns node -> why for those that failed."""

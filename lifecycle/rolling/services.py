@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.lifecycle.operations.chosen import controller_of
-from gcluster.lifecycle.rolling.slurm import SlurmService
-from gcluster.schemas.spec import KubernetesScheduler
+from ...schemas.spec import KubernetesScheduler
+from ..operations.chosen import controller_of
+from .slurm import SlurmService
 
 if TYPE_CHECKING:
-    from gcluster.inventory.hosts import ClusterInventory
-    from gcluster.lifecycle.rolling.service import NodeService
-    from gcluster.lifecycle.ssh import SshSession
-    from gcluster.schemas.spec import ClusterSpec
+    from ...inventory.hosts import ClusterInventory
+    from ...schemas.spec import ClusterSpec
+    from ..ssh import SshSession
+    from .service import NodeService
 
 
 def service_of(spec: ClusterSpec, hosts: ClusterInventory, session: SshSession) -> NodeService:
@@ -25,7 +25,7 @@ def service_of(spec: ClusterSpec, hosts: ClusterInventory, session: SshSession) 
         return SlurmService(session, controller_of(hosts, session))
     if not hosts.has_scheduler:
         controller_of(hosts, session)  # says so where there is none
-    from gcluster.lifecycle.kubernetes.kubectl import kubectl_of  # noqa: PLC0415  # its own
-    from gcluster.lifecycle.rolling.kubernetes import KubernetesService  # noqa: PLC0415  # its own
+    from ..kubernetes.kubectl import kubectl_of  # noqa: PLC0415  # its own
+    from .kubernetes import KubernetesService  # noqa: PLC0415  # its own
 
     return KubernetesService(kubectl_of(session, hosts))

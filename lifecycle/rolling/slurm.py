@@ -5,17 +5,17 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from gcluster.lifecycle.rolling.service import NodeUse, ServiceSilent
-from gcluster.lifecycle.ssh import Unreachable
-from gcluster.lifecycle.ssh.arguments import as_root
-from gcluster.lifecycle.status.slurm import answered, asking, last_words
-from gcluster.schemas.hostlist import expand, fold
+from ...schemas.hostlist import expand, fold
+from ..ssh import Unreachable
+from ..ssh.arguments import as_root
+from ..status.slurm import answered, asking, last_words
+from .service import NodeUse, ServiceSilent
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from gcluster.inventory.hosts import Host
-    from gcluster.lifecycle.ssh import SshResult, SshSession
+    from ...inventory.hosts import Host
+    from ..ssh import SshResult, SshSession
 
 _ON_NODES = "running,suspended,completing,configuring,stopped,signaling,stage_out"
 """States of jobs that hold nodes (squeue(1), Slurm 25.05)."""

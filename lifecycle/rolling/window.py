@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.schemas.hostlist import host_order
+from ...schemas.hostlist import host_order
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
-    from gcluster.lifecycle.rolling.service import NodeUse
-    from gcluster.schemas.spec import Update
+    from ...schemas.spec import Update
+    from .service import NodeUse
 
 
 class Window:

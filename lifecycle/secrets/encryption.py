@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.lifecycle.outcome import Exit, LifecycleError
-from gcluster.lifecycle.progress import StageProgress
-from gcluster.lifecycle.state.reencrypt import reencrypt
-from gcluster.schemas.diagnostics import Diagnostic, Severity
+from ...schemas.diagnostics import Diagnostic, Severity
+from ..outcome import Exit, LifecycleError
+from ..progress import StageProgress
+from ..state.reencrypt import reencrypt
 
 if TYPE_CHECKING:
-    from gcluster.lifecycle.cluster import Cluster
-    from gcluster.lifecycle.progress import Reporter
-    from gcluster.lifecycle.run import Run
+    from ..cluster import Cluster
+    from ..progress import Reporter
+    from ..run import Run
 
 
 class RotatedEncryption(msgspec.Struct, frozen=True, kw_only=True):

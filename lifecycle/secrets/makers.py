@@ -7,22 +7,22 @@ import secrets
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from gcluster.inventory.compile.kubernetes import ENCRYPTION_SECRET
-from gcluster.inventory.compile.self_converge import SIGNERS_SECRET
-from gcluster.inventory.compile.slurm_accounting import DATABASE_SECRET
-from gcluster.inventory.compile.slurm_state import JWT_SECRET
-from gcluster.inventory.compile.sssd import DIRECTORY_SECRET
-from gcluster.inventory.compile.wireguard import KEY_PREFIX, PEERS_PREFIX
-from gcluster.lifecycle.outcome import LifecycleError, failure
-from gcluster.lifecycle.secrets.references import UnreadableSecret, read_reference
-from gcluster.lifecycle.secrets.tunnel_keys import keep_peers, tunnel_key
-from gcluster.lifecycle.state import SecretVault, munge_key
-from gcluster.schemas.spec import DirectoryUsers, SlurmScheduler
+from ...inventory.compile.kubernetes import ENCRYPTION_SECRET
+from ...inventory.compile.self_converge import SIGNERS_SECRET
+from ...inventory.compile.slurm_accounting import DATABASE_SECRET
+from ...inventory.compile.slurm_state import JWT_SECRET
+from ...inventory.compile.sssd import DIRECTORY_SECRET
+from ...inventory.compile.wireguard import KEY_PREFIX, PEERS_PREFIX
+from ...schemas.spec import DirectoryUsers, SlurmScheduler
+from ..outcome import LifecycleError, failure
+from ..state import SecretVault, munge_key
+from .references import UnreadableSecret, read_reference
+from .tunnel_keys import keep_peers, tunnel_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gcluster.schemas.spec import ClusterSpec
+    from ...schemas.spec import ClusterSpec
 
 _PASSWORD_BYTES = 24
 
@@ -129,7 +129,7 @@ def maker(vault: SecretVault, cluster: str, secret: str) -> Callable[[], bytes]:
         return tunnel_key
     if secret != SIGNERS_SECRET:
         return _MAKERS[secret]
-    from gcluster.lifecycle.pull.keys import (  # noqa: PLC0415  # only large clusters pull
+    from ..pull.keys import (  # noqa: PLC0415  # only large clusters pull
         KEY_SECRET,
         signers,
         signing_key,

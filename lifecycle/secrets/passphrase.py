@@ -7,7 +7,7 @@ import secrets
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from gcluster.lifecycle.cluster import Cluster
+    from ..cluster import Cluster
 
 NAME = "pulumi"
 """Of the secret in the vault."""

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import yaml
 
-from gcluster.stacks.provider import ProviderError
+from ...stacks.provider import ProviderError
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -10,10 +10,10 @@ import base64
 import json
 from typing import TYPE_CHECKING
 
-from gcluster.inventory.compile.wireguard import KEY_PREFIX, PEERS_PREFIX
+from ...inventory.compile.wireguard import KEY_PREFIX, PEERS_PREFIX
 
 if TYPE_CHECKING:
-    from gcluster.lifecycle.state import SecretVault
+    from ..state import SecretVault
 
 
 def tunnel_key() -> bytes:

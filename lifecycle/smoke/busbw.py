@@ -5,7 +5,7 @@ Source of the formulas: nccl-tests, doc/PERFORMANCE.md ("Bandwidth").
 
 from __future__ import annotations
 
-from gcluster.schemas.spec.units import ByteSize
+from ...schemas.spec.units import ByteSize
 
 FACTOR = 2
 """Each message of a sweep is this many times the one before it."""

@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING
 import msgspec
 
 import gcluster
-from gcluster.lifecycle.smoke.findings import fault_lines
-from gcluster.lifecycle.ssh import SshSession, Unreachable
-from gcluster.schemas.hostlist import fold
+
+from ...schemas.hostlist import fold
+from ..ssh import SshSession, Unreachable
+from .findings import fault_lines
 
 if TYPE_CHECKING:
-    from gcluster.inventory.hosts import ClusterInventory
-    from gcluster.lifecycle.smoke.job import SmokeRun
-    from gcluster.lifecycle.smoke.run import SmokeResult
+    from ...inventory.hosts import ClusterInventory
+    from .job import SmokeRun
+    from .run import SmokeResult
 
 _WRITTEN = ("written in the spec (smoke.allreduce.floor)", "none was asked for")
 """Where a floor comes from that has no reason of its own: a number, or nothing."""
@@ -98,8 +99,8 @@ def _told_by_the_api(
     found: defaultdict[str, defaultdict[str, list[str]]],
 ) -> None:
     """Add what the API says of nodes that nobody logs in to."""
-    from gcluster.lifecycle.kubernetes import kubectl  # noqa: PLC0415  # its own
-    from gcluster.lifecycle.kubernetes.managed.nodes import read_nodes  # noqa: PLC0415  # its own
+    from ..kubernetes import kubectl  # noqa: PLC0415  # its own
+    from ..kubernetes.managed.nodes import read_nodes  # noqa: PLC0415  # its own
 
     wanted = {host.name for host in inventory.hosts if host.connection == "api"}
     try:

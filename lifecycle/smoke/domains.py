@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from gcluster.schemas.checks.placements import is_fabric_domain
+from ...schemas.checks.placements import is_fabric_domain
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from gcluster.inventory.hosts import Host
-    from gcluster.schemas.catalog import Catalog, Fabric, Machine
-    from gcluster.schemas.spec import ClusterSpec
+    from ...inventory.hosts import Host
+    from ...schemas.catalog import Catalog, Fabric, Machine
+    from ...schemas.spec import ClusterSpec
 
 
 def fabric_domains(

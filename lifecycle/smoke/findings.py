@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.schemas.diagnostics import Diagnostic, Severity
-from gcluster.schemas.hostlist import fold
+from ...schemas.diagnostics import Diagnostic, Severity
+from ...schemas.hostlist import fold
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from gcluster.lifecycle.smoke.bisect import Fault
-    from gcluster.lifecycle.smoke.launch import Launch
-    from gcluster.lifecycle.smoke.search import Located
+    from .bisect import Fault
+    from .launch import Launch
+    from .search import Located
 
 
 def in_parts(todo: tuple[Launch, ...]) -> Diagnostic:

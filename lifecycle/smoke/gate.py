@@ -6,23 +6,23 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.inventory.hosts import ClusterInventory
-from gcluster.lifecycle.cluster import CERTIFICATE_KEY
-from gcluster.lifecycle.expiry.standing_end import refuse_late_test
-from gcluster.lifecycle.outcome import Exit, failure
-from gcluster.lifecycle.run import Run
-from gcluster.lifecycle.sites import existing_hosts
-from gcluster.lifecycle.smoke.certificate import certificate
-from gcluster.lifecycle.smoke.run import SmokeResult, run_allreduce
-from gcluster.lifecycle.smoke.slurm_launcher import LONGEST_MINUTES
-from gcluster.lifecycle.ssh import SshSession
-from gcluster.lifecycle.state import SmokeFinished, acquire
-from gcluster.schemas.decoding import decode_json
-from gcluster.schemas.spec import SlurmScheduler
+from ...inventory.hosts import ClusterInventory
+from ...schemas.decoding import decode_json
+from ...schemas.spec import SlurmScheduler
+from ..cluster import CERTIFICATE_KEY
+from ..expiry.standing_end import refuse_late_test
+from ..outcome import Exit, failure
+from ..run import Run
+from ..sites import existing_hosts
+from ..ssh import SshSession
+from ..state import SmokeFinished, acquire
+from .certificate import certificate
+from .run import SmokeResult, run_allreduce
+from .slurm_launcher import LONGEST_MINUTES
 
 if TYPE_CHECKING:
-    from gcluster.lifecycle.cluster import Cluster
-    from gcluster.lifecycle.progress import Reporter
+    from ..cluster import Cluster
+    from ..progress import Reporter
 
 
 def last_certificate(cluster: Cluster) -> dict[str, object] | None:

@@ -6,18 +6,18 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.lifecycle.smoke.judging.judge import judge
-from gcluster.lifecycle.smoke.judging.verdict import Expectation, Reason, Verdict
-from gcluster.lifecycle.smoke.reading.log import AllReduceLog, Row
-from gcluster.lifecycle.smoke.reading.parse import LogParser
-from gcluster.schemas.hostlist import fold
+from ...schemas.hostlist import fold
+from .judging.judge import judge
+from .judging.verdict import Expectation, Reason, Verdict
+from .reading.log import AllReduceLog, Row
+from .reading.parse import LogParser
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from gcluster.lifecycle.smoke.launch import Launch
-    from gcluster.lifecycle.smoke.launcher import Ended, Launcher
+    from .launch import Launch
+    from .launcher import Ended, Launcher
 
 
 class SmokeRun(msgspec.Struct, frozen=True, kw_only=True):

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.inventory.compile.kubernetes_objects.allreduce import RUN
-from gcluster.inventory.compile.kubernetes_objects.objects import SYSTEM_NAMESPACE
-from gcluster.lifecycle.kubernetes.table import rows
+from ...inventory.compile.kubernetes_objects.allreduce import RUN
+from ...inventory.compile.kubernetes_objects.objects import SYSTEM_NAMESPACE
+from ..kubernetes.table import rows
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from gcluster.lifecycle.kubernetes.kubectl import Kubectl
+    from ..kubernetes.kubectl import Kubectl
 
 _NEVER = frozenset(
     {"ErrImageNeverPull", "ImagePullBackOff", "InvalidImageName", "ImageInspectError"}

@@ -13,35 +13,35 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.inventory.compile.kubernetes_objects.allreduce import (
+from ...inventory.compile.kubernetes_objects.allreduce import (
     RUN,
     AllReduceRun,
     companions,
     job,
 )
-from gcluster.inventory.compile.kubernetes_objects.objects import (
+from ...inventory.compile.kubernetes_objects.objects import (
     FIELD_MANAGER,
     SYSTEM_NAMESPACE,
     owned,
 )
-from gcluster.lifecycle.kubernetes.kubectl import ApiRefused, ApiSilent, Kubectl
-from gcluster.lifecycle.kubernetes.look import see_nodes, see_pods
-from gcluster.lifecycle.progress import Finding
-from gcluster.lifecycle.smoke.job_pods import JobPods, see_job, see_warnings
-from gcluster.lifecycle.smoke.kubernetes_runs import run_of
-from gcluster.lifecycle.smoke.launcher import Ended
-from gcluster.lifecycle.smoke.pod_keys import keys_of_a_run
-from gcluster.lifecycle.ssh import Unreachable
-from gcluster.schemas.diagnostics import Diagnostic, Severity
+from ...schemas.diagnostics import Diagnostic, Severity
+from ..kubernetes.kubectl import ApiRefused, ApiSilent, Kubectl
+from ..kubernetes.look import see_nodes, see_pods
+from ..progress import Finding
+from ..ssh import Unreachable
+from .job_pods import JobPods, see_job, see_warnings
+from .kubernetes_runs import run_of
+from .launcher import Ended
+from .pod_keys import keys_of_a_run
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gcluster.inventory.compile.kubernetes_objects.facts import KubernetesFacts
-    from gcluster.inventory.compile.kubernetes_objects.objects import Object
-    from gcluster.inventory.hosts import Host
-    from gcluster.lifecycle.progress import Reporter
-    from gcluster.lifecycle.smoke.launch import Launch
+    from ...inventory.compile.kubernetes_objects.facts import KubernetesFacts
+    from ...inventory.compile.kubernetes_objects.objects import Object
+    from ...inventory.hosts import Host
+    from ..progress import Reporter
+    from .launch import Launch
 
 POLL_S = 1.0
 NODES_S = 10.0

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.inventory.accounting.desired import keeps_accounts
-from gcluster.inventory.accounting.records import SMOKE_QOS
-from gcluster.lifecycle.smoke.busbw import FACTOR, parse_sizes
-from gcluster.lifecycle.smoke.domains import fabric_domains, machine_of
+from ...inventory.accounting.desired import keeps_accounts
+from ...inventory.accounting.records import SMOKE_QOS
+from .busbw import FACTOR, parse_sizes
+from .domains import fabric_domains, machine_of
 
 if TYPE_CHECKING:
-    from gcluster.inventory.hosts import Host
-    from gcluster.schemas.catalog import Catalog
-    from gcluster.schemas.spec import ClusterSpec
+    from ...inventory.hosts import Host
+    from ...schemas.catalog import Catalog
+    from ...schemas.spec import ClusterSpec
 
 PAYLOAD = "/usr/libexec/gcluster/allreduce"
 """Where the role allreduce puts the program on every node."""

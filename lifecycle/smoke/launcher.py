@@ -13,8 +13,8 @@ import msgspec
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gcluster.inventory.hosts import Host
-    from gcluster.lifecycle.smoke.launch import Launch
+    from ...inventory.hosts import Host
+    from .launch import Launch
 
 
 class Ended(msgspec.Struct, frozen=True, kw_only=True):

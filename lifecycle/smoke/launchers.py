@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.lifecycle.smoke.slurm_launcher import SlurmLauncher
-from gcluster.schemas.spec import KubernetesScheduler
+from ...schemas.spec import KubernetesScheduler
+from .slurm_launcher import SlurmLauncher
 
 if TYPE_CHECKING:
-    from gcluster.inventory.hosts import ClusterInventory
-    from gcluster.lifecycle.progress import Reporter
-    from gcluster.lifecycle.smoke.launcher import Launcher
-    from gcluster.lifecycle.ssh import SshSession
-    from gcluster.schemas.catalog import Catalog
-    from gcluster.schemas.spec import ClusterSpec
+    from ...inventory.hosts import ClusterInventory
+    from ...schemas.catalog import Catalog
+    from ...schemas.spec import ClusterSpec
+    from ..progress import Reporter
+    from ..ssh import SshSession
+    from .launcher import Launcher
 
 
 def launcher_of(
@@ -29,11 +29,11 @@ def launcher_of(
     """
     if not isinstance(spec.scheduler, KubernetesScheduler):
         return SlurmLauncher(session, inventory.with_role("controller")[0])
-    from gcluster.inventory.compile.kubernetes_objects.facts import (  # noqa: PLC0415  # its own
+    from ...inventory.compile.kubernetes_objects.facts import (  # noqa: PLC0415  # its own
         kubernetes_facts,
     )
-    from gcluster.lifecycle.kubernetes.kubectl import kubectl_of  # noqa: PLC0415  # its own
-    from gcluster.lifecycle.smoke.kubernetes_launcher import (  # noqa: PLC0415  # its own
+    from ..kubernetes.kubectl import kubectl_of  # noqa: PLC0415  # its own
+    from .kubernetes_launcher import (  # noqa: PLC0415  # its own
         KubernetesLauncher,
     )
 

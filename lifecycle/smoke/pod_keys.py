@@ -6,12 +6,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from gcluster.inventory.compile.kubernetes_objects.allreduce import RUN
-from gcluster.inventory.compile.kubernetes_objects.objects import SYSTEM_NAMESPACE, Object, new
-from gcluster.stacks.client_key import ensure_client_key, public_text
+from ...inventory.compile.kubernetes_objects.allreduce import RUN
+from ...inventory.compile.kubernetes_objects.objects import SYSTEM_NAMESPACE, Object, new
+from ...stacks.client_key import ensure_client_key, public_text
 
 if TYPE_CHECKING:
-    from gcluster.inventory.compile.steps import Json
+    from ...inventory.compile.steps import Json
 
 HOST_ALIAS = "allreduce"
 """Name that allreduce.sh looks for in known_hosts, whatever pod it asks."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 from statistics import median
 from typing import TYPE_CHECKING
 
-from gcluster.lifecycle.ssh import SshSession, Unreachable
+from ..ssh import SshSession, Unreachable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from gcluster.inventory.hosts import Host
-    from gcluster.schemas.catalog import Fabric
+    from ...inventory.hosts import Host
+    from ...schemas.catalog import Fabric
 
 SLOW_SHARE = 0.7
 """A rail below this share of the rails' median is at fault: healthy ones are within a few percent

@@ -9,30 +9,30 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.lifecycle.outcome import failure
-from gcluster.lifecycle.progress import Finding, StageFinished, StageProgress, StageStarted
-from gcluster.lifecycle.smoke.busbw import sweep
-from gcluster.lifecycle.smoke.domains import blocks_of, fabric_of, machine_of
-from gcluster.lifecycle.smoke.findings import in_parts, left_out, located_fault
-from gcluster.lifecycle.smoke.job import JobRunner, SmokeRun
-from gcluster.lifecycle.smoke.judging.verdict import Expectation, Verdict, Wire
-from gcluster.lifecycle.smoke.launch import Launch, launches
-from gcluster.lifecycle.smoke.launchers import launcher_of
-from gcluster.lifecycle.smoke.reading.log import AllReduceLog, Row
-from gcluster.lifecycle.smoke.saved import wire_of
-from gcluster.lifecycle.smoke.search import WORTH_SEARCHING, Located, Search
-from gcluster.schemas.floor import FloorFigure, allreduce_floor
-from gcluster.schemas.hostlist import fold
+from ...schemas.floor import FloorFigure, allreduce_floor
+from ...schemas.hostlist import fold
+from ..outcome import failure
+from ..progress import Finding, StageFinished, StageProgress, StageStarted
+from .busbw import sweep
+from .domains import blocks_of, fabric_of, machine_of
+from .findings import in_parts, left_out, located_fault
+from .job import JobRunner, SmokeRun
+from .judging.verdict import Expectation, Verdict, Wire
+from .launch import Launch, launches
+from .launchers import launcher_of
+from .reading.log import AllReduceLog, Row
+from .saved import wire_of
+from .search import WORTH_SEARCHING, Located, Search
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from gcluster.inventory.hosts import ClusterInventory, Host
-    from gcluster.lifecycle.progress import Reporter
-    from gcluster.lifecycle.smoke.launcher import Launcher
-    from gcluster.lifecycle.ssh import SshSession
-    from gcluster.schemas.catalog import Catalog
-    from gcluster.schemas.spec import ClusterSpec
+    from ...inventory.hosts import ClusterInventory, Host
+    from ...schemas.catalog import Catalog
+    from ...schemas.spec import ClusterSpec
+    from ..progress import Reporter
+    from ..ssh import SshSession
+    from .launcher import Launcher
 
 STAGE = "smoke"
 

@@ -6,18 +6,18 @@ from typing import IO, TYPE_CHECKING, TypeVar
 
 import msgspec
 
-from gcluster.lifecycle.outcome import Exit, failure
-from gcluster.lifecycle.smoke.judging.judge import judge
-from gcluster.lifecycle.smoke.judging.verdict import Expectation, Verdict, Wire
-from gcluster.lifecycle.smoke.reading.log import AllReduceLog
-from gcluster.lifecycle.smoke.reading.parse import LogParser
-from gcluster.schemas.floor import FloorFigure, floor_gbytes_per_s
-from gcluster.schemas.suggest import closest
+from ...schemas.floor import FloorFigure, floor_gbytes_per_s
+from ...schemas.suggest import closest
+from ..outcome import Exit, failure
+from .judging.judge import judge
+from .judging.verdict import Expectation, Verdict, Wire
+from .reading.log import AllReduceLog
+from .reading.parse import LogParser
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from gcluster.schemas.catalog import Catalog, Fabric, Machine
+    from ...schemas.catalog import Catalog, Fabric, Machine
 
 REACH_BYTES = 512 * 2**20
 """Size a sweep must reach where no floor, and so no size for it, is known: the largest that Google

@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.lifecycle.progress import StageProgress
-from gcluster.lifecycle.smoke.bisect import Bisection, Fault, NodeSet
-from gcluster.lifecycle.smoke.rails import bad_rails, rail_environment, rails_of
+from ..progress import StageProgress
+from .bisect import Bisection, Fault, NodeSet
+from .rails import bad_rails, rail_environment, rails_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from gcluster.inventory.hosts import Host
-    from gcluster.lifecycle.progress import Reporter
-    from gcluster.lifecycle.smoke.job import JobRunner, SmokeRun
-    from gcluster.lifecycle.smoke.judging.verdict import Code, Expectation
-    from gcluster.lifecycle.smoke.launch import Launch
-    from gcluster.lifecycle.ssh import SshSession
-    from gcluster.schemas.catalog import Fabric
+    from ...inventory.hosts import Host
+    from ...schemas.catalog import Fabric
+    from ..progress import Reporter
+    from ..ssh import SshSession
+    from .job import JobRunner, SmokeRun
+    from .judging.verdict import Code, Expectation
+    from .launch import Launch
 
 WORTH_SEARCHING: frozenset[Code] = frozenset(
     {

@@ -5,16 +5,16 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING
 
-from gcluster.lifecycle.smoke.launcher import Ended
-from gcluster.lifecycle.ssh import SshSession, Unreachable
-from gcluster.lifecycle.status.slurm import SchedulerView, ask_controller
-from gcluster.schemas.hostlist import fold
+from ...schemas.hostlist import fold
+from ..ssh import SshSession, Unreachable
+from ..status.slurm import SchedulerView, ask_controller
+from .launcher import Ended
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gcluster.inventory.hosts import Host
-    from gcluster.lifecycle.smoke.launch import Launch
+    from ...inventory.hosts import Host
+    from .launch import Launch
 
 LONGEST_MINUTES = 15
 """Slurm ends the job after this, should nobody be left to cancel it."""

@@ -1,5 +1,5 @@
 """SSH to the nodes: sessions with pinned host keys, and in words why a node gives no answer."""
 
-from gcluster.lifecycle.ssh.session import Answer, SshResult, SshSession, Unreachable
+from .session import Answer, SshResult, SshSession, Unreachable
 
 __all__ = ["Answer", "SshResult", "SshSession", "Unreachable"]

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from gcluster.inventory.hosts import Host, SshTarget
+    from ...inventory.hosts import Host, SshTarget
 
 CONNECT_TIMEOUT_S = 10
 """Seconds until a host that doesn't answer at all counts as unreachable."""

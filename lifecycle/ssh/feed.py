@@ -9,14 +9,14 @@ import threading
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from gcluster.lifecycle.ssh.arguments import destination
-from gcluster.lifecycle.ssh.session import SshResult, SshSession, Unreachable
-from gcluster.lifecycle.ssh.unreachable import reason_in_words, sudo_refused
+from .arguments import destination
+from .session import SshResult, SshSession, Unreachable
+from .unreachable import reason_in_words, sudo_refused
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from gcluster.inventory.hosts import Host
+    from ...inventory.hosts import Host
 
 _SSH_FAILED = 255
 """Exit status of ssh itself (man ssh)."""

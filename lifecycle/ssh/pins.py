@@ -6,13 +6,13 @@ import os
 import threading
 from typing import TYPE_CHECKING
 
-from gcluster.lifecycle.ssh.arguments import bastion_marker, marker
+from .arguments import bastion_marker, marker
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from gcluster.inventory.hosts import Host
+    from ...inventory.hosts import Host
 
 
 class Pins:

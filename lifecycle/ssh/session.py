@@ -20,22 +20,22 @@ from typing import IO, TYPE_CHECKING, Self, TypeAlias
 
 import msgspec
 
-from gcluster.lifecycle.outcome import failure
-from gcluster.lifecycle.ssh.arguments import (
+from ..outcome import failure
+from .arguments import (
     as_words,
     bastion_place,
     destination,
     identity,
     to_bastion,
 )
-from gcluster.lifecycle.ssh.pins import Pins
-from gcluster.lifecycle.ssh.unreachable import reason_in_words, sudo_refused
+from .pins import Pins
+from .unreachable import reason_in_words, sudo_refused
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from gcluster.inventory.hosts import Host
-    from gcluster.lifecycle.outcome import LifecycleError
+    from ...inventory.hosts import Host
+    from ..outcome import LifecycleError
 
 _KEPT_OPEN_S = 60
 _PARALLEL = 64

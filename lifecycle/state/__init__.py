@@ -14,19 +14,19 @@ Everything here raises LifecycleError for what a user can mend: GC900 corrupt, G
 GC902 from a newer version, GC903 locked, GC904 the lock was lost, GC905 secrets and their key.
 """
 
-from gcluster.lifecycle.state.applied import (
+from .applied import (
     Applied,
     applied_number,
     keep_applied,
     newest_applied,
 )
-from gcluster.lifecycle.state.box import SecretBox
-from gcluster.lifecycle.state.bucket import AlreadyExists
-from gcluster.lifecycle.state.event import Event
-from gcluster.lifecycle.state.events import EventLog
-from gcluster.lifecycle.state.formats import upgrade
-from gcluster.lifecycle.state.journal import Journal, LastSmoke, RunRecord
-from gcluster.lifecycle.state.kinds import (
+from .box import SecretBox
+from .bucket import AlreadyExists
+from .event import Event
+from .events import EventLog
+from .formats import upgrade
+from .journal import Journal, LastSmoke, RunRecord
+from .kinds import (
     Body,
     Built,
     BurstStepped,
@@ -52,9 +52,9 @@ from gcluster.lifecycle.state.kinds import (
     StageDone,
     Unreadable,
 )
-from gcluster.lifecycle.state.ledger import Ledger
-from gcluster.lifecycle.state.ledger_fold import ExistingResource
-from gcluster.lifecycle.state.lock import (
+from .ledger import Ledger
+from .ledger_fold import ExistingResource
+from .lock import (
     HeldLock,
     LockRecord,
     LockState,
@@ -63,8 +63,8 @@ from gcluster.lifecycle.state.lock import (
     lock_state,
     unlock,
 )
-from gcluster.lifecycle.state.store import ClusterIdentity, StateStore
-from gcluster.lifecycle.state.vault import SecretVault, SecretVersion, munge_key
+from .store import ClusterIdentity, StateStore
+from .vault import SecretVault, SecretVersion, munge_key
 
 __all__ = [
     "AlreadyExists",

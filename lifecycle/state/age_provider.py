@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.lifecycle.outcome import LifecycleError, failure
-from gcluster.lifecycle.state.box import SecretBox
-from gcluster.lifecycle.state.key_record import KeyRecord
+from ..outcome import LifecycleError, failure
+from .box import SecretBox
+from .key_record import KeyRecord
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
-    from gcluster.schemas.spec.secrets import AgeSecrets
+    from ...schemas.spec.secrets import AgeSecrets
 
 
 class AgeProvider:

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.lifecycle.outcome import Exit, failure
-from gcluster.lifecycle.state.bucket import AlreadyExists
+from ..outcome import Exit, failure
+from .bucket import AlreadyExists
 
 if TYPE_CHECKING:
-    from gcluster.lifecycle.state.store import StateStore
+    from .store import StateStore
 
 PREFIX = "applied"
 _SPEC, _CATALOGS, _BUNDLE = "spec.yaml", "catalog", "bundle.json"

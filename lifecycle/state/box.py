@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gcluster.lifecycle.outcome import LifecycleError, failure
+from ..outcome import LifecycleError, failure
 
 if TYPE_CHECKING:
     from pyrage.x25519 import Identity  # type: ignore[import-untyped]
@@ -141,7 +141,7 @@ class SecretBox:
             raise self._unusable(getattr(error, "strerror", None) or "it can't be read") from error
 
     def _read_elsewhere(self) -> str:
-        from gcluster.lifecycle.secrets.references import (  # noqa: PLC0415  # rarely needed
+        from ..secrets.references import (  # noqa: PLC0415  # rarely needed
             UnreadableSecret,
             read_reference,
         )

@@ -9,8 +9,8 @@ from __future__ import annotations
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Protocol
 
-from gcluster.lifecycle.outcome import LifecycleError, failure
-from gcluster.schemas.state_url import parse_state_url
+from ...schemas.state_url import parse_state_url
+from ..outcome import LifecycleError, failure
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -62,10 +62,10 @@ def connect(url: str) -> Bucket:
     except ValueError as wrong:
         raise failure("GC901", f"state can't be kept at {url}", hint=str(wrong)) from None
     if place.scheme == "file":
-        from gcluster.lifecycle.state.directory import DirectoryBucket  # noqa: PLC0415 - it needs this module
+        from .directory import DirectoryBucket  # noqa: PLC0415 - it needs this module
 
         return DirectoryBucket(place.path)
-    from gcluster.lifecycle.state.cloud import CloudBucket  # noqa: PLC0415 - as above
+    from .cloud import CloudBucket  # noqa: PLC0415 - as above
 
     return CloudBucket(place, url)
 

@@ -15,7 +15,7 @@ import msgspec
 if TYPE_CHECKING:
     from collections.abc import Container
 
-    from gcluster.lifecycle.state.store import StateStore
+    from .store import StateStore
 
 PREFIX = "secrets"
 SEALED = ("queue",)

@@ -12,15 +12,15 @@ from importlib.util import find_spec
 from shutil import which
 from typing import TYPE_CHECKING, Any
 
-from gcluster.lifecycle.outcome import failure
-from gcluster.lifecycle.state.bucket import ObstoreBucket, broken
+from ..outcome import failure
+from .bucket import ObstoreBucket, broken
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from obstore.store import ClientConfig, GCSCredential, ObjectStore, RetryConfig
 
-    from gcluster.schemas.state_url import StateUrl
+    from ...schemas.state_url import StateUrl
 
 _PATIENCE_S = 30
 """How long a request is tried again: a person waits, and a lock is worth no longer wait."""

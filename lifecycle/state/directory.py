@@ -7,8 +7,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gcluster.lifecycle.outcome import failure
-from gcluster.lifecycle.state.bucket import ObstoreBucket, broken
+from ..outcome import failure
+from .bucket import ObstoreBucket, broken
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

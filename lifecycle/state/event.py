@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, get_args
 
 import msgspec
 
-from gcluster.lifecycle.state.kinds import Body, Known, Unreadable
-from gcluster.schemas.decoding import decode_json
+from ...schemas.decoding import decode_json
+from .kinds import Body, Known, Unreadable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

@@ -15,9 +15,9 @@ from contextlib import contextmanager
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from gcluster.lifecycle.outcome import Exit, LifecycleError, failure
-from gcluster.lifecycle.state.bucket import AlreadyExists
-from gcluster.lifecycle.state.event import (
+from ..outcome import Exit, LifecycleError, failure
+from .bucket import AlreadyExists
+from .event import (
     PREFIX,
     Event,
     decode_event,
@@ -26,16 +26,16 @@ from gcluster.lifecycle.state.event import (
     event_number,
     is_stale,
 )
-from gcluster.lifecycle.state.lock import is_current
-from gcluster.lifecycle.state.process import who
-from gcluster.lifecycle.state.store import utc_now
+from .lock import is_current
+from .process import who
+from .store import utc_now
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from datetime import datetime
 
-    from gcluster.lifecycle.state.kinds import Known
-    from gcluster.lifecycle.state.store import StateStore
+    from .kinds import Known
+    from .store import StateStore
 
 _ATTEMPTS = 200
 """How often an append is tried before giving up; each miss means that another writer won."""

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.lifecycle.state import ciphertexts
-from gcluster.lifecycle.state.key_record import FORMAT_2_RECIPIENT, KeyRecord, record_of_identity
-from gcluster.lifecycle.state.key_record import PREFIX as KEYS
+from . import ciphertexts
+from .key_record import FORMAT_2_RECIPIENT, KeyRecord, record_of_identity
+from .key_record import PREFIX as KEYS
 
 if TYPE_CHECKING:
-    from gcluster.lifecycle.state.ciphertexts import Place
-    from gcluster.lifecycle.state.store import StateStore
+    from .ciphertexts import Place
+    from .store import StateStore
 
 
 def add_format_3(store: StateStore) -> None:

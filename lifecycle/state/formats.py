@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.lifecycle.state import applied, format_3
+from . import applied, format_3
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gcluster.lifecycle.state.store import StateStore
+    from .store import StateStore
 
 FORMAT_KEY = "format.json"
 NEWEST = 3

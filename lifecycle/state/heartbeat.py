@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.lifecycle.outcome import LifecycleError
+from ..outcome import LifecycleError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from gcluster.lifecycle.state.store import StateStore
+    from .store import StateStore
 
 EVERY_S = 60.0
 SILENT = timedelta(minutes=10)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.lifecycle.state.event import Event, EventFold
-from gcluster.lifecycle.state.kinds import (
+from .event import Event, EventFold
+from .kinds import (
     Built,
     RunFinished,
     RunOutcome,
@@ -18,12 +18,12 @@ from gcluster.lifecycle.state.kinds import (
     StageDone,
     Unreadable,
 )
-from gcluster.lifecycle.state.lock import is_held
+from .lock import is_held
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from gcluster.lifecycle.state.events import EventLog
+    from .events import EventLog
 
 
 class RunRecord(msgspec.Struct, frozen=True, kw_only=True):

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 import msgspec
 
-from gcluster.lifecycle.outcome import failure
+from ..outcome import failure
 
 if TYPE_CHECKING:
-    from gcluster.lifecycle.outcome import LifecycleError
+    from ..outcome import LifecycleError
 
 Kind: TypeAlias = Literal["age", "kms", "sops"]
 PREFIX = "keyring"

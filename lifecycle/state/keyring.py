@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from gcluster.lifecycle.state.age_provider import AgeProvider
-from gcluster.lifecycle.state.box import SecretBox, new_data_key
-from gcluster.lifecycle.state.bucket import AlreadyExists
-from gcluster.lifecycle.state.key_record import (
+from ...schemas.spec.secrets import AgeSecrets, KmsSecrets, SopsSecrets
+from .age_provider import AgeProvider
+from .box import SecretBox, new_data_key
+from .bucket import AlreadyExists
+from .key_record import (
     FIRST_FORMAT,
     FORMAT_2_RECIPIENT,
     PREFIX,
@@ -20,16 +21,15 @@ from gcluster.lifecycle.state.key_record import (
     damaged,
     record_of_identity,
 )
-from gcluster.lifecycle.state.store import corrupt
-from gcluster.schemas.spec.secrets import AgeSecrets, KmsSecrets, SopsSecrets
+from .store import corrupt
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from gcluster.lifecycle.state.key_record import KeyProvider, Kind
-    from gcluster.lifecycle.state.store import StateStore
-    from gcluster.schemas.spec.secrets import Secrets
+    from ...schemas.spec.secrets import Secrets
+    from .key_record import KeyProvider, Kind
+    from .store import StateStore
 
 _OBJECT = re.compile(rf"{PREFIX}/(?P<number>\d{{6}})\.(?P<what>json|ended|moved)")
 
@@ -85,11 +85,11 @@ class Keyring:
     def provider(self) -> KeyProvider:
         """Who wraps new data keys: as the spec says."""
         if isinstance(self._secrets, KmsSecrets):
-            from gcluster.lifecycle.state.kms_provider import KmsProvider  # noqa: PLC0415 - as below
+            from .kms_provider import KmsProvider  # noqa: PLC0415 - as below
 
             return KmsProvider(self._secrets.key, self._cluster)
         if isinstance(self._secrets, SopsSecrets):
-            from gcluster.lifecycle.state.sops_provider import SopsProvider  # noqa: PLC0415 - rarely
+            from .sops_provider import SopsProvider  # noqa: PLC0415 - rarely
 
             return SopsProvider(self._secrets.file, self._secrets.age, self._folder)
         return self._age
@@ -225,10 +225,10 @@ class Keyring:
         if kind == "age":
             return self._age
         if kind == "kms":
-            from gcluster.lifecycle.state.kms_provider import KmsProvider  # noqa: PLC0415 - as above
+            from .kms_provider import KmsProvider  # noqa: PLC0415 - as above
 
             return KmsProvider("", self._cluster)
-        from gcluster.lifecycle.state.sops_provider import SopsProvider  # noqa: PLC0415 - as above
+        from .sops_provider import SopsProvider  # noqa: PLC0415 - as above
 
         return SopsProvider(None, (), self._folder)
 

@@ -6,11 +6,11 @@ import secrets
 from importlib import import_module
 from typing import Protocol, cast
 
-from gcluster.lifecycle.outcome import LifecycleError
-from gcluster.lifecycle.state.key_record import KeyRecord, damaged
-from gcluster.schemas.kms_key import cloud_of_key
-from gcluster.stacks.provider import ProviderError
-from gcluster.stacks.pulumi.extras import require
+from ...schemas.kms_key import cloud_of_key
+from ...stacks.provider import ProviderError
+from ...stacks.pulumi.extras import require
+from ..outcome import LifecycleError
+from .key_record import KeyRecord, damaged
 
 _PROOF_BYTES = 32
 

@@ -11,7 +11,7 @@ import uuid
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from gcluster.lifecycle.state.kinds import (
+from .kinds import (
     Deletion,
     Intent,
     IntentsStored,
@@ -20,13 +20,13 @@ from gcluster.lifecycle.state.kinds import (
     ResourcesDeleted,
     ResourcesFailed,
 )
-from gcluster.lifecycle.state.ledger_fold import ExistingResource, LedgerFold
+from .ledger_fold import ExistingResource, LedgerFold
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from gcluster.lifecycle.state.events import EventLog
-    from gcluster.stacks.provider import Resource
+    from ...stacks.provider import Resource
+    from .events import EventLog
 
 
 @dataclass

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.lifecycle.state.event import Event, EventFold
-from gcluster.lifecycle.state.kinds import (
+from .event import Event, EventFold
+from .kinds import (
     Deletion,
     Intent,
     IntentsStored,

@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.lifecycle.outcome import Exit, LifecycleError, failure
-from gcluster.lifecycle.state.bucket import AlreadyExists
-from gcluster.lifecycle.state.heartbeat import SILENT, Heartbeat, last_seen
-from gcluster.lifecycle.state.process import ProcessIdentity, pipeline_job, this_process
-from gcluster.lifecycle.state.store import StateStore, corrupt, utc_now
-from gcluster.schemas.diagnostics import Diagnostic, Severity
+from ...schemas.diagnostics import Diagnostic, Severity
+from ..outcome import Exit, LifecycleError, failure
+from .bucket import AlreadyExists
+from .heartbeat import SILENT, Heartbeat, last_seen
+from .process import ProcessIdentity, pipeline_job, this_process
+from .store import StateStore, corrupt, utc_now
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

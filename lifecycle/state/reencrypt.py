@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.lifecycle.outcome import LifecycleError, failure
-from gcluster.lifecycle.state import ciphertexts
-from gcluster.lifecycle.state.bucket import AlreadyExists
+from ..outcome import LifecycleError, failure
+from . import ciphertexts
+from .bucket import AlreadyExists
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gcluster.lifecycle.state.ciphertexts import Place
-    from gcluster.lifecycle.state.key_record import KeyRecord
-    from gcluster.lifecycle.state.keyring import Keyring
-    from gcluster.lifecycle.state.store import StateStore
+    from .ciphertexts import Place
+    from .key_record import KeyRecord
+    from .keyring import Keyring
+    from .store import StateStore
 
 
 class Reencrypted(msgspec.Struct, frozen=True, kw_only=True):

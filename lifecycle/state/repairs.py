@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from gcluster.lifecycle.state.event import Event, is_stale
-from gcluster.lifecycle.state.kinds import RepairAction, RepairStepped
-from gcluster.schemas.hostlist import expand
+from ...schemas.hostlist import expand
+from .event import Event, is_stale
+from .kinds import RepairAction, RepairStepped
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gcluster.lifecycle.outcome import failure
-from gcluster.lifecycle.state.process import is_running, pid_namespace, this_process
+from ..outcome import failure
+from .process import is_running, pid_namespace, this_process
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -9,7 +9,7 @@ import shutil
 import subprocess
 from typing import TYPE_CHECKING, Any
 
-from gcluster.lifecycle.outcome import LifecycleError, failure
+from ..outcome import LifecycleError, failure
 
 if TYPE_CHECKING:
     from pathlib import Path

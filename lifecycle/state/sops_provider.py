@@ -5,8 +5,8 @@ from __future__ import annotations
 import secrets
 from typing import TYPE_CHECKING
 
-from gcluster.lifecycle.state import sops
-from gcluster.lifecycle.state.key_record import KeyRecord, damaged
+from . import sops
+from .key_record import KeyRecord, damaged
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
-from gcluster.lifecycle.outcome import LifecycleError, failure
-from gcluster.lifecycle.state.bucket import AlreadyExists, Bucket, connect
-from gcluster.lifecycle.state.formats import FORMAT_KEY, NEWEST, Format
-from gcluster.schemas.decoding import decode_json
+from ...schemas.decoding import decode_json
+from ..outcome import LifecycleError, failure
+from .bucket import AlreadyExists, Bucket, connect
+from .formats import FORMAT_KEY, NEWEST, Format
 
 if TYPE_CHECKING:
     from collections.abc import Callable

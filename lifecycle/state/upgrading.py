@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from gcluster.lifecycle.outcome import LifecycleError
-from gcluster.lifecycle.state.formats import ASIDE, NEWEST, put_aside, upgrade
-from gcluster.lifecycle.state.lock import acquire
-from gcluster.schemas.diagnostics import Diagnostic, Severity
+from ...schemas.diagnostics import Diagnostic, Severity
+from ..outcome import LifecycleError
+from .formats import ASIDE, NEWEST, put_aside, upgrade
+from .lock import acquire
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from gcluster.lifecycle.state.store import StateStore
+    from .store import StateStore
 
 
 def bring_to_newest(

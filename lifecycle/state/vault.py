@@ -14,22 +14,22 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.lifecycle.outcome import LifecycleError, failure
-from gcluster.lifecycle.state import ciphertexts
-from gcluster.lifecycle.state.bucket import AlreadyExists
-from gcluster.lifecycle.state.key_record import PREFIX as KEYS
-from gcluster.lifecycle.state.keyring import Keyring
-from gcluster.lifecycle.state.reencrypt import carry_over, in_use
-from gcluster.lifecycle.state.secret_files import secret_files
-from gcluster.lifecycle.state.store import corrupt
+from ..outcome import LifecycleError, failure
+from . import ciphertexts
+from .bucket import AlreadyExists
+from .key_record import PREFIX as KEYS
+from .keyring import Keyring
+from .reencrypt import carry_over, in_use
+from .secret_files import secret_files
+from .store import corrupt
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from gcluster.lifecycle.state.box import SecretBox
-    from gcluster.lifecycle.state.ciphertexts import Ciphertext, Place
-    from gcluster.lifecycle.state.store import StateStore
-    from gcluster.schemas.spec.secrets import Secrets
+    from ...schemas.spec.secrets import Secrets
+    from .box import SecretBox
+    from .ciphertexts import Ciphertext, Place
+    from .store import StateStore
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]*")
 _MUNGE_KEY_BYTES = 1024

@@ -6,8 +6,8 @@ from typing import Literal
 
 import msgspec
 
-from gcluster.lifecycle.state.repairs import Repair
-from gcluster.stacks.provider import Leftover
+from ...stacks.provider import Leftover
+from ..state.repairs import Repair
 
 
 class Condition(msgspec.Struct, frozen=True, kw_only=True):

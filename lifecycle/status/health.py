@@ -8,30 +8,30 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from gcluster.lifecycle.causes.look import causes_of
-from gcluster.lifecycle.data import kept_data
-from gcluster.lifecycle.expiry.due import life
-from gcluster.lifecycle.gitops.record import read_followed
-from gcluster.lifecycle.observe import Observation, observe
-from gcluster.lifecycle.planning.plan import compile_for, pending_for
-from gcluster.lifecycle.repair.queue import queue
-from gcluster.lifecycle.sites import open_sites
-from gcluster.lifecycle.smoke.gate import last_certificate
-from gcluster.lifecycle.ssh import SshSession
-from gcluster.lifecycle.status.conditions import ClusterStatus, Condition, NodeStatus
-from gcluster.lifecycle.status.slurm_report import report_of
-from gcluster.schemas.decoding import decode_json
-from gcluster.schemas.spec import KubernetesScheduler
+from ...schemas.decoding import decode_json
+from ...schemas.spec import KubernetesScheduler
+from ..causes.look import causes_of
+from ..data import kept_data
+from ..expiry.due import life
+from ..gitops.record import read_followed
+from ..observe import Observation, observe
+from ..planning.plan import compile_for, pending_for
+from ..repair.queue import queue
+from ..sites import open_sites
+from ..smoke.gate import last_certificate
+from ..ssh import SshSession
+from .conditions import ClusterStatus, Condition, NodeStatus
+from .slurm_report import report_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from gcluster.inventory.hosts import Host
-    from gcluster.lifecycle.cluster import Cluster
-    from gcluster.lifecycle.status.conditions import Cause
-    from gcluster.lifecycle.status.slurm import SchedulerView
-    from gcluster.lifecycle.status.slurm_report import SchedulerReport
-    from gcluster.stacks.provider import ResourceChange
+    from ...inventory.hosts import Host
+    from ...stacks.provider import ResourceChange
+    from ..cluster import Cluster
+    from .conditions import Cause
+    from .slurm import SchedulerView
+    from .slurm_report import SchedulerReport
 
 OBSERVED_KEY = "observed.json"
 """Cache of the last conditions: where "since when" comes from."""
@@ -79,7 +79,7 @@ def _ask_scheduler(
 ) -> tuple[SchedulerReport, tuple[Cause, ...], tuple[Condition, ...]]:
     """Return what the scheduler says, why what is unfit is so, and conditions of its own."""
     if isinstance(cluster.spec.scheduler, KubernetesScheduler):
-        from gcluster.lifecycle.kubernetes import (  # noqa: PLC0415  # its own
+        from ..kubernetes import (  # noqa: PLC0415  # its own
             keeping,
             kubectl,
             report,

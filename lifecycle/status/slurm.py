@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from gcluster.lifecycle.ssh import SshSession, Unreachable
-from gcluster.lifecycle.status.conditions import QueueStatus
+from ..ssh import SshSession, Unreachable
+from .conditions import QueueStatus
 
 if TYPE_CHECKING:
-    from gcluster.inventory.hosts import Host
-    from gcluster.lifecycle.ssh import SshResult
+    from ...inventory.hosts import Host
+    from ..ssh import SshResult
 
 _BETWEEN = "---"
 """The line between the nodes and the jobs; a node's line has columns."""

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.lifecycle.causes.facts import ControllerFacts, controller_facts
-from gcluster.lifecycle.ssh import SshSession, Unreachable
-from gcluster.lifecycle.status.conditions import PartitionQueue, QueueStatus, QuotaUse, WaitingFor
-from gcluster.lifecycle.status.slurm import SchedulerView, answered, asking, last_words
+from ..causes.facts import ControllerFacts, controller_facts
+from ..ssh import SshSession, Unreachable
+from .conditions import PartitionQueue, QueueStatus, QuotaUse, WaitingFor
+from .slurm import SchedulerView, answered, asking, last_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from gcluster.inventory.hosts import Host
+    from ...inventory.hosts import Host
 
 GPU = "gres/gpu"
 _SHOWN = (GPU, "cpu", "node")

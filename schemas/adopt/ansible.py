@@ -6,7 +6,7 @@ import re
 from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, Any
 
-from gcluster.schemas.adopt.draft import Adopted, Draft, NothingToAdopt
+from .draft import Adopted, Draft, NothingToAdopt
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

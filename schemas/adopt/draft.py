@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from gcluster.schemas.catalog import load_catalog
+from ..catalog import load_catalog
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from gcluster.schemas.catalog.machine import Machine
+    from ..catalog.machine import Machine
 
 _LONGEST = 32
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from gcluster.schemas.adopt.draft import Adopted, Draft, NothingToAdopt
-from gcluster.schemas.adopt.source import Source, words
+from .draft import Adopted, Draft, NothingToAdopt
+from .source import Source, words
 
 SITE = "aws"
 _SYSTEMS = {

@@ -6,15 +6,15 @@ import re
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from gcluster.schemas.adopt.draft import Adopted, Draft, NothingToAdopt, gpu_machine
-from gcluster.schemas.adopt.slurm_partitions import write_partitions
-from gcluster.schemas.adopt.slurm_settings import leave_settings
-from gcluster.schemas.hostlist import HostlistError, expand, fold
+from ..hostlist import HostlistError, expand, fold
+from .draft import Adopted, Draft, NothingToAdopt, gpu_machine
+from .slurm_partitions import write_partitions
+from .slurm_settings import leave_settings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from gcluster.schemas.adopt.slurm_output import Record, SlurmOutput
+    from .slurm_output import Record, SlurmOutput
 
 SITE = "here"
 _GPU = re.compile(r"(?:^|,)gpu(?::([A-Za-z][\w.-]*))?:(\d+)")

@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from gcluster.schemas.hostlist import HostlistError, expand
+from ..hostlist import HostlistError, expand
 
 Record: TypeAlias = dict[str, str]
 _KEY = re.compile(r"(?:^|\s)([A-Z][A-Za-z]*(?:\[\d+\])?)=")

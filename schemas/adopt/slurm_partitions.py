@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from gcluster.schemas.adopt.draft import duration
+from .draft import duration
 
 if TYPE_CHECKING:
-    from gcluster.schemas.adopt.draft import Draft
-    from gcluster.schemas.adopt.slurm_output import Record, SlurmOutput
+    from .draft import Draft
+    from .slurm_output import Record, SlurmOutput
 
 
 def write_partitions(output: SlurmOutput, pools: dict[str, list[str]], draft: Draft) -> None:

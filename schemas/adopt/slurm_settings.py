@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from gcluster.schemas.adopt.draft import Draft
-    from gcluster.schemas.adopt.slurm_output import Record
+    from .draft import Draft
+    from .slurm_output import Record
 
 _SETTINGS: dict[str, tuple[frozenset[str], str]] = {
     "AccountingStorageType": (

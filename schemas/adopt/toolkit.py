@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from gcluster.schemas.adopt.draft import Adopted, Draft, NothingToAdopt
-from gcluster.schemas.adopt.source import Source, words
+from .draft import Adopted, Draft, NothingToAdopt
+from .source import Source, words
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 if TYPE_CHECKING:
-    from gcluster.schemas.adopt.draft import Adopted
+    from .draft import Adopted
 
 _WIDTH = 100
 

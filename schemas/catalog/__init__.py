@@ -4,11 +4,11 @@ Files under machines/<where>/, fabrics/, providers/, sources/ and addons/ come w
 entry a file, named after it; a user's own files add to them or override them.
 """
 
-from gcluster.schemas.catalog.addon import Addon
-from gcluster.schemas.catalog.citation import Citation
-from gcluster.schemas.catalog.fabric import Calibration, ExtraNetworks, Fabric, Floor
-from gcluster.schemas.catalog.load import Catalog, CatalogError, CatalogFile, load_catalog
-from gcluster.schemas.catalog.machine import (
+from .addon import Addon
+from .citation import Citation
+from .fabric import Calibration, ExtraNetworks, Fabric, Floor
+from .load import Catalog, CatalogError, CatalogFile, load_catalog
+from .machine import (
     Cpu,
     Gpu,
     Machine,
@@ -19,14 +19,14 @@ from gcluster.schemas.catalog.machine import (
     Price,
     Quota,
 )
-from gcluster.schemas.catalog.provider import (
+from .provider import (
     CapacityBlock,
     LustreOffer,
     ProviderFacts,
     Region,
     ReservedNetwork,
 )
-from gcluster.schemas.catalog.source import ArtefactSource, File, Repository
+from .source import ArtefactSource, File, Repository
 
 __all__ = [
     "Addon",

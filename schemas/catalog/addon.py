@@ -4,8 +4,8 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, field
 
-from gcluster.schemas.catalog.citation import Citation, Date
-from gcluster.schemas.spec.noun import Noun
+from ..spec.noun import Noun
+from .citation import Citation, Date
 
 Digest = Annotated[str, Meta(pattern=r"^sha256:[0-9a-f]{64}$(?!\n)")]
 """SHA-256 of a chart's archive, a manifest's file or an image's manifest."""

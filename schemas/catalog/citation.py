@@ -4,7 +4,7 @@ from typing import Annotated, TypeAlias
 
 from msgspec import Meta
 
-from gcluster.schemas.spec.noun import Noun
+from ..spec.noun import Noun
 
 Date: TypeAlias = Annotated[str, Meta(pattern=r"^[0-9]{4}-[0-9]{2}(-[0-9]{2})?$(?!\n)")]
 """YYYY-MM or YYYY-MM-DD."""

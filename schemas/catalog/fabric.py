@@ -4,10 +4,10 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, field
 
-from gcluster.schemas.catalog.citation import Citation, Date
-from gcluster.schemas.catalog.machine import NicKind
-from gcluster.schemas.spec.noun import Noun
-from gcluster.schemas.spec.units import ByteSize
+from ..spec.noun import Noun
+from ..spec.units import ByteSize
+from .citation import Citation, Date
+from .machine import NicKind
 
 
 class ExtraNetworks(Noun, frozen=True):

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 
-from gcluster.schemas.catalog.citation import Citation
+from .citation import Citation
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from gcluster.schemas.catalog.machine import Machine
+    from .machine import Machine
 
 Value: TypeAlias = "str | float | bool | list[str]"
 

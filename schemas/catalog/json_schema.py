@@ -7,10 +7,10 @@ import inspect
 import sys
 from pathlib import Path
 
-from gcluster.schemas.catalog import addon, citation, fabric, load, machine, provider, source
-from gcluster.schemas.catalog.load import CatalogFile
-from gcluster.schemas.json_schema import Schema, schema_of
-from gcluster.schemas.published import print_or_write, published, text_of
+from ..json_schema import Schema, schema_of
+from ..published import print_or_write, published, text_of
+from . import addon, citation, fabric, load, machine, provider, source
+from .load import CatalogFile
 
 SCHEMA_FILE = Path(__file__).parent.with_name("catalog.schema.json")
 _MODULES = (addon, citation, fabric, load, machine, provider, source)

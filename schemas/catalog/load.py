@@ -9,16 +9,16 @@ from typing import Annotated, Generic, Literal, TypeVar, cast
 
 import msgspec
 
-from gcluster.schemas.catalog.addon import Addon
-from gcluster.schemas.catalog.fabric import Fabric
-from gcluster.schemas.catalog.machine import Machine
-from gcluster.schemas.catalog.provider import ProviderFacts
-from gcluster.schemas.catalog.source import ArtefactSource
-from gcluster.schemas.diagnostics import Diagnostic
-from gcluster.schemas.spec.noun import Noun
-from gcluster.schemas.structure.fit import fit
-from gcluster.schemas.text.compose import compose
-from gcluster.schemas.text.source import decode, read_source
+from ..diagnostics import Diagnostic
+from ..spec.noun import Noun
+from ..structure.fit import fit
+from ..text.compose import compose
+from ..text.source import decode, read_source
+from .addon import Addon
+from .fabric import Fabric
+from .machine import Machine
+from .provider import ProviderFacts
+from .source import ArtefactSource
 
 _HERE = Path(__file__).parent
 _Entry = TypeVar("_Entry", bound=Machine | Fabric | ProviderFacts | ArtefactSource | Addon)

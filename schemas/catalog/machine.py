@@ -4,8 +4,8 @@ from typing import Annotated, Literal, TypeAlias
 
 from msgspec import Meta, field
 
-from gcluster.schemas.catalog.citation import Citation, Date
-from gcluster.schemas.spec.noun import Noun
+from ..spec.noun import Noun
+from .citation import Citation, Date
 
 NicKind: TypeAlias = Literal["infiniband", "roce", "efa", "ena", "gvnic", "ethernet"]
 Market: TypeAlias = Literal["on-demand", "spot", "reservation", "capacity-block", "flex-start"]

@@ -6,10 +6,10 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, field
 
-from gcluster.schemas.catalog.citation import Date
-from gcluster.schemas.decoding import convert
-from gcluster.schemas.spec.noun import Noun
-from gcluster.schemas.text.compose import compose
+from ..decoding import convert
+from ..spec.noun import Noun
+from ..text.compose import compose
+from .citation import Date
 
 PREFIX = "all-"
 """What a configuration's name starts with that cuts all GPUs of a node alike."""

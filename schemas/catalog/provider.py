@@ -4,9 +4,9 @@ from typing import Annotated
 
 from msgspec import Meta, field
 
-from gcluster.schemas.catalog.citation import Citation, Date
-from gcluster.schemas.catalog.machine import Market
-from gcluster.schemas.spec.noun import Noun
+from ..spec.noun import Noun
+from .citation import Citation, Date
+from .machine import Market
 
 
 class Region(Noun, frozen=True):

@@ -8,10 +8,10 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from gcluster.schemas.catalog.citation import Date
-from gcluster.schemas.decoding import convert
-from gcluster.schemas.spec.noun import Noun
-from gcluster.schemas.text.compose import compose
+from ..decoding import convert
+from ..spec.noun import Noun
+from ..text.compose import compose
+from .citation import Date
 
 _FILE = Path(__file__).with_suffix(".yaml")
 _HOURS_PER_DAY = 24

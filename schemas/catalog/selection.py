@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 import msgspec
 
-from gcluster.schemas.catalog.machine import Machine, Market, Price
-from gcluster.schemas.suggest import closest
+from ..suggest import closest
+from .machine import Machine, Market, Price
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from gcluster.schemas.catalog.load import Catalog
+    from .load import Catalog
 
 Order: TypeAlias = Literal["price", "gpus", "memory", "name"]
 _SHORT = {"infiniband-": "ib-", "gpudirect-": ""}

@@ -4,9 +4,9 @@ from typing import Annotated, TypeAlias
 
 from msgspec import Meta, field
 
-from gcluster.schemas.catalog.citation import Citation, Date
-from gcluster.schemas.spec.noun import Noun
-from gcluster.schemas.spec.words import Fingerprint
+from ..spec.noun import Noun
+from ..spec.words import Fingerprint
+from .citation import Citation, Date
 
 RelativePath: TypeAlias = Annotated[str, Meta(pattern=r"^[^/\s][^\s]*$(?!\n)")]
 """A path below the source's URL."""

@@ -5,12 +5,12 @@
 
 from typing import TYPE_CHECKING, Any
 
-from gcluster.schemas.checks.context import CheckContext
-from gcluster.schemas.checks.registry import Check, Finding
-from gcluster.schemas.checks.run import run_checks
+from .context import CheckContext
+from .registry import Check, Finding
+from .run import run_checks
 
 if TYPE_CHECKING:
-    from gcluster.schemas.checks.registry import CHECKS
+    from .registry import CHECKS
 
 __all__ = ["CHECKS", "Check", "CheckContext", "Finding", "run_checks"]
 
@@ -19,7 +19,7 @@ def __getattr__(name: str) -> Any:
     """Give the whole register to whoever asks for it; `run_checks` needs only a part."""
     if name != "CHECKS":
         raise AttributeError(name)
-    from gcluster.schemas.checks import groups, registry  # noqa: PLC0415  # imports every check
+    from . import groups, registry  # noqa: PLC0415  # imports every check
 
     groups.import_all()
     return registry.CHECKS

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.schemas.checks.pool_software import once, relies_on, stacks, the_lock
-from gcluster.schemas.checks.registry import Finding, check
-from gcluster.schemas.diagnostics import Severity
-from gcluster.schemas.mend.fix import Remove
-from gcluster.schemas.suggest import listing
+from ..diagnostics import Severity
+from ..mend.fix import Remove
+from ..suggest import listing
+from .pool_software import once, relies_on, stacks, the_lock
+from .registry import Finding, check
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from gcluster.schemas.checks.context import CheckContext
-    from gcluster.schemas.stack.lock import Component
-    from gcluster.schemas.stack.pools import PoolStack
+    from ..stack.lock import Component
+    from ..stack.pools import PoolStack
+    from .context import CheckContext
 
 _MAKERS = {"nvidia": "NVIDIA", "nvswitch": "NVIDIA", "amd": "AMD"}
 _PLUGINS = {"efa", "tcpxo", "gib", "ofed"}

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.schemas.checks.hosts import name_path
-from gcluster.schemas.checks.registry import Finding, check
-from gcluster.schemas.checks.repeats import repeated
-from gcluster.schemas.hostlist import fold
+from ..hostlist import fold
+from .hosts import name_path
+from .registry import Finding, check
+from .repeats import repeated
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gcluster.schemas.checks.context import CheckContext
+    from .context import CheckContext
 
 
 @check("GC112", summary="An address range has another length than its name range.")

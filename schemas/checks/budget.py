@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from gcluster.schemas.checks.registry import Finding, check
-from gcluster.schemas.diagnostics import Severity
-from gcluster.schemas.spec import CloudSite
+from ..diagnostics import Severity
+from ..spec import CloudSite
+from .registry import Finding, check
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gcluster.schemas.checks.context import CheckContext
-    from gcluster.schemas.cost import PoolCost
-    from gcluster.schemas.diagnostics import PathTuple
+    from ..cost import PoolCost
+    from ..diagnostics import PathTuple
+    from .context import CheckContext
 
 _FEEDS: tuple[PathTuple, ...] = (
     *(("pools", "*", key) for key in ("machine", "count", "market", "site")),
@@ -35,7 +35,7 @@ class _Rented(NamedTuple):
 
 def _rented(context: CheckContext) -> list[_Rented]:
     """Price the pools at clouds. Machines that are one's own cost no rent."""
-    from gcluster.schemas.cost import pool_cost  # noqa: PLC0415  # only where there is a budget
+    from ..cost import pool_cost  # noqa: PLC0415  # only where there is a budget
 
     share = 1.0 if context.budget is None else context.budget.utilisation
     rented = []

@@ -5,17 +5,17 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from gcluster.schemas.checks.markets import given, market_of, rungs
-from gcluster.schemas.checks.registry import Finding, check
-from gcluster.schemas.checks.zones import zones_of_pool
-from gcluster.schemas.diagnostics import Severity
-from gcluster.schemas.spec import Rung
-from gcluster.schemas.spec.units import Duration
+from ..diagnostics import Severity
+from ..spec import Rung
+from ..spec.units import Duration
+from .markets import given, market_of, rungs
+from .registry import Finding, check
+from .zones import zones_of_pool
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gcluster.schemas.checks.context import CheckContext
+    from .context import CheckContext
 
 _DAY = 86_400
 _ZONE_IN_PATH = re.compile(r"(?:^|/)zones/([^/]+)/")

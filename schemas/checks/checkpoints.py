@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from gcluster.schemas.checks.registry import Finding, check
-from gcluster.schemas.diagnostics import Severity
-from gcluster.schemas.spec import LustreStorage, ObjectStorage, ScratchStorage
-from gcluster.schemas.spec.units import Duration
+from ..diagnostics import Severity
+from ..spec import LustreStorage, ObjectStorage, ScratchStorage
+from ..spec.units import Duration
+from .registry import Finding, check
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from gcluster.schemas.checks.context import CheckContext
-    from gcluster.schemas.diagnostics import PathTuple
+    from ..diagnostics import PathTuple
+    from .context import CheckContext
 
 _AT: PathTuple = ("checkpointing",)
 _TIB = 2.0**40
@@ -148,8 +148,8 @@ def _plan(context: CheckContext) -> _Plan | None:
     gpus = checkpointing.gpus or _largest(context)
     if not gpus or storage.capacity is None or storage.throughput is None:
         return None
-    from gcluster.schemas.catalog.reliability import reliability  # noqa: PLC0415  # a file to read
-    from gcluster.schemas.checkpoints import mtbf_s  # noqa: PLC0415  # only with checkpoints
+    from ..catalog.reliability import reliability  # noqa: PLC0415  # a file to read
+    from ..checkpoints import mtbf_s  # noqa: PLC0415  # only with checkpoints
 
     known = reliability()
     per_parameter = known.checkpoints.bytes_per_parameter
@@ -198,7 +198,7 @@ def checkpoint_interval(context: CheckContext) -> Iterator[Finding]:
     plan = _plan(context)
     if plan is None or plan.write >= plan.every:
         return
-    from gcluster.schemas.checkpoints import daly_interval_s, waste  # noqa: PLC0415  # as above
+    from ..checkpoints import daly_interval_s, waste  # noqa: PLC0415  # as above
 
     best = daly_interval_s(plan.write, plan.between_failures)
     least = waste(best, plan.write, plan.between_failures)

@@ -5,17 +5,17 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from gcluster.schemas.checks.registry import Finding, check
-from gcluster.schemas.mend.fix import Replace
-from gcluster.schemas.spec import CloudSite, LocalSite
-from gcluster.schemas.spec.sites.site import DEFAULT_CLOUD_CIDR
+from ..mend.fix import Replace
+from ..spec import CloudSite, LocalSite
+from ..spec.sites.site import DEFAULT_CLOUD_CIDR
+from .registry import Finding, check
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from ipaddress import IPv4Network, IPv6Network
 
-    from gcluster.schemas.checks.context import CheckContext
-    from gcluster.schemas.diagnostics import PathTuple
+    from ..diagnostics import PathTuple
+    from .context import CheckContext
 
     Network: TypeAlias = IPv4Network | IPv6Network
 

@@ -6,16 +6,16 @@ from bisect import bisect_right
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from gcluster.schemas.checks.cidrs import kubernetes_networks, parsed, readable, site_networks
-from gcluster.schemas.checks.overlaps import ends, overlap
-from gcluster.schemas.checks.registry import Finding, check
-from gcluster.schemas.hostlist import fold
+from ..hostlist import fold
+from .cidrs import kubernetes_networks, parsed, readable, site_networks
+from .overlaps import ends, overlap
+from .registry import Finding, check
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gcluster.schemas.checks.cidrs import Placed
-    from gcluster.schemas.checks.context import CheckContext, HostGroup
+    from .cidrs import Placed
+    from .context import CheckContext, HostGroup
 
 
 @check("GC306", summary="Hosts have addresses that belong to another network of the cluster.")

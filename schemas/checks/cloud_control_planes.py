@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.schemas.checks.controllers import controller_hosts, controller_pools
-from gcluster.schemas.checks.registry import Finding, check
-from gcluster.schemas.control_planes import BALANCED_PROVIDERS
-from gcluster.schemas.diagnostics import Severity
-from gcluster.schemas.spec import (
+from ..control_planes import BALANCED_PROVIDERS
+from ..diagnostics import Severity
+from ..spec import (
     AwsSite,
     AzureSite,
     CloudSite,
@@ -16,14 +14,16 @@ from gcluster.schemas.spec import (
     LustreStorage,
     ScratchStorage,
 )
-from gcluster.schemas.spec.sites.site import DEFAULT_CLOUD_CIDR
+from ..spec.sites.site import DEFAULT_CLOUD_CIDR
+from .controllers import controller_hosts, controller_pools
+from .registry import Finding, check
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gcluster.schemas.checks.context import CheckContext
-    from gcluster.schemas.diagnostics import PathTuple
-    from gcluster.schemas.spec import KubernetesScheduler
+    from ..diagnostics import PathTuple
+    from ..spec import KubernetesScheduler
+    from .context import CheckContext
 
 _PLANE: PathTuple = ("scheduler", "control_plane")
 _HOSTS = tuple(("pools", "*", key) for key in ("role", "count", "hosts", "site"))

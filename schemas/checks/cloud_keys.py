@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.schemas.checks.registry import Finding, check
-from gcluster.schemas.mend.fix import Remove
+from ..mend.fix import Remove
+from .registry import Finding, check
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gcluster.schemas.checks.context import CheckContext
-    from gcluster.schemas.spec import Pool
+    from ..spec import Pool
+    from .context import CheckContext
 
 _KEYS = ("market", "mixed", "zones", "placement", "image", "disk", "public_address")
 

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from gcluster.schemas.diagnostics import PathTuple
-from gcluster.schemas.hostlist import HostlistError, expand
-from gcluster.schemas.mounts import Mounts
-from gcluster.schemas.routes import Routes
-from gcluster.schemas.spec import (
+from ..diagnostics import PathTuple
+from ..hostlist import HostlistError, expand
+from ..mounts import Mounts
+from ..routes import Routes
+from ..spec import (
     Budget,
     Checkpointing,
     CloudSite,
@@ -31,12 +31,12 @@ from gcluster.schemas.spec import (
     Storage,
     User,
 )
-from gcluster.schemas.suggest import closest
+from ..suggest import closest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from gcluster.schemas.catalog import Catalog, Fabric, Machine, ProviderFacts
+    from ..catalog import Catalog, Fabric, Machine, ProviderFacts
 
 _SUGGESTIONS = 50
 """Most suggestions looked for in one run: each compares with every name there is."""

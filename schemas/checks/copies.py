@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.schemas.checks.registry import Finding, check
-from gcluster.schemas.cycles import cycles
-from gcluster.schemas.mend.fix import Remove
-from gcluster.schemas.spec import LustreStorage
+from ..cycles import cycles
+from ..mend.fix import Remove
+from ..spec import LustreStorage
+from .registry import Finding, check
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gcluster.schemas.checks.context import CheckContext
-    from gcluster.schemas.diagnostics import PathTuple
+    from ..diagnostics import PathTuple
+    from .context import CheckContext
 
 
 @check("GC436", summary="Storages are copies of each other in a circle.")

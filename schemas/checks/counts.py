@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.schemas.checks.registry import Finding, check
-from gcluster.schemas.hostlist import MAX_HOSTS
-from gcluster.schemas.mend.fix import Remove
-from gcluster.schemas.spec import SimulatedSite
+from ..hostlist import MAX_HOSTS
+from ..mend.fix import Remove
+from ..spec import SimulatedSite
+from .registry import Finding, check
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gcluster.schemas.checks.context import CheckContext
+    from .context import CheckContext
 
 
 @check("GC105", summary="A compute pool of a site that makes machines has no count.")

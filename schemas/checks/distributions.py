@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.schemas.checks.pool_software import once, relies_on, stacks, the_lock
-from gcluster.schemas.checks.registry import Finding, check
-from gcluster.schemas.diagnostics import Severity
-from gcluster.schemas.mend.fix import Remove
+from ..diagnostics import Severity
+from ..mend.fix import Remove
+from .pool_software import once, relies_on, stacks, the_lock
+from .registry import Finding, check
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gcluster.schemas.checks.context import CheckContext
-    from gcluster.schemas.stack.pools import PoolStack
+    from ..stack.pools import PoolStack
+    from .context import CheckContext
 
 
 @check("GC610", summary="A distribution that the pool's nodes can't have.")
@@ -56,7 +56,7 @@ def slurm_of_distribution(context: CheckContext) -> Iterator[Finding]:
 
 
 def _other_slurm(context: CheckContext, stack: PoolStack) -> Finding | None:
-    from gcluster.schemas.stack.versions import fits  # noqa: PLC0415  # only with software
+    from ..stack.versions import fits  # noqa: PLC0415  # only with software
 
     written, resolved = stack.asked.get("slurm"), stack.resolved
     package = the_lock().slurm_package(resolved.distribution)

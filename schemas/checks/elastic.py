@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.schemas.checks.registry import Finding, check
-from gcluster.schemas.mend.fix import Replace
-from gcluster.schemas.spec import Count
+from ..mend.fix import Replace
+from ..spec import Count
+from .registry import Finding, check
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gcluster.schemas.checks.context import CheckContext
+    from .context import CheckContext
 
 
 @check("GC116", summary="A pool's least count is above its largest.")

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.schemas.checks.cidrs import admin_networks, readable
-from gcluster.schemas.checks.registry import Finding, check
-from gcluster.schemas.diagnostics import Severity
-from gcluster.schemas.mend.fix import Remove
-from gcluster.schemas.spec import CloudSite
-from gcluster.schemas.tunnels import is_tunnel
+from ..diagnostics import Severity
+from ..mend.fix import Remove
+from ..spec import CloudSite
+from ..tunnels import is_tunnel
+from .cidrs import admin_networks, readable
+from .registry import Finding, check
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gcluster.schemas.checks.context import CheckContext
+    from .context import CheckContext
 
 _WIDEST = {4: 8, 6: 16}
 """Shortest prefix that one organisation has: /8 blocks were given to single ones (IANA IPv4 address

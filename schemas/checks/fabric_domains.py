@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.schemas.checks.fabrics import impossible_pools
-from gcluster.schemas.checks.placements import is_fabric_domain
-from gcluster.schemas.checks.registry import Finding, check
-from gcluster.schemas.checks.zones import zones_of_pool
-from gcluster.schemas.diagnostics import Severity
-from gcluster.schemas.suggest import listing
+from ..diagnostics import Severity
+from ..suggest import listing
+from .fabrics import impossible_pools
+from .placements import is_fabric_domain
+from .registry import Finding, check
+from .zones import zones_of_pool
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterator, Mapping
 
-    from gcluster.schemas.checks.context import CheckContext
-    from gcluster.schemas.diagnostics import PathTuple
+    from ..diagnostics import PathTuple
+    from .context import CheckContext
 
 
 def partitions_of_spec(context: CheckContext) -> Iterator[tuple[str, PathTuple, list[str]]]:

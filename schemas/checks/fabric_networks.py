@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.schemas.checks.registry import Finding, check
-from gcluster.schemas.diagnostics import Severity
-from gcluster.schemas.mend.fix import Remove, Replace
-from gcluster.schemas.spec import AwsSite, CloudSite, GcpSite
-from gcluster.schemas.suggest import listing
+from ..diagnostics import Severity
+from ..mend.fix import Remove, Replace
+from ..spec import AwsSite, CloudSite, GcpSite
+from ..suggest import listing
+from .registry import Finding, check
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gcluster.schemas.catalog import Fabric
-    from gcluster.schemas.checks.context import CheckContext
-    from gcluster.schemas.diagnostics import PathTuple
+    from ..catalog import Fabric
+    from ..diagnostics import PathTuple
+    from .context import CheckContext
 
 
 def _fabrics(context: CheckContext, site: str) -> dict[str, tuple[Fabric, list[str]]]:

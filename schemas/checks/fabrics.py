@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.schemas.checks.registry import Finding, check
-from gcluster.schemas.diagnostics import Severity
-from gcluster.schemas.suggest import listing
+from ..diagnostics import Severity
+from ..suggest import listing
+from .registry import Finding, check
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gcluster.schemas.catalog import Fabric, Machine
-    from gcluster.schemas.checks.context import CheckContext
-    from gcluster.schemas.diagnostics import PathTuple
-    from gcluster.schemas.spec import Pool
+    from ..catalog import Fabric, Machine
+    from ..diagnostics import PathTuple
+    from ..spec import Pool
+    from .context import CheckContext
 
 _TCP = "ethernet"
 """The class that every machine has: TCP over the nodes' own network."""

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from gcluster.schemas.checks.registry import Finding, check
-from gcluster.schemas.diagnostics import Severity
-from gcluster.schemas.floor import floor_gbytes_per_s, nic_ceiling_gbytes_per_s
-from gcluster.schemas.mend.fix import Replace
-from gcluster.schemas.spec import AllReduce
-from gcluster.schemas.spec.units import ByteSize
-from gcluster.schemas.suggest import listing
+from ..diagnostics import Severity
+from ..floor import floor_gbytes_per_s, nic_ceiling_gbytes_per_s
+from ..mend.fix import Replace
+from ..spec import AllReduce
+from ..spec.units import ByteSize
+from ..suggest import listing
+from .registry import Finding, check
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gcluster.schemas.catalog import Fabric, Machine
-    from gcluster.schemas.checks.context import CheckContext
-    from gcluster.schemas.diagnostics import PathTuple
+    from ..catalog import Fabric, Machine
+    from ..diagnostics import PathTuple
+    from .context import CheckContext
 
 _ALLREDUCE = ("smoke", "allreduce")
 _FLOOR = (*_ALLREDUCE, "floor")

@@ -9,12 +9,12 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from gcluster.schemas.spec import ClusterSoftware, Count, Smoke
+from ..spec import ClusterSoftware, Count, Smoke
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from gcluster.schemas.checks.context import CheckContext
+    from .context import CheckContext
 
 _CLOUD_KEYS = ("market", "mixed", "zones", "placement", "image", "disk", "public_address", "tags")
 

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.schemas.checks.hosts import name_path
-from gcluster.schemas.checks.registry import Finding, check
-from gcluster.schemas.hostlist import fold
+from ..hostlist import fold
+from .hosts import name_path
+from .registry import Finding, check
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gcluster.schemas.checks.context import CheckContext
+    from .context import CheckContext
 
 _NUMBERED = re.compile(r"(.*[^0-9])([0-9]{3,9})", re.ASCII | re.DOTALL)
 

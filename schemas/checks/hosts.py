@@ -5,16 +5,16 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from gcluster.schemas.checks.registry import Finding, check
-from gcluster.schemas.checks.repeats import repeated
-from gcluster.schemas.hostlist import fold
-from gcluster.schemas.mend.fix import Remove
+from ..hostlist import fold
+from ..mend.fix import Remove
+from .registry import Finding, check
+from .repeats import repeated
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gcluster.schemas.checks.context import CheckContext, HostGroup
-    from gcluster.schemas.diagnostics import PathTuple
+    from ..diagnostics import PathTuple
+    from .context import CheckContext, HostGroup
 
 _HOST_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?", re.ASCII)
 

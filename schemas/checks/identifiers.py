@@ -5,17 +5,17 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from gcluster.schemas.checks.markets import rungs
-from gcluster.schemas.checks.registry import Finding, check
-from gcluster.schemas.diagnostics import Severity
-from gcluster.schemas.spec import CloudSite, Rung
-from gcluster.schemas.spec.noun import Noun
+from ..diagnostics import Severity
+from ..spec import CloudSite, Rung
+from ..spec.noun import Noun
+from .markets import rungs
+from .registry import Finding, check
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gcluster.schemas.checks.context import CheckContext
-    from gcluster.schemas.diagnostics import PathTuple
+    from ..diagnostics import PathTuple
+    from .context import CheckContext
 
 
 def _ids(context: CheckContext) -> Iterator[tuple[CloudSite, str, str, PathTuple]]:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.schemas.checks.controllers import controller_pools
-from gcluster.schemas.checks.registry import Finding, check
-from gcluster.schemas.diagnostics import Severity
+from ..diagnostics import Severity
+from .controllers import controller_pools
+from .registry import Finding, check
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gcluster.schemas.checks.context import CheckContext
-    from gcluster.schemas.diagnostics import PathTuple
+    from ..diagnostics import PathTuple
+    from .context import CheckContext
 
 _CIDR = ("network", "cidr")
 _PROVIDERS = {"eks": "aws", "gke": "gcp", "aks": "azure"}
@@ -152,7 +152,7 @@ def release_too_old(context: CheckContext) -> Iterator[Finding]:
     kubernetes = context.kubernetes
     if kubernetes is None or kubernetes.control_plane != "self":
         return
-    from gcluster.schemas.kubernetes_release import (  # noqa: PLC0415  # only under Kubernetes
+    from ..kubernetes_release import (  # noqa: PLC0415  # only under Kubernetes
         OLDEST,
         has,
         release_of,

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.schemas.checks.registry import Finding, check
-from gcluster.schemas.diagnostics import Severity
+from ..diagnostics import Severity
+from .registry import Finding, check
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gcluster.schemas.catalog import Machine
-    from gcluster.schemas.checks.context import CheckContext
-    from gcluster.schemas.diagnostics import PathTuple
+    from ..catalog import Machine
+    from ..diagnostics import PathTuple
+    from .context import CheckContext
 
 _GPU: PathTuple = ("scheduler", "gpu")
 _MACHINES: tuple[PathTuple, ...] = (("pools", "*", "machine"), ("pools", "*", "role"))
@@ -35,7 +35,7 @@ def unknown_mig_profile(context: CheckContext) -> Iterator[Finding]:
     """
     if context.kubernetes is None or context.kubernetes.gpu.mig is None:
         return
-    from gcluster.schemas.catalog.mig import profiles_of  # noqa: PLC0415  # only where MIG is asked
+    from ..catalog.mig import profiles_of  # noqa: PLC0415  # only where MIG is asked
 
     asked, path = context.kubernetes.gpu.mig, (*_GPU, "mig")
     for name, machine in _machines(context):
@@ -109,7 +109,7 @@ def claims_not_served(context: CheckContext) -> Iterator[Finding]:
     """
     if context.kubernetes is None or not context.kubernetes.gpu.resource_claims:
         return
-    from gcluster.schemas.kubernetes_release import (  # noqa: PLC0415  # only where claims are asked
+    from ..kubernetes_release import (  # noqa: PLC0415  # only where claims are asked
         CLAIMS_SINCE,
         has,
         release_of,

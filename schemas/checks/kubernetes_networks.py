@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.schemas.checks.cidrs import parsed
-from gcluster.schemas.checks.registry import Finding, check
+from .cidrs import parsed
+from .registry import Finding, check
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gcluster.schemas.checks.context import CheckContext
-    from gcluster.schemas.diagnostics import PathTuple
+    from ..diagnostics import PathTuple
+    from .context import CheckContext
 
 _PODS: PathTuple = ("scheduler", "pod_cidr")
 _SERVICES: PathTuple = ("scheduler", "service_cidr")

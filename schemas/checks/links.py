@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.schemas.checks.controllers import controller_pools
-from gcluster.schemas.checks.registry import Finding, check
-from gcluster.schemas.diagnostics import Severity
-from gcluster.schemas.mend.fix import Remove
+from ..diagnostics import Severity
+from ..mend.fix import Remove
+from .controllers import controller_pools
+from .registry import Finding, check
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gcluster.schemas.checks.context import CheckContext
-    from gcluster.schemas.diagnostics import PathTuple
-    from gcluster.schemas.spec import Link
+    from ..diagnostics import PathTuple
+    from ..spec import Link
+    from .context import CheckContext
 
 
 def cut_off(context: CheckContext) -> dict[str, str]:

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.schemas.checks.hosts import name_path
-from gcluster.schemas.checks.registry import Finding, check
-from gcluster.schemas.diagnostics import Severity
-from gcluster.schemas.host_lists import read_line, repeated
-from gcluster.schemas.hostlist import fold
-from gcluster.schemas.spec.sites.ssh_fleet import SshFleetSite
+from ..diagnostics import Severity
+from ..host_lists import read_line, repeated
+from ..hostlist import fold
+from ..spec.sites.ssh_fleet import SshFleetSite
+from .hosts import name_path
+from .registry import Finding, check
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gcluster.schemas.checks.context import CheckContext, HostGroup
-    from gcluster.schemas.diagnostics import PathTuple
+    from ..diagnostics import PathTuple
+    from .context import CheckContext, HostGroup
 
 
 def _fleets(context: CheckContext) -> Iterator[tuple[str, SshFleetSite]]:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.schemas.checks.registry import Finding, check
-from gcluster.schemas.mend.fix import Insert, Remove
-from gcluster.schemas.spec import LustreStorage
+from ..mend.fix import Insert, Remove
+from ..spec import LustreStorage
+from .registry import Finding, check
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gcluster.schemas.checks.context import CheckContext
-    from gcluster.schemas.diagnostics import PathTuple
+    from ..diagnostics import PathTuple
+    from .context import CheckContext
 
 _SOURCES = ("mgs", "existing", "servers", "capacity")
 _OF_MADE = {

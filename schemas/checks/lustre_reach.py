@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.schemas.checks.lustre import lustre, source_of
-from gcluster.schemas.checks.registry import Finding, check
-from gcluster.schemas.diagnostics import Severity
-from gcluster.schemas.mend.fix import Remove
-from gcluster.schemas.spec import CloudSite
+from ..diagnostics import Severity
+from ..mend.fix import Remove
+from ..spec import CloudSite
+from .lustre import lustre, source_of
+from .registry import Finding, check
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gcluster.schemas.checks.context import CheckContext
-    from gcluster.schemas.diagnostics import PathTuple
+    from ..diagnostics import PathTuple
+    from .context import CheckContext
 
 _MANAGED = frozenset({"capacity", "existing"})
 _POOLS = (("pools", "*", "machine"), ("pools", "*", "site"))

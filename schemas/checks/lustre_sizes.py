@@ -5,17 +5,17 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from gcluster.schemas.checks.lustre import lustre, source_of
-from gcluster.schemas.checks.registry import Finding, check
-from gcluster.schemas.mend.fix import Replace
-from gcluster.schemas.spec.units import ByteSize
+from ..mend.fix import Replace
+from ..spec.units import ByteSize
+from .lustre import lustre, source_of
+from .registry import Finding, check
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gcluster.schemas.catalog import LustreOffer, ProviderFacts
-    from gcluster.schemas.checks.context import CheckContext
-    from gcluster.schemas.spec import LustreStorage
+    from ..catalog import LustreOffer, ProviderFacts
+    from ..spec import LustreStorage
+    from .context import CheckContext
 
 _GIB = 2.0**30
 _MB = 1e6

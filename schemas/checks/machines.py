@@ -5,15 +5,15 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from gcluster.schemas.checks.registry import Finding, check
-from gcluster.schemas.diagnostics import Severity
-from gcluster.schemas.suggest import listing
+from ..diagnostics import Severity
+from ..suggest import listing
+from .registry import Finding, check
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from gcluster.schemas.catalog import Machine
-    from gcluster.schemas.checks.context import CheckContext
+    from ..catalog import Machine
+    from .context import CheckContext
 
 
 @check("GC102", summary="A pool names a machine type that the catalog does not have.")

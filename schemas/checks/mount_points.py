@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.schemas.checks.registry import Finding, check
-from gcluster.schemas.diagnostics import Severity
-from gcluster.schemas.mounts import MountTable, mount_point
-from gcluster.schemas.spec import ScratchStorage
+from ..diagnostics import Severity
+from ..mounts import MountTable, mount_point
+from ..spec import ScratchStorage
+from .registry import Finding, check
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gcluster.schemas.checks.context import CheckContext
+    from .context import CheckContext
 
 _WHOLE = (
     "/bin",

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.schemas.checks.cidrs import parsed
-from gcluster.schemas.checks.registry import Finding, check
-from gcluster.schemas.spec import LocalSite
+from ..spec import LocalSite
+from .cidrs import parsed
+from .registry import Finding, check
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from ipaddress import IPv4Network
 
-    from gcluster.schemas.checks.context import CheckContext
-    from gcluster.schemas.diagnostics import PathTuple
+    from ..diagnostics import PathTuple
+    from .context import CheckContext
 
 _PRIVATE = ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16")  # RFC 1918
 _RESERVED_ADDRESSES = 3

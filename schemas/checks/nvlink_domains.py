@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.schemas.checks.registry import Finding, check
-from gcluster.schemas.diagnostics import Severity
+from ..diagnostics import Severity
+from .registry import Finding, check
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gcluster.schemas.checks.context import CheckContext
-    from gcluster.schemas.diagnostics import PathTuple
-    from gcluster.schemas.spec import Pool
+    from ..diagnostics import PathTuple
+    from ..spec import Pool
+    from .context import CheckContext
 
 
 def _domain_nodes(context: CheckContext, pool: Pool) -> int | None:

@@ -5,16 +5,16 @@ from __future__ import annotations
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from gcluster.schemas.checks.cidrs import kubernetes_networks, parsed, readable, site_networks
-from gcluster.schemas.checks.registry import Finding, check
-from gcluster.schemas.spec import CloudSite, LocalSite
+from ..spec import CloudSite, LocalSite
+from .cidrs import kubernetes_networks, parsed, readable, site_networks
+from .registry import Finding, check
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from gcluster.schemas.checks.cidrs import Network, Placed
-    from gcluster.schemas.checks.context import CheckContext
-    from gcluster.schemas.diagnostics import PathTuple
+    from ..diagnostics import PathTuple
+    from .cidrs import Network, Placed
+    from .context import CheckContext
 
 
 def ends(network: Network) -> tuple[int, int, int]:

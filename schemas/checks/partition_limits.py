@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.schemas.checks.registry import Finding, check
-from gcluster.schemas.diagnostics import Severity
-from gcluster.schemas.mend.fix import Remove
+from ..diagnostics import Severity
+from ..mend.fix import Remove
+from .registry import Finding, check
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gcluster.schemas.checks.context import CheckContext
-    from gcluster.schemas.diagnostics import PathTuple
-    from gcluster.schemas.spec.units import Duration
+    from ..diagnostics import PathTuple
+    from ..spec.units import Duration
+    from .context import CheckContext
 
 _PARTITIONS: PathTuple = ("scheduler", "partitions")
 

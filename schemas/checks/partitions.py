@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.schemas.checks.registry import Finding, check
-from gcluster.schemas.diagnostics import Severity
-from gcluster.schemas.mend.fix import Remove
-from gcluster.schemas.suggest import listing
+from ..diagnostics import Severity
+from ..mend.fix import Remove
+from ..suggest import listing
+from .registry import Finding, check
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gcluster.schemas.checks.context import CheckContext
-    from gcluster.schemas.diagnostics import PathTuple
-    from gcluster.schemas.spec import Partition
+    from ..diagnostics import PathTuple
+    from ..spec import Partition
+    from .context import CheckContext
 
 
 def _partitions(context: CheckContext) -> dict[str, Partition]:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from gcluster.schemas.checks.hosts import name_path
-from gcluster.schemas.checks.registry import Finding, check
-from gcluster.schemas.diagnostics import Severity
-from gcluster.schemas.hostlist import fold
+from ..diagnostics import Severity
+from ..hostlist import fold
+from .hosts import name_path
+from .registry import Finding, check
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gcluster.schemas.catalog import Machine
-    from gcluster.schemas.checks.context import CheckContext, HostGroup
+    from ..catalog import Machine
+    from .context import CheckContext, HostGroup
 
 _ENDS_THE_FABRIC = ("single-placement-group", "cluster-network")
 """Placements outside of which the fabric doesn't go: Azure's InfiniBand, OCI's RDMA."""

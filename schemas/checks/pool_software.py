@@ -7,16 +7,16 @@ from weakref import WeakKeyDictionary
 
 from msgspec import structs
 
-from gcluster.schemas.spec import ClusterSoftware
+from ..spec import ClusterSoftware
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from gcluster.schemas.checks.context import CheckContext
-    from gcluster.schemas.checks.registry import Finding
-    from gcluster.schemas.diagnostics import PathTuple
-    from gcluster.schemas.stack.lock import Lock
-    from gcluster.schemas.stack.pools import PoolStack
+    from ..diagnostics import PathTuple
+    from ..stack.lock import Lock
+    from ..stack.pools import PoolStack
+    from .context import CheckContext
+    from .registry import Finding
 
 _NONE_GIVEN = ClusterSoftware()
 _KNOWN: WeakKeyDictionary[CheckContext, Mapping[str, PoolStack]] = WeakKeyDictionary()
@@ -26,7 +26,7 @@ _NAMED = 3
 
 def the_lock() -> Lock:
     """Return the software lock; asked only where the spec says something that needs it."""
-    from gcluster.schemas.stack.load import load_lock  # noqa: PLC0415  # most specs never read it
+    from ..stack.load import load_lock  # noqa: PLC0415  # most specs never read it
 
     return load_lock()
 
@@ -37,7 +37,7 @@ def stacks(context: CheckContext) -> Mapping[str, PoolStack]:
     if context.software == _NONE_GIVEN and all(pool.software is None for pool in pools):
         return {}
     if context not in _KNOWN:
-        from gcluster.schemas.stack.pools import pool_stacks  # noqa: PLC0415  # as the_lock
+        from ..stack.pools import pool_stacks  # noqa: PLC0415  # as the_lock
 
         _KNOWN[context] = pool_stacks(
             context.pools,

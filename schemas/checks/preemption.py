@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.schemas.checks.registry import Finding, check
-from gcluster.schemas.cycles import cycles
-from gcluster.schemas.diagnostics import Severity
+from ..cycles import cycles
+from ..diagnostics import Severity
+from .registry import Finding, check
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gcluster.schemas.checks.context import CheckContext
-    from gcluster.schemas.diagnostics import PathTuple
-    from gcluster.schemas.spec import Qos
+    from ..diagnostics import PathTuple
+    from ..spec import Qos
+    from .context import CheckContext
 
 
 def _qos(context: CheckContext) -> dict[str, Qos]:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.schemas.checks.registry import Finding, check
-from gcluster.schemas.diagnostics import Severity
+from ..diagnostics import Severity
+from .registry import Finding, check
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gcluster.schemas.catalog import Machine
-    from gcluster.schemas.checks.context import CheckContext
-    from gcluster.schemas.spec import Pool
+    from ..catalog import Machine
+    from ..spec import Pool
+    from .context import CheckContext
 
 _EXAMPLES = {
     "processors": "cpu: {sockets: 2, cores: 56, threads_per_core: 2}",

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from gcluster.schemas.checks.links import gateway_path
-from gcluster.schemas.checks.registry import Finding, check
-from gcluster.schemas.spec import LustreStorage
-from gcluster.schemas.suggest import listing
+from ..spec import LustreStorage
+from ..suggest import listing
+from .links import gateway_path
+from .registry import Finding, check
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from gcluster.schemas.checks.context import CheckContext
-    from gcluster.schemas.diagnostics import PathTuple
+    from ..diagnostics import PathTuple
+    from .context import CheckContext
 
 
 class Reference(NamedTuple):

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.schemas.checks.registry import Finding, check
-from gcluster.schemas.diagnostics import Severity
-from gcluster.schemas.spec import CloudSite
-from gcluster.schemas.suggest import listing
+from ..diagnostics import Severity
+from ..spec import CloudSite
+from ..suggest import listing
+from .registry import Finding, check
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gcluster.schemas.catalog import ProviderFacts
-    from gcluster.schemas.checks.context import CheckContext
-    from gcluster.schemas.diagnostics import PathTuple
+    from ..catalog import ProviderFacts
+    from ..diagnostics import PathTuple
+    from .context import CheckContext
 
 
 def zones_of_region(facts: ProviderFacts | None, region: str) -> list[str]:

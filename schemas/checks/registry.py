@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 
-from gcluster.schemas.diagnostics import PathTuple, Severity
-from gcluster.schemas.mend.fix import Fix
+from ..diagnostics import PathTuple, Severity
+from ..mend.fix import Fix
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from gcluster.schemas.checks.context import CheckContext
+    from .context import CheckContext
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING
 
 from msgspec import structs
 
-from gcluster.schemas.checks.groups import import_for
-from gcluster.schemas.checks.registry import CHECKS, Finding
-from gcluster.schemas.diagnostics import Diagnostic, Patch, PathTuple
+from ..diagnostics import Diagnostic, Patch, PathTuple
+from .groups import import_for
+from .registry import CHECKS, Finding
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from gcluster.schemas.checks.context import CheckContext
-    from gcluster.schemas.text.document import Document
+    from ..text.document import Document
+    from .context import CheckContext
 
 
 def run_checks(
@@ -81,7 +81,7 @@ def _patch(
     """Return the patch of a finding that says how it is mended."""
     if finding.fix is None and finding.meant is None:
         return None
-    from gcluster.schemas.mend.patches import patch_of, word_patch  # noqa: PLC0415  # only with a fix
+    from ..mend.patches import patch_of, word_patch  # noqa: PLC0415  # only with a fix
 
     if finding.fix is None:
         path, word = original(finding.path), finding.meant or ""

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.schemas.checks.pool_software import stacks, the_lock
-from gcluster.schemas.checks.registry import Finding, check
-from gcluster.schemas.mend.fix import Remove
-from gcluster.schemas.spec import ClusterSoftware, Software
+from ..mend.fix import Remove
+from ..spec import ClusterSoftware, Software
+from .pool_software import stacks, the_lock
+from .registry import Finding, check
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gcluster.schemas.checks.context import CheckContext
-    from gcluster.schemas.diagnostics import PathTuple
+    from ..diagnostics import PathTuple
+    from .context import CheckContext
 
 _TYPE = ("scheduler", "type")
 
@@ -74,7 +74,7 @@ def slurm_for_blocks(context: CheckContext) -> Iterator[Finding]:
     topology = None if context.slurm is None else context.slurm.topology
     if topology is None or not (topology.plugin == "block" or topology.block_sizes):
         return
-    from gcluster.schemas.stack.versions import older  # noqa: PLC0415  # only with blocks
+    from ..stack.versions import older  # noqa: PLC0415  # only with blocks
 
     for stack in stacks(context).values():
         if stack.pool.role != "controller":

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.schemas.checks.pool_software import once, relies_on, stacks, the_lock
-from gcluster.schemas.checks.registry import Finding, check
+from .pool_software import once, relies_on, stacks, the_lock
+from .registry import Finding, check
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gcluster.schemas.checks.context import CheckContext
-    from gcluster.schemas.stack.pools import PoolStack
+    from ..stack.pools import PoolStack
+    from .context import CheckContext
 
 
 @check("GC615", summary="Nodes' Slurm too new or too old for the controller's.")
@@ -47,7 +47,7 @@ def _skewed(context: CheckContext, key: str, daemon: str, control: str) -> Itera
 
 
 def _apart(stack: PoolStack, key: str, control: str, names: tuple[str, str]) -> Finding | None:
-    from gcluster.schemas.stack.rules import behind, window  # noqa: PLC0415  # only with software
+    from ..stack.rules import behind, window  # noqa: PLC0415  # only with software
 
     written = stack.asked.get(key)
     skew = next(skew for skew in the_lock().skews if skew.component == key)

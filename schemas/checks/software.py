@@ -7,21 +7,21 @@ from typing import TYPE_CHECKING
 
 from msgspec import structs
 
-from gcluster.schemas.checks.pool_software import once, relies_on, stacks, the_lock
-from gcluster.schemas.checks.registry import Finding, check
-from gcluster.schemas.diagnostics import Severity
-from gcluster.schemas.mend.fix import Replace
-from gcluster.schemas.spec import LustreStorage
+from ..diagnostics import Severity
+from ..mend.fix import Replace
+from ..spec import LustreStorage
+from .pool_software import once, relies_on, stacks, the_lock
+from .registry import Finding, check
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gcluster.schemas.checks.context import CheckContext
-    from gcluster.schemas.spec import Software
-    from gcluster.schemas.stack.lock import Minimum
-    from gcluster.schemas.stack.need import Need
-    from gcluster.schemas.stack.pools import PoolStack
-    from gcluster.schemas.stack.resolved import Resolved
+    from ..spec import Software
+    from ..stack.lock import Minimum
+    from ..stack.need import Need
+    from ..stack.pools import PoolStack
+    from ..stack.resolved import Resolved
+    from .context import CheckContext
 
 
 def tested_version(stack: PoolStack, key: str) -> tuple[str, str] | None:
@@ -36,14 +36,14 @@ def tested_version(stack: PoolStack, key: str) -> tuple[str, str] | None:
 
 @lru_cache(maxsize=256)
 def _resolved(software: Software, need: Need) -> Resolved:
-    from gcluster.schemas.stack.resolve import resolve_need  # noqa: PLC0415  # as the_lock
+    from ..stack.resolve import resolve_need  # noqa: PLC0415  # as the_lock
 
     return resolve_need(software, need, the_lock())
 
 
 @lru_cache(maxsize=256)
 def _broken_minimums(software: Software, need: Need) -> tuple[Minimum, ...]:
-    from gcluster.schemas.stack.rules import broken_minimums  # noqa: PLC0415  # as the_lock
+    from ..stack.rules import broken_minimums  # noqa: PLC0415  # as the_lock
 
     return broken_minimums(_resolved(software, need).versions, need, the_lock())
 
@@ -108,7 +108,7 @@ def fabric_manager_is_driver(context: CheckContext) -> Iterator[Finding]:
 
 
 def _unequal(stack: PoolStack) -> Finding | None:
-    from gcluster.schemas.stack.rules import broken_equals  # noqa: PLC0415  # as the_lock
+    from ..stack.rules import broken_equals  # noqa: PLC0415  # as the_lock
 
     if "fabric_manager" not in stack.asked:
         return None
@@ -174,8 +174,8 @@ def kernel_for_lustre(context: CheckContext) -> Iterator[Finding]:
 
 
 def _kernel(stack: PoolStack) -> Finding | None:
-    from gcluster.schemas.stack.rules import kernel_series  # noqa: PLC0415  # as the_lock
-    from gcluster.schemas.stack.versions import fits  # noqa: PLC0415  # as the_lock
+    from ..stack.rules import kernel_series  # noqa: PLC0415  # as the_lock
+    from ..stack.versions import fits  # noqa: PLC0415  # as the_lock
 
     kernel, distribution = stack.asked.get("kernel"), stack.resolved.distribution
     if kernel is None or distribution is None or stack.need.provider is None:
@@ -206,7 +206,7 @@ def outside_tested_sets(context: CheckContext) -> Iterator[Finding]:
 
 
 def _untested(stack: PoolStack) -> Iterator[Finding]:
-    from gcluster.schemas.stack.rules import broken_equals  # noqa: PLC0415  # as the_lock
+    from ..stack.rules import broken_equals  # noqa: PLC0415  # as the_lock
 
     resolved = stack.resolved
     packaged = the_lock().slurm_package(resolved.distribution) is not None

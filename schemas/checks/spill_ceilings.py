@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.schemas.checks.registry import Finding, check
-from gcluster.schemas.checks.spill_targets import spill_path, spills
-from gcluster.schemas.diagnostics import Severity
-from gcluster.schemas.spec import CloudSite
+from ..diagnostics import Severity
+from ..spec import CloudSite
+from .registry import Finding, check
+from .spill_targets import spill_path, spills
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gcluster.schemas.checks.context import CheckContext
-    from gcluster.schemas.diagnostics import PathTuple
-    from gcluster.schemas.spec import Pool
+    from ..diagnostics import PathTuple
+    from ..spec import Pool
+    from .context import CheckContext
 
 
 @check("GC714", summary="Nothing says how much a spill may cost.")
@@ -75,7 +75,7 @@ def _prices(name: str, pool: Pool) -> tuple[PathTuple, ...]:
 
 def _cheapest(context: CheckContext, pool: Pool) -> float | None:
     """Return the lowest price of one node in USD per hour; None unless each way has its own."""
-    from gcluster.schemas.cost import pool_cost  # noqa: PLC0415  # only where there is a spill
+    from ..cost import pool_cost  # noqa: PLC0415  # only where there is a spill
 
     site = context.sites.get(pool.site)
     if not isinstance(site, CloudSite) or pool.hosts is not None:

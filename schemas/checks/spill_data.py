@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.schemas.checks.registry import Finding, check
-from gcluster.schemas.checks.spill_targets import spill_path, spills
-from gcluster.schemas.diagnostics import Severity
-from gcluster.schemas.mounts import mount_point
+from ..diagnostics import Severity
+from ..mounts import mount_point
+from .registry import Finding, check
+from .spill_targets import spill_path, spills
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gcluster.schemas.checks.context import CheckContext
-    from gcluster.schemas.diagnostics import PathTuple
+    from ..diagnostics import PathTuple
+    from .context import CheckContext
 
 _WHERE: tuple[PathTuple, ...] = (("storage",), ("pools", "*", "site"))
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.schemas.checks.registry import Finding, check
-from gcluster.schemas.checks.spill_targets import spill_path, spills
-from gcluster.schemas.diagnostics import Severity
-from gcluster.schemas.limits import most_generous, strictest
+from ..diagnostics import Severity
+from ..limits import most_generous, strictest
+from .registry import Finding, check
+from .spill_targets import spill_path, spills
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gcluster.schemas.checks.context import CheckContext
+    from .context import CheckContext
 
 _PARTITIONS = ("scheduler", "partitions")
 _LIMITS = ("pools", "max_time")

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.schemas.checks.registry import Finding, check
-from gcluster.schemas.cycles import cycles
-from gcluster.schemas.diagnostics import Severity
-from gcluster.schemas.parity import differing_versions
+from ..cycles import cycles
+from ..diagnostics import Severity
+from ..parity import differing_versions
+from .registry import Finding, check
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gcluster.schemas.catalog.machine import Gpu
-    from gcluster.schemas.checks.context import CheckContext
-    from gcluster.schemas.diagnostics import PathTuple
-    from gcluster.schemas.spec import Partition, Pool, Spill
+    from ..catalog.machine import Gpu
+    from ..diagnostics import PathTuple
+    from ..spec import Partition, Pool, Spill
+    from .context import CheckContext
 
 
 def spill_path(partition: str, *steps: str | int) -> PathTuple:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.schemas.checks.registry import Finding, check
-from gcluster.schemas.kms_key import cloud_of_key
-from gcluster.schemas.spec.secrets import KmsSecrets, SopsSecrets
-from gcluster.schemas.state_url import OPTIONS, parse_state_url
+from ..kms_key import cloud_of_key
+from ..spec.secrets import KmsSecrets, SopsSecrets
+from ..state_url import OPTIONS, parse_state_url
+from .registry import Finding, check
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gcluster.schemas.checks.context import CheckContext
+    from .context import CheckContext
 
 
 @check("GC581", summary="A state URL of the wrong form.")

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.schemas.checks.links import cut_off
-from gcluster.schemas.checks.registry import Finding, check
-from gcluster.schemas.diagnostics import Severity
-from gcluster.schemas.spec import ObjectStorage, ScratchStorage
+from ..diagnostics import Severity
+from ..spec import ObjectStorage, ScratchStorage
+from .links import cut_off
+from .registry import Finding, check
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gcluster.schemas.checks.context import CheckContext
-    from gcluster.schemas.diagnostics import PathTuple
+    from ..diagnostics import PathTuple
+    from .context import CheckContext
 
 _SLOW_S = 0.010
 """Round trip in seconds from which a mounted file system is called slow: opening, reading and

@@ -6,14 +6,14 @@ import re
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from gcluster.schemas.checks.registry import Finding, check
-from gcluster.schemas.diagnostics import Severity
+from ..diagnostics import Severity
+from .registry import Finding, check
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gcluster.schemas.checks.context import CheckContext, HostGroup
-    from gcluster.schemas.diagnostics import PathTuple
+    from ..diagnostics import PathTuple
+    from .context import CheckContext, HostGroup
 
 _PATH: PathTuple = ("scheduler", "topology")
 _RELAXED = (25, 5)

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.schemas.checks.cidrs import parsed
-from gcluster.schemas.checks.overlaps import overlap
-from gcluster.schemas.checks.registry import Finding, check
-from gcluster.schemas.diagnostics import Severity
-from gcluster.schemas.spec import CloudSite
-from gcluster.schemas.tunnels import gateway_pool, is_tunnel, networks_of
+from ..diagnostics import Severity
+from ..spec import CloudSite
+from ..tunnels import gateway_pool, is_tunnel, networks_of
+from .cidrs import parsed
+from .overlaps import overlap
+from .registry import Finding, check
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gcluster.schemas.checks.cidrs import Network
-    from gcluster.schemas.checks.context import CheckContext
-    from gcluster.schemas.diagnostics import PathTuple
-    from gcluster.schemas.spec import Link, Site
+    from ..diagnostics import PathTuple
+    from ..spec import Link, Site
+    from .cidrs import Network
+    from .context import CheckContext
 
 _INSTEAD = "or name a route that exists: via: vpn, direct-connect, peering or routed"
 

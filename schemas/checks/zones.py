@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.schemas.checks.placements import is_fabric_domain
-from gcluster.schemas.checks.regions import is_elsewhere, zones_of_region
-from gcluster.schemas.checks.registry import Finding, check
-from gcluster.schemas.diagnostics import Severity
-from gcluster.schemas.spec import Rung
-from gcluster.schemas.suggest import listing
+from ..diagnostics import Severity
+from ..spec import Rung
+from ..suggest import listing
+from .placements import is_fabric_domain
+from .regions import is_elsewhere, zones_of_region
+from .registry import Finding, check
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gcluster.schemas.catalog import Machine
-    from gcluster.schemas.checks.context import CheckContext
-    from gcluster.schemas.diagnostics import PathTuple
-    from gcluster.schemas.spec import CloudSite, Pool
+    from ..catalog import Machine
+    from ..diagnostics import PathTuple
+    from ..spec import CloudSite, Pool
+    from .context import CheckContext
 
 
 def zones_of_pool(context: CheckContext, name: str) -> list[tuple[str, PathTuple]]:

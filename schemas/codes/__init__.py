@@ -4,10 +4,10 @@ A code never changes its meaning and is never used again for another; `register.
 `python -m gcluster.schemas.codes --write` adds new codes to it and renews docs/diagnostics.md.
 """
 
-from gcluster.schemas.codes.examples import Example, example_of
-from gcluster.schemas.codes.families import FAMILIES, family_of
-from gcluster.schemas.codes.known import CodeExplanation, explanations
-from gcluster.schemas.codes.registered import Entry, register
+from .examples import Example, example_of
+from .families import FAMILIES, family_of
+from .known import CodeExplanation, explanations
+from .registered import Entry, register
 
 __all__ = [
     "FAMILIES",

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import sys
 
-from gcluster import __version__
-from gcluster.schemas.codes.known import explanations
-from gcluster.schemas.codes.page import PAGE, render
-from gcluster.schemas.codes.registered import REGISTER, with_new
+from ... import __version__
+from .known import explanations
+from .page import PAGE, render
+from .registered import REGISTER, with_new
 
 
 def main(arguments: list[str]) -> int:

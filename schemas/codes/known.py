@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.schemas.codes.families import number_of
-from gcluster.schemas.codes.registered import register
-from gcluster.schemas.codes.texts import TEXTS, Text, read
+from .families import number_of
+from .registered import register
+from .texts import TEXTS, Text, read
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,9 +35,9 @@ def retired() -> dict[str, str]:
 
 
 def _all() -> Iterator[CodeExplanation]:
-    from gcluster.schemas.checks import CHECKS  # noqa: PLC0415  # reads every check
-    from gcluster.schemas.fleet import FLEET_CODES  # noqa: PLC0415  # as above
-    from gcluster.schemas.policies import POLICY_CODES  # noqa: PLC0415  # as above
+    from ..checks import CHECKS  # noqa: PLC0415  # reads every check
+    from ..fleet import FLEET_CODES  # noqa: PLC0415  # as above
+    from ..policies import POLICY_CODES  # noqa: PLC0415  # as above
 
     for code, rule in CHECKS.items():
         yield CodeExplanation(

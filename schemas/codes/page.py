@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from gcluster.schemas.codes.families import FAMILIES, family_of
-from gcluster.schemas.codes.known import explanations, retired
+from .families import FAMILIES, family_of
+from .known import explanations, retired
 
 PAGE = Path(__file__).resolve().parent.parent.parent / "docs" / "diagnostics.md"
 _TOP = """\

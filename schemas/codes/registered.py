@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.schemas.codes.families import number_of
-from gcluster.schemas.codes.texts import FOLDER, read
+from .families import number_of
+from .texts import FOLDER, read
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

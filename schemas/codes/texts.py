@@ -7,8 +7,8 @@ from typing import TypeVar
 
 import msgspec
 
-from gcluster.schemas.decoding import convert
-from gcluster.schemas.text.compose import compose
+from ..decoding import convert
+from ..text.compose import compose
 
 FOLDER = Path(__file__).parent
 TEXTS = ("structure.yaml", "running.yaml", "kubernetes.yaml", "upkeep.yaml")

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.schemas.diagnostics import Diagnostic, in_file_order
-from gcluster.schemas.fleet.codes import FLEET_CODES
+from ..diagnostics import Diagnostic, in_file_order
+from .codes import FLEET_CODES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gcluster.schemas.load import Loaded
+    from ..load import Loaded
 
 __all__ = ["FLEET_CODES", "check_fleet"]
 
@@ -21,14 +21,14 @@ def check_fleet(loaded: Sequence[Loaded]) -> list[Diagnostic]:
     Each finding stands in the later file (in the order given) and names the earlier one. About
     as much work as there are hosts and networks.
     """
-    from gcluster.schemas.fleet.claims import (  # noqa: PLC0415  # FLEET_CODES is read without
+    from .claims import (  # noqa: PLC0415  # FLEET_CODES is read without
         hosts_claimed_twice,
         names_given_twice,
         same_clusters,
         states_given_twice,
     )
-    from gcluster.schemas.fleet.member import Member  # noqa: PLC0415  # as above
-    from gcluster.schemas.fleet.networks import overlapping_networks  # noqa: PLC0415  # as above
+    from .member import Member  # noqa: PLC0415  # as above
+    from .networks import overlapping_networks  # noqa: PLC0415  # as above
 
     members = [Member(each) for each in loaded]
     again = same_clusters(members)

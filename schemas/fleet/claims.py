@@ -6,13 +6,13 @@ from ipaddress import ip_address
 from pathlib import PurePath
 from typing import TYPE_CHECKING, NamedTuple
 
-from gcluster.schemas.diagnostics import Diagnostic, Severity
-from gcluster.schemas.hostlist import fold
+from ..diagnostics import Diagnostic, Severity
+from ..hostlist import fold
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from gcluster.schemas.fleet.member import Hosts, Member
+    from .member import Hosts, Member
 
 _LONGEST_RANGE = 48
 """Characters of a host range that is written out in a message."""

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import msgspec
 
-from gcluster.schemas.diagnostics import Diagnostic, Severity
-from gcluster.schemas.load import Loaded, load
+from ..diagnostics import Diagnostic, Severity
+from ..load import Loaded, load
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from gcluster.schemas.catalog import Catalog
+    from ..catalog import Catalog
 
 Kind: TypeAlias = Literal["spec", "other document of gcluster", "something else"]
 

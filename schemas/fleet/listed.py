@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.schemas.fleet.member import Hosts
-from gcluster.schemas.hostlist import expand
-from gcluster.schemas.spec.sites.ssh_fleet import SshFleetSite
+from ..hostlist import expand
+from ..spec.sites.ssh_fleet import SshFleetSite
+from .member import Hosts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gcluster.schemas.spec import ClusterSpec, Pool
+    from ..spec import ClusterSpec, Pool
 
 
 def listed_hosts(spec: ClusterSpec, sites: set[str]) -> Iterator[Hosts]:

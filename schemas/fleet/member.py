@@ -5,14 +5,14 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from gcluster.schemas.hostlist import HostlistError, expand
-from gcluster.schemas.spec.sites import SITE_TYPES
+from ..hostlist import HostlistError, expand
+from ..spec.sites import SITE_TYPES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gcluster.schemas.diagnostics import PathTuple, Span
-    from gcluster.schemas.load import Loaded
+    from ..diagnostics import PathTuple, Span
+    from ..load import Loaded
 
 _SSH_PORT = 22
 _EXISTING = frozenset({"vpc", "vnet"})
@@ -107,7 +107,7 @@ class Member:
                 if hosts is not None:
                     yield hosts
         if lists and self._spec is not None:
-            from gcluster.schemas.fleet.listed import listed_hosts  # noqa: PLC0415  # few have lists
+            from .listed import listed_hosts  # noqa: PLC0415  # few have lists
 
             yield from listed_hosts(self._spec, lists)
 

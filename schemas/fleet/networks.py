@@ -5,13 +5,13 @@ from __future__ import annotations
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from gcluster.schemas.diagnostics import Diagnostic, Severity
-from gcluster.schemas.spec.sites import SITE_TYPES
+from ..diagnostics import Diagnostic, Severity
+from ..spec.sites import SITE_TYPES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from gcluster.schemas.fleet.member import Member, Network
+    from .member import Member, Network
 
 _Range: TypeAlias = IPv4Network | IPv6Network
 _Prefix: TypeAlias = tuple[int, int, int]

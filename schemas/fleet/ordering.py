@@ -14,18 +14,18 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import msgspec
 from msgspec import Meta, field
 
-from gcluster.schemas.diagnostics import Diagnostic, Severity, in_file_order
-from gcluster.schemas.spec.noun import Name, Noun
-from gcluster.schemas.structure.fit import fit
-from gcluster.schemas.suggest import closest
-from gcluster.schemas.text.compose import compose
-from gcluster.schemas.text.source import decode
+from ..diagnostics import Diagnostic, Severity, in_file_order
+from ..spec.noun import Name, Noun
+from ..structure.fit import fit
+from ..suggest import closest
+from ..text.compose import compose
+from ..text.source import decode
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
-    from gcluster.schemas.diagnostics import PathTuple
-    from gcluster.schemas.text.document import Document
+    from ..diagnostics import PathTuple
+    from ..text.document import Document
 
 FILE = "fleet.yaml"
 """Its name, in the folder of the specs."""

@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from gcluster.schemas.diagnostics import PathTuple
+from ..diagnostics import PathTuple
 
 
 class Replace(msgspec.Struct, frozen=True):

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 
-from gcluster.schemas.diagnostics import Diagnostic, Patch
-from gcluster.schemas.text.compose import compose
-from gcluster.schemas.text.document import line_starts
+from ..diagnostics import Diagnostic, Patch
+from ..text.compose import compose
+from ..text.document import line_starts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

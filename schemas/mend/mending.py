@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from gcluster.schemas.load import Loaded, load_text
-from gcluster.schemas.mend.fixes import fixed_text
+from ..load import Loaded, load_text
+from .fixes import fixed_text
 
 if TYPE_CHECKING:
-    from gcluster.schemas.diagnostics import Diagnostic
+    from ..diagnostics import Diagnostic
 
 ROUNDS = 5
 """Most times that a text is patched: a mend may bring a further mistake to light."""

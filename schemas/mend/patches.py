@@ -10,16 +10,16 @@ import json
 import re
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from gcluster.schemas.diagnostics import Patch, PathTuple
-from gcluster.schemas.mend.fix import Fix, Insert, Quote, Remove, RenameKey, Replace, ReplaceWord
-from gcluster.schemas.mend.places import Place, newline, place_of, rest_is_comment
-from gcluster.schemas.mend.removal import removal
-from gcluster.schemas.text.scalars import resolve
+from ..diagnostics import Patch, PathTuple
+from ..text.scalars import resolve
+from .fix import Fix, Insert, Quote, Remove, RenameKey, Replace, ReplaceWord
+from .places import Place, newline, place_of, rest_is_comment
+from .removal import removal
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gcluster.schemas.text.document import Document
+    from ..text.document import Document
 
 _Edit: TypeAlias = "tuple[int, int, str] | None"
 """Start, end and what stands between them afterwards."""

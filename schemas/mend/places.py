@@ -11,8 +11,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from gcluster.schemas.diagnostics import PathTuple
-    from gcluster.schemas.text.document import Document, Offsets
+    from ..diagnostics import PathTuple
+    from ..text.document import Document, Offsets
 
 _PROPERTIES = re.compile(r"(?:[&!][^\s,\[\]{}]*\s+)+")
 _REST_OF_LINE = re.compile(r"[ \t]*(?:(?<=[ \t])#.*)?")

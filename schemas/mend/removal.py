@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from gcluster.schemas.mend.places import Place, rest_is_comment
+from .places import Place, rest_is_comment
 
 _COMMA = re.compile(r"\s*,[ \t]*")
 _COLON = re.compile(r"[ \t]*:\s*")

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from gcluster.schemas.diagnostics import Diagnostic, Patch, PathTuple, Severity
-from gcluster.schemas.mend.fix import RenameKey, ReplaceWord
-from gcluster.schemas.mend.patches import patch_of
-from gcluster.schemas.migrate.moving import move_patch
-from gcluster.schemas.migrate.steps import STEPS, Move, Pattern, Rename, Reword, Step
-from gcluster.schemas.structure.words import dotted
+from ..diagnostics import Diagnostic, Patch, PathTuple, Severity
+from ..mend.fix import RenameKey, ReplaceWord
+from ..mend.patches import patch_of
+from ..structure.words import dotted
+from .moving import move_patch
+from .steps import STEPS, Move, Pattern, Rename, Reword, Step
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from gcluster.schemas.text.document import Document
+    from ..text.document import Document
 
 
 def modernise(

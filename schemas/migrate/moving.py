@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.schemas.diagnostics import Patch
-from gcluster.schemas.mend.fix import Insert, Remove
-from gcluster.schemas.mend.patches import fitting, is_odd_key, patch_of, yaml_text
-from gcluster.schemas.mend.places import Place, place_of
+from ..diagnostics import Patch
+from ..mend.fix import Insert, Remove
+from ..mend.patches import fitting, is_odd_key, patch_of, yaml_text
+from ..mend.places import Place, place_of
 
 if TYPE_CHECKING:
-    from gcluster.schemas.diagnostics import PathTuple
-    from gcluster.schemas.text.document import Document
+    from ..diagnostics import PathTuple
+    from ..text.document import Document
 
 
 def move_patch(document: Document, path: PathTuple, to: tuple[str, ...]) -> Patch | None:

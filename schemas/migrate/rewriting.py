@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.schemas.diagnostics import Diagnostic
-from gcluster.schemas.load import load_text
-from gcluster.schemas.mend.fixes import fixed_text
-from gcluster.schemas.text.source import read_source
+from ..diagnostics import Diagnostic
+from ..load import load_text
+from ..mend.fixes import fixed_text
+from ..text.source import read_source
 
 if TYPE_CHECKING:
     from pathlib import Path

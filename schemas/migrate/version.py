@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from gcluster.schemas.diagnostics import Diagnostic, Severity
+from ..diagnostics import Diagnostic, Severity
 
 if TYPE_CHECKING:
-    from gcluster.schemas.text.document import Document
+    from ..text.document import Document
 
 _LATEST = 1
 """Highest number of an `apiVersion` that this gcluster reads."""

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.schemas.policies.codes import POLICY_CODES
+from .codes import POLICY_CODES
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from gcluster.schemas.catalog import Catalog
-    from gcluster.schemas.diagnostics import Diagnostic
-    from gcluster.schemas.load import Loaded
-    from gcluster.schemas.policies.load import LoadedPolicies
+    from ..catalog import Catalog
+    from ..diagnostics import Diagnostic
+    from ..load import Loaded
+    from .load import LoadedPolicies
 
 __all__ = ["POLICY_CODES", "find_policies", "judge", "load_policies"]
 
@@ -35,7 +35,7 @@ def find_policies(spec_file: Path) -> Path | None:
 
 def load_policies(path: Path) -> LoadedPolicies:
     """Read a policies file and compile its expressions; what is wrong with it is in the result."""
-    from gcluster.schemas.policies import load  # noqa: PLC0415  # see the module's docstring
+    from . import load  # noqa: PLC0415  # see the module's docstring
 
     return load.load_policies(path)
 
@@ -51,6 +51,6 @@ def judge(
         loaded: the spec; one with errors is not judged, since what it means is not known.
         catalog: machine types for facts and prices; default: those that come with gcluster.
     """
-    from gcluster.schemas.policies import judging  # noqa: PLC0415  # as above
+    from . import judging  # noqa: PLC0415  # as above
 
     return judging.judge(policies, loaded, catalog=catalog)

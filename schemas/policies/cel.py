@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from cel_expr_python import cel
 
-from gcluster.schemas.policies.syntax_tree import Node, read_tree
+from .syntax_tree import Node, read_tree
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -6,20 +6,20 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.schemas.diagnostics import Diagnostic, PathTuple, Severity, Span
-from gcluster.schemas.policies.cel import CompileError, Expression, compile_expression, parse
-from gcluster.schemas.policies.facts import shapes, written_shape
-from gcluster.schemas.policies.message import Template, TemplateError, pieces
-from gcluster.schemas.policies.place import offset_of, span_within
-from gcluster.schemas.policies.policy import Policy
-from gcluster.schemas.policies.references import MOST_GROWTH, References
-from gcluster.schemas.suggest import closest, listing
+from ..diagnostics import Diagnostic, PathTuple, Severity, Span
+from ..suggest import closest, listing
+from .cel import CompileError, Expression, compile_expression, parse
+from .facts import shapes, written_shape
+from .message import Template, TemplateError, pieces
+from .place import offset_of, span_within
+from .policy import Policy
+from .references import MOST_GROWTH, References
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from gcluster.schemas.policies.shape import Shape
-    from gcluster.schemas.text.document import Document
+    from ..text.document import Document
+    from .shape import Shape
 
 
 class CompiledPolicy(msgspec.Struct, frozen=True, kw_only=True):

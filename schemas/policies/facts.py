@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from gcluster.schemas.catalog import Machine
-from gcluster.schemas.cost import Cost, PoolCost, usd_per_hour
-from gcluster.schemas.diagnostics import PathTuple
-from gcluster.schemas.policies.shape import (
+from ..catalog import Machine
+from ..cost import Cost, PoolCost, usd_per_hour
+from ..diagnostics import PathTuple
+from ..spec import ClusterSpec
+from ..spec.units import Quantity
+from .shape import (
     ANY,
     SCALAR,
     Shape,
@@ -24,12 +26,10 @@ from gcluster.schemas.policies.shape import (
     shape_of,
     with_fields,
 )
-from gcluster.schemas.spec import ClusterSpec
-from gcluster.schemas.spec.units import Quantity
 
 if TYPE_CHECKING:
-    from gcluster.schemas.catalog import Catalog
-    from gcluster.schemas.spec import Pool
+    from ..catalog import Catalog
+    from ..spec import Pool
 
 PLACES: Mapping[str, tuple[str, ...]] = {
     "site": ("sites",),

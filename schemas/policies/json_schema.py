@@ -5,9 +5,9 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from gcluster.schemas.json_schema import Schema, schema_of
-from gcluster.schemas.policies.policy import PolicyFile
-from gcluster.schemas.published import print_or_write, published, text_of
+from ..json_schema import Schema, schema_of
+from ..published import print_or_write, published, text_of
+from .policy import PolicyFile
 
 SCHEMA_FILE = Path(__file__).parent.with_name("policies.schema.json")
 

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.schemas.catalog import load_catalog
-from gcluster.schemas.diagnostics import Diagnostic, Severity, in_file_order
-from gcluster.schemas.policies.cel import EvaluationError
-from gcluster.schemas.policies.facts import Facts, Item
+from ..catalog import load_catalog
+from ..diagnostics import Diagnostic, Severity, in_file_order
+from .cel import EvaluationError
+from .facts import Facts, Item
 
 if TYPE_CHECKING:
-    from gcluster.schemas.catalog import Catalog
-    from gcluster.schemas.diagnostics import PathTuple, Span
-    from gcluster.schemas.load import Loaded
-    from gcluster.schemas.policies.compiled import CompiledPolicy
-    from gcluster.schemas.policies.load import LoadedPolicies
-    from gcluster.schemas.text.document import Document
+    from ..catalog import Catalog
+    from ..diagnostics import PathTuple, Span
+    from ..load import Loaded
+    from ..text.document import Document
+    from .compiled import CompiledPolicy
+    from .load import LoadedPolicies
 
 
 def judge(

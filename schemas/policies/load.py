@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.schemas.diagnostics import Diagnostic, Severity, Span, in_file_order
-from gcluster.schemas.policies.compiled import CompiledPolicy, Compiler
-from gcluster.schemas.policies.policy import PolicyFile
-from gcluster.schemas.structure.fit import fit
-from gcluster.schemas.text.compose import compose
-from gcluster.schemas.text.source import decode, read_source
+from ..diagnostics import Diagnostic, Severity, Span, in_file_order
+from ..structure.fit import fit
+from ..text.compose import compose
+from ..text.source import decode, read_source
+from .compiled import CompiledPolicy, Compiler
+from .policy import PolicyFile
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from gcluster.schemas.text.document import Document
+    from ..text.document import Document
 
 
 class LoadedPolicies(msgspec.Struct, frozen=True, kw_only=True):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from gcluster.schemas.policies.cel import EvaluationError, Expression
+from .cel import EvaluationError, Expression
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

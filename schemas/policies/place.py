@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from gcluster.schemas.diagnostics import Span
+from ..diagnostics import Span
 
 if TYPE_CHECKING:
-    from gcluster.schemas.diagnostics import PathTuple
-    from gcluster.schemas.text.document import Document
+    from ..diagnostics import PathTuple
+    from ..text.document import Document
 
 _BLOCK = re.compile(r"[|>][-+0-9]*[ \t]*(#[^\n]*)?\n")
 

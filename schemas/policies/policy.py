@@ -6,7 +6,7 @@ from typing import Annotated, Literal, TypeAlias
 
 from msgspec import Meta, field
 
-from gcluster.schemas.spec.noun import Name, Noun
+from ..spec.noun import Name, Noun
 
 Expression: TypeAlias = Annotated[str, Meta(min_length=1, max_length=2000)]
 """CEL; its length is one of the things that bound how long it can take."""

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 
-from gcluster.schemas.policies.facts import PLACES
-from gcluster.schemas.policies.shape import ANY, SCALAR, Shape, list_of
-from gcluster.schemas.policies.syntax_tree import Call, Const, Ident, Loop, Made, Node, Select
-from gcluster.schemas.suggest import closest, listing
+from ..suggest import closest, listing
+from .facts import PLACES
+from .shape import ANY, SCALAR, Shape, list_of
+from .syntax_tree import Call, Const, Ident, Loop, Made, Node, Select
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -4,21 +4,21 @@ The JSON Schema editors use is generated from these types, and so is the loader'
 unknown key is an error. Structure lives here; meaning lives in `schemas/checks`.
 """
 
-from gcluster.schemas.spec.accounts import Account, Qos
-from gcluster.schemas.spec.boot import Boot, GpuSettings
-from gcluster.schemas.spec.budget import Budget
-from gcluster.schemas.spec.checkpointing import Checkpointing
-from gcluster.schemas.spec.cluster import ClusterSpec
-from gcluster.schemas.spec.firmware import Firmware, FirmwareWanted
-from gcluster.schemas.spec.hardening import Hardening
-from gcluster.schemas.spec.kubernetes import KubernetesGpu, KubernetesScheduler, VirtualAddress
-from gcluster.schemas.spec.link import Link
-from gcluster.schemas.spec.market import Count, Rung
-from gcluster.schemas.spec.monitoring import Monitoring
-from gcluster.schemas.spec.partition import Partition, Spill, SpillOnly
-from gcluster.schemas.spec.pool import FabricClass, HostEntry, NodeCpu, Pool, PoolRole
-from gcluster.schemas.spec.rdma import Ipoib, Rdma
-from gcluster.schemas.spec.scheduler import (
+from .accounts import Account, Qos
+from .boot import Boot, GpuSettings
+from .budget import Budget
+from .checkpointing import Checkpointing
+from .cluster import ClusterSpec
+from .firmware import Firmware, FirmwareWanted
+from .hardening import Hardening
+from .kubernetes import KubernetesGpu, KubernetesScheduler, VirtualAddress
+from .link import Link
+from .market import Count, Rung
+from .monitoring import Monitoring
+from .partition import Partition, Spill, SpillOnly
+from .pool import FabricClass, HostEntry, NodeCpu, Pool, PoolRole
+from .rdma import Ipoib, Rdma
+from .scheduler import (
     Accounting,
     JobRules,
     Maintenance,
@@ -27,8 +27,8 @@ from gcluster.schemas.spec.scheduler import (
     SlurmScheduler,
     Topology,
 )
-from gcluster.schemas.spec.secrets import AgeSecrets, KmsSecrets, Secrets, SopsSecrets
-from gcluster.schemas.spec.sites import (
+from .secrets import AgeSecrets, KmsSecrets, Secrets, SopsSecrets
+from .sites import (
     AwsSite,
     AzureSite,
     BareMetalSite,
@@ -40,9 +40,9 @@ from gcluster.schemas.spec.sites import (
     SiteNoun,
     Ssh,
 )
-from gcluster.schemas.spec.smoke import AllReduce, Smoke
-from gcluster.schemas.spec.software import ClusterSoftware, Software, SourceRedirect
-from gcluster.schemas.spec.storage import (
+from .smoke import AllReduce, Smoke
+from .software import ClusterSoftware, Software, SourceRedirect
+from .storage import (
     GpfsStorage,
     LustreServers,
     LustreStorage,
@@ -52,8 +52,8 @@ from gcluster.schemas.spec.storage import (
     Storage,
     StorageNoun,
 )
-from gcluster.schemas.spec.update import Update
-from gcluster.schemas.spec.user import DirectoryUsers, User
+from .update import Update
+from .user import DirectoryUsers, User
 
 __all__ = [
     "Account",

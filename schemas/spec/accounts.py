@@ -4,9 +4,9 @@ from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta, field
 
-from gcluster.schemas.spec.noun import Name, Noun, updates
-from gcluster.schemas.spec.units import Duration
-from gcluster.schemas.spec.user import UserName
+from .noun import Name, Noun, updates
+from .units import Duration
+from .user import UserName
 
 
 class Qos(Noun, frozen=True):

@@ -4,8 +4,8 @@ from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta, field
 
-from gcluster.schemas.spec.noun import Noun, updates
-from gcluster.schemas.spec.units import ByteSize
+from .noun import Noun, updates
+from .units import ByteSize
 
 
 class Boot(Noun, frozen=True):

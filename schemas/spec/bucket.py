@@ -4,7 +4,7 @@ from typing import Annotated, TypeAlias, get_args
 
 from msgspec import Meta
 
-from gcluster.schemas.spec.sites import Site
+from .sites import Site
 
 _SCHEMES = "|".join(site.bucket_scheme for site in get_args(Site) if site.bucket_scheme)
 

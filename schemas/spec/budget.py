@@ -4,8 +4,8 @@ from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
-from gcluster.schemas.spec.noun import Noun, updates
-from gcluster.schemas.spec.units import Duration
+from .noun import Noun, updates
+from .units import Duration
 
 EXPIRY_NOTICE_S = 86_400.0
 """A day: whoever looks once a day at the cluster still sees it."""

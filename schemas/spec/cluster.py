@@ -4,21 +4,21 @@ from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta, field
 
-from gcluster.schemas.spec.budget import Budget
-from gcluster.schemas.spec.checkpointing import Checkpointing
-from gcluster.schemas.spec.hardening import Hardening
-from gcluster.schemas.spec.link import Link
-from gcluster.schemas.spec.monitoring import Monitoring
-from gcluster.schemas.spec.noun import Name, Noun, updates
-from gcluster.schemas.spec.pool import Pool
-from gcluster.schemas.spec.scheduler import Scheduler
-from gcluster.schemas.spec.secrets import Secrets
-from gcluster.schemas.spec.sites import Site
-from gcluster.schemas.spec.smoke import Smoke
-from gcluster.schemas.spec.software import ClusterSoftware
-from gcluster.schemas.spec.storage import Storage
-from gcluster.schemas.spec.user import DirectoryUsers, User
-from gcluster.schemas.spec.words import FilePath, PublicKey, Tag
+from .budget import Budget
+from .checkpointing import Checkpointing
+from .hardening import Hardening
+from .link import Link
+from .monitoring import Monitoring
+from .noun import Name, Noun, updates
+from .pool import Pool
+from .scheduler import Scheduler
+from .secrets import Secrets
+from .sites import Site
+from .smoke import Smoke
+from .software import ClusterSoftware
+from .storage import Storage
+from .user import DirectoryUsers, User
+from .words import FilePath, PublicKey, Tag
 
 
 class ClusterSpec(Noun, frozen=True, kw_only=True):

@@ -4,8 +4,8 @@ from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta, field
 
-from gcluster.schemas.spec.noun import Noun, updates
-from gcluster.schemas.spec.words import FilePath
+from .noun import Noun, updates
+from .words import FilePath
 
 Target = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$(?!\n)", examples=["NIC_0"])]
 """Id in the BMC's firmware inventory (Redfish UpdateService/FirmwareInventory)."""

@@ -4,8 +4,8 @@ from typing import Annotated, ClassVar
 
 from msgspec import Meta, field
 
-from gcluster.schemas.spec.noun import Noun, updates
-from gcluster.schemas.spec.words import Cidr
+from .noun import Noun, updates
+from .words import Cidr
 
 
 class Hardening(Noun, frozen=True):

@@ -4,10 +4,10 @@ from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta, field
 
-from gcluster.schemas.spec.accounts import Account, Qos
-from gcluster.schemas.spec.noun import Name, Noun, updates
-from gcluster.schemas.spec.partition import Partition
-from gcluster.schemas.spec.words import Cidr
+from .accounts import Account, Qos
+from .noun import Name, Noun, updates
+from .partition import Partition
+from .words import Cidr
 
 
 class VirtualAddress(Noun, frozen=True):

@@ -4,9 +4,9 @@ from typing import Annotated, ClassVar, Literal, TypeAlias
 
 from msgspec import Meta, field
 
-from gcluster.schemas.spec.noun import Name, Noun, updates
-from gcluster.schemas.spec.units import Duration
-from gcluster.schemas.spec.words import Identifier
+from .noun import Name, Noun, updates
+from .units import Duration
+from .words import Identifier
 
 Endpoint: TypeAlias = Annotated[
     str,

@@ -4,9 +4,9 @@ from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
-from gcluster.schemas.spec.noun import Noun, updates
-from gcluster.schemas.spec.units import Duration
-from gcluster.schemas.spec.words import Identifier
+from .noun import Noun, updates
+from .units import Duration
+from .words import Identifier
 
 
 class Count(Noun, frozen=True):

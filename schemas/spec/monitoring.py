@@ -4,8 +4,8 @@ from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
-from gcluster.schemas.spec.noun import Name, Noun, updates
-from gcluster.schemas.spec.units import Duration, Percent
+from .noun import Name, Noun, updates
+from .units import Duration, Percent
 
 
 class Monitoring(Noun, frozen=True):

@@ -4,8 +4,8 @@ from typing import Annotated, ClassVar
 
 from msgspec import Meta, field
 
-from gcluster.schemas.spec.noun import Name, Noun, updates
-from gcluster.schemas.spec.units import Duration
+from .noun import Name, Noun, updates
+from .units import Duration
 
 
 class SpillOnly(Noun, frozen=True):

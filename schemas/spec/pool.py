@@ -4,15 +4,15 @@ from typing import Annotated, ClassVar, Literal, TypeAlias
 
 from msgspec import Meta, field
 
-from gcluster.schemas.spec.boot import Boot, GpuSettings
-from gcluster.schemas.spec.firmware import Firmware
-from gcluster.schemas.spec.market import Count, Rung
-from gcluster.schemas.spec.noun import Name, Noun, updates
-from gcluster.schemas.spec.rdma import Rdma
-from gcluster.schemas.spec.software import Software
-from gcluster.schemas.spec.units import ByteSize
-from gcluster.schemas.spec.update import Update
-from gcluster.schemas.spec.words import Bastion, HostKey, Identifier, LoginUser, Tag
+from .boot import Boot, GpuSettings
+from .firmware import Firmware
+from .market import Count, Rung
+from .noun import Name, Noun, updates
+from .rdma import Rdma
+from .software import Software
+from .units import ByteSize
+from .update import Update
+from .words import Bastion, HostKey, Identifier, LoginUser, Tag
 
 PoolRole: TypeAlias = Literal["compute", "controller", "login"]
 

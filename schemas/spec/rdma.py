@@ -4,8 +4,8 @@ from typing import Annotated, ClassVar, Literal, TypeAlias
 
 from msgspec import Meta, field
 
-from gcluster.schemas.spec.noun import Noun, updates
-from gcluster.schemas.spec.words import Cidr
+from .noun import Noun, updates
+from .words import Cidr
 
 RdmaDevice: TypeAlias = Annotated[
     str, Meta(pattern=r"^[a-z][a-z0-9_]{0,30}$(?!\n)", examples=["mlx5_0"])

@@ -4,12 +4,12 @@ from typing import Annotated, ClassVar, Literal, TypeAlias
 
 from msgspec import Meta, field
 
-from gcluster.schemas.spec.accounts import Account, Qos
-from gcluster.schemas.spec.kubernetes import KubernetesScheduler
-from gcluster.schemas.spec.noun import Name, Noun, updates
-from gcluster.schemas.spec.partition import Partition
-from gcluster.schemas.spec.units import ByteSize, Duration
-from gcluster.schemas.spec.words import Secret
+from .accounts import Account, Qos
+from .kubernetes import KubernetesScheduler
+from .noun import Name, Noun, updates
+from .partition import Partition
+from .units import ByteSize, Duration
+from .words import Secret
 
 
 class Topology(Noun, frozen=True):

@@ -4,8 +4,8 @@ from typing import Annotated, ClassVar, TypeAlias
 
 from msgspec import Meta
 
-from gcluster.schemas.spec.noun import Noun, updates
-from gcluster.schemas.spec.words import SECRET_PATTERN, Identifier
+from .noun import Noun, updates
+from .words import SECRET_PATTERN, Identifier
 
 AgeRecipient: TypeAlias = Annotated[
     str,

@@ -4,9 +4,9 @@ from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
-from gcluster.schemas.spec.noun import Noun, updates
-from gcluster.schemas.spec.units import BandwidthFloor
-from gcluster.schemas.spec.words import ImageReference
+from .noun import Noun, updates
+from .units import BandwidthFloor
+from .words import ImageReference
 
 
 class AllReduce(Noun, frozen=True):

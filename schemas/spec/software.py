@@ -4,8 +4,8 @@ from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta, field
 
-from gcluster.schemas.spec.noun import Noun, updates
-from gcluster.schemas.spec.words import Fingerprint, Url, Version
+from .noun import Noun, updates
+from .words import Fingerprint, Url, Version
 
 
 class Software(Noun, frozen=True):

@@ -4,10 +4,10 @@ from typing import Annotated, ClassVar, Literal, TypeAlias
 
 from msgspec import Meta, field
 
-from gcluster.schemas.spec.bucket import BucketUrl
-from gcluster.schemas.spec.noun import Name, Noun, updates
-from gcluster.schemas.spec.units import ByteSize, Duration, Throughput
-from gcluster.schemas.spec.words import (
+from .bucket import BucketUrl
+from .noun import Name, Noun, updates
+from .units import ByteSize, Duration, Throughput
+from .words import (
     Cidr,
     FilePath,
     Identifier,

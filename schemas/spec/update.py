@@ -4,8 +4,8 @@ from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta
 
-from gcluster.schemas.spec.noun import Noun, updates
-from gcluster.schemas.spec.units import Duration
+from .noun import Noun, updates
+from .units import Duration
 
 SHARE_AT_ONCE = 0.1
 """Share of a pool that may be out of service at once where the spec says nothing."""

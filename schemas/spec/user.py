@@ -4,8 +4,8 @@ from typing import Annotated, ClassVar, Literal, TypeAlias
 
 from msgspec import Meta, field
 
-from gcluster.schemas.spec.noun import Noun, updates
-from gcluster.schemas.spec.words import Secret
+from .noun import Noun, updates
+from .words import Secret
 
 UserName: TypeAlias = Annotated[str, Meta(pattern=r"^[a-z_][a-z0-9_-]{0,31}$(?!\n)")]
 """A login or group name."""

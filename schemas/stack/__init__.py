@@ -3,11 +3,11 @@
 The data is `schemas/catalog/stack.lock.yaml`; nothing here reads it before it is asked.
 """
 
-from gcluster.schemas.stack.load import load_lock
-from gcluster.schemas.stack.lock import Lock, TestedSet
-from gcluster.schemas.stack.pools import resolved_pools, resolved_software
-from gcluster.schemas.stack.resolve import resolve
-from gcluster.schemas.stack.resolved import Difference, Resolved, ResolvedComponent
+from .load import load_lock
+from .lock import Lock, TestedSet
+from .pools import resolved_pools, resolved_software
+from .resolve import resolve
+from .resolved import Difference, Resolved, ResolvedComponent
 
 __all__ = [
     "Difference",

@@ -5,10 +5,10 @@ from __future__ import annotations
 from functools import lru_cache
 from pathlib import Path
 
-from gcluster.schemas.catalog.load import CatalogError
-from gcluster.schemas.stack.lock import Lock
-from gcluster.schemas.structure.fit import fit
-from gcluster.schemas.text.compose import compose
+from ..catalog.load import CatalogError
+from ..structure.fit import fit
+from ..text.compose import compose
+from .lock import Lock
 
 LOCK_FILE = Path(__file__).parent.parent / "catalog" / "stack.lock.yaml"
 

@@ -6,8 +6,8 @@ from typing import Annotated, Literal, TypeAlias
 
 from msgspec import Meta, field
 
-from gcluster.schemas.catalog.citation import Citation, Date
-from gcluster.schemas.spec.noun import Noun
+from ..catalog.citation import Citation, Date
+from ..spec.noun import Noun
 
 Distribution: TypeAlias = Literal["debian-12", "debian-13", "ubuntu-22.04", "ubuntu-24.04", "el-9"]
 SchedulerType: TypeAlias = Literal["slurm", "kubernetes"]

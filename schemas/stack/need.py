@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from gcluster.schemas.stack.lock import SchedulerType
+from .lock import SchedulerType
 
 if TYPE_CHECKING:
-    from gcluster.schemas.catalog import Machine
-    from gcluster.schemas.stack.lock import Lock, Part
+    from ..catalog import Machine
+    from .lock import Lock, Part
 
 
 class Need(msgspec.Struct, frozen=True, kw_only=True):

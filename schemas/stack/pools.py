@@ -6,21 +6,21 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.schemas.catalog.machine import Machine
-from gcluster.schemas.spec import KubernetesScheduler, Pool, SlurmScheduler, Software
-from gcluster.schemas.stack.need import Need, need_of
-from gcluster.schemas.stack.resolve import asked_versions, resolve_need
-from gcluster.schemas.stack.resolved import Resolved
-from gcluster.schemas.stack.versions import parts
+from ..catalog.machine import Machine
+from ..spec import KubernetesScheduler, Pool, SlurmScheduler, Software
+from .need import Need, need_of
+from .resolve import asked_versions, resolve_need
+from .resolved import Resolved
+from .versions import parts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from gcluster.schemas.catalog import Catalog
-    from gcluster.schemas.diagnostics import PathTuple
-    from gcluster.schemas.spec import ClusterSpec, Scheduler, Site
-    from gcluster.schemas.stack.lock import Lock, SchedulerType
-    from gcluster.schemas.stack.resolved import ResolvedComponent
+    from ..catalog import Catalog
+    from ..diagnostics import PathTuple
+    from ..spec import ClusterSpec, Scheduler, Site
+    from .lock import Lock, SchedulerType
+    from .resolved import ResolvedComponent
 
 _CLUSTER_WIDE = ("slurm", "kubernetes")
 """Components whose daemons talk to each other across pools."""
@@ -106,7 +106,7 @@ def resolved_software(spec: ClusterSpec, pool: str, catalog: Catalog) -> Resolve
 
 def resolved_pools(spec: ClusterSpec, catalog: Catalog) -> dict[str, Resolved]:
     """Return the software of every pool; as `resolved_software`, for all at once."""
-    from gcluster.schemas.stack.load import load_lock  # noqa: PLC0415  # only here is it read
+    from .load import load_lock  # noqa: PLC0415  # only here is it read
 
     lock = load_lock()
     stacks = pool_stacks(

@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from gcluster.schemas.stack.lock import TestedSet
-from gcluster.schemas.stack.need import Need, need_of
-from gcluster.schemas.stack.resolved import Difference, Origin, Resolved, ResolvedComponent
-from gcluster.schemas.stack.rules import broken_minimums
-from gcluster.schemas.stack.versions import fits, longer
+from .lock import TestedSet
+from .need import Need, need_of
+from .resolved import Difference, Origin, Resolved, ResolvedComponent
+from .rules import broken_minimums
+from .versions import fits, longer
 
 if TYPE_CHECKING:
-    from gcluster.schemas.catalog import Machine
-    from gcluster.schemas.spec import Software
-    from gcluster.schemas.stack.lock import Component, Distribution, Lock, SchedulerType
+    from ..catalog import Machine
+    from ..spec import Software
+    from .lock import Component, Distribution, Lock, SchedulerType
 
 
 class _Candidate(msgspec.Struct, frozen=True, kw_only=True):

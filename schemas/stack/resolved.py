@@ -6,7 +6,7 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from gcluster.schemas.stack.lock import Distribution, Evidence
+from .lock import Distribution, Evidence
 
 Origin: TypeAlias = Literal["asked", "lock", "cluster", "distribution"]
 """asked: the spec says it; lock: of the set; cluster: the same on all pools; distribution: of its

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.schemas.stack.versions import fits, older, release
+from .versions import fits, older, release
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from gcluster.schemas.stack.lock import Equal, Lock, Minimum, Skew, When
-    from gcluster.schemas.stack.need import Need
+    from .lock import Equal, Lock, Minimum, Skew, When
+    from .need import Need
 
 
 def broken_minimums(versions: Mapping[str, str], need: Need, lock: Lock) -> tuple[Minimum, ...]:

@@ -15,17 +15,17 @@ from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError
 from jsonschema.validators import extend
 
-from gcluster.schemas.diagnostics import PathTuple
-from gcluster.schemas.mend.fix import Fix
-from gcluster.schemas.structure.fitting import Fits, fitting
-from gcluster.schemas.structure.fixes import fix_of
-from gcluster.schemas.structure.words import Wording, explain
-from gcluster.schemas.suggest import closest
+from ..diagnostics import PathTuple
+from ..mend.fix import Fix
+from ..suggest import closest
+from .fitting import Fits, fitting
+from .fixes import fix_of
+from .words import Wording, explain
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gcluster.schemas.json_schema import Schema
+    from ..json_schema import Schema
 
 MAX_ERRORS = 1_000
 """Errors reported of one file; more than that is the wrong file, not a wrong key."""

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 import msgspec
 
-from gcluster.schemas.decoding import convert
-from gcluster.schemas.diagnostics import Diagnostic, PathTuple, Severity
-from gcluster.schemas.spec.units import Quantity
+from ..decoding import convert
+from ..diagnostics import Diagnostic, PathTuple, Severity
+from ..spec.units import Quantity
 
 if TYPE_CHECKING:
-    from gcluster.schemas.structure.errors import StructureError
-    from gcluster.schemas.structure.prune import Pruned
-    from gcluster.schemas.text.document import Document
+    from ..text.document import Document
+    from .errors import StructureError
+    from .prune import Pruned
 
 T = TypeVar("T", bound=msgspec.Struct)
 
@@ -122,12 +122,12 @@ def _missing_tag(kind: type[msgspec.Struct], data: Any) -> str:
 def _fit_parts(
     kind: type[T], document: Document, *, file: str, spoilt: frozenset[PathTuple], reason: str
 ) -> Structured:
-    from gcluster.schemas.json_schema import inlined_schema  # noqa: PLC0415  # only on failure
-    from gcluster.schemas.structure.errors import (  # noqa: PLC0415  # jsonschema costs 0.1 s
+    from ..json_schema import inlined_schema  # noqa: PLC0415  # only on failure
+    from .errors import (  # noqa: PLC0415  # jsonschema costs 0.1 s
         MAX_ERRORS,
         structure_errors,
     )
-    from gcluster.schemas.structure.prune import Pruned  # noqa: PLC0415  # as above
+    from .prune import Pruned  # noqa: PLC0415  # as above
 
     schema = inlined_schema(kind)
     pruned = Pruned(document.data, schema)
@@ -192,7 +192,7 @@ def _is_within(path: PathTuple, roots: frozenset[PathTuple]) -> bool:
 
 
 def _located(error: StructureError, document: Document, file: str) -> Diagnostic:
-    from gcluster.schemas.mend.patches import patch_of  # noqa: PLC0415  # only on failure
+    from ..mend.patches import patch_of  # noqa: PLC0415  # only on failure
 
     wording = error.wording
     span = document.locate(error.path, key=error.at_key and wording.code != "GC007")

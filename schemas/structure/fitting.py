@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
-    from gcluster.schemas.json_schema import Schema
+    from ..json_schema import Schema
 
 Fits: TypeAlias = Callable[[Any], bool]
 

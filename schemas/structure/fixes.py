@@ -5,15 +5,15 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from gcluster.schemas.mend.fix import Fix, Insert, Quote, RenameKey, Replace, ReplaceWord
-from gcluster.schemas.mend.patches import yaml_text
+from ..mend.fix import Fix, Insert, Quote, RenameKey, Replace, ReplaceWord
+from ..mend.patches import yaml_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from jsonschema.exceptions import ValidationError
 
-    from gcluster.schemas.diagnostics import PathTuple
+    from ..diagnostics import PathTuple
 
 _TRUE = frozenset({"yes", "on", "y", "true"})
 _FALSE = frozenset({"no", "off", "n", "false"})

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from gcluster.schemas.structure.errors import branch_for
+from .errors import branch_for
 
 if TYPE_CHECKING:
-    from gcluster.schemas.diagnostics import PathTuple
-    from gcluster.schemas.json_schema import Schema
+    from ..diagnostics import PathTuple
+    from ..json_schema import Schema
 
 
 class Pruned:

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import msgspec
 from jsonschema.exceptions import ValidationError
 
-from gcluster.schemas.spec.noun import NAME_PATTERN, NAME_RULE
-from gcluster.schemas.spec.words import SECRET_PATTERN
-from gcluster.schemas.suggest import closest, listing
+from ..spec.noun import NAME_PATTERN, NAME_RULE
+from ..spec.words import SECRET_PATTERN
+from ..suggest import closest, listing
 
 if TYPE_CHECKING:
-    from gcluster.schemas.diagnostics import PathTuple
+    from ..diagnostics import PathTuple
 
 
 class Wording(msgspec.Struct, frozen=True, kw_only=True):

@@ -18,9 +18,9 @@ from yaml.events import (
     StreamEndEvent,
 )
 
-from gcluster.schemas.text.composed import Composed
-from gcluster.schemas.text.document import Document, pack
-from gcluster.schemas.text.scalars import CORE_TAGS, fits_tag, resolve
+from .composed import Composed
+from .document import Document, pack
+from .scalars import CORE_TAGS, fits_tag, resolve
 
 Event: TypeAlias = Any
 """An event of the parser; PyYAML's stubs do not promise the marks that every event has."""
@@ -45,11 +45,11 @@ def compose(text: str, *, file: str) -> Composed:
     except _StopReadingError:
         pass
     except MarkedYAMLError as error:
-        from gcluster.schemas.text.errors import report_syntax  # noqa: PLC0415  # only on failure
+        from .errors import report_syntax  # noqa: PLC0415  # only on failure
 
         report_syntax(result, text, error)
     except (YAMLError, UnicodeError):
-        from gcluster.schemas.text.errors import report_character  # noqa: PLC0415  # as above
+        from .errors import report_character  # noqa: PLC0415  # as above
 
         report_character(result, text)
     return result

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from gcluster.schemas.diagnostics import Diagnostic, Patch, PathTuple, Severity
-from gcluster.schemas.text.document import Document
+from ..diagnostics import Diagnostic, Patch, PathTuple, Severity
+from .document import Document
 
 
 class Composed:

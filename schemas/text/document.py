@@ -7,7 +7,7 @@ from bisect import bisect_right
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from gcluster.schemas.diagnostics import PathTuple, Span
+from ..diagnostics import PathTuple, Span
 
 _OFFSET_BITS = 24
 _OFFSET_MASK = (1 << _OFFSET_BITS) - 1

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from yaml.error import MarkedYAMLError
 
-    from gcluster.schemas.text.composed import Composed
+    from .composed import Composed
 
 _UNPRINTABLE = re.compile(
     "[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"  # YAML 1.2, c-printable

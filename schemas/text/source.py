@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.schemas.diagnostics import Diagnostic, Severity, Span
+from ..diagnostics import Diagnostic, Severity, Span
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING
 import pulumi
 import pulumi_aws as aws
 
-from gcluster.schemas.tunnels import TUNNEL_PORT
-from gcluster.stacks.aws.network import EVERYWHERE
-from gcluster.stacks.aws.plan import IdentityPlan
-from gcluster.stacks.aws.policies import bucket_policy, burst_policy, trust
-from gcluster.stacks.aws.rules import Group, make_group
-from gcluster.stacks.pulumi.component import Args, Component
-from gcluster.stacks.pulumi.names import Names
+from ...schemas.tunnels import TUNNEL_PORT
+from ..pulumi.component import Args, Component
+from ..pulumi.names import Names
+from .network import EVERYWHERE
+from .plan import IdentityPlan
+from .policies import bucket_policy, burst_policy, trust
+from .rules import Group, make_group
 
 if TYPE_CHECKING:
-    from gcluster.schemas.spec import PoolRole
+    from ...schemas.spec import PoolRole
 
 _SSH = (22, 22)
 _HTTPS = (443, 443)

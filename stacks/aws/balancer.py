@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 import pulumi
 import pulumi_aws as aws
 
-from gcluster.schemas.control_planes import API_PORT
-from gcluster.stacks.pulumi.component import Args, Component
-from gcluster.stacks.pulumi.names import Names
+from ...schemas.control_planes import API_PORT
+from ..pulumi.component import Args, Component
+from ..pulumi.names import Names
 
 
 class ApiBalancerArgs(Args, frozen=True):

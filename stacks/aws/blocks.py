@@ -5,9 +5,9 @@ from __future__ import annotations
 import pulumi
 import pulumi_aws as aws
 
-from gcluster.stacks.pulumi.component import Args, Component
-from gcluster.stacks.pulumi.labels import POOL
-from gcluster.stacks.pulumi.names import Names
+from ..pulumi.component import Args, Component
+from ..pulumi.labels import POOL
+from ..pulumi.names import Names
 
 OFFERING = "aws:ec2/getCapacityBlockOffering:getCapacityBlockOffering"
 """The question to AWS that precedes a purchase; recordings answer it with `RECORDED`."""

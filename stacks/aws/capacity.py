@@ -5,17 +5,17 @@ from __future__ import annotations
 from datetime import datetime  # noqa: TC003  # msgspec reads the annotation
 from typing import TYPE_CHECKING
 
-from gcluster.schemas.diagnostics import Severity
-from gcluster.stacks.aws.api import Answer, AwsError, filters
-from gcluster.stacks.pulumi.questions import finding
+from ...schemas.diagnostics import Severity
+from ..pulumi.questions import finding
+from .api import Answer, AwsError, filters
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gcluster.schemas.diagnostics import Diagnostic
-    from gcluster.stacks.aws.api import Api
-    from gcluster.stacks.aws.plan import OfferPlan, PoolPlan
-    from gcluster.stacks.pulumi.questions import Standing
+    from ...schemas.diagnostics import Diagnostic
+    from ..pulumi.questions import Standing
+    from .api import Api
+    from .plan import OfferPlan, PoolPlan
 
 
 class _Offering(Answer, frozen=True):

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 import pulumi
 import pulumi_aws as aws
 
-from gcluster.stacks.aws.blocks import CapacityBlock, CapacityBlockArgs
-from gcluster.stacks.aws.plan import OfferPlan, PlacementPlan, PoolPlan
-from gcluster.stacks.aws.tags import OFFER
-from gcluster.stacks.aws.templates import launch_template
-from gcluster.stacks.pulumi.component import Args, Component
-from gcluster.stacks.pulumi.labels import HOST, POOL
-from gcluster.stacks.pulumi.names import Names
+from ..pulumi.component import Args, Component
+from ..pulumi.labels import HOST, POOL
+from ..pulumi.names import Names
+from .blocks import CapacityBlock, CapacityBlockArgs
+from .plan import OfferPlan, PlacementPlan, PoolPlan
+from .tags import OFFER
+from .templates import launch_template
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

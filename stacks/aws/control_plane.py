@@ -7,11 +7,11 @@ import json
 import pulumi
 import pulumi_aws as aws
 
-from gcluster.stacks.aws.defaults import defaults
-from gcluster.stacks.aws.plan import EksPlan
-from gcluster.stacks.aws.policies import service_trust
-from gcluster.stacks.pulumi.component import Args, Component
-from gcluster.stacks.pulumi.names import Names
+from ..pulumi.component import Args, Component
+from ..pulumi.names import Names
+from .defaults import defaults
+from .plan import EksPlan
+from .policies import service_trust
 
 ZONES = "aws:index/getAvailabilityZones:getAvailabilityZones"
 """The question to AWS which zones there are; recordings answer it with `RECORDED_ZONES`."""

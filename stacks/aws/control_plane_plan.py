@@ -5,15 +5,15 @@ from __future__ import annotations
 import ipaddress
 from typing import TYPE_CHECKING, cast
 
-from gcluster.schemas.control_planes import managed_by, managed_release
-from gcluster.schemas.spec import KubernetesScheduler
-from gcluster.stacks.aws.defaults import defaults
-from gcluster.stacks.aws.plan import EksPlan, ImagePlan
-from gcluster.stacks.pulumi.names import Names
+from ...schemas.control_planes import managed_by, managed_release
+from ...schemas.spec import KubernetesScheduler
+from ..pulumi.names import Names
+from .defaults import defaults
+from .plan import EksPlan, ImagePlan
 
 if TYPE_CHECKING:
-    from gcluster.schemas.catalog import Catalog, Machine
-    from gcluster.schemas.spec import AwsSite, ClusterSpec, Pool
+    from ...schemas.catalog import Catalog, Machine
+    from ...schemas.spec import AwsSite, ClusterSpec, Pool
 
 _SMALLEST = 28
 """Prefix of the smallest subnet that EKS takes: 16 addresses, of which it wants six."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
-from gcluster.schemas.spec import AwsSite
-from gcluster.schemas.spec.storage import LustreStorage, ObjectStorage
-from gcluster.stacks.aws.plan import BucketPlan, GrantPlan, LinkPlan, LustrePlan
+from ...schemas.spec import AwsSite
+from ...schemas.spec.storage import LustreStorage, ObjectStorage
+from .plan import BucketPlan, GrantPlan, LinkPlan, LustrePlan
 
 if TYPE_CHECKING:
-    from gcluster.schemas.spec import ClusterSpec
+    from ...schemas.spec import ClusterSpec
 
 _GIB = 2**30
 _MB = 10**6

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pulumi
 import pulumi_aws as aws
 
-from gcluster.stacks.aws.plan import DnsPlan
-from gcluster.stacks.pulumi.component import Args, Component
-from gcluster.stacks.pulumi.names import Names
+from ..pulumi.component import Args, Component
+from ..pulumi.names import Names
+from .plan import DnsPlan
 
 _TTL_S = 60
 """A replaced node has another address: its name follows within a minute."""

@@ -10,19 +10,19 @@ import hashlib
 import time
 from typing import TYPE_CHECKING
 
-from gcluster.stacks.aws.api import Answer, AwsError, tagged
-from gcluster.stacks.aws.hosts import Instance, instances
-from gcluster.stacks.aws.tags import OFFER, TOKEN
-from gcluster.stacks.provider import ProviderError, provider_error
-from gcluster.stacks.pulumi.errors import NO_CAPACITY, translate
-from gcluster.stacks.pulumi.labels import HOST, POOL
+from ..provider import ProviderError, provider_error
+from ..pulumi.errors import NO_CAPACITY, translate
+from ..pulumi.labels import HOST, POOL
+from .api import Answer, AwsError, tagged
+from .hosts import Instance, instances
+from .tags import OFFER, TOKEN
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from gcluster.schemas.diagnostics import Diagnostic
-    from gcluster.stacks.aws.api import Api
-    from gcluster.stacks.aws.plan import OfferPlan, PoolPlan, SitePlan
+    from ...schemas.diagnostics import Diagnostic
+    from .api import Api
+    from .plan import OfferPlan, PoolPlan, SitePlan
 
 _LONGEST_TOKEN = 64
 """Characters of a client token (EC2 API, "Ensuring idempotency")."""

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.inventory.hosts import Host, Placement, SshTarget
-from gcluster.stacks.aws import cloud_init
-from gcluster.stacks.aws.api import Answer, AwsError, filters, tagged
-from gcluster.stacks.aws.tags import OFFER, TOKEN
-from gcluster.stacks.console import await_host_keys
-from gcluster.stacks.pulumi.labels import HOST, POOL
+from ...inventory.hosts import Host, Placement, SshTarget
+from ..console import await_host_keys
+from ..pulumi.labels import HOST, POOL
+from . import cloud_init
+from .api import Answer, AwsError, filters, tagged
+from .tags import OFFER, TOKEN
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
 
-    from gcluster.stacks.aws.api import Api
-    from gcluster.stacks.aws.plan import SitePlan
+    from .api import Api
+    from .plan import SitePlan
 
 ALIVE = ["pending", "running", "stopping", "stopped"]
 """States of an instance that still exists."""

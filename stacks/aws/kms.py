@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from gcluster.stacks.aws.api import Answer, Api, AwsError
-from gcluster.stacks.key_refusals import no_rights, no_such_key, not_wrapped_by
+from ..key_refusals import no_rights, no_such_key, not_wrapped_by
+from .api import Answer, Api, AwsError
 
 _ABSENT = frozenset(
     {

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
-from gcluster.inventory.hosts import pool_host_names
-from gcluster.stacks.laddered import Purchase, RungOffer, priced
-from gcluster.stacks.pulumi.labels import POOL
-from gcluster.stacks.pulumi.names import Names
+from ...inventory.hosts import pool_host_names
+from ..laddered import Purchase, RungOffer, priced
+from ..pulumi.labels import POOL
+from ..pulumi.names import Names
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from gcluster.schemas.catalog import Catalog
-    from gcluster.schemas.spec import AwsSite, ClusterSpec
-    from gcluster.stacks.aws.api import Api
-    from gcluster.stacks.aws.plan import OfferPlan, SitePlan
+    from ...schemas.catalog import Catalog
+    from ...schemas.spec import AwsSite, ClusterSpec
+    from .api import Api
+    from .plan import OfferPlan, SitePlan
 
 _USABLE = ["active", "scheduled", "pending", "payment-pending", "assessing"]
 """States of a block that is or will be there (EC2 API, CapacityReservation, November 2026)."""
@@ -23,7 +23,7 @@ _USABLE = ["active", "scheduled", "pending", "payment-pending", "assessing"]
 
 def rungs(spec: ClusterSpec, site: str, pool: str, catalog: Catalog) -> tuple[RungOffer, ...]:
     """Return the rungs of a pool in the order in which they are tried."""
-    from gcluster.stacks.aws.pools import pool_plan  # noqa: PLC0415  # beside the catalog
+    from .pools import pool_plan  # noqa: PLC0415  # beside the catalog
 
     plan = pool_plan(spec, pool, catalog)
     machine = catalog.machines.get(plan.machine)
@@ -61,8 +61,8 @@ def bought_blocks(api: Api, plan: SitePlan, taken: Mapping[str, str]) -> dict[st
 
     AWS is asked only where a node is on a rung that buys one. Raises ProviderError.
     """
-    from gcluster.stacks.aws.api import tagged  # noqa: PLC0415  # boto3
-    from gcluster.stacks.aws.capacity import Reservations  # noqa: PLC0415  # as above
+    from .api import tagged  # noqa: PLC0415  # boto3
+    from .capacity import Reservations  # noqa: PLC0415  # as above
 
     found: dict[str, str] = {}
     for pool in plan.pools:

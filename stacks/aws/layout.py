@@ -6,13 +6,16 @@ import ipaddress
 import re
 from typing import TYPE_CHECKING, cast
 
-from gcluster.schemas.control_planes import api_name, balanced_site, managed_by, site_domain
-from gcluster.schemas.spec import AwsSite
-from gcluster.schemas.spec.sites.site import DEFAULT_CLOUD_CIDR
-from gcluster.schemas.tunnels import site_ends
-from gcluster.stacks.aws.control_plane_plan import control_plane_plan
-from gcluster.stacks.aws.data import bucket_plans, grant_plans, lustre_plans
-from gcluster.stacks.aws.plan import (
+from ...schemas.control_planes import api_name, balanced_site, managed_by, site_domain
+from ...schemas.spec import AwsSite
+from ...schemas.spec.sites.site import DEFAULT_CLOUD_CIDR
+from ...schemas.tunnels import site_ends
+from ..pulumi.labels import Labels
+from ..pulumi.names import Names
+from ..pulumi.spec_hash import spec_hash
+from .control_plane_plan import control_plane_plan
+from .data import bucket_plans, grant_plans, lustre_plans
+from .plan import (
     BudgetPlan,
     DnsPlan,
     IdentityPlan,
@@ -20,14 +23,11 @@ from gcluster.stacks.aws.plan import (
     SitePlan,
     SubnetPlan,
 )
-from gcluster.stacks.aws.pools import placement_plans, pool_plan, zones_of_site
-from gcluster.stacks.pulumi.labels import Labels
-from gcluster.stacks.pulumi.names import Names
-from gcluster.stacks.pulumi.spec_hash import spec_hash
+from .pools import placement_plans, pool_plan, zones_of_site
 
 if TYPE_CHECKING:
-    from gcluster.schemas.catalog import Catalog
-    from gcluster.schemas.spec import ClusterSpec
+    from ...schemas.catalog import Catalog
+    from ...schemas.spec import ClusterSpec
 
 _SLOTS = 16
 """Parts of the upper half of a network: one for each further zone, the last is public."""

@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.stacks.aws.api import Answer, Api
-from gcluster.stacks.aws.hosts import instances
-from gcluster.stacks.provider import Leftover
+from ..provider import Leftover
+from .api import Answer, Api
+from .hosts import instances
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gcluster.schemas.catalog import Catalog
-    from gcluster.stacks.aws.hosts import Instance
-    from gcluster.stacks.aws.plan import SitePlan
+    from ...schemas.catalog import Catalog
+    from .hosts import Instance
+    from .plan import SitePlan
 
 _GLOBAL = "us-east-1"
 """Region that tells of services without one: zones, roles (Resource Groups Tagging API)."""

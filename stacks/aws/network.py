@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 import pulumi
 import pulumi_aws as aws
 
-from gcluster.stacks.aws.plan import NetworkPlan
-from gcluster.stacks.pulumi.component import Args, Component
-from gcluster.stacks.pulumi.names import Names
+from ..pulumi.component import Args, Component
+from ..pulumi.names import Names
+from .plan import NetworkPlan
 
 if TYPE_CHECKING:
-    from gcluster.stacks.aws.plan import SubnetPlan
+    from .plan import SubnetPlan
 
 EVERYWHERE = "0.0.0.0/0"
 

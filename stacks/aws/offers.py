@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.stacks.aws.capacity import reservation
-from gcluster.stacks.aws.prices import on_demand_price, spot_price
-from gcluster.stacks.provider import Offer
+from ..provider import Offer
+from .capacity import reservation
+from .prices import on_demand_price, spot_price
 
 if TYPE_CHECKING:
-    from gcluster.schemas.catalog import Catalog
-    from gcluster.stacks.aws.api import Api
-    from gcluster.stacks.aws.plan import OfferPlan, PoolPlan
+    from ...schemas.catalog import Catalog
+    from .api import Api
+    from .plan import OfferPlan, PoolPlan
 
 
 def offers(api: Api, pool: PoolPlan, catalog: Catalog) -> tuple[Offer, ...]:

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import msgspec
 
-from gcluster.schemas.catalog.machine import Market
-from gcluster.schemas.spec import PoolRole
-from gcluster.schemas.tunnels import RouteTo
-from gcluster.stacks.pulumi.labels import Labels
-from gcluster.stacks.pulumi.names import Names
+from ...schemas.catalog.machine import Market
+from ...schemas.spec import PoolRole
+from ...schemas.tunnels import RouteTo
+from ..pulumi.labels import Labels
+from ..pulumi.names import Names
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

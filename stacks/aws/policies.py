@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, TypeAlias
 
-from gcluster.stacks.pulumi.labels import CLUSTER, SITE
+from ..pulumi.labels import CLUSTER, SITE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from gcluster.stacks.aws.plan import GrantPlan
+    from .plan import GrantPlan
 
 Statement: TypeAlias = dict[str, str | list[str] | dict[str, dict[str, str]] | dict[str, str]]
 

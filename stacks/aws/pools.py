@@ -5,12 +5,12 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING, cast
 
-from gcluster.inventory.hosts import pool_host_names
-from gcluster.schemas.control_planes import managed_by
-from gcluster.schemas.tunnels import gateway_links
-from gcluster.stacks.aws.control_plane_plan import eks_image, eks_name
-from gcluster.stacks.aws.defaults import defaults
-from gcluster.stacks.aws.plan import (
+from ...inventory.hosts import pool_host_names
+from ...schemas.control_planes import managed_by
+from ...schemas.tunnels import gateway_links
+from .control_plane_plan import eks_image, eks_name
+from .defaults import defaults
+from .plan import (
     ImagePlan,
     InterfacePlan,
     OfferPlan,
@@ -22,9 +22,9 @@ from gcluster.stacks.aws.plan import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gcluster.schemas.catalog import Catalog, Machine
-    from gcluster.schemas.catalog.machine import Market
-    from gcluster.schemas.spec import AwsSite, ClusterSpec, Pool, Rung
+    from ...schemas.catalog import Catalog, Machine
+    from ...schemas.catalog.machine import Market
+    from ...schemas.spec import AwsSite, ClusterSpec, Pool, Rung
 
 _GIB = 2**30
 _OWNED = "kubernetes.io/cluster/{}"

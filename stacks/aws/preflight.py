@@ -5,19 +5,19 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from gcluster.schemas.quotas import quota_needs
-from gcluster.stacks.aws import capacity, owned, prices, quotas
-from gcluster.stacks.aws.hosts import instances
-from gcluster.stacks.pulumi.questions import Cloud, Question, Standing, ask_all
+from ...schemas.quotas import quota_needs
+from ..pulumi.questions import Cloud, Question, Standing, ask_all
+from . import capacity, owned, prices, quotas
+from .hosts import instances
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gcluster.schemas.catalog import Catalog
-    from gcluster.schemas.diagnostics import Diagnostic
-    from gcluster.schemas.spec import ClusterSpec
-    from gcluster.stacks.aws.api import Api
-    from gcluster.stacks.aws.plan import PoolPlan, SitePlan
+    from ...schemas.catalog import Catalog
+    from ...schemas.diagnostics import Diagnostic
+    from ...schemas.spec import ClusterSpec
+    from .api import Api
+    from .plan import PoolPlan, SitePlan
 
 _AWS = Cloud(name="AWS", not_logged_in="GC970", unanswered="GC970")
 

@@ -6,17 +6,17 @@ import json
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from gcluster.schemas.diagnostics import Severity
-from gcluster.stacks.aws.api import Answer, filters
-from gcluster.stacks.pulumi.questions import finding, price_told
+from ...schemas.diagnostics import Severity
+from ..pulumi.questions import finding, price_told
+from .api import Answer, filters
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gcluster.schemas.catalog import Catalog, Market
-    from gcluster.schemas.diagnostics import Diagnostic
-    from gcluster.stacks.aws.api import Api
-    from gcluster.stacks.aws.plan import PoolPlan
+    from ...schemas.catalog import Catalog, Market
+    from ...schemas.diagnostics import Diagnostic
+    from .api import Api
+    from .plan import PoolPlan
 
 _MINUTE_S = 60
 

@@ -8,25 +8,25 @@ import msgspec
 import pulumi
 import pulumi_aws as aws
 
-from gcluster.stacks.aws import cloud_init
-from gcluster.stacks.aws.access import Firewall, FirewallArgs, Identities, IdentitiesArgs
-from gcluster.stacks.aws.balancer import ApiBalancer, ApiBalancerArgs
-from gcluster.stacks.aws.compute import NodePool, NodePoolArgs, Placements, PlacementsArgs
-from gcluster.stacks.aws.control_plane import ControlPlane, ControlPlaneArgs, node_config
-from gcluster.stacks.aws.dns import Dns, DnsArgs
-from gcluster.stacks.aws.layout import site_plan
-from gcluster.stacks.aws.network import Network, NetworkArgs
-from gcluster.stacks.aws.site_routes import SiteRoutes, SiteRoutesArgs
-from gcluster.stacks.aws.spending import Spending, SpendingArgs
-from gcluster.stacks.aws.storage import Bucket, BucketArgs, Lustre, LustreArgs
-from gcluster.stacks.pulumi.tagging import tag_everything
+from ..pulumi.tagging import tag_everything
+from . import cloud_init
+from .access import Firewall, FirewallArgs, Identities, IdentitiesArgs
+from .balancer import ApiBalancer, ApiBalancerArgs
+from .compute import NodePool, NodePoolArgs, Placements, PlacementsArgs
+from .control_plane import ControlPlane, ControlPlaneArgs, node_config
+from .dns import Dns, DnsArgs
+from .layout import site_plan
+from .network import Network, NetworkArgs
+from .site_routes import SiteRoutes, SiteRoutesArgs
+from .spending import Spending, SpendingArgs
+from .storage import Bucket, BucketArgs, Lustre, LustreArgs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
-    from gcluster.schemas.catalog import Catalog
-    from gcluster.schemas.spec import ClusterSpec
-    from gcluster.stacks.aws.plan import OfferPlan, PoolPlan, SitePlan
+    from ...schemas.catalog import Catalog
+    from ...schemas.spec import ClusterSpec
+    from .plan import OfferPlan, PoolPlan, SitePlan
 
 
 def program(

@@ -7,20 +7,20 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.schemas.diagnostics import Severity
-from gcluster.schemas.quotas import still_needed
-from gcluster.stacks.aws.api import Answer
-from gcluster.stacks.pulumi.questions import finding
+from ...schemas.diagnostics import Severity
+from ...schemas.quotas import still_needed
+from ..pulumi.questions import finding
+from .api import Answer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gcluster.schemas.catalog import Catalog
-    from gcluster.schemas.diagnostics import Diagnostic
-    from gcluster.schemas.quotas import QuotaNeed
-    from gcluster.schemas.spec import ClusterSpec
-    from gcluster.stacks.aws.api import Api
-    from gcluster.stacks.pulumi.questions import Standing
+    from ...schemas.catalog import Catalog
+    from ...schemas.diagnostics import Diagnostic
+    from ...schemas.quotas import QuotaNeed
+    from ...schemas.spec import ClusterSpec
+    from ..pulumi.questions import Standing
+    from .api import Api
 
 _LOOK_BACK = timedelta(minutes=30)
 """Usage is published every minute (CloudWatch User Guide, "usage metrics", November 2026)."""

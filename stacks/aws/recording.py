@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.stacks.aws.access import PROFILE, RECORDED_PROFILE
-from gcluster.stacks.aws.blocks import OFFERING, RECORDED
-from gcluster.stacks.aws.control_plane import RECORDED_ZONES, ZONES
-from gcluster.stacks.aws.program import program
-from gcluster.stacks.pulumi.record import record
+from ..pulumi.record import record
+from .access import PROFILE, RECORDED_PROFILE
+from .blocks import OFFERING, RECORDED
+from .control_plane import RECORDED_ZONES, ZONES
+from .program import program
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from gcluster.schemas.catalog import Catalog
-    from gcluster.schemas.spec import ClusterSpec
-    from gcluster.stacks.pulumi.recorded import RecordedGraph
+    from ...schemas.catalog import Catalog
+    from ...schemas.spec import ClusterSpec
+    from ..pulumi.recorded import RecordedGraph
 
 
 def record_site(

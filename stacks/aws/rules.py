@@ -9,7 +9,7 @@ import pulumi_aws as aws
 if TYPE_CHECKING:
     import pulumi
 
-    from gcluster.stacks.pulumi.names import Names
+    from ..pulumi.names import Names
 
 ALL = "-1"
 """Every protocol and port."""

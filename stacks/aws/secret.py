@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from gcluster.stacks.aws.api import Answer, Api
-from gcluster.stacks.provider import provider_error
+from ..provider import provider_error
+from .api import Answer, Api
 
 _ARN_PARTS = 7
 

@@ -5,23 +5,23 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from gcluster.stacks.aws.api import Api
-from gcluster.stacks.aws.hosts import host_keys, instances, places, to_hosts
-from gcluster.stacks.aws.ladder import bought_blocks
-from gcluster.stacks.aws.layout import site_plan
-from gcluster.stacks.provider import provider_error
-from gcluster.stacks.pulumi.site_session import SiteSession
+from ..provider import provider_error
+from ..pulumi.site_session import SiteSession
+from .api import Api
+from .hosts import host_keys, instances, places, to_hosts
+from .ladder import bought_blocks
+from .layout import site_plan
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gcluster.inventory.hosts import Host
-    from gcluster.schemas.catalog import Catalog
-    from gcluster.stacks.aws.hosts import Instance
-    from gcluster.stacks.aws.plan import SitePlan
-    from gcluster.stacks.provider import SiteContext
-    from gcluster.stacks.pulumi.engine import Engine
-    from gcluster.stacks.pulumi.kept import Owners
+    from ...inventory.hosts import Host
+    from ...schemas.catalog import Catalog
+    from ..provider import SiteContext
+    from ..pulumi.engine import Engine
+    from ..pulumi.kept import Owners
+    from .hosts import Instance
+    from .plan import SitePlan
 
 BOOT_LIMIT_S = 900.0
 """Longest wait for host keys on consoles, in seconds: our choice, AWS names no time. Machines with
@@ -50,7 +50,7 @@ class Session(SiteSession):
 
     def engine(self, total: int = 0) -> Engine:
         """Return the site's stack."""
-        from gcluster.stacks.aws.program import program  # noqa: PLC0415  # 0.7 s, for the engine only
+        from .program import program  # noqa: PLC0415  # 0.7 s, for the engine only
 
         context = self._context
         run = program(
@@ -66,14 +66,14 @@ class Session(SiteSession):
 
     def owners(self) -> Owners:
         """Return which storage each protected resource is there for."""
-        from gcluster.stacks.pulumi.kept import owners  # noqa: PLC0415  # where data is
+        from ..pulumi.kept import owners  # noqa: PLC0415  # where data is
 
         plan, context = self.plan, self._context
         named = {plan.names(f"lustre-{item.name}"): (item.name,) for item in plan.lustre}
         named |= {plan.names(f"bucket-{item.name}"): (item.name,) for item in plan.buckets}
         if not named:
             return {}
-        from gcluster.stacks.aws.recording import record_site  # noqa: PLC0415  # 0.7 s
+        from .recording import record_site  # noqa: PLC0415  # 0.7 s
 
         return owners(record_site(context.spec, context.site, self._catalog), named)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pulumi
 import pulumi_aws as aws
 
-from gcluster.stacks.pulumi.component import Args, Component
-from gcluster.stacks.pulumi.names import Names
+from ..pulumi.component import Args, Component
+from ..pulumi.names import Names
 
 
 class SiteRoutesArgs(Args, frozen=True):

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pulumi  # noqa: TC002  # the component's outputs are read from its annotations
 import pulumi_aws as aws
 
-from gcluster.stacks.aws.plan import BudgetPlan
-from gcluster.stacks.pulumi.component import Args, Component
-from gcluster.stacks.pulumi.labels import CLUSTER
-from gcluster.stacks.pulumi.names import Names
+from ..pulumi.component import Args, Component
+from ..pulumi.labels import CLUSTER
+from ..pulumi.names import Names
+from .plan import BudgetPlan
 
 _ALARMS = (("ACTUAL", 80.0), ("ACTUAL", 100.0), ("FORECASTED", 100.0))
 """What is looked at, and per cent of the ceiling at which the owner is told."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pulumi
 import pulumi_aws as aws
 
-from gcluster.stacks.aws.plan import BucketPlan, LinkPlan, LustrePlan
-from gcluster.stacks.aws.policies import tls_only
-from gcluster.stacks.aws.rules import Group, make_group
-from gcluster.stacks.pulumi.component import Args, Component
-from gcluster.stacks.pulumi.names import Names
+from ..pulumi.component import Args, Component
+from ..pulumi.names import Names
+from .plan import BucketPlan, LinkPlan, LustrePlan
+from .policies import tls_only
+from .rules import Group, make_group
 
 _LUSTRE_PORTS = ((988, 988), (1018, 1023))
 """TCP ports of Lustre, in both directions (FSx for Lustre User Guide, "File system access control

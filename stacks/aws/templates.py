@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING
 
 import pulumi_aws as aws
 
-from gcluster.stacks.aws.tags import OFFER
-from gcluster.stacks.pulumi.labels import POOL
+from ..pulumi.labels import POOL
+from .tags import OFFER
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import pulumi
 
-    from gcluster.stacks.aws.plan import OfferPlan, PoolPlan, RungPlan
+    from .plan import OfferPlan, PoolPlan, RungPlan
 
 _TAGGED = ("instance", "volume", "network-interface")
 

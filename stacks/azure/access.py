@@ -5,10 +5,10 @@ from __future__ import annotations
 import pulumi
 from pulumi_azure_native import authorization, managedidentity
 
-from gcluster.stacks.azure.facts import facts
-from gcluster.stacks.azure.network import KEPT
-from gcluster.stacks.pulumi.component import Args, Component
-from gcluster.stacks.pulumi.names import Names
+from ..pulumi.component import Args, Component
+from ..pulumi.names import Names
+from .facts import facts
+from .network import KEPT
 
 
 class Grant(Args, frozen=True, kw_only=True):

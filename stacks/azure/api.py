@@ -19,9 +19,9 @@ from azure.core.rest import HttpRequest
 from azure.identity import DefaultAzureCredential
 from azure.mgmt.compute import ComputeManagementClient
 
-from gcluster.schemas.decoding import decode_json
-from gcluster.stacks.provider import ProviderError, provider_error
-from gcluster.stacks.pulumi.errors import NO_CAPACITY, translate
+from ...schemas.decoding import decode_json
+from ..provider import ProviderError, provider_error
+from ..pulumi.errors import NO_CAPACITY, translate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 import pulumi
 from pulumi_azure_native import network
 
-from gcluster.schemas.control_planes import API_PORT
-from gcluster.stacks.pulumi.component import Args, Component
-from gcluster.stacks.pulumi.names import Names
+from ...schemas.control_planes import API_PORT
+from ..pulumi.component import Args, Component
+from ..pulumi.names import Names
 
 _PART = "api"
 """What its only frontend, group of servers and probe are called."""

@@ -6,10 +6,10 @@ import msgspec
 import pulumi
 from pulumi_azure_native import compute, network
 
-from gcluster.stacks.azure.disks import boot_disk, image_reference, security, set_disk
-from gcluster.stacks.azure.plan import ImagePlan, RungPlan
-from gcluster.stacks.pulumi.component import Args, Component
-from gcluster.stacks.pulumi.names import Names
+from ..pulumi.component import Args, Component
+from ..pulumi.names import Names
+from .disks import boot_disk, image_reference, security, set_disk
+from .plan import ImagePlan, RungPlan
 
 _PRIORITY = {"on-demand": "Regular", "reservation": "Regular", "spot": "Spot"}
 _EVICTED = "Delete"

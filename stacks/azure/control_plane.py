@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING
 import pulumi
 from pulumi_azure_native import authorization, containerservice
 
-from gcluster.stacks.azure.access import role_id
-from gcluster.stacks.azure.control_plane_plan import AksPlan, pool_name
-from gcluster.stacks.azure.facts import facts
-from gcluster.stacks.azure.plan import PoolPlan, RungPlan
-from gcluster.stacks.pulumi.component import Args, Component
-from gcluster.stacks.pulumi.labels import POOL
-from gcluster.stacks.pulumi.names import Names
+from ..pulumi.component import Args, Component
+from ..pulumi.labels import POOL
+from ..pulumi.names import Names
+from .access import role_id
+from .control_plane_plan import AksPlan, pool_name
+from .facts import facts
+from .plan import PoolPlan, RungPlan
 
 if TYPE_CHECKING:
-    from gcluster.stacks.pulumi.monitor import Json
+    from ..pulumi.monitor import Json
 
 _NODE_POOL = "gcluster.local/pool"
 _AS_MUCH = -1.0

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from gcluster.schemas.control_planes import managed_by, managed_release
-from gcluster.schemas.spec import KubernetesScheduler
-from gcluster.stacks.pulumi.names import Limit, shortened
+from ...schemas.control_planes import managed_by, managed_release
+from ...schemas.spec import KubernetesScheduler
+from ..pulumi.names import Limit, shortened
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from gcluster.schemas.catalog import Catalog
-    from gcluster.schemas.spec import AzureSite, ClusterSpec
-    from gcluster.stacks.azure.plan import PoolPlan
+    from ...schemas.catalog import Catalog
+    from ...schemas.spec import AzureSite, ClusterSpec
+    from .plan import PoolPlan
 
 _DNS = 10
 """The address of the services' network that cluster DNS has, as elsewhere."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.schemas.spec import ObjectStorage
-from gcluster.stacks.azure.stores import split_container
+from ...schemas.spec import ObjectStorage
+from .stores import split_container
 
 if TYPE_CHECKING:
-    from gcluster.schemas.spec import ClusterSpec
-    from gcluster.stacks.azure.plan import StoragePlan
-    from gcluster.stacks.pulumi.names import Names
+    from ...schemas.spec import ClusterSpec
+    from ..pulumi.names import Names
+    from .plan import StoragePlan
 
 
 def data_names(

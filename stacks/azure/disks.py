@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 import pulumi
 from pulumi_azure_native import compute
 
-from gcluster.stacks.pulumi.component import Args, Component
-from gcluster.stacks.pulumi.names import Names
+from ..pulumi.component import Args, Component
+from ..pulumi.names import Names
 
 if TYPE_CHECKING:
-    from gcluster.stacks.azure.plan import ImagePlan
+    from .plan import ImagePlan
 
 _DISK = "Premium_LRS"
 

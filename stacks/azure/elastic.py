@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.stacks.azure.namebook import Book, Intent, settle
-from gcluster.stacks.azure.scale_sets import BROKEN
-from gcluster.stacks.provider import ProviderError, provider_error
+from ..provider import ProviderError, provider_error
+from .namebook import Book, Intent, settle
+from .scale_sets import BROKEN
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-    from gcluster.stacks.azure.plan import PoolPlan
-    from gcluster.stacks.azure.scale_sets import ScaleSets, Seen
+    from .plan import PoolPlan
+    from .scale_sets import ScaleSets, Seen
 
 _TRIES = 10
 """Times that a change is begun again because somebody else changed the scale set meanwhile."""

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from gcluster.schemas.decoding import decode_yaml
+from ...schemas.decoding import decode_yaml
 
 
 class ImageFact(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -6,8 +6,8 @@ import msgspec
 import pulumi
 from pulumi_azure_native.provider import Provider
 
-from gcluster.stacks.azure.plan import SitePlan
-from gcluster.stacks.pulumi.names import Names
+from ..pulumi.names import Names
+from .plan import SitePlan
 
 
 class Ground(msgspec.Struct, frozen=True, kw_only=True):

@@ -13,21 +13,21 @@ from typing import TYPE_CHECKING
 import msgspec
 from azure.mgmt.compute.models import RunCommandInput
 
-from gcluster.inventory.hosts import Host, Placement, SshTarget
-from gcluster.schemas.decoding import decode_json
-from gcluster.stacks import atomic
-from gcluster.stacks.azure.api import Answer, refusals
-from gcluster.stacks.azure.identifiers import parse
-from gcluster.stacks.azure.namebook import settle
-from gcluster.stacks.pulumi.labels import CLUSTER, HOST, POOL, SITE
+from ...inventory.hosts import Host, Placement, SshTarget
+from ...schemas.decoding import decode_json
+from .. import atomic
+from ..pulumi.labels import CLUSTER, HOST, POOL, SITE
+from .api import Answer, refusals
+from .identifiers import parse
+from .namebook import settle
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-    from gcluster.stacks.azure.api import Api
-    from gcluster.stacks.azure.plan import PoolPlan, SitePlan
-    from gcluster.stacks.azure.scale_sets import ScaleSets
+    from .api import Api
+    from .plan import PoolPlan, SitePlan
+    from .scale_sets import ScaleSets
 
 _INTERFACES = "2018-10-01"
 """API version of the interfaces of scale sets, which Microsoft.Network answers."""

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.stacks.provider import provider_error
+from ..provider import provider_error
 
 if TYPE_CHECKING:
-    from gcluster.schemas.spec import AzureSite
+    from ...schemas.spec import AzureSite
 
 _HEAD = 8
 """Parts of /subscriptions/S/resourceGroups/G/providers/NAMESPACE/ before type and name."""

@@ -12,10 +12,10 @@ from azure.core.pipeline.policies import BearerTokenCredentialPolicy, RetryPolic
 from azure.core.rest import HttpRequest
 from azure.identity import DefaultAzureCredential
 
-from gcluster.schemas.decoding import decode_json
-from gcluster.stacks.azure.api import Answer, refusals
-from gcluster.stacks.key_refusals import no_rights, no_such_key, not_wrapped_by
-from gcluster.stacks.provider import ProviderError, provider_error
+from ...schemas.decoding import decode_json
+from ..key_refusals import no_rights, no_such_key, not_wrapped_by
+from ..provider import ProviderError, provider_error
+from .api import Answer, refusals
 
 if TYPE_CHECKING:
     from azure.core.credentials import TokenCredential

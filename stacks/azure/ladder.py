@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.stacks.azure.layout import described
-from gcluster.stacks.azure.pools import pools
-from gcluster.stacks.laddered import Purchase, RungOffer, priced
-from gcluster.stacks.pulumi.names import Names
+from ..laddered import Purchase, RungOffer, priced
+from ..pulumi.names import Names
+from .layout import described
+from .pools import pools
 
 if TYPE_CHECKING:
-    from gcluster.schemas.catalog import Catalog
-    from gcluster.schemas.spec import ClusterSpec
-    from gcluster.stacks.azure.plan import PoolPlan
+    from ...schemas.catalog import Catalog
+    from ...schemas.spec import ClusterSpec
+    from .plan import PoolPlan
 
 SET = "a scale set is bought in one way, in one zone"
 """Why the machines of a compute pool are all on one rung."""

@@ -7,15 +7,16 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.schemas.control_planes import api_name, balanced_site, site_domain
-from gcluster.schemas.spec import AzureSite
-from gcluster.schemas.spec.sites.site import DEFAULT_CLOUD_CIDR
-from gcluster.schemas.tunnels import site_ends
-from gcluster.stacks.azure import pools, stores
-from gcluster.stacks.azure.control_plane_plan import control_plane_plan
-from gcluster.stacks.azure.facts import facts
-from gcluster.stacks.azure.identifiers import existing
-from gcluster.stacks.azure.plan import (
+from ...schemas.control_planes import api_name, balanced_site, site_domain
+from ...schemas.spec import AzureSite
+from ...schemas.spec.sites.site import DEFAULT_CLOUD_CIDR
+from ...schemas.tunnels import site_ends
+from ..provider import provider_error
+from . import pools, stores
+from .control_plane_plan import control_plane_plan
+from .facts import facts
+from .identifiers import existing
+from .plan import (
     AccessPlan,
     BudgetPlan,
     DnsPlan,
@@ -23,15 +24,14 @@ from gcluster.stacks.azure.plan import (
     SitePlan,
     SubnetPlan,
 )
-from gcluster.stacks.provider import provider_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from gcluster.schemas.catalog import Catalog
-    from gcluster.schemas.spec import ClusterSpec
-    from gcluster.schemas.tunnels import SiteEnds
-    from gcluster.stacks.azure.plan import PoolPlan, StoragePlan, SubnetName
+    from ...schemas.catalog import Catalog
+    from ...schemas.spec import ClusterSpec
+    from ...schemas.tunnels import SiteEnds
+    from .plan import PoolPlan, StoragePlan, SubnetName
 
 _VNET = "Microsoft.Network/virtualNetworks"
 _IDENTITY = "Microsoft.ManagedIdentity/userAssignedIdentities"

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.stacks.provider import Leftover
-from gcluster.stacks.pulumi.labels import CLUSTER, POOL, SITE
+from ..provider import Leftover
+from ..pulumi.labels import CLUSTER, POOL, SITE
 
 if TYPE_CHECKING:
-    from gcluster.schemas.catalog import Catalog
-    from gcluster.stacks.azure.api import Api, Tagged
-    from gcluster.stacks.azure.plan import SitePlan
+    from ...schemas.catalog import Catalog
+    from .api import Api, Tagged
+    from .plan import SitePlan
 
 _DATA = {"microsoft.storage/storageaccounts", "microsoft.storagecache/amlfilesystems"}
 """What holds data."""

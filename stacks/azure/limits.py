@@ -5,8 +5,8 @@ from __future__ import annotations
 import pulumi
 from pulumi_azure_native import consumption
 
-from gcluster.stacks.pulumi.component import Args, Component
-from gcluster.stacks.pulumi.names import Names
+from ..pulumi.component import Args, Component
+from ..pulumi.names import Names
 
 _THRESHOLDS = (80, 100)
 """Percent of the budget at which somebody is told."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pulumi
 from pulumi_azure_native import storage, storagecache
 
-from gcluster.stacks.azure.facts import facts
-from gcluster.stacks.azure.network import KEPT
-from gcluster.stacks.azure.storage import CustomerKey
-from gcluster.stacks.azure.stores import LOGGING
-from gcluster.stacks.pulumi.component import Args, Component
-from gcluster.stacks.pulumi.names import Names
+from ..pulumi.component import Args, Component
+from ..pulumi.names import Names
+from .facts import facts
+from .network import KEPT
+from .storage import CustomerKey
+from .stores import LOGGING
 
 _VAULT = 9
 """Parts of a key's id that are its vault's: /subscriptions/S/resourceGroups/G/providers/P/T/V."""

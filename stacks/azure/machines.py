@@ -4,26 +4,26 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.stacks.azure.access import Grant, Identity, IdentityArgs
-from gcluster.stacks.azure.cloud_init import custom_data
-from gcluster.stacks.azure.compute import (
+from ..pulumi.labels import HOST, POOL
+from .access import Grant, Identity, IdentityArgs
+from .cloud_init import custom_data
+from .compute import (
     MachineArgs,
     NamedMachine,
     NamedMachineArgs,
     ScaleSet,
     ScaleSetArgs,
 )
-from gcluster.stacks.azure.disks import DiskKey, DiskKeyArgs
-from gcluster.stacks.azure.tags import SET
-from gcluster.stacks.pulumi.labels import HOST, POOL
+from .disks import DiskKey, DiskKeyArgs
+from .tags import SET
 
 if TYPE_CHECKING:
     import pulumi
 
-    from gcluster.stacks.azure.ground import Ground
-    from gcluster.stacks.azure.moment import Moment
-    from gcluster.stacks.azure.plan import PoolPlan, RungPlan, ScaleSetPlan
-    from gcluster.stacks.azure.stored import Data
+    from .ground import Ground
+    from .moment import Moment
+    from .plan import PoolPlan, RungPlan, ScaleSetPlan
+    from .stored import Data
 
 
 class Machines:

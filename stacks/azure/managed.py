@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import pulumi
 
-from gcluster.stacks.azure.access import Grant, Identity, IdentityArgs
-from gcluster.stacks.azure.balancer import ApiBalancer, ApiBalancerArgs
-from gcluster.stacks.azure.control_plane import (
+from .access import Grant, Identity, IdentityArgs
+from .balancer import ApiBalancer, ApiBalancerArgs
+from .control_plane import (
     AksPool,
     AksPoolArgs,
     ControlPlane,
@@ -16,11 +16,11 @@ from gcluster.stacks.azure.control_plane import (
 )
 
 if TYPE_CHECKING:
-    from gcluster.stacks.azure.control_plane_plan import AksPlan
-    from gcluster.stacks.azure.ground import Ground
-    from gcluster.stacks.azure.machines import Machines
-    from gcluster.stacks.azure.moment import Moment
-    from gcluster.stacks.azure.network import Network
+    from .control_plane_plan import AksPlan
+    from .ground import Ground
+    from .machines import Machines
+    from .moment import Moment
+    from .network import Network
 
 
 def balancer_address(

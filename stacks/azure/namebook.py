@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.schemas.hostlist import expand, fold
+from ...schemas.hostlist import expand, fold
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.stacks.azure.api import Answer, refusals
-from gcluster.stacks.azure.identifiers import parse
-from gcluster.stacks.provider import ProviderError
-from gcluster.stacks.pulumi.questions import finding
+from ..provider import ProviderError
+from ..pulumi.questions import finding
+from .api import Answer, refusals
+from .identifiers import parse
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from azure.mgmt.compute.models import ResourceSku
 
-    from gcluster.schemas.diagnostics import Diagnostic
-    from gcluster.stacks.azure.api import Api
-    from gcluster.stacks.azure.plan import ImagePlan, PoolPlan, RungPlan, SitePlan
+    from ...schemas.diagnostics import Diagnostic
+    from .api import Api
+    from .plan import ImagePlan, PoolPlan, RungPlan, SitePlan
 
 _GALLERIES = "2024-03-03"
 _IMAGES = "2024-07-01"

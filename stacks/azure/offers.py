@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 from urllib.request import Request
 
-from gcluster.schemas.diagnostics import Severity
-from gcluster.stacks.https import opened
-from gcluster.stacks.provider import Offer, provider_error
-from gcluster.stacks.pulumi.questions import finding, price_told
+from ...schemas.diagnostics import Severity
+from ..https import opened
+from ..provider import Offer, provider_error
+from ..pulumi.questions import finding, price_told
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from gcluster.schemas.catalog import Catalog
-    from gcluster.schemas.diagnostics import Diagnostic
-    from gcluster.stacks.azure.plan import PoolPlan, RungPlan, SitePlan
+    from ...schemas.catalog import Catalog
+    from ...schemas.diagnostics import Diagnostic
+    from .plan import PoolPlan, RungPlan, SitePlan
 
 PRICES = "https://prices.azure.com/api/retail/prices"
 """Azure Retail Prices REST API (learn.microsoft.com/rest/api/cost-management/retail-prices)."""

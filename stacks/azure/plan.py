@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import msgspec
 
-from gcluster.schemas.spec import PoolRole
-from gcluster.schemas.tunnels import RouteTo
-from gcluster.stacks.azure.control_plane_plan import AksPlan
+from ...schemas.spec import PoolRole
+from ...schemas.tunnels import RouteTo
+from .control_plane_plan import AksPlan
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -5,17 +5,17 @@ from __future__ import annotations
 from itertools import product
 from typing import TYPE_CHECKING
 
-from gcluster.inventory.hosts import pool_host_names
-from gcluster.schemas.stack import resolved_software
-from gcluster.schemas.tunnels import gateway_links
-from gcluster.stacks.azure.facts import facts
-from gcluster.stacks.azure.identifiers import existing
-from gcluster.stacks.azure.plan import ImagePlan, PoolPlan, RungPlan, ScaleSetPlan
-from gcluster.stacks.provider import ProviderError, provider_error
+from ...inventory.hosts import pool_host_names
+from ...schemas.stack import resolved_software
+from ...schemas.tunnels import gateway_links
+from ..provider import ProviderError, provider_error
+from .facts import facts
+from .identifiers import existing
+from .plan import ImagePlan, PoolPlan, RungPlan, ScaleSetPlan
 
 if TYPE_CHECKING:
-    from gcluster.schemas.catalog import Catalog, Machine
-    from gcluster.schemas.spec import AzureSite, ClusterSpec, Pool, Rung
+    from ...schemas.catalog import Catalog, Machine
+    from ...schemas.spec import AzureSite, ClusterSpec, Pool, Rung
 
 _GROUPS = "Microsoft.Compute/proximityPlacementGroups"
 _RESERVATIONS = "Microsoft.Compute/capacityReservationGroups"

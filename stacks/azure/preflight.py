@@ -5,20 +5,20 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from gcluster.stacks.azure import offered, subscription
-from gcluster.stacks.azure.offers import check_price
-from gcluster.stacks.azure.quotas import check_quotas
-from gcluster.stacks.azure.standing import standing_pools
-from gcluster.stacks.pulumi.questions import Cloud, Question, Standing, ask_all
+from ..pulumi.questions import Cloud, Question, Standing, ask_all
+from . import offered, subscription
+from .offers import check_price
+from .quotas import check_quotas
+from .standing import standing_pools
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from gcluster.schemas.catalog import Catalog
-    from gcluster.schemas.diagnostics import Diagnostic
-    from gcluster.schemas.spec import ClusterSpec
-    from gcluster.stacks.azure.api import Api
-    from gcluster.stacks.azure.plan import SitePlan
+    from ...schemas.catalog import Catalog
+    from ...schemas.diagnostics import Diagnostic
+    from ...schemas.spec import ClusterSpec
+    from .api import Api
+    from .plan import SitePlan
 
 _AZURE = Cloud(name="Azure", not_logged_in="GC991", unanswered="GC992")
 

@@ -7,28 +7,28 @@ from typing import TYPE_CHECKING
 import pulumi
 from pulumi_azure_native import resources
 
-from gcluster.stacks.azure.ground import Ground, ground
-from gcluster.stacks.azure.identifiers import parse
-from gcluster.stacks.azure.layout import layout
-from gcluster.stacks.azure.limits import Alarm, AlarmArgs
-from gcluster.stacks.azure.machines import Machines
-from gcluster.stacks.azure.managed import balancer_address, make_managed
-from gcluster.stacks.azure.moment import Moment
-from gcluster.stacks.azure.network import KEPT, Dns, DnsArgs, Network, NetworkArgs
-from gcluster.stacks.azure.site_routes import SiteRoutes, SiteRoutesArgs
-from gcluster.stacks.azure.stored import Data
-from gcluster.stacks.pulumi.component import Args, Component
-from gcluster.stacks.pulumi.labels import Labels
-from gcluster.stacks.pulumi.names import Names
-from gcluster.stacks.pulumi.spec_hash import spec_hash
-from gcluster.stacks.pulumi.tagging import tag_everything
+from ..pulumi.component import Args, Component
+from ..pulumi.labels import Labels
+from ..pulumi.names import Names
+from ..pulumi.spec_hash import spec_hash
+from ..pulumi.tagging import tag_everything
+from .ground import Ground, ground
+from .identifiers import parse
+from .layout import layout
+from .limits import Alarm, AlarmArgs
+from .machines import Machines
+from .managed import balancer_address, make_managed
+from .moment import Moment
+from .network import KEPT, Dns, DnsArgs, Network, NetworkArgs
+from .site_routes import SiteRoutes, SiteRoutesArgs
+from .stored import Data
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gcluster.schemas.catalog import Catalog
-    from gcluster.schemas.spec import ClusterSpec
-    from gcluster.stacks.azure.plan import SitePlan
+    from ...schemas.catalog import Catalog
+    from ...schemas.spec import ClusterSpec
+    from .plan import SitePlan
 
 
 def program(

@@ -6,19 +6,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.inventory.hosts import Host, SshTarget, pool_host_names
-from gcluster.stacks.pulumi.cloud_provider import CloudProvider
-from gcluster.stacks.pulumi.extras import require
+from ...inventory.hosts import Host, SshTarget, pool_host_names
+from ..pulumi.cloud_provider import CloudProvider
+from ..pulumi.extras import require
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from gcluster.schemas.diagnostics import Diagnostic
-    from gcluster.schemas.spec import ClusterSpec
-    from gcluster.stacks.azure.session import Session
-    from gcluster.stacks.laddered import Purchase, RungOffer
-    from gcluster.stacks.provider import Leftover, Offer, SiteContext
-    from gcluster.stacks.pulumi.recorded import RecordedGraph
+    from ...schemas.diagnostics import Diagnostic
+    from ...schemas.spec import ClusterSpec
+    from ..laddered import Purchase, RungOffer
+    from ..provider import Leftover, Offer, SiteContext
+    from ..pulumi.recorded import RecordedGraph
+    from .session import Session
 
 
 class AzureProvider(CloudProvider["Session"]):
@@ -28,8 +28,8 @@ class AzureProvider(CloudProvider["Session"]):
 
     def planned_hosts(self, spec: ClusterSpec, site: str) -> tuple[Host, ...]:
         """Return the nodes that are always there, without addresses."""
-        from gcluster.stacks.azure.facts import facts
-        from gcluster.stacks.azure.layout import described
+        from .facts import facts
+        from .layout import described
 
         user = described(spec, site).ssh.user or facts().user
         return tuple(
@@ -48,20 +48,20 @@ class AzureProvider(CloudProvider["Session"]):
 
     def rungs(self, spec: ClusterSpec, site: str, pool: str) -> tuple[RungOffer, ...]:
         """Return the rungs of a pool, each in all its zones before the next, by the catalog."""
-        from gcluster.stacks.azure.ladder import rungs
+        from .ladder import rungs
 
         return rungs(spec, site, pool, self._catalog())
 
     def purchases(self, spec: ClusterSpec, site: str) -> dict[str, Purchase]:
         """Return what the scale sets and machines of the program buy."""
-        from gcluster.stacks.azure.ladder import purchases
+        from .ladder import purchases
 
         return purchases(spec, site, self._catalog())
 
     def preflight(self, context: SiteContext) -> tuple[Diagnostic, ...]:
         """Ask Azure what stands in the way of `up`."""
         session = self._session(context)
-        from gcluster.stacks.azure.preflight import preflight
+        from .preflight import preflight
 
         return preflight(session.api, context.spec, session.plan, self._catalog())
 
@@ -72,13 +72,13 @@ class AzureProvider(CloudProvider["Session"]):
     def offers(self, context: SiteContext, pool: str) -> tuple[Offer, ...]:
         """Return each rung's price, asked now."""
         session = self._session(context)
-        from gcluster.stacks.azure.offers import offers
+        from .offers import offers
 
         return offers(session.plan, session.plan.pool(pool))
 
     def _session(self, context: SiteContext) -> Session:
         require(self.name)
-        from gcluster.stacks.azure.session import Session
+        from .session import Session
 
         return Session(context, self._catalog())
 
@@ -91,14 +91,14 @@ class AzureProvider(CloudProvider["Session"]):
         taken: Mapping[str, str] | None = None,
         buys: Collection[str] | None = None,
     ) -> RecordedGraph:
-        from gcluster.stacks.azure.recording import record_site
+        from .recording import record_site
 
         del buys  # no rung of this cloud is bought ahead
         return record_site(spec, site, self._catalog(), preview=preview, taken=taken)
 
     def _bring_up(self, session: Session, context: SiteContext, total: int) -> None:
         """Let machines beyond the spec go first, by name: Azure would choose for itself."""
-        from gcluster.stacks.azure.elastic import fill, trim
+        from .elastic import fill, trim
 
         sets = session.sets()
         for pool in session.plan.pools:
@@ -111,7 +111,7 @@ class AzureProvider(CloudProvider["Session"]):
                 fill(sets, pool, part.name, without)
 
     def _leftovers(self, session: Session) -> tuple[Leftover, ...]:
-        from gcluster.stacks.azure.leftovers import leftovers
+        from .leftovers import leftovers
 
         return leftovers(session.api, session.plan, self._catalog())
 
@@ -124,12 +124,12 @@ class AzureProvider(CloudProvider["Session"]):
         return sets.look(sets.of_pool(pool)).book.ids.keys()
 
     def _grow(self, session: Session, pool: str, wanted: list[str], token: str) -> dict[str, str]:
-        from gcluster.stacks.azure.elastic import grow
+        from .elastic import grow
 
         return grow(session.sets(), session.plan.pool(pool), wanted, token)
 
     def _is_left(self, session: Session, pool: str, missing: list[str], token: str) -> bool:
-        from gcluster.stacks.azure.elastic import is_left
+        from .elastic import is_left
 
         return is_left(session.sets(), pool, missing, token)
 
@@ -137,8 +137,8 @@ class AzureProvider(CloudProvider["Session"]):
         return session.hosts(machines)
 
     def _shrink(self, session: Session, names: set[str]) -> dict[str, str]:
-        from gcluster.stacks.azure.elastic import shrink
-        from gcluster.stacks.provider import provider_error
+        from ..provider import provider_error
+        from .elastic import shrink
 
         for pool in session.plan.pools:
             if kept := names.intersection(pool.names):

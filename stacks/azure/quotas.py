@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.schemas.diagnostics import Severity
-from gcluster.schemas.quotas import quota_needs
-from gcluster.stacks.azure.api import refusals
-from gcluster.stacks.pulumi.questions import finding
+from ...schemas.diagnostics import Severity
+from ...schemas.quotas import quota_needs
+from ..pulumi.questions import finding
+from .api import refusals
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from gcluster.schemas.catalog import Catalog
-    from gcluster.schemas.diagnostics import Diagnostic
-    from gcluster.schemas.spec import ClusterSpec
-    from gcluster.stacks.azure.api import Api
-    from gcluster.stacks.azure.plan import SitePlan
-    from gcluster.stacks.pulumi.questions import Standing
+    from ...schemas.catalog import Catalog
+    from ...schemas.diagnostics import Diagnostic
+    from ...schemas.spec import ClusterSpec
+    from ..pulumi.questions import Standing
+    from .api import Api
+    from .plan import SitePlan
 
 _CORES = "cores"
 """Azure's name of the quota over all machine types of a region."""

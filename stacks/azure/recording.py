@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.stacks.azure.control_plane import (
+from ..pulumi.record import record
+from .control_plane import (
     CREDENTIALS,
     LOGIN,
     RECORDED_CREDENTIALS,
     RECORDED_LOGIN,
 )
-from gcluster.stacks.azure.moment import Moment
-from gcluster.stacks.azure.program import program
-from gcluster.stacks.pulumi.record import record
+from .moment import Moment
+from .program import program
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from gcluster.schemas.catalog import Catalog
-    from gcluster.schemas.spec import ClusterSpec
-    from gcluster.stacks.pulumi.monitor import Answers
-    from gcluster.stacks.pulumi.recorded import RecordedGraph
+    from ...schemas.catalog import Catalog
+    from ...schemas.spec import ClusterSpec
+    from ..pulumi.monitor import Answers
+    from ..pulumi.recorded import RecordedGraph
 
 ANSWERS: Answers = {LOGIN: RECORDED_LOGIN, CREDENTIALS: RECORDED_CREDENTIALS}
 """What is asked of Azure while a program runs."""

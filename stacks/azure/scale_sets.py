@@ -14,17 +14,17 @@ from azure.mgmt.compute.models import (
     VirtualMachineScaleSetVMInstanceRequiredIDs,
 )
 
-from gcluster.stacks.azure.api import refusals
-from gcluster.stacks.azure.identifiers import ArmId, parse
-from gcluster.stacks.azure.namebook import Book, read, without
-from gcluster.stacks.azure.tags import SET
-from gcluster.stacks.provider import provider_error
-from gcluster.stacks.pulumi.labels import CLUSTER, POOL, SITE
+from ..provider import provider_error
+from ..pulumi.labels import CLUSTER, POOL, SITE
+from .api import refusals
+from .identifiers import ArmId, parse
+from .namebook import Book, read, without
+from .tags import SET
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from gcluster.stacks.azure.api import Api
+    from .api import Api
 
 _CHANGED_MEANWHILE = 412
 _TYPE = "microsoft.compute/virtualmachinescalesets"

@@ -10,9 +10,9 @@ from azure.core.pipeline.policies import BearerTokenCredentialPolicy, RetryPolic
 from azure.core.rest import HttpRequest
 from azure.identity import DefaultAzureCredential
 
-from gcluster.schemas.decoding import decode_json
-from gcluster.stacks.azure.api import Answer, refusals
-from gcluster.stacks.provider import provider_error
+from ...schemas.decoding import decode_json
+from ..provider import provider_error
+from .api import Answer, refusals
 
 if TYPE_CHECKING:
     from azure.core.credentials import TokenCredential

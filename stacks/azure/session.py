@@ -6,23 +6,23 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from gcluster.stacks.azure.api import Api
-from gcluster.stacks.azure.hosts import host_keys, nodes, to_hosts
-from gcluster.stacks.azure.layout import layout
-from gcluster.stacks.azure.moment import LivePool, Moment
-from gcluster.stacks.azure.scale_sets import ScaleSets
-from gcluster.stacks.provider import provider_error
-from gcluster.stacks.pulumi.site_session import SiteSession
+from ..provider import provider_error
+from ..pulumi.site_session import SiteSession
+from .api import Api
+from .hosts import host_keys, nodes, to_hosts
+from .layout import layout
+from .moment import LivePool, Moment
+from .scale_sets import ScaleSets
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from gcluster.inventory.hosts import Host
-    from gcluster.schemas.catalog import Catalog
-    from gcluster.stacks.azure.plan import SitePlan
-    from gcluster.stacks.provider import SiteContext
-    from gcluster.stacks.pulumi.engine import Engine
-    from gcluster.stacks.pulumi.kept import Owners
+    from ...inventory.hosts import Host
+    from ...schemas.catalog import Catalog
+    from ..provider import SiteContext
+    from ..pulumi.engine import Engine
+    from ..pulumi.kept import Owners
+    from .plan import SitePlan
 
 
 class Session(SiteSession):
@@ -68,7 +68,7 @@ class Session(SiteSession):
 
     def engine(self, total: int = 0) -> Engine:
         """Return the site's stack."""
-        from gcluster.stacks.azure.program import program  # noqa: PLC0415  # 1 s, for the engine
+        from .program import program  # noqa: PLC0415  # 1 s, for the engine
 
         context = self._context
         run = program(context.spec, context.site, self._catalog, self.moment())
@@ -79,16 +79,16 @@ class Session(SiteSession):
 
         Network, resource group and key identity are there for all data.
         """
-        from gcluster.stacks.azure.data_names import data_names  # noqa: PLC0415  # where data is
-        from gcluster.stacks.pulumi.kept import owners  # noqa: PLC0415  # as above
-        from gcluster.stacks.pulumi.names import Names  # noqa: PLC0415  # as above
+        from ..pulumi.kept import owners  # noqa: PLC0415  # as above
+        from ..pulumi.names import Names  # noqa: PLC0415  # as above
+        from .data_names import data_names  # noqa: PLC0415  # where data is
 
         context = self._context
         names = Names(cluster=self.plan.cluster, site=self.plan.site, cloud="azure")
         named = data_names(context.spec, context.site, self.plan.storage, names)
         if not named:
             return {}
-        from gcluster.stacks.azure.recording import record_site  # noqa: PLC0415  # 1 s
+        from .recording import record_site  # noqa: PLC0415  # 1 s
 
         everything = sorted({name for names in named.values() for name in names})
         graph = record_site(context.spec, context.site, self._catalog)

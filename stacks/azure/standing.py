@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.stacks.azure.scale_sets import BROKEN, ScaleSets
-from gcluster.stacks.pulumi.labels import CLUSTER, POOL, SITE
+from ..pulumi.labels import CLUSTER, POOL, SITE
+from .scale_sets import BROKEN, ScaleSets
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gcluster.stacks.azure.api import Api
-    from gcluster.stacks.azure.plan import SitePlan
+    from .api import Api
+    from .plan import SitePlan
 
 _MACHINE = "microsoft.compute/virtualmachines"
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pulumi
 from pulumi_azure_native import network, privatedns, storage
 
-from gcluster.stacks.azure.network import KEPT
-from gcluster.stacks.pulumi.component import Args, Component
-from gcluster.stacks.pulumi.names import Names
+from ..pulumi.component import Args, Component
+from ..pulumi.names import Names
+from .network import KEPT
 
 _DAYS_UNDELETED = 14
 """How long Azure keeps what somebody deleted in a container."""

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 import pulumi
 
-from gcluster.stacks.azure.access import Grant, Identity, IdentityArgs
-from gcluster.stacks.azure.lustre import FileSystem, FileSystemArgs
-from gcluster.stacks.azure.storage import Account, AccountArgs, CustomerKey, Door, DoorArgs
+from .access import Grant, Identity, IdentityArgs
+from .lustre import FileSystem, FileSystemArgs
+from .storage import Account, AccountArgs, CustomerKey, Door, DoorArgs
 
 if TYPE_CHECKING:
-    from gcluster.stacks.azure.ground import Ground
-    from gcluster.stacks.azure.network import Network
-    from gcluster.stacks.azure.plan import ContainerPlan, FileSystemPlan, KeyPlan
+    from .ground import Ground
+    from .network import Network
+    from .plan import ContainerPlan, FileSystemPlan, KeyPlan
 
 
 class Data:

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.schemas.spec import LustreStorage, ObjectStorage
-from gcluster.stacks.azure.identifiers import existing, parse
-from gcluster.stacks.azure.plan import (
+from ...schemas.spec import LustreStorage, ObjectStorage
+from ..provider import ProviderError, provider_error
+from .identifiers import existing, parse
+from .plan import (
     AccountPlan,
     ContainerPlan,
     FileSystemPlan,
     KeyPlan,
     StoragePlan,
 )
-from gcluster.stacks.provider import ProviderError, provider_error
 
 if TYPE_CHECKING:
-    from gcluster.schemas.spec import AzureSite, ClusterSpec
+    from ...schemas.spec import AzureSite, ClusterSpec
 
 _TIB = 2**40
 _MB = 1e6

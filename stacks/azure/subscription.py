@@ -6,16 +6,16 @@ from fnmatch import fnmatchcase
 from ipaddress import ip_network
 from typing import TYPE_CHECKING
 
-from gcluster.stacks.azure.api import Answer
-from gcluster.stacks.pulumi.questions import finding
+from ..pulumi.questions import finding
+from .api import Answer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gcluster.schemas.diagnostics import Diagnostic
-    from gcluster.stacks.azure.api import Api
-    from gcluster.stacks.azure.plan import SitePlan, SubnetPlan
-    from gcluster.stacks.pulumi.questions import Standing
+    from ...schemas.diagnostics import Diagnostic
+    from ..pulumi.questions import Standing
+    from .api import Api
+    from .plan import SitePlan, SubnetPlan
 
 _SUBSCRIPTIONS = "2022-12-01"
 _PERMISSIONS = "2022-04-01"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.inventory.bare_metal import bare_metal_hosts
-from gcluster.stacks.provider import (
+from ...inventory.bare_metal import bare_metal_hosts
+from ..provider import (
     Grown,
     Leftover,
     Offer,
@@ -21,9 +21,9 @@ from gcluster.stacks.provider import (
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from gcluster.inventory.hosts import Host
-    from gcluster.schemas.diagnostics import Diagnostic
-    from gcluster.schemas.spec import ClusterSpec
+    from ...inventory.hosts import Host
+    from ...schemas.diagnostics import Diagnostic
+    from ...schemas.spec import ClusterSpec
 
 
 class BareMetalProvider:

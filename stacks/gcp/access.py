@@ -5,9 +5,9 @@ from __future__ import annotations
 import pulumi
 import pulumi_gcp as gcp
 
-from gcluster.stacks.gcp.marks import description
-from gcluster.stacks.pulumi.component import Args, Component
-from gcluster.stacks.pulumi.names import Names
+from ..pulumi.component import Args, Component
+from ..pulumi.names import Names
+from .marks import description
 
 
 class NodeIdentityArgs(Args, frozen=True, kw_only=True):

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.stacks.gcp.facts import facts
+from .facts import facts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gcluster.schemas.spec import GcpSite
-    from gcluster.stacks.gcp.pools import PoolPlan
+    from ...schemas.spec import GcpSite
+    from .pools import PoolPlan
 
 
 class AccessPlan(msgspec.Struct, frozen=True, kw_only=True):

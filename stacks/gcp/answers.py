@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from gcluster.stacks.pulumi.monitor import Answer, Json
-    from gcluster.stacks.pulumi.recorded import Values
+    from ..pulumi.monitor import Answer, Json
+    from ..pulumi.recorded import Values
 
 _SUBNETS = 16
 """More than any machine has NICs: which there really are is told by Google."""

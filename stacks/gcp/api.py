@@ -12,9 +12,9 @@ from urllib.parse import quote
 
 import msgspec
 
-from gcluster.schemas.decoding import decode_json
-from gcluster.stacks.provider import ProviderError
-from gcluster.stacks.pulumi.errors import translate
+from ...schemas.decoding import decode_json
+from ..provider import ProviderError
+from ..pulumi.errors import translate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 import pulumi
 import pulumi_gcp as gcp
 
-from gcluster.schemas.control_planes import API_PORT
-from gcluster.stacks.gcp.facts import facts
-from gcluster.stacks.gcp.marks import description
-from gcluster.stacks.pulumi.component import Args, Component
-from gcluster.stacks.pulumi.names import Names
+from ...schemas.control_planes import API_PORT
+from ..pulumi.component import Args, Component
+from ..pulumi.names import Names
+from .facts import facts
+from .marks import description
 
 if TYPE_CHECKING:
-    from gcluster.stacks.gcp.compute import Pool
-    from gcluster.stacks.gcp.layout import SiteLayout
+    from .compute import Pool
+    from .layout import SiteLayout
 
 _PORT_NAME = "api"
 _IDLE_S = 3600

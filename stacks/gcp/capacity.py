@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.schemas.diagnostics import Severity
-from gcluster.schemas.quotas import still_needed
-from gcluster.stacks.gcp.api import NOT_FOUND, Answer, GoogleError
-from gcluster.stacks.pulumi.questions import finding
+from ...schemas.diagnostics import Severity
+from ...schemas.quotas import still_needed
+from ..pulumi.questions import finding
+from .api import NOT_FOUND, Answer, GoogleError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gcluster.schemas.catalog import Catalog
-    from gcluster.schemas.diagnostics import Diagnostic
-    from gcluster.schemas.quotas import QuotaNeed
-    from gcluster.schemas.spec import ClusterSpec
-    from gcluster.stacks.gcp.api import Api
-    from gcluster.stacks.gcp.layout import SiteLayout
-    from gcluster.stacks.gcp.pools import PoolPlan
-    from gcluster.stacks.gcp.rungs import RungPlan
-    from gcluster.stacks.pulumi.questions import Standing
+    from ...schemas.catalog import Catalog
+    from ...schemas.diagnostics import Diagnostic
+    from ...schemas.quotas import QuotaNeed
+    from ...schemas.spec import ClusterSpec
+    from ..pulumi.questions import Standing
+    from .api import Api
+    from .layout import SiteLayout
+    from .pools import PoolPlan
+    from .rungs import RungPlan
 
 _EVERYWHERE = "GPUS_ALL_REGIONS"
 """The one quota of GPUs that belongs to the project and not to a region."""

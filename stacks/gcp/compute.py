@@ -5,11 +5,11 @@ from __future__ import annotations
 import pulumi
 import pulumi_gcp as gcp
 
-from gcluster.stacks.gcp.marks import RUNG
-from gcluster.stacks.gcp.templates import TemplateArgs, make_template
-from gcluster.stacks.pulumi.component import Args, Component
-from gcluster.stacks.pulumi.labels import HOST, POOL, label_value
-from gcluster.stacks.pulumi.names import Names
+from ..pulumi.component import Args, Component
+from ..pulumi.labels import HOST, POOL, label_value
+from ..pulumi.names import Names
+from .marks import RUNG
+from .templates import TemplateArgs, make_template
 
 
 class PolicyArgs(Args, frozen=True, kw_only=True):

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 import pulumi
 import pulumi_gcp as gcp
 
-from gcluster.stacks.gcp.control_plane_plan import GkeGpuPlan, GkePlan
-from gcluster.stacks.gcp.facts import facts
-from gcluster.stacks.gcp.pools import PoolPlan
-from gcluster.stacks.pulumi.component import Args, Component
-from gcluster.stacks.pulumi.labels import POOL, label_key, label_value
-from gcluster.stacks.pulumi.names import Names
+from ..pulumi.component import Args, Component
+from ..pulumi.labels import POOL, label_key, label_value
+from ..pulumi.names import Names
+from .control_plane_plan import GkeGpuPlan, GkePlan
+from .facts import facts
+from .pools import PoolPlan
 
 if TYPE_CHECKING:
-    from gcluster.stacks.gcp.rungs import RungPlan
+    from .rungs import RungPlan
 
 _SCOPE = "https://www.googleapis.com/auth/cloud-platform"
 _RESERVATION_KEY = "compute.googleapis.com/reservation-name"

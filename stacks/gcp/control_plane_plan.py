@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from gcluster.schemas.control_planes import managed_by, managed_release
-from gcluster.schemas.spec import KubernetesScheduler
-from gcluster.stacks.gcp.facts import facts
+from ...schemas.control_planes import managed_by, managed_release
+from ...schemas.spec import KubernetesScheduler
+from .facts import facts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from gcluster.schemas.catalog import Catalog
-    from gcluster.schemas.spec import ClusterSpec, GcpSite
-    from gcluster.stacks.gcp.pools import PoolPlan
+    from ...schemas.catalog import Catalog
+    from ...schemas.spec import ClusterSpec, GcpSite
+    from .pools import PoolPlan
 
 
 class GkeGpuPlan(msgspec.Struct, frozen=True, kw_only=True):

@@ -13,24 +13,24 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.stacks.gcp.api import NOT_FOUND, Answer, GoogleError, Operation
-from gcluster.stacks.gcp.facts import facts
-from gcluster.stacks.gcp.hosts import ALIVE, Instance, host_of, instances
-from gcluster.stacks.gcp.marks import RUNG, TOKEN, found_by
-from gcluster.stacks.gcp.names import names_of
-from gcluster.stacks.gcp.pools import uses_policy
-from gcluster.stacks.provider import ProviderError, provider_error
-from gcluster.stacks.pulumi.errors import NO_CAPACITY
-from gcluster.stacks.pulumi.labels import POOL, label_value
+from ..provider import ProviderError, provider_error
+from ..pulumi.errors import NO_CAPACITY
+from ..pulumi.labels import POOL, label_value
+from .api import NOT_FOUND, Answer, GoogleError, Operation
+from .facts import facts
+from .hosts import ALIVE, Instance, host_of, instances
+from .marks import RUNG, TOKEN, found_by
+from .names import names_of
+from .pools import uses_policy
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from gcluster.schemas.diagnostics import Diagnostic
-    from gcluster.stacks.gcp.api import Api, Body
-    from gcluster.stacks.gcp.layout import SiteLayout
-    from gcluster.stacks.gcp.pools import PoolPlan
-    from gcluster.stacks.gcp.rungs import RungPlan
+    from ...schemas.diagnostics import Diagnostic
+    from .api import Api, Body
+    from .layout import SiteLayout
+    from .pools import PoolPlan
+    from .rungs import RungPlan
 
 _AT_ONCE = 16
 _NAMESPACE = uuid.UUID("0d6c7c1e-6f1b-5d0e-9f0a-6c3b5f1f4a17")

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import msgspec
 import pulumi
 
-from gcluster.stacks.gcp.marks import description
-from gcluster.stacks.gcp.network import (
+from .marks import description
+from .network import (
     FabricNetwork,
     FabricNetworkArgs,
     FabricSubnetArgs,
@@ -16,8 +16,8 @@ from gcluster.stacks.gcp.network import (
 )
 
 if TYPE_CHECKING:
-    from gcluster.stacks.gcp.layout import SiteLayout
-    from gcluster.stacks.pulumi.names import Names
+    from ..pulumi.names import Names
+    from .layout import SiteLayout
 
 
 class FabricSubnet(msgspec.Struct, frozen=True, kw_only=True):

@@ -14,7 +14,7 @@ import msgspec
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from gcluster.schemas.catalog import Fabric, Machine
+    from ...schemas.catalog import Fabric, Machine
 
 NicType: TypeAlias = Literal["GVNIC", "MRDMA"]
 NODES = "nodes"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from gcluster.schemas.decoding import decode_yaml
+from ...schemas.decoding import decode_yaml
 
 _FILE = Path(__file__).with_suffix(".yaml")
 

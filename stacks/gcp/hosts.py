@@ -8,21 +8,21 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.inventory.hosts import Host, Placement, SshTarget
-from gcluster.schemas.decoding import decode_json
-from gcluster.stacks import atomic
-from gcluster.stacks.gcp import cloud_init
-from gcluster.stacks.gcp.api import NOT_FOUND, Answer, GoogleError
-from gcluster.stacks.gcp.marks import TOKEN, found_by, label_filter
-from gcluster.stacks.gcp.names import names_of
-from gcluster.stacks.pulumi.labels import HOST, POOL, label_value
+from ...inventory.hosts import Host, Placement, SshTarget
+from ...schemas.decoding import decode_json
+from .. import atomic
+from ..pulumi.labels import HOST, POOL, label_value
+from . import cloud_init
+from .api import NOT_FOUND, Answer, GoogleError
+from .marks import TOKEN, found_by, label_filter
+from .names import names_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from gcluster.stacks.gcp.api import Api
-    from gcluster.stacks.gcp.layout import SiteLayout
+    from .api import Api
+    from .layout import SiteLayout
 
 _AT_ONCE = 16
 ALIVE = frozenset({"PENDING", "PROVISIONING", "STAGING", "RUNNING", "REPAIRING"})

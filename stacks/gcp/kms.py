@@ -5,8 +5,8 @@ from __future__ import annotations
 import base64
 from typing import TypeVar
 
-from gcluster.stacks.gcp.api import NOT_FOUND, Answer, Api, GoogleError, Login
-from gcluster.stacks.key_refusals import no_rights, no_such_key, not_wrapped_by
+from ..key_refusals import no_rights, no_such_key, not_wrapped_by
+from .api import NOT_FOUND, Answer, Api, GoogleError, Login
 
 _BAD_REQUEST, _FORBIDDEN = 400, 403
 _NO_STATE = "FAILED_PRECONDITION"

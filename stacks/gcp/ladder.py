@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
-from gcluster.inventory.hosts import pool_host_names
-from gcluster.stacks.gcp.pools import machine_of, zones_of
-from gcluster.stacks.gcp.rungs import rungs as planned
-from gcluster.stacks.laddered import Purchase, RungOffer, priced
-from gcluster.stacks.pulumi.names import Names
+from ...inventory.hosts import pool_host_names
+from ..laddered import Purchase, RungOffer, priced
+from ..pulumi.names import Names
+from .pools import machine_of, zones_of
+from .rungs import rungs as planned
 
 if TYPE_CHECKING:
-    from gcluster.schemas.catalog import Catalog
-    from gcluster.schemas.spec import ClusterSpec, GcpSite
+    from ...schemas.catalog import Catalog
+    from ...schemas.spec import ClusterSpec, GcpSite
 
 QUEUED = "machines of the queue come together, or none does"
 """Why a pool is on flex-start with all its machines or with none."""

@@ -9,22 +9,22 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.schemas.control_planes import api_name, balanced_site, site_domain
-from gcluster.schemas.spec import GcpSite
-from gcluster.schemas.spec.sites.site import DEFAULT_CLOUD_CIDR
-from gcluster.schemas.tunnels import RouteTo, gateway_links, site_ends
-from gcluster.stacks.gcp.access_plan import AccessPlan, access
-from gcluster.stacks.gcp.control_plane_plan import GkePlan, control_plane_plan
-from gcluster.stacks.gcp.fabric_networks import FabricNetworkPlan, fabric_networks, fabric_range
-from gcluster.stacks.gcp.facts import facts
-from gcluster.stacks.gcp.pools import PoolPlan, machine_of, pool_plan
-from gcluster.stacks.gcp.storage_plan import BucketPlan, LustrePlan, buckets, lustre
+from ...schemas.control_planes import api_name, balanced_site, site_domain
+from ...schemas.spec import GcpSite
+from ...schemas.spec.sites.site import DEFAULT_CLOUD_CIDR
+from ...schemas.tunnels import RouteTo, gateway_links, site_ends
+from .access_plan import AccessPlan, access
+from .control_plane_plan import GkePlan, control_plane_plan
+from .fabric_networks import FabricNetworkPlan, fabric_networks, fabric_range
+from .facts import facts
+from .pools import PoolPlan, machine_of, pool_plan
+from .storage_plan import BucketPlan, LustrePlan, buckets, lustre
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gcluster.schemas.catalog import Catalog, Fabric
-    from gcluster.schemas.spec import ClusterSpec
+    from ...schemas.catalog import Catalog, Fabric
+    from ...schemas.spec import ClusterSpec
 
 
 class NodeNetworkPlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -139,7 +139,7 @@ def layout(spec: ClusterSpec, site_name: str, catalog: Catalog) -> SiteLayout:
 def _pools(
     spec: ClusterSpec, site_name: str, site: GcpSite, catalog: Catalog
 ) -> tuple[PoolPlan, ...]:
-    from gcluster.schemas.stack import resolved_pools  # noqa: PLC0415  # it reads the software lock
+    from ...schemas.stack import resolved_pools  # noqa: PLC0415  # it reads the software lock
 
     software = resolved_pools(spec, catalog)
     return tuple(

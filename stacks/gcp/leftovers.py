@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.schemas.decoding import decode_json
-from gcluster.stacks.gcp.api import Answer
-from gcluster.stacks.gcp.marks import description, found_by
-from gcluster.stacks.provider import Leftover
+from ...schemas.decoding import decode_json
+from ..provider import Leftover
+from .api import Answer
+from .marks import description, found_by
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gcluster.schemas.catalog import Catalog
-    from gcluster.stacks.gcp.api import Api
-    from gcluster.stacks.gcp.layout import SiteLayout
+    from ...schemas.catalog import Catalog
+    from .api import Api
+    from .layout import SiteLayout
 
 _AT_ONCE = 8
 _GLOBAL = ("networks", "firewalls", "instanceTemplates")

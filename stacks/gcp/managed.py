@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pulumi
 
-from gcluster.stacks.gcp.control_plane import (
+from .control_plane import (
     ControlPlane,
     ControlPlaneArgs,
     GkeNicArgs,
@@ -18,11 +18,11 @@ from gcluster.stacks.gcp.control_plane import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from gcluster.stacks.gcp.control_plane_plan import GkePlan
-    from gcluster.stacks.gcp.fabric import FabricSubnet
-    from gcluster.stacks.gcp.layout import SiteLayout
-    from gcluster.stacks.gcp.pools import PoolPlan
-    from gcluster.stacks.pulumi.names import Names
+    from ..pulumi.names import Names
+    from .control_plane_plan import GkePlan
+    from .fabric import FabricSubnet
+    from .layout import SiteLayout
+    from .pools import PoolPlan
 
 
 def make_managed(

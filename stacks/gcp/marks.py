@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.stacks.pulumi.labels import CLUSTER, SITE, label_value
+from ..pulumi.labels import CLUSTER, SITE, label_value
 
 if TYPE_CHECKING:
-    from gcluster.stacks.gcp.layout import SiteLayout
+    from .layout import SiteLayout
 
 RUNG = "gcluster-rung"
 """Rung of the ladder that an elastic machine, or a template, is of."""

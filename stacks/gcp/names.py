@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.stacks.pulumi.names import Names
+from ..pulumi.names import Names
 
 if TYPE_CHECKING:
-    from gcluster.stacks.gcp.layout import SiteLayout
+    from .layout import SiteLayout
 
 
 def names_of(plan: SiteLayout) -> Names:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import pulumi
 import pulumi_gcp as gcp
 
-from gcluster.schemas.tunnels import TUNNEL_PORT
-from gcluster.stacks.pulumi.component import Args, Component
-from gcluster.stacks.pulumi.names import Names
+from ...schemas.tunnels import TUNNEL_PORT
+from ..pulumi.component import Args, Component
+from ..pulumi.names import Names
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -5,15 +5,15 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from gcluster.stacks.gcp.capacity import reservation
-from gcluster.stacks.provider import Offer
+from ..provider import Offer
+from .capacity import reservation
 
 if TYPE_CHECKING:
-    from gcluster.schemas.catalog import Catalog, Price
-    from gcluster.stacks.gcp.api import Api
-    from gcluster.stacks.gcp.layout import SiteLayout
-    from gcluster.stacks.gcp.pools import PoolPlan
-    from gcluster.stacks.gcp.rungs import RungPlan
+    from ...schemas.catalog import Catalog, Price
+    from .api import Api
+    from .layout import SiteLayout
+    from .pools import PoolPlan
+    from .rungs import RungPlan
 
 
 def offers(

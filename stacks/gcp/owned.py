@@ -5,20 +5,20 @@ from __future__ import annotations
 from ipaddress import ip_network
 from typing import TYPE_CHECKING, TypeVar
 
-from gcluster.schemas.diagnostics import Severity
-from gcluster.stacks.gcp.api import NOT_FOUND, Answer, GoogleError
-from gcluster.stacks.gcp.facts import facts
-from gcluster.stacks.pulumi.questions import finding
+from ...schemas.diagnostics import Severity
+from ..pulumi.questions import finding
+from .api import NOT_FOUND, Answer, GoogleError
+from .facts import facts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gcluster.schemas.catalog import Catalog
-    from gcluster.schemas.diagnostics import Diagnostic
-    from gcluster.stacks.gcp.api import Api
-    from gcluster.stacks.gcp.fabric_networks import FabricNetworkPlan
-    from gcluster.stacks.gcp.layout import SiteLayout
-    from gcluster.stacks.pulumi.questions import Standing
+    from ...schemas.catalog import Catalog
+    from ...schemas.diagnostics import Diagnostic
+    from ..pulumi.questions import Standing
+    from .api import Api
+    from .fabric_networks import FabricNetworkPlan
+    from .layout import SiteLayout
 
 _A = TypeVar("_A", bound=Answer)
 _ARCHITECTURES = {"X86_64": "x86_64", "ARM64": "aarch64"}

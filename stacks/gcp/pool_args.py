@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING
 import msgspec
 import pulumi
 
-from gcluster.stacks.gcp.compute import MachineArgs, PolicyArgs, PoolArgs
-from gcluster.stacks.gcp.marks import RUNG, description
-from gcluster.stacks.gcp.pools import PoolPlan, uses_policy
-from gcluster.stacks.gcp.templates import NicArgs, TemplateArgs
-from gcluster.stacks.pulumi.labels import POOL, label_key, label_value
-from gcluster.stacks.pulumi.names import Names
+from ..pulumi.labels import POOL, label_key, label_value
+from ..pulumi.names import Names
+from .compute import MachineArgs, PolicyArgs, PoolArgs
+from .marks import RUNG, description
+from .pools import PoolPlan, uses_policy
+from .templates import NicArgs, TemplateArgs
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from gcluster.stacks.gcp.rungs import RungPlan
+    from .rungs import RungPlan
 
 NO_IMAGE = "image-is-not-known"
 """Stands where no image is known; preflight stops before it is asked for."""

@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.inventory.hosts import pool_host_names
-from gcluster.schemas.spec import PoolRole
-from gcluster.stacks.gcp.fabric_networks import interfaces
-from gcluster.stacks.gcp.facts import facts
-from gcluster.stacks.gcp.rungs import DENSE, RungPlan, rungs
+from ...inventory.hosts import pool_host_names
+from ...schemas.spec import PoolRole
+from .fabric_networks import interfaces
+from .facts import facts
+from .rungs import DENSE, RungPlan, rungs
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from gcluster.schemas.catalog import Catalog, Machine
-    from gcluster.schemas.spec import GcpSite, Pool
-    from gcluster.schemas.stack import Resolved
+    from ...schemas.catalog import Catalog, Machine
+    from ...schemas.spec import GcpSite, Pool
+    from ...schemas.stack import Resolved
 
 _GIB = 2**30
 _POLICY_WORDS = frozenset({"cluster", "spread", "none"})

@@ -5,21 +5,21 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from gcluster.schemas.quotas import quota_needs
-from gcluster.stacks.gcp import capacity, owned
-from gcluster.stacks.gcp.hosts import ALIVE, instances
-from gcluster.stacks.pulumi.labels import label_value
-from gcluster.stacks.pulumi.questions import Cloud, Question, Standing, ask_all
+from ...schemas.quotas import quota_needs
+from ..pulumi.labels import label_value
+from ..pulumi.questions import Cloud, Question, Standing, ask_all
+from . import capacity, owned
+from .hosts import ALIVE, instances
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gcluster.schemas.catalog import Catalog
-    from gcluster.schemas.diagnostics import Diagnostic
-    from gcluster.schemas.spec import ClusterSpec
-    from gcluster.stacks.gcp.api import Api
-    from gcluster.stacks.gcp.layout import SiteLayout
-    from gcluster.stacks.gcp.pools import PoolPlan
+    from ...schemas.catalog import Catalog
+    from ...schemas.diagnostics import Diagnostic
+    from ...schemas.spec import ClusterSpec
+    from .api import Api
+    from .layout import SiteLayout
+    from .pools import PoolPlan
 
 _GOOGLE = Cloud(name="Google Cloud", not_logged_in="GC980", unanswered="GC988")
 

@@ -6,8 +6,11 @@ from typing import TYPE_CHECKING
 
 import pulumi
 
-from gcluster.stacks.gcp import cloud_init
-from gcluster.stacks.gcp.access import (
+from ..pulumi.labels import CLUSTER, Labels, label_value
+from ..pulumi.spec_hash import spec_hash
+from ..pulumi.tagging import tag_everything
+from . import cloud_init
+from .access import (
     BurstIdentity,
     BurstIdentityArgs,
     CostAlarm,
@@ -15,33 +18,30 @@ from gcluster.stacks.gcp.access import (
     NodeIdentity,
     NodeIdentityArgs,
 )
-from gcluster.stacks.gcp.balancer import before_controllers
-from gcluster.stacks.gcp.compute import Pool
-from gcluster.stacks.gcp.dns import Dns, DnsArgs
-from gcluster.stacks.gcp.fabric import make_fabric_networks
-from gcluster.stacks.gcp.fabric_networks import NODES
-from gcluster.stacks.gcp.facts import facts
-from gcluster.stacks.gcp.layout import SiteLayout, layout
-from gcluster.stacks.gcp.managed import make_managed
-from gcluster.stacks.gcp.marks import description
-from gcluster.stacks.gcp.names import names_of
-from gcluster.stacks.gcp.network import (
+from .balancer import before_controllers
+from .compute import Pool
+from .dns import Dns, DnsArgs
+from .fabric import make_fabric_networks
+from .fabric_networks import NODES
+from .facts import facts
+from .layout import SiteLayout, layout
+from .managed import make_managed
+from .marks import description
+from .names import names_of
+from .network import (
     NodeNetwork,
     NodeNetworkArgs,
     PeeringArgs,
 )
-from gcluster.stacks.gcp.pool_args import SiteParts, pool_args
-from gcluster.stacks.gcp.site_routes import SiteRoutes, SiteRoutesArgs
-from gcluster.stacks.gcp.storage import Bucket, BucketArgs, Lustre, LustreArgs
-from gcluster.stacks.pulumi.labels import CLUSTER, Labels, label_value
-from gcluster.stacks.pulumi.spec_hash import spec_hash
-from gcluster.stacks.pulumi.tagging import tag_everything
+from .pool_args import SiteParts, pool_args
+from .site_routes import SiteRoutes, SiteRoutesArgs
+from .storage import Bucket, BucketArgs, Lustre, LustreArgs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from gcluster.schemas.catalog import Catalog
-    from gcluster.schemas.spec import ClusterSpec
+    from ...schemas.catalog import Catalog
+    from ...schemas.spec import ClusterSpec
 
 NO_KEY = "ssh-ed25519 AAAA"
 """Stands for the cluster's login key where a program is only recorded."""

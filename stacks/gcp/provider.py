@@ -6,22 +6,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.inventory.hosts import Host, SshTarget, pool_host_names
-from gcluster.stacks.pulumi.cloud_provider import CloudProvider
-from gcluster.stacks.pulumi.extras import require
-from gcluster.stacks.pulumi.labels import label_value
+from ...inventory.hosts import Host, SshTarget, pool_host_names
+from ..pulumi.cloud_provider import CloudProvider
+from ..pulumi.extras import require
+from ..pulumi.labels import label_value
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from gcluster.schemas.catalog import Catalog
-    from gcluster.schemas.diagnostics import Diagnostic
-    from gcluster.schemas.spec import ClusterSpec
-    from gcluster.stacks.gcp.api import Api
-    from gcluster.stacks.gcp.session import Session
-    from gcluster.stacks.laddered import Purchase, RungOffer
-    from gcluster.stacks.provider import Leftover, Offer, SiteContext
-    from gcluster.stacks.pulumi.recorded import RecordedGraph
+    from ...schemas.catalog import Catalog
+    from ...schemas.diagnostics import Diagnostic
+    from ...schemas.spec import ClusterSpec
+    from ..laddered import Purchase, RungOffer
+    from ..provider import Leftover, Offer, SiteContext
+    from ..pulumi.recorded import RecordedGraph
+    from .api import Api
+    from .session import Session
 
 
 class GcpProvider(CloudProvider["Session"]):
@@ -36,8 +36,8 @@ class GcpProvider(CloudProvider["Session"]):
 
     def planned_hosts(self, spec: ClusterSpec, site: str) -> tuple[Host, ...]:
         """Return the nodes that are always there, without addresses."""
-        from gcluster.stacks.gcp.layout import login_user
-        from gcluster.stacks.gcp.pools import machine_of
+        from .layout import login_user
+        from .pools import machine_of
 
         ssh = SshTarget(user=login_user(spec, site))
         return tuple(
@@ -49,26 +49,26 @@ class GcpProvider(CloudProvider["Session"]):
 
     def rungs(self, spec: ClusterSpec, site: str, pool: str) -> tuple[RungOffer, ...]:
         """Return the rungs of a pool, each in all its zones before the next, by the catalog."""
-        from gcluster.stacks.gcp.ladder import rungs
+        from .ladder import rungs
 
         return rungs(spec, site, pool, self._catalog())
 
     def purchases(self, spec: ClusterSpec, site: str) -> dict[str, Purchase]:
         """Return what the machines and queued requests of the program buy."""
-        from gcluster.stacks.gcp.ladder import purchases
+        from .ladder import purchases
 
         return purchases(spec, site)
 
     def preflight(self, context: SiteContext) -> tuple[Diagnostic, ...]:
         """Ask Google what stands in the way of `up`."""
-        from gcluster.stacks.gcp.preflight import preflight
+        from .preflight import preflight
 
         session = self._session(context)
         return preflight(session.api, context.spec, session.plan, self._catalog())
 
     def hosts(self, context: SiteContext) -> tuple[Host, ...]:
         """Return the nodes that exist, with the keys that they told."""
-        from gcluster.stacks.gcp.queued import name_queued
+        from .queued import name_queued
 
         session = self._session(context)
         machines = session.machines()
@@ -78,14 +78,14 @@ class GcpProvider(CloudProvider["Session"]):
 
     def offers(self, context: SiteContext, pool: str) -> tuple[Offer, ...]:
         """Return each rung's price and what a reservation has left."""
-        from gcluster.stacks.gcp.offers import offers
+        from .offers import offers
 
         session = self._session(context)
         return offers(session.api, session.plan, session.plan.pool(pool), self._catalog())
 
     def _session(self, context: SiteContext) -> Session:
         require(self.name)
-        from gcluster.stacks.gcp.session import Session
+        from .session import Session
 
         return Session(context, self._catalog(), self._api)
 
@@ -98,38 +98,38 @@ class GcpProvider(CloudProvider["Session"]):
         taken: Mapping[str, str] | None = None,
         buys: Collection[str] | None = None,
     ) -> RecordedGraph:
-        from gcluster.stacks.gcp.recording import record_site
+        from .recording import record_site
 
         del buys  # no rung of this cloud is bought ahead
         return record_site(spec, site, self._catalog(), preview=preview, taken=taken)
 
     def _bring_up(self, session: Session, context: SiteContext, total: int) -> None:
-        from gcluster.stacks.gcp.queued import name_queued
+        from .queued import name_queued
 
         super()._bring_up(session, context, total)
         name_queued(session.api, session.plan, session.machines())
 
     def _leftovers(self, session: Session) -> tuple[Leftover, ...]:
-        from gcluster.stacks.gcp.leftovers import leftovers
+        from .leftovers import leftovers
 
         return leftovers(session.api, session.plan, self._catalog())
 
     def _end_elastic(self, session: Session) -> dict[str, str]:
-        from gcluster.stacks.gcp.elastic import delete
-        from gcluster.stacks.gcp.hosts import host_of
+        from .elastic import delete
+        from .hosts import host_of
 
         elastic = [machine for machine in session.machines() if machine.token]
         delete(session.api, elastic)
         return {host_of(session.plan, machine): machine.id for machine in elastic}
 
     def _standing(self, session: Session, pool: str) -> Collection[str]:
-        from gcluster.stacks.gcp.hosts import host_of
+        from .hosts import host_of
 
         del pool
         return {host_of(session.plan, machine) for machine in session.machines()}
 
     def _grow(self, session: Session, pool: str, wanted: list[str], token: str) -> dict[str, str]:
-        from gcluster.stacks.gcp.elastic import grow
+        from .elastic import grow
 
         made = grow(session.api, session.plan, session.plan.pool(pool), wanted, token)
         return {name: machine.id for name, machine in zip(wanted, made, strict=False)}
@@ -144,6 +144,6 @@ class GcpProvider(CloudProvider["Session"]):
         return session.hosts(there, of=[machine for machine in there if machine.id in ids])
 
     def _shrink(self, session: Session, names: set[str]) -> dict[str, str]:
-        from gcluster.stacks.gcp.elastic import shrink
+        from .elastic import shrink
 
         return dict(shrink(session.api, session.plan, names))

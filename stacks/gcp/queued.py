@@ -7,17 +7,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.stacks.gcp.api import Operation
-from gcluster.stacks.gcp.hosts import ALIVE
-from gcluster.stacks.pulumi.labels import HOST, label_value
+from ..pulumi.labels import HOST, label_value
+from .api import Operation
+from .hosts import ALIVE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gcluster.stacks.gcp.api import Api, Body
-    from gcluster.stacks.gcp.hosts import Instance
-    from gcluster.stacks.gcp.layout import SiteLayout
-    from gcluster.stacks.gcp.pools import PoolPlan
+    from .api import Api, Body
+    from .hosts import Instance
+    from .layout import SiteLayout
+    from .pools import PoolPlan
 
 
 def name_queued(api: Api, plan: SiteLayout, machines: Sequence[Instance]) -> int:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
-from gcluster.stacks.gcp.answers import answers
-from gcluster.stacks.gcp.program import program
-from gcluster.stacks.pulumi.record import record
+from ..pulumi.record import record
+from .answers import answers
+from .program import program
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from gcluster.schemas.catalog import Catalog
-    from gcluster.schemas.spec import ClusterSpec, GcpSite
-    from gcluster.stacks.pulumi.recorded import RecordedGraph
+    from ...schemas.catalog import Catalog
+    from ...schemas.spec import ClusterSpec, GcpSite
+    from ..pulumi.recorded import RecordedGraph
 
 
 def record_site(

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import msgspec
 
-from gcluster.schemas.spec import Rung
-from gcluster.stacks.gcp.fabric_networks import InterfacePlan
+from ...schemas.spec import Rung
+from .fabric_networks import InterfacePlan
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from gcluster.schemas.catalog import ProviderFacts
-    from gcluster.schemas.spec import Pool
+    from ...schemas.catalog import ProviderFacts
+    from ...schemas.spec import Pool
 
 Market: TypeAlias = Literal["on-demand", "spot", "reservation", "capacity-block", "flex-start"]
 ProvisioningModel: TypeAlias = Literal["STANDARD", "SPOT", "FLEX_START", "RESERVATION_BOUND"]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import base64
 import re
 
-from gcluster.stacks.gcp.api import Answer, Api, Login
-from gcluster.stacks.provider import provider_error
+from ..provider import provider_error
+from .api import Answer, Api, Login
 
 _NAME = re.compile(r"projects/([^/]+)/secrets/[^/]+(/versions/[^/]+)?")
 

@@ -5,23 +5,23 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from gcluster.stacks.gcp.api import Api
-from gcluster.stacks.gcp.hosts import ALIVE, host_keys, host_of, instances, to_hosts
-from gcluster.stacks.gcp.layout import layout
-from gcluster.stacks.provider import provider_error
-from gcluster.stacks.pulumi.labels import label_value
-from gcluster.stacks.pulumi.site_session import SiteSession
+from ..provider import provider_error
+from ..pulumi.labels import label_value
+from ..pulumi.site_session import SiteSession
+from .api import Api
+from .hosts import ALIVE, host_keys, host_of, instances, to_hosts
+from .layout import layout
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gcluster.inventory.hosts import Host
-    from gcluster.schemas.catalog import Catalog
-    from gcluster.stacks.gcp.hosts import Instance
-    from gcluster.stacks.gcp.layout import SiteLayout
-    from gcluster.stacks.provider import SiteContext
-    from gcluster.stacks.pulumi.engine import Engine
-    from gcluster.stacks.pulumi.kept import Owners
+    from ...inventory.hosts import Host
+    from ...schemas.catalog import Catalog
+    from ..provider import SiteContext
+    from ..pulumi.engine import Engine
+    from ..pulumi.kept import Owners
+    from .hosts import Instance
+    from .layout import SiteLayout
 
 BOOT_LIMIT_S = 900.0
 """Longest wait for host keys, in seconds: our choice, Google names no time. Machines with 8 GPUs
@@ -50,7 +50,7 @@ class Session(SiteSession):
 
     def engine(self, total: int = 0) -> Engine:
         """Return the site's stack, its machines on the rungs that were taken."""
-        from gcluster.stacks.gcp.program import program  # noqa: PLC0415  # 2 s, for the engine only
+        from .program import program  # noqa: PLC0415  # 2 s, for the engine only
 
         context = self._context
         run = program(
@@ -64,8 +64,8 @@ class Session(SiteSession):
 
     def owners(self) -> Owners:
         """Return which storage each protected resource is there for."""
-        from gcluster.stacks.gcp.names import names_of  # noqa: PLC0415  # where data is
-        from gcluster.stacks.pulumi.kept import owners  # noqa: PLC0415  # as above
+        from ..pulumi.kept import owners  # noqa: PLC0415  # as above
+        from .names import names_of  # noqa: PLC0415  # where data is
 
         plan, names, context = self.plan, names_of(self.plan), self._context
         made = [item.name for item in plan.buckets if item.create]
@@ -73,7 +73,7 @@ class Session(SiteSession):
         named |= {names(f"lustre-{item.name}"): (item.name,) for item in plan.lustre}
         if not named:
             return {}
-        from gcluster.stacks.gcp.recording import record_site  # noqa: PLC0415  # 2 s
+        from .recording import record_site  # noqa: PLC0415  # 2 s
 
         return owners(record_site(context.spec, context.site, self._catalog), named)
 

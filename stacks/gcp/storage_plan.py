@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.schemas.spec import LustreStorage, ObjectStorage
+from ...schemas.spec import LustreStorage, ObjectStorage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from gcluster.schemas.spec import ClusterSpec, GcpSite
-    from gcluster.stacks.gcp.pools import PoolPlan
+    from ...schemas.spec import ClusterSpec, GcpSite
+    from .pools import PoolPlan
 
 _GIB = 2**30
 _MB = 1e6

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pulumi
 import pulumi_gcp as gcp
 
-from gcluster.stacks.gcp.rungs import Affinity, ProvisioningModel
-from gcluster.stacks.pulumi.component import Args
+from ..pulumi.component import Args
+from .rungs import Affinity, ProvisioningModel
 
 _SCOPE = "https://www.googleapis.com/auth/cloud-platform"
 """Rights come from the account's roles alone; a narrower scope would cut them twice."""

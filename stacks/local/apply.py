@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.stacks.local import faults, labels, nodes, records, survey
-from gcluster.stacks.local.engine import Container, Network, find_engine
-from gcluster.stacks.local.ground import prepare
-from gcluster.stacks.provider import (
+from ..provider import (
     Leftover,
     ResourceChange,
     SiteContext,
     SiteEvent,
     provider_error,
 )
+from . import faults, labels, nodes, records, survey
+from .engine import Container, Network, find_engine
+from .ground import prepare
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from gcluster.inventory.hosts import Host
-    from gcluster.stacks.local.survey import Survey
+    from ...inventory.hosts import Host
+    from .survey import Survey
 
 
 def apply(context: SiteContext) -> None:

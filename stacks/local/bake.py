@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.inventory.hosts import Host
-from gcluster.stacks.local import image, labels, nodes, records, ssh, survey
-from gcluster.stacks.local.engine import Container, Engine, find_engine
-from gcluster.stacks.local.ground import prepare
-from gcluster.stacks.provider import Resource, SiteContext, provider_error
+from ...inventory.hosts import Host
+from ..provider import Resource, SiteContext, provider_error
+from . import image, labels, nodes, records, ssh, survey
+from .engine import Container, Engine, find_engine
+from .ground import prepare
 
 if TYPE_CHECKING:
-    from gcluster.schemas.spec import ClusterSpec
+    from ...schemas.spec import ClusterSpec
 
 BUILDER = "image-builder"
 """Host name of the node that becomes an image."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from gcluster.stacks.local.engine import (
+from ..provider import ProviderError, provider_error
+from .engine import (
     KUBERNETES_FLAGS,
     Container,
     Engine,
@@ -13,7 +14,6 @@ from gcluster.stacks.local.engine import (
     Network,
     label_filters,
 )
-from gcluster.stacks.provider import ProviderError, provider_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
-from gcluster.stacks.provider import provider_error
+from ..provider import provider_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -254,6 +254,6 @@ def find_engine(choice: Literal["auto", "podman", "docker"] = "auto") -> Engine:
 @functools.cache
 def _engine(name: str, executable: str) -> Engine:
     """Return the one engine of this process at a path: what it is, is asked of it once."""
-    from gcluster.stacks.local.docker import DockerEngine  # noqa: PLC0415  # it extends Engine
+    from .docker import DockerEngine  # noqa: PLC0415  # it extends Engine
 
     return DockerEngine(executable) if name == "docker" else Engine(executable)

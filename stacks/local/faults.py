@@ -12,9 +12,9 @@ from pathlib import Path
 
 import msgspec
 
-from gcluster.schemas.decoding import decode_json
-from gcluster.schemas.hostlist import expand
-from gcluster.stacks.provider import provider_error
+from ...schemas.decoding import decode_json
+from ...schemas.hostlist import expand
+from ..provider import provider_error
 
 VARIABLE = "GCLUSTER_LOCAL_FAULTS"
 

@@ -5,20 +5,20 @@ from __future__ import annotations
 from ipaddress import IPv4Network
 from typing import TYPE_CHECKING
 
-from gcluster.stacks.client_key import ensure_client_key
-from gcluster.stacks.local import image, labels, network, records
-from gcluster.stacks.local.faults import NONE, Faults
-from gcluster.stacks.local.nodes import Ground
-from gcluster.stacks.provider import (
+from ..client_key import ensure_client_key
+from ..provider import (
     ProviderError,
     Resource,
     SiteContext,
     SiteEvent,
     provider_error,
 )
+from . import image, labels, network, records
+from .faults import NONE, Faults
+from .nodes import Ground
 
 if TYPE_CHECKING:
-    from gcluster.stacks.local.engine import Engine, Network
+    from .engine import Engine, Network
 
 _TRIES = 8
 """Subnets to try when other clusters take the free ones at the same time."""

@@ -14,10 +14,10 @@ from tempfile import TemporaryDirectory
 
 import msgspec
 
-from gcluster.schemas.decoding import decode_yaml
-from gcluster.stacks import atomic
-from gcluster.stacks.local.engine import INSTALL_ENGINE, Engine
-from gcluster.stacks.provider import ProviderError, provider_error
+from ...schemas.decoding import decode_yaml
+from .. import atomic
+from ..provider import ProviderError, provider_error
+from .engine import INSTALL_ENGINE, Engine
 
 _DATA = Path(__file__).parent / "base"
 _BUILD_LIMIT_S = 900

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from gcluster.stacks.provider import SiteContext
+    from ..provider import SiteContext
 
 CLUSTER = "gcluster.cluster"
 ID = "gcluster.id"

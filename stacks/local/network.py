@@ -8,7 +8,7 @@ from ipaddress import IPv4Address, IPv4Network
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gcluster.stacks.provider import provider_error
+from ..provider import provider_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -9,22 +9,22 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.schemas.kubernetes_bundle import BUNDLES, NODE_FOLDER
-from gcluster.stacks.local import labels, network, records, ssh
-from gcluster.stacks.local.engine import Container, Engine
-from gcluster.stacks.local.faults import NONE, Faults
-from gcluster.stacks.local.survey import container_name, runs_kubernetes
-from gcluster.stacks.provider import (
+from ...schemas.kubernetes_bundle import BUNDLES, NODE_FOLDER
+from ..provider import (
     ProviderError,
     Resource,
     SiteContext,
     SiteEvent,
 )
+from . import labels, network, records, ssh
+from .engine import Container, Engine
+from .faults import NONE, Faults
+from .survey import container_name, runs_kubernetes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from gcluster.schemas.diagnostics import Diagnostic
+    from ...schemas.diagnostics import Diagnostic
 
 _AT_ONCE = 16
 """Nodes started at the same time; most of the time a start waits for its node's systemd."""

@@ -6,13 +6,13 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gcluster.schemas.diagnostics import Diagnostic, Severity
-from gcluster.stacks.local import image, network, survey
-from gcluster.stacks.local.engine import Engine, EngineFacts, runtime_flags
-from gcluster.stacks.provider import ProviderError, Resource, SiteContext, provider_error
+from ...schemas.diagnostics import Diagnostic, Severity
+from ..provider import ProviderError, Resource, SiteContext, provider_error
+from . import image, network, survey
+from .engine import Engine, EngineFacts, runtime_flags
 
 if TYPE_CHECKING:
-    from gcluster.stacks.local.survey import Survey
+    from .survey import Survey
 
 _INOTIFY_PER_NODE = 5
 """Inotify instances of a node's systemd; with 128 in all, nodes past about 25 were degraded."""

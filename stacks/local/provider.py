@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.stacks.local import survey
-from gcluster.stacks.provider import (
+from ..provider import (
     Grown,
     Leftover,
     Offer,
@@ -13,13 +12,14 @@ from gcluster.stacks.provider import (
     ResourceGraph,
     SiteContext,
 )
+from . import survey
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from gcluster.inventory.hosts import Host
-    from gcluster.schemas.diagnostics import Diagnostic
-    from gcluster.schemas.spec import ClusterSpec
+    from ...inventory.hosts import Host
+    from ...schemas.diagnostics import Diagnostic
+    from ...schemas.spec import ClusterSpec
 
 
 class LocalProvider:
@@ -37,7 +37,7 @@ class LocalProvider:
 
     def preflight(self, context: SiteContext) -> tuple[Diagnostic, ...]:
         """Return what this machine lacks: engine, tools, subnet, memory, disk; or a namesake."""
-        from gcluster.stacks.local import preflight  # noqa: PLC0415
+        from . import preflight  # noqa: PLC0415
 
         return preflight.findings(context)
 
@@ -47,13 +47,13 @@ class LocalProvider:
 
     def apply(self, context: SiteContext) -> None:
         """Make, start and remove until the containers are those of the graph."""
-        from gcluster.stacks.local import apply  # noqa: PLC0415
+        from . import apply  # noqa: PLC0415
 
         apply.apply(context)
 
     def replace(self, context: SiteContext, names: Iterable[str]) -> None:
         """Remove these nodes' containers, then make what is missing."""
-        from gcluster.stacks.local import apply  # noqa: PLC0415
+        from . import apply  # noqa: PLC0415
 
         apply.replace(context, names)
 
@@ -67,61 +67,61 @@ class LocalProvider:
 
     def destroy(self, context: SiteContext) -> None:
         """Remove everything with the cluster's name and id on this site, and its keys."""
-        from gcluster.stacks.local import apply  # noqa: PLC0415
+        from . import apply  # noqa: PLC0415
 
         apply.destroy(context)
 
     def sweep(self, context: SiteContext) -> tuple[Leftover, ...]:
         """Return everything with the cluster's labels."""
-        from gcluster.stacks.local import apply  # noqa: PLC0415
+        from . import apply  # noqa: PLC0415
 
         return apply.existing(context)
 
     def grow(self, context: SiteContext, pool: str, names: Iterable[str], token: str) -> Grown:
         """Make elastic nodes; the names, which are unique, make it idempotent."""
-        from gcluster.stacks.local import apply  # noqa: PLC0415
+        from . import apply  # noqa: PLC0415
 
         return Grown(hosts=apply.grow(context, pool, names, token))
 
     def shrink(self, context: SiteContext, names: Iterable[str]) -> None:
         """Remove elastic nodes."""
-        from gcluster.stacks.local import apply  # noqa: PLC0415
+        from . import apply  # noqa: PLC0415
 
         apply.shrink(context, names)
 
     def offers(self, context: SiteContext, pool: str) -> tuple[Offer, ...]:  # noqa: ARG002  # no market
         """Say that a node costs nothing and that nobody counts how many fit."""
-        from gcluster.stacks.local import faults  # noqa: PLC0415
+        from . import faults  # noqa: PLC0415
 
         usd = faults.injected().usd_per_hour
         return (Offer(pool=pool, available=None, usd_per_hour=usd, source="this machine", age_s=0),)
 
     def base_digest(self, spec: ClusterSpec, site: str) -> str:  # noqa: ARG002  # one base for all
         """Return the hash of the base image's inputs."""
-        from gcluster.stacks.local import image  # noqa: PLC0415
+        from . import image  # noqa: PLC0415
 
         return image.base_digest()
 
     def has_image(self, context: SiteContext, key: str) -> bool:
         """Say whether an image was baked under this key on this machine."""
-        from gcluster.stacks.local import bake  # noqa: PLC0415
+        from . import bake  # noqa: PLC0415
 
         return bake.has_image(context, key)
 
     def start_builder(self, context: SiteContext, key: str) -> Host:
         """Start one node from the base image, built where it is missing."""
-        from gcluster.stacks.local import bake  # noqa: PLC0415
+        from . import bake  # noqa: PLC0415
 
         return bake.start_builder(context, key)
 
     def commit_builder(self, context: SiteContext, key: str) -> None:
         """Make the builder's disk the image `key`."""
-        from gcluster.stacks.local import bake  # noqa: PLC0415
+        from . import bake  # noqa: PLC0415
 
         bake.commit_builder(context, key)
 
     def discard_builder(self, context: SiteContext, key: str) -> None:  # noqa: ARG002  # one a site
         """Remove the site's builder, where there is one."""
-        from gcluster.stacks.local import bake  # noqa: PLC0415
+        from . import bake  # noqa: PLC0415
 
         bake.discard_builder(context)

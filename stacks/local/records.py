@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.schemas.decoding import decode_json
-from gcluster.stacks import atomic
+from ...schemas.decoding import decode_json
+from .. import atomic
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from gcluster.stacks.provider import SiteContext
+    from ..provider import SiteContext
 
 
 class Ready(msgspec.Struct, frozen=True):

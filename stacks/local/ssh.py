@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.inventory.hosts import SshTarget
-from gcluster.stacks.client_key import public_half
+from ...inventory.hosts import SshTarget
+from ..client_key import public_half
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from gcluster.stacks.local.engine import Engine
+    from .engine import Engine
 
 BOOT_LIMIT_S = 60
 """How long a node may take from its start until sshd answers; seen: 1 s alone, 20 s among 32."""

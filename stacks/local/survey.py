@@ -6,12 +6,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import msgspec
 
-from gcluster.inventory.hosts import Host, SshTarget, pool_host_names
-from gcluster.schemas.decoding import convert
-from gcluster.schemas.spec import ClusterSpec, KubernetesScheduler, LocalSite, PoolRole
-from gcluster.stacks.local import labels, network, records, ssh
-from gcluster.stacks.local.engine import Container, Engine, Network, find_engine
-from gcluster.stacks.provider import (
+from ...inventory.hosts import Host, SshTarget, pool_host_names
+from ...schemas.decoding import convert
+from ...schemas.spec import ClusterSpec, KubernetesScheduler, LocalSite, PoolRole
+from ..provider import (
     ProviderError,
     Resource,
     ResourceChange,
@@ -19,6 +17,8 @@ from gcluster.stacks.provider import (
     SiteContext,
     provider_error,
 )
+from . import labels, network, records, ssh
+from .engine import Container, Engine, Network, find_engine
 
 
 class Survey(msgspec.Struct, frozen=True, kw_only=True):

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING
 import pulumi
 import pulumi_oci as oci
 
-from gcluster.stacks.oci.network import EVERYWHERE
-from gcluster.stacks.oci.plan import IdentityPlan
-from gcluster.stacks.oci.policies import bucket_statements, burst_statements, members
-from gcluster.stacks.oci.rules import Group, make_group
-from gcluster.stacks.oci.tags import ROLE
-from gcluster.stacks.pulumi.component import Args, Component
-from gcluster.stacks.pulumi.names import Names
+from ..pulumi.component import Args, Component
+from ..pulumi.names import Names
+from .network import EVERYWHERE
+from .plan import IdentityPlan
+from .policies import bucket_statements, burst_statements, members
+from .rules import Group, make_group
+from .tags import ROLE
 
 if TYPE_CHECKING:
-    from gcluster.schemas.spec import PoolRole
+    from ...schemas.spec import PoolRole
 
 _SSH = 22
 

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
-from gcluster.schemas.decoding import convert
-from gcluster.stacks.provider import ProviderError
-from gcluster.stacks.pulumi.errors import translate
-from gcluster.stacks.pulumi.extras import require
+from ...schemas.decoding import convert
+from ..provider import ProviderError
+from ..pulumi.errors import translate
+from ..pulumi.extras import require
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from gcluster.schemas.diagnostics import Diagnostic
+    from ...schemas.diagnostics import Diagnostic
 
 T = TypeVar("T")
 NOT_FOUND = "NotAuthorizedOrNotFound"

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.schemas.diagnostics import Severity
-from gcluster.schemas.quotas import still_needed
-from gcluster.stacks.oci.api import NOT_FOUND, Answer, OciError
-from gcluster.stacks.pulumi.questions import finding
+from ...schemas.diagnostics import Severity
+from ...schemas.quotas import still_needed
+from ..pulumi.questions import finding
+from .api import NOT_FOUND, Answer, OciError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gcluster.schemas.catalog import Catalog
-    from gcluster.schemas.diagnostics import Diagnostic
-    from gcluster.schemas.quotas import QuotaNeed
-    from gcluster.schemas.spec import ClusterSpec
-    from gcluster.stacks.oci.api import Api
-    from gcluster.stacks.oci.plan import OfferPlan, PoolPlan, SitePlan
-    from gcluster.stacks.pulumi.questions import Standing
+    from ...schemas.catalog import Catalog
+    from ...schemas.diagnostics import Diagnostic
+    from ...schemas.quotas import QuotaNeed
+    from ...schemas.spec import ClusterSpec
+    from ..pulumi.questions import Standing
+    from .api import Api
+    from .plan import OfferPlan, PoolPlan, SitePlan
 
 
 class _Domain(Answer, frozen=True):

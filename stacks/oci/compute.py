@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 import pulumi
 import pulumi_oci as oci
 
-from gcluster.stacks.oci.instances import instance
-from gcluster.stacks.oci.launch import LaunchArgs, instance_configuration
-from gcluster.stacks.oci.plan import ClusterPlan, OfferPlan
-from gcluster.stacks.oci.tags import OFFER
-from gcluster.stacks.pulumi.component import Args, Component
-from gcluster.stacks.pulumi.labels import HOST, POOL
-from gcluster.stacks.pulumi.names import Names
+from ..pulumi.component import Args, Component
+from ..pulumi.labels import HOST, POOL
+from ..pulumi.names import Names
+from .instances import instance
+from .launch import LaunchArgs, instance_configuration
+from .plan import ClusterPlan, OfferPlan
+from .tags import OFFER
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -14,19 +14,19 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.stacks.oci.api import Answer, OciError
-from gcluster.stacks.oci.hosts import ENDED, Instance, instances
-from gcluster.stacks.oci.tags import OFFER, TOKEN
-from gcluster.stacks.provider import ProviderError, provider_error
-from gcluster.stacks.pulumi.errors import NO_CAPACITY
-from gcluster.stacks.pulumi.labels import HOST, POOL
+from ..provider import ProviderError, provider_error
+from ..pulumi.errors import NO_CAPACITY
+from ..pulumi.labels import HOST, POOL
+from .api import Answer, OciError
+from .hosts import ENDED, Instance, instances
+from .tags import OFFER, TOKEN
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from gcluster.schemas.diagnostics import Diagnostic
-    from gcluster.stacks.oci.api import Api
-    from gcluster.stacks.oci.plan import OfferPlan, PoolPlan, SitePlan
+    from ...schemas.diagnostics import Diagnostic
+    from .api import Api
+    from .plan import OfferPlan, PoolPlan, SitePlan
 
 _AT_ONCE = 8
 """Launches at the same time: the request rate of a tenancy is shared."""

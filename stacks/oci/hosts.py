@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.inventory.hosts import Host, Placement, SshTarget
-from gcluster.stacks import console
-from gcluster.stacks.oci.api import NOT_FOUND, Answer, OciError
-from gcluster.stacks.oci.tags import OFFER, TOKEN
-from gcluster.stacks.pulumi.labels import HOST, POOL
+from ...inventory.hosts import Host, Placement, SshTarget
+from .. import console
+from ..pulumi.labels import HOST, POOL
+from .api import NOT_FOUND, Answer, OciError
+from .tags import OFFER, TOKEN
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from gcluster.stacks.oci.api import Api
-    from gcluster.stacks.oci.plan import SitePlan
+    from .api import Api
+    from .plan import SitePlan
 
 ENDED = {"TERMINATING", "TERMINATED"}
 """States of an instance that is no longer there; OCI tells of it for a while."""

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 import pulumi
 import pulumi_oci as oci
 
-from gcluster.stacks.oci.launch import PLUGINS
-from gcluster.stacks.oci.tags import OFFER
+from .launch import PLUGINS
+from .tags import OFFER
 
 if TYPE_CHECKING:
-    from gcluster.stacks.oci.launch import LaunchArgs
-    from gcluster.stacks.oci.plan import OfferPlan
+    from .launch import LaunchArgs
+    from .plan import OfferPlan
 
 _FAULT_DOMAINS = 3
 """In every availability domain (docs.oracle.com, Regions and Availability Domains)."""

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
-from gcluster.stacks.laddered import Purchase, RungOffer, priced
-from gcluster.stacks.oci.pools import pool_plan
-from gcluster.stacks.pulumi.names import Names
+from ..laddered import Purchase, RungOffer, priced
+from ..pulumi.names import Names
+from .pools import pool_plan
 
 if TYPE_CHECKING:
-    from gcluster.schemas.catalog import Catalog
-    from gcluster.schemas.spec import ClusterSpec
-    from gcluster.schemas.spec.sites import OciSite
-    from gcluster.stacks.oci.plan import OfferPlan
+    from ...schemas.catalog import Catalog
+    from ...schemas.spec import ClusterSpec
+    from ...schemas.spec.sites import OciSite
+    from .plan import OfferPlan
 
 _WHOLE = {
     "cluster-network": "a cluster network is made with all of its nodes",

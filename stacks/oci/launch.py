@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import pulumi
 import pulumi_oci as oci
 
-from gcluster.stacks.oci.plan import OfferPlan, PoolPlan
-from gcluster.stacks.pulumi.component import Args
+from ..pulumi.component import Args
+from .plan import OfferPlan, PoolPlan
 
 PLUGINS = ("Compute HPC RDMA Auto-Configuration", "Compute HPC RDMA Authentication")
 """Parts of Oracle's agent that bring the RDMA interfaces up and let them into the network

@@ -6,10 +6,13 @@ import ipaddress
 import re
 from typing import TYPE_CHECKING
 
-from gcluster.schemas.spec.sites import OciSite
-from gcluster.schemas.spec.sites.site import DEFAULT_CLOUD_CIDR
-from gcluster.stacks.oci.data import bucket_plans, grant_plans, lustre_plans
-from gcluster.stacks.oci.plan import (
+from ...schemas.spec.sites import OciSite
+from ...schemas.spec.sites.site import DEFAULT_CLOUD_CIDR
+from ..pulumi.labels import Labels
+from ..pulumi.names import Names
+from ..pulumi.spec_hash import spec_hash
+from .data import bucket_plans, grant_plans, lustre_plans
+from .plan import (
     BudgetPlan,
     DnsPlan,
     IdentityPlan,
@@ -17,14 +20,11 @@ from gcluster.stacks.oci.plan import (
     SitePlan,
     SubnetPlan,
 )
-from gcluster.stacks.oci.pools import cluster_plans, pool_plan
-from gcluster.stacks.pulumi.labels import Labels
-from gcluster.stacks.pulumi.names import Names
-from gcluster.stacks.pulumi.spec_hash import spec_hash
+from .pools import cluster_plans, pool_plan
 
 if TYPE_CHECKING:
-    from gcluster.schemas.catalog import Catalog
-    from gcluster.schemas.spec import ClusterSpec
+    from ...schemas.catalog import Catalog
+    from ...schemas.spec import ClusterSpec
 
 _PUBLIC_BITS = 5
 """The public subnet is this much smaller than the network; private is its lower half."""

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.stacks.oci.api import Answer
-from gcluster.stacks.oci.hosts import instances
-from gcluster.stacks.provider import Leftover
-from gcluster.stacks.pulumi.labels import CLUSTER
+from ..provider import Leftover
+from ..pulumi.labels import CLUSTER
+from .api import Answer
+from .hosts import instances
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gcluster.schemas.catalog import Catalog
-    from gcluster.stacks.oci.api import Api
-    from gcluster.stacks.oci.plan import SitePlan
+    from ...schemas.catalog import Catalog
+    from .api import Api
+    from .plan import SitePlan
 
 _GONE = {"TERMINATED", "DELETED", "TERMINATING", "DELETING"}
 _DATA = {"bucket": "bucket", "lustrefilesystem": "file-system"}

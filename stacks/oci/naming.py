@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.stacks.oci.api import Answer
-from gcluster.stacks.oci.hosts import instances
-from gcluster.stacks.pulumi.labels import HOST, POOL
+from ..pulumi.labels import HOST, POOL
+from .api import Answer
+from .hosts import instances
 
 if TYPE_CHECKING:
-    from gcluster.stacks.oci.api import Api
-    from gcluster.stacks.oci.hosts import Instance
-    from gcluster.stacks.oci.plan import PoolPlan, SitePlan
+    from .api import Api
+    from .hosts import Instance
+    from .plan import PoolPlan, SitePlan
 
 
 class _InstancePool(Answer, frozen=True):

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pulumi
 import pulumi_oci as oci
 
-from gcluster.stacks.oci.plan import NetworkPlan, SubnetPlan
-from gcluster.stacks.pulumi.component import Args, Component
-from gcluster.stacks.pulumi.names import Names
+from ..pulumi.component import Args, Component
+from ..pulumi.names import Names
+from .plan import NetworkPlan, SubnetPlan
 
 EVERYWHERE = "0.0.0.0/0"
 _ALL_SERVICES = "All .* Services In Oracle Services Network"

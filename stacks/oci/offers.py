@@ -5,13 +5,13 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from gcluster.stacks.oci.capacity import reservation
-from gcluster.stacks.provider import Offer
+from ..provider import Offer
+from .capacity import reservation
 
 if TYPE_CHECKING:
-    from gcluster.schemas.catalog import Catalog
-    from gcluster.stacks.oci.api import Api
-    from gcluster.stacks.oci.plan import OfferPlan, PoolPlan, SitePlan
+    from ...schemas.catalog import Catalog
+    from .api import Api
+    from .plan import OfferPlan, PoolPlan, SitePlan
 
 
 def offers(

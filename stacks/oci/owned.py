@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.schemas.diagnostics import Severity
-from gcluster.stacks.oci.api import NOT_FOUND, Answer, OciError
-from gcluster.stacks.pulumi.questions import finding
+from ...schemas.diagnostics import Severity
+from ..pulumi.questions import finding
+from .api import NOT_FOUND, Answer, OciError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gcluster.schemas.diagnostics import Diagnostic
-    from gcluster.stacks.oci.api import Api
-    from gcluster.stacks.oci.plan import SitePlan
-    from gcluster.stacks.pulumi.questions import Standing
+    from ...schemas.diagnostics import Diagnostic
+    from ..pulumi.questions import Standing
+    from .api import Api
+    from .plan import SitePlan
 
 _FULL = 100.0
 

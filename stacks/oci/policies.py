@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from gcluster.stacks.oci.plan import GrantPlan
+    from .plan import GrantPlan
 
 _WRITE = ("OBJECT_CREATE", "OBJECT_OVERWRITE", "OBJECT_DELETE")
 _READ = ("OBJECT_INSPECT", "OBJECT_READ")

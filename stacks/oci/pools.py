@@ -6,9 +6,9 @@ import hashlib
 import re
 from typing import TYPE_CHECKING, cast
 
-from gcluster.inventory.hosts import pool_host_names
-from gcluster.stacks.oci.defaults import defaults
-from gcluster.stacks.oci.plan import (
+from ...inventory.hosts import pool_host_names
+from .defaults import defaults
+from .plan import (
     ClusterPlan,
     ImagePlan,
     OfferPlan,
@@ -20,11 +20,11 @@ from gcluster.stacks.oci.plan import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gcluster.schemas.catalog import Catalog, Machine
-    from gcluster.schemas.catalog.machine import Market
-    from gcluster.schemas.spec import ClusterSpec, Pool, Rung
-    from gcluster.schemas.spec.sites import OciSite
-    from gcluster.stacks.oci.plan import Group
+    from ...schemas.catalog import Catalog, Machine
+    from ...schemas.catalog.machine import Market
+    from ...schemas.spec import ClusterSpec, Pool, Rung
+    from ...schemas.spec.sites import OciSite
+    from .plan import Group
 
 _GIB = 2**30
 _FLEXIBLE = re.compile(r"^(?P<shape>.+\.Flex)-(?P<ocpus>\d+)-(?P<memory>\d+)$")

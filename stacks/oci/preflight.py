@@ -5,20 +5,20 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from gcluster.schemas.diagnostics import Severity
-from gcluster.schemas.quotas import quota_needs
-from gcluster.stacks.oci import capacity, owned
-from gcluster.stacks.oci.hosts import instances
-from gcluster.stacks.pulumi.questions import Cloud, Question, Standing, ask_all, finding
+from ...schemas.diagnostics import Severity
+from ...schemas.quotas import quota_needs
+from ..pulumi.questions import Cloud, Question, Standing, ask_all, finding
+from . import capacity, owned
+from .hosts import instances
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gcluster.schemas.catalog import Catalog
-    from gcluster.schemas.diagnostics import Diagnostic
-    from gcluster.schemas.spec import ClusterSpec
-    from gcluster.stacks.oci.api import Api
-    from gcluster.stacks.oci.plan import PoolPlan, SitePlan
+    from ...schemas.catalog import Catalog
+    from ...schemas.diagnostics import Diagnostic
+    from ...schemas.spec import ClusterSpec
+    from .api import Api
+    from .plan import PoolPlan, SitePlan
 
 _OCI = Cloud(name="OCI", not_logged_in="GC970", unanswered="GC970")
 

@@ -8,23 +8,23 @@ import msgspec
 import pulumi
 import pulumi_oci as oci
 
-from gcluster.stacks.oci import cloud_init
-from gcluster.stacks.oci.access import Firewall, FirewallArgs, Identities, IdentitiesArgs
-from gcluster.stacks.oci.compute import Clusters, ClustersArgs, NodePool, NodePoolArgs
-from gcluster.stacks.oci.dns import Dns, DnsArgs
-from gcluster.stacks.oci.launch import LaunchArgs
-from gcluster.stacks.oci.layout import site_plan
-from gcluster.stacks.oci.network import Network, NetworkArgs
-from gcluster.stacks.oci.spending import Spending, SpendingArgs
-from gcluster.stacks.oci.storage import Bucket, BucketArgs, Lustre, LustreArgs
-from gcluster.stacks.pulumi.tagging import tag_everything
+from ..pulumi.tagging import tag_everything
+from . import cloud_init
+from .access import Firewall, FirewallArgs, Identities, IdentitiesArgs
+from .compute import Clusters, ClustersArgs, NodePool, NodePoolArgs
+from .dns import Dns, DnsArgs
+from .launch import LaunchArgs
+from .layout import site_plan
+from .network import Network, NetworkArgs
+from .spending import Spending, SpendingArgs
+from .storage import Bucket, BucketArgs, Lustre, LustreArgs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from gcluster.schemas.catalog import Catalog
-    from gcluster.schemas.spec import ClusterSpec
-    from gcluster.stacks.oci.plan import PoolPlan, SitePlan
+    from ...schemas.catalog import Catalog
+    from ...schemas.spec import ClusterSpec
+    from .plan import PoolPlan, SitePlan
 
 
 def program(

@@ -6,21 +6,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.inventory.hosts import Host, SshTarget, pool_host_names
-from gcluster.stacks.pulumi.cloud_provider import CloudProvider
-from gcluster.stacks.pulumi.extras import require
+from ...inventory.hosts import Host, SshTarget, pool_host_names
+from ..pulumi.cloud_provider import CloudProvider
+from ..pulumi.extras import require
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from gcluster.schemas.catalog import Catalog
-    from gcluster.schemas.diagnostics import Diagnostic
-    from gcluster.schemas.spec import ClusterSpec
-    from gcluster.stacks.laddered import Purchase, RungOffer
-    from gcluster.stacks.oci.api import Api
-    from gcluster.stacks.oci.session import Session
-    from gcluster.stacks.provider import Leftover, Offer, SiteContext
-    from gcluster.stacks.pulumi.recorded import RecordedGraph
+    from ...schemas.catalog import Catalog
+    from ...schemas.diagnostics import Diagnostic
+    from ...schemas.spec import ClusterSpec
+    from ..laddered import Purchase, RungOffer
+    from ..provider import Leftover, Offer, SiteContext
+    from ..pulumi.recorded import RecordedGraph
+    from .api import Api
+    from .session import Session
 
 
 class OciProvider(CloudProvider["Session"]):
@@ -35,7 +35,7 @@ class OciProvider(CloudProvider["Session"]):
 
     def planned_hosts(self, spec: ClusterSpec, site: str) -> tuple[Host, ...]:
         """Return the nodes that are always there, without addresses."""
-        from gcluster.stacks.oci.pools import pool_plan
+        from .pools import pool_plan
 
         found: list[Host] = []
         for name, pool in spec.pools.items():
@@ -51,19 +51,19 @@ class OciProvider(CloudProvider["Session"]):
 
     def rungs(self, spec: ClusterSpec, site: str, pool: str) -> tuple[RungOffer, ...]:
         """Return the rungs of a pool, each in all its domains before the next, by the catalog."""
-        from gcluster.stacks.oci.ladder import rungs
+        from .ladder import rungs
 
         return rungs(spec, site, pool, self._catalog())
 
     def purchases(self, spec: ClusterSpec, site: str) -> dict[str, Purchase]:
         """Return what the instances, cluster networks and memory clusters of the program buy."""
-        from gcluster.stacks.oci.ladder import purchases
+        from .ladder import purchases
 
         return purchases(spec, site, self._catalog())
 
     def preflight(self, context: SiteContext) -> tuple[Diagnostic, ...]:
         """Ask OCI what stands in the way of `up`."""
-        from gcluster.stacks.oci.preflight import preflight
+        from .preflight import preflight
 
         session = self._session(context)
         return preflight(session.api, context.spec, session.plan, self._catalog())
@@ -75,14 +75,14 @@ class OciProvider(CloudProvider["Session"]):
 
     def offers(self, context: SiteContext, pool: str) -> tuple[Offer, ...]:
         """Return each rung's price by the catalog, and what a reservation has left."""
-        from gcluster.stacks.oci.offers import offers
+        from .offers import offers
 
         session = self._session(context)
         return offers(session.api, session.plan, session.plan.pool(pool), self._catalog())
 
     def _session(self, context: SiteContext) -> Session:
         require(self.name)
-        from gcluster.stacks.oci.session import Session
+        from .session import Session
 
         return Session(context, self._catalog(), self._api)
 
@@ -95,18 +95,18 @@ class OciProvider(CloudProvider["Session"]):
         taken: Mapping[str, str] | None = None,
         buys: Collection[str] | None = None,
     ) -> RecordedGraph:
-        from gcluster.stacks.oci.recording import record_site
+        from .recording import record_site
 
         del buys  # no rung of this cloud is bought ahead
         return record_site(spec, site, self._catalog(), preview=preview, taken=taken)
 
     def _leftovers(self, session: Session) -> tuple[Leftover, ...]:
-        from gcluster.stacks.oci.leftovers import leftovers
+        from .leftovers import leftovers
 
         return leftovers(session.api, session.plan, self._catalog())
 
     def _end_elastic(self, session: Session) -> dict[str, str]:
-        from gcluster.stacks.oci.elastic import terminate
+        from .elastic import terminate
 
         elastic = {m.host: m.id for m in session.machines() if m.token}
         terminate(session.api, list(elastic.values()))
@@ -117,7 +117,7 @@ class OciProvider(CloudProvider["Session"]):
         return {machine.host for machine in session.machines()}
 
     def _grow(self, session: Session, pool: str, wanted: list[str], token: str) -> dict[str, str]:
-        from gcluster.stacks.oci.elastic import grow
+        from .elastic import grow
 
         started = grow(session.api, session.plan, session.plan.pool(pool), wanted, token)
         return {machine.host: machine.id for machine in started}
@@ -131,6 +131,6 @@ class OciProvider(CloudProvider["Session"]):
         return session.hosts(there, of=[machine for machine in there if machine.id in ids])
 
     def _shrink(self, session: Session, names: set[str]) -> dict[str, str]:
-        from gcluster.stacks.oci.elastic import shrink
+        from .elastic import shrink
 
         return dict(shrink(session.api, session.plan, names))

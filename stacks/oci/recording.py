@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.stacks.oci.program import program
-from gcluster.stacks.pulumi.record import record
+from ..pulumi.record import record
+from .program import program
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from gcluster.schemas.catalog import Catalog
-    from gcluster.schemas.spec import ClusterSpec
-    from gcluster.stacks.pulumi.monitor import Answer, Json
-    from gcluster.stacks.pulumi.recorded import RecordedGraph, Values
+    from ...schemas.catalog import Catalog
+    from ...schemas.spec import ClusterSpec
+    from ..pulumi.monitor import Answer, Json
+    from ..pulumi.recorded import RecordedGraph, Values
 
 
 def _domain(arguments: Values) -> dict[str, Json]:

@@ -9,7 +9,7 @@ import pulumi_oci as oci
 if TYPE_CHECKING:
     import pulumi
 
-    from gcluster.stacks.pulumi.names import Names
+    from ..pulumi.names import Names
 
 TCP = "6"
 ALL = "all"

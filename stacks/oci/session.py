@@ -5,9 +5,11 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from gcluster.stacks.console import await_host_keys
-from gcluster.stacks.oci.api import Api
-from gcluster.stacks.oci.hosts import (
+from ..console import await_host_keys
+from ..provider import provider_error
+from ..pulumi.site_session import SiteSession
+from .api import Api
+from .hosts import (
     Found,
     addresses,
     instances,
@@ -15,21 +17,19 @@ from gcluster.stacks.oci.hosts import (
     read_console,
     to_hosts,
 )
-from gcluster.stacks.oci.layout import site_plan
-from gcluster.stacks.oci.naming import give_back, name_nodes
-from gcluster.stacks.provider import provider_error
-from gcluster.stacks.pulumi.site_session import SiteSession
+from .layout import site_plan
+from .naming import give_back, name_nodes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gcluster.inventory.hosts import Host
-    from gcluster.schemas.catalog import Catalog
-    from gcluster.stacks.oci.hosts import Instance
-    from gcluster.stacks.oci.plan import SitePlan
-    from gcluster.stacks.provider import SiteContext
-    from gcluster.stacks.pulumi.engine import Engine
-    from gcluster.stacks.pulumi.kept import Owners
+    from ...inventory.hosts import Host
+    from ...schemas.catalog import Catalog
+    from ..provider import SiteContext
+    from ..pulumi.engine import Engine
+    from ..pulumi.kept import Owners
+    from .hosts import Instance
+    from .plan import SitePlan
 
 BOOT_LIMIT_S = 1800.0
 """Longest wait for host keys on consoles, in seconds: our choice, OCI names no time. Bare metal
@@ -58,7 +58,7 @@ class Session(SiteSession):
 
     def engine(self, total: int = 0) -> Engine:
         """Return the site's stack."""
-        from gcluster.stacks.oci.program import program  # noqa: PLC0415  # for the engine only
+        from .program import program  # noqa: PLC0415  # for the engine only
 
         context = self._context
         run = program(
@@ -79,14 +79,14 @@ class Session(SiteSession):
 
     def owners(self) -> Owners:
         """Return which storage each protected resource is there for."""
-        from gcluster.stacks.pulumi.kept import owners  # noqa: PLC0415  # where data is
+        from ..pulumi.kept import owners  # noqa: PLC0415  # where data is
 
         plan, context = self.plan, self._context
         of = [("lustre", item.name) for item in plan.lustre]
         of += [("bucket", item.name) for item in plan.buckets]
         if not of:
             return {}
-        from gcluster.stacks.oci.recording import record_site  # noqa: PLC0415  # 1 s
+        from .recording import record_site  # noqa: PLC0415  # 1 s
 
         recorded = record_site(context.spec, context.site, self._catalog)
         return owners(recorded, {plan.names(f"{kind}-{name}"): (name,) for kind, name in of})

@@ -7,9 +7,9 @@ import math
 import pulumi  # noqa: TC002  # the component's outputs are read from its annotations
 import pulumi_oci as oci
 
-from gcluster.stacks.oci.plan import BudgetPlan
-from gcluster.stacks.pulumi.component import Args, Component
-from gcluster.stacks.pulumi.names import Names
+from ..pulumi.component import Args, Component
+from ..pulumi.names import Names
+from .plan import BudgetPlan
 
 _ALARMS = (("ACTUAL", 80.0), ("ACTUAL", 100.0), ("FORECAST", 100.0))
 """What is looked at, and per cent of the ceiling at which the owner is told."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pulumi
 import pulumi_oci as oci
 
-from gcluster.stacks.oci.plan import BucketPlan, LinkPlan, LustrePlan
-from gcluster.stacks.oci.policies import lustre_statement
-from gcluster.stacks.oci.rules import Group, make_group
-from gcluster.stacks.pulumi.component import Args, Component
-from gcluster.stacks.pulumi.names import Names
+from ..pulumi.component import Args, Component
+from ..pulumi.names import Names
+from .plan import BucketPlan, LinkPlan, LustrePlan
+from .policies import lustre_statement
+from .rules import Group, make_group
 
 _LNET = 988
 """TCP port of Lustre, in both directions (File Storage with Lustre, required security rules)."""

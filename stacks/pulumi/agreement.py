@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 
-from gcluster.stacks.pulumi.recorded import RecordedGraph, RecordedResource, Unknown, Value
+from .recorded import RecordedGraph, RecordedResource, Unknown, Value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.schemas.decoding import decode_json
+from ...schemas.decoding import decode_json
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping

@@ -9,23 +9,23 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
 
-from gcluster.schemas.hostlist import fold
-from gcluster.stacks.bursts import burst
-from gcluster.stacks.laddered import Laddered
-from gcluster.stacks.provider import Grown, Resource, provider_error
-from gcluster.stacks.pulumi.extras import require
-from gcluster.stacks.pulumi.site_graph import site_graph
+from ...schemas.hostlist import fold
+from ..bursts import burst
+from ..laddered import Laddered
+from ..provider import Grown, Resource, provider_error
+from .extras import require
+from .site_graph import site_graph
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
-    from gcluster.inventory.hosts import Host
-    from gcluster.schemas.catalog import Catalog
-    from gcluster.schemas.spec import ClusterSpec
-    from gcluster.stacks.control_plane import ControlPlaneAt
-    from gcluster.stacks.provider import Leftover, ResourceChange, ResourceGraph, SiteContext
-    from gcluster.stacks.pulumi.recorded import RecordedGraph
-    from gcluster.stacks.pulumi.site_session import SiteSession
+    from ...inventory.hosts import Host
+    from ...schemas.catalog import Catalog
+    from ...schemas.spec import ClusterSpec
+    from ..control_plane import ControlPlaneAt
+    from ..provider import Leftover, ResourceChange, ResourceGraph, SiteContext
+    from .recorded import RecordedGraph
+    from .site_session import SiteSession
 
 SessionT = TypeVar("SessionT", bound="SiteSession")
 
@@ -59,7 +59,7 @@ class CloudProvider(ABC, Generic[SessionT]):
 
     def equip(self) -> None:
         """Find the engine: GC965 where it isn't, GC967 without the extra."""
-        from gcluster.stacks.pulumi.command import equip  # noqa: PLC0415  # imports the engine's SDK
+        from .command import equip  # noqa: PLC0415  # imports the engine's SDK
 
         equip(self.name)
 
@@ -213,7 +213,7 @@ class CloudProvider(ABC, Generic[SessionT]):
 
     def _catalog(self) -> Catalog:
         if self._given is None:
-            from gcluster.schemas.catalog import load_catalog  # noqa: PLC0415  # where it is needed
+            from ...schemas.catalog import load_catalog  # noqa: PLC0415  # where it is needed
 
             self._given = load_catalog()
         return self._given

@@ -8,15 +8,15 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gcluster.stacks.provider import provider_error
-from gcluster.stacks.pulumi.extras import require
+from ..provider import provider_error
+from .extras import require
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pulumi.automation import PulumiCommand
 
-    from gcluster.stacks.provider import ProviderError
+    from ..provider import ProviderError
 
 PAGE = "https://www.pulumi.com/docs/install/"
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.stacks.pulumi.graph import Branch, Graph, short_type
+from .graph import Branch, Graph, short_type
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gcluster.stacks.pulumi.recorded import RecordedGraph
+    from .recorded import RecordedGraph
 
 FOLD_ABOVE = 3
 """More siblings of one type than this are drawn as one box with their number."""

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.stacks.pulumi.recorded import RecordedGraph, RecordedResource
+from .recorded import RecordedGraph, RecordedResource
 
 if TYPE_CHECKING:
-    from gcluster.stacks.pulumi.recorded import Value
+    from .recorded import Value
 
 
 class ChangedResource(msgspec.Struct, frozen=True, kw_only=True):

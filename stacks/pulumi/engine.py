@@ -12,19 +12,19 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 from pulumi import automation
 
-from gcluster.stacks.provider import ProviderError
-from gcluster.stacks.pulumi.backend import make_backend
-from gcluster.stacks.pulumi.command import find_command
-from gcluster.stacks.pulumi.errors import translate
-from gcluster.stacks.pulumi.events import EventFold
-from gcluster.stacks.pulumi.own_lock import is_left_behind
+from ..provider import ProviderError
+from .backend import make_backend
+from .command import find_command
+from .errors import translate
+from .events import EventFold
+from .own_lock import is_left_behind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from gcluster.stacks.provider import ResourceChange, SiteEvent
-    from gcluster.stacks.pulumi.backend import StackPlace
-    from gcluster.stacks.pulumi.recorded import Values
+    from ..provider import ResourceChange, SiteEvent
+    from .backend import StackPlace
+    from .recorded import Values
 
 T = TypeVar("T")
 

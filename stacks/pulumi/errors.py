@@ -9,8 +9,8 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from gcluster.schemas.decoding import decode_yaml
-from gcluster.schemas.diagnostics import Diagnostic, Severity
+from ...schemas.decoding import decode_yaml
+from ...schemas.diagnostics import Diagnostic, Severity
 
 Cause: TypeAlias = Literal["locked", "expired", "capacity", "quota", "permission", "other"]
 NO_CAPACITY = "GC960"

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.stacks.provider import Effect, Resource, ResourceChange, SiteEvent
-from gcluster.stacks.pulumi.errors import NO_CAPACITY, translate
+from ..provider import Effect, Resource, ResourceChange, SiteEvent
+from .errors import NO_CAPACITY, translate
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pulumi.automation import EngineEvent, StepEventMetadata
 
-    from gcluster.schemas.diagnostics import Diagnostic
+    from ...schemas.diagnostics import Diagnostic
 
 _EFFECTS: dict[str, Effect] = {
     "same": "keep",

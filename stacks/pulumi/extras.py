@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from importlib.util import find_spec
 
-from gcluster.stacks.provider import provider_error
+from ..provider import provider_error
 
 
 def require(cloud: str) -> None:

@@ -11,7 +11,7 @@ import msgspec
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from gcluster.stacks.pulumi.recorded import RecordedGraph, RecordedResource, Value
+    from .recorded import RecordedGraph, RecordedResource, Value
 
 
 class Branch(msgspec.Struct, frozen=True, kw_only=True):

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 
-from gcluster.stacks.pulumi.checkpoint import resource_key, staying
+from .checkpoint import resource_key, staying
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
-    from gcluster.stacks.provider import Leftover
-    from gcluster.stacks.pulumi.checkpoint import StackResource
-    from gcluster.stacks.pulumi.recorded import RecordedGraph, RecordedResource
+    from ..provider import Leftover
+    from .checkpoint import StackResource
+    from .recorded import RecordedGraph, RecordedResource
 
 Owners: TypeAlias = dict[str, frozenset[str]]
 """Key of a protected resource -> the storage that needs it: it may go when all of that goes."""

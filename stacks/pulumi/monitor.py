@@ -9,7 +9,7 @@ from google.protobuf import empty_pb2, struct_pb2
 from pulumi.runtime import mocks
 from pulumi.runtime.proto import engine_pb2, provider_pb2, resource_pb2
 
-from gcluster.stacks.pulumi.recorded import (
+from .recorded import (
     NO_OPTIONS,
     NO_TIMEOUTS,
     Options,
@@ -18,8 +18,8 @@ from gcluster.stacks.pulumi.recorded import (
     Timeouts,
     Values,
 )
-from gcluster.stacks.pulumi.sdk_types import camel_case, tag_argument, text_outputs
-from gcluster.stacks.pulumi.wire import UNKNOWN, read_struct
+from .sdk_types import camel_case, tag_argument, text_outputs
+from .wire import UNKNOWN, read_struct
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

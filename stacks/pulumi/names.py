@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from gcluster.schemas.decoding import decode_yaml
+from ...schemas.decoding import decode_yaml
 
 SUFFIX = 8
 """Characters that Pulumi adds to make a physical name from a logical one ("-" and 7 hex digits)."""

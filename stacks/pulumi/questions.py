@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from gcluster.schemas.diagnostics import Diagnostic, Severity
-from gcluster.stacks.provider import ProviderError, provider_error
-from gcluster.stacks.pulumi.errors import cause
+from ...schemas.diagnostics import Diagnostic, Severity
+from ..provider import ProviderError, provider_error
+from .errors import cause
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

@@ -13,14 +13,14 @@ import pulumi
 from pulumi.runtime import Settings, configure, reset_options, run_in_stack
 from pulumi.runtime import register_stack_transformation as transform_all
 
-from gcluster.stacks.pulumi.monitor import NotRecordableError, RecordingEngine, RecordingMonitor
-from gcluster.stacks.pulumi.recorded import RecordedGraph
+from .monitor import NotRecordableError, RecordingEngine, RecordingMonitor
+from .recorded import RecordedGraph
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from types import TracebackType
 
-    from gcluster.stacks.pulumi.monitor import Answers
+    from .monitor import Answers
 
 P = ParamSpec("P")
 T = TypeVar("T")

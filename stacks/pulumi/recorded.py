@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 
-from gcluster.schemas.decoding import convert, decode_json
+from ...schemas.decoding import convert, decode_json
 
 MARK = "$"
 """Key that tells a marker (`Unknown` and the others) from an object of the program."""

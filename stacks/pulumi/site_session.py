@@ -8,22 +8,22 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, cast
 
-from gcluster.stacks.client_key import ensure_client_key, public_text
-from gcluster.stacks.control_plane import TYPES, read_output
-from gcluster.stacks.provider import ResourceChange
-from gcluster.stacks.pulumi.checkpoint import guarded, resources
-from gcluster.stacks.pulumi.kept import freed, known_ids, told_apart
+from ..client_key import ensure_client_key, public_text
+from ..control_plane import TYPES, read_output
+from ..provider import ResourceChange
+from .checkpoint import guarded, resources
+from .kept import freed, known_ids, told_apart
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from gcluster.schemas.catalog import Catalog
-    from gcluster.schemas.spec import CloudSite
-    from gcluster.stacks.control_plane import ControlPlaneAt
-    from gcluster.stacks.provider import Leftover, ResourceGraph, SiteContext
-    from gcluster.stacks.pulumi.checkpoint import StackResource
-    from gcluster.stacks.pulumi.engine import Engine
-    from gcluster.stacks.pulumi.kept import Owners
+    from ...schemas.catalog import Catalog
+    from ...schemas.spec import CloudSite
+    from ..control_plane import ControlPlaneAt
+    from ..provider import Leftover, ResourceGraph, SiteContext
+    from .checkpoint import StackResource
+    from .engine import Engine
+    from .kept import Owners
 
 
 _MACHINES = ("Instance", "VirtualMachine")
@@ -68,8 +68,8 @@ class SiteSession(ABC):
 
     def _stack(self, program: Callable[[], None], total: int) -> Engine:
         """Return the site's stack, which stands beside the cluster's journal."""
-        from gcluster.stacks.pulumi.backend import StackPlace  # noqa: PLC0415  # for the engine only
-        from gcluster.stacks.pulumi.engine import Engine  # noqa: PLC0415  # as above
+        from .backend import StackPlace  # noqa: PLC0415  # for the engine only
+        from .engine import Engine  # noqa: PLC0415  # as above
 
         context = self._context
         place = StackPlace(

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 import pulumi
 from pulumi.runtime import register_stack_transformation
 
-from gcluster.stacks.pulumi.sdk_types import tag_argument, tag_list
+from .sdk_types import tag_argument, tag_list
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from gcluster.stacks.pulumi.labels import Labels
+    from .labels import Labels
 
 
 def tag_everything(labels: Labels) -> None:

@@ -10,7 +10,7 @@ import hashlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gcluster.stacks.pulumi.recorded import (
+from .recorded import (
     MARK,
     Archive,
     Asset,

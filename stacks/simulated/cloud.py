@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING, ClassVar
 
 import msgspec
 
-from gcluster.schemas.decoding import decode_json
-from gcluster.stacks import atomic
-from gcluster.stacks.provider import provider_error
+from ...schemas.decoding import decode_json
+from .. import atomic
+from ..provider import provider_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-    from gcluster.schemas.spec import SimulatedSite
+    from ...schemas.spec import SimulatedSite
 
 _ATTEMPTS = 8
 """How often a call is made that the site refuses because it is asked too often."""

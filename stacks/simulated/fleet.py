@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.inventory.hosts import pool_host_names
-from gcluster.schemas.diagnostics import Diagnostic, Severity
-from gcluster.schemas.spec import ClusterSpec, SimulatedSite
-from gcluster.stacks.provider import (
+from ...inventory.hosts import pool_host_names
+from ...schemas.diagnostics import Diagnostic, Severity
+from ...schemas.spec import ClusterSpec, SimulatedSite
+from ..provider import (
     ProviderError,
     Resource,
     ResourceChange,
@@ -18,8 +18,8 @@ from gcluster.stacks.provider import (
     SiteContext,
     SiteEvent,
 )
-from gcluster.stacks.simulated import stamps
-from gcluster.stacks.simulated.cloud import Cloud, Node, Order
+from . import stamps
+from .cloud import Cloud, Node, Order
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.inventory.hosts import Host, SshTarget, pool_host_names
-from gcluster.schemas.decoding import convert
-from gcluster.schemas.spec import ClusterSpec, PoolRole
-from gcluster.stacks.provider import (
+from ...inventory.hosts import Host, SshTarget, pool_host_names
+from ...schemas.decoding import convert
+from ...schemas.spec import ClusterSpec, PoolRole
+from ..provider import (
     Grown,
     Leftover,
     Offer,
@@ -21,12 +21,12 @@ from gcluster.stacks.provider import (
     SiteEvent,
     provider_error,
 )
-from gcluster.stacks.simulated import fleet
+from . import fleet
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from gcluster.schemas.diagnostics import Diagnostic
+    from ...schemas.diagnostics import Diagnostic
 
 _TRIES = 4
 """Create calls for one node before it is given up."""

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.schemas.decoding import learn
-from gcluster.stacks import atomic
+from ...schemas.decoding import learn
+from .. import atomic
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
 
-    from gcluster.stacks.provider import SiteContext
+    from ..provider import SiteContext
 
 
 class _Line(msgspec.Struct, omit_defaults=True):

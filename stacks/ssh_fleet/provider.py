@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.schemas.diagnostics import Diagnostic, Severity
-from gcluster.stacks.bare_metal.provider import BareMetalProvider
-from gcluster.stacks.ssh_fleet.reach import doors, unanswered
+from ...schemas.diagnostics import Diagnostic, Severity
+from ..bare_metal.provider import BareMetalProvider
+from .reach import doors, unanswered
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from gcluster.stacks.provider import SiteContext
-    from gcluster.stacks.ssh_fleet.reach import Door
+    from ..provider import SiteContext
+    from .reach import Door
 
 _SHOWN = 5
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from gcluster.inventory.hosts import Host
+    from ...inventory.hosts import Host
 
 TIMEOUT_S = 5
 """Seconds until a door that says nothing counts as closed."""

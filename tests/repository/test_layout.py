@@ -14,14 +14,14 @@ LINES_PER_FILE = 300  # CONTRIBUTING.md: about 100 is comfortable, 300 the limit
 def test_the_package_in_src_is_a_relative_link_to_the_top_level_folder(
     root: Path, package: str
 ) -> None:
-    link = root / ".src" / "gcluster" / package
+    link = root / "src" / "gcluster" / package
     assert link.is_symlink()
     assert link.readlink() == Path("../..") / package
     assert link.resolve() == root / package
 
 
 def test_the_collection_in_src_links_to_the_top_level_roles(root: Path) -> None:
-    link = root / ".src/gcluster/ansible_collections/gcluster/cluster/roles"
+    link = root / "src/gcluster/ansible_collections/gcluster/cluster/roles"
     assert link.is_symlink()
     assert link.readlink() == Path("../../../../../roles")
     assert link.resolve() == root / "roles"

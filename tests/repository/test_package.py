@@ -91,8 +91,8 @@ def _carried(root: Path, tracked: tuple[Path, ...]) -> set[str]:
             names.add(f"gcluster/{path}")
         elif path.parts[0] == "roles":
             names.add(f"{COLLECTION}/{path}")
-        elif path.parts[0] == ".src":
-            names.add(str(path.relative_to(".src")))
+        elif path.parts[0] == "src":
+            names.add(str(path.relative_to("src")))
     return names
 
 

@@ -85,7 +85,7 @@ def test_every_role_has_a_scenario_that_converges_and_tests_it(role: str) -> Non
 
 @pytest.mark.parametrize("role", ROLES)
 def test_the_collection_readme_names_the_role_and_its_phases(role: str) -> None:
-    readme = ROOT / ".src/gcluster/ansible_collections/gcluster/cluster/README.md"
+    readme = ROOT / "src/gcluster/ansible_collections/gcluster/cluster/README.md"
     phases = " ".join(phase for phase in PHASES if phase in entry_points(role))
     rows = [line for line in readme.read_text(encoding="utf-8").splitlines() if phases in line]
     assert any(row.startswith(f"| {role} |") and row.endswith(f"| {phases} |") for row in rows)

@@ -176,7 +176,7 @@ def test_a_right_spec_imports_nothing_heavy() -> None:
         "heavy = {'jsonschema', 'difflib', 'rich', 'typer', 'ansible', 'obstore', 'subprocess'};"
         "print(sorted(heavy & set(sys.modules)))"
     )
-    src = str(Path(__file__).parent.parent.parent / ".src")
+    src = str(Path(__file__).parent.parent.parent / "src")
     result = subprocess.run(
         [sys.executable, "-c", program],
         check=True,

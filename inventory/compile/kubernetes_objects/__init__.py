@@ -5,6 +5,6 @@ writes them as files that Flux or Argo CD can apply; who is given which files is
 docs/kubernetes.md. Nodes themselves (containerd, kubeadm) are set up by roles.
 """
 
-from gcluster.inventory.compile.kubernetes_objects.tree import kubernetes_files
+from .tree import kubernetes_files
 
 __all__ = ["kubernetes_files"]

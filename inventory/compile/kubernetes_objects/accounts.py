@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.inventory.compile.kubernetes_objects.capacity import (
+from .capacity import (
     DEVICE_CLASSES,
     GPU_RESOURCES,
     units_per_gpu,
 )
-from gcluster.inventory.compile.kubernetes_objects.fabric import needs_host
-from gcluster.inventory.compile.kubernetes_objects.objects import (
+from .fabric import needs_host
+from .objects import (
     DOMAIN,
     SYSTEM_NAMESPACE,
     Object,
     new,
 )
-from gcluster.inventory.compile.kubernetes_objects.priorities import qualities
+from .priorities import qualities
 
 if TYPE_CHECKING:
-    from gcluster.inventory.compile.kubernetes_objects.facts import KubernetesFacts
-    from gcluster.inventory.compile.steps import Json
+    from ..steps import Json
+    from .facts import KubernetesFacts
 
 ACCOUNT_LABEL = f"{DOMAIN}/account"
 """On a namespace: the account that it is."""

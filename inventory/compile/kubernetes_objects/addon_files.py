@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.inventory.compile.kubernetes_objects.addons import ChosenAddon, chosen_addons
-from gcluster.inventory.compile.kubernetes_objects.objects import Object, new, owned
-from gcluster.inventory.compile.kubernetes_objects.yaml_files import documents, to_yaml
+from .addons import ChosenAddon, chosen_addons
+from .objects import Object, new, owned
+from .yaml_files import documents, to_yaml
 
 if TYPE_CHECKING:
-    from gcluster.inventory.compile.kubernetes_objects.facts import KubernetesFacts
-    from gcluster.inventory.compile.steps import Json
+    from ..steps import Json
+    from .facts import KubernetesFacts
 
 _FLUX = "flux-system"
 _ARGO = "argocd"

@@ -6,37 +6,37 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.inventory.compile.kubernetes_objects.fabric import EFA_RESOURCE, fabric_access
-from gcluster.inventory.compile.kubernetes_objects.fabric import (
+from ....schemas.catalog import Addon
+from ..steps import Json
+from .fabric import EFA_RESOURCE, fabric_access
+from .fabric import (
     uses_network_operator as has_adapters,
 )
-from gcluster.inventory.compile.kubernetes_objects.google_fabrics import INSTALLERS
-from gcluster.inventory.compile.kubernetes_objects.gpus import (
+from .google_fabrics import INSTALLERS
+from .gpus import (
     amd_values,
     gke_brings_gpus,
     gpu_pools,
     nvidia_values,
 )
-from gcluster.inventory.compile.kubernetes_objects.kueue_values import kueue_values
-from gcluster.inventory.compile.kubernetes_objects.nodes import MACHINE
-from gcluster.inventory.compile.kubernetes_objects.objects import Object, new
-from gcluster.inventory.compile.kubernetes_objects.pod_network import (
+from .kueue_values import kueue_values
+from .nodes import MACHINE
+from .objects import Object, new
+from .pod_network import (
     calico_values,
     cilium_values,
     cni,
 )
-from gcluster.inventory.compile.kubernetes_objects.storage_classes import (
+from .storage_classes import (
     LOCAL_PATH,
     local_folders,
 )
-from gcluster.inventory.compile.kubernetes_objects.volumes import csi_addons
-from gcluster.inventory.compile.steps import Json
-from gcluster.schemas.catalog import Addon
+from .volumes import csi_addons
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gcluster.inventory.compile.kubernetes_objects.facts import KubernetesFacts
+    from .facts import KubernetesFacts
 
 
 class ChosenAddon(msgspec.Struct, frozen=True, kw_only=True):

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.inventory.compile.kubernetes_objects.capacity import DEVICE_CLASSES
-from gcluster.inventory.compile.kubernetes_objects.fabric import FabricAccess
-from gcluster.inventory.compile.kubernetes_objects.nodes import HOST, POOL
-from gcluster.inventory.compile.kubernetes_objects.objects import SYSTEM_NAMESPACE, Object, new
-from gcluster.inventory.compile.kubernetes_objects.priorities import SMOKE_PRIORITY
+from .capacity import DEVICE_CLASSES
+from .fabric import FabricAccess
+from .nodes import HOST, POOL
+from .objects import SYSTEM_NAMESPACE, Object, new
+from .priorities import SMOKE_PRIORITY
 
 if TYPE_CHECKING:
-    from gcluster.inventory.compile.steps import Json
+    from ..steps import Json
 
 DEADLINE_S = 900
 """Kubernetes ends the job after this, should nobody be left to delete it: as under Slurm."""

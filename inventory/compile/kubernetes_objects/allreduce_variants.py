@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING
 
-from gcluster.inventory.compile.kubernetes_objects.allreduce import (
+from .allreduce import (
     DEADLINE_S,
     RUN,
     AllReduceRun,
@@ -14,10 +14,10 @@ from gcluster.inventory.compile.kubernetes_objects.allreduce import (
     pod_template,
     rank_environment,
 )
-from gcluster.inventory.compile.kubernetes_objects.objects import SYSTEM_NAMESPACE, Object, new
+from .objects import SYSTEM_NAMESPACE, Object, new
 
 if TYPE_CHECKING:
-    from gcluster.inventory.compile.steps import Json
+    from ..steps import Json
 
 _RANKS = "ranks"
 _SSH = "/usr/sbin/sshd"

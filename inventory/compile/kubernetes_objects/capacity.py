@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.inventory.compile.slurm_nodes import gpu_count, memory_mib
-from gcluster.schemas.catalog.mig import slices_of
+from ....schemas.catalog.mig import slices_of
+from ..slurm_nodes import gpu_count, memory_mib
 
 if TYPE_CHECKING:
-    from gcluster.inventory.compile.kubernetes_objects.facts import KubernetesFacts
+    from .facts import KubernetesFacts
 
 GPU_RESOURCES = {"nvidia": "nvidia.com/gpu", "amd": "amd.com/gpu"}
 """GPU vendor -> extended resource of its device plugin."""

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.inventory.compile.kubernetes_objects import google_fabrics
-from gcluster.inventory.compile.kubernetes_objects.objects import Object, new
-from gcluster.inventory.compile.nccl import job_environment
+from ..nccl import job_environment
+from . import google_fabrics
+from .objects import Object, new
 
 if TYPE_CHECKING:
-    from gcluster.inventory.compile.kubernetes_objects.facts import KubernetesFacts
-    from gcluster.inventory.compile.steps import Json
+    from ..steps import Json
+    from .facts import KubernetesFacts
 
 OPERATOR_NAMESPACE = "nvidia-network-operator"
 EFA_RESOURCE = "vpc.amazonaws.com/efa"

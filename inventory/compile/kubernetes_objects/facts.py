@@ -7,21 +7,21 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.inventory.accounting.desired import EVERYONE, desired_accounting
-from gcluster.inventory.compile.node import NodeFacts, node_facts
-from gcluster.inventory.compile.slurm_nodes import machine_of
-from gcluster.inventory.compile.slurm_scheduling import written_partitions
-from gcluster.inventory.hosts import ClusterInventory, Host
-from gcluster.schemas.account_tree import with_parts
-from gcluster.schemas.catalog import Catalog, Machine
-from gcluster.schemas.kubernetes_release import DEFAULT_RELEASE, release_of
-from gcluster.schemas.spec import Account, ClusterSpec, KubernetesScheduler
+from ....schemas.account_tree import with_parts
+from ....schemas.catalog import Catalog, Machine
+from ....schemas.kubernetes_release import DEFAULT_RELEASE, release_of
+from ....schemas.spec import Account, ClusterSpec, KubernetesScheduler
+from ...accounting.desired import EVERYONE, desired_accounting
+from ...hosts import ClusterInventory, Host
+from ..node import NodeFacts, node_facts
+from ..slurm_nodes import machine_of
+from ..slurm_scheduling import written_partitions
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from gcluster.inventory.accounting.records import Association
-    from gcluster.schemas.spec import Partition
+    from ....schemas.spec import Partition
+    from ...accounting.records import Association
 
 
 class KubernetesFacts(msgspec.Struct, frozen=True, kw_only=True, dict=True):

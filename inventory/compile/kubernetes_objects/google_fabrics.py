@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.inventory.compile.gpudirect_tcpx import DAEMON
+from ..gpudirect_tcpx import DAEMON
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from gcluster.schemas.catalog import Addon
+    from ....schemas.catalog import Addon
 
 INSTALLERS = {"gpudirect-tcpxo": "gke-tcpxo-installer", "gib": "gke-gib-installer"}
 """Fabric class -> add-on that puts its libraries on GKE's nodes."""

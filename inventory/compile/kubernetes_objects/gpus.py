@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.inventory.compile.kubernetes_objects.capacity import DEVICE_CLASSES
-from gcluster.inventory.compile.kubernetes_objects.nodes import POOL
-from gcluster.inventory.compile.kubernetes_objects.objects import Object, new
-from gcluster.inventory.compile.kubernetes_objects.yaml_files import to_yaml
+from .capacity import DEVICE_CLASSES
+from .nodes import POOL
+from .objects import Object, new
+from .yaml_files import to_yaml
 
 if TYPE_CHECKING:
-    from gcluster.inventory.compile.kubernetes_objects.facts import KubernetesFacts
-    from gcluster.inventory.compile.steps import Json
+    from ..steps import Json
+    from .facts import KubernetesFacts
 
 AMD_NAMESPACE = "kube-amd-gpu"
 TIME_SLICING = "time-slicing"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.schemas.kubernetes_release import has
+from ....schemas.kubernetes_release import has
 
 if TYPE_CHECKING:
-    from gcluster.inventory.compile.kubernetes_objects.facts import KubernetesFacts
+    from .facts import KubernetesFacts
 
 BUILT = "gcluster.local/k8s"
 """Repository of the images that the Kubernetes bundle of local nodes has."""

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.inventory.compile.kubernetes_objects.accounts import ACCOUNT_LABEL
-from gcluster.inventory.compile.kubernetes_objects.capacity import (
+from ....schemas.kubernetes_release import CLAIMS_SINCE, has
+from .accounts import ACCOUNT_LABEL
+from .capacity import (
     DEVICE_CLASSES,
     GPU_RESOURCES,
     covered,
 )
-from gcluster.inventory.compile.kubernetes_objects.fabric import fabric_access
-from gcluster.inventory.compile.kubernetes_objects.queues import shares_count
-from gcluster.inventory.compile.kubernetes_objects.yaml_files import to_yaml
-from gcluster.schemas.kubernetes_release import CLAIMS_SINCE, has
+from .fabric import fabric_access
+from .queues import shares_count
+from .yaml_files import to_yaml
 
 if TYPE_CHECKING:
-    from gcluster.inventory.compile.kubernetes_objects.facts import KubernetesFacts
-    from gcluster.inventory.compile.steps import Json
+    from ..steps import Json
+    from .facts import KubernetesFacts
 
 _FRAMEWORKS = ("batch/job",)
 _WITH_ADDON = {"jobset": "jobset.x-k8s.io/jobset", "mpi-operator": "kubeflow.org/mpijob"}

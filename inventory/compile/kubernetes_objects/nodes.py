@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.inventory.compile.kubernetes_objects.objects import DOMAIN, label_value
-from gcluster.inventory.compile.slurm_topology import in_order, in_placements
+from ..slurm_topology import in_order, in_placements
+from .objects import DOMAIN, label_value
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gcluster.inventory.compile.kubernetes_objects.facts import KubernetesFacts
-    from gcluster.inventory.compile.steps import Json
-    from gcluster.inventory.hosts import Host
+    from ...hosts import Host
+    from ..steps import Json
+    from .facts import KubernetesFacts
 
 POOL = f"{DOMAIN}/pool"
 SITE = f"{DOMAIN}/site"

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
-    from gcluster.inventory.compile.steps import Json
+    from ..steps import Json
 
 Object: TypeAlias = "dict[str, Json]"
 """One object: apiVersion, kind, metadata and what its kind has."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 if TYPE_CHECKING:
-    from gcluster.inventory.compile.kubernetes_objects.facts import KubernetesFacts
-    from gcluster.inventory.compile.steps import Json
+    from ..steps import Json
+    from .facts import KubernetesFacts
 
 Cni: TypeAlias = Literal["cilium", "calico", "routed", "cloud"]
 API_PORT = 6443

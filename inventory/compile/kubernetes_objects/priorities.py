@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.inventory.accounting.records import NORMAL
-from gcluster.inventory.compile.kubernetes_objects.objects import Object, new
-from gcluster.schemas.spec import Qos
+from ....schemas.spec import Qos
+from ...accounting.records import NORMAL
+from .objects import Object, new
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from gcluster.inventory.compile.kubernetes_objects.facts import KubernetesFacts
+    from .facts import KubernetesFacts
 
 SMOKE_PRIORITY = "gcluster-smoke"
 """Class of gcluster's own AllReduce: above every QOS, so that none takes its nodes from it, and it

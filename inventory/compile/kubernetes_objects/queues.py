@@ -8,21 +8,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.inventory.compile.kubernetes_objects.accounts import gpu_limits
-from gcluster.inventory.compile.kubernetes_objects.capacity import capacity, covered, quantity
-from gcluster.inventory.compile.kubernetes_objects.nodes import (
+from .accounts import gpu_limits
+from .capacity import capacity, covered, quantity
+from .nodes import (
     BLOCK,
     HOST,
     POOL,
     RACK,
     topology_levels,
 )
-from gcluster.inventory.compile.kubernetes_objects.objects import Object, new
-from gcluster.inventory.compile.kubernetes_objects.priorities import qualities
+from .objects import Object, new
+from .priorities import qualities
 
 if TYPE_CHECKING:
-    from gcluster.inventory.compile.kubernetes_objects.facts import KubernetesFacts
-    from gcluster.inventory.compile.steps import Json
+    from ..steps import Json
+    from .facts import KubernetesFacts
 
 API = "kueue.x-k8s.io/v1beta2"
 """Fields as in apis/kueue/v1beta2 of kubernetes-sigs/kueue, read 2026-11."""

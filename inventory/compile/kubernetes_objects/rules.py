@@ -10,24 +10,24 @@ import math
 from datetime import UTC
 from typing import TYPE_CHECKING
 
-from gcluster.inventory.compile.kubernetes_objects.accounts import ACCOUNT_LABEL
-from gcluster.inventory.compile.kubernetes_objects.cel import literal
-from gcluster.inventory.compile.kubernetes_objects.nodes import PARTITION_DOMAIN
-from gcluster.inventory.compile.kubernetes_objects.objects import Object, new
-from gcluster.inventory.compile.kubernetes_objects.priorities import (
+from ....schemas.kubernetes_release import MUTATING_POLICY_SINCE, has
+from .accounts import ACCOUNT_LABEL
+from .cel import literal
+from .nodes import PARTITION_DOMAIN
+from .objects import Object, new
+from .priorities import (
     allowed_qos,
     default_qos,
     qualities,
 )
-from gcluster.inventory.compile.kubernetes_objects.queues import DEFAULT_QUEUE
-from gcluster.schemas.kubernetes_release import MUTATING_POLICY_SINCE, has
+from .queues import DEFAULT_QUEUE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
 
-    from gcluster.inventory.compile.kubernetes_objects.facts import KubernetesFacts
-    from gcluster.inventory.compile.steps import Json
+    from ..steps import Json
+    from .facts import KubernetesFacts
 
 _API = "admissionregistration.k8s.io/v1"
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"

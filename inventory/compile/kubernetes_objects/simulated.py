@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.inventory.compile.kubernetes_objects.capacity import gpu_resource, units_per_gpu
-from gcluster.inventory.compile.kubernetes_objects.images import BUILT, SIMULATED_GPU
-from gcluster.inventory.compile.kubernetes_objects.nodes import POOL, SIMULATED
-from gcluster.inventory.compile.kubernetes_objects.objects import SYSTEM_NAMESPACE, Object, new
-from gcluster.inventory.compile.slurm_nodes import gpu_count
+from ..slurm_nodes import gpu_count
+from .capacity import gpu_resource, units_per_gpu
+from .images import BUILT, SIMULATED_GPU
+from .nodes import POOL, SIMULATED
+from .objects import SYSTEM_NAMESPACE, Object, new
 
 if TYPE_CHECKING:
-    from gcluster.inventory.compile.kubernetes_objects.facts import KubernetesFacts
+    from .facts import KubernetesFacts
 
 _SOCKETS = "/var/lib/kubelet/device-plugins"
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.inventory.compile.kubernetes_objects.objects import Object, new
-from gcluster.inventory.compile.kubernetes_objects.volume_sources import (
+from ....schemas.mounts import mount_point
+from ....schemas.spec import CloudSite, LustreStorage, NfsStorage, ScratchStorage
+from .objects import Object, new
+from .volume_sources import (
     lustre_driver,
     nfs_server,
 )
-from gcluster.schemas.mounts import mount_point
-from gcluster.schemas.spec import CloudSite, LustreStorage, NfsStorage, ScratchStorage
 
 if TYPE_CHECKING:
-    from gcluster.inventory.compile.kubernetes_objects.facts import KubernetesFacts
+    from .facts import KubernetesFacts
 
 LOCAL_CLASS = "local-path"
 LOCAL_PROVISIONER = "rancher.io/local-path"

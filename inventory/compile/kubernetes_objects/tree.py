@@ -4,46 +4,46 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.inventory.compile.kubernetes_objects.accounts import memberships, namespaces, quotas
-from gcluster.inventory.compile.kubernetes_objects.addon_files import addon_files
-from gcluster.inventory.compile.kubernetes_objects.addons import addon_namespaces
-from gcluster.inventory.compile.kubernetes_objects.allreduce import allreduce_objects
-from gcluster.inventory.compile.kubernetes_objects.allreduce_variants import (
+from .accounts import memberships, namespaces, quotas
+from .addon_files import addon_files
+from .addons import addon_namespaces
+from .allreduce import allreduce_objects
+from .allreduce_variants import (
     jobset_objects,
     mpijob_objects,
 )
-from gcluster.inventory.compile.kubernetes_objects.fabric import network_objects
-from gcluster.inventory.compile.kubernetes_objects.facts import KubernetesFacts, kubernetes_facts
-from gcluster.inventory.compile.kubernetes_objects.gpus import amd_devices, claim_templates
-from gcluster.inventory.compile.kubernetes_objects.nodes import nodes
-from gcluster.inventory.compile.kubernetes_objects.objects import Object, owned
-from gcluster.inventory.compile.kubernetes_objects.priorities import (
+from .fabric import network_objects
+from .facts import KubernetesFacts, kubernetes_facts
+from .gpus import amd_devices, claim_templates
+from .nodes import nodes
+from .objects import Object, owned
+from .priorities import (
     priority_classes,
     workload_priority_classes,
 )
-from gcluster.inventory.compile.kubernetes_objects.queues import (
+from .queues import (
     cluster_queues,
     cohorts,
     flavors,
     local_queues,
 )
-from gcluster.inventory.compile.kubernetes_objects.rules import rules
-from gcluster.inventory.compile.kubernetes_objects.simulated import simulated_plugins
-from gcluster.inventory.compile.kubernetes_objects.storage_classes import storage_classes
-from gcluster.inventory.compile.kubernetes_objects.volumes import (
+from .rules import rules
+from .simulated import simulated_plugins
+from .storage_classes import storage_classes
+from .volumes import (
     ADDONS,
     unknown_volumes,
     volumes,
 )
-from gcluster.inventory.compile.kubernetes_objects.yaml_files import documents, to_yaml
+from .yaml_files import documents, to_yaml
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from gcluster.inventory.compile.kubernetes_objects.allreduce import AllReduceRun
-    from gcluster.inventory.hosts import ClusterInventory
-    from gcluster.schemas.catalog import Catalog
-    from gcluster.schemas.spec import ClusterSpec
+    from ....schemas.catalog import Catalog
+    from ....schemas.spec import ClusterSpec
+    from ...hosts import ClusterInventory
+    from .allreduce import AllReduceRun
 
 FIRST = frozenset({"namespaces", "accounts"})
 """Folders that need only what Kubernetes has built in: they come before the add-ons."""

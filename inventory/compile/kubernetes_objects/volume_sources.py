@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from gcluster.inventory.compile.kubernetes_objects.nodes import POOL
-from gcluster.inventory.compile.lustre_client import lustre_device
-from gcluster.schemas.mounts import mount_point
-from gcluster.schemas.spec import LustreStorage, NfsStorage, ObjectStorage
+from ....schemas.mounts import mount_point
+from ....schemas.spec import LustreStorage, NfsStorage, ObjectStorage
+from ..lustre_client import lustre_device
+from .nodes import POOL
 
 if TYPE_CHECKING:
-    from gcluster.inventory.compile.kubernetes_objects.facts import KubernetesFacts
-    from gcluster.inventory.compile.steps import Json
+    from ..steps import Json
+    from .facts import KubernetesFacts
 
 LUSTRE_DRIVERS = {
     "aws": "fsx.csi.aws.com",

@@ -8,19 +8,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.inventory.compile.kubernetes_objects.objects import DOMAIN, Object, new
-from gcluster.inventory.compile.kubernetes_objects.storage_classes import (
+from ....schemas.mounts import mount_point
+from ....schemas.spec import ScratchStorage
+from .objects import DOMAIN, Object, new
+from .storage_classes import (
     LOCAL_PROVISIONER,
     NFS_PROVISIONER,
     storage_classes,
 )
-from gcluster.inventory.compile.kubernetes_objects.volume_sources import volume_source
-from gcluster.schemas.mounts import mount_point
-from gcluster.schemas.spec import ScratchStorage
+from .volume_sources import volume_source
 
 if TYPE_CHECKING:
-    from gcluster.inventory.compile.kubernetes_objects.facts import KubernetesFacts
-    from gcluster.inventory.compile.steps import Json
+    from ..steps import Json
+    from .facts import KubernetesFacts
 
 MOUNT = f"{DOMAIN}/mount"
 """Annotation of a claim: where nodes and Slurm's jobs see the same data."""

@@ -9,7 +9,7 @@ import yaml
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from gcluster.inventory.compile.steps import Json
+    from ..steps import Json
 
 _WIDE = 1_000
 """Letters of a line: a rule that is broken over lines can't be searched."""

@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.lifecycle.burst.policy import Promise
-from gcluster.lifecycle.burst.policy.rule import DAY_S, by_day
-from gcluster.lifecycle.state import BurstStepped, JobMoved, RoomPromised, RunStarted
-from gcluster.lifecycle.state.event import Event, EventFold
-from gcluster.lifecycle.state.kinds import BurstStep  # msgspec reads it
-from gcluster.schemas.hostlist import expand, fold
+from ....schemas.hostlist import expand, fold
+from ...state import BurstStepped, JobMoved, RoomPromised, RunStarted
+from ...state.event import Event, EventFold
+from ...state.kinds import BurstStep  # msgspec reads it
+from ..policy import Promise
+from ..policy.rule import DAY_S, by_day
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
-    from gcluster.lifecycle.state import EventLog
+    from ...state import EventLog
 
 NO_RUNG = "-"
 """Stands for the rung of a refusal that no cloud was asked for: a ceiling did not allow it."""

@@ -12,7 +12,7 @@ import msgspec
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from gcluster.lifecycle.burst.agent.work import Made
+    from .work import Made
 
 
 class Work(Protocol):

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 
-from gcluster.lifecycle.burst.agent.book import NodeRecord  # msgspec reads it
-from gcluster.lifecycle.burst.agent.scheduler import MARK
+from .book import NodeRecord  # msgspec reads it
+from .scheduler import MARK
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-    from gcluster.lifecycle.burst.agent.book import BurstFold
-    from gcluster.lifecycle.burst.agent.scheduler import JobSeen, NodeSeen, Seen
+    from .book import BurstFold
+    from .scheduler import JobSeen, NodeSeen, Seen
 
 RETRY_S = 600.0
 """Seconds for which a way to buy that gave nothing isn't asked again. Clouds tell to try again

@@ -13,9 +13,13 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.lifecycle.burst.agent.book import NO_RUNG, Book
-from gcluster.lifecycle.burst.agent.calls import Happened
-from gcluster.lifecycle.burst.agent.decide import (
+from ....schemas.hostlist import fold as folded
+from ....stacks.provider import ProviderError
+from ...outcome import LifecycleError
+from ...state import BurstStepped
+from .book import NO_RUNG, Book
+from .calls import Happened
+from .decide import (
     Ask,
     ElasticPool,
     Forget,
@@ -27,26 +31,22 @@ from gcluster.lifecycle.burst.agent.decide import (
     acts,
     alike,
 )
-from gcluster.lifecycle.burst.agent.making import Making
-from gcluster.lifecycle.burst.agent.money import open_rungs
-from gcluster.lifecycle.burst.agent.out_of_spec import out_of_spec
-from gcluster.lifecycle.burst.agent.prices import Prices
-from gcluster.lifecycle.burst.agent.scheduler import MARK, SchedulerRefused, SchedulerSilent
-from gcluster.lifecycle.burst.agent.spill import Spilling, closed_reason, come, judge
-from gcluster.lifecycle.outcome import LifecycleError
-from gcluster.lifecycle.state import BurstStepped
-from gcluster.schemas.hostlist import fold as folded
-from gcluster.stacks.provider import ProviderError
+from .making import Making
+from .money import open_rungs
+from .out_of_spec import out_of_spec
+from .prices import Prices
+from .scheduler import MARK, SchedulerRefused, SchedulerSilent
+from .spill import Spilling, closed_reason, come, judge
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
-    from gcluster.lifecycle.burst.agent.calls import Work
-    from gcluster.lifecycle.burst.agent.crew import Crew
-    from gcluster.lifecycle.burst.agent.decide import Act
-    from gcluster.lifecycle.burst.agent.scheduler import Scheduler, Seen
-    from gcluster.lifecycle.burst.policy import Rule
-    from gcluster.lifecycle.state import JobMoved
+    from ...state import JobMoved
+    from ..policy import Rule
+    from .calls import Work
+    from .crew import Crew
+    from .decide import Act
+    from .scheduler import Scheduler, Seen
 
 
 MOVE_AGAIN_S = 120.0

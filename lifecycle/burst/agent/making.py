@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.lifecycle.burst.agent.calls import Happened
-from gcluster.lifecycle.burst.agent.decide import alike
-from gcluster.lifecycle.burst.agent.places import Places
-from gcluster.schemas.hostlist import fold as folded
+from ....schemas.hostlist import fold as folded
+from .calls import Happened
+from .decide import alike
+from .places import Places
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
-    from gcluster.lifecycle.burst.agent.book import Book, NodeRecord
-    from gcluster.lifecycle.burst.agent.calls import Work
-    from gcluster.lifecycle.burst.agent.crew import Crew
-    from gcluster.lifecycle.burst.agent.scheduler import Scheduler, Seen
+    from .book import Book, NodeRecord
+    from .calls import Work
+    from .crew import Crew
+    from .scheduler import Scheduler, Seen
 
 
 class Making:

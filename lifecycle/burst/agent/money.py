@@ -6,18 +6,18 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.lifecycle.burst.policy import Rented, Standing
-from gcluster.lifecycle.burst.policy.books import Books
-from gcluster.lifecycle.burst.policy.room import Place, Wanted, find
-from gcluster.lifecycle.burst.policy.rule import Rung
+from ..policy import Rented, Standing
+from ..policy.books import Books
+from ..policy.room import Place, Wanted, find
+from ..policy.rule import Rung
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
-    from gcluster.lifecycle.burst.agent.book import BurstFold
-    from gcluster.lifecycle.burst.agent.decide import ElasticPool
-    from gcluster.lifecycle.burst.agent.scheduler import Seen
-    from gcluster.lifecycle.burst.policy import Rule
+    from ..policy import Rule
+    from .book import BurstFold
+    from .decide import ElasticPool
+    from .scheduler import Seen
 
 
 def standing(

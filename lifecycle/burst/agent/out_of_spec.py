@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.lifecycle.burst.agent.decide import GoOn, Leave, alike
+from .decide import GoOn, Leave, alike
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
-    from gcluster.lifecycle.burst.agent.book import BurstFold
-    from gcluster.lifecycle.burst.agent.decide import ElasticPool
+    from .book import BurstFold
+    from .decide import ElasticPool
 
 REASON = "the spec has it no more"
 

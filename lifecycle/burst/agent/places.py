@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from gcluster.lifecycle.burst.agent.book import BurstFold, NodeRecord
-    from gcluster.lifecycle.burst.agent.scheduler import Seen
+    from .book import BurstFold, NodeRecord
+    from .scheduler import Seen
 
 
 class Places:

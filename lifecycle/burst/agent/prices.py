@@ -10,7 +10,7 @@ import msgspec
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gcluster.lifecycle.burst.agent.decide import ElasticPool
+    from .decide import ElasticPool
 
 FRESH_S = 300.0
 """Seconds for which an answer counts: spot prices move by the hour (EC2 User Guide, "Spot Instances

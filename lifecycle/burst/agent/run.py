@@ -5,34 +5,34 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from gcluster.lifecycle.burst.agent.book import Book
-from gcluster.lifecycle.burst.agent.calls import Happened
-from gcluster.lifecycle.burst.agent.crew import Threads
-from gcluster.lifecycle.burst.agent.loop import Agent, is_fault
-from gcluster.lifecycle.burst.agent.scheduler import SchedulerSilent
-from gcluster.lifecycle.burst.agent.setup import (
+from ...cluster import open_cluster
+from ...operations.slurm_only import refuse_kubernetes
+from ...outcome import Exit, failure
+from ...run import Run
+from ...sites import existing_hosts, open_sites
+from ...ssh import SshSession
+from ...state import acquire, applied_number
+from ..lock import LOCK
+from ..slurm import SlurmController
+from .book import Book
+from .calls import Happened
+from .crew import Threads
+from .loop import Agent, is_fault
+from .scheduler import SchedulerSilent
+from .setup import (
     always_there,
     elastic_pools,
     gpu_models,
     spillings,
 )
-from gcluster.lifecycle.burst.agent.work import ProviderWork
-from gcluster.lifecycle.burst.lock import LOCK
-from gcluster.lifecycle.burst.slurm import SlurmController
-from gcluster.lifecycle.cluster import open_cluster
-from gcluster.lifecycle.operations.slurm_only import refuse_kubernetes
-from gcluster.lifecycle.outcome import Exit, failure
-from gcluster.lifecycle.run import Run
-from gcluster.lifecycle.sites import existing_hosts, open_sites
-from gcluster.lifecycle.ssh import SshSession
-from gcluster.lifecycle.state import acquire, applied_number
+from .work import ProviderWork
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from gcluster.lifecycle.burst.agent.scheduler import Scheduler
-    from gcluster.lifecycle.cluster import Cluster
-    from gcluster.lifecycle.outcome import LifecycleError
+    from ...cluster import Cluster
+    from ...outcome import LifecycleError
+    from .scheduler import Scheduler
 
 
 def run_agent(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 import msgspec
 
-from gcluster.lifecycle.burst.policy import PendingJob  # msgspec reads it
+from ..policy import PendingJob  # msgspec reads it
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping

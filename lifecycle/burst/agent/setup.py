@@ -6,21 +6,21 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.inventory.compile.slurm_scheduling import spill_partitions
-from gcluster.inventory.hosts import elastic_nodes, pool_host_names
-from gcluster.lifecycle.burst.agent.decide import ElasticPool
-from gcluster.lifecycle.burst.agent.spill import Spilling
-from gcluster.lifecycle.burst.policy import rule_of, spilling_partitions
-from gcluster.lifecycle.burst.policy.spec_rules import rungs_of
-from gcluster.schemas.hostlist import expand
-from gcluster.schemas.spec import SlurmScheduler
-from gcluster.schemas.spec.scheduler import RESUME_TIMEOUT_S, SUSPEND_AFTER_S
+from ....inventory.compile.slurm_scheduling import spill_partitions
+from ....inventory.hosts import elastic_nodes, pool_host_names
+from ....schemas.hostlist import expand
+from ....schemas.spec import SlurmScheduler
+from ....schemas.spec.scheduler import RESUME_TIMEOUT_S, SUSPEND_AFTER_S
+from ..policy import rule_of, spilling_partitions
+from ..policy.spec_rules import rungs_of
+from .decide import ElasticPool
+from .spill import Spilling
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gcluster.schemas.catalog import Catalog
-    from gcluster.schemas.spec import ClusterSpec
+    from ....schemas.catalog import Catalog
+    from ....schemas.spec import ClusterSpec
 
 
 def elastic_pools(spec: ClusterSpec, catalog: Catalog) -> tuple[ElasticPool, ...]:

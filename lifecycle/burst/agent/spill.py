@@ -6,18 +6,18 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.lifecycle.burst.agent.decide import is_closed
-from gcluster.lifecycle.burst.agent.money import standing
-from gcluster.lifecycle.burst.policy import Decision, Home, Rule, decide_all, going_back
-from gcluster.lifecycle.state import JobMoved, RoomPromised
+from ...state import JobMoved, RoomPromised
+from ..policy import Decision, Home, Rule, decide_all, going_back
+from .decide import is_closed
+from .money import standing
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from gcluster.lifecycle.burst.agent.book import BurstFold
-    from gcluster.lifecycle.burst.agent.decide import ElasticPool
-    from gcluster.lifecycle.burst.agent.scheduler import JobSeen, Seen
-    from gcluster.lifecycle.burst.policy import PendingJob
+    from ..policy import PendingJob
+    from .book import BurstFold
+    from .decide import ElasticPool
+    from .scheduler import JobSeen, Seen
 
 
 class Spilling(msgspec.Struct, frozen=True, kw_only=True):

@@ -6,31 +6,31 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.inventory.compile import compile_cluster
-from gcluster.inventory.hosts import ClusterInventory, Host, elastic_nodes
-from gcluster.lifecycle.burst.policy.spec_rules import rungs_of
-from gcluster.lifecycle.converge.findings import reasons
-from gcluster.lifecycle.converge.pending import pending_steps
-from gcluster.lifecycle.converge.run import converge
-from gcluster.lifecycle.converge.simulated import converge_simulated
-from gcluster.lifecycle.converge.stamps import read_stamps
-from gcluster.lifecycle.images.golden import baker, compile_for_images, image_key, install_group
-from gcluster.lifecycle.progress import silent
-from gcluster.lifecycle.sites import at_each, inventory
-from gcluster.lifecycle.ssh import Unreachable
-from gcluster.schemas.spec import Count
-from gcluster.stacks.provider import ProviderError
+from ....inventory.compile import compile_cluster
+from ....inventory.hosts import ClusterInventory, Host, elastic_nodes
+from ....schemas.spec import Count
+from ....stacks.provider import ProviderError
+from ...converge.findings import reasons
+from ...converge.pending import pending_steps
+from ...converge.run import converge
+from ...converge.simulated import converge_simulated
+from ...converge.stamps import read_stamps
+from ...images.golden import baker, compile_for_images, image_key, install_group
+from ...progress import silent
+from ...sites import at_each, inventory
+from ...ssh import Unreachable
+from ..policy.spec_rules import rungs_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection
     from pathlib import Path
 
-    from gcluster.inventory.compile import CompiledCluster
-    from gcluster.lifecycle.cluster import Cluster
-    from gcluster.lifecycle.sites import OpenSite
-    from gcluster.lifecycle.ssh import SshSession
-    from gcluster.schemas.catalog import Catalog
-    from gcluster.schemas.spec import ClusterSpec
+    from ....inventory.compile import CompiledCluster
+    from ....schemas.catalog import Catalog
+    from ....schemas.spec import ClusterSpec
+    from ...cluster import Cluster
+    from ...sites import OpenSite
+    from ...ssh import SshSession
 
 _UNSURE = frozenset({"GC964", "GC966"})
 """Codes after which a cloud may have made something (as stacks.bursts has it)."""

@@ -8,13 +8,13 @@
 Times are seconds since the epoch (UTC), lengths seconds, money USD.
 """
 
-from gcluster.lifecycle.burst.policy.decide import Decision, Round, decide, decide_all
-from gcluster.lifecycle.burst.policy.drain import Home, going_back, to_release
-from gcluster.lifecycle.burst.policy.job import PendingJob
-from gcluster.lifecycle.burst.policy.reasons import WORDS, Reason
-from gcluster.lifecycle.burst.policy.rule import Ceiling, Rule, Target
-from gcluster.lifecycle.burst.policy.spec_rules import rule_of, spilling_partitions
-from gcluster.lifecycle.burst.policy.standing import Promise, Rented, Standing
+from .decide import Decision, Round, decide, decide_all
+from .drain import Home, going_back, to_release
+from .job import PendingJob
+from .reasons import WORDS, Reason
+from .rule import Ceiling, Rule, Target
+from .spec_rules import rule_of, spilling_partitions
+from .standing import Promise, Rented, Standing
 
 __all__ = [
     "WORDS",

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, NamedTuple
 
-from gcluster.lifecycle.burst.policy.rule import CENT, DAY_S, LONGEST_S, by_day
+from .rule import CENT, DAY_S, LONGEST_S, by_day
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Iterator
 
-    from gcluster.lifecycle.burst.policy.rule import Ceiling, Rule
-    from gcluster.lifecycle.burst.policy.standing import Standing
+    from .rule import Ceiling, Rule
+    from .standing import Standing
 
 GOING_S = 300.0
 """Most seconds that a node which is given back is still paid for: clouds take a minute or two."""

@@ -13,18 +13,18 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.lifecycle.burst.policy.books import Books
-from gcluster.lifecycle.burst.policy.fitting import hours, lasting_reasons, staging_of
-from gcluster.lifecycle.burst.policy.reasons import ROOM, Reason
-from gcluster.lifecycle.burst.policy.room import Kept, Place, Wanted, find, room_later, take
-from gcluster.lifecycle.burst.policy.standing import Promise
+from .books import Books
+from .fitting import hours, lasting_reasons, staging_of
+from .reasons import ROOM, Reason
+from .room import Kept, Place, Wanted, find, room_later, take
+from .standing import Promise
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from gcluster.lifecycle.burst.policy.job import PendingJob
-    from gcluster.lifecycle.burst.policy.rule import Rule
-    from gcluster.lifecycle.burst.policy.standing import Standing
+    from .job import PendingJob
+    from .rule import Rule
+    from .standing import Standing
 
 DEPTH = 100
 """Jobs that are looked at in one round behind one that waits for room (as Slurm's bf_max_job_test,

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.lifecycle.burst.policy.decide import age_order
+from .decide import age_order
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from gcluster.lifecycle.burst.policy.job import PendingJob
-    from gcluster.lifecycle.burst.policy.rule import Rule
-    from gcluster.lifecycle.burst.policy.standing import Rented
+    from .job import PendingJob
+    from .rule import Rule
+    from .standing import Rented
 
 
 class Home(msgspec.Struct, frozen=True, kw_only=True):

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from gcluster.lifecycle.burst.policy.books import Rent, over_day, over_hour
-from gcluster.lifecycle.burst.policy.reasons import Reason
-from gcluster.lifecycle.burst.policy.rule import DAY_S, HOUR_S
+from .books import Rent, over_day, over_hour
+from .reasons import Reason
+from .rule import DAY_S, HOUR_S
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from gcluster.lifecycle.burst.policy.job import PendingJob
-    from gcluster.lifecycle.burst.policy.rule import Rule
+    from .job import PendingJob
+    from .rule import Rule
 
 
 class Staging(NamedTuple):

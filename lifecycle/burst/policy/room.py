@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from gcluster.lifecycle.burst.policy.books import Rent, earliest, over_day, over_hour
-from gcluster.lifecycle.burst.policy.fitting import alone, plural
-from gcluster.lifecycle.burst.policy.reasons import Reason
+from .books import Rent, earliest, over_day, over_hour
+from .fitting import alone, plural
+from .reasons import Reason
 
 if TYPE_CHECKING:
-    from gcluster.lifecycle.burst.policy.books import Books
-    from gcluster.lifecycle.burst.policy.rule import Rule
+    from .books import Books
+    from .rule import Rule
 
 
 _EPOCH = date(1970, 1, 1).toordinal()

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.lifecycle.burst.policy.rule import Ceiling, Rule, Rung, Target
-from gcluster.schemas.account_tree import with_parts
-from gcluster.schemas.cost import pool_cost
-from gcluster.schemas.data_copies import data_there
-from gcluster.schemas.limits import most_generous, strictest
-from gcluster.schemas.parity import differing_versions
-from gcluster.schemas.spec import SlurmScheduler
-from gcluster.schemas.spec.market import Rung as BoughtSo
-from gcluster.schemas.spec.scheduler import RESUME_TIMEOUT_S, SUSPEND_AFTER_S
+from ....schemas.account_tree import with_parts
+from ....schemas.cost import pool_cost
+from ....schemas.data_copies import data_there
+from ....schemas.limits import most_generous, strictest
+from ....schemas.parity import differing_versions
+from ....schemas.spec import SlurmScheduler
+from ....schemas.spec.market import Rung as BoughtSo
+from ....schemas.spec.scheduler import RESUME_TIMEOUT_S, SUSPEND_AFTER_S
+from .rule import Ceiling, Rule, Rung, Target
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gcluster.schemas.catalog import Catalog
-    from gcluster.schemas.cost import PoolCost
-    from gcluster.schemas.spec import ClusterSpec, Partition, Pool, Spill
-    from gcluster.schemas.spec.units import Duration
+    from ....schemas.catalog import Catalog
+    from ....schemas.cost import PoolCost
+    from ....schemas.spec import ClusterSpec, Partition, Pool, Spill
+    from ....schemas.spec.units import Duration
 
 
 def spilling_partitions(spec: ClusterSpec) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import NamedTuple
 
-from gcluster.lifecycle.burst.policy.rule import HOUR_S, by_day
+from ..policy.rule import HOUR_S, by_day
 
 
 class _Node(NamedTuple):

@@ -11,18 +11,18 @@ from __future__ import annotations
 from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING
 
-from gcluster.lifecycle.burst.policy import Home as HomeRoom
-from gcluster.lifecycle.burst.policy import going_back
-from gcluster.lifecycle.burst.policy.rule import DAY_S
-from gcluster.lifecycle.burst.simulate.home import Home
-from gcluster.lifecycle.burst.simulate.outcomes import Outcome, Outcomes
-from gcluster.lifecycle.burst.simulate.spill import Spilling
+from ..policy import Home as HomeRoom
+from ..policy import going_back
+from ..policy.rule import DAY_S
+from .home import Home
+from .outcomes import Outcome, Outcomes
+from .spill import Spilling
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gcluster.lifecycle.burst.policy import Rule
-    from gcluster.lifecycle.burst.simulate.scenario import Scenario
+    from ..policy import Rule
+    from .scenario import Scenario
 
 _HOME_END, _CLOUD_END, _RELEASE, _CLOUD_START, _SUBMIT, _DUE, _DAY = range(7)
 """Kinds of events in the order in which those of one moment happen."""

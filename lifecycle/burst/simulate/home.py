@@ -11,7 +11,7 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from typing import TYPE_CHECKING
 
-from gcluster.lifecycle.burst.simulate.waiting import ANY, Waiting
+from .waiting import ANY, Waiting
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

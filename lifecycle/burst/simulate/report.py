@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.lifecycle.burst.policy.rule import HOUR_S
-from gcluster.lifecycle.burst.simulate.engine import Engine
-from gcluster.lifecycle.burst.simulate.outcomes import Outcome
+from ..policy.rule import HOUR_S
+from .engine import Engine
+from .outcomes import Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from gcluster.lifecycle.burst.simulate.outcomes import Outcomes
-    from gcluster.lifecycle.burst.simulate.scenario import Scenario
+    from .outcomes import Outcomes
+    from .scenario import Scenario
 
 
 class Waits(msgspec.Struct, frozen=True, kw_only=True):

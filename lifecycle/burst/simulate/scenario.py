@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import msgspec
 
-from gcluster.lifecycle.burst.policy import PendingJob, Rule, rule_of
-from gcluster.lifecycle.burst.simulate.swf import TraceJob
-from gcluster.schemas.cost import pool_cost
+from ....schemas.cost import pool_cost
+from ..policy import PendingJob, Rule, rule_of
+from .swf import TraceJob
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gcluster.lifecycle.burst.simulate.swf import Trace
-    from gcluster.schemas.catalog import Catalog
-    from gcluster.schemas.spec import ClusterSpec, Pool
+    from ....schemas.catalog import Catalog
+    from ....schemas.spec import ClusterSpec, Pool
+    from .swf import Trace
 
 Processor: TypeAlias = Literal["gpu", "cpu", "node"]
 """What a trace's processor stands for."""

@@ -10,17 +10,17 @@ from collections import Counter
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, NamedTuple
 
-from gcluster.lifecycle.burst.policy.books import Books, Rent, over_hour
-from gcluster.lifecycle.burst.policy.decide import DEPTH
-from gcluster.lifecycle.burst.policy.fitting import Staging, lasting_reasons, staging_of
-from gcluster.lifecycle.burst.policy.room import Kept, Place, Wanted, find, room_later
-from gcluster.lifecycle.burst.simulate.cloud import Cloud
+from ..policy.books import Books, Rent, over_hour
+from ..policy.decide import DEPTH
+from ..policy.fitting import Staging, lasting_reasons, staging_of
+from ..policy.room import Kept, Place, Wanted, find, room_later
+from .cloud import Cloud
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from gcluster.lifecycle.burst.policy import PendingJob, Rule
-    from gcluster.lifecycle.burst.simulate.scenario import Scenario
+    from ..policy import PendingJob, Rule
+    from .scenario import Scenario
 
 
 _ALWAYS = 1e15

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from gcluster.lifecycle.outcome import Exit, LifecycleError
-from gcluster.schemas.diagnostics import Diagnostic, Severity, Span
+from ....schemas.diagnostics import Diagnostic, Severity, Span
+from ...outcome import Exit, LifecycleError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -1,5 +1,5 @@
 """Slurm behind the burst agent's `Scheduler`: one SSH exec a look, scontrol to act."""
 
-from gcluster.lifecycle.burst.slurm.controller import SlurmController
+from .controller import SlurmController
 
 __all__ = ["SlurmController"]

@@ -7,20 +7,20 @@ import secrets
 import shlex
 from typing import TYPE_CHECKING
 
-from gcluster.inventory.compile.slurm_elastic import SPOOL
-from gcluster.lifecycle.burst.agent.scheduler import MARK, SchedulerRefused, SchedulerSilent
-from gcluster.lifecycle.burst.slurm.reading import CutShortError, asking, read, waiting
-from gcluster.lifecycle.ssh import Unreachable
-from gcluster.lifecycle.ssh.arguments import as_root
-from gcluster.lifecycle.status.slurm import last_words
-from gcluster.schemas.hostlist import fold
+from ....inventory.compile.slurm_elastic import SPOOL
+from ....schemas.hostlist import fold
+from ...ssh import Unreachable
+from ...ssh.arguments import as_root
+from ...status.slurm import last_words
+from ..agent.scheduler import MARK, SchedulerRefused, SchedulerSilent
+from .reading import CutShortError, asking, read, waiting
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
-    from gcluster.inventory.hosts import Host
-    from gcluster.lifecycle.burst.agent.scheduler import Seen
-    from gcluster.lifecycle.ssh import SshSession
+    from ....inventory.hosts import Host
+    from ...ssh import SshSession
+    from ..agent.scheduler import Seen
 
 _LIMIT_S = 60
 _REQUEST = re.compile(r"[0-9A-Za-z-]+\.request")

@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from gcluster.lifecycle.burst.agent.scheduler import JobSeen, NodeSeen, Request, Seen
-from gcluster.lifecycle.burst.policy import PendingJob
-from gcluster.schemas.hostlist import HostlistError, expand
+from ....schemas.hostlist import HostlistError, expand
+from ..agent.scheduler import JobSeen, NodeSeen, Request, Seen
+from ..policy import PendingJob
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

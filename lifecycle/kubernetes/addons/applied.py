@@ -14,20 +14,20 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from gcluster.inventory.compile.kubernetes_objects.objects import (
+from ....inventory.compile.kubernetes_objects.objects import (
     CLUSTER_LABEL,
     SYSTEM_NAMESPACE,
     Object,
     new,
 )
-from gcluster.lifecycle.kubernetes.addons.applying import AddonStopped
-from gcluster.lifecycle.kubernetes.addons.record import APPLIED_FROM, RECORD_LABEL, name_of
-from gcluster.schemas.decoding import decode_json
+from ....schemas.decoding import decode_json
+from .applying import AddonStopped
+from .record import APPLIED_FROM, RECORD_LABEL, name_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from gcluster.lifecycle.kubernetes.kubectl import Kubectl
+    from ..kubectl import Kubectl
 
 _KEY = "packed"
 """Of the Secret's data: the objects as JSON, by gzip."""

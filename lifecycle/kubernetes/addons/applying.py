@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.lifecycle.kubernetes.kubectl import ApiRefused
-from gcluster.schemas.diagnostics import Diagnostic, Severity
+from ....schemas.diagnostics import Diagnostic, Severity
+from ..kubectl import ApiRefused
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from gcluster.inventory.compile.kubernetes_objects.objects import Object
-    from gcluster.lifecycle.kubernetes.addons.served import Served
-    from gcluster.lifecycle.kubernetes.kubectl import Kubectl
-    from gcluster.lifecycle.kubernetes.objects import ObjectKey
+    from ....inventory.compile.kubernetes_objects.objects import Object
+    from ..kubectl import Kubectl
+    from ..objects import ObjectKey
+    from .served import Served
 
 MANAGER = "gcluster-addons"
 """Field manager of add-ons' objects: another one than of what gcluster compiles itself."""

@@ -8,17 +8,17 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING
 
-from gcluster.lifecycle import places
-from gcluster.lifecycle.kubernetes.addons.publisher import file_name, published
-from gcluster.lifecycle.kubernetes.registry import fetched
-from gcluster.lifecycle.outcome import Exit, LifecycleError, failure
-from gcluster.stacks import atomic
+from ....stacks import atomic
+from ... import places
+from ...outcome import Exit, LifecycleError, failure
+from ..registry import fetched
+from .publisher import file_name, published
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from gcluster.lifecycle.kubernetes.addons.publisher import Get
-    from gcluster.schemas.catalog import Addon
+    from ....schemas.catalog import Addon
+    from .publisher import Get
 
 _FOLDER = "addons"
 """Of the cache; a bundle has it below `files`."""

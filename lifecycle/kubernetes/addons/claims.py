@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.lifecycle.kubernetes.objects import ObjectKey
-from gcluster.lifecycle.kubernetes.table import rows
+from ..objects import ObjectKey
+from ..table import rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
-    from gcluster.lifecycle.kubernetes.kubectl import Kubectl
+    from ..kubectl import Kubectl
 
 _WITHIN_S = 30
 """The controller lets go of claims as soon as it looks at their StatefulSet."""

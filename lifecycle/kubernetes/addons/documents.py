@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from gcluster.lifecycle.outcome import Exit, LifecycleError, failure
+from ...outcome import Exit, LifecycleError, failure
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gcluster.inventory.compile.kubernetes_objects.objects import Object
+    from ....inventory.compile.kubernetes_objects.objects import Object
 
 _NO_MORE = frozenset({"tag:yaml.org,2002:timestamp", "tag:yaml.org,2002:value"})
 _INTEGER = "tag:yaml.org,2002:int"

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.lifecycle.kubernetes.image_names import full_name, split_tag
-from gcluster.schemas.diagnostics import Diagnostic, Severity
+from ....schemas.diagnostics import Diagnostic, Severity
+from ..image_names import full_name, split_tag
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from gcluster.schemas.bundle import BundleManifest
+    from ....schemas.bundle import BundleManifest
 
 
 class Held(msgspec.Struct, frozen=True, kw_only=True):

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.lifecycle.outcome import Exit, failure
+from ...outcome import Exit, failure
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from gcluster.inventory.compile.steps import Json
+    from ....inventory.compile.steps import Json
 
 OLDEST = (3, 18)
 """Helm 3 takes charts for Kubernetes as new as ours from this release on."""

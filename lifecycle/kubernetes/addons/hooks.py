@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import msgspec
 
-from gcluster.inventory.compile.kubernetes_objects.objects import Object
+from ....inventory.compile.kubernetes_objects.objects import Object
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

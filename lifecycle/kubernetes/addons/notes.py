@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.lifecycle.kubernetes.occupied import TO_KEEP, counted
-from gcluster.schemas.diagnostics import Diagnostic, Severity
+from ....schemas.diagnostics import Diagnostic, Severity
+from ..occupied import TO_KEEP, counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from gcluster.lifecycle.kubernetes.addons.rendered import Rendered
-    from gcluster.lifecycle.kubernetes.objects import ObjectKey
+    from ..objects import ObjectKey
+    from .rendered import Rendered
 
 _NAMED = 4
 

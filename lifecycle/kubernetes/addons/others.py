@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from gcluster.inventory.compile.kubernetes_objects.objects import CLUSTER_LABEL
-from gcluster.lifecycle.kubernetes.addons.applying import AddonStopped
-from gcluster.lifecycle.kubernetes.addons.prepared import ADDON_LABEL
-from gcluster.lifecycle.kubernetes.objects import key_of
-from gcluster.schemas.decoding import decode_json
+from ....inventory.compile.kubernetes_objects.objects import CLUSTER_LABEL
+from ....schemas.decoding import decode_json
+from ..objects import key_of
+from .applying import AddonStopped
+from .prepared import ADDON_LABEL
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from gcluster.inventory.compile.kubernetes_objects.objects import Object
-    from gcluster.lifecycle.kubernetes.addons.record import Record
-    from gcluster.lifecycle.kubernetes.addons.served import Served
-    from gcluster.lifecycle.kubernetes.kubectl import Kubectl
+    from ....inventory.compile.kubernetes_objects.objects import Object
+    from ..kubectl import Kubectl
+    from .record import Record
+    from .served import Served
 
 _LIMIT_S = 300
 _SHARED = frozenset({"Namespace", "CustomResourceDefinition"})

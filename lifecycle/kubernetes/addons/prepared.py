@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from gcluster.inventory.compile.kubernetes_objects.objects import CLUSTER_LABEL, DOMAIN
-from gcluster.lifecycle.kubernetes.image_names import full_name
-from gcluster.lifecycle.outcome import Exit, failure
+from ....inventory.compile.kubernetes_objects.objects import CLUSTER_LABEL, DOMAIN
+from ...outcome import Exit, failure
+from ..image_names import full_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from gcluster.inventory.compile.kubernetes_objects.objects import Object
-    from gcluster.schemas.catalog import Addon
+    from ....inventory.compile.kubernetes_objects.objects import Object
+    from ....schemas.catalog import Addon
 
 ADDON_LABEL = f"{DOMAIN}/addon"
 """On every object of an add-on, with its name; the label of who manages it stays the chart's."""

@@ -6,22 +6,22 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.lifecycle.kubernetes.addons.applying import delete
-from gcluster.lifecycle.kubernetes.addons.claims import keep_claims
-from gcluster.lifecycle.kubernetes.addons.standing import (
+from ..objects import ObjectKey
+from ..occupied import POLICY, is_to_keep, occupied
+from ..table import rows
+from .applying import delete
+from .claims import keep_claims
+from .standing import (
     OBJECT_FIELDS,
     key_of_row,
     objects_selector,
 )
-from gcluster.lifecycle.kubernetes.objects import ObjectKey
-from gcluster.lifecycle.kubernetes.occupied import POLICY, is_to_keep, occupied
-from gcluster.lifecycle.kubernetes.table import rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from gcluster.lifecycle.kubernetes.addons.served import Served
-    from gcluster.lifecycle.kubernetes.kubectl import Kubectl
+    from ..kubectl import Kubectl
+    from .served import Served
 
 _LAST = ("CustomResourceDefinition", "Namespace")
 """Kinds that take others with them; what is of them goes before."""

@@ -8,14 +8,14 @@ from urllib.parse import urljoin
 
 import msgspec
 
-from gcluster.lifecycle.kubernetes.registry import pull_chart
-from gcluster.lifecycle.outcome import failure
-from gcluster.schemas.decoding import decode_yaml
+from ....schemas.decoding import decode_yaml
+from ...outcome import failure
+from ..registry import pull_chart
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gcluster.schemas.catalog import Addon
+    from ....schemas.catalog import Addon
 
     Get: TypeAlias = Callable[[str], bytes]
 

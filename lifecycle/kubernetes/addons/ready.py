@@ -5,27 +5,27 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from gcluster.lifecycle.bundle.use import command_for
-from gcluster.lifecycle.kubernetes.addons import together
-from gcluster.lifecycle.kubernetes.addons.artefact import artefact
-from gcluster.lifecycle.kubernetes.addons.held import held_images
-from gcluster.lifecycle.kubernetes.addons.rendered import rendered
-from gcluster.lifecycle.kubernetes.kubectl import ApiRefused, ApiSilent, kubectl_of
-from gcluster.lifecycle.kubernetes.objects import wanted
-from gcluster.lifecycle.outcome import Exit, LifecycleError
-from gcluster.lifecycle.progress import StageFinished, StageProgress, StageStarted
+from ...bundle.use import command_for
+from ...outcome import Exit, LifecycleError
+from ...progress import StageFinished, StageProgress, StageStarted
+from ..kubectl import ApiRefused, ApiSilent, kubectl_of
+from ..objects import wanted
+from . import together
+from .artefact import artefact
+from .held import held_images
+from .rendered import rendered
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from gcluster.lifecycle.cluster import Cluster
-    from gcluster.lifecycle.kubernetes.addons.held import Held
-    from gcluster.lifecycle.kubernetes.addons.standing import Standing
-    from gcluster.lifecycle.kubernetes.objects import Wanted
-    from gcluster.lifecycle.observe import Observation
-    from gcluster.lifecycle.progress import Reporter
-    from gcluster.lifecycle.ssh import SshSession
-    from gcluster.schemas.diagnostics import Diagnostic
+    from ....schemas.diagnostics import Diagnostic
+    from ...cluster import Cluster
+    from ...observe import Observation
+    from ...progress import Reporter
+    from ...ssh import SshSession
+    from ..objects import Wanted
+    from .held import Held
+    from .standing import Standing
 
 
 def ready(

@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from gcluster.inventory.compile.kubernetes_objects.objects import (
+from ....inventory.compile.kubernetes_objects.objects import (
     CLUSTER_LABEL,
     DOMAIN,
     SYSTEM_NAMESPACE,
     new,
 )
-from gcluster.lifecycle.kubernetes.objects import ObjectKey
-from gcluster.schemas.decoding import decode_json
+from ....schemas.decoding import decode_json
+from ..objects import ObjectKey
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from gcluster.inventory.compile.kubernetes_objects.objects import Object
+    from ....inventory.compile.kubernetes_objects.objects import Object
 
 RECORD_LABEL = f"{DOMAIN}/addon-record"
 """On each record, with the add-on's name; records are no part of their add-on."""

@@ -6,18 +6,18 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.inventory.compile.kubernetes_objects.objects import Object
-from gcluster.lifecycle.kubernetes.addons.documents import read_objects
-from gcluster.lifecycle.kubernetes.addons.helm import find_helm
-from gcluster.lifecycle.kubernetes.addons.hooks import Parted, parted
-from gcluster.lifecycle.kubernetes.addons.prepared import prepared, started_images
-from gcluster.lifecycle.kubernetes.objects import key_of
+from ....inventory.compile.kubernetes_objects.objects import Object
+from ..objects import key_of
+from .documents import read_objects
+from .helm import find_helm
+from .hooks import Parted, parted
+from .prepared import prepared, started_images
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from gcluster.inventory.compile.kubernetes_objects.addons import ChosenAddon
-    from gcluster.lifecycle.kubernetes.objects import ObjectKey
+    from ....inventory.compile.kubernetes_objects.addons import ChosenAddon
+    from ..objects import ObjectKey
 
 ROLLS_OUT = ("Deployment", "DaemonSet", "StatefulSet")
 """Kinds of which Kubernetes says whether they are there in full."""

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.lifecycle.kubernetes.kubectl import ApiRefused
-from gcluster.schemas.decoding import decode_yaml
+from ....schemas.decoding import decode_yaml
+from ..kubectl import ApiRefused
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from gcluster.inventory.compile.kubernetes_objects.objects import Object
-    from gcluster.lifecycle.kubernetes.kubectl import Kubectl
-    from gcluster.lifecycle.kubernetes.objects import ObjectKey
+    from ....inventory.compile.kubernetes_objects.objects import Object
+    from ..kubectl import Kubectl
+    from ..objects import ObjectKey
 
 _LAST = 3
 """Columns that each line ends with: APIVERSION NAMESPACED KIND; short names may be missing."""

@@ -7,21 +7,21 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.inventory.compile.kubernetes_objects.addons import ChosenAddon, chosen_addons
-from gcluster.inventory.compile.kubernetes_objects.objects import CLUSTER_LABEL
-from gcluster.lifecycle.kubernetes.addons.prepared import ADDON_LABEL
-from gcluster.lifecycle.kubernetes.addons.record import FIELDS, Record, records_of
-from gcluster.lifecycle.kubernetes.addons.record import selector as of_records
-from gcluster.lifecycle.kubernetes.addons.taken import fields_of
-from gcluster.lifecycle.kubernetes.objects import ObjectKey
-from gcluster.lifecycle.kubernetes.table import rows
+from ....inventory.compile.kubernetes_objects.addons import ChosenAddon, chosen_addons
+from ....inventory.compile.kubernetes_objects.objects import CLUSTER_LABEL
+from ..objects import ObjectKey
+from ..table import rows
+from .prepared import ADDON_LABEL
+from .record import FIELDS, Record, records_of
+from .record import selector as of_records
+from .taken import fields_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from gcluster.inventory.compile.kubernetes_objects.facts import KubernetesFacts
-    from gcluster.lifecycle.kubernetes.addons.served import Served
-    from gcluster.lifecycle.kubernetes.kubectl import Kubectl
+    from ....inventory.compile.kubernetes_objects.facts import KubernetesFacts
+    from ..kubectl import Kubectl
+    from .served import Served
 
 _APPLIED_AS = 1
 """Counts up when an add-on's objects are applied otherwise than before."""

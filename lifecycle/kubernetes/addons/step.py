@@ -10,42 +10,42 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from gcluster.lifecycle.kubernetes.addons.applied import applied_of, read_applied
-from gcluster.lifecycle.kubernetes.addons.applying import AddonStopped, apply, delete, establish
-from gcluster.lifecycle.kubernetes.addons.artefact import artefact
-from gcluster.lifecycle.kubernetes.addons.notes import (
+from ...outcome import LifecycleError
+from ...progress import StageProgress
+from ...rolling.roll import Clock
+from ..kubectl import ApiRefused
+from ..objects import key_of
+from .applied import applied_of, read_applied
+from .applying import AddonStopped, apply, delete, establish
+from .artefact import artefact
+from .notes import (
     kept_data,
     kept_definitions,
     kept_namespaces,
     notes_of,
 )
-from gcluster.lifecycle.kubernetes.addons.others import refuse_others
-from gcluster.lifecycle.kubernetes.addons.prune import prune
-from gcluster.lifecycle.kubernetes.addons.record import Placed, Record
-from gcluster.lifecycle.kubernetes.addons.rendered import ROLLS_OUT, rendered
-from gcluster.lifecycle.kubernetes.addons.served import read_served
-from gcluster.lifecycle.kubernetes.addons.standing import read_writers
-from gcluster.lifecycle.kubernetes.addons.taken import fields_of
-from gcluster.lifecycle.kubernetes.addons.waiting import ended, nodes_ready, rolled_out
-from gcluster.lifecycle.kubernetes.kubectl import ApiRefused
-from gcluster.lifecycle.kubernetes.objects import key_of
-from gcluster.lifecycle.outcome import LifecycleError
-from gcluster.lifecycle.progress import StageProgress
-from gcluster.lifecycle.rolling.roll import Clock
+from .others import refuse_others
+from .prune import prune
+from .record import Placed, Record
+from .rendered import ROLLS_OUT, rendered
+from .served import read_served
+from .standing import read_writers
+from .taken import fields_of
+from .waiting import ended, nodes_ready, rolled_out
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator
 
-    from gcluster.inventory.compile.kubernetes_objects.facts import KubernetesFacts
-    from gcluster.inventory.compile.kubernetes_objects.objects import Object
-    from gcluster.lifecycle.kubernetes.addons.hooks import Event
-    from gcluster.lifecycle.kubernetes.addons.rendered import Rendered
-    from gcluster.lifecycle.kubernetes.addons.served import Served
-    from gcluster.lifecycle.kubernetes.addons.standing import Standing, WantedAddon
-    from gcluster.lifecycle.kubernetes.kubectl import Kubectl
-    from gcluster.lifecycle.kubernetes.objects import ObjectKey
-    from gcluster.lifecycle.progress import Reporter
-    from gcluster.schemas.diagnostics import Diagnostic
+    from ....inventory.compile.kubernetes_objects.facts import KubernetesFacts
+    from ....inventory.compile.kubernetes_objects.objects import Object
+    from ....schemas.diagnostics import Diagnostic
+    from ...progress import Reporter
+    from ..kubectl import Kubectl
+    from ..objects import ObjectKey
+    from .hooks import Event
+    from .rendered import Rendered
+    from .served import Served
+    from .standing import Standing, WantedAddon
 
 ROLLOUT_S = 300
 """How long one add-on's workloads are waited for, how long a job of a hook, and nodes."""

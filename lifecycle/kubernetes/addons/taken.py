@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from gcluster.lifecycle.kubernetes.addons.applying import MANAGER
-from gcluster.schemas.decoding import decode_json
+from ....schemas.decoding import decode_json
+from .applying import MANAGER
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.lifecycle.kubernetes.addons.helm import find_helm
-from gcluster.lifecycle.kubernetes.addons.served import read_served
-from gcluster.lifecycle.kubernetes.addons.standing import (
+from ...outcome import LifecycleError
+from ..source import takes_own_build
+from .helm import find_helm
+from .served import read_served
+from .standing import (
     Standing,
     read_standing,
     standing,
     wanted_addons,
 )
-from gcluster.lifecycle.kubernetes.source import takes_own_build
-from gcluster.lifecycle.outcome import LifecycleError
 
 if TYPE_CHECKING:
-    from gcluster.inventory.compile.kubernetes_objects.facts import KubernetesFacts
-    from gcluster.lifecycle.kubernetes.kubectl import Kubectl
-    from gcluster.schemas.diagnostics import Diagnostic
+    from ....inventory.compile.kubernetes_objects.facts import KubernetesFacts
+    from ....schemas.diagnostics import Diagnostic
+    from ..kubectl import Kubectl
 
 NETWORKS = frozenset({"cilium", "tigera-operator"})
 """Add-ons that are a pod network: no node is ready before one of them runs."""

@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from gcluster.lifecycle.kubernetes.addons.applying import AddonStopped
-from gcluster.lifecycle.kubernetes.kubectl import ApiRefused
-from gcluster.lifecycle.kubernetes.table import rows
-from gcluster.schemas.diagnostics import Diagnostic, Severity
+from ....schemas.diagnostics import Diagnostic, Severity
+from ..kubectl import ApiRefused
+from ..table import rows
+from .applying import AddonStopped
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
 
-    from gcluster.inventory.compile.kubernetes_objects.objects import Object
-    from gcluster.lifecycle.kubernetes.kubectl import Kubectl
-    from gcluster.lifecycle.rolling.roll import Clock
+    from ....inventory.compile.kubernetes_objects.objects import Object
+    from ...rolling.roll import Clock
+    from ..kubectl import Kubectl
 
 _POD = {
     "name": "{.metadata.name}",

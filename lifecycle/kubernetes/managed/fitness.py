@@ -5,14 +5,14 @@ from __future__ import annotations
 import shutil
 from typing import TYPE_CHECKING
 
-from gcluster.lifecycle.kubernetes.managed.login import missing_programs, refusal
-from gcluster.schemas.control_planes import managed_by
-from gcluster.schemas.diagnostics import Diagnostic, Severity
+from ....schemas.control_planes import managed_by
+from ....schemas.diagnostics import Diagnostic, Severity
+from .login import missing_programs, refusal
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gcluster.schemas.spec import ClusterSpec
+    from ....schemas.spec import ClusterSpec
 
 
 def managed_findings(

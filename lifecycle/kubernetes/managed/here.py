@@ -8,15 +8,15 @@ import tempfile
 import threading
 from typing import IO, TYPE_CHECKING
 
-from gcluster.lifecycle.kubernetes.kubectl import Kubectl
-from gcluster.lifecycle.kubernetes.managed.login import FILE, KUBECTL
-from gcluster.lifecycle.ssh import SshResult, Unreachable
+from ...ssh import SshResult, Unreachable
+from ..kubectl import Kubectl
+from .login import FILE, KUBECTL
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from gcluster.lifecycle.ssh import Answer
+    from ...ssh import Answer
 
 
 class Here:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
-    from gcluster.lifecycle.kubernetes.kubectl import Kubectl
+    from ..kubectl import Kubectl
 
 _RESOURCES = {
     "CronJob": "cronjobs.batch",

@@ -6,26 +6,26 @@ import time
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from gcluster.lifecycle.kubernetes.managed.nodes import managed_site
-from gcluster.lifecycle.kubernetes.managed.reach import see
-from gcluster.lifecycle.progress import StageFinished, StageProgress, StageStarted
-from gcluster.schemas.control_planes import managed_by, managed_pools
-from gcluster.schemas.diagnostics import Diagnostic, Severity
-from gcluster.schemas.hostlist import fold
-from gcluster.stacks.abilities import LooksBack
-from gcluster.stacks.control_plane import KINDS
+from ....schemas.control_planes import managed_by, managed_pools
+from ....schemas.diagnostics import Diagnostic, Severity
+from ....schemas.hostlist import fold
+from ....stacks.abilities import LooksBack
+from ....stacks.control_plane import KINDS
+from ...progress import StageFinished, StageProgress, StageStarted
+from .nodes import managed_site
+from .reach import see
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from pathlib import Path
 
-    from gcluster.inventory.hosts import Host
-    from gcluster.lifecycle.kubernetes.managed.reach import Seen
-    from gcluster.lifecycle.observe import Observation
-    from gcluster.lifecycle.progress import Reporter
-    from gcluster.lifecycle.sites import OpenSite
-    from gcluster.schemas.spec import ClusterSpec
-    from gcluster.stacks.provider import ResourceChange
+    from ....inventory.hosts import Host
+    from ....schemas.spec import ClusterSpec
+    from ....stacks.provider import ResourceChange
+    from ...observe import Observation
+    from ...progress import Reporter
+    from ...sites import OpenSite
+    from .reach import Seen
 
 STAGE = "join"
 WITHIN_S = 900

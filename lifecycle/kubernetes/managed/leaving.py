@@ -10,17 +10,17 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from gcluster.schemas.control_planes import managed_by, managed_pools
-from gcluster.stacks.abilities import NamesMachines
+from ....schemas.control_planes import managed_by, managed_pools
+from ....stacks.abilities import NamesMachines
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from gcluster.inventory.hosts import Host
-    from gcluster.lifecycle.kubernetes.managed.nodes import ApiNode
-    from gcluster.lifecycle.planning.changes import SitePlan
-    from gcluster.lifecycle.sites import OpenSite
-    from gcluster.schemas.spec import ClusterSpec
+    from ....inventory.hosts import Host
+    from ....schemas.spec import ClusterSpec
+    from ...planning.changes import SitePlan
+    from ...sites import OpenSite
+    from .nodes import ApiNode
 
 _GONE = frozenset({"delete", "replace"})
 _CHOOSE = frozenset({"gke", "aks"})

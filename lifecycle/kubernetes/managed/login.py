@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from gcluster.schemas.diagnostics import Diagnostic, Severity
+from ....schemas.diagnostics import Diagnostic, Severity
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from gcluster.schemas.control_planes import Managed
-    from gcluster.stacks.control_plane import ControlPlaneAt
+    from ....schemas.control_planes import Managed
+    from ....stacks.control_plane import ControlPlaneAt
 
 KUBECTL = "kubectl"
 FILE = "kubeconfig"

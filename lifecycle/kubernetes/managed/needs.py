@@ -5,11 +5,11 @@ from __future__ import annotations
 import shutil
 from typing import TYPE_CHECKING
 
-from gcluster.lifecycle.cluster import SpecError
-from gcluster.lifecycle.kubernetes.managed.login import KUBECTL, PLUGINS, missing_programs
-from gcluster.lifecycle.preflight.doctor import Need
-from gcluster.schemas.control_planes import managed_by
-from gcluster.schemas.load import load
+from ....schemas.control_planes import managed_by
+from ....schemas.load import load
+from ...cluster import SpecError
+from ...preflight.doctor import Need
+from .login import KUBECTL, PLUGINS, missing_programs
 
 if TYPE_CHECKING:
     from collections.abc import Callable

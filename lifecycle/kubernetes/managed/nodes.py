@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from gcluster.inventory.compile.kubernetes_objects.nodes import POOL
-from gcluster.inventory.hosts import Host, Placement, SshTarget
-from gcluster.schemas.control_planes import managed_pools
+from ....inventory.compile.kubernetes_objects.nodes import POOL
+from ....inventory.hosts import Host, Placement, SshTarget
+from ....schemas.control_planes import managed_pools
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
-    from gcluster.lifecycle.kubernetes.kubectl import Kubectl
-    from gcluster.schemas.spec import ClusterSpec
+    from ....schemas.spec import ClusterSpec
+    from ..kubectl import Kubectl
 
 _MACHINE = "node.kubernetes.io/instance-type"
 _BLOCKS = (

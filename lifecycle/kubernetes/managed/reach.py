@@ -6,20 +6,20 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gcluster.lifecycle.kubernetes.kubectl import ApiRefused, ApiSilent
-from gcluster.lifecycle.kubernetes.managed.here import kubectl_here
-from gcluster.lifecycle.kubernetes.managed.login import FILE, write_kubeconfig
-from gcluster.lifecycle.kubernetes.managed.nodes import ApiNode, managed_site, read_nodes
-from gcluster.schemas.control_planes import managed_by
-from gcluster.stacks.control_plane import RunsControlPlanes
+from ....schemas.control_planes import managed_by
+from ....stacks.control_plane import RunsControlPlanes
+from ..kubectl import ApiRefused, ApiSilent
+from .here import kubectl_here
+from .login import FILE, write_kubeconfig
+from .nodes import ApiNode, managed_site, read_nodes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from gcluster.lifecycle.kubernetes.kubectl import Kubectl
-    from gcluster.lifecycle.sites import OpenSite
-    from gcluster.schemas.spec import ClusterSpec
+    from ....schemas.spec import ClusterSpec
+    from ...sites import OpenSite
+    from ..kubectl import Kubectl
 
 
 class Seen(msgspec.Struct, frozen=True, kw_only=True):

@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from gcluster.lifecycle.kubernetes.kubectl import ApiRefused, ApiSilent
-from gcluster.lifecycle.kubernetes.managed.holders import free
-from gcluster.lifecycle.outcome import Exit, LifecycleError, failure
-from gcluster.lifecycle.progress import StageFinished, StageProgress, StageStarted
-from gcluster.stacks.provider import Leftover
+from ....stacks.provider import Leftover
+from ...outcome import Exit, LifecycleError, failure
+from ...progress import StageFinished, StageProgress, StageStarted
+from ..kubectl import ApiRefused, ApiSilent
+from .holders import free
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gcluster.lifecycle.kubernetes.kubectl import Kubectl
-    from gcluster.lifecycle.progress import Reporter
+    from ...progress import Reporter
+    from ..kubectl import Kubectl
 
 STAGE = "give back"
 SKIP = "--skip-kubernetes"

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.lifecycle.outcome import Exit, LifecycleError, failure
-from gcluster.schemas.control_planes import managed_by, managed_pools
-from gcluster.schemas.hostlist import HostlistError, expand
+from ....schemas.control_planes import managed_by, managed_pools
+from ....schemas.hostlist import HostlistError, expand
+from ...outcome import Exit, LifecycleError, failure
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from gcluster.schemas.spec import ClusterSpec
+    from ....schemas.spec import ClusterSpec
 
 _INSTEAD = {
     "gke": "GKE makes anew what is not ready for ten minutes. Sooner: gcluster drain it, then "

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.lifecycle.smoke.judging.numbers import NUMBERS, slowest_at_largest
-from gcluster.lifecycle.smoke.judging.ranks import RANKS, ring_remarks
-from gcluster.lifecycle.smoke.judging.transport import TRANSPORT, carried_by, transport_remarks
-from gcluster.lifecycle.smoke.judging.verdict import Verdict, Warned
+from .numbers import NUMBERS, slowest_at_largest
+from .ranks import RANKS, ring_remarks
+from .transport import TRANSPORT, carried_by, transport_remarks
+from .verdict import Verdict, Warned
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from gcluster.lifecycle.smoke.judging.verdict import Expectation, Reason
-    from gcluster.lifecycle.smoke.reading.log import AllReduceLog
+    from ..reading.log import AllReduceLog
+    from .verdict import Expectation, Reason
 
 CHECKS: tuple[Callable[[AllReduceLog, Expectation], Iterator[Reason]], ...] = (
     *RANKS,

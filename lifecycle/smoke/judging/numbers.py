@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.lifecycle.smoke.busbw import ELEMENT_BYTES, FACTOR, busbw_factor, sweep
-from gcluster.lifecycle.smoke.judging.verdict import Reason
+from ..busbw import ELEMENT_BYTES, FACTOR, busbw_factor, sweep
+from .verdict import Reason
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gcluster.lifecycle.smoke.judging.verdict import Code, Expectation
-    from gcluster.lifecycle.smoke.reading.log import AllReduceLog, Half, Row
+    from ..reading.log import AllReduceLog, Half, Row
+    from .verdict import Code, Expectation
 
 ROUNDING, SHARE = 0.006, 0.005
 """How far the average may be from the rows': they are printed to 0.01, or three figures."""

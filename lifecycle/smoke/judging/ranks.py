@@ -7,15 +7,15 @@ from collections import Counter
 from math import ceil
 from typing import TYPE_CHECKING
 
-from gcluster.lifecycle.smoke.judging.numbers import counted_wrong
-from gcluster.lifecycle.smoke.judging.verdict import Reason, Warned
-from gcluster.schemas.hostlist import fold
+from ....schemas.hostlist import fold
+from .numbers import counted_wrong
+from .verdict import Reason, Warned
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gcluster.lifecycle.smoke.judging.verdict import Expectation
-    from gcluster.lifecycle.smoke.reading.log import AllReduceLog
+    from ..reading.log import AllReduceLog
+    from .verdict import Expectation
 
 WRONG_NUMBERS = 7
 """Exit status of nccl-tests and of our payload when values were wrong (facts: its sources)."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
-from gcluster.lifecycle.smoke.judging.verdict import Reason, Warned
+from .verdict import Reason, Warned
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gcluster.lifecycle.smoke.judging.verdict import Expectation, Wire
-    from gcluster.lifecycle.smoke.reading.log import AllReduceLog, Path
+    from ..reading.log import AllReduceLog, Path
+    from .verdict import Expectation, Wire
 
 _BETWEEN_NODES = ("NET/", "COLLNET/", "P2P/MNNVL")
 _IN_ONE_DOMAIN = "nvlink"

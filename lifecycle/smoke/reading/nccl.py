@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 
-from gcluster.lifecycle.smoke.reading.log import Communicator, NcclFacts, Path
+from .log import Communicator, NcclFacts, Path
 
 MOST_PAIRS = 500_000
 """Pairs of ranks that are kept: rings and trees over 10,000 GPUs have fewer."""

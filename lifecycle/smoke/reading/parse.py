@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from gcluster.lifecycle.smoke.reading.log import AllReduceLog, Footer, Options, Rank, Row, Transport
-from gcluster.lifecycle.smoke.reading.nccl import NcclReader
-from gcluster.lifecycle.smoke.reading.strip import strip
-from gcluster.lifecycle.smoke.reading.table import RowReader, layout_of
+from .log import AllReduceLog, Footer, Options, Rank, Row, Transport
+from .nccl import NcclReader
+from .strip import strip
+from .table import RowReader, layout_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

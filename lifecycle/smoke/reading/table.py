@@ -7,7 +7,7 @@ import re
 
 import msgspec
 
-from gcluster.lifecycle.smoke.reading.log import Half, Row
+from .log import Half, Row
 
 _ROW_HEAD = re.compile(r"\s*\d+\s+\d+\s+[a-z]\w*\s+\w+(?=\s|$)")
 _LABEL = re.compile(r"\[\d+\]")

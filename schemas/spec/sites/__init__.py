@@ -7,15 +7,15 @@ folder of `stacks/` that is called as it.
 from collections.abc import Mapping
 from typing import get_args
 
-from gcluster.schemas.spec.sites.aws import AwsNetwork, AwsSite, AwsSubnets
-from gcluster.schemas.spec.sites.azure import AzureNetwork, AzureSite, AzureSubnets
-from gcluster.schemas.spec.sites.bare_metal import BareMetalNetwork, BareMetalSite, Ssh
-from gcluster.schemas.spec.sites.gcp import GcpNetwork, GcpSite
-from gcluster.schemas.spec.sites.listed_host import ListedHost
-from gcluster.schemas.spec.sites.local import LocalNetwork, LocalSite
-from gcluster.schemas.spec.sites.oci import OciNetwork, OciSite, OciSubnets
-from gcluster.schemas.spec.sites.simulated import SimulatedFaults, SimulatedSite
-from gcluster.schemas.spec.sites.site import (
+from .aws import AwsNetwork, AwsSite, AwsSubnets
+from .azure import AzureNetwork, AzureSite, AzureSubnets
+from .bare_metal import BareMetalNetwork, BareMetalSite, Ssh
+from .gcp import GcpNetwork, GcpSite
+from .listed_host import ListedHost
+from .local import LocalNetwork, LocalSite
+from .oci import OciNetwork, OciSite, OciSubnets
+from .simulated import SimulatedFaults, SimulatedSite
+from .site import (
     CloudNetwork,
     CloudSite,
     CloudSsh,
@@ -24,7 +24,7 @@ from gcluster.schemas.spec.sites.site import (
     Proxy,
     SiteNoun,
 )
-from gcluster.schemas.spec.sites.ssh_fleet import SshFleetSite
+from .ssh_fleet import SshFleetSite
 
 Site = (
     AwsSite

@@ -5,10 +5,10 @@ from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
-from gcluster.schemas.spec.noun import Noun, updates
-from gcluster.schemas.spec.sites.listed_host import ListedHost
-from gcluster.schemas.spec.sites.site import Proxy, SiteNoun
-from gcluster.schemas.spec.words import Bastion, Cidr, FilePath, HostKey, LoginUser
+from ..noun import Noun, updates
+from ..words import Bastion, Cidr, FilePath, HostKey, LoginUser
+from .listed_host import ListedHost
+from .site import Proxy, SiteNoun
 
 
 class Ssh(Noun, frozen=True):

@@ -4,9 +4,9 @@ from typing import Annotated, ClassVar
 
 from msgspec import Meta, field
 
-from gcluster.schemas.spec.noun import updates
-from gcluster.schemas.spec.sites.site import CloudNetwork, CloudSite
-from gcluster.schemas.spec.words import Identifier
+from ..noun import updates
+from ..words import Identifier
+from .site import CloudNetwork, CloudSite
 
 
 class GcpNetwork(CloudNetwork, frozen=True):

@@ -4,8 +4,8 @@ from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
-from gcluster.schemas.spec.noun import Noun, updates
-from gcluster.schemas.spec.words import HostKey, LoginUser
+from ..noun import Noun, updates
+from ..words import HostKey, LoginUser
 
 Address = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9.:_-]*$(?!\n)")]
 """An IPv4 or IPv6 address, or a DNS name."""

@@ -5,8 +5,8 @@ from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta
 
-from gcluster.schemas.spec.noun import Noun, updates
-from gcluster.schemas.spec.sites.site import SiteNoun
+from ..noun import Noun, updates
+from .site import SiteNoun
 
 
 class LocalNetwork(Noun, frozen=True):

@@ -4,9 +4,9 @@ from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
-from gcluster.schemas.spec.noun import Noun, updates
-from gcluster.schemas.spec.sites.site import SiteNoun
-from gcluster.schemas.spec.units import Duration
+from ..noun import Noun, updates
+from ..units import Duration
+from .site import SiteNoun
 
 
 class SimulatedFaults(Noun, frozen=True):

@@ -5,8 +5,8 @@ from typing import Annotated, ClassVar
 
 from msgspec import Meta, field
 
-from gcluster.schemas.spec.noun import Name, Noun, updates
-from gcluster.schemas.spec.words import Cidr, FilePath, Identifier, LoginUser, Tag, Url
+from ..noun import Name, Noun, updates
+from ..words import Cidr, FilePath, Identifier, LoginUser, Tag, Url
 
 
 class SiteNoun(Noun, frozen=True):

@@ -1,6 +1,6 @@
 """A spec against a database that holds other things: the plan in words, and the commands.
 
-    PYTHONPATH=.src python tests/inventory/accounting/test_golden.py
+    PYTHONPATH=src python tests/inventory/accounting/test_golden.py
 
 writes what is said now; then read the diff.
 """

@@ -1,6 +1,6 @@
 """Compile the golden cases; run as a script it writes what they compile to now.
 
-    PYTHONPATH=.src python tests/inventory/compile/golden.py
+    PYTHONPATH=src python tests/inventory/compile/golden.py
 
 Then read the diff: it is what every cluster of that kind would run differently.
 """

@@ -1,6 +1,6 @@
 """Where nodes stand, as the files that Slurm reads: golden files for layouts of sites.
 
-    PYTHONPATH=.src python tests/inventory/compile/test_slurm_topology.py
+    PYTHONPATH=src python tests/inventory/compile/test_slurm_topology.py
 
 writes them as they are now; then read the diff. `make test-roles` shows them to a real slurmctld.
 """

@@ -22,7 +22,7 @@ from gcluster.stacks.pulumi.diff import GraphDiff, diff
 from gcluster.stacks.pulumi.graph import Graph
 from gcluster.stacks.pulumi.record import record
 
-from ..ledger_double import RecordingLedger  # noqa: TID252  # all providers' tests have it
+from ..ledger_double import RecordingLedger  # all providers' tests have it
 from .conftest import BASE, SITE, spec_of
 
 SPOT, NEXT = "spot-use1-az4", "on-demand-use1-az4"

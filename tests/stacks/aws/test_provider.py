@@ -12,8 +12,8 @@ from gcluster.stacks.aws.api import Api
 from gcluster.stacks.aws.provider import AwsProvider
 from gcluster.stacks.provider import Provider, ProviderError, SiteContext, provider_error
 
-from ..engine_double import Engines, Killed  # noqa: TID252  # as pytest imports test folders
-from ..ledger_double import RecordingLedger  # noqa: TID252  # as above
+from ..engine_double import Engines, Killed  # as pytest imports test folders
+from ..ledger_double import RecordingLedger  # as above
 from .conftest import BASE, CASES, SITE, Recorded, spec_of
 from .test_elastic import TEXT, made
 

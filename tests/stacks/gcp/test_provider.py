@@ -13,7 +13,7 @@ from google_double import Google
 from gcluster.stacks.gcp.provider import GcpProvider
 from gcluster.stacks.provider import Provider, ProviderError, SiteContext, provider_error
 
-from ..ledger_double import RecordingLedger  # noqa: TID252  # tests are no installed package
+from ..ledger_double import RecordingLedger  # tests are no installed package
 
 KEYS = [{"namespace": "hostkeys", "key": "ssh-ed25519", "value": "AAAAC3Nza"}]
 

@@ -20,7 +20,7 @@ from gcluster.stacks.provider import ProviderError, SiteContext
 from gcluster.stacks.registry import provider
 from gcluster.stacks.ssh_fleet.reach import Door, doors, unanswered
 
-from ..ledger_double import RecordingLedger  # noqa: TID252  # as pytest imports test folders
+from ..ledger_double import RecordingLedger  # as pytest imports test folders
 
 SPEC = """\
 apiVersion: gcluster/v1
