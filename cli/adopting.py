@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
@@ -11,11 +12,12 @@ import typer
 
 from ..lifecycle.outcome import Exit
 from .options import Format
+from .render.adopt import adopted_text
+from .render.document import document
 from .render.output import say
+from .render.surface import stdout
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from ..schemas.adopt.draft import Adopted
 
 Output: TypeAlias = Annotated[
@@ -36,9 +38,6 @@ def adopt(make: Callable[[str], Adopted], origin: str, output: Path, fmt: Format
         fmt: how the result is told.
     """
     from ..lifecycle.adopt import drafted, today, write_adopted
-    from .render.adopt import adopted_text
-    from .render.document import document
-    from .render.surface import stdout
 
     written = write_adopted(drafted(lambda: make(today())), output, origin)
     say(document(written) if fmt is Format.JSON else adopted_text(written, stdout()))

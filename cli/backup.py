@@ -8,6 +8,8 @@ import typer
 
 from ..lifecycle.outcome import Exit
 from .options import Format, OutputFormat, Target
+from .render.document import document
+from .render.operations import saved_text
 from .render.output import say
 
 
@@ -28,8 +30,6 @@ def command(
     from ..lifecycle.sites import existing_hosts
     from ..lifecycle.ssh import SshSession
     from ..lifecycle.state import acquire
-    from .render.document import document
-    from .render.operations import saved_text
 
     opened = open_cluster(cluster, running=True)
     if list_saved:

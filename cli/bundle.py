@@ -3,16 +3,15 @@
 # ruff: noqa: PLC0415  # imported when the verb runs: help and other verbs need none of it
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from ..lifecycle.outcome import Exit
+from ..lifecycle.outcome import Exit, LifecycleError, failure
 from .options import Format, OutputFormat, complete_spec
+from .render.document import document
 from .render.output import say
-
-if TYPE_CHECKING:
-    from ..lifecycle.outcome import LifecycleError
+from .render.progress import open_progress
 
 
 def command(  # noqa: PLR0917  # typer passes them by name
@@ -71,8 +70,6 @@ def command(  # noqa: PLR0917  # typer passes them by name
     if spec is None or out is None:
         raise _usage("a spec and --out DIR are needed, or --check DIR")
     from ..lifecycle.bundle.collect import collect
-    from .render.document import document
-    from .render.progress import open_progress
 
     with open_progress(fmt.value) as report:
         made = collect(Path(spec), out, tuple(sorted(set(only or ()))), report)
@@ -91,8 +88,6 @@ def command(  # noqa: PLR0917  # typer passes them by name
 
 def _kubernetes(what: str, out: Path, fmt: Format) -> Exit:
     from ..lifecycle.kubernetes.bring import bring
-    from .render.document import document
-    from .render.progress import open_progress
 
     with open_progress(fmt.value) as report:
         made = bring(what, out, report)
@@ -108,7 +103,6 @@ def _kubernetes(what: str, out: Path, fmt: Format) -> Exit:
 
 def _check(folder: Path, key: str | None, fmt: Format) -> Exit:
     from ..lifecycle.bundle.check import check_bundle
-    from .render.document import document
 
     manifest = check_bundle(folder, key)
     packages = sum(len(repository.packages) for repository in manifest.repositories)
@@ -135,6 +129,5 @@ def _check(folder: Path, key: str | None, fmt: Format) -> Exit:
 
 
 def _usage(summary: str) -> "LifecycleError":
-    from ..lifecycle.outcome import failure
 
     return failure("GC941", summary, hint="gcluster bundle --help", exit_code=Exit.USAGE)

@@ -9,6 +9,7 @@ import typer
 
 from ..lifecycle.outcome import Exit
 from .options import Format, OutputFormat, SpecPath
+from .render.document import document
 from .render.output import say
 
 
@@ -27,7 +28,6 @@ def command(
     The same spec writes the same bytes: commit the folder and read what a change of the spec does.
     """
     from ..lifecycle.compile_tree import compile_tree
-    from .render.document import document
 
     files = compile_tree(Path(spec), out, diagram=diagram)
     if fmt is Format.JSON:

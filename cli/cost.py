@@ -3,21 +3,25 @@
 # ruff: noqa: PLC0415  # imported when the verb runs: help and other verbs need none of it
 
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..lifecycle.outcome import Exit
+from ..lifecycle.outcome import Exit, failure
+from ..schemas.diagnostics import Diagnostic
+from ..schemas.spec import ClusterSpec
+from ..schemas.spec.units import Percent
 from .options import Format, OutputFormat, complete_spec
+from .render.cost import bills_text
+from .render.diagnostics import diagnostics_text
+from .render.document import document
 from .render.output import say
+from .render.surface import stderr, stdout
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from ..schemas.bill import Bill
-    from ..schemas.diagnostics import Diagnostic
     from ..schemas.load import Loaded
-    from ..schemas.spec import ClusterSpec
 
 STDIN_LIMIT = 8 * 2**20 + 1
 """Bytes read from standard input: one more than a spec may have, so that the limit is told."""
@@ -64,13 +68,8 @@ def command(
         if each.spec is not None  # those without were refused
     ]
     if fmt is Format.JSON:
-        from .render.document import document
-
         say(document({"clusters": bills}))
     else:
-        from .render.cost import bills_text
-        from .render.surface import stdout
-
         say(bills_text(bills, stdout(), chart=chart))
     return Exit.OK
 
@@ -84,8 +83,6 @@ def _bill(spec: "ClusterSpec", catalogs: "tuple[Path, ...]", share: float | None
 
 def _share(text: str) -> float:
     """Read "60%" or 0.6; a usage error where it is no share of a month."""
-    from ..schemas.spec.units import Percent
-
     try:
         share = Percent.parse(text).value if text.endswith("%") else float(text)
     except ValueError:
@@ -99,12 +96,8 @@ def _refuse(wrong: "list[Loaded]", notes: "tuple[Diagnostic, ...]", fmt: Format)
     """Tell what is wrong with the specs: as one document, or on standard error."""
     found = [*notes, *(diagnostic for each in wrong for diagnostic in each.diagnostics)]
     if fmt is Format.JSON:
-        from .render.document import document
-
         say(document({"ok": False, "exit_code": int(Exit.SPEC), "diagnostics": found}))
         return Exit.SPEC
-    from .render.diagnostics import diagnostics_text
-    from .render.surface import stderr
 
     texts = {each.file: each.text for each in wrong}
     sys.stderr.write(f"{diagnostics_text(found, stderr(), texts)}\n")
@@ -112,6 +105,5 @@ def _refuse(wrong: "list[Loaded]", notes: "tuple[Diagnostic, ...]", fmt: Format)
 
 
 def _usage(summary: str, hint: str) -> Exception:
-    from ..lifecycle.outcome import failure
 
     return failure("GC941", summary, hint=hint, exit_code=Exit.USAGE)

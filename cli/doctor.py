@@ -8,8 +8,12 @@ from typing import Annotated
 import typer
 
 from ..lifecycle.outcome import Exit
+from ..lifecycle.preflight.doctor import needs, this_machine
 from .options import Format, OutputFormat
+from .render.doctor import doctor_report, doctor_text
+from .render.document import document
 from .render.output import say
+from .render.surface import stdout
 
 
 def command(
@@ -38,10 +42,6 @@ def command(
     if permissions is not None:
         return _permissions(permissions, spec)
     from ..lifecycle.kubernetes.managed.needs import needs_of
-    from ..lifecycle.preflight.doctor import needs, this_machine
-    from .render.doctor import doctor_report, doctor_text
-    from .render.document import document
-    from .render.surface import stdout
 
     machine = this_machine()
     found, what = needs(machine), "local clusters"

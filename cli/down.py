@@ -2,19 +2,20 @@
 
 # ruff: noqa: PLC0415  # imported when the verb runs: help and other verbs need none of it
 
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Callable
+from typing import Annotated
 
 import typer
 
 from ..lifecycle.outcome import Exit
+from ..stacks.provider import Leftover
+from .asking import ask
 from .options import Format, OutputFormat, Target, Yes
+from .render.document import document
+from .render.down import down_text, existing_text
 from .render.output import say
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from ..stacks.provider import Leftover
-    from .render.progress import LineProgress
+from .render.progress import LineProgress, open_progress
+from .render.surface import stdout
 
 
 def command(
@@ -39,10 +40,6 @@ def command(
     """
     from ..lifecycle.cluster import open_cluster
     from ..lifecycle.down import down
-    from .render.document import document
-    from .render.down import down_text
-    from .render.progress import open_progress
-    from .render.surface import stdout
 
     opened = open_cluster(cluster, running=True)
     named = tuple(delete_data or ())
@@ -69,9 +66,6 @@ def _asker(
     """Return what shows what there is and asks; in JSON nobody is asked and nothing is shown."""
 
     def confirm(existing: "tuple[Leftover, ...]") -> bool:
-        from .asking import ask
-        from .render.down import existing_text
-        from .render.surface import stdout
 
         report.pause()
         if fmt is Format.TEXT:

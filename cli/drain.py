@@ -8,6 +8,8 @@ import typer
 
 from ..lifecycle.outcome import Exit
 from .options import Format, Nodes, OutputFormat, Target
+from .render.document import document
+from .render.operations import served_text
 from .render.output import say
 
 
@@ -28,8 +30,6 @@ def command(
     from ..lifecycle.rolling.services import service_of
     from ..lifecycle.sites import existing_hosts
     from ..lifecycle.ssh import SshSession
-    from .render.document import document
-    from .render.operations import served_text
 
     opened = open_cluster(cluster, running=True)
     with SshSession(opened.workdir) as session:

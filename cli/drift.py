@@ -2,20 +2,24 @@
 
 # ruff: noqa: PLC0415  # imported when the verb runs: help and other verbs need none of it
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ..lifecycle.outcome import Exit
+from .asking import ask
 from .options import PlanFormat, PlanOutput, Target, Yes
+from .render.document import document
+from .render.drift import drift_markdown, drift_text, fixed_text
 from .render.output import say
+from .render.plan import plan_text
+from .render.progress import LineProgress, open_progress
+from .render.surface import stdout
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from ..lifecycle.cluster import Cluster
     from ..lifecycle.planning.changes import Plan
-    from .render.progress import LineProgress
 
 
 def command(  # noqa: PLR0917  # typer reads the options from the parameters
@@ -50,21 +54,16 @@ def command(  # noqa: PLR0917  # typer reads the options from the parameters
     """
     from ..lifecycle.cluster import open_cluster
     from ..lifecycle.drift.look import find_drift
-    from .render.drift import drift_markdown, drift_text
 
     opened = open_cluster(cluster, running=True)
     if fix:
         return _fix(opened, fmt, frozenset(allow or ()), yes=yes, requeue=requeue_jobs)
     report = find_drift(opened)
     if fmt is PlanFormat.JSON:
-        from .render.document import document
-
         say(document(report))
     elif fmt is PlanFormat.MARKDOWN:
         say(drift_markdown(report))
     else:
-        from .render.surface import stdout
-
         say(drift_text(report, stdout()))
     code = report.exit_code
     return code if code is not Exit.PENDING or detailed_exitcode else Exit.OK
@@ -74,10 +73,6 @@ def _fix(
     cluster: "Cluster", fmt: PlanFormat, allow: frozenset[str], *, yes: bool, requeue: bool
 ) -> Exit:
     from ..lifecycle.drift.fix import fix_drift
-    from .render.document import document
-    from .render.drift import fixed_text
-    from .render.progress import open_progress
-    from .render.surface import stdout
 
     with open_progress("json" if fmt is PlanFormat.JSON else "text") as report:
         result = fix_drift(
@@ -99,9 +94,6 @@ def _asker(report: "LineProgress", fmt: PlanFormat) -> "Callable[[Plan], bool]":
     """Return what shows the plan and asks; in JSON nobody is asked and nothing is shown."""
 
     def confirm(plan: "Plan") -> bool:
-        from .asking import ask
-        from .render.plan import plan_text
-        from .render.surface import stdout
 
         report.pause()
         if fmt is not PlanFormat.JSON:

@@ -7,20 +7,17 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from types import FrameType
+from typing import Any
 
 import typer
 from typer.exceptions import TyperException
 
+from ..lifecycle.outcome import Exit
+from ..schemas.diagnostics import Diagnostic
 from .verbs import BY_NAME
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from types import FrameType
-
-    from ..lifecycle.outcome import Exit
-    from ..schemas.diagnostics import Diagnostic
 
 FORMAT = "gcluster.format"
 """Key of the context's shared store under which `--format` is kept for messages of errors."""

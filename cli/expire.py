@@ -8,7 +8,9 @@ import typer
 
 from ..lifecycle.outcome import Exit
 from .options import Format, OutputFormat, complete_target
+from .render.document import document
 from .render.output import say
+from .render.progress import open_progress
 
 
 def command(
@@ -31,8 +33,6 @@ def command(
     from ..lifecycle.cluster import open_cluster
     from ..lifecycle.expiry.look_after import look_after
     from ..lifecycle.state.store import utc_now
-    from .render.document import document
-    from .render.progress import open_progress
 
     looked = []
     with open_progress(fmt.value) as report:

@@ -2,16 +2,19 @@
 
 # ruff: noqa: PLC0415  # imported when the verb runs: help and other verbs need none of it
 
+import re
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..lifecycle.outcome import Exit, failure
+from ..lifecycle.outcome import Exit, LifecycleError, failure
 from .options import Format, OutputFormat
+from .render.document import document
 from .render.output import say
+from .render.surface import stdout
 
 if TYPE_CHECKING:
-    from ..lifecycle.outcome import LifecycleError
     from ..schemas.codes import CodeExplanation
 
 
@@ -52,12 +55,8 @@ def _list(known: "dict[str, CodeExplanation]", fmt: Format) -> None:
     from .render.explain import listed, listed_value
 
     if fmt is Format.JSON:
-        from .render.document import document
-
         say(document(listed_value(known.values())))
     else:
-        from .render.surface import stdout
-
         say(listed(known.values(), stdout()))
 
 
@@ -66,12 +65,8 @@ def _explain(explained: "CodeExplanation", fmt: Format) -> None:
 
     example = shown_example(explained.code)
     if fmt is Format.JSON:
-        from .render.document import document
-
         say(document(explained_value(explained, example)))
     else:
-        from .render.surface import stdout
-
         say(explained_text(explained, example, stdout()))
 
 
@@ -92,9 +87,6 @@ def _unknown(code: str, known: "dict[str, CodeExplanation]") -> "LifecycleError"
 
 def _near(code: str, known: "dict[str, CodeExplanation]") -> list[str]:
     """Return codes that may have been meant: numbers near by, or letters alike."""
-    import re
-    from difflib import get_close_matches
-
     from ..schemas.codes.families import number_of
 
     if re.fullmatch(r"GC[0-9]{3,4}", code):

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import gc
 import sys
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from types import ModuleType
+from typing import Any
 
 import typer
 from typer.core import TyperGroup
 
 from . import ending
 from .verbs import BY_NAME, QUICK, SECTIONS, VERBS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-    from types import ModuleType
 
 CONTEXT = {"help_option_names": ["-h", "--help"]}
 

@@ -8,7 +8,10 @@ import typer
 
 from ..lifecycle.outcome import Exit
 from .options import Format, OutputFormat, Target
+from .render.document import document
+from .render.history import history_text
 from .render.output import say
+from .render.surface import stdout
 
 
 def command(
@@ -22,9 +25,6 @@ def command(
     from ..lifecycle.audit.history import history
     from ..lifecycle.audit.trail import audit_lines
     from ..lifecycle.cluster import open_cluster
-    from .render.document import document
-    from .render.history import history_text
-    from .render.surface import stdout
 
     opened = open_cluster(cluster, running=True)
     if events:

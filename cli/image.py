@@ -9,7 +9,11 @@ import typer
 
 from ..lifecycle.outcome import Exit
 from .options import Format, OutputFormat, Target
+from .render.document import document
+from .render.image import images_text
 from .render.output import say
+from .render.progress import open_progress
+from .render.surface import stdout
 
 
 def command(
@@ -33,10 +37,6 @@ def command(
     """
     from ..lifecycle.cluster import open_cluster
     from ..lifecycle.images.ahead import make_images
-    from .render.document import document
-    from .render.image import images_text
-    from .render.progress import open_progress
-    from .render.surface import stdout
 
     opened = open_cluster(cluster)
     with open_progress(fmt.value) as report:

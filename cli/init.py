@@ -2,6 +2,7 @@
 
 # ruff: noqa: PLC0415  # imported when the verb runs: help and other verbs need none of it
 
+import re
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -9,6 +10,7 @@ from typing import Annotated
 import typer
 
 from ..lifecycle.outcome import Exit, failure
+from ..schemas.spec.noun import Name
 from .render.output import say
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -97,9 +99,6 @@ def _pipelines(top: Path, ci: Ci, specs: str, branch: str, repo: str) -> Exit:
 
 
 def _check_name(name: str) -> None:
-    import re
-
-    from ..schemas.spec.noun import Name
 
     pattern = Name.__metadata__[0].pattern  # type: ignore[attr-defined]  # of Annotated
     if not re.match(pattern, name):

@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 import typer
 
-from ..lifecycle.outcome import Exit
+from ..lifecycle.outcome import Exit, LifecycleError, failure
+from ..schemas.suggest import closest, listing
 from .options import Format, OutputFormat
+from .render.document import document
 from .render.output import say
+from .render.surface import stdout
 
 if TYPE_CHECKING:
-    from ..lifecycle.outcome import LifecycleError
     from ..schemas.catalog import Catalog, Machine
     from ..schemas.catalog.selection import Wanted
 
@@ -79,13 +81,11 @@ def command(  # noqa: PLR0917  # typer passes them by name
     _refuse_unknown_words(known, wanted)
     found = offers(known, wanted, sort)
     if fmt is Format.JSON:
-        from .render.document import document
         from .render.machines import listed
 
         say(document({"machines": [listed(offer) for offer in found]}))
     else:
         from .render.machines import table
-        from .render.surface import stdout
 
         say(table(found, wanted, stdout()))
     return Exit.OK if found else Exit.FAILED
@@ -97,20 +97,16 @@ def _read(files: list[Path]) -> "Catalog":
     try:
         return load_catalog(files)
     except CatalogError as error:
-        from ..lifecycle.outcome import LifecycleError
-
         raise LifecycleError(*error.diagnostics, exit_code=Exit.SPEC) from error
 
 
 def _show(machine: "Machine", fmt: Format) -> Exit:
     if fmt is Format.JSON:
-        from .render.document import document
         from .render.machine import told
 
         say(document(told(machine)))
     else:
         from .render.machine import machine_text
-        from .render.surface import stdout
 
         say(machine_text(machine, stdout()))
     return Exit.OK
@@ -120,7 +116,6 @@ def _named(catalog: "Catalog", name: str) -> "Machine":
     known = {each.casefold(): each for each in catalog.machines}
     if name.casefold() in known:
         return catalog.machines[known[name.casefold()]]
-    from ..schemas.suggest import closest
 
     near = closest(name, catalog.machines)
     hint = f'did you mean "{near}"?' if near else "gcluster machines lists them all"
@@ -129,7 +124,6 @@ def _named(catalog: "Catalog", name: str) -> "Machine":
 
 def _refuse_unknown_words(catalog: "Catalog", wanted: "Wanted") -> None:
     from ..schemas.catalog.selection import unknown_words
-    from ..schemas.suggest import listing
 
     for unknown in unknown_words(catalog, wanted):
         meant = f'did you mean "{unknown.near}"? ' if unknown.near else ""
@@ -140,6 +134,5 @@ def _refuse_unknown_words(catalog: "Catalog", wanted: "Wanted") -> None:
 
 
 def _usage(summary: str, hint: str = "gcluster machines --help") -> "LifecycleError":
-    from ..lifecycle.outcome import failure
 
     return failure("GC941", summary, hint=hint, exit_code=Exit.USAGE)

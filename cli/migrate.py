@@ -2,13 +2,18 @@
 
 # ruff: noqa: PLC0415  # imported when the verb runs: help and other verbs need none of it
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ..lifecycle.outcome import Exit
+from ..lifecycle.rewrite import rewrite
 from .options import Format, OutputFormat, complete_spec
+from .render.document import document
+from .render.migrate import migration_text
 from .render.output import say
+from .render.surface import stdout
 
 if TYPE_CHECKING:
     from ..schemas.migrate.rewriting import Migration
@@ -29,19 +34,13 @@ def command(
     Older spellings keep loading, so this can wait. Shows what would change; --write changes the
     files. Exit code 2 when a file can't be read as a spec.
     """
-    from pathlib import Path
-
     from ..schemas.migrate.rewriting import migration
 
     migrations = [migration(Path(spec)) for spec in dict.fromkeys(specs)]
     for each in migrations:
         if write and each.changes:
-            from ..lifecycle.rewrite import rewrite
-
             rewrite(each.file, each.before, each.after)
     if fmt is Format.JSON:
-        from .render.document import document
-
         say(document(_report(migrations, write)))
     else:
         _say(migrations, write)
@@ -51,8 +50,6 @@ def command(
 
 
 def _say(migrations: "list[Migration]", write: bool) -> None:
-    from .render.migrate import migration_text
-    from .render.surface import stdout
 
     surface = stdout()
     say("\n\n".join(migration_text(each, surface, written=write) for each in migrations))

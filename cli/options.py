@@ -4,15 +4,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 import typer
 
 from .ending import FORMAT
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 class Format(StrEnum):

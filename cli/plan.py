@@ -6,10 +6,16 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from msgspec.structs import replace
 
 from ..lifecycle.outcome import Exit
 from .options import PlanFormat, PlanOutput, Target
+from .render.diagnostics import diagnostics_text
+from .render.document import document
 from .render.output import say
+from .render.plan import plan_text
+from .render.preflight import preflight_text
+from .render.surface import stdout
 
 
 def command(
@@ -38,15 +44,10 @@ def command(
     """
     from ..lifecycle.cluster import open_cluster
     from ..lifecycle.planning.plan import make_plan
-    from .render.document import document
-    from .render.plan import plan_text
-    from .render.surface import stdout
 
     opened = open_cluster(cluster)
     plan = make_plan(opened)
     if preflight:
-        from msgspec.structs import replace
-
         from ..lifecycle.preflight.obstacles import ask_cluster
 
         plan = replace(plan, preflight=ask_cluster(opened))
@@ -55,8 +56,6 @@ def command(
 
         write_plan(out, plan_file(opened, plan))
     if plan.diagnostics and fmt is PlanFormat.TEXT:
-        from .render.diagnostics import diagnostics_text
-
         say(f"{diagnostics_text(plan.diagnostics, stdout())}\n")
     if fmt is PlanFormat.MARKDOWN:
         from .render.plan_markdown import plan_markdown
@@ -65,8 +64,6 @@ def command(
     else:
         say(document(plan) if fmt is PlanFormat.JSON else plan_text(plan, stdout()))
     if plan.preflight is not None and fmt is PlanFormat.TEXT:
-        from .render.preflight import preflight_text
-
         say(f"\n{preflight_text(plan.preflight, stdout())}")
     if any(said.is_error for site in plan.preflight or () for said in site.diagnostics):
         return Exit.REFUSED

@@ -2,19 +2,21 @@
 
 # ruff: noqa: PLC0415  # imported when the verb runs: help and other verbs need none of it
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ..lifecycle.outcome import Exit
+from .asking import ask
 from .options import Format, Nodes, OutputFormat, Target, Yes
+from .render.document import document
+from .render.operations import paces_text, rebooted_text
 from .render.output import say
+from .render.progress import LineProgress, open_progress
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from ..lifecycle.operations.reboot import Pace
-    from .render.progress import LineProgress
 
 
 def command(  # noqa: PLR0917  # typer reads the options from the parameters
@@ -39,9 +41,6 @@ def command(  # noqa: PLR0917  # typer reads the options from the parameters
     """
     from ..lifecycle.cluster import open_cluster
     from ..lifecycle.operations.reboot import reboot
-    from .render.document import document
-    from .render.operations import rebooted_text
-    from .render.progress import open_progress
 
     opened = open_cluster(cluster, running=True)
     with open_progress(fmt.value) as report:
@@ -61,8 +60,6 @@ def _asker(report: "LineProgress", fmt: Format) -> "Callable[[tuple[Pace, ...]],
     """Return what shows the waves and asks; in JSON nobody is asked and nothing is shown."""
 
     def confirm(paces: "tuple[Pace, ...]") -> bool:
-        from .asking import ask
-        from .render.operations import paces_text
 
         report.pause()
         if fmt is Format.TEXT:

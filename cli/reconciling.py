@@ -1,10 +1,11 @@
 """What the words of `gcluster reconcile` must be: an interval, and a folder of the repository."""
 
-# ruff: noqa: PLC0415  # imported when the verb runs: help and other verbs need none of it
+# imported when the verb runs: help and other verbs need none of it
 
 from pathlib import PurePosixPath
 
 from ..lifecycle.outcome import Exit, failure
+from ..schemas.spec.units import Duration
 
 
 def wrong(summary: str, hint: str) -> Exception:
@@ -18,8 +19,6 @@ def seconds(interval: str) -> float:
     Raises:
         LifecycleError: it is none, or under a second (GC941).
     """
-    from ..schemas.spec.units import Duration
-
     try:
         found = Duration.parse(interval).value
     except ValueError as error:

@@ -2,19 +2,22 @@
 
 # ruff: noqa: PLC0415  # imported when the verb runs: help and other verbs need none of it
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ..lifecycle.outcome import Exit
+from .asking import ask
 from .options import Format, OutputFormat, Target, Yes
+from .render.document import document
 from .render.output import say
+from .render.progress import LineProgress, open_progress
+from .render.repair import intended_text, repaired_text
+from .render.surface import stdout
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from ..lifecycle.repair.result import Intended
-    from .render.progress import LineProgress
 
 
 def command(
@@ -40,10 +43,6 @@ def command(
     """
     from ..lifecycle.cluster import open_cluster
     from ..lifecycle.repair.work import repair
-    from .render.document import document
-    from .render.progress import open_progress
-    from .render.repair import repaired_text
-    from .render.surface import stdout
 
     opened = open_cluster(cluster, running=True)
     with open_progress(fmt.value) as report:
@@ -61,8 +60,6 @@ def _asker(report: "LineProgress", fmt: Format) -> "Callable[[tuple[Intended, ..
     """Return what shows the nodes and asks; in JSON nobody is asked and nothing is shown."""
 
     def confirm(intended: "tuple[Intended, ...]") -> bool:
-        from .asking import ask
-        from .render.repair import intended_text
 
         report.pause()
         if fmt is Format.TEXT:

@@ -8,6 +8,8 @@ import typer
 
 from ..lifecycle.outcome import Exit
 from .options import Format, OutputFormat, Target
+from .render.document import document
+from .render.operations import restored_text
 from .render.output import say
 
 
@@ -32,8 +34,6 @@ def command(
     from ..lifecycle.sites import existing_hosts
     from ..lifecycle.ssh import SshSession
     from ..lifecycle.state import acquire
-    from .render.document import document
-    from .render.operations import restored_text
 
     opened = open_cluster(cluster, running=True)
     opened.identify()

@@ -4,23 +4,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TypeAlias
 
+from ..inventory.hosts import ClusterInventory
+from ..lifecycle.operations.rotate_munge import Rotated
+from ..lifecycle.outcome import Exit
+from ..lifecycle.progress import Reporter
+from ..lifecycle.run import Run
+from ..lifecycle.ssh import SshSession
 from .options import Format
+from .render.document import document
+from .render.operations import rotated_text
 from .render.output import say
+from .render.progress import open_progress
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import TypeAlias
-
-    from ..inventory.hosts import ClusterInventory
-    from ..lifecycle.operations.rotate_munge import Rotated
-    from ..lifecycle.outcome import Exit
-    from ..lifecycle.progress import Reporter
-    from ..lifecycle.run import Run
-    from ..lifecycle.ssh import SshSession
-
-    Rotate: TypeAlias = Callable[[Run, ClusterInventory, SshSession, Reporter], Rotated]
+Rotate: TypeAlias = Callable[[Run, ClusterInventory, SshSession, Reporter], Rotated]
 
 
 def rotated(cluster: str, fmt: Format, what: str, rotate: Rotate) -> Exit:
@@ -30,9 +29,6 @@ def rotated(cluster: str, fmt: Format, what: str, rotate: Rotate) -> Exit:
     from ..lifecycle.sites import existing_hosts
     from ..lifecycle.ssh import SshSession
     from ..lifecycle.state import acquire
-    from .render.document import document
-    from .render.operations import rotated_text
-    from .render.progress import open_progress
 
     opened = open_cluster(cluster, running=True)
     hosts = existing_hosts(opened)

@@ -9,7 +9,10 @@ import typer
 
 from ..lifecycle.outcome import Exit, failure
 from .options import Format, OutputFormat, Target
+from .render.document import document
+from .render.history import run_text
 from .render.output import say
+from .render.surface import stdout
 
 
 def command(
@@ -25,9 +28,6 @@ def command(
     from ..lifecycle.audit.artifacts import read_artifacts
     from ..lifecycle.audit.history import show
     from ..lifecycle.cluster import open_cluster
-    from .render.document import document
-    from .render.history import run_text
-    from .render.surface import stdout
 
     opened = open_cluster(cluster, running=True)
     told = show(opened, run)

@@ -3,16 +3,18 @@
 # ruff: noqa: PLC0415  # imported when the verb runs: help and other verbs need none of it
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from ..lifecycle.outcome import Exit
+from ..lifecycle.outcome import Exit, LifecycleError, failure
+from ..lifecycle.smoke.saved import judge_saved
 from .options import Format, OutputFormat, complete_target
+from .render.document import document
 from .render.output import say
-
-if TYPE_CHECKING:
-    from ..lifecycle.outcome import LifecycleError
+from .render.progress import open_progress
+from .render.smoke import smoke_text, suspects_text
+from .render.surface import stdout
 
 
 def command(  # noqa: PLR0917  # typer passes them by name
@@ -71,10 +73,6 @@ def command(  # noqa: PLR0917  # typer passes them by name
 def _run(cluster: str, fmt: Format, *, bisect: bool) -> Exit:
     from ..lifecycle.cluster import open_cluster
     from ..lifecycle.smoke.gate import run_gate
-    from .render.document import document
-    from .render.progress import open_progress
-    from .render.smoke import smoke_text, suspects_text
-    from .render.surface import stdout
 
     opened = open_cluster(cluster, running=True)
     with open_progress(fmt.value) as report:
@@ -91,12 +89,7 @@ def _judge(  # noqa: PLR0917  # the options, one by one
 ) -> Exit:
     import click
 
-    from ..lifecycle.outcome import LifecycleError, failure
-    from ..lifecycle.smoke.saved import judge_saved
     from ..schemas.catalog import CatalogError, load_catalog
-    from .render.document import document
-    from .render.smoke import smoke_text
-    from .render.surface import stdout
 
     try:
         known = load_catalog(catalog)
@@ -115,6 +108,5 @@ def _judge(  # noqa: PLR0917  # the options, one by one
 
 
 def _usage(summary: str) -> "LifecycleError":
-    from ..lifecycle.outcome import failure
 
     return failure("GC941", summary, hint="gcluster smoke --help", exit_code=Exit.USAGE)

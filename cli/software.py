@@ -7,12 +7,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..lifecycle.outcome import Exit
+from ..lifecycle.outcome import Exit, failure
+from ..schemas.spec import ClusterSpec
+from ..schemas.suggest import closest, listing
 from .options import Format, OutputFormat, complete_spec
+from .render.document import document
 from .render.output import say
+from .render.software import pools_text, sets_text
+from .render.surface import stdout
 
 if TYPE_CHECKING:
-    from ..schemas.spec import ClusterSpec
     from ..schemas.stack import Resolved
 
 
@@ -36,9 +40,6 @@ def command(
     Nothing is touched. Exit code 2 when the spec has errors.
     """
     from ..schemas.stack import load_lock
-    from .render.document import document
-    from .render.software import pools_text, sets_text
-    from .render.surface import stdout
 
     if spec is None:
         if pool is not None:
@@ -70,8 +71,6 @@ def _resolved(
 
     spec, catalogs = loaded
     if pool is not None and pool not in spec.pools:
-        from ..schemas.suggest import closest, listing
-
         near = closest(pool, spec.pools)
         hint = f'did you mean "{near}"?' if near else f"pools: {listing(spec.pools)}"
         raise _unknown(f'{spec.name} has no pool "{pool}"', hint)
@@ -80,6 +79,5 @@ def _resolved(
 
 
 def _unknown(summary: str, hint: str) -> Exception:
-    from ..lifecycle.outcome import failure
 
     return failure("GC941", summary, hint=hint, exit_code=Exit.USAGE)

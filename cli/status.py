@@ -6,7 +6,10 @@ from datetime import UTC, datetime
 
 from ..lifecycle.outcome import Exit
 from .options import Format, OutputFormat, Target
+from .render.document import document
 from .render.output import say
+from .render.status import status_text
+from .render.surface import stdout
 
 
 def command(cluster: Target, fmt: OutputFormat = Format.TEXT) -> Exit:
@@ -16,9 +19,6 @@ def command(cluster: Target, fmt: OutputFormat = Format.TEXT) -> Exit:
     """
     from ..lifecycle.cluster import open_cluster
     from ..lifecycle.status.health import read_status
-    from .render.document import document
-    from .render.status import status_text
-    from .render.surface import stdout
 
     status = read_status(open_cluster(cluster, running=True))
     if fmt is Format.JSON:

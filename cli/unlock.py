@@ -9,7 +9,10 @@ import typer
 
 from ..lifecycle.outcome import Exit, failure
 from .options import Format, OutputFormat, Target
+from .render.diagnostics import diagnostics_text
+from .render.document import document
 from .render.output import say
+from .render.surface import stdout
 
 _LOCK = re.compile(r"(?P<site>\w+([.-]\w+)*)/(?P<epoch>\d+)", re.ASCII)
 """A site or burst.agent, then its number: nothing that would lead elsewhere in the state."""
@@ -29,7 +32,6 @@ def command(
     """
     from ..lifecycle.cluster import open_cluster
     from ..lifecycle.unlock import unlock
-    from .render.document import document
 
     named = _LOCK.fullmatch(lock)
     if named is None:
@@ -47,9 +49,6 @@ def command(
         freed = f", and the stack of {site} is free" if done.stack_freed else ""
         say(f"{done.lock} is released{freed}")
         if done.diagnostics:
-            from .render.diagnostics import diagnostics_text
-            from .render.surface import stdout
-
             say(f"the stack of {site} could not be freed:")
             say(diagnostics_text(done.diagnostics, stdout()))
     return Exit.FAILED if done.diagnostics else Exit.OK

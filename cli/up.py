@@ -3,22 +3,28 @@
 # ruff: noqa: PLC0415  # imported when the verb runs: help and other verbs need none of it
 
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..lifecycle.outcome import Exit
+from ..lifecycle.bundle.use import Bundle
+from ..lifecycle.outcome import Exit, failure
+from ..lifecycle.progress import StageFinished
+from .asking import ask, ask_name
 from .options import Format, OutputFormat, Target, Yes
+from .render.document import document
+from .render.ladder import purchase
 from .render.output import say
+from .render.plan import plan_text
+from .render.progress import LineProgress, open_progress
+from .render.surface import stdout
+from .render.up import up_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from ..lifecycle.bundle.use import Bundle
     from ..lifecycle.planning.changes import Plan
     from ..lifecycle.planning.plan_file import PlanFile
-    from .render.progress import LineProgress
 
 
 def command(  # noqa: PLR0917  # typer reads the options from the parameters
@@ -91,12 +97,7 @@ def command(  # noqa: PLR0917  # typer reads the options from the parameters
     """
     from ..lifecycle.cluster import open_cluster
     from ..lifecycle.ladders.standing import Wishes
-    from ..lifecycle.progress import StageFinished
     from ..lifecycle.up import up
-    from .render.document import document
-    from .render.progress import open_progress
-    from .render.surface import stdout
-    from .render.up import up_text
 
     began = time.monotonic()
     said = (requeue_jobs, buy_capacity_block, first_rung, bundle, bundle_key, no_bundle)
@@ -122,9 +123,6 @@ def command(  # noqa: PLR0917  # typer reads the options from the parameters
 
 def _bundle(folder: Path | None, key: str | None, *, gone: bool) -> "Bundle | None":
     """Return what was said of a bundle; None: nothing, so that it stays as it was."""
-    from ..lifecycle.bundle.use import Bundle
-    from ..lifecycle.outcome import failure
-
     if (gone and folder is not None) or (key is not None and folder is None):
         summary = "--bundle-key goes with --bundle DIR, and --no-bundle with neither"
         raise failure("GC941", summary, hint="gcluster up --help", exit_code=Exit.USAGE)
@@ -136,8 +134,6 @@ def _approved(plan: Path | None, *, alone: bool) -> "PlanFile | None":
     if plan is None:
         return None
     if not alone:
-        from ..lifecycle.outcome import failure
-
         raise failure(
             "GC941",
             "--plan goes with none of the options that change what is done",
@@ -160,9 +156,6 @@ def _asker(report: "LineProgress", fmt: Format, buys: frozenset[str]) -> "Callab
     """
 
     def confirm(plan: "Plan") -> bool:
-        from .asking import ask, ask_name
-        from .render.plan import plan_text
-        from .render.surface import stdout
 
         report.pause()
         if fmt is Format.TEXT:
@@ -177,8 +170,6 @@ def _asker(report: "LineProgress", fmt: Format, buys: frozenset[str]) -> "Callab
 
 def _purchases(plan: "Plan", buys: frozenset[str]) -> "Iterator[tuple[str, str]]":
     """Yield (pool, what is asked) for each capacity block that may be bought."""
-    from .render.ladder import purchase
-
     for ladder in plan.ladders:
         for rung in ladder.rungs:
             if ladder.pool in buys and rung.buy_hours is not None and rung.state != "stands":

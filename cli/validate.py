@@ -7,10 +7,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from msgspec.structs import replace
 
-from ..lifecycle.outcome import Exit
+from ..lifecycle.outcome import Exit, failure
+from ..lifecycle.rewrite import rewrite
 from .options import ReportFormat, ReportFormatOption, complete_spec
+from .render.diff import mended_text
 from .render.output import say
+from .render.report import FORMATS, report_text
+from .render.surface import Surface, stdout
 
 if TYPE_CHECKING:
     from ..schemas.checked import Gathered, Report
@@ -62,8 +67,6 @@ def command(  # noqa: PLR0917  # typer passes them by name
     _refuse_what_does_not_go_together(specs, fmt, fix, write)
     gathered = gather(specs, lambda: sys.stdin.buffer.read(STDIN_LIMIT))
     if fix:
-        from msgspec.structs import replace
-
         mended = _mend(gathered, write, quiet=fmt != "text" and output is None)
         after = replace(gathered, specs=tuple(each.after for each in mended))
         report = check(after, policies=policies)
@@ -87,24 +90,18 @@ def _refuse_what_does_not_go_together(
     elif fix and not write and fmt != "text":
         wrong = f"--fix alone shows a diff, which --format {fmt} can't hold: add --write"
     if wrong:
-        from ..lifecycle.outcome import failure
-
         raise failure("GC941", wrong, hint="gcluster validate --help", exit_code=Exit.USAGE)
 
 
 def _mend(gathered: "Gathered", write: bool, *, quiet: bool) -> "list[Mended]":
     """Mend every spec, tell what changes, and write it where that is asked for."""
     from ..schemas.mend.mending import mend
-    from .render.diff import mended_text
-    from .render.surface import stdout
 
     mended = [mend(each) for each in gathered.specs]
     for each in mended:
         if not each.is_changed:
             continue
         if write:
-            from ..lifecycle.rewrite import rewrite
-
             rewrite(each.before.file, each.before.text, each.after.text)
         if not quiet:
             say(mended_text(each, stdout(), written=write))
@@ -113,9 +110,6 @@ def _mend(gathered: "Gathered", write: bool, *, quiet: bool) -> "list[Mended]":
 
 def _tell(report: "Report", fmt: ReportFormat, output: Path | None) -> None:
     """Write the report: to the terminal, or to a file with the text on the terminal."""
-    from .render.report import FORMATS, report_text
-    from .render.surface import Surface, stdout
-
     if output is not None:
         written = report_text(report, Surface()) if fmt == "text" else FORMATS[fmt](report)
         output.write_text(f"{written}\n", encoding="utf-8", errors="backslashreplace")

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
 
 import msgspec
 
 from ..schemas.hostlist import HostlistError, expand
 from ..schemas.spec import BareMetalSite, ClusterSpec, HostEntry, Pool, Ssh
+from ..schemas.spec.sites import ListedHost
 from .hosts import Host, Placement, SshTarget, in_block
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from ..schemas.spec.sites import ListedHost
 
 
 def bare_metal_hosts(spec: ClusterSpec, site: str) -> tuple[Host, ...]:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import msgspec
 
-from ..schemas.spec import Pool, PoolRole
-
-if TYPE_CHECKING:
-    from ..schemas.spec import ClusterSpec
+from ..schemas.spec import ClusterSpec, Pool, PoolRole
 
 
 def pool_host_names(name: str, pool: Pool) -> list[str]:

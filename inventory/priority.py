@@ -7,16 +7,12 @@ Read in src/plugins/priority/multifactor (priority_multifactor.c, fair_tree.c) o
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
+from ..schemas.spec.scheduler import PriorityWeights
 from .accounting.records import ROOT, Accounting, Association, AssociationKey
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from ..schemas.spec.scheduler import PriorityWeights
 
 MAX_AGE_S = 7 * 86_400
 """PriorityMaxAge: waiting longer adds nothing more. Slurm's own default."""

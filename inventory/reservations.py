@@ -8,19 +8,15 @@ reservations are somebody else's and are left alone.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import msgspec
 
 from ..schemas.hostlist import expand, fold
-from ..schemas.spec import SlurmScheduler
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from ..schemas.spec import ClusterSpec
-    from .hosts import Host
+from ..schemas.spec import ClusterSpec, SlurmScheduler
+from .hosts import Host
 
 PREFIX = "gcluster-"
 """Of the names of reservations that gcluster makes; the spec's name of the window follows."""

@@ -9,16 +9,13 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Literal, TypeAlias
 
 import msgspec
 
 from ..schemas.hostlist import fold, host_order
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from .hosts import Host
+from .hosts import Host
 
 Plugin: TypeAlias = Literal["auto", "block", "tree", "none"]
 """What the spec asks for; auto: what the facts hold for."""

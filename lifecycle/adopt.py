@@ -6,24 +6,21 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
+import yaml
 
-from ..schemas.adopt.draft import NotCarried, NothingToAdopt
+from ..schemas.adopt.draft import Adopted, NotCarried, NothingToAdopt
 from ..schemas.adopt.written import machines_text, spec_text
 from ..schemas.decoding import decode_json
 from ..schemas.diagnostics import Diagnostic
 from ..schemas.load import load
 from .outcome import Exit, failure
 from .state.store import utc_now
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from ..schemas.adopt.draft import Adopted
 
 _LIMIT_S = 60
 _SHOW = ("config", "nodes", "partitions")
@@ -127,8 +124,6 @@ def ansible_inventory(path: Path) -> dict[str, Any]:
 
 def read_yaml(path: Path) -> Any:
     """Return a YAML file's data. Raises LifecycleError (GC1142): it can't be read."""
-    import yaml  # noqa: PLC0415  # heavy, and here alone
-
     try:
         return yaml.safe_load(read(path))
     except (yaml.YAMLError, ValueError, RecursionError) as error:

@@ -9,6 +9,7 @@ on this machine alone, and so is what reaches them.
 from __future__ import annotations
 
 import secrets
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -23,8 +24,6 @@ from ..stacks.client_key import ensure_client_key, write_client_key
 from . import places
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from .cluster import Cluster
     from .state import StateStore
 

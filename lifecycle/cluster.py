@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import shutil
+from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 
+from ..inventory.compile import CompiledCluster
+from ..inventory.compile.kubernetes import KubernetesAt
+from ..schemas.bundle import BundleManifest
 from ..schemas.catalog import Catalog, load_catalog
+from ..schemas.diagnostics import Diagnostic
 from ..schemas.load import Loaded, load, load_text
+from ..schemas.spec import ClusterSpec
 from ..schemas.state_url import parse_state_url
 from . import places
 from .bundle.living_on import applied_now, bundle_of, kubernetes_of
@@ -28,15 +33,6 @@ from .state import (
     keep_applied,
     newest_applied,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from ..inventory.compile import CompiledCluster
-    from ..inventory.compile.kubernetes import KubernetesAt
-    from ..schemas.bundle import BundleManifest
-    from ..schemas.diagnostics import Diagnostic
-    from ..schemas.spec import ClusterSpec
 
 CERTIFICATE_KEY = "certificate.json"
 """State key of the last gate's certificate."""

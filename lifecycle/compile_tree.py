@@ -6,30 +6,27 @@ Works offline and without a running cluster; the same spec writes the same bytes
 from __future__ import annotations
 
 import shutil
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import msgspec
 
 from ..inventory.compile import CompiledCluster, compile_cluster
-from ..schemas.catalog import load_catalog
+from ..inventory.compile.kubernetes import KubernetesAt
+from ..inventory.compile.kubernetes_objects import kubernetes_files
+from ..inventory.hosts import ClusterInventory
+from ..schemas.catalog import Catalog, load_catalog
 from ..schemas.load import load
-from ..schemas.spec import KubernetesScheduler
+from ..schemas.spec import ClusterSpec, KubernetesScheduler
 from ..stacks.provider import Recorder
 from ..stacks.pulumi.diagram import mermaid
 from ..stacks.registry import provider
+from .cluster import SpecError
 from .converge.pending import pending_steps
 from .converge.playbook import playbook_yaml
 from .outcome import Exit, failure
 from .preflight.unbuilt import refuse_unbuilt
 from .sites import inventory, provider_name
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from ..inventory.compile.kubernetes import KubernetesAt
-    from ..inventory.hosts import ClusterInventory
-    from ..schemas.catalog import Catalog
-    from ..schemas.spec import ClusterSpec
+from .smoke.kubernetes_runs import kubernetes_runs
 
 MARKER = ".gcluster-compiled"
 """A file that says: this folder is ours to write again."""
@@ -46,8 +43,6 @@ def compile_tree(spec_path: Path, out: Path, *, diagram: bool = False) -> tuple[
     Raises:
         LifecycleError: the spec has errors, or `out` holds files that are not from here.
     """
-    from .cluster import SpecError  # noqa: PLC0415  # opens no state here
-
     loaded = load(spec_path)
     if loaded.spec is None:
         raise SpecError(loaded)
@@ -123,14 +118,8 @@ def _planned_bundle(spec: ClusterSpec) -> KubernetesAt | None:
 
 def _kubernetes(spec: ClusterSpec, hosts: ClusterInventory, catalog: Catalog) -> dict[str, bytes]:
     """Return what Kubernetes is told."""
-    from ..inventory.compile.kubernetes_objects import (  # noqa: PLC0415  # only for Kubernetes
-        kubernetes_files,
-    )
     from .kubernetes.objects import (  # noqa: PLC0415  # only for Kubernetes
         left_out,
-    )
-    from .smoke.kubernetes_runs import (  # noqa: PLC0415  # only for Kubernetes
-        kubernetes_runs,
     )
 
     without = left_out(spec, hosts, catalog)

@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 import difflib
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Iterable
 
 import msgspec
 
 from ..schemas.cost import HOURS_PER_MONTH
-from ..schemas.spec import LustreStorage, ObjectStorage
+from ..schemas.spec import ClusterSpec, LustreStorage, ObjectStorage
+from ..schemas.spec.storage import Storage
 from ..schemas.storage_cost import storage_costs
+from ..stacks.provider import Leftover
+from .cluster import Cluster
 from .outcome import Exit, failure
-from .sites import at_each
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
-
-    from ..schemas.spec import ClusterSpec
-    from ..schemas.spec.storage import Storage
-    from ..stacks.provider import Leftover
-    from .cluster import Cluster
-    from .sites import OpenSite
+from .sites import OpenSite, at_each
 
 
 def check_names(cluster: Cluster, names: Iterable[str]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import time
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
 
@@ -14,6 +14,7 @@ from . import places
 from .audit.artifacts import kept_artifacts
 from .burst.lock import LOCK as BURST_LOCK
 from .carried import kept_host_keys
+from .cluster import Cluster
 from .data import check_free, check_names, priced
 from .known import set_ended
 from .kubernetes.managed import release
@@ -32,14 +33,8 @@ from .run import Run
 from .secrets import passphrase
 from .sites import OpenSite, at_each, open_sites
 from .ssh import SshSession
-from .state import acquire
+from .state import HeldLock, acquire
 from .state.upgrading import bring_to_newest
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-
-    from .cluster import Cluster
-    from .state import HeldLock
 
 
 class DownResult(msgspec.Struct, frozen=True, kw_only=True):

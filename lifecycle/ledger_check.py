@@ -7,8 +7,9 @@ cluster runs, what they know is no leftover; once its end was begun, all is one 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection, Iterable
 from datetime import timedelta
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import msgspec
 
@@ -16,16 +17,11 @@ from ..inventory.hosts import elastic_nodes
 from ..schemas.diagnostics import Diagnostic
 from ..stacks.abilities import Booked, Lagging
 from ..stacks.provider import Leftover, ProviderError
+from .cluster import Cluster
 from .data import priced
 from .outcome import Exit
-from .sites import at_each, open_sites
+from .sites import OpenSite, at_each, open_sites
 from .state import ExistingResource, Intent, Journal
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
-
-    from .cluster import Cluster
-    from .sites import OpenSite
 
 UNKNOWN = "in no book: another run began it and was killed, or somebody made it by hand"
 AFTER_END = "the cluster was taken down, and this is still there"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec.structs import replace
@@ -12,27 +12,22 @@ from ..inventory.compile.self_converge import pulls
 from ..inventory.hosts import ClusterInventory, Host
 from ..schemas.diagnostics import Diagnostic, Severity
 from ..schemas.hostlist import fold
+from ..schemas.spec import ClusterSpec
+from .cluster import Cluster
 from .converge.findings import findings, reasons
 from .converge.pending import pending_steps
 from .converge.run import converge
 from .converge.scope import Scope, worn_out
 from .converge.simulated import converge_simulated
+from .observe import Observation
 from .planning.plan import compile_for
+from .progress import Reporter
 from .pull.converge import PullWork, withdraw
 from .rolling.change import RollingChange
+from .run import Run
+from .sites import OpenSite
+from .ssh import SshSession
 from .state import HostsConverged
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from ..schemas.spec import ClusterSpec
-    from .cluster import Cluster
-    from .observe import Observation
-    from .progress import Reporter
-    from .run import Run
-    from .sites import OpenSite
-    from .ssh import SshSession
-
 
 _NAMED = 20
 """Nodes of a pool that are named with their reason; the rest is a range."""

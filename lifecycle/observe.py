@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -12,19 +11,18 @@ from ..inventory.hosts import ClusterInventory, Host
 from ..schemas.control_planes import managed_by
 from ..stacks.laddered import Laddered
 from ..stacks.provider import ProviderError, Resource, ResourceChange
+from ..stacks.simulated import stamps as simulated_stamps
+from .cluster import Cluster
 from .converge.stamps import read_stamps
 from .kubernetes.managed.leaving import leaving_nodes, surplus
 from .kubernetes.managed.nodes import standing_in
+from .kubernetes.managed.reach import Seen, see
 from .planning.changes import SitePlan
 from .planning.gone import gone_with
 from .pull.stamps import read_reported_stamps
 from .repair.queue import set_aside
 from .sites import OpenSite, at_each, inventory
 from .ssh import SshSession, Unreachable
-
-if TYPE_CHECKING:
-    from .cluster import Cluster
-    from .kubernetes.managed.reach import Seen
 
 
 class Observation(msgspec.Struct, frozen=True, kw_only=True):
@@ -179,7 +177,6 @@ def _seen(cluster: Cluster, sites: tuple[OpenSite, ...], *, guess: bool) -> Seen
     """Ask the control plane that a cloud runs for its nodes; None where none does."""
     if managed_by(cluster.spec) is None:
         return None
-    from .kubernetes.managed.reach import Seen, see  # noqa: PLC0415  # its own
 
     try:
         return see(cluster.spec, sites, cluster.workdir)
@@ -196,8 +193,6 @@ def _stamps(
     answers = dict(read(session, [h for h in hosts if h.connection == "ssh"]))
     simulated = {h.name for h in hosts if h.connection == "simulated"}
     if simulated:
-        from ..stacks.simulated import stamps as simulated_stamps  # noqa: PLC0415  # rare
-
         for site in sites:
             if site.provider.name == "simulated":
                 stored = simulated_stamps.read_stamps(site.context)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import secrets
 import time
 from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from . import places
@@ -20,9 +22,6 @@ from .state.reencrypt import take_over
 from .state.upgrading import bring_to_newest
 
 if TYPE_CHECKING:
-    from pathlib import Path
-    from types import TracebackType
-
     from .cluster import Cluster
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import difflib
 from typing import TYPE_CHECKING
 
+from ..inventory.hosts import ClusterInventory, Host
 from .outcome import Exit, failure
 from .sites import existing_hosts
 from .ssh import SshSession
 
 if TYPE_CHECKING:
-    from ..inventory.hosts import ClusterInventory, Host
     from .cluster import Cluster
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
@@ -10,6 +11,7 @@ import msgspec
 
 from ..inventory.hosts import ClusterInventory, Host
 from ..schemas.control_planes import managed_by
+from ..schemas.spec import ClusterSpec, Site
 from ..stacks.provider import Equipped, Provider, SiteContext, SiteEvent
 from ..stacks.registry import provider
 from . import places
@@ -19,9 +21,6 @@ from .outcome import LifecycleError, failure
 from .secrets.passphrase import make_passphrase, read_passphrase
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-
-    from ..schemas.spec import ClusterSpec, Site
     from .cluster import Cluster
 
 T = TypeVar("T")

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import msgspec
 
 from ..schemas.diagnostics import Diagnostic
+from ..stacks.provider import SiteEvent
 from .accounting.settle import settle
 from .audit.built import built
 from .bundle.use import Bundle, bring, live_on
+from .cluster import Cluster
 from .expiry.standing_end import put_off, refuse_ended
 from .images.golden import booting_sites, elastic_sites
 from .known import set_ended
@@ -22,6 +24,7 @@ from .nodes import NodesResult, converge_nodes
 from .observe import Observation, observe
 from .operations.queue_state import bring_queue
 from .outcome import Exit, LifecycleError, failure
+from .planning.changes import Plan
 from .planning.guards import refuse_guarded
 from .planning.plan import compile_for, plan_with_jobs
 from .planning.plan_file import PlanFile, holding, refuse_moved, refuse_other
@@ -39,16 +42,9 @@ from .run import Run
 from .secrets.encryption import refuse_other_provider
 from .sites import OpenSite, at_each, equip, ladders_of, open_sites
 from .smoke.gate import pass_gate, standing_verdict
+from .smoke.run import SmokeResult
 from .ssh import SshSession
 from .state import Journal, SpecApplied, acquire
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from ..stacks.provider import SiteEvent
-    from .cluster import Cluster
-    from .planning.changes import Plan
-    from .smoke.run import SmokeResult
 
 
 class UpResult(msgspec.Struct, frozen=True, kw_only=True):

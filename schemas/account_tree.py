@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from .spec import Account
+from .spec import Account
 
 
 def with_parts(accounts: Mapping[str, Account], named: Iterable[str]) -> frozenset[str]:

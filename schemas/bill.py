@@ -5,22 +5,18 @@ Only the spec and the catalog are asked. A sum names what it lacks; what isn't k
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, TypeAlias, cast
+from collections.abc import Callable, Iterable, Iterator
+from typing import Literal, TypeAlias, cast
 
 import msgspec
 
+from .catalog import Catalog, Machine, Market, Price
 from .catalog.figures import is_unverified
-from .cost import HOURS_PER_MONTH, pool_cost, quote, utilisation_of
+from .cost import HOURS_PER_MONTH, PoolCost, pool_cost, quote, utilisation_of
 from .power import Power, power_of
+from .spec import ClusterSpec, Pool, Site
 from .spec.sites.site import CloudSite
 from .storage_cost import StorageCost, storage_costs
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
-    from .catalog import Catalog, Machine, Market, Price
-    from .cost import PoolCost
-    from .spec import ClusterSpec, Pool, Site
 
 Holding: TypeAlias = Literal["rented", "own", "free"]
 """rented from a cloud; own: hosts that exist; free: containers on this machine, nodes in a file."""

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from .diagnostics import Diagnostic, in_file_order
+from .fleet import check_fleet
+from .fleet.folder import load_folder
 from .load import Loaded, load, load_text
+from .policies import find_policies, judge, load_policies
+from .spec import ClusterSpec
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-
     # Reports are never read from JSON, and most specs have no policies to import this for.
-    from .policies.load import LoadedPolicies  # noqa: TC004  # as above
-    from .spec import ClusterSpec
+    from .policies.load import LoadedPolicies  # as above
 
 STDIN = "-"
 """The name of standard input."""
@@ -111,8 +113,6 @@ def gather(names: Sequence[str], read_stdin: Callable[[], bytes]) -> Gathered:
         if name == STDIN:
             loaded.append(load_text(read_stdin(), file="<stdin>"))
         elif _is_folder(name):
-            from .fleet.folder import load_folder  # noqa: PLC0415  # for folders
-
             folder = load_folder(Path(name))
             loaded += folder.specs
             notes += folder.notes
@@ -168,8 +168,6 @@ def _each_once(loaded: Sequence[Loaded]) -> tuple[Loaded, ...]:
 def _by_file(specs: Sequence[Loaded]) -> dict[str, list[Diagnostic]]:
     clashes: dict[str, list[Diagnostic]] = {}
     if len(specs) > 1:
-        from .fleet import check_fleet  # noqa: PLC0415  # most often there is one
-
         for clash in check_fleet(specs):
             clashes.setdefault(clash.file, []).append(clash)
     return clashes
@@ -181,18 +179,15 @@ def _policies_of(loaded: Loaded, given: Path | None) -> Path | None:
         return None
     if given is not None:
         return given
-    from .policies import find_policies  # noqa: PLC0415  # imported by few
 
     return find_policies(Path(loaded.file))
 
 
 def _loaded_policies(path: Path) -> LoadedPolicies:
-    from .policies import load_policies  # noqa: PLC0415  # as above
 
     return load_policies(path)
 
 
 def _breaches(loaded: Loaded, policies: LoadedPolicies) -> tuple[Diagnostic, ...]:
-    from .policies import judge  # noqa: PLC0415  # as above
 
     return tuple(judge(policies, loaded))

@@ -8,11 +8,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from .kubernetes_release import DEFAULT_RELEASE, release_of
-from .spec import AwsSite, AzureSite, CloudSite, GcpSite, KubernetesScheduler
+from .spec import AwsSite, AzureSite, CloudSite, ClusterSpec, GcpSite, KubernetesScheduler
 
 if TYPE_CHECKING:
     from .catalog import Catalog
-    from .spec import ClusterSpec
 
 Managed: TypeAlias = Literal["eks", "gke", "aks"]
 API_PORT = 6443

@@ -8,19 +8,18 @@ own but is never dearer than on demand, the on-demand price stands in and is mar
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 import msgspec
 
 from .hostlist import expand
+from .spec import ClusterSpec, Pool, Site
 from .spec.market import Rung
 from .spec.sites.site import CloudSite
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
     from .catalog import Catalog, Machine, Market, Price
-    from .spec import ClusterSpec, Pool, Site
 
 HOURS_PER_MONTH = 730
 """Hours a month is billed as: 365 days * 24 h / 12."""

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import msgspec
 
 from .mounts import Mounts, mount_point
-
-if TYPE_CHECKING:
-    from .spec import ClusterSpec
+from .spec import ClusterSpec
 
 
 class DataThere(msgspec.Struct, frozen=True, kw_only=True):

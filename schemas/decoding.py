@@ -9,12 +9,10 @@ before it is used; afterwards nothing is locked. Other modules don't call msgspe
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from collections.abc import Callable
+from typing import Any, TypeVar, overload
 
 import msgspec
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 T = TypeVar("T")
 

@@ -21,17 +21,16 @@ catalog/fabrics/*.yaml; a class without any has no floor.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from .spec import ClusterSpec
 from .spec.units import ByteSize
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from .catalog import Catalog, Fabric, Machine
-    from .spec import ClusterSpec
 
 _IN_ONE_DOMAIN = "nvlink"
 """The class whose traffic passes no NIC."""

@@ -13,7 +13,9 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -21,10 +23,6 @@ from .decoding import convert
 from .diagnostics import Diagnostic, Severity, Span
 from .spec.sites.listed_host import ListedHost
 from .text.source import decode, read_source
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from pathlib import Path
 
 _HOLDERS = ("data", "hosts", "instances", "nodes", "items")
 _KEYS: dict[str, tuple[str, ...]] = {

@@ -6,11 +6,8 @@ As in Slurm, the width of a range's first number is the width of all: [08-100] i
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from itertools import product
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 MAX_HOSTS = 100_000
 """Most names one text may stand for: far above any cluster, far below what fills a memory."""

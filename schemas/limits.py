@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from .spec.units import Duration
+from .spec.units import Duration
 
 
 def strictest(limits: Iterable[Duration | None]) -> Duration | None:

@@ -5,11 +5,13 @@ Never raises for anything a file may hold or be.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 
+from .catalog import Catalog
+from .checks import CheckContext, run_checks
 from .diagnostics import (
     Diagnostic,
     PathTuple,
@@ -23,12 +25,7 @@ from .structure.fit import Structured, fit
 from .text.compose import compose
 from .text.document import Document
 from .text.source import decode, read_source
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from .catalog import Catalog
-    from .with_host_lists import WithLists
+from .with_host_lists import WithLists, with_lists
 
 API_VERSION = "gcluster/v1"
 """The version of the spec language that the types describe."""
@@ -121,7 +118,6 @@ def _host_lists(
     sites = structured.parts.get("sites", {}).values()
     if all(getattr(site, "hosts_file", None) is None for site in sites):
         return None
-    from .with_host_lists import with_lists  # noqa: PLC0415  # few specs have any
 
     return with_lists(structured, document, folder=folder or Path(), spec=file)
 
@@ -178,7 +174,6 @@ def _checked(
     """Run the checks over the parts whose structure holds."""
     if not structured.parts:
         return []
-    from .checks import CheckContext, run_checks  # noqa: PLC0415  # not for bad files
 
     def declared(key: str) -> Iterable[str] | None:
         entries = document.data

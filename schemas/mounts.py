@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 import posixpath
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING
 
-from .spec import LustreStorage, NfsStorage
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
-    from .spec import Pool, Storage
+from .spec import LustreStorage, NfsStorage, Pool, Storage
 
 
 def mount_point(storage: Storage) -> str:

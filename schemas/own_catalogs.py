@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
+from .diagnostics import Diagnostic
 
+if TYPE_CHECKING:
     from .catalog import Catalog
-    from .diagnostics import Diagnostic
 
 
 class OwnCatalogs:

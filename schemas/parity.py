@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from .spec import ClusterSoftware, Software
+from .spec import ClusterSoftware, Software
 
 _SEEN_BY_JOBS = ("driver", "cuda", "nccl", "rocm", "rccl", "mpi", "containers", "distribution")
 """What a job is built against or started by; what drives a cloud's own fabric differs."""

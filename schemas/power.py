@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import msgspec
 
+from .spec import Site
+
 if TYPE_CHECKING:
     from .catalog import Catalog, Machine
-    from .spec import Site
 
 Basis: TypeAlias = Literal["node", "gpus"]
 """What a power is that of: the whole node, or its GPUs alone where that is all that is known."""

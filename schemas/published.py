@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeAlias
 
 import msgspec
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 Schema: TypeAlias = dict[str, Any]
 

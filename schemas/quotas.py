@@ -6,18 +6,16 @@ told, by `gcluster validate` after "ok", and not a finding.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from .spec import CloudSite, Rung
+from .spec import CloudSite, ClusterSpec, Pool, Rung
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from .catalog import Catalog, Market
-    from .spec import ClusterSpec, Pool
 
 
 class QuotaNeed(msgspec.Struct, frozen=True, kw_only=True):

@@ -8,16 +8,12 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from .json_schema import cluster_schema
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from .json_schema import Schema
+from .json_schema import Schema, cluster_schema
 
 SHOWN: Mapping[str, tuple[str, ...]] = {
     "sites": ("hybrid", "gcp-a3-mega-slurm", "azure-ndv5-slurm", "local", "simulated-2000"),

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import msgspec
 
-from .catalog import Citation
-from .spec import LustreStorage, ObjectStorage
+from .catalog import Catalog, Citation, LustreOffer
+from .checks.lustre_sizes import offers
+from .spec import ClusterSpec, LustreStorage, ObjectStorage
 from .spec.sites.site import CloudSite
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from .catalog import Catalog, LustreOffer
-    from .spec import ClusterSpec
 
 _GIB = 2.0**30
 _MB = 1e6
@@ -67,8 +62,6 @@ def _lustre(name: str, storage: LustreStorage, site: CloudSite, catalog: Catalog
 
 def _offer(storage: LustreStorage, site: CloudSite, catalog: Catalog) -> LustreOffer | None:
     """Return the kind of file system that the spec asks for."""
-    from .checks.lustre_sizes import offers  # noqa: PLC0415  # few specs make storage
-
     facts = catalog.providers.get(site.provider)
     asked = None if storage.throughput is None else storage.throughput.value / _MB
     fitting = [

@@ -6,16 +6,13 @@ one, of its controllers, else of its logins. Hosts that come and go are none.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
 from .routes import first_links
+from .spec import ClusterSpec, Pool, Site
+from .spec.link import Link
 from .spec.sites.site import DEFAULT_CLOUD_CIDR, CloudSite
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from .spec import ClusterSpec, Pool, Site
-    from .spec.link import Link
 
 TUNNEL_PORT = 51820
 """UDP port of WireGuard: what its own documents use; no number of IANA's is its own."""

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
-from .diagnostics import Diagnostic, Severity
+from .diagnostics import Diagnostic, PathTuple, Severity
 from .host_lists import HostList, read_file
 from .mend.places import place_of
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from .diagnostics import PathTuple
-    from .spec.sites.listed_host import ListedHost
-    from .structure.fit import Structured
-    from .text.document import Document
+from .spec.sites.listed_host import ListedHost
+from .structure.fit import Structured
+from .text.document import Document
 
 
 class WithLists(NamedTuple):

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from collections.abc import Iterable, Mapping
+from typing import Protocol, runtime_checkable
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from .provider import Leftover, ResourceChange, SiteContext
+from .provider import Leftover, ResourceChange, SiteContext
 
 
 @runtime_checkable

@@ -6,15 +6,11 @@ what exists. One that is closed too early is a machine that nobody knows of.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
+from .ledger import Ledger
 from .provider import ProviderError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
-    from .ledger import Ledger
 
 _UNSURE = frozenset({"GC964", "GC966"})
 """Codes of refusals after which a cloud may have made something: it could not be asked to the end,

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from collections.abc import Mapping
+from typing import Any, Protocol, runtime_checkable
 
 import msgspec
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from .provider import SiteContext
+from .provider import SiteContext
 
 OUTPUT = "control-plane"
 """The output of a site's stack; of the same form in every cloud."""

@@ -5,11 +5,10 @@ from __future__ import annotations
 import urllib.error
 import urllib.parse
 import urllib.request
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from http.client import HTTPMessage, HTTPResponse
-    from typing import IO
 
 
 class _StaysEncrypted(urllib.request.HTTPRedirectHandler):

@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from .provider import provider_error
-
-if TYPE_CHECKING:
-    from .provider import ProviderError
+from .provider import ProviderError, provider_error
 
 
 def no_such_key(key: str, said: str) -> ProviderError:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import msgspec
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from ..schemas.cost import quote
+from ..schemas.spec import ClusterSpec
+from .provider import ResourceGraph, SiteContext
 
+if TYPE_CHECKING:
     from ..schemas.catalog import Machine
     from ..schemas.catalog.machine import Market
-    from ..schemas.spec import ClusterSpec
-    from .provider import ResourceGraph, SiteContext
 
 
 class RungOffer(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,8 +67,6 @@ def priced(
 
     A spot node with a price limit costs at most that.
     """
-    from ..schemas.cost import quote  # noqa: PLC0415  # only where there is something to buy
-
     if max_usd_per_hour is not None:
         return max_usd_per_hour, True
     found = quote(machine, market, region)

@@ -7,17 +7,14 @@ which kinds a spec has, its recorded program tells.
 from __future__ import annotations
 
 import json
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 import yaml
 
 from ..schemas.decoding import convert
 from .provider import provider_error
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator
 
 CLOUDS = ("aws", "azure", "gcp")
 """Those whose permissions are known."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, runtime_checkable
+from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
 import msgspec
 
@@ -15,9 +15,7 @@ from ..inventory.hosts import Host
 from ..schemas.diagnostics import Diagnostic, Severity
 from ..schemas.spec import ClusterSpec
 from .ledger import Ledger
-
-if TYPE_CHECKING:
-    from .pulumi import recorded as pulumi_graph
+from .pulumi import recorded as pulumi_graph
 
 Effect: TypeAlias = Literal["create", "update", "replace", "delete", "keep"]
 

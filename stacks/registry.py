@@ -6,6 +6,7 @@ providers, and `bare-metal` is `BareMetalProvider` of `stacks/bare_metal/provide
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, cast
@@ -14,8 +15,6 @@ from ..schemas.spec.sites import SITE_TYPES
 from .provider import Provider, provider_error
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from ..schemas.catalog import Catalog
 
 

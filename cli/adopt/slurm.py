@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from ...lifecycle.outcome import Exit, failure
+from ...schemas.adopt.slurm_output import read_slurm
 from ..adopting import Name, Output, adopt
 from ..options import Format, OutputFormat
 
@@ -39,7 +40,6 @@ def command(  # noqa: PLR0917  # typer reads the options from the parameters
     """
     from ...lifecycle.adopt import slurm_texts
     from ...schemas.adopt.slurm import adopt_slurm
-    from ...schemas.adopt.slurm_output import read_slurm
 
     if host.startswith("-") or (host and files):
         summary = "--host takes [USER@]HOST, and no files beside it"

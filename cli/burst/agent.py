@@ -2,17 +2,20 @@
 
 # ruff: noqa: PLC0415  # imported when the verb runs: help and other verbs need none of it
 
+import sys
 import threading
-from typing import TYPE_CHECKING, Annotated
+from datetime import UTC, datetime
+from typing import Annotated
 
+import msgspec
 import typer
 
-from ...lifecycle.outcome import Exit
+from ...lifecycle.burst.agent.calls import Happened
+from ...lifecycle.burst.agent.unit import unit_file
+from ...lifecycle.outcome import Exit, failure
+from ...schemas.spec.units import Duration
 from ..options import complete_target
 from ..render.output import say
-
-if TYPE_CHECKING:
-    from ...lifecycle.burst.agent.calls import Happened
 
 
 def command(
@@ -40,18 +43,13 @@ def command(
     over SSH. It may be killed at any moment and started again. Each event is a JSON line. Exit
     code 6: another agent is at work.
     """
-    from ...schemas.spec.units import Duration
-
     try:
         seconds = Duration.parse(interval).value
     except ValueError as error:
-        from ...lifecycle.outcome import failure
-
         raise failure(
             "GC941", f'--interval "{interval}": {error}', hint="10s", exit_code=Exit.USAGE
         ) from error
     if unit:
-        from ...lifecycle.burst.agent.unit import unit_file
         from ...lifecycle.state.process import who
 
         say(unit_file(cluster, who().partition("@")[0], interval).rstrip("\n"))
@@ -67,11 +65,6 @@ _SAYING = threading.Lock()
 
 def _line(event: "Happened") -> None:
     """Print one event; calls that run beside each other tell theirs as they happen."""
-    import sys
-    from datetime import UTC, datetime
-
-    import msgspec
-
     told = {key: value for key, value in msgspec.structs.asdict(event).items() if value}
     line = msgspec.json.encode(
         {"time": datetime.now(UTC).isoformat(timespec="milliseconds"), **told}

@@ -10,7 +10,9 @@ import typer
 
 from ...lifecycle.outcome import Exit
 from ..options import Format, OutputFormat, SpecPath
+from ..render.document import document
 from ..render.output import say
+from ..render.surface import stdout
 
 
 def command(
@@ -34,12 +36,9 @@ def command(
     source = sys.stdin.buffer.read() if queue == "-" else Path(queue)
     found = try_out(Path(spec), read_queue(source), partition)
     if fmt is Format.JSON:
-        from ..render.document import document
-
         say(document(found))
     else:
         from ..render.burst import round_text
-        from ..render.surface import stdout
 
         say(round_text(found, stdout()))
     return Exit.OK

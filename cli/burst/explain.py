@@ -8,7 +8,9 @@ import typer
 
 from ...lifecycle.outcome import Exit
 from ..options import Format, OutputFormat, complete_target
+from ..render.document import document
 from ..render.output import say
+from ..render.surface import stdout
 
 
 def command(
@@ -31,12 +33,9 @@ def command(
 
     found = explain_job(cluster, job)
     if fmt is Format.JSON:
-        from ..render.document import document
-
         say(document(found))
     else:
         from ..render.burst import explained_text
-        from ..render.surface import stdout
 
         say(explained_text(found, stdout()))
     return Exit.OK

@@ -3,16 +3,17 @@
 # ruff: noqa: PLC0415  # imported when the verb runs: help and other verbs need none of it
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import typer
 
-from ...lifecycle.outcome import Exit
+from ...lifecycle.burst.simulate.scenario import Assumed
+from ...lifecycle.outcome import Exit, LifecycleError, failure
+from ...schemas.spec.units import Duration
 from ..options import Format, OutputFormat, SpecPath
+from ..render.document import document
 from ..render.output import say
-
-if TYPE_CHECKING:
-    from ...lifecycle.outcome import LifecycleError
+from ..render.surface import stdout
 
 
 def command(  # noqa: PLR0917  # typer passes them by name
@@ -58,7 +59,6 @@ def command(  # noqa: PLR0917  # typer passes them by name
     is rented. How jobs are scheduled, and what is assumed: docs/hybrid.md.
     """
     from ...lifecycle.burst.replay import replay
-    from ...lifecycle.burst.simulate.scenario import Assumed
 
     assumed = Assumed(
         processor=processor,
@@ -69,19 +69,15 @@ def command(  # noqa: PLR0917  # typer passes them by name
     )
     found = replay(Path(spec), trace, partition, assumed)
     if fmt is Format.JSON:
-        from ..render.document import document
-
         say(document(found))
     else:
         from ..render.burst import simulation_text
-        from ..render.surface import stdout
 
         say(simulation_text(found, stdout()))
     return Exit.OK
 
 
 def _seconds(option: str, text: str) -> float:
-    from ...schemas.spec.units import Duration
 
     try:
         return Duration.parse(text).value
@@ -103,6 +99,5 @@ def _names(option: str, given: list[str] | None) -> dict[str, str]:
 
 
 def _usage(summary: str) -> "LifecycleError":
-    from ...lifecycle.outcome import failure
 
     return failure("GC941", summary, hint="gcluster burst simulate --help", exit_code=Exit.USAGE)

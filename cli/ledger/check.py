@@ -4,7 +4,11 @@
 
 from ...lifecycle.outcome import Exit
 from ..options import Format, OutputFormat, Target
+from ..render.diagnostics import diagnostics_text
+from ..render.document import document
+from ..render.ledger import ledger_text
 from ..render.output import say
+from ..render.surface import stdout
 
 
 def command(cluster: Target, fmt: OutputFormat = Format.TEXT) -> Exit:
@@ -15,10 +19,6 @@ def command(cluster: Target, fmt: OutputFormat = Format.TEXT) -> Exit:
     """
     from ...lifecycle.cluster import open_cluster
     from ...lifecycle.ledger_check import check_ledger
-    from ..render.diagnostics import diagnostics_text
-    from ..render.document import document
-    from ..render.ledger import ledger_text
-    from ..render.surface import stdout
 
     told = check_ledger(open_cluster(cluster, running=True))
     if fmt is Format.JSON:

@@ -3,8 +3,10 @@
 # ruff: noqa: PLC0415  # imported when the verb runs: help and other verbs need none of it
 
 import sys
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated
 
+import msgspec
 import typer
 
 from ...lifecycle.outcome import Exit
@@ -100,10 +102,6 @@ def _thing(text: str) -> tuple[str, str]:
 
 def _line(event: "Happened") -> None:
     """Print one thing that happened, as a JSON line with its time."""
-    from datetime import UTC, datetime
-
-    import msgspec
-
     told = {key: value for key, value in msgspec.structs.asdict(event).items() if value}
     stamp = datetime.now(UTC).isoformat(timespec="milliseconds")
     say(msgspec.json.encode({"time": stamp, **told}).decode())

@@ -6,9 +6,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ...lifecycle.outcome import Exit
+from ...lifecycle.outcome import Exit, failure
 from ..options import Format, OutputFormat, complete_target
+from ..render.document import document
 from ..render.output import say
+from ..render.reconcile import controllers_text, followed_text
+from ..render.surface import stdout
 
 if TYPE_CHECKING:
     from ...lifecycle.gitops.record import ControllerRecord
@@ -34,14 +37,9 @@ def command(
     Reads what the controller wrote last: of one cluster from its own state, of all from the
     controller's. Exit code 3 when one is not as merged.
     """
-    from ..render.document import document
-    from ..render.reconcile import controllers_text, followed_text
-    from ..render.surface import stdout
-
     if cluster is not None:
         from ...lifecycle.cluster import open_cluster
         from ...lifecycle.gitops.record import read_followed
-        from ...lifecycle.outcome import failure
 
         opened = open_cluster(cluster, running=True)
         followed = read_followed(opened.store)

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from .cells import printable
 from .diagnostics import diagnostics_text
+from .surface import Surface
 
 if TYPE_CHECKING:
     from ...lifecycle.adopt import AdoptedFiles
-    from .surface import Surface
 
 
 def adopted_text(written: AdoptedFiles, surface: Surface) -> str:

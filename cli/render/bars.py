@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TextIO
+from types import TracebackType
+from typing import TextIO
 
 from rich.console import Console
 from rich.progress import (
@@ -20,9 +21,6 @@ from rich.text import Text
 from ...lifecycle.progress import Progress, StageFinished, StageProgress, StageStarted
 from .cells import printable
 from .progress import NAME_COLUMNS, LineProgress
-
-if TYPE_CHECKING:
-    from types import TracebackType
 
 
 class BarProgress(LineProgress):

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from ...lifecycle.burst.policy import WORDS
+from ...lifecycle.burst.policy import WORDS, Decision
 from ...lifecycle.burst.saved_queue import Tried
+from ...lifecycle.burst.simulate.report import CloudUse, Simulation, Waits
 from .cells import printable
 from .grid import Column, grid
 from .quantities import duration, plural
+from .surface import Surface
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
     from ...lifecycle.burst.explain import Explained
-    from ...lifecycle.burst.policy import Decision
-    from ...lifecycle.burst.simulate.report import CloudUse, Simulation, Waits
-    from .surface import Surface
 
 _WAITS = (
     Column("WAIT", right=False),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import unicodedata
+
 TAB = 4
 """Columns between tab stops in excerpts."""
 
@@ -10,7 +12,6 @@ def cell_width(character: str) -> int:
     """Return how many columns a printable character takes: 0, 1 or 2."""
     if character.isascii():
         return 1
-    import unicodedata  # noqa: PLC0415  # most specs are ASCII and never need its tables
 
     if unicodedata.category(character) in {"Mn", "Me", "Cf"}:
         return 0

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from .cells import pad, printable, width
 from .cost_figures import pool_money
+from .surface import Surface
 
 if TYPE_CHECKING:
     from ...schemas.bill import Bill, PoolBill
-    from .surface import Surface
 
 NOW, MOST = "█", "░"
 _LEAST = 8

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from .cells import printable
@@ -17,8 +18,6 @@ from .cost_figures import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from ...schemas.bill import Bill
 
 _HELD = frozenset({"reservation", "capacity-block"})

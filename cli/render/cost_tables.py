@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -24,13 +25,11 @@ from .cost_figures import (
     sum_money,
 )
 from .grid import Column, Grid, grid
+from .surface import Surface
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from ...schemas.bill import Bill, PoolBill, SiteBill, Sum, Totals
     from ...schemas.storage_cost import StorageCost
-    from .surface import Surface
 
 _COLUMNS = (
     Column("POOL", right=False),

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping
 
-from ...schemas.diagnostics import Diagnostic, Severity
+from ...schemas.diagnostics import Diagnostic, Severity, Span
 from .cells import printable
 from .concealed import starred
 from .excerpt import excerpt, source_lines
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from ...schemas.diagnostics import Span
-    from .surface import Surface, Tone
+from .surface import Surface, Tone
 
 _TONES: dict[Severity, Tone] = {
     Severity.ERROR: "error",

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from .cells import printable
 from .excerpt import source_lines
+from .surface import Surface, Tone
 
 if TYPE_CHECKING:
     from ...schemas.mend.mending import Mended
-    from .surface import Surface, Tone
 
 _TONES: dict[str, Tone] = {"-": "error", "+": "good", "@": "note"}
 

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from ...lifecycle.preflight.doctor import KNOWN, install_command, packages_for
+from ...lifecycle.preflight.doctor import KNOWN, Machine, Need, install_command, packages_for
 from .cells import pad, width
-
-if TYPE_CHECKING:
-    from ...lifecycle.preflight.doctor import Machine, Need
-    from .surface import Surface
+from .surface import Surface
 
 
 def doctor_report(machine: Machine, found: list[Need]) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from itertools import groupby
 from typing import TYPE_CHECKING
 
@@ -13,8 +14,6 @@ from .repair import repair_lines
 from .surface import Surface
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
     from ...lifecycle.drift.fix import FixResult
     from ...lifecycle.drift.values import Drift, DriftReport
 

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
+from ...schemas.diagnostics import Span
 from .cells import columns, width
 from .concealed import concealed
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ...schemas.diagnostics import Span
-    from .surface import Surface, Tone
+from .surface import Surface, Tone
 
 _LEAD = 0.4
 """Share of the room that stays to the left of the caret when a long line is cut."""

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import textwrap
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterable
+from typing import Any, NamedTuple
 
-from ...schemas.codes import FAMILIES, example_of, family_of
+from ...schemas.codes import FAMILIES, CodeExplanation, example_of, family_of
+from ...schemas.load import Loaded, load_text
 from ...schemas.mend.fixes import fixed_text
 from .diagnostics import diagnostics_text
 from .diff import diff_text
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from ...schemas.codes import CodeExplanation
-    from ...schemas.load import Loaded
-    from .surface import Surface
+from .surface import Surface
 
 _FILE = "cluster.yaml"
 """What the example is called: people see their own file there."""
@@ -31,8 +27,6 @@ class Shown(NamedTuple):
 
 def shown_example(code: str) -> Shown | None:
     """Load the example of a code, or return None where there is none."""
-    from ...schemas.load import load_text  # noqa: PLC0415  # only codes with an example
-
     example = example_of(code)
     if example is None:
         return None

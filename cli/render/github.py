@@ -5,16 +5,11 @@ Form and escapes: docs.github.com, "Workflow commands for GitHub Actions" (read 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator
 
-from ...schemas.diagnostics import Severity
+from ...schemas.diagnostics import Diagnostic, Severity
 from .cells import printable
 from .places import shown
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from ...schemas.diagnostics import Diagnostic
 
 _COMMANDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "notice"}
 

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from .cells import pad, width
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from .surface import Surface
+from .surface import Surface
 
 _GAP = 2
 

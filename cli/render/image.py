@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from .quantities import duration, plural
+from .surface import Surface
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from ...lifecycle.images.ahead import Images
-    from .surface import Surface
 
 
 def images_text(images: Images, surface: Surface) -> str:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from .cells import printable
 from .down import item_line, kept_lines
 from .quantities import plural, usd_per_hour
+from .surface import Surface
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from ...lifecycle.ledger_check import LedgerCheck
-    from .surface import Surface
 
 
 def ledger_text(check: LedgerCheck, surface: Surface) -> str:

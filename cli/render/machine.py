@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import textwrap
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
-from ...schemas.catalog.figures import figures, is_unverified
+from ...schemas.catalog import Machine, Price, Quota
+from ...schemas.catalog.figures import Figure, Value, figures, is_unverified
 from ...schemas.catalog.selection import places
 from .cells import pad, printable, width
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from ...schemas.catalog import Machine, Price, Quota
-    from ...schemas.catalog.figures import Figure, Value
-    from .surface import Surface
+from .surface import Surface
 
 MARK = "*"
 _UNITS = {

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from itertools import compress
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+from ...schemas.catalog import Price
 from ...schemas.catalog.figures import is_unverified
-from ...schemas.catalog.selection import short_fabric, short_place
+from ...schemas.catalog.selection import Offer, Wanted, short_fabric, short_place
 from .cells import pad, printable, width
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from ...schemas.catalog import Price
-    from ...schemas.catalog.selection import Offer, Wanted
-    from .surface import Surface
+from .surface import Surface
 
 UNKNOWN = "–"  # noqa: RUF001  # the dash of tables; turned into "-" where there is no Unicode
 MARK = "*"

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 from .cells import printable
 from .diagnostics import diagnostics_text
 from .diff import diff_text
+from .surface import Surface
 
 if TYPE_CHECKING:
     from ...schemas.migrate.rewriting import Migration
-    from .surface import Surface
 
 
 def migration_text(migration: Migration, surface: Surface, *, written: bool) -> str:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from .cells import pad, printable, width
 from .quantities import duration
+from .surface import Surface
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
     from ...lifecycle.status.conditions import Cause, PartitionQueue, QueueStatus, QuotaUse
-    from .surface import Surface
 
 
 _MOST_REASONS = 5

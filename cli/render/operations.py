@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from ...schemas.hostlist import fold
@@ -9,8 +10,6 @@ from .cells import pad, printable, width
 from .quantities import duration
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from ...lifecycle.operations.queue_state import RestoreResult, SavedQueue
     from ...lifecycle.operations.reboot import Pace, RebootResult
     from ...lifecycle.operations.rotate_munge import Rotated

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
+from ...lifecycle.accounting.plan import BooksPlan
 from ...schemas.hostlist import fold
+from ...stacks.provider import Effect, ResourceChange
 from .cells import pad, printable, width
 from .ladder import ladder_lines
 from .quantities import duration, plural, usd_per_hour
 from .repair import repair_lines
+from .surface import Surface, Tone
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from ...lifecycle.accounting.plan import BooksPlan
     from ...lifecycle.planning.changes import Disruption, Plan, SitePlan, StepChange
-    from ...stacks.provider import Effect, ResourceChange
-    from .surface import Surface, Tone
 
 _MARKS: dict[Effect, tuple[str, Tone]] = {
     "create": ("+", "good"),

@@ -7,22 +7,18 @@ the comment of the next commit differs where the plan does.
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator
 
 from msgspec.structs import replace
 
+from ...lifecycle.planning.changes import Plan
 from ...lifecycle.planning.disruption import DISRUPTIONS, disruption_of
+from ...schemas.diagnostics import Diagnostic
 from .ladder import ladder_lines
 from .plan import cost, fields, guarded, sections, totals, unreachable, upgrades
 from .quantities import plural
 from .repair import repair_lines
 from .surface import Surface
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from ...lifecycle.planning.changes import Plan
-    from ...schemas.diagnostics import Diagnostic
 
 _SURFACE = Surface()
 _LONGEST = 60_000

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from ...schemas.diagnostics import Severity
 from .diagnostics import diagnostics_text, summary_line
+from .surface import Surface
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
     from ...lifecycle.planning.changes import SiteAnswers
-    from .surface import Surface
 
 _ORDER = list(Severity)
 

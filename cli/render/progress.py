@@ -5,7 +5,8 @@ from __future__ import annotations
 import sys
 import threading
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Literal, TextIO, TypeAlias
+from types import TracebackType
+from typing import Literal, TextIO, TypeAlias
 
 import msgspec
 
@@ -20,9 +21,6 @@ from .cells import pad, printable, width
 from .diagnostics import diagnostics_text
 from .quantities import duration
 from .surface import Surface, surface_of
-
-if TYPE_CHECKING:
-    from types import TracebackType
 
 Format: TypeAlias = Literal["text", "json"]
 

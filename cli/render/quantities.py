@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
+from collections.abc import Mapping
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 _TENTHS_BELOW = 9.95

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ...schemas.catalog import load_catalog
-from ...schemas.quotas import quota_needs
-
-if TYPE_CHECKING:
-    from ...schemas.load import Loaded
-    from ...schemas.quotas import QuotaNeed
+from ...schemas.load import Loaded
+from ...schemas.quotas import QuotaNeed, quota_needs
 
 _UNITS = {"vcpu": "vCPU", "gpu": "GPU", "node": "nodes"}
 

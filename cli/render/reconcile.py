@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from .cells import pad, printable, width
+from .surface import Surface, Tone
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
     from ...lifecycle.gitops.record import ControllerRecord, Followed
-    from .surface import Surface, Tone
 
 _TONES: dict[str, Tone] = {
     "synced": "good",

@@ -4,14 +4,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+from ...inventory.bare_metal import bare_metal_hosts
+from ...schemas.spec import ClusterSpec, Pool
+from .diagnostics import diagnostics_text, summary_line
+from .document import document
+from .surface import Surface
 
+if TYPE_CHECKING:
     from ...schemas.checked import CheckedSpec, Report
-    from ...schemas.spec import ClusterSpec, Pool
-    from .surface import Surface
 
 
 def report_text(report: Report, surface: Surface) -> str:
@@ -19,8 +22,6 @@ def report_text(report: Report, surface: Surface) -> str:
     found = list(report.found())
     lines: list[str] = []
     if found:
-        from .diagnostics import diagnostics_text, summary_line
-
         lines.append(diagnostics_text(found, surface, report.texts()))
         lines += ["", summary_line(found)] if not report.many else [""]
     lines += [_right(spec) for checked in report.specs if (spec := checked.spec) is not None]
@@ -42,8 +43,6 @@ def _quotas(checked: CheckedSpec) -> list[str]:
 
 def totals(report: Report) -> str:
     """Return "3 specs: 2 errors, 1 warning"."""
-    from .diagnostics import summary_line
-
     return f"{_counted(len(report.specs), 'spec')}: {summary_line(report.found())}"
 
 
@@ -61,8 +60,6 @@ def host_count(spec: ClusterSpec) -> int:
     count = 0
     for name, site in spec.sites.items():
         if not site.makes_machines:
-            from ...inventory.bare_metal import bare_metal_hosts
-
             count += len(bare_metal_hosts(spec, name))
         else:
             count += sum(_most(pool) for pool in spec.pools.values() if pool.site == name)
@@ -102,13 +99,11 @@ def _quota_needs(checked: CheckedSpec) -> list[Any]:
 
 
 def _json(report: Report) -> str:
-    from .document import document
 
     return document(report_value(report))
 
 
 def _sarif(report: Report) -> str:
-    from .document import document
     from .sarif import sarif_log
 
     return document(sarif_log(report))

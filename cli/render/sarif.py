@@ -8,19 +8,17 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ... import __version__
-from ...schemas.diagnostics import Severity
+from ...schemas.diagnostics import Diagnostic, Patch, Severity, Span
 from .cells import printable
 from .places import uri
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
     from ...schemas.checked import Report
     from ...schemas.codes import CodeExplanation
-    from ...schemas.diagnostics import Diagnostic, Patch, Span
 
 SCHEMA = (
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"

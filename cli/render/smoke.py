@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ...lifecycle.smoke.findings import fault_lines
+from ...lifecycle.smoke.judging.verdict import Verdict
+from ...lifecycle.smoke.reading.log import AllReduceLog, Row
 from .cells import printable
 from .quantities import bandwidth, microseconds, plural, size
+from .surface import Surface
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from ...lifecycle.smoke.judging.verdict import Verdict
-    from ...lifecycle.smoke.reading.log import AllReduceLog, Row
     from ...lifecycle.smoke.run import SmokeResult
-    from .surface import Surface
 
 _TITLES = ("size", "time", "algbw", "busbw", "wrong")
 _COLUMNS = 12

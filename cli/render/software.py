@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from .cells import pad, printable, width
+from .surface import Surface
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
     from ...schemas.stack import Lock, Resolved, ResolvedComponent, TestedSet
-    from .surface import Surface
 
 _ORIGINS = {
     "asked": "as the spec says",

@@ -9,10 +9,10 @@ from ...lifecycle.outcome import Exit
 from .cells import printable
 from .diagnostics import diagnostics_text
 from .quantities import plural
+from .surface import Surface
 
 if TYPE_CHECKING:
     from ...lifecycle.up import UpResult
-    from .surface import Surface
 
 
 def nearby(path: str) -> str:

@@ -4,7 +4,10 @@
 
 from ...lifecycle.outcome import Exit
 from ..options import Format, OutputFormat, Target
+from ..render.document import document
+from ..render.operations import rotated_encryption_text
 from ..render.output import say
+from ..render.progress import open_progress
 
 
 def command(cluster: Target, fmt: OutputFormat = Format.TEXT) -> Exit:
@@ -17,9 +20,6 @@ def command(cluster: Target, fmt: OutputFormat = Format.TEXT) -> Exit:
     from ...lifecycle.run import Run
     from ...lifecycle.secrets.encryption import rotate_encryption
     from ...lifecycle.state import acquire
-    from ..render.document import document
-    from ..render.operations import rotated_encryption_text
-    from ..render.progress import open_progress
 
     opened = open_cluster(cluster)
     applied = opened.applied_spec or opened.spec

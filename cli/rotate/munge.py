@@ -4,13 +4,15 @@
 
 from typing import TYPE_CHECKING
 
+from ...inventory.hosts import ClusterInventory
+from ...lifecycle.operations.slurm_only import refuse_kubernetes
 from ...lifecycle.outcome import Exit
+from ...lifecycle.progress import Reporter
 from ..options import Format, OutputFormat, Target
+from ..rotating import rotated
 
 if TYPE_CHECKING:
-    from ...inventory.hosts import ClusterInventory
     from ...lifecycle.operations.rotate_munge import Rotated
-    from ...lifecycle.progress import Reporter
     from ...lifecycle.run import Run
     from ...lifecycle.ssh import SshSession
 
@@ -22,9 +24,7 @@ def command(cluster: Target, fmt: OutputFormat = Format.TEXT) -> Exit:
     not be reached: the next up gives it the new key.
     """
     from ...lifecycle.operations.rotate_munge import rotate_munge
-    from ...lifecycle.operations.slurm_only import refuse_kubernetes
     from ...lifecycle.rolling.services import service_of
-    from ..rotating import rotated
 
     def rotate(
         run: "Run", hosts: "ClusterInventory", session: "SshSession", report: "Reporter"

@@ -6,6 +6,7 @@ from functools import partial
 
 from ...lifecycle.outcome import Exit
 from ..options import Format, OutputFormat, Target
+from ..rotating import rotated
 
 
 def command(cluster: Target, fmt: OutputFormat = Format.TEXT) -> Exit:
@@ -15,6 +16,5 @@ def command(cluster: Target, fmt: OutputFormat = Format.TEXT) -> Exit:
     Nothing is changed where one can't be reached.
     """
     from ...lifecycle.operations.rotate_kept import rotate_secret
-    from ..rotating import rotated
 
     return rotated(cluster, fmt, "signer", partial(rotate_secret, word="signer"))

@@ -4,6 +4,7 @@
 
 from ...lifecycle.outcome import Exit
 from ..options import Format, OutputFormat, Target
+from ..rotating import rotated
 
 
 def command(cluster: Target, fmt: OutputFormat = Format.TEXT) -> Exit:
@@ -13,6 +14,5 @@ def command(cluster: Target, fmt: OutputFormat = Format.TEXT) -> Exit:
     changed where a gateway can't be reached. Exit code 3 when one was left: the next up mends it.
     """
     from ...lifecycle.operations.rotate_tunnels import rotate_tunnels
-    from ..rotating import rotated
 
     return rotated(cluster, fmt, "tunnels", rotate_tunnels)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
-from ...schemas.spec import SlurmScheduler
+from ...schemas.spec import Account, ClusterSpec, Qos, SlurmScheduler
+from ...schemas.spec.units import Duration
 from .records import (
     NORMAL,
     ROOT,
@@ -16,12 +17,6 @@ from .records import (
     accounting,
     accounts_from_the_top,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from ...schemas.spec import Account, ClusterSpec, Qos
-    from ...schemas.spec.units import Duration
 
 EVERYONE = "everyone"
 """The account of all listed users where the spec has QOS and no accounts: limits need one."""

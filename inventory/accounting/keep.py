@@ -6,7 +6,7 @@ it says so in the middle of the commands. Here it is known before the first.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Collection
 
 import msgspec
 
@@ -21,9 +21,6 @@ from .records import (
     accounting,
     effective_qos,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
 
 
 class JobOwner(msgspec.Struct, frozen=True, kw_only=True):

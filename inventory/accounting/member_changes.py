@@ -3,18 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
-from .changes import AccountingChange
-from .records import Association
-from .settings import association_settings, differing
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from .changes import Verb
-    from .records import Accounting
-    from .settings import Setting
+from .changes import AccountingChange, Verb
+from .records import Accounting, Association
+from .settings import Setting, association_settings, differing
 
 USERS_AT_ONCE = 200
 """Users in one command: a line that a shell, a log and a reader still take."""

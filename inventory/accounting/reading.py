@@ -9,7 +9,7 @@ is set at each place, not what it inherits. Values here hold no "|".
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import msgspec
 
@@ -24,9 +24,6 @@ from .records import (
     accounting,
 )
 from .settings import GPU
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 QOS_COLUMNS = (
     "Name", "Priority", "Preempt", "PreemptMode", "GraceTime",

@@ -13,12 +13,12 @@ The order, and why (seen with Slurm 24.11.5):
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Iterator
 
 import msgspec
 
-from .changes import AccountingChange, HeldBack
-from .keep import BUILT_IN, kept
+from .changes import AccountingChange, Entity, HeldBack, Verb
+from .keep import BUILT_IN, JobOwner, kept
 from .member_changes import added_members, removed_members
 from .records import (
     ROOT,
@@ -34,12 +34,6 @@ from .settings import (
     differing,
     qos_settings,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
-
-    from .changes import Entity, Verb
-    from .keep import JobOwner
 
 
 class Reconciliation(msgspec.Struct, frozen=True, kw_only=True):

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
-from .records import PARENT_SHARE
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from .records import Association, QosRecord
+from .records import PARENT_SHARE, Association, QosRecord
 
 GPU = "gres/gpu"
 """The trackable resource that quotas count; slurm.conf names it in AccountingStorageTRES."""

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 import msgspec
 
+from ...schemas.spec import ClusterSpec, PoolRole, User
+from ..hosts import Host
 from .steps import Json, Stage, Step
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from ...schemas.spec import ClusterSpec, PoolRole, User
-    from ..hosts import Host
 
 
 def base_steps(

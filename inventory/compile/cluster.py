@@ -11,15 +11,16 @@ daemon runs only where configure has given it its file.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from ...schemas.bundle import BundleManifest
+from ...schemas.catalog import Catalog
 from ...schemas.control_planes import managed_pools
-from ...schemas.spec import KubernetesScheduler
+from ...schemas.spec import ClusterSpec, KubernetesScheduler, PoolRole
+from ..hosts import ClusterInventory, Host
 from .allreduce import allreduce_steps
 from .base import base_steps
 from .depot import bundle_source_steps, depot_steps, living_on
 from .enroot_pyxis import plugin_lines
-from .kubernetes import kubernetes_steps, taking
+from .kubernetes import KubernetesAt, kubernetes_steps, taking
 from .mpi import mpi_steps
 from .munge import munge_steps
 from .nccl import JOB_ENVIRONMENT, nccl_steps
@@ -41,13 +42,6 @@ from .slurm_nodes import gpu_count
 from .slurmdbd import slurmdbd_steps
 from .steps import CompiledCluster, Group, Stage, Step
 from .wireguard import wireguard_steps
-
-if TYPE_CHECKING:
-    from ...schemas.bundle import BundleManifest
-    from ...schemas.catalog import Catalog
-    from ...schemas.spec import ClusterSpec, PoolRole
-    from ..hosts import ClusterInventory, Host
-    from .kubernetes import KubernetesAt
 
 ROLE_ORDER: tuple[PoolRole, ...] = ("controller", "login", "compute")
 """Controllers first: nodes fetch their configuration from them."""

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from ...schemas.bundle import BundleManifest
 from .steps import Json, Phase, Stage, Step
 
 if TYPE_CHECKING:
-    from ...schemas.bundle import BundleManifest
     from .node import NodeFacts
 
 DEPOT_PORT = 8480

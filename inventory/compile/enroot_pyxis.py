@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from .package_sources import file_variables
 from .steps import Json, Phase, Stage, Step
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from .node import NodeFacts
 
 PLUGIN_LINE = (

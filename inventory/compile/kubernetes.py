@@ -6,23 +6,21 @@ which all of them are reached.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from ...schemas.control_planes import API_PORT, api_name, balanced_site
 from ...schemas.kubernetes_bundle import BUNDLED, IMAGES, MORE_IMAGES, KubernetesBundle
-from ...schemas.spec import KubernetesScheduler
+from ...schemas.spec import ClusterSpec, KubernetesScheduler
+from ...schemas.spec.kubernetes import VirtualAddress
 from ...schemas.spec.software import SourceRedirect
+from ..hosts import Host
 from .containerd import runs_kubernetes
 from .steps import Json, Phase, Stage, Step
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ...schemas.spec import ClusterSpec
-    from ...schemas.spec.kubernetes import VirtualAddress
-    from ..hosts import Host
     from .node import NodeFacts
 
 ENCRYPTION_SECRET = "kubernetes-encryption"  # noqa: S105  # the secret's name

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
+from ...schemas.spec import LustreStorage
 from .lustre_client import lustre_fsname, lustre_served
 from .steps import Json, Phase, Stage, Step
 
 if TYPE_CHECKING:
-    from ...schemas.spec import LustreStorage
     from .node import NodeFacts
 
 

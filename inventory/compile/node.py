@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import msgspec
 
 from ...schemas.bundle import BundleManifest
-from ...schemas.catalog import Catalog
-from ...schemas.catalog.machine import Machine
+from ...schemas.catalog import Catalog, Fabric
+from ...schemas.catalog.machine import Gpu, Machine
 from ...schemas.kubernetes_bundle import KubernetesBundle
 from ...schemas.spec import ClusterSpec, Pool
+from ...schemas.stack.pools import resolved_pools
 from ...schemas.stack.resolved import Resolved
+from ..hosts import ClusterInventory
 from .storage import StorageFacts, storage_facts
-
-if TYPE_CHECKING:
-    from ...schemas.catalog import Fabric
-    from ...schemas.catalog.machine import Gpu
-    from ..hosts import ClusterInventory
 
 
 def only_simulated(spec: ClusterSpec, catalog: Catalog) -> bool:
@@ -151,7 +146,6 @@ def node_facts(
     }
     if not any(node.is_machine for node in found.values()):
         return found
-    from ...schemas.stack.pools import resolved_pools  # noqa: PLC0415  # reads the lock
 
     resolved = resolved_pools(spec, catalog)
     return {

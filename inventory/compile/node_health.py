@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ...schemas.spec import Storage
 from .steps import Json, Phase, Stage, Step
 
 if TYPE_CHECKING:
-    from ...schemas.spec import Storage
     from .node import NodeFacts
 
 CHECK_PROGRAM = "/usr/libexec/gcluster/node-health-check"

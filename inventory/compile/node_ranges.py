@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import Iterable
+from typing import TypeAlias
 
 from ...schemas.hostlist import host_order
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 _NUMBERED = re.compile(r"(.*?)([0-9]{1,9})")
 """Letters, then the number a range can run over; more digits than that are no count."""

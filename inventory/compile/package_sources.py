@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from ...schemas.spec.software import SourceRedirect
 from .steps import Json, Stage, Step
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from ...schemas.catalog.source import ArtefactSource, Repository
     from .node import NodeFacts
 

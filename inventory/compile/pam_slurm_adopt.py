@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ...schemas.spec import DirectoryUsers, SlurmScheduler
+from ...schemas.spec import ClusterSpec, DirectoryUsers, SlurmScheduler
 from .steps import Json, Phase, Stage, Step
 
 if TYPE_CHECKING:
-    from ...schemas.spec import ClusterSpec
     from .node import NodeFacts
 
 

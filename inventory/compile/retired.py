@@ -6,12 +6,9 @@ behind is in the open: packages stay, and a daemon of Slurm is told by slurm.con
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Collection
 
 from .steps import Stage, Step
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
 
 ENDING = tuple(
     Step(stage=Stage.BASE, role=role, phase="remove", variables={}, spares_jobs=True)

@@ -6,6 +6,7 @@ called by `cluster.py` itself.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 from .amd_gpu import amd_gpu_steps
@@ -42,12 +43,10 @@ from .pam_slurm_adopt import pam_slurm_adopt_steps
 from .roce import roce_steps
 from .sssd import sssd_steps
 from .staging import staging_steps
+from .steps import Step
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from .node import NodeFacts
-    from .steps import Step
 
 
 class NodeRole(NamedTuple):

@@ -8,16 +8,12 @@ be out of service at once.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
 
+from ...schemas.spec import ClusterSpec, PoolRole
+from ..hosts import ClusterInventory, Host
 from .depot import DEPOT_PORT
 from .steps import Json, Phase, Stage, Step
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from ...schemas.spec import ClusterSpec, PoolRole
-    from ..hosts import ClusterInventory, Host
 
 DESK_PORT = 8482
 """TCP port on the controller of the desk, which nodes tell how they are."""

@@ -6,16 +6,12 @@ and other links than WireGuard's exist already: there only what answers is asked
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
+from ...schemas.spec import ClusterSpec
 from ...schemas.tunnels import gateway_pool, is_tunnel, ways_out
+from ..hosts import Host
 from .steps import Json, Phase, Stage, Step
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from ...schemas.spec import ClusterSpec
-    from ..hosts import Host
 
 
 def site_routes_steps(spec: ClusterSpec, pool: str, hosts: Iterable[Host]) -> list[Step]:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
+from ...schemas.catalog import Catalog
 from ...schemas.data_copies import staged
 from ...schemas.hostlist import fold
-from ...schemas.spec import SlurmScheduler
-from ..hosts import elastic_nodes
-from .node import only_simulated
+from ...schemas.spec import ClusterSpec, Partition, PoolRole, SlurmScheduler
+from ..hosts import Host, elastic_nodes
+from .node import NodeFacts, only_simulated
 from .node_health import CHECK_PROGRAM
 from .slurm_accounting import accounting_variables, partition_access
 from .slurm_elastic import (
@@ -34,14 +35,6 @@ from .slurm_scheduling import (
 from .slurm_state import JWT_SECRET, has_rest_api, state_variables
 from .slurm_topology import slurm_topology
 from .steps import Json, Phase, Stage, Step
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from ...schemas.catalog import Catalog
-    from ...schemas.spec import ClusterSpec, Partition, PoolRole
-    from ..hosts import Host
-    from .node import NodeFacts
 
 SIMULATED_NODE_TIMEOUT_S = 30
 """Simulated nodes share one machine with their controller: no network to be patient with."""

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
 
 from ...schemas.account_tree import with_parts
-from ...schemas.spec import SlurmScheduler
+from ...schemas.spec import ClusterSpec, SlurmScheduler
 from ...schemas.spec.scheduler import Accounting
 from ..accounting.desired import keeps_accounts
 from ..accounting.records import ROOT, SMOKE_QOS
 from ..accounting.settings import GPU
+from ..hosts import Host
 from .slurm_scheduling import priority_variables, written_partitions
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from ...schemas.spec import ClusterSpec
-    from ..hosts import Host
-    from .steps import Json
+from .steps import Json
 
 SLURMDBD_PORT = 6819
 """DbdPort, Slurm's own default."""

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ...schemas.hostlist import fold
-from ...schemas.spec import SlurmScheduler
+from ...schemas.spec import ClusterSpec, SlurmScheduler
 from ..hosts import Host, Placement, SshTarget, elastic_nodes
 from .slurm_scheduling import written_partitions
-
-if TYPE_CHECKING:
-    from ...schemas.spec import ClusterSpec
-    from .steps import Json
+from .steps import Json
 
 PROGRAMS = "/usr/local/libexec/gcluster"
 """Where the programs are that slurmctld calls with a host range."""

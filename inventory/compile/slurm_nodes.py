@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
+from ...schemas.catalog import Catalog, Machine
 from ...schemas.catalog.machine import Cpu
-from ...schemas.spec import SlurmScheduler
+from ...schemas.spec import ClusterSpec, SlurmScheduler
+from ..hosts import Host
 from .node_ranges import folded_pairs
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from ...schemas.catalog import Catalog, Machine
-    from ...schemas.spec import ClusterSpec
-    from ..hosts import Host
-    from .steps import Json
+from .steps import Json
 
 MEMORY_SHARE = 0.95
 """Share of a machine's nominal memory that jobs may use. Kernel and firmware keep 1.5-3 % (a 2 TiB

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ...schemas.mounts import mount_point
-from ...schemas.spec import SlurmScheduler
-
-if TYPE_CHECKING:
-    from ...schemas.spec import ClusterSpec
-    from .steps import Json
+from ...schemas.spec import ClusterSpec, SlurmScheduler
+from .steps import Json
 
 JWT_SECRET = "slurm-jwt"  # noqa: S105  # the secret's name
 """Name of the secret that holds the key of the tokens of slurmrestd's clients."""

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from ...schemas.spec import CloudSite, SlurmScheduler
+from ...schemas.spec import CloudSite, ClusterSpec, Pool, SlurmScheduler
 from ...schemas.spec.scheduler import Topology as Asked
-from ..hosts import in_block, pool_host_names
+from ..hosts import Host, in_block, pool_host_names
 from ..topology import FLAT, Topology, topology_of
+from .steps import Json
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
     from ...schemas.catalog import Catalog
-    from ...schemas.spec import ClusterSpec, Pool
-    from ..hosts import Host
     from .node import NodeFacts
-    from .steps import Json
 
 
 def slurm_release(controllers: Iterable[NodeFacts]) -> str | None:

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
+from ...schemas.spec import ClusterSpec
+from ..hosts import Host
 from .slurm import AUTO
 from .slurm_accounting import DATABASE_SECRET, slurmdbd_variables
 from .steps import Json, Phase, Stage, Step
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ...schemas.spec import ClusterSpec
-    from ..hosts import Host
 
 SIMULATED_BUFFER_POOL_MIB = 128
 """Of a database beside simulated nodes, which share one machine: MariaDB's own default."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ...schemas.data_copies import data_there, staged
@@ -9,8 +10,6 @@ from .slurm_scheduling import spill_partitions
 from .steps import Json, Phase, Stage, Step
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from .node import NodeFacts
 
 

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from ...schemas.mounts import Mounts, mount_point
-from ...schemas.spec import LustreStorage
+from ...schemas.spec import ClusterSpec, LustreStorage
+from ..hosts import ClusterInventory
 
 if TYPE_CHECKING:
-    from ...schemas.spec import ClusterSpec
-    from ..hosts import ClusterInventory
     from .node import NodeFacts
 
 

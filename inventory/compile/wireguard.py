@@ -6,9 +6,11 @@ secrets get to nodes: so both ends of a new tunnel are told in one `up`, and no 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from ipaddress import ip_address
-from typing import TYPE_CHECKING
 
+from ...schemas.spec import ClusterSpec
+from ...schemas.spec.link import Link
 from ...schemas.tunnels import (
     TUNNEL_PORT,
     gateway_links,
@@ -18,14 +20,8 @@ from ...schemas.tunnels import (
     tunnel_mtu,
     ways_out,
 )
+from ..hosts import Host
 from .steps import Json, Phase, Stage, Step
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from ...schemas.spec import ClusterSpec
-    from ...schemas.spec.link import Link
-    from ..hosts import Host
 
 KEY_PREFIX = "wireguard-key-"
 """Secret wireguard-key-POOL: the private key of the gateway that is the first host of a pool."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -25,19 +24,16 @@ from ...inventory.accounting.records import (
     QosRecord,
     accounting,
 )
+from ...inventory.hosts import Host
 from ...inventory.reservations import (
     ENVIRONMENT,
     Reservation,
     read_reservations,
     show_command,
 )
-from ..ssh import Unreachable
+from ..ssh import SshSession, Unreachable
 from ..ssh.arguments import as_root
 from ..status.slurm import last_words
-
-if TYPE_CHECKING:
-    from ...inventory.hosts import Host
-    from ..ssh import SshSession
 
 _BETWEEN = "=== gcluster ==="
 _LIMIT_S = 60

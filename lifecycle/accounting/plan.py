@@ -9,11 +9,11 @@ import msgspec
 
 from ...inventory.accounting.desired import desired_accounting, keeps_accounts
 from ...inventory.accounting.reconcile import reconcile
+from ...inventory.hosts import ClusterInventory
 from ...inventory.reservations import desired_reservations, reconcile_reservations
+from ...schemas.spec import ClusterSpec
 
 if TYPE_CHECKING:
-    from ...inventory.hosts import ClusterInventory
-    from ...schemas.spec import ClusterSpec
     from .books import Books
 
 

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import shlex
 import time
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from ...inventory.accounting.desired import keeps_accounts
+from ...inventory.hosts import Host
 from ...schemas.diagnostics import Diagnostic, Severity
-from ...schemas.spec import SlurmScheduler
-from ..progress import StageFinished, StageStarted
-from ..ssh import Unreachable
+from ...schemas.spec import ClusterSpec, SlurmScheduler
+from ..progress import Reporter, StageFinished, StageStarted
+from ..ssh import SshSession, Unreachable
 from ..ssh.arguments import as_root
 from ..status.slurm import last_words
 from .books import (
@@ -27,14 +29,8 @@ from .books import (
 from .plan import Balance, BookChange, BooksPlan, balance
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from ...inventory.hosts import Host
-    from ...schemas.spec import ClusterSpec
     from ..cluster import Cluster
     from ..observe import Observation
-    from ..progress import Reporter
-    from ..ssh import SshSession
 
 STARTS_WITHIN_S = 60
 """slurmctld and slurmdbd answer within this after they were (re)started."""

@@ -8,14 +8,9 @@ from __future__ import annotations
 
 import io
 import tarfile
-from typing import TYPE_CHECKING
+from pathlib import Path
 
-from ..state import AlreadyExists
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from ..state import StateStore
+from ..state import AlreadyExists, StateStore
 
 PREFIX = "runs"
 _LARGEST = 64 * 1024 * 1024

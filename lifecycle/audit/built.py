@@ -6,21 +6,16 @@ told by what they change, before they change it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
 
 import gcluster
 
+from ...inventory.compile import CompiledCluster
 from ...inventory.compile.steps import PHASES
 from ..converge.role_files import role_digest
 from ..planning.changes import UpgradeLine
-from ..state import Built
+from ..state import Built, StateStore
 from ..state.formats import FORMAT_KEY, NEWEST, Format
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from ...inventory.compile import CompiledCluster
-    from ..state import StateStore
 
 _VERSION = "_version"
 _DIGITS = 12

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from pathlib import Path
 
 _LIMIT_S = 5
 _PIPELINES = ("GITHUB_SHA", "CI_COMMIT_SHA")

@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from ..outcome import Exit, failure
-from ..state import Journal, RunRecord  # msgspec reads RunRecord
+from ..state import Event, Journal, RunRecord  # msgspec reads RunRecord
 from .artifacts import read_artifacts
 from .trail import told_data
 
 if TYPE_CHECKING:
     from ..cluster import Cluster
-    from ..state import Event
 
 
 class ToldEvent(msgspec.Struct, frozen=True, kw_only=True):

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from ..outcome import failure
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.trace import Span
 

@@ -7,6 +7,7 @@ The events of the state are the trail; this is how they are told to others: `gcl
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -14,13 +15,11 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from ..outcome import failure
-from ..state import RunFinished, RunStarted, Unreadable
+from ..state import Event, RunFinished, RunStarted, Unreadable
+from .telemetry import spans
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from ..cluster import Cluster
-    from ..state import Event
 
 FILE = "GCLUSTER_AUDIT"
 """Environment variable: path of a file that gets a line for each event of a run."""
@@ -98,8 +97,6 @@ def exported(cluster: Cluster) -> Iterator[None]:
         LifecycleError: the file can't be written (GC1150), or OpenTelemetry is asked for and isn't
             installed (GC1151). Afterwards nothing here ends a run: the state has the events.
     """
-    from .telemetry import spans  # noqa: PLC0415  # it needs this module
-
     trail = Trail(cluster.name)
     with _file() as write, spans() as span:
         sinks: tuple[Callable[[AuditLine], None], ...] = (write, span)

@@ -7,38 +7,31 @@ taken as its publisher has it now, and the file of digests says what that was.
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from ...inventory.compile.kubernetes_objects.addons import ChosenAddon, chosen_addons
-from ...schemas.bundle import BundledFile
+from ...schemas.bundle import BundledFile, BundleManifest
+from ...schemas.catalog import Addon, Catalog
 from ...schemas.decoding import decode_yaml
 from ...schemas.diagnostics import Diagnostic, Severity
-from ...schemas.spec import KubernetesScheduler
+from ...schemas.spec import ClusterSpec, KubernetesScheduler
 from ...stacks import atomic
 from ...stacks.registry import provider
+from ..kubernetes.addons.held import Held
 from ..kubernetes.addons.helm import find_helm
-from ..kubernetes.addons.publisher import file_name, published
+from ..kubernetes.addons.publisher import Get, file_name, published
 from ..kubernetes.addons.rendered import rendered
 from ..kubernetes.image_names import full_name
 from ..kubernetes.objects import ObjectKey, wanted
 from ..kubernetes.registry import digest_of
 from ..outcome import LifecycleError, failure
 from ..preflight.addon_digests import CATALOG
-from ..progress import StageFinished, StageProgress, StageStarted
+from ..progress import Reporter, StageFinished, StageProgress, StageStarted
 from ..sites import inventory, provider_name
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from ...schemas.bundle import BundleManifest
-    from ...schemas.catalog import Addon, Catalog
-    from ...schemas.spec import ClusterSpec
-    from ..kubernetes.addons.held import Held
-    from ..kubernetes.addons.publisher import Get
-    from ..progress import Reporter
 
 FOLDER = CATALOG.rpartition("/")[0]
 _SOURCE = "addons"

@@ -7,20 +7,16 @@ import os
 import re
 import subprocess
 import urllib.parse
+from collections.abc import Iterable
 from email.utils import parsedate_to_datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
 from ...schemas.decoding import decode_yaml
-from ..outcome import failure
+from ..outcome import LifecycleError, failure
 from .keys import exported
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from ..outcome import LifecycleError
 
 DEBIAN_ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 _LIMIT_S = 600

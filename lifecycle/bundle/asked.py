@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import msgspec
 
-from ...inventory.compile import compile_cluster
-from ...inventory.compile.node import node_facts
+from ...inventory.compile import Group, Step, compile_cluster
+from ...inventory.compile.node import NodeFacts, node_facts
 from ...inventory.compile.roles import NODE_ROLES
+from ...inventory.hosts import ClusterInventory
 from ...schemas.bundle import Asked, BundleManifest
-from ...schemas.spec import KubernetesScheduler
+from ...schemas.catalog import Catalog
+from ...schemas.spec import ClusterSpec, KubernetesScheduler
 from ...stacks.local.image import recipe
 from ...stacks.registry import provider
 from ..converge.role_files import role_path
@@ -25,15 +28,6 @@ from .role_tasks import (
     module_of,
     role_variables,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from ...inventory.compile import Group, Step
-    from ...inventory.compile.node import NodeFacts
-    from ...inventory.hosts import ClusterInventory
-    from ...schemas.catalog import Catalog
-    from ...schemas.spec import ClusterSpec
 
 ANSIBLE = "ansible"
 """Stands for a role in what every node needs before a role can run."""

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
 import msgspec
 
 from ...schemas.bundle import MANIFEST, SIGNATURE, BundleManifest, decode
+from ...schemas.catalog import Catalog
 from ...schemas.diagnostics import Diagnostic, Severity
+from ...schemas.spec import ClusterSpec
 from ..kubernetes.addons.held import held_images
 from ..outcome import Exit, LifecycleError, failure
 from .addons import addons_missing, addons_of
@@ -16,13 +19,6 @@ from .asked import kubernetes_of, needs_of
 from .fetch import is_whole
 from .keys import signed_by
 from .kubernetes import kubernetes_missing
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from ...schemas.catalog import Catalog
-    from ...schemas.spec import ClusterSpec
 
 
 def read_manifest(bundle: Path, trusted: str | None = None) -> BundleManifest:

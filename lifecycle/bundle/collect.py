@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import shutil
 import time
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -17,13 +18,14 @@ from ...schemas.bundle import (
     BundledImage,
     BundleManifest,
 )
-from ...schemas.catalog import load_catalog
+from ...schemas.catalog import Catalog, load_catalog
 from ...schemas.load import load
 from .. import places
+from ..cluster import SpecError
 from ..kubernetes.registry import fetched as fetched_url
 from ..outcome import Exit, LifecycleError, failure
 from ..preflight.addon_digests import CATALOG
-from ..progress import StageFinished, StageProgress, StageStarted
+from ..progress import Reporter, StageFinished, StageProgress, StageStarted
 from .addons import (
     AddonsAsked,
     addons_of,
@@ -38,12 +40,6 @@ from .keys import BundleKey
 from .kubernetes import bundle_kubernetes
 from .unclear import refuse_unclear
 from .write import Part, indexed, prune, sign
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from ...schemas.catalog import Catalog
-    from ..progress import Reporter
 
 
 class Collected(msgspec.Struct, frozen=True, kw_only=True):
@@ -74,8 +70,6 @@ def collect(spec_path: Path, out: Path, only: tuple[str, ...], report: Reporter)
         LifecycleError: the spec is wrong, `out` is somebody's, or something can't be collected;
             each is named. What was fetched stays.
     """
-    from ..cluster import SpecError  # noqa: PLC0415  # opens no state here
-
     loaded = load(spec_path)
     if loaded.spec is None:
         raise SpecError(loaded)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from ...inventory.compile.depot import BUNDLE_FOLDER, DEPOT_ROOT
+from ...inventory.hosts import Host
 from ...schemas.bundle import MANIFEST, SIGNATURE, BundleManifest
 from ...schemas.decoding import decode_json
 from ..outcome import failure
@@ -16,13 +17,8 @@ from ..progress import Reporter, StageFinished, StageProgress, StageStarted
 from ..ssh import SshSession, Unreachable
 from ..ssh.arguments import as_root
 from ..ssh.feed import feed
+from ..ssh.session import Answer
 from .check import sha256
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
-    from ...inventory.hosts import Host
-    from ..ssh.session import Answer
 
 _RECEIVER = Path(__file__).with_name("receive.py")
 _LIMIT_S = 6 * 3600

@@ -6,17 +6,14 @@ import hashlib
 import threading
 import urllib.error
 import urllib.request
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import msgspec
 
 from ...schemas.diagnostics import Diagnostic, Severity
 from ...stacks.https import opened
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from pathlib import Path
 
 INCOMING = ".incoming"
 """Folder of a bundle for what isn't whole yet."""

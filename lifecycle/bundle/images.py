@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...schemas.bundle import MANIFEST, BundledFile, BundledImage, decode
+from ...schemas.diagnostics import Diagnostic
 from ...schemas.kubernetes_bundle import BUNDLED, MORE_IMAGES
-from ..kubernetes.registry import pull_pinned, write_pulled
+from ..kubernetes.registry import Pulled, pull_pinned, write_pulled
 from ..outcome import LifecycleError
-from ..progress import StageFinished, StageProgress, StageStarted
+from ..progress import Reporter, StageFinished, StageProgress, StageStarted
 from .fetch import is_whole, sha256_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
-
-    from ...schemas.diagnostics import Diagnostic
-    from ..kubernetes.registry import Pulled
-    from ..progress import Reporter
     from .kubernetes import KubernetesAsked
 
 _ROLE = "kubernetes"

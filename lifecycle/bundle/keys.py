@@ -6,16 +6,14 @@ import os
 import subprocess
 import tempfile
 import urllib.error
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from ...stacks import atomic
 from ...stacks.https import opened
 from ..outcome import failure
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 _FETCH_TIMEOUT_S = 60
 

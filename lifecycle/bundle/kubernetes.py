@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import shutil
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 import msgspec
 
@@ -14,6 +15,7 @@ from ...inventory.compile.kubernetes import (
     pinned_image,
     version_of,
 )
+from ...inventory.compile.node import NodeFacts
 from ...schemas.bundle import BundledFile, BundleManifest
 from ...schemas.diagnostics import Diagnostic, Severity
 from ...schemas.kubernetes_bundle import (
@@ -22,7 +24,7 @@ from ...schemas.kubernetes_bundle import (
     KubernetesBundle,
     decode_kubernetes,
 )
-from ...schemas.spec import KubernetesScheduler
+from ...schemas.spec import ClusterSpec, KubernetesScheduler
 from .. import places
 from ..kubernetes.bring import MODULES, broken_files
 from ..kubernetes.build import ensure_built, planned_bundle
@@ -34,16 +36,9 @@ from ..kubernetes.release import (
     whole_version,
 )
 from ..kubernetes.source import takes_own_build
+from ..progress import Reporter
 from .apt import DEBIAN_ARCHITECTURES
 from .fetch import is_whole
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from pathlib import Path
-
-    from ...inventory.compile.node import NodeFacts
-    from ...schemas.spec import ClusterSpec
-    from ..progress import Reporter
 
 _RELEASES = "kubernetes-release"
 """Folder of this machine's cache with the releases fetched here."""

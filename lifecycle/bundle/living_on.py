@@ -4,21 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ...schemas.spec import KubernetesScheduler
-from ..state import Applied, newest_applied
+from ...schemas.bundle import BundleManifest, decode
+from ...schemas.spec import ClusterSpec, KubernetesScheduler
+from ..state import Applied, StateStore, newest_applied
 
 if TYPE_CHECKING:
     from ...inventory.compile.kubernetes import KubernetesAt
-    from ...schemas.bundle import BundleManifest
-    from ...schemas.spec import ClusterSpec
     from ..cluster import Cluster
-    from ..state import StateStore
 
 
 def bundle_of(store: StateStore) -> BundleManifest | None:
     """Return the bundle of all packages and files; None: they come from the sources themselves."""
-    from ...schemas.bundle import decode  # noqa: PLC0415  # few clusters have one
-
     applied = newest_applied(store)
     return None if applied is None or applied.bundle is None else decode(applied.bundle)
 

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from ...schemas.catalog import Catalog
 from ...schemas.diagnostics import Diagnostic, Severity
 from ..outcome import Exit, LifecycleError
-from .kubernetes import refusals
-
-if TYPE_CHECKING:
-    from ...schemas.catalog import Catalog
-    from .asked import PoolNeeds
-    from .kubernetes import KubernetesAsked
+from .asked import PoolNeeds
+from .kubernetes import KubernetesAsked, refusals
 
 
 def refuse_unclear(

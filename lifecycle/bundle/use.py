@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from ...inventory.hosts import ClusterInventory
+from ...schemas.bundle import BundleManifest
 from ..outcome import Exit, failure
+from ..progress import Reporter
 
 if TYPE_CHECKING:
-    from ...inventory.hosts import ClusterInventory
-    from ...schemas.bundle import BundleManifest
     from ..cluster import Cluster
-    from ..progress import Reporter
     from ..ssh import SshSession
 
 

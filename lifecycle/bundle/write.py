@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import hashlib
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import msgspec
 
@@ -21,9 +21,6 @@ from ..outcome import LifecycleError
 from .apt import Found
 from .check import read_manifest
 from .keys import BundleKey, signed_by
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 class Part(msgspec.Struct, frozen=True, kw_only=True):

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from pathlib import Path
+from typing import NamedTuple
 
 from ...schemas.catalog import Catalog, load_catalog
 from ...schemas.load import load
+from ...schemas.spec import ClusterSpec
 from ...schemas.suggest import closest
 from ..outcome import Exit, failure
 from .policy import spilling_partitions
 from .simulate.report import Simulation, simulate
 from .simulate.scenario import Assumed, scenario_of
 from .simulate.swf import read_swf
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from ...schemas.spec import ClusterSpec
 
 
 class SpilledFrom(NamedTuple):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import msgspec
 
@@ -20,9 +20,6 @@ from .policy import (
     rule_of,
 )
 from .replay import open_partition
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 class SavedQueue(Standing, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -6,14 +6,10 @@ credentials are refused.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 from ..status.conditions import Cause
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from .facts import ControllerFacts, NodeFacts
+from .facts import ControllerFacts, NodeFacts
 
 FULL_PERCENT = 98
 """From here on a disk counts as full: slurmd keeps no spool at 100 %, and logs fill the rest."""

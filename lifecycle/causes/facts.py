@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 import msgspec
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 _ENCODED = re.compile(r"^ENCODE_TIME:.*\((\d+)\)$", re.MULTILINE)
 _DECODED = re.compile(r"^DECODE_TIME:.*\((\d+)\)$", re.MULTILINE)

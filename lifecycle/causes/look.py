@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING
 
+from ...inventory.hosts import Host
 from ..ssh import SshResult, SshSession, Unreachable
+from ..status.conditions import Cause
+from ..status.slurm_report import SchedulerReport
 from .diagnose import diagnose
 from .facts import NodeFacts, node_facts
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from ...inventory.hosts import Host
-    from ..status.conditions import Cause
-    from ..status.slurm_report import SchedulerReport
 
 MOST = 16
 """Nodes that are asked: many that fail at once mostly fail for one reason."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Mapping
 
 import msgspec
 
@@ -12,9 +12,6 @@ from ...inventory.compile.retired import ENDING, ends
 from ...inventory.compile.steps import PHASES, Stage
 from .role_files import role_digest
 from .stamps import DOUBTED, WORN
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
 
 NEVER_RAN = "never ran here"
 CHANGED = "its inputs changed"

@@ -7,20 +7,17 @@ run.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, TypeAlias
 
 import msgspec
 import yaml
 
 from ...inventory.compile import Step
+from .pending import Pending, PendingStep
 from .seals import seal_command
 from .stamps import done_command
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
-
-    from .pending import Pending, PendingStep
 
 STAMP_PREFIX = "stamp "
 """A task of this name marks its step as done on a host: "stamp slurm.configure"."""

@@ -7,27 +7,23 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
+from ...inventory.hosts import ClusterInventory
 from ..outcome import failure
 from ..progress import Reporter, StageFinished, StageStarted
+from ..ssh import SshSession
+from .pending import Pending
 from .playbook import plays
 from .processes import end_processes
 from .role_files import collections_path
 from .watch import StepFailure, Watch
 from .waves import WAVE, waves
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from ...inventory.hosts import ClusterInventory
-    from ..ssh import SshSession
-    from .pending import Pending
 
 PASSED_ON = frozenset({"HOME", "LANG", "LOGNAME", "PATH", "SSH_AUTH_SOCK", "TMPDIR", "TZ", "USER"})
 """What Ansible and ssh may know of the caller's environment; tokens and keys are often there."""

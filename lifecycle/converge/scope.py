@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Mapping
 
 import msgspec
 
+from .pending import Pending
 from .stamps import DOUBTED
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from .pending import Pending
 
 
 class Scope(msgspec.Struct, frozen=True, kw_only=True):

@@ -7,13 +7,10 @@ contents of files. Whoever looks later asks the same questions and compares (`li
 from __future__ import annotations
 
 import shlex
-from typing import TYPE_CHECKING
 
+from ...inventory.compile import Step
 from .stamps import end_command
 from .traces import Traces, traces_of
-
-if TYPE_CHECKING:
-    from ...inventory.compile import Step
 
 DIRECTORY = "/var/lib/gcluster/seals"
 """On every node, 0700."""

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from ...inventory.hosts import Host
+from ...stacks.provider import SiteContext
+from ...stacks.simulated.stamps import write_stamps
 from ..progress import Reporter, StageFinished, StageStarted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from ...inventory.hosts import Host
-    from ...stacks.provider import SiteContext
     from .pending import Pending
 
 
@@ -19,8 +19,6 @@ def converge_simulated(
     pending: Pending, context: SiteContext, hosts: Iterable[Host], report: Reporter
 ) -> None:
     """Write the stamps of the pending steps for the simulated hosts of one site."""
-    from ...stacks.simulated.stamps import write_stamps  # noqa: PLC0415  # rarely needed
-
     names = frozenset(host.name for host in hosts)
     mine = pending.for_hosts(names)
     if not mine.total:

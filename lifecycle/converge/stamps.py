@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import Iterable
+from typing import TypeAlias
 
 from ...inventory.compile.steps import PHASES, Step
+from ...inventory.hosts import Host
 from ..ssh import SshSession, Unreachable
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from ...inventory.hosts import Host
 
 DIRECTORY = "/var/lib/gcluster/stamps"
 """On every node; a file "ROLE.PHASE" holds the digest of what the phase was compiled from."""

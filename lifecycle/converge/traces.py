@@ -7,18 +7,14 @@ is compiled, such as where its storage is mounted, comes from the variables of t
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 import msgspec
 import yaml
 
+from ...inventory.compile import Step
 from ...schemas.decoding import convert
 from .role_files import role_path
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from ...inventory.compile import Step
 
 
 class Said(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 import msgspec
 
 from ..progress import Reporter, StageProgress
+from .pending import Pending
 from .playbook import STAMP_PREFIX
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from .pending import Pending
 
 _KEPT = frozenset({"runner_on_failed", "runner_on_unreachable", "playbook_on_stats", "error"})
 """Events whose files are kept among the artifacts; each file costs milliseconds."""

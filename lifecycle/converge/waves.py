@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from ...inventory.hosts import ClusterInventory
+from ...inventory.hosts import ClusterInventory
 
 WAVE = 50
 """Most nodes of one pool that are worked on at once; a fork of Ansible holds about 60 MB."""

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
 from ...schemas.decoding import decode_json
 from ..converge import seals, stamps
+from ..converge.stamps import Stamps
+from ..converge.traces import Traces
 from ..ssh import Unreachable
-
-if TYPE_CHECKING:
-    from ..converge.stamps import Stamps
-    from ..converge.traces import Traces
 
 _SECTION = re.compile(r"^=== (\w+)\n", re.MULTILINE)
 _SEAL = re.compile(r"([\w.]+):(\w+) (.*) (\S+)")

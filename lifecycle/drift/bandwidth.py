@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
-from ..state import SmokeFinished, SpecApplied
+from ..state import Event, SmokeFinished, SpecApplied
 from .values import Drift
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from ..state import Event
 
 TOLERANCE = 0.1
 """Share of the certified bandwidth that may be missing: runs of a healthy fabric differ by some

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Collection
 
 import msgspec
 
 from ...stacks.abilities import Booked, LooksBack
 from ...stacks.provider import Leftover, ProviderError, ResourceChange
+from ..cluster import Cluster
 from ..ledger_check import SiteBooks, absent_of, leftovers_of
+from ..sites import OpenSite
 from .values import Drift
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from ..cluster import Cluster
-    from ..sites import OpenSite
 
 _NOW = {
     "create": "it is not there",

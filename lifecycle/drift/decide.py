@@ -6,19 +6,15 @@ thing that no seal tells of can't be compared, and that is said.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
 
+from ...inventory.compile import Step
 from ..converge.stamps import WORN
 from ..converge.traces import Traces, traces_of
+from .ask import Item, NodeAnswer, Seal
 from .values import Behind, Drift, stamp_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
-    from ...inventory.compile import Step
-    from .ask import Item, NodeAnswer, Seal
 
 _FABRIC = frozenset({"link"})
 _FABRIC_REASONS = ("gpu-", "nvlink-", "nic-", "pcie-", "ecc-", "row-", "xid")

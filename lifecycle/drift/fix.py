@@ -8,8 +8,8 @@ objects and labels of Kubernetes are applied, and none is removed.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Callable, Iterable
 from functools import partial
-from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec.structs import replace
@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from ...schemas.diagnostics import Diagnostic
 from ...stacks.provider import ProviderError
 from ..accounting.plan import BooksPlan
+from ..cluster import Cluster
 from ..converge.scope import Scope, worn_out
 from ..images.golden import booting_sites
 from ..kubernetes import while_up
@@ -38,11 +39,6 @@ from ..ssh import SshSession
 from ..state import acquire
 from .look import find_drift
 from .values import IN_THE_API, Drift, DriftReport
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from ..cluster import Cluster
 
 
 class FixResult(msgspec.Struct, frozen=True, kw_only=True):

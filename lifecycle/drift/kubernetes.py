@@ -8,30 +8,24 @@ newer gcluster compiles otherwise, and that is a change for `plan`.
 from __future__ import annotations
 
 import shlex
-from typing import TYPE_CHECKING, Any
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
 
 import msgspec
 
 from ...inventory.compile.kubernetes_objects.addons import chosen_addons
-from ...inventory.compile.kubernetes_objects.objects import FIELD_MANAGER
+from ...inventory.compile.kubernetes_objects.objects import FIELD_MANAGER, Object
 from ...schemas.decoding import decode_json
 from ..kubernetes.addons.together import addon_groups, has_addons
-from ..kubernetes.difference import difference
+from ..kubernetes.difference import Marks, difference
 from ..kubernetes.live import Live, LiveNode, kinds, selector
 from ..kubernetes.look import NODE_FIELDS, NodeSeen, node_seen
-from ..kubernetes.objects import ObjectKey, key_of
+from ..kubernetes.objects import ObjectKey, Wanted, key_of
 from ..kubernetes.table import read_rows, row_template
 from ..rolling.service import MARK
 from .kubernetes_addons import judge as judge_addons
 from .kubernetes_addons import more_kinds, words
 from .values import Drift, SchedulerFindings
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
-
-    from ...inventory.compile.kubernetes_objects.objects import Object
-    from ..kubernetes.difference import Marks
-    from ..kubernetes.objects import Wanted
 
 _PART = "\x1d"
 """Group separator of ASCII, after each answer: two, and two more where there are add-ons."""

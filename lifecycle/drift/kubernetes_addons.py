@@ -8,7 +8,7 @@ still kept (`kubernetes.addons.applied`).
 from __future__ import annotations
 
 import shlex
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Iterator, Mapping
 
 from ..kubernetes.addons.record import FIELDS, records_of
 from ..kubernetes.addons.record import selector as of_records
@@ -18,13 +18,9 @@ from ..kubernetes.addons.standing import (
     objects_selector,
 )
 from ..kubernetes.addons.taken import fields_of, last_other
+from ..kubernetes.objects import ObjectKey
 from ..kubernetes.table import read_rows, row_template
 from .values import Drift
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
-
-    from ..kubernetes.objects import ObjectKey
 
 _FIELDS = OBJECT_FIELDS | {"writers": "{.metadata.managedFields}"}
 WHOLE = "gcluster up brings all of its add-on anew"

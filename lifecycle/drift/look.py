@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import msgspec
 
 from ...inventory.compile import Step, compile_cluster
+from ...inventory.hosts import ClusterInventory, Host
 from ...schemas.control_planes import managed_by
 from ...stacks.provider import ProviderError
+from ...stacks.simulated.stamps import read_stamps
+from ..cluster import Cluster
 from ..converge.pending import step_digests
 from ..converge.traces import together, traces_of
+from ..kubernetes.managed import nodes, reach
+from ..kubernetes.managed.here import run_words
 from ..outcome import failure
 from ..planning.guards import served
 from ..repair.queue import queue
@@ -23,15 +29,8 @@ from .ask import NodeAnswer, look_script, read_answer
 from .bandwidth import bandwidth_drift
 from .cloud import compare, list_site, site_drifts
 from .decide import judge
-from .scheduler import scheduler_look
+from .scheduler import SchedulerLook, scheduler_look
 from .values import PLANES, Behind, Drift, DriftReport
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
-
-    from ...inventory.hosts import ClusterInventory, Host
-    from ..cluster import Cluster
-    from .scheduler import SchedulerLook
 
 Wanted: TypeAlias = dict[str, tuple[Step, str]]
 """Step -> the step and the stamp that it leaves, in the order they run."""
@@ -105,11 +104,6 @@ class _Hosts:
         planned = [h for s in sites for h in s.provider.planned_hosts(cluster.spec, s.name)]
         self._silent = ""
         if managed_by(cluster.spec) is not None:
-            from ..kubernetes.managed import (  # noqa: PLC0415  # its own
-                nodes,
-                reach,
-            )
-
             seen = reach.see(cluster.spec, sites, cluster.workdir)
             wanted, joined = nodes.standing_in(cluster.spec, planned, seen.nodes)
             planned, self._silent = list(wanted), seen.problem
@@ -196,7 +190,6 @@ class _Hosts:
     def _simulated(self, hosts: list[Host]) -> list[tuple[Host, NodeAnswer | Unreachable]]:
         if not hosts:
             return []
-        from ...stacks.simulated.stamps import read_stamps  # noqa: PLC0415  # rare
 
         stored = {
             site.name: read_stamps(site.context)
@@ -207,7 +200,6 @@ class _Hosts:
 
     def _managed(self, look: SchedulerLook, session: SshSession) -> dict[str, str]:
         """Ask the control plane that a cloud runs, from here; {} where there is none."""
-        from ..kubernetes.managed.here import run_words  # noqa: PLC0415  # its own
         from .kubernetes import KubernetesLook  # noqa: PLC0415  # its own
 
         there = any(host.connection == "api" for host in self._asked)

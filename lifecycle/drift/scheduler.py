@@ -6,19 +6,17 @@ exec that it gets anyway, and hands over what they printed.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Protocol
 
-from ...schemas.spec import KubernetesScheduler
+from ...inventory.hosts import ClusterInventory
+from ...schemas.spec import ClusterSpec, KubernetesScheduler
 from ..rolling.service import MARK
 from ..status.slurm import is_unfit
 from .values import Drift, SchedulerFindings, stamp_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
-
-    from ...inventory.hosts import ClusterInventory
     from ...schemas.catalog import Catalog
-    from ...schemas.spec import ClusterSpec
 
 
 class SchedulerLook(Protocol):

@@ -9,20 +9,15 @@ from __future__ import annotations
 
 import shlex
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
-from ...schemas.spec import KubernetesScheduler
+from ...inventory.hosts import ClusterInventory, Host
+from ...schemas.spec import ClusterSpec, KubernetesScheduler
+from ..kubernetes.kubectl import ApiRefused, ApiSilent, kubectl_of
 from ..operations.chosen import controller_of
-from ..outcome import failure
-from ..ssh import Unreachable
+from ..outcome import LifecycleError, failure
+from ..ssh import SshSession, Unreachable
+from ..state import EndAnnounced
 from ..status.slurm import last_words
-
-if TYPE_CHECKING:
-    from ...inventory.hosts import ClusterInventory, Host
-    from ...schemas.spec import ClusterSpec
-    from ..outcome import LifecycleError
-    from ..ssh import SshSession
-    from ..state import EndAnnounced
 
 RESERVATION = "gcluster_end"
 """Not of those that `up` keeps: these begin with "gcluster-"."""
@@ -114,11 +109,6 @@ def _at_controller(hosts: ClusterInventory, session: SshSession, command: str) -
 
 def _at_api(hosts: ClusterInventory, session: SshSession, earliest: float | None) -> None:
     """Have the API take only jobs that end before this time; None: all."""
-    from ..kubernetes.kubectl import (  # noqa: PLC0415  # its own
-        ApiRefused,
-        ApiSilent,
-        kubectl_of,
-    )
     from .kubernetes import hold, let_go  # noqa: PLC0415  # its own
 
     if not hosts.has_scheduler:

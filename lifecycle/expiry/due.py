@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
 
 import msgspec
 
-from ..state import EndAnnounced, EndKind, EndWithdrawn, RunFinished, RunStarted
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from ...schemas.spec import Budget
-    from ..state import Event
-    from .jobs import Jobs
+from ...schemas.spec import Budget
+from ..state import EndAnnounced, EndKind, EndWithdrawn, Event, RunFinished, RunStarted
+from .jobs import Jobs
 
 
 class Ending(msgspec.Struct, frozen=True, kw_only=True):

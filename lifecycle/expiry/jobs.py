@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from ...schemas.spec import KubernetesScheduler
+from ...inventory.hosts import ClusterInventory
+from ...schemas.spec import ClusterSpec, KubernetesScheduler
 from ...stacks.provider import ProviderError
 from ..operations.chosen import controller_of
 from ..outcome import LifecycleError
@@ -16,9 +17,7 @@ from ..ssh import SshSession, Unreachable
 from ..status.slurm import last_words
 
 if TYPE_CHECKING:
-    from ...inventory.hosts import ClusterInventory
     from ...schemas.catalog import Catalog
-    from ...schemas.spec import ClusterSpec
     from ..cluster import Cluster
 
 _LIMIT_S = 30

@@ -7,23 +7,18 @@ each control plane has every pod that was made, placed, told of or deleted; it i
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from ...inventory.compile.kubernetes_objects.objects import FIELD_MANAGER, SYSTEM_NAMESPACE
 from ...inventory.compile.kubernetes_objects.rules import END_RULE, end_rule
-from ..kubernetes.kubectl import ApiRefused, ApiSilent, kubectl_of
+from ...inventory.hosts import ClusterInventory, Host
+from ...schemas.catalog import Catalog
+from ..kubernetes.kubectl import ApiRefused, ApiSilent, Kubectl, kubectl_of
 from ..kubernetes.work import see_work
-from ..ssh import Unreachable
+from ..ssh import SshSession, Unreachable
 from ..ssh.arguments import as_root
 from .jobs import Jobs
-
-if TYPE_CHECKING:
-    from ...inventory.hosts import ClusterInventory, Host
-    from ...schemas.catalog import Catalog
-    from ..kubernetes.kubectl import Kubectl
-    from ..ssh import SshSession
 
 _LIMIT_S = 60
 _POD = '"objectRef":{"resource":"pods","namespace":"'

@@ -6,27 +6,23 @@ that was not announced for its whole notice, or on which jobs run.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import msgspec
 
 from ..audit.trail import exported
-from ..cluster import open_applied
+from ..cluster import Cluster, open_applied
 from ..down import down
 from ..outcome import Exit
+from ..progress import Reporter
 from ..sites import existing_hosts
 from ..ssh import SshSession
 from ..state import EndAnnounced, EndKind, EndWithdrawn
 from .announce import announce, withdraw
 from .due import Ending, Life, ending, life
 from .jobs import Jobs, ask_jobs, running_spec
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from ..cluster import Cluster
-    from ..progress import Reporter
 
 _SLACK_S = 60.0
 """Clocks of the controller and of this machine may differ by so much."""

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ...inventory.hosts import ClusterInventory
 from ..outcome import Exit, failure
+from ..ssh import SshSession
 from ..state import EndWithdrawn
 from ..state.store import utc_now
 from .announce import withdraw
@@ -16,9 +18,7 @@ from .due import Life, ending, life
 from .jobs import Jobs, running_spec
 
 if TYPE_CHECKING:
-    from ...inventory.hosts import ClusterInventory
     from ..cluster import Cluster
-    from ..ssh import SshSession
 
 
 def refuse_ended(cluster: Cluster) -> None:

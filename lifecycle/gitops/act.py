@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple
 
 from ...schemas.diagnostics import Diagnostic, Severity
 from ...stacks.provider import ProviderError
+from ..cluster import Cluster
 from ..down import down
 from ..outcome import Exit, LifecycleError
+from ..progress import Reporter
 from ..up import up
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from ..cluster import Cluster
-    from ..progress import Reporter
-    from .record import Phase
+from .record import Phase
 
 _PHASES: dict[Exit, Phase] = {
     Exit.OK: "synced",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,19 +11,15 @@ import msgspec
 
 from ...schemas.diagnostics import Diagnostic
 from ..outcome import Exit, LifecycleError
-from ..progress import StageFinished
+from ..progress import Progress, Reporter, StageFinished
+from ..state import StateStore
 from .backoff import pause_s
-from .record import Followed, write_followed, write_record
+from .git import Head
+from .record import ControllerRecord, Followed, Phase, write_followed, write_record
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from ..cluster import Cluster
-    from ..progress import Progress, Reporter
-    from ..state import StateStore
     from .act import Acted
-    from .git import Head
-    from .record import ControllerRecord, Phase
 
 _EXITS: dict[Phase, Exit] = {
     "failed": Exit.FAILED,

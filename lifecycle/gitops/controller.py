@@ -7,21 +7,17 @@ import hashlib
 import os
 import random
 import threading
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from .. import places
 from ..outcome import Exit, failure
 from ..state import StateStore
 from ..state.store import utc_now
+from .book import Happened
 from .git import Repository
 from .rounds import Settings, World, have_round
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
-    from .book import Happened
 
 
 def controllers() -> Path:

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import msgspec
 
 from ...schemas.checked import check, gather
 from ...schemas.diagnostics import Diagnostic, Severity
 from ...schemas.fleet.ordering import FILE, NONE, Fleet, load_fleet
+from ...schemas.load import Loaded
 from ..cluster import Cluster, open_cluster
 from ..outcome import LifecycleError
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from ...schemas.load import Loaded
 
 
 class Desired(msgspec.Struct, frozen=True, kw_only=True):

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ...stacks.provider import ProviderError
-from ..cluster import open_applied
+from ..cluster import Cluster, open_applied
 from ..expiry.look_after import look_after
 from ..outcome import LifecycleError
 from .act import Acted
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from ..cluster import Cluster
-    from .book import Book
-    from .git import Head
+from .book import Book
+from .git import Head
 
 
 def look_after_ends(

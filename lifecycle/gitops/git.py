@@ -11,13 +11,11 @@ import os
 import re
 import shutil
 import subprocess
-from typing import TYPE_CHECKING, NamedTuple
+from pathlib import Path
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from ..outcome import Exit, failure
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 _SCP_LIKE = re.compile(r"^(?:[\w.-]+@)?[\w.-]+:(?!//|:)[^\s]+$")
 """user@host:path, as git takes it for SSH."""

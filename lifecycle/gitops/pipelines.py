@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import msgspec
 
@@ -13,9 +14,6 @@ import gcluster
 from ...schemas.fleet.folder import load_folder
 from ..outcome import Exit, failure
 from .git import Repository
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
 
 Forge: TypeAlias = Literal["github", "gitlab", "flux"]
 _TEMPLATES = Path(__file__).parent / "templates"

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import msgspec
 
 from ...schemas.diagnostics import Diagnostic
+from ..state import StateStore
 from ..status.conditions import Condition
-
-if TYPE_CHECKING:
-    from ..state import StateStore
 
 KEY = "reconcile.json"
 """Key in the controller's state; under the same key each cluster's state has its own part."""

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from ...schemas.cost import usd_per_hour
 from ...schemas.diagnostics import Diagnostic, Severity
-from ..cluster import open_applied
+from ...schemas.fleet.ordering import Fleet
+from ..cluster import Cluster, open_applied
 from ..expiry.jobs import ask_jobs
 from ..outcome import LifecycleError
 from .act import Acted, take_down
+from .book import Book
 from .standing import last_change
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from ...schemas.fleet.ordering import Fleet
-    from ..cluster import Cluster
-    from .book import Book
 
 
 class Removed(NamedTuple):

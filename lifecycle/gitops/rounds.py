@@ -2,30 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
 from ...schemas.diagnostics import Diagnostic, Severity
-from ..cluster import open_applied
+from ..cluster import Cluster, open_applied
 from ..outcome import Exit, LifecycleError
+from ..state import StateStore
 from .act import Acted, bring_up
 from .backoff import pause_s
-from .book import Book
+from .book import Book, Happened
 from .desired import Desired, read_desired
 from .ends import look_after_ends
+from .git import Head, Repository
 from .record import ControllerRecord, read_record
 from .removed import see_removed
 from .standing import last_change, standing
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from ..cluster import Cluster
-    from ..state import StateStore
-    from .book import Happened
-    from .git import Head, Repository
 
 DEFAULT_MOST_CHANGED = 5
 """Clusters that one round may change where nobody says how many."""

@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from ..outcome import Exit
-from ..state import Journal, newest_applied
+from ..state import Journal, RunRecord, newest_applied
 from .record import read_pause
 
 if TYPE_CHECKING:
     from ..cluster import Cluster
-    from ..state import RunRecord
 
 Stand: TypeAlias = Literal["as-merged", "differs", "down", "paused"]
 

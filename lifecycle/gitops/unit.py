@@ -5,16 +5,13 @@ from __future__ import annotations
 import os
 import shlex
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from string import Template
-from typing import TYPE_CHECKING
 
 import gcluster
 
 from .git import Repository
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 _UNIT = Template(
     """\

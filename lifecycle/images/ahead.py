@@ -8,15 +8,17 @@ ran it carries the stamps, so nodes that boot from its disk skip what is in it.
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import msgspec
 
-from ...inventory.compile import CompiledCluster
+from ...inventory.compile import CompiledCluster, Group
+from ..cluster import Cluster
 from ..converge.pending import pending_steps
 from ..converge.playbook import playbook_yaml
 from ..outcome import Exit, failure
 from ..preflight.obstacles import refuse_obstacles
+from ..progress import Reporter
 from ..run import Run
 from ..sites import OpenSite, open_sites
 from ..state import acquire
@@ -28,13 +30,6 @@ from .golden import (
     image_key,
     install_group,
 )
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from ...inventory.compile import Group
-    from ..cluster import Cluster
-    from ..progress import Reporter
 
 ANY_HOST = "all"
 """Hosts of a written playbook: whatever machine the image builder has started."""

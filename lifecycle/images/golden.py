@@ -9,31 +9,26 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import time
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import msgspec
 
 from ...inventory.compile import CompiledCluster, Group, Step, compile_cluster
 from ...inventory.compile.slurm_elastic import placeholders
 from ...inventory.hosts import ClusterInventory, Host, elastic_nodes
+from ...schemas.spec import ClusterSpec
 from ...stacks.provider import Baker
+from ..cluster import Cluster
 from ..converge.findings import findings
 from ..converge.pending import pending_steps, step_digests
 from ..converge.run import converge
 from ..converge.seals import seal_command
 from ..outcome import LifecycleError
 from ..progress import Reporter, StageFinished, StageProgress, StageStarted
-from ..sites import ignore, inventory
+from ..sites import OpenSite, ignore, inventory
 from ..ssh import SshSession
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator
-    from pathlib import Path
-
-    from ...schemas.spec import ClusterSpec
-    from ..cluster import Cluster
-    from ..sites import OpenSite
 
 BAKED_PHASES = frozenset({"preflight", "install"})
 

@@ -5,17 +5,14 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 from tempfile import mkdtemp
-from typing import TYPE_CHECKING
 
 from ...schemas.kubernetes_bundle import MANIFEST, KubernetesBundle, decode_kubernetes
 from ..bundle.fetch import is_whole
 from ..outcome import Exit, failure
+from ..progress import Reporter
 from .build import ensure_built
 from .recipe import architecture
 from .release import fetch_release
-
-if TYPE_CHECKING:
-    from ..progress import Reporter
 
 MODULES = "modules"
 """Stands for our own build; anything else is a version of the release."""

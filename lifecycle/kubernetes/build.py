@@ -10,7 +10,7 @@ import shutil
 import time
 from pathlib import Path
 from tempfile import mkdtemp
-from typing import TYPE_CHECKING, Literal, cast
+from typing import Literal, cast
 
 from ...schemas.kubernetes_bundle import (
     BUNDLES,
@@ -24,11 +24,12 @@ from ...schemas.kubernetes_bundle import (
 from ...stacks import atomic
 from .. import places
 from ..bundle.fetch import sha256_of
-from ..progress import StageFinished, StageProgress, StageStarted
+from ..progress import Reporter, StageFinished, StageProgress, StageStarted
 from . import golang
 from .image_archive import Image, Layer, program_layer, write_archive
 from .package_layer import package_layer
 from .recipe import (
+    ImageRecipe,
     Recipe,
     architecture,
     bundle_key,
@@ -37,10 +38,6 @@ from .recipe import (
     recipe_folder,
     sources,
 )
-
-if TYPE_CHECKING:
-    from ..progress import Reporter
-    from .recipe import ImageRecipe
 
 
 def built_folder(key: str | None = None) -> Path:

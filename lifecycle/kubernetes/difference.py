@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING, Any
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Any
 
 import msgspec
 
@@ -11,14 +12,8 @@ from ...inventory.compile.kubernetes_objects.nodes import NO_PARTITION, PARTITIO
 from ...inventory.compile.kubernetes_objects.objects import DOMAIN
 from ...schemas.hostlist import fold
 from ..accounting.plan import BooksPlan
-from .live import is_ours
-from .objects import DIGEST, ObjectKey
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping
-
-    from .live import Live, LiveNode
-    from .objects import Wanted
+from .live import Live, LiveNode, is_ours
+from .objects import DIGEST, ObjectKey, Wanted
 
 _MIG = "nvidia.com/mig.config"
 _NAMED = 4

@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from ...inventory.compile.kubernetes_objects.images import pause_image
 from ...inventory.compile.kubernetes_objects.pod_network import cni
-from ...schemas.diagnostics import Diagnostic, Severity
+from ...inventory.hosts import ClusterInventory
+from ...schemas.diagnostics import Diagnostic, PathTuple, Severity
+from ...schemas.kubernetes_bundle import KubernetesBundle
 from ...schemas.load import load_text
-from ...schemas.spec import KubernetesScheduler
+from ...schemas.spec import ClusterSpec, KubernetesScheduler
+from ..cluster import Cluster
 from ..preflight.addon_digests import unknown_digests
 from .managed.fitness import managed_findings
 from .objects import Wanted, images, left_out, wanted
 from .source import takes_own_build
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from ...inventory.hosts import ClusterInventory
-    from ...schemas.diagnostics import PathTuple
-    from ...schemas.kubernetes_bundle import KubernetesBundle
-    from ...schemas.spec import ClusterSpec
-    from ..cluster import Cluster
 
 
 def kubernetes_findings(cluster: Cluster, hosts: ClusterInventory) -> tuple[Diagnostic, ...]:

@@ -6,19 +6,13 @@ archive.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ...schemas.diagnostics import Diagnostic, Severity
-from ..progress import StageProgress
-from ..ssh import Unreachable
+from ..observe import Observation
+from ..progress import Reporter, StageProgress
+from ..ssh import SshSession, Unreachable
 from ..ssh.arguments import as_root
 from ..status.slurm import last_words
 from .settle import JOINED
-
-if TYPE_CHECKING:
-    from ..observe import Observation
-    from ..progress import Reporter
-    from ..ssh import SshSession
 
 UPGRADED = "/etc/kubernetes/gcluster/upgraded-to"
 """Is there on control planes that have come to another version since they were made."""

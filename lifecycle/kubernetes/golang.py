@@ -10,13 +10,12 @@ import os
 import re
 import shutil
 import subprocess
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from ...stacks.local.engine import find_engine, runtime_flags
+from .. import places
 from ..outcome import LifecycleError, failure
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
 
 _SWITCHES_FROM = (1, 21)
 """Go fetches other toolchains from this version on: https://go.dev/doc/toolchain."""
@@ -83,9 +82,7 @@ def _in_container(
     arguments: Sequence[str], settings: Mapping[str, str], folder: Path, out: Path
 ) -> None:
     """Compile with Debian 13's go, in a container of the local nodes' base image."""
-    from ...stacks.local.engine import find_engine, runtime_flags  # noqa: PLC0415
     from ...stacks.local.image import ensure_base  # noqa: PLC0415
-    from .. import places  # noqa: PLC0415  # only where the machine has no Go
 
     engine = find_engine()
     cache = places.private_directory(places.cache_home() / "go")

@@ -9,13 +9,11 @@ import gzip
 import hashlib
 import io
 import tarfile
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
 
 import msgspec
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
 
 _LAYER = "application/vnd.oci.image.layer.v1.tar+gzip"
 _MANIFEST = "application/vnd.oci.image.manifest.v1+json"

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 import msgspec
 
+from ...inventory.hosts import Host
 from ...schemas.decoding import decode_json
 from ..ssh import SshSession, Unreachable
 from ..status.conditions import Cause, Condition
 from .kubectl import AS_ROOT
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from ...inventory.hosts import Host
 
 FEWEST_DAYS = 30
 """Below this somebody must look: the timer renews what has less than 60 days left, each week."""

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self
+from collections.abc import Callable, Sequence
+from typing import Any, Self
 
 import msgspec
 
-from ..ssh import SshSession, Unreachable
+from ...inventory.hosts import ClusterInventory, Host
+from ..ssh import Answer, SshResult, SshSession, Unreachable
 from .way import AS_ROOT, COMMAND, OnHost, Way
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from ...inventory.hosts import ClusterInventory, Host
-    from ..ssh import Answer, SshResult
 
 __all__ = ["AS_ROOT", "COMMAND", "ApiRefused", "ApiSilent", "Kubectl", "kubectl_of"]
 _SILENT = (

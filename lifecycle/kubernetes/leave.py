@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from ...schemas.diagnostics import Diagnostic, Severity
+from ..observe import Observation
 from ..planning.guards import gone_nodes
-from .kubectl import ApiRefused, ApiSilent, kubectl_of
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ..observe import Observation
-    from ..ssh import SshSession
-    from .kubectl import Kubectl
+from ..ssh import SshSession
+from .kubectl import ApiRefused, ApiSilent, Kubectl, kubectl_of
 
 _LEAVE_WITHIN_S = 120
 """Pods have this long to end, their grace included."""

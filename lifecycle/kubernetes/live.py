@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Collection
+from typing import Any
 
 import msgspec
 
@@ -13,12 +14,8 @@ from ...inventory.compile.kubernetes_objects.objects import (
     MANAGED_BY,
 )
 from ...schemas.kubernetes_release import CLAIMS_SINCE, MUTATING_POLICY_SINCE, has
+from .kubectl import Kubectl
 from .objects import DIGEST, ObjectKey, key_of
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from .kubectl import Kubectl
 
 _ALWAYS = (
     "namespaces",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -10,8 +11,6 @@ from ...inventory.compile.kubernetes_objects.objects import DOMAIN
 from .table import rows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
     from .kubectl import Kubectl
 
 DRAIN_REASON = f"{DOMAIN}/drain-reason"

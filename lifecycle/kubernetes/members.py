@@ -7,22 +7,17 @@ deleted, the last has no majority and nothing brings it back. One by one, while 
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
+from ...inventory.hosts import Host
+from ...schemas.spec import ClusterSpec
+from ..observe import Observation
 from ..outcome import failure
 from ..planning.guards import gone_nodes
-from ..ssh import Unreachable
+from ..ssh import SshSession, Unreachable
 from ..ssh.arguments import as_root
 from ..status.slurm import last_words
 from .settle import JOINED
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from ...inventory.hosts import Host
-    from ...schemas.spec import ClusterSpec
-    from ..observe import Observation
-    from ..ssh import SshSession
 
 _ETCDCTL = ("/usr/local/libexec/gcluster/kubernetes-etcd", "etcdctl")
 _LIMIT_S = 60

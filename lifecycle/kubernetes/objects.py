@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -12,14 +13,10 @@ from ...inventory.compile.kubernetes_objects.facts import KubernetesFacts, kuber
 from ...inventory.compile.kubernetes_objects.nodes import nodes
 from ...inventory.compile.kubernetes_objects.objects import DOMAIN, Object, owned
 from ...inventory.compile.kubernetes_objects.tree import FIRST, objects
+from ...inventory.hosts import ClusterInventory
+from ...schemas.catalog import Catalog
+from ...schemas.spec import ClusterSpec
 from .source import takes_own_build
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from ...inventory.hosts import ClusterInventory
-    from ...schemas.catalog import Catalog
-    from ...schemas.spec import ClusterSpec
 
 DIGEST = f"{DOMAIN}/compiled"
 """Annotation of each object that `up` applied: hash of what it was compiled to."""

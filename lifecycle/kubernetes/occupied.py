@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Iterator, Mapping
 
-from .addons.served import read_served
+from .addons.served import Served, read_served
+from .kubectl import Kubectl
 from .table import rows
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
-
-    from .addons.served import Served
-    from .kubectl import Kubectl
 
 POLICY = r"{.metadata.annotations.helm\.sh/resource-policy}"
 """What a chart says of an object's removal (helm.sh/docs/howto/charts_tips_and_tricks, 2026-11)."""

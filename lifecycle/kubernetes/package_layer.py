@@ -6,17 +6,14 @@ import io
 import re
 import subprocess
 import tarfile
+from collections.abc import Sequence
+from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
 
 from ...stacks.local.image import missing_tool
 from ...stacks.provider import provider_error
 from ..outcome import LifecycleError
 from .image_archive import Layer, packed
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
 
 _KEPT = re.compile(
     r"usr/s?bin/[^/]+$|usr/lib64/[^/]+$|usr/lib/[^/]+-linux-gnu/(lib|ld-)[^/]*\.so[^/]*$"

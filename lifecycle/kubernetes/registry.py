@@ -13,17 +13,15 @@ import tarfile
 import urllib.error
 import urllib.parse
 import urllib.request
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from ...stacks.https import opened
 from ..outcome import failure
 from .image_names import split_tag
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
 
 _INDEXES = (
     "application/vnd.oci.image.index.v1+json",

@@ -9,7 +9,7 @@ import time
 import urllib.error
 from pathlib import Path
 from tempfile import mkdtemp
-from typing import TYPE_CHECKING, Literal, cast
+from typing import Literal, cast
 
 import msgspec
 
@@ -25,11 +25,8 @@ from ...stacks import atomic
 from ...stacks.https import opened
 from ..bundle.fetch import Wanted, fetch_all
 from ..outcome import LifecycleError, failure
-from ..progress import StageFinished, StageProgress, StageStarted
+from ..progress import Reporter, StageFinished, StageProgress, StageStarted
 from .registry import Pulled, pull, write_pulled
-
-if TYPE_CHECKING:
-    from ..progress import Reporter
 
 _TIMEOUT_S = 60
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -15,13 +15,8 @@ from ..status.conditions import PartitionQueue, QueueStatus, QuotaUse, WaitingFo
 from ..status.slurm import SchedulerView
 from ..status.slurm_report import SchedulerReport
 from .kubectl import ApiRefused, ApiSilent, Kubectl
-from .look import PodSeen, see_nodes, see_pods
+from .look import NodeSeen, PodSeen, see_nodes, see_pods
 from .table import rows
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from .look import NodeSeen
 
 _GPUS_OF = "requests."
 QUOTA_FIELDS = {

@@ -7,37 +7,31 @@ the compiled tree. What carries the cluster's label and is compiled no more is p
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Collection, Iterable
 
 import msgspec
 
-from ...inventory.compile.kubernetes_objects.objects import FIELD_MANAGER, SYSTEM_NAMESPACE
+from ...inventory.compile.kubernetes_objects.objects import FIELD_MANAGER, SYSTEM_NAMESPACE, Object
 from ...schemas.control_planes import managed_by
 from ...schemas.diagnostics import Diagnostic, Severity
 from ...schemas.spec import KubernetesScheduler
 from ..accounting.plan import BooksPlan
-from ..progress import StageFinished, StageStarted
+from ..cluster import Cluster
+from ..observe import Observation
+from ..progress import Reporter, StageFinished, StageStarted
 from ..rolling.roll import Clock
+from ..ssh import SshSession
 from .addons import together
 from .addons.applying import delete
 from .addons.notes import kept_namespaces
 from .addons.served import read_served
+from .addons.standing import Standing
 from .addons.step import AddonsStep
 from .difference import Difference, Marks, difference
 from .kubectl import ApiRefused, ApiSilent, Kubectl, kubectl_of
 from .live import NOTHING, read_live
 from .objects import Wanted, wanted
 from .occupied import occupied
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable
-
-    from ...inventory.compile.kubernetes_objects.objects import Object
-    from ..cluster import Cluster
-    from ..observe import Observation
-    from ..progress import Reporter
-    from ..ssh import SshSession
-    from .addons.standing import Standing
 
 JOINED = "kubernetes.join"
 """The step whose stamp says that a host's API server was there."""

@@ -6,16 +6,12 @@ Each host holds itself to the same (kubernetes-skew of the role): it knows what 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 from ...schemas.diagnostics import Diagnostic, Severity
+from ..observe import Observation
+from ..planning.changes import UpgradeLine
 from .settle import JOINED
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from ..observe import Observation
-    from ..planning.changes import UpgradeLine
 
 _WHAT = ": kubernetes"
 """How a line of a plan's upgrades ends that is about a pool's Kubernetes."""

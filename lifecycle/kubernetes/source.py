@@ -5,8 +5,6 @@ Who only looks never builds. A plan of a bundle that isn't built is compiled wit
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ...inventory.compile.kubernetes import KubernetesAt
 from ...schemas.diagnostics import Diagnostic, Severity
 from ...schemas.kubernetes_bundle import (
@@ -15,14 +13,11 @@ from ...schemas.kubernetes_bundle import (
     KubernetesBundle,
     decode_kubernetes,
 )
-from ...schemas.spec import KubernetesScheduler
+from ...schemas.spec import ClusterSpec, KubernetesScheduler
 from ..outcome import Exit, LifecycleError
+from ..progress import Reporter
 from .bring import broken_files
 from .build import built_folder, ensure_built, planned_bundle
-
-if TYPE_CHECKING:
-    from ...schemas.spec import ClusterSpec
-    from ..progress import Reporter
 
 BUILD = "make bundle-kubernetes"
 """Builds the bundle ahead of `up`, in a checkout."""

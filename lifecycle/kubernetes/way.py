@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+from ...inventory.hosts import Host
 
-    from ...inventory.hosts import Host
+if TYPE_CHECKING:
     from ..ssh import Answer, SshSession
 
 AS_ROOT = '$([ "$(id -u)" = 0 ] || echo sudo -n)'

@@ -7,17 +7,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...schemas.control_planes import managed_by
+from ...schemas.diagnostics import Diagnostic
 from ...schemas.spec import KubernetesScheduler
+from ..bundle.use import Bundle
 from ..outcome import Exit, LifecycleError
-from ..progress import Finding, StageProgress
+from ..progress import Finding, Reporter, StageProgress
 
 if TYPE_CHECKING:
-    from ...schemas.diagnostics import Diagnostic
-    from ..bundle.use import Bundle
     from ..cluster import Cluster
     from ..observe import Observation
     from ..planning.changes import Plan
-    from ..progress import Reporter
     from ..sites import OpenSite
     from ..ssh import SshSession
 

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
+from .kubectl import Kubectl
 from .look import PodSeen, see_pods
 from .report import JOB_FIELDS
 from .table import rows
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from .kubectl import Kubectl
 
 
 class Work(msgspec.Struct, frozen=True, kw_only=True):

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from ...schemas.diagnostics import Diagnostic, Severity
 from ...schemas.hostlist import fold
+from ...stacks.laddered import RungOffer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from ...stacks.laddered import RungOffer
     from ..state.rungs import Tried, Walk
     from .rung import PoolLadder
 

@@ -7,23 +7,23 @@ for a pool that is still to come the price of its cheapest rung is kept.
 from __future__ import annotations
 
 import threading
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from ...inventory.hosts import pool_host_names
 from ...schemas.cost import HOURS_PER_MONTH, pool_cost, utilisation_of
 from ...schemas.diagnostics import Diagnostic, Severity
+from ...schemas.spec import ClusterSpec
 from ...schemas.spec.sites.site import CloudSite
 from ...stacks.laddered import Laddered
+from ...stacks.provider import Provider
 from ..repair.queue import set_aside
 from ..state.rungs import Walk, walks
 from .rung import Decision, PoolLadder, Room, at_home, decide, rungs_after
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from ...schemas.spec import ClusterSpec
-    from ...stacks.provider import Provider
     from ..cluster import Cluster
 
 
@@ -41,8 +41,6 @@ NO_WISHES = Wishes()
 
 def pool_ladders(spec: ClusterSpec, providers: Mapping[str, Provider]) -> dict[str, PoolLadder]:
     """Return the ladders of the pools that are bought, in spec order. Raises ProviderError."""
-    from ...inventory.hosts import pool_host_names  # noqa: PLC0415  # only here
-
     found: dict[str, PoolLadder] = {}
     for name, pool in spec.pools.items():
         provider = providers[pool.site]

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import msgspec
 
+from ...schemas.cost import Cost
 from ...schemas.hostlist import fold
+from ...stacks.laddered import RungOffer
 from ..planning.changes import LadderView, RungState, RungView
 from .rung import Blocked, Decision, PoolLadder, Try, why_not
-
-if TYPE_CHECKING:
-    from ...schemas.cost import Cost
-    from ...stacks.laddered import RungOffer
-    from .standing import Ladders
+from .standing import Ladders
 
 
 def ladder_views(book: Ladders) -> tuple[LadderView, ...]:

@@ -6,6 +6,7 @@ the rung that it was asking for, and doesn't ask again where the cloud had said 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -17,6 +18,7 @@ from ...stacks.laddered import Laddered
 from ...stacks.provider import ProviderError
 from ...stacks.pulumi.errors import first_line
 from ..outcome import Exit, LifecycleError
+from ..sites import OpenSite
 from ..state.kinds import RungTried
 from .report import ended_short, on_a_later_rung, purchase_unknown
 from .rung import (
@@ -28,13 +30,10 @@ from .rung import (
     Try,
     sorted_out,
 )
+from .standing import Ladders
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from ..cluster import Cluster
-    from ..sites import OpenSite
-    from .standing import Ladders
 
 
 class Applied(msgspec.Struct, frozen=True, kw_only=True):

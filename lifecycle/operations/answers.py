@@ -6,16 +6,11 @@ answer its next ping: nothing starts there, and whoever looks in between takes t
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
-from ..rolling.service import ServiceSilent
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from ..rolling.roll import Clock
-    from ..rolling.service import NodeService
+from ..rolling.roll import Clock
+from ..rolling.service import NodeService, ServiceSilent
 
 ANSWERS_S = 120.0
 """Seconds: a little over Slurm's pings, one each third of SlurmdTimeout, 300 s where unset

@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 import difflib
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
-from ...inventory.hosts import ClusterInventory
+from ...inventory.hosts import ClusterInventory, Host
 from ...schemas.hostlist import HostlistError, expand
 from ..outcome import Exit, failure
-from ..ssh import SshResult
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from ...inventory.hosts import Host
-    from ..ssh import SshSession
+from ..ssh import SshResult, SshSession
 
 
 def chosen(hosts: ClusterInventory, words: Iterable[str]) -> ClusterInventory:

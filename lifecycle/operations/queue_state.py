@@ -17,22 +17,19 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from ...inventory.hosts import ClusterInventory, Host
 from ...schemas.decoding import decode_json
-from ..outcome import Exit, failure
-from ..progress import StageProgress
-from ..ssh import SshResult, SshSession, Unreachable
+from ..outcome import Exit, LifecycleError, failure
+from ..progress import Reporter, StageProgress
+from ..ssh import Answer, SshResult, SshSession, Unreachable
+from ..state import StateStore
+from ..status.slurm import SchedulerView
 from ..status.slurm_report import report_of
 from .chosen import controller_of
 from .slurm_only import refuse_kubernetes
 
 if TYPE_CHECKING:
-    from ...inventory.hosts import ClusterInventory, Host
     from ..cluster import Cluster
-    from ..outcome import LifecycleError
-    from ..progress import Reporter
-    from ..ssh import Answer
-    from ..state import StateStore
-    from ..status.slurm import SchedulerView
 
 PREFIX = "queue"
 """State folder: `ID.json` tells of a saved queue, `ID.age` is it."""

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from ...inventory.hosts import ClusterInventory
+from ...schemas.spec import ClusterSpec
 from ..outcome import Exit, failure
-from ..progress import StageProgress
-from ..rolling import ServiceSilent, Window, roll
+from ..progress import Reporter, StageProgress
+from ..rolling import NodeService, ServiceSilent, Window, roll
 from ..rolling.roll import Clock
 from ..rolling.services import service_of
 from ..run import Run
@@ -20,13 +23,7 @@ from .restart import restart
 from .service import silent
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
-
-    from ...inventory.hosts import ClusterInventory
-    from ...schemas.spec import ClusterSpec
     from ..cluster import Cluster
-    from ..progress import Reporter
-    from ..rolling import NodeService
 
 
 class Pace(msgspec.Struct, frozen=True, kw_only=True):

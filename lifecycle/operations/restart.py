@@ -6,16 +6,11 @@ slurmd registers, before anybody has looked whether all GPUs and links came back
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Iterable
 
-from ..ssh import SshResult, Unreachable
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
-
-    from ...inventory.hosts import Host
-    from ..rolling.roll import Clock
-    from ..ssh import Answer, SshSession
+from ...inventory.hosts import Host
+from ..rolling.roll import Clock
+from ..ssh import Answer, SshResult, SshSession, Unreachable
 
 RESTART_S = 1800
 """Seconds a node may take: firmware of a GPU server trains memory and links for 10-20 minutes."""

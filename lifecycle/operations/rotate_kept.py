@@ -6,7 +6,7 @@ whoever lacks it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Collection
 
 import msgspec
 
@@ -20,17 +20,12 @@ from ..converge.pending import pending_steps
 from ..converge.run import converge
 from ..converge.stamps import read_stamps
 from ..outcome import Exit, failure
+from ..progress import Reporter
 from ..pull.keys import KEY_SECRET, signing_key
+from ..run import Run
 from ..secrets.makers import given_secrets, maker
-from ..ssh import Unreachable
+from ..ssh import SshSession, Unreachable
 from .rotate_munge import Rotated
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
-
-    from ..progress import Reporter
-    from ..run import Run
-    from ..ssh import SshSession
 
 SECRETS = {"jwt": JWT_SECRET, "database": DATABASE_SECRET, "signer": SIGNERS_SECRET}
 """Word of the verb -> the secret that hosts are given."""

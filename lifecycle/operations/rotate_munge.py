@@ -12,28 +12,21 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from ...inventory.compile.munge import MUNGE_SECRET
+from ...inventory.hosts import ClusterInventory, Host
 from ...schemas.hostlist import fold
 from ..outcome import Exit, failure
-from ..progress import StageProgress
+from ..progress import Reporter, StageProgress
+from ..rolling import NodeService
 from ..rolling.roll import Clock
-from ..ssh import SshResult, Unreachable
-from ..state import munge_key
+from ..ssh import Answer, SshResult, SshSession, Unreachable
+from ..state import SecretVault, munge_key
 from .answers import wait_for_answers
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from ...inventory.hosts import ClusterInventory, Host
-    from ..progress import Reporter
-    from ..rolling import NodeService
-    from ..ssh import Answer, SshSession
-    from ..state import SecretVault
 
 _ROOT = '$([ "$(id -u)" = 0 ] || echo sudo -n)'
 STAGE = (

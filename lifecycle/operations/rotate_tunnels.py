@@ -7,19 +7,15 @@ gateway by SSH beside the tunnels.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ...inventory.compile import CompiledCluster, compile_cluster
+from ...inventory.hosts import ClusterInventory
 from ..outcome import failure
+from ..progress import Reporter
+from ..run import Run
 from ..secrets.tunnel_keys import make_anew
+from ..ssh import SshSession
 from .rotate_kept import give, only
-
-if TYPE_CHECKING:
-    from ...inventory.hosts import ClusterInventory
-    from ..progress import Reporter
-    from ..run import Run
-    from ..ssh import SshSession
-    from .rotate_munge import Rotated
+from .rotate_munge import Rotated
 
 _ROLE = "wireguard"
 

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Collection, Mapping
 
 import msgspec
 
+from ...inventory.hosts import ClusterInventory
 from ...schemas.hostlist import fold
 from ..outcome import Exit, LifecycleError, failure
-from ..rolling import ServiceSilent
+from ..rolling import NodeService, NodeUse, ServiceSilent
 from ..rolling.roll import Clock
 from .answers import wait_for_answers
 from .chosen import chosen
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
-
-    from ...inventory.hosts import ClusterInventory
-    from ..rolling import NodeService, NodeUse
 
 
 class Served(msgspec.Struct, frozen=True, kw_only=True):

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from ...schemas.spec import KubernetesScheduler
+from ...schemas.spec import ClusterSpec, KubernetesScheduler
 from ..outcome import Exit, failure
-
-if TYPE_CHECKING:
-    from ...schemas.spec import ClusterSpec
 
 
 def refuse_kubernetes(spec: ClusterSpec, why: str, *, hint: str) -> None:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, get_args
+from typing import get_args
 
+from ...stacks.provider import Effect, ResourceChange
 from .changes import Disruption
-
-if TYPE_CHECKING:
-    from ...stacks.provider import Effect, ResourceChange
 
 DISRUPTIONS: tuple[Disruption, ...] = get_args(Disruption)
 """From the mildest to the worst."""

@@ -5,18 +5,14 @@ What a resource buys is known offline, by the spec that was applied and by the o
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 from ...schemas.control_planes import managed_pools
+from ...schemas.spec import ClusterSpec
 from ...stacks.laddered import Laddered
+from ...stacks.provider import ResourceChange
+from ..sites import OpenSite
 from .changes import Gone
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from ...schemas.spec import ClusterSpec
-    from ...stacks.provider import ResourceChange
-    from ..sites import OpenSite
 
 
 def gone_with(

@@ -7,22 +7,16 @@ A node that never came up guards nothing: nobody works on it.
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
+from ...inventory.hosts import ClusterInventory
 from ...schemas.diagnostics import Diagnostic, Severity
 from ...schemas.hostlist import expand, fold
+from ...schemas.spec import ClusterSpec
 from ..data import is_made
 from ..outcome import Exit, LifecycleError
-from ..state import HostsConverged
-from .changes import Gone, Guard
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping
-
-    from ...inventory.hosts import ClusterInventory
-    from ...schemas.spec import ClusterSpec
-    from ..state import EventLog
-    from .changes import Hit, Plan, SitePlan
+from ..state import EventLog, HostsConverged
+from .changes import Gone, Guard, Hit, Plan, SitePlan
 
 MOST_AT_ONCE = 0.5
 """Share of a pool that may be replaced or destroyed in one go; of two nodes that is one."""

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Collection
 
+from ...inventory.hosts import ClusterInventory
 from ...schemas.hostlist import expand
-from ...schemas.spec import KubernetesScheduler
-from ..ssh import Unreachable
+from ...schemas.spec import ClusterSpec, KubernetesScheduler
+from ..kubernetes.kubectl import ApiRefused, ApiSilent, kubectl_of
+from ..ssh import SshSession, Unreachable
 from ..status.slurm import answered, asking
 from .changes import Hit
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from ...inventory.hosts import ClusterInventory
-    from ...schemas.spec import ClusterSpec
-    from ..ssh import SshSession
 
 _LOOK = asking("--format='%A|%u|%N'")
 _COLUMNS = 3
@@ -49,11 +44,6 @@ def ask_hit(
 
 def _of_kubernetes(session: SshSession, existing: ClusterInventory, nodes: Collection[str]) -> Hit:
     """Ask the API: it knows accounts, which are namespaces, and nobody's name."""
-    from ..kubernetes.kubectl import (  # noqa: PLC0415  # its own
-        ApiRefused,
-        ApiSilent,
-        kubectl_of,
-    )
     from ..kubernetes.work import see_work  # noqa: PLC0415  # its own
 
     try:

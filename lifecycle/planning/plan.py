@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Mapping
 
 from msgspec.structs import replace
 
 from ...inventory.compile import CompiledCluster, compile_cluster
 from ...schemas.cost import usd_per_hour
+from ...schemas.diagnostics import Diagnostic
 from ...schemas.spec import KubernetesScheduler
+from ..accounting.plan import BooksPlan
 from ..accounting.settle import books_plan
 from ..audit.built import built, upgrade_lines
+from ..cluster import Cluster
 from ..converge.pending import Pending, pending_steps
+from ..converge.scope import Scope
+from ..ladders.standing import Ladders
 from ..ladders.view import ladder_views, usd_taken
 from ..observe import Observation, observe
 from ..repair.queue import queue
@@ -27,15 +32,6 @@ from .guards import gone_nodes, guards, served
 from .hit import ask_hit
 from .spec_fields import field_lines
 from .step_changes import step_changes
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
-
-    from ...schemas.diagnostics import Diagnostic
-    from ..accounting.plan import BooksPlan
-    from ..cluster import Cluster
-    from ..converge.scope import Scope
-    from ..ladders.standing import Ladders
 
 
 def make_plan(cluster: Cluster) -> Plan:

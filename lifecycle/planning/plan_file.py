@@ -7,9 +7,11 @@ of itself (`plan_lines`). When one of them moved since, it is refused, with what
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from difflib import unified_diff
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
@@ -20,17 +22,14 @@ from ...schemas.decoding import decode_json
 from ...stacks import atomic
 from ..burst.lock import LOCK as BURST_LOCK
 from ..outcome import Exit, LifecycleError, failure
+from ..state import Event
 from ..state.store import utc_now
 from .changes import Plan
 from .plan_lines import plan_lines
 from .spec_diff import differing
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
     from ..cluster import Cluster
-    from ..state import Event
 
 _SHOWN = 12
 """Fields of the spec that are named, of those that moved."""

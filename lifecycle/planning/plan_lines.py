@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import re
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -14,8 +15,6 @@ import msgspec
 from ...stacks.provider import Resource, ResourceChange
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
     from .changes import Plan
 
 NOT_HELD: Mapping[str, str] = {

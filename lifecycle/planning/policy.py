@@ -5,16 +5,15 @@ No flag goes around it: a policy is changed in its file, by whoever owns that.
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ...schemas.diagnostics import Diagnostic
 from ...schemas.policies import find_policies, judge, load_policies
 from ..outcome import Exit, LifecycleError
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from ...schemas.catalog import Catalog
-    from ...schemas.diagnostics import Diagnostic
     from ...schemas.load import Loaded
     from ...schemas.policies.load import LoadedPolicies
 

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import msgspec
 
+from ...schemas.spec import ClusterSpec
 from ...schemas.spec.market import Count
-from ...schemas.spec.noun import Noun
+from ...schemas.spec.noun import Noun, UpdatePolicy
 from ...schemas.spec.units import Quantity
 from .changes import Disruption, FieldLine
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from ...schemas.spec import ClusterSpec
-    from ...schemas.spec.noun import UpdatePolicy
 
 _LONGEST = 40
 """Characters of a value that is shown; a longer one isn't."""

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Mapping
 
 from ...inventory.compile.steps import CHANGING_PHASES
 from ...schemas.hostlist import fold
+from ...schemas.spec import ClusterSpec
+from ..converge.pending import Pending
+from ..observe import Observation
 from ..rolling.plan import in_service, must_roll
 from .changes import Disruption, StepChange
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
-
-    from ...schemas.spec import ClusterSpec
-    from ..converge.pending import Pending
-    from ..observe import Observation
 
 NOT_THERE = "this node isn't there yet"
 

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ...inventory.compile.kubernetes_objects.addons import unfilled
+from ...inventory.compile.kubernetes_objects.facts import KubernetesFacts
 from ...schemas.diagnostics import Diagnostic, Severity
+from ...schemas.load import Loaded
 from ..outcome import LifecycleError
-
-if TYPE_CHECKING:
-    from ...inventory.compile.kubernetes_objects.facts import KubernetesFacts
-    from ...schemas.load import Loaded
 
 CATALOG = "files/addons/addons.yaml"
 """The catalog file of a bundle: named under `catalog:` it fills in what gcluster's leaves open."""

@@ -9,12 +9,9 @@ import os
 import platform
 import shutil
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 DEBIAN_12, DEBIAN_13, UBUNTU_24 = "debian-12", "debian-13", "ubuntu-24.04"
 KNOWN = (DEBIAN_12, DEBIAN_13, UBUNTU_24)

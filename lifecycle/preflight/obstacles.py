@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from ...schemas.diagnostics import Severity
+from ...schemas.diagnostics import Diagnostic, Severity
 from ...stacks.provider import ProviderError
 from ..outcome import Exit, LifecycleError
 from ..planning.changes import SiteAnswers
@@ -14,9 +15,6 @@ from ..progress import Finding, Reporter
 from ..sites import OpenSite, at_each, open_sites
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from ...schemas.diagnostics import Diagnostic
     from ..cluster import Cluster
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from pathlib import Path
+from typing import NamedTuple
 
 from ...schemas.kms_key import cloud_of_key
 from ...schemas.spec import KmsSecrets
@@ -14,9 +15,6 @@ from ...stacks.registry import provider
 from ..cluster import open_cluster
 from ..outcome import failure
 from ..sites import provider_name
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 _NOT_MADE = ("gcluster:", "pulumi:")
 """Types that group others, and the engine's own."""

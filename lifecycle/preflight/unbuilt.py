@@ -6,19 +6,16 @@ and refuse where nothing could run without it. An entry goes when its part is bu
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 from ...inventory.compile.roles import ACTED_ON, PLUGINS_ACTED_ON, STORAGE_ACTED_ON
-from ...schemas.diagnostics import Diagnostic, Severity
+from ...schemas.catalog import load_catalog
+from ...schemas.diagnostics import Diagnostic, PathTuple, Severity
+from ...schemas.load import Loaded
 from ...schemas.spec import KubernetesScheduler, LustreStorage, Software
 from ...stacks.registry import names
 from ..outcome import LifecycleError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from ...schemas.diagnostics import PathTuple
-    from ...schemas.load import Loaded
 
 _LEFT_OUT: tuple[tuple[PathTuple, str], ...] = (
     (("monitoring",), "monitoring"),
@@ -144,7 +141,6 @@ def _left_out_fabrics(loaded: Loaded) -> Iterator[PathTuple]:
     pools = {} if loaded.spec is None else loaded.spec.pools
     if not any(pool.fabric for pool in pools.values()):
         return
-    from ...schemas.catalog import load_catalog  # noqa: PLC0415  # only where one is said
 
     fabrics = load_catalog().fabrics
     for name, pool in pools.items():

@@ -5,11 +5,8 @@ from __future__ import annotations
 import gzip
 import io
 import tarfile
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from pathlib import Path
+from collections.abc import Iterable, Mapping
+from pathlib import Path
 
 _NOT_CARRIED = frozenset({"__pycache__"})
 _NOT_PORTABLE = frozenset({".pyc", ".so", ".pyd"})

@@ -5,22 +5,18 @@ from __future__ import annotations
 import hashlib
 import re
 import subprocess
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
 
 import msgspec
 
-from ...inventory.compile import CompiledCluster
+from ...inventory.compile import CompiledCluster, Step
 from ..converge.pending import Pending, PendingStep, pending_steps
 from ..converge.playbook import plays
 from ..converge.role_files import collections_path, role_path
 from ..outcome import failure
 from .archive import files_below, packed
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from pathlib import Path
-
-    from ...inventory.compile import Step
 
 FORMAT = 1
 NAMESPACE = "gcluster-converge"

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from ...inventory.compile import CompiledCluster
+from ...inventory.hosts import ClusterInventory, Host
 from .. import places
-from ..converge.run import ConvergeResult, converge
+from ..converge.pending import Pending, PendingStep
+from ..converge.run import ConvergeResult, Rolling, converge
 from ..progress import Reporter, StageFinished, StageStarted
 from ..rolling.plan import has_joined
+from ..ssh import SshSession
 from .bundle import is_pushed, pool_bundles
 from .depot import Depot
 from .follow import follow
@@ -19,15 +25,7 @@ from .reports import read_reports
 from .runtime import runtime
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from pathlib import Path
-
-    from ...inventory.compile import CompiledCluster
-    from ...inventory.hosts import ClusterInventory, Host
     from ..cluster import Cluster
-    from ..converge.pending import Pending, PendingStep
-    from ..converge.run import Rolling
-    from ..ssh import SshSession
 
 SERIAL_KEY = "converge/serial"
 """In the state: the number of what was last published. A node takes no smaller one again."""

@@ -6,22 +6,16 @@ import base64
 import hashlib
 import io
 import tarfile
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from ...inventory.compile.depot import DEPOT_ROOT
+from ...inventory.hosts import Host
+from ...schemas.spec import ClusterSpec
 from ..outcome import failure
-from ..ssh import Unreachable
+from ..ssh import SshSession, Unreachable
 from ..ssh.arguments import as_root
-from .bundle import manifest, signed
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from pathlib import Path
-
-    from ...inventory.hosts import Host
-    from ...schemas.spec import ClusterSpec
-    from ..ssh import SshSession
-    from .bundle import PoolBundle
+from .bundle import PoolBundle, manifest, signed
 
 FOLDER = f"{DEPOT_ROOT}/converge"
 _LIMIT_S = 300

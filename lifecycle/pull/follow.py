@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable  # msgspec reads it
-from typing import TYPE_CHECKING
+from collections.abc import (
+    Callable,  # msgspec reads it
+    Mapping,
+)
 
 import msgspec
 
+from ...inventory.hosts import Host
+from ...schemas.spec import ClusterSpec
 from ..converge.watch import StepFailure
 from ..progress import Reporter, StageProgress
 from ..ssh import Unreachable
-from .reports import NOTHING, Reports
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from ...inventory.hosts import Host
-    from ...schemas.spec import ClusterSpec
-    from .reports import Report
+from .reports import NOTHING, Report, Reports
 
 POLL_S = 2.0
 """Seconds between two looks; each is one SSH exec on the controller."""

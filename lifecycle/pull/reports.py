@@ -6,18 +6,14 @@ import base64
 import binascii
 import gzip
 import zlib
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Iterator
+from typing import TypeVar
 
 import msgspec
 
+from ...inventory.hosts import Host
 from ...schemas.decoding import learn
-from ..ssh import Unreachable
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from ...inventory.hosts import Host
-    from ..ssh import SshSession
+from ..ssh import SshSession, Unreachable
 
 T = TypeVar("T")
 

@@ -8,15 +8,12 @@ fits every node with Python 3.11 to 3.13.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from importlib.metadata import distribution, version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from .archive import files_below, packed
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 _PACKAGES: Mapping[str, str] = {
     "ansible": "ansible-core",

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
+from ...inventory.hosts import Host
 from ..converge.stamps import Stamps, read_stamps
 from ..ssh import SshSession, Unreachable
 from .reports import read_reports
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ...inventory.hosts import Host
 
 
 def read_reported_stamps(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Collection
 
 import msgspec
 
@@ -15,8 +15,12 @@ from ..images.golden import booting_sites
 from ..nodes import converge_nodes
 from ..observe import Observation, observe
 from ..planning.plan import compile_for
+from ..progress import Reporter
 from ..rolling.service import ServiceSilent
-from ..sites import at_each, open_sites
+from ..run import Run
+from ..sites import OpenSite, at_each, open_sites
+from ..ssh import SshSession
+from ..state.kinds import RepairAction
 from .service import (
     give_back,
     in_the_way,
@@ -24,15 +28,6 @@ from .service import (
     scheduler_of,
     take_out,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from ..progress import Reporter
-    from ..run import Run
-    from ..sites import OpenSite
-    from ..ssh import SshSession
-    from ..state.kinds import RepairAction
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):

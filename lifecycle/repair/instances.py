@@ -6,27 +6,29 @@ waits in the queue of repairs: who is named is cordoned, drained, made anew and 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Collection, Iterable
 
 import msgspec
 
+from ...schemas.diagnostics import Diagnostic
 from ...schemas.hostlist import HostlistError, expand
 from ...stacks.abilities import NamesMachines, Replacer
 from ...stacks.laddered import Laddered
 from ...stacks.provider import ProviderError
+from ..cluster import Cluster
 from ..kubernetes import while_up
 from ..kubernetes.kubectl import kubectl_of
 from ..kubernetes.leave import drain_nodes
 from ..kubernetes.managed.joining import WITHIN_S, silence
-from ..kubernetes.managed.nodes import managed_site
+from ..kubernetes.managed.nodes import ApiNode, managed_site
 from ..kubernetes.managed.reach import see
 from ..observe import observe
 from ..outcome import Exit, LifecycleError, failure
-from ..progress import StageProgress
+from ..progress import Reporter, StageProgress
 from ..rolling.roll import Clock
 from ..rolling.service import MARK, ServiceSilent
 from ..run import Run
-from ..sites import equip, open_sites
+from ..sites import OpenSite, equip, open_sites
 from ..ssh import SshSession
 from ..state import acquire
 from ..state.repairs import Repair
@@ -34,15 +36,6 @@ from ..state.store import utc_now
 from .queue import queue
 from .result import Intended, RepairResult
 from .service import give_back, in_the_way, look, scheduler_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable
-
-    from ...schemas.diagnostics import Diagnostic
-    from ..cluster import Cluster
-    from ..kubernetes.managed.nodes import ApiNode
-    from ..progress import Reporter
-    from ..sites import OpenSite
 
 _ASK_AGAIN_S = 5
 

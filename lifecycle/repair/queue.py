@@ -7,19 +7,14 @@ no `up` touches it, its site makes and pays for it no more, until `repair` is to
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Iterable, Mapping
 
+from ...inventory.hosts import Host
 from ...schemas.hostlist import fold
-from ..state import RepairStepped
+from ...schemas.spec import ClusterSpec
+from ..state import EventLog, RepairStepped
+from ..state.kinds import RepairAction, RepairStep
 from ..state.repairs import Repair, repairs
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
-
-    from ...inventory.hosts import Host
-    from ...schemas.spec import ClusterSpec
-    from ..state import EventLog
-    from ..state.kinds import RepairAction, RepairStep
 
 
 def queue(events: EventLog) -> tuple[Repair, ...]:

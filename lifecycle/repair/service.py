@@ -5,18 +5,13 @@ Nothing here depends on which scheduler it is: a cluster without one that answer
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Mapping
 
-from ..rolling.service import MARK, ServiceSilent
+from ...inventory.hosts import ClusterInventory
+from ...schemas.spec import ClusterSpec
+from ..rolling.service import MARK, NodeService, NodeUse, ServiceSilent
 from ..rolling.services import service_of
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
-
-    from ...inventory.hosts import ClusterInventory
-    from ...schemas.spec import ClusterSpec
-    from ..rolling.service import NodeService, NodeUse
-    from ..ssh import SshSession
+from ..ssh import SshSession
 
 _BY_ITSELF = (
     MARK,

@@ -5,37 +5,32 @@ Each try is written down before it begins: a run that is killed goes on with the
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Collection, Iterable
 
 import msgspec
 
+from ...inventory.hosts import ClusterInventory, Host
+from ...schemas.diagnostics import Diagnostic
 from ...schemas.hostlist import HostlistError, expand
 from ...stacks.abilities import Replacer
 from ...stacks.provider import ProviderError
+from ..cluster import Cluster
 from ..kubernetes.managed.repair import is_of_eks
 from ..ledger_check import close_absent
 from ..outcome import Exit, failure
+from ..progress import Reporter
 from ..run import Run
-from ..sites import at_each, equip, inventory, open_sites
+from ..sites import OpenSite, at_each, equip, inventory, open_sites
 from ..ssh import SshSession
 from ..state import acquire
+from ..state.kinds import RepairAction, RepairStep
 from ..state.repairs import Repair
 from ..state.store import utc_now
-from .attempt import Attempt
+from .attempt import Attempt, Outcome
+from .instances import repair_instances
 from .queue import queue, set_aside, tell
 from .result import Intended, RepairResult
 from .steps import ORDER, next_action, why_given_up
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable
-
-    from ...inventory.hosts import ClusterInventory, Host
-    from ...schemas.diagnostics import Diagnostic
-    from ..cluster import Cluster
-    from ..progress import Reporter
-    from ..sites import OpenSite
-    from ..state.kinds import RepairAction, RepairStep
-    from .attempt import Outcome
 
 ASKED = "somebody asked for it"
 """Reason of a node that was named and was not in the queue."""
@@ -69,10 +64,6 @@ def repair(
             "GC1102", f"{cluster.name} was never applied", hint=f"gcluster up {cluster.spec_path}"
         )
     if is_of_eks(cluster.spec, words):
-        from .instances import (  # noqa: PLC0415  # of EKS alone
-            repair_instances,
-        )
-
         return repair_instances(cluster, words, report, confirm=confirm, replace=replace)
     sites = open_sites(cluster)
     planned = _planned(cluster, sites)

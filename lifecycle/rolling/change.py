@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Collection, Mapping
 
 import msgspec
 
+from ...inventory.hosts import ClusterInventory
+from ...schemas.spec import ClusterSpec
+from ..converge.pending import Pending
 from ..converge.run import Rolling
 from ..progress import Reporter, StageProgress
+from ..ssh import SshSession
 from .patience import Patient
 from .plan import in_service, must_roll, windows
 from .roll import Clock, roll
 from .service import NodeService, ServiceSilent
 from .services import service_of
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
-
-    from ...inventory.hosts import ClusterInventory
-    from ...schemas.spec import ClusterSpec
-    from ..converge.pending import Pending
-    from ..ssh import SshSession
-
-    Work = Callable[[Collection[str]], Mapping[str, str]]
+Work = Callable[[Collection[str]], Mapping[str, str]]
 
 
 class RollingChange:

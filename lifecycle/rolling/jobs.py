@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from ...inventory.hosts import ClusterInventory
+from ...schemas.spec import ClusterSpec
+from ..ssh import SshSession
 from .service import ServiceSilent
 from .services import service_of
-
-if TYPE_CHECKING:
-    from ...inventory.hosts import ClusterInventory
-    from ...schemas.spec import ClusterSpec
-    from ..ssh import SshSession
 
 
 def jobs_on(

@@ -8,7 +8,7 @@ its disruption budget allows.
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 import msgspec
 
@@ -16,6 +16,7 @@ from ..kubernetes.kubectl import ApiRefused, ApiSilent, Kubectl
 from ..kubernetes.look import (
     DRAIN_REASON,
     DRAINED_AT,
+    NodeSeen,
     PodSeen,
     holding,
     see_nodes,
@@ -23,11 +24,6 @@ from ..kubernetes.look import (
 )
 from ..kubernetes.table import rows
 from .service import NodeUse, ServiceSilent
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping
-
-    from ..kubernetes.look import NodeSeen
 
 RETRY_FIELDS = {
     "namespace": "{.metadata.namespace}",

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Callable, Collection, Mapping
+from typing import TypeVar
 
 from .roll import POLL_S, Clock
 from .service import NodeService, NodeUse, ServiceSilent
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
 
 SILENCE_S = 90.0
 """How long a scheduler may give no answer before the nodes are left as they are."""

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from ...inventory.hosts import ClusterInventory
+from ...schemas.spec import ClusterSpec
 from .window import Window
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from ...inventory.hosts import ClusterInventory
-    from ...schemas.spec import ClusterSpec
     from ..converge.pending import Pending
 
 _JOINS = frozenset({"slurm.join", "kubernetes.join"})

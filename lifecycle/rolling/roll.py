@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable  # msgspec reads it
-from typing import TYPE_CHECKING
+from collections.abc import (
+    Callable,  # msgspec reads it
+    Collection,
+    Mapping,
+    Sequence,
+)
 
 import msgspec
 
 from .service import MARK, NodeService, NodeUse, ServiceSilent
+from .window import Window
 
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
-
-    from .window import Window
-
-    Work = Callable[[Collection[str]], Mapping[str, str]]
-    """Changes and verifies nodes; returns node -> why for those that failed."""
+Work = Callable[[Collection[str]], Mapping[str, str]]
+"""Changes and verifies nodes; returns node -> why for those that failed."""
 
 POLL_S = 3.0
 """Seconds between looks at nodes whose jobs have not ended."""

@@ -5,12 +5,10 @@ The scheduler only drains and grants; nothing here says which one it is.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Collection, Mapping
+from typing import Protocol
 
 import msgspec
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
 
 MARK = "gcluster up: "
 """How the reason of a node begins that we took out of service. Only such nodes are given back."""

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from ...schemas.spec import KubernetesScheduler
+from ...inventory.hosts import ClusterInventory
+from ...schemas.spec import ClusterSpec, KubernetesScheduler
+from ..kubernetes.kubectl import kubectl_of
 from ..operations.chosen import controller_of
+from ..ssh import SshSession
+from .service import NodeService
 from .slurm import SlurmService
-
-if TYPE_CHECKING:
-    from ...inventory.hosts import ClusterInventory
-    from ...schemas.spec import ClusterSpec
-    from ..ssh import SshSession
-    from .service import NodeService
 
 
 def service_of(spec: ClusterSpec, hosts: ClusterInventory, session: SshSession) -> NodeService:
@@ -25,7 +21,6 @@ def service_of(spec: ClusterSpec, hosts: ClusterInventory, session: SshSession) 
         return SlurmService(session, controller_of(hosts, session))
     if not hosts.has_scheduler:
         controller_of(hosts, session)  # says so where there is none
-    from ..kubernetes.kubectl import kubectl_of  # noqa: PLC0415  # its own
     from .kubernetes import KubernetesService  # noqa: PLC0415  # its own
 
     return KubernetesService(kubectl_of(session, hosts))

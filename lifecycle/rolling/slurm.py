@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Mapping
 
+from ...inventory.hosts import Host
 from ...schemas.hostlist import expand, fold
-from ..ssh import Unreachable
+from ..ssh import SshResult, SshSession, Unreachable
 from ..ssh.arguments import as_root
 from ..status.slurm import answered, asking, last_words
 from .service import NodeUse, ServiceSilent
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
-
-    from ...inventory.hosts import Host
-    from ..ssh import SshResult, SshSession
 
 _ON_NODES = "running,suspended,completing,configuring,stopped,signaling,stage_out"
 """States of jobs that hold nodes (squeue(1), Slurm 25.05)."""

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Iterable, Mapping
 
 from ...schemas.hostlist import host_order
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
-
-    from ...schemas.spec import Update
-    from .service import NodeUse
+from ...schemas.spec import Update
+from .service import NodeUse
 
 
 class Window:

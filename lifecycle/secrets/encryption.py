@@ -8,12 +8,11 @@ import msgspec
 
 from ...schemas.diagnostics import Diagnostic, Severity
 from ..outcome import Exit, LifecycleError
-from ..progress import StageProgress
+from ..progress import Reporter, StageProgress
 from ..state.reencrypt import reencrypt
 
 if TYPE_CHECKING:
     from ..cluster import Cluster
-    from ..progress import Reporter
     from ..run import Run
 
 

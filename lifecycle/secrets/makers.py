@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import base64
 import secrets
+from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 from ...inventory.compile.kubernetes import ENCRYPTION_SECRET
 from ...inventory.compile.self_converge import SIGNERS_SECRET
@@ -13,16 +13,11 @@ from ...inventory.compile.slurm_accounting import DATABASE_SECRET
 from ...inventory.compile.slurm_state import JWT_SECRET
 from ...inventory.compile.sssd import DIRECTORY_SECRET
 from ...inventory.compile.wireguard import KEY_PREFIX, PEERS_PREFIX
-from ...schemas.spec import DirectoryUsers, SlurmScheduler
+from ...schemas.spec import ClusterSpec, DirectoryUsers, SlurmScheduler
 from ..outcome import LifecycleError, failure
 from ..state import SecretVault, munge_key
 from .references import UnreadableSecret, read_reference
 from .tunnel_keys import keep_peers, tunnel_key
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from ...schemas.spec import ClusterSpec
 
 _PASSWORD_BYTES = 24
 

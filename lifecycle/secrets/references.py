@@ -11,16 +11,13 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import yaml
 
 from ...stacks.provider import ProviderError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 _LIMIT_S = 60
 """For a program that may ask a key management service."""

@@ -10,6 +10,8 @@ import base64
 import json
 from typing import TYPE_CHECKING
 
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+
 from ...inventory.compile.wireguard import KEY_PREFIX, PEERS_PREFIX
 
 if TYPE_CHECKING:
@@ -18,19 +20,11 @@ if TYPE_CHECKING:
 
 def tunnel_key() -> bytes:
     """Return a new private key as `wg genkey` prints it: 32 bytes in base64, and a line's end."""
-    from cryptography.hazmat.primitives.asymmetric.x25519 import (  # noqa: PLC0415  # rarely needed
-        X25519PrivateKey,
-    )
-
     return base64.b64encode(X25519PrivateKey.generate().private_bytes_raw()) + b"\n"
 
 
 def public_key(private: bytes) -> str:
     """Return the public half as `wg pubkey` prints it, without the line's end."""
-    from cryptography.hazmat.primitives.asymmetric.x25519 import (  # noqa: PLC0415  # rarely needed
-        X25519PrivateKey,
-    )
-
     key = X25519PrivateKey.from_private_bytes(base64.b64decode(private))
     return base64.b64encode(key.public_key().public_bytes_raw()).decode()
 

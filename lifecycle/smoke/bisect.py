@@ -14,15 +14,13 @@ are the fault of what connects these. Rounds are bounded; what is open then is t
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import ceil, log2
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import msgspec
 
 from ...schemas.decoding import convert
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 NodeSet: TypeAlias = frozenset[str]
 

@@ -11,13 +11,14 @@ import msgspec
 
 import gcluster
 
+from ...inventory.hosts import ClusterInventory
 from ...schemas.hostlist import fold
+from ..kubernetes import kubectl
 from ..ssh import SshSession, Unreachable
 from .findings import fault_lines
+from .job import SmokeRun
 
 if TYPE_CHECKING:
-    from ...inventory.hosts import ClusterInventory
-    from .job import SmokeRun
     from .run import SmokeResult
 
 _WRITTEN = ("written in the spec (smoke.allreduce.floor)", "none was asked for")
@@ -99,7 +100,6 @@ def _told_by_the_api(
     found: defaultdict[str, defaultdict[str, list[str]]],
 ) -> None:
     """Add what the API says of nodes that nobody logs in to."""
-    from ..kubernetes import kubectl  # noqa: PLC0415  # its own
     from ..kubernetes.managed.nodes import read_nodes  # noqa: PLC0415  # its own
 
     wanted = {host.name for host in inventory.hosts if host.connection == "api"}

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from ...inventory.hosts import Host
 from ...schemas.checks.placements import is_fabric_domain
+from ...schemas.spec import ClusterSpec
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from ...inventory.hosts import Host
     from ...schemas.catalog import Catalog, Fabric, Machine
-    from ...schemas.spec import ClusterSpec
 
 
 def fabric_domains(

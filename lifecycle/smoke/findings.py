@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from ...schemas.diagnostics import Diagnostic, Severity
 from ...schemas.hostlist import fold
+from .bisect import Fault
+from .launch import Launch
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from .bisect import Fault
-    from .launch import Launch
     from .search import Located
 
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import msgspec
 
 from ...inventory.hosts import ClusterInventory
 from ...schemas.decoding import decode_json
 from ...schemas.spec import SlurmScheduler
-from ..cluster import CERTIFICATE_KEY
+from ..cluster import CERTIFICATE_KEY, Cluster
 from ..expiry.standing_end import refuse_late_test
 from ..outcome import Exit, failure
+from ..progress import Reporter
 from ..run import Run
 from ..sites import existing_hosts
 from ..ssh import SshSession
@@ -19,10 +18,6 @@ from ..state import SmokeFinished, acquire
 from .certificate import certificate
 from .run import SmokeResult, run_allreduce
 from .slurm_launcher import LONGEST_MINUTES
-
-if TYPE_CHECKING:
-    from ..cluster import Cluster
-    from ..progress import Reporter
 
 
 def last_certificate(cluster: Cluster) -> dict[str, object] | None:

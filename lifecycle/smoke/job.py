@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from pathlib import Path
 
 import msgspec
 
 from ...schemas.hostlist import fold
 from .judging.judge import judge
 from .judging.verdict import Expectation, Reason, Verdict
+from .launch import Launch
+from .launcher import Ended, Launcher
 from .reading.log import AllReduceLog, Row
 from .reading.parse import LogParser
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from .launch import Launch
-    from .launcher import Ended, Launcher
 
 
 class SmokeRun(msgspec.Struct, frozen=True, kw_only=True):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -11,8 +12,6 @@ from ...inventory.compile.kubernetes_objects.objects import SYSTEM_NAMESPACE
 from ..kubernetes.table import rows
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from ..kubernetes.kubectl import Kubectl
 
 _NEVER = frozenset(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import msgspec
 
@@ -19,29 +19,24 @@ from ...inventory.compile.kubernetes_objects.allreduce import (
     companions,
     job,
 )
+from ...inventory.compile.kubernetes_objects.facts import KubernetesFacts
 from ...inventory.compile.kubernetes_objects.objects import (
     FIELD_MANAGER,
     SYSTEM_NAMESPACE,
+    Object,
     owned,
 )
+from ...inventory.hosts import Host
 from ...schemas.diagnostics import Diagnostic, Severity
 from ..kubernetes.kubectl import ApiRefused, ApiSilent, Kubectl
 from ..kubernetes.look import see_nodes, see_pods
-from ..progress import Finding
+from ..progress import Finding, Reporter
 from ..ssh import Unreachable
 from .job_pods import JobPods, see_job, see_warnings
 from .kubernetes_runs import run_of
+from .launch import Launch
 from .launcher import Ended
 from .pod_keys import keys_of_a_run
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from ...inventory.compile.kubernetes_objects.facts import KubernetesFacts
-    from ...inventory.compile.kubernetes_objects.objects import Object
-    from ...inventory.hosts import Host
-    from ..progress import Reporter
-    from .launch import Launch
 
 POLL_S = 1.0
 NODES_S = 10.0

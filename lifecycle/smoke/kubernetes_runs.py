@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ...inventory.compile.kubernetes_objects.allreduce import AllReduceRun
 from ...inventory.compile.kubernetes_objects.capacity import gpu_resource, units_per_gpu
 from ...inventory.compile.kubernetes_objects.fabric import FabricAccess, fabric_access
+from ...inventory.compile.kubernetes_objects.facts import KubernetesFacts
 from ...inventory.compile.kubernetes_objects.images import pause_image
 from ...inventory.compile.slurm_nodes import gpu_count
 from ...schemas.control_planes import managed_by
 from .launch import Launch, launches
-
-if TYPE_CHECKING:
-    from ...inventory.compile.kubernetes_objects.facts import KubernetesFacts
 
 JOB = "allreduce"
 """Stem of the runs' names; a run of `up` adds its own number."""

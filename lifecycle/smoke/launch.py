@@ -9,13 +9,13 @@ import msgspec
 
 from ...inventory.accounting.desired import keeps_accounts
 from ...inventory.accounting.records import SMOKE_QOS
+from ...inventory.hosts import Host
+from ...schemas.spec import ClusterSpec
 from .busbw import FACTOR, parse_sizes
 from .domains import fabric_domains, machine_of
 
 if TYPE_CHECKING:
-    from ...inventory.hosts import Host
     from ...schemas.catalog import Catalog
-    from ...schemas.spec import ClusterSpec
 
 PAYLOAD = "/usr/libexec/gcluster/allreduce"
 """Where the role allreduce puts the program on every node."""

@@ -6,15 +6,13 @@ and nothing of the reading, the floors or the verdict knows.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Callable
+from typing import Protocol
 
 import msgspec
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from ...inventory.hosts import Host
-    from .launch import Launch
+from ...inventory.hosts import Host
+from .launch import Launch
 
 
 class Ended(msgspec.Struct, frozen=True, kw_only=True):

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ...schemas.spec import KubernetesScheduler
+from ...inventory.hosts import ClusterInventory
+from ...schemas.spec import ClusterSpec, KubernetesScheduler
+from ..kubernetes.kubectl import kubectl_of
+from ..progress import Reporter
+from ..ssh import SshSession
+from .launcher import Launcher
 from .slurm_launcher import SlurmLauncher
 
 if TYPE_CHECKING:
-    from ...inventory.hosts import ClusterInventory
     from ...schemas.catalog import Catalog
-    from ...schemas.spec import ClusterSpec
-    from ..progress import Reporter
-    from ..ssh import SshSession
-    from .launcher import Launcher
 
 
 def launcher_of(
@@ -32,7 +32,6 @@ def launcher_of(
     from ...inventory.compile.kubernetes_objects.facts import (  # noqa: PLC0415  # its own
         kubernetes_facts,
     )
-    from ..kubernetes.kubectl import kubectl_of  # noqa: PLC0415  # its own
     from .kubernetes_launcher import (  # noqa: PLC0415  # its own
         KubernetesLauncher,
     )

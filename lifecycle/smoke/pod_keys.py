@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
 
 from ...inventory.compile.kubernetes_objects.allreduce import RUN
 from ...inventory.compile.kubernetes_objects.objects import SYSTEM_NAMESPACE, Object, new
+from ...inventory.compile.steps import Json
 from ...stacks.client_key import ensure_client_key, public_text
-
-if TYPE_CHECKING:
-    from ...inventory.compile.steps import Json
 
 HOST_ALIAS = "allreduce"
 """Name that allreduce.sh looks for in known_hosts, whatever pod it asks."""

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from statistics import median
 from typing import TYPE_CHECKING
 
+from ...inventory.hosts import Host
 from ..ssh import SshSession, Unreachable
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from ...inventory.hosts import Host
     from ...schemas.catalog import Fabric
 
 SLOW_SHARE = 0.7

@@ -5,34 +5,32 @@ from __future__ import annotations
 import secrets
 import time
 from collections import Counter
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from ...inventory.hosts import ClusterInventory, Host
 from ...schemas.floor import FloorFigure, allreduce_floor
 from ...schemas.hostlist import fold
+from ...schemas.spec import ClusterSpec
 from ..outcome import failure
-from ..progress import Finding, StageFinished, StageProgress, StageStarted
+from ..progress import Finding, Reporter, StageFinished, StageProgress, StageStarted
+from ..ssh import SshSession
 from .busbw import sweep
 from .domains import blocks_of, fabric_of, machine_of
 from .findings import in_parts, left_out, located_fault
 from .job import JobRunner, SmokeRun
 from .judging.verdict import Expectation, Verdict, Wire
 from .launch import Launch, launches
+from .launcher import Launcher
 from .launchers import launcher_of
 from .reading.log import AllReduceLog, Row
 from .saved import wire_of
 from .search import WORTH_SEARCHING, Located, Search
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from ...inventory.hosts import ClusterInventory, Host
     from ...schemas.catalog import Catalog
-    from ...schemas.spec import ClusterSpec
-    from ..progress import Reporter
-    from ..ssh import SshSession
-    from .launcher import Launcher
 
 STAGE = "smoke"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import IO, TYPE_CHECKING, TypeVar
 
 import msgspec
@@ -15,8 +16,6 @@ from .reading.log import AllReduceLog
 from .reading.parse import LogParser
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from ...schemas.catalog import Catalog, Fabric, Machine
 
 REACH_BYTES = 512 * 2**20

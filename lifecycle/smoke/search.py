@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from ..progress import StageProgress
+from ...inventory.hosts import Host
+from ..progress import Reporter, StageProgress
+from ..ssh import SshSession
 from .bisect import Bisection, Fault, NodeSet
+from .job import JobRunner, SmokeRun
+from .judging.verdict import Code, Expectation
+from .launch import Launch
 from .rails import bad_rails, rail_environment, rails_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from ...inventory.hosts import Host
     from ...schemas.catalog import Fabric
-    from ..progress import Reporter
-    from ..ssh import SshSession
-    from .job import JobRunner, SmokeRun
-    from .judging.verdict import Code, Expectation
-    from .launch import Launch
 
 WORTH_SEARCHING: frozenset[Code] = frozenset(
     {

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import shlex
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
+from ...inventory.hosts import Host
 from ...schemas.hostlist import fold
 from ..ssh import SshSession, Unreachable
 from ..status.slurm import SchedulerView, ask_controller
+from .launch import Launch
 from .launcher import Ended
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from ...inventory.hosts import Host
-    from .launch import Launch
 
 LONGEST_MINUTES = 15
 """Slurm ends the job after this, should nobody be left to cancel it."""

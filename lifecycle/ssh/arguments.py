@@ -5,10 +5,8 @@ from __future__ import annotations
 import re
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from ...inventory.hosts import Host, SshTarget
+from ...inventory.hosts import Host, SshTarget
 
 CONNECT_TIMEOUT_S = 10
 """Seconds until a host that doesn't answer at all counts as unreachable."""

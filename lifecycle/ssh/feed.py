@@ -6,17 +6,13 @@ import shlex
 import subprocess
 import tempfile
 import threading
+from collections.abc import Iterable
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
+from ...inventory.hosts import Host
 from .arguments import destination
 from .session import SshResult, SshSession, Unreachable
 from .unreachable import reason_in_words, sudo_refused
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from ...inventory.hosts import Host
 
 _SSH_FAILED = 255
 """Exit status of ssh itself (man ssh)."""

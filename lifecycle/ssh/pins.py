@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import os
 import threading
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
+from pathlib import Path
 
+from ...inventory.hosts import Host
 from .arguments import bastion_marker, marker
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
-
-    from ...inventory.hosts import Host
 
 
 class Pins:

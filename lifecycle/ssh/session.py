@@ -13,14 +13,16 @@ import shlex
 import subprocess
 import tempfile
 import threading
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Self, TypeAlias
+from typing import IO, Self, TypeAlias
 
 import msgspec
 
-from ..outcome import failure
+from ...inventory.hosts import Host
+from ..outcome import LifecycleError, failure
 from .arguments import (
     as_words,
     bastion_place,
@@ -30,12 +32,6 @@ from .arguments import (
 )
 from .pins import Pins
 from .unreachable import reason_in_words, sudo_refused
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-
-    from ...inventory.hosts import Host
-    from ..outcome import LifecycleError
 
 _KEPT_OPEN_S = 60
 _PARALLEL = 64

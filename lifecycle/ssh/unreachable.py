@@ -6,10 +6,8 @@ import base64
 import binascii
 import hashlib
 import re
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from ...inventory.hosts import Host
+from ...inventory.hosts import Host
 
 _OFFERED = re.compile(r"sent by the remote host is\s+(SHA256:[A-Za-z0-9+/]+)")
 _UNKNOWN_KEY = re.compile(r"No (\S+) host key is known for (\S+)")

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 
+from ...schemas.spec.secrets import AgeSecrets
 from ..outcome import LifecycleError, failure
 from .box import SecretBox
 from .key_record import KeyRecord
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-    from pathlib import Path
-
-    from ...schemas.spec.secrets import AgeSecrets
 
 
 class AgeProvider:

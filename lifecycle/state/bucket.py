@@ -6,6 +6,7 @@ obstore is imported when a store is first touched (about 50 ms, measured on 2 co
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Protocol
 
@@ -13,8 +14,6 @@ from ...schemas.state_url import parse_state_url
 from ..outcome import LifecycleError, failure
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from obstore.store import ObjectStore
 
 

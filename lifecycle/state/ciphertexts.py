@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Container
 from typing import TYPE_CHECKING
 
 import msgspec
 
 if TYPE_CHECKING:
-    from collections.abc import Container
-
     from .store import StateStore
 
 PREFIX = "secrets"

@@ -7,20 +7,19 @@ identity, and on a person's machine a profile of AWS, gcloud's or az' login. Non
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from datetime import timedelta
 from importlib.util import find_spec
 from shutil import which
 from typing import TYPE_CHECKING, Any
 
+from ...schemas.state_url import StateUrl
 from ..outcome import failure
 from .bucket import ObstoreBucket, broken
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from obstore.store import ClientConfig, GCSCredential, ObjectStore, RetryConfig
 
-    from ...schemas.state_url import StateUrl
 
 _PATIENCE_S = 30
 """How long a request is tried again: a person waits, and a lock is worth no longer wait."""

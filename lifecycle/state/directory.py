@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ..outcome import failure
 from .bucket import ObstoreBucket, broken
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 
 class DirectoryBucket:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, get_args
+from typing import get_args
 
 import msgspec
 
 from ...schemas.decoding import decode_json
 from .kinds import Body, Known, Unreadable
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
 
 PREFIX = "events"
 _KINDS: dict[str, type[Known]] = {kind.__name__: kind for kind in get_args(Known)}

@@ -10,10 +10,11 @@ import random
 import secrets
 import threading
 import time
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from datetime import datetime
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 from ..outcome import Exit, LifecycleError, failure
 from .bucket import AlreadyExists
@@ -26,16 +27,10 @@ from .event import (
     event_number,
     is_stale,
 )
+from .kinds import Known
 from .lock import is_current
 from .process import who
-from .store import utc_now
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-    from datetime import datetime
-
-    from .kinds import Known
-    from .store import StateStore
+from .store import StateStore, utc_now
 
 _ATTEMPTS = 200
 """How often an append is tried before giving up; each miss means that another writer won."""

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from . import ciphertexts
+from .ciphertexts import Place
 from .key_record import FORMAT_2_RECIPIENT, KeyRecord, record_of_identity
 from .key_record import PREFIX as KEYS
 
 if TYPE_CHECKING:
-    from .ciphertexts import Place
     from .store import StateStore
 
 

@@ -12,6 +12,7 @@ never read: it is put aside and told.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -19,8 +20,6 @@ import msgspec
 from . import applied, format_3
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from .store import StateStore
 
 FORMAT_KEY = "format.json"

@@ -7,6 +7,7 @@ that is only cut off from the store may still be at work on the cluster.
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
@@ -16,8 +17,6 @@ import msgspec
 from ..outcome import LifecycleError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
     from .store import StateStore
 
 EVERY_S = 60.0

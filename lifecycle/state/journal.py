@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -21,8 +22,6 @@ from .kinds import (
 from .lock import is_held
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from .events import EventLog
 
 

@@ -12,14 +12,11 @@ its last act and goes on when others broke its lock deletes nothing of theirs.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
+from typing import Literal, Protocol, TypeAlias
 
 import msgspec
 
-from ..outcome import failure
-
-if TYPE_CHECKING:
-    from ..outcome import LifecycleError
+from ..outcome import LifecycleError, failure
 
 Kind: TypeAlias = Literal["age", "kms", "sops"]
 PREFIX = "keyring"

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from contextlib import suppress
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
-from ...schemas.spec.secrets import AgeSecrets, KmsSecrets, SopsSecrets
+from ...schemas.spec.secrets import AgeSecrets, KmsSecrets, Secrets, SopsSecrets
 from .age_provider import AgeProvider
 from .box import SecretBox, new_data_key
 from .bucket import AlreadyExists
@@ -17,19 +19,15 @@ from .key_record import (
     FIRST_FORMAT,
     FORMAT_2_RECIPIENT,
     PREFIX,
+    KeyProvider,
     KeyRecord,
+    Kind,
     damaged,
     record_of_identity,
 )
-from .store import corrupt
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
-
-    from ...schemas.spec.secrets import Secrets
-    from .key_record import KeyProvider, Kind
-    from .store import StateStore
+from .kms_provider import KmsProvider
+from .sops_provider import SopsProvider
+from .store import StateStore, corrupt
 
 _OBJECT = re.compile(rf"{PREFIX}/(?P<number>\d{{6}})\.(?P<what>json|ended|moved)")
 
@@ -85,12 +83,8 @@ class Keyring:
     def provider(self) -> KeyProvider:
         """Who wraps new data keys: as the spec says."""
         if isinstance(self._secrets, KmsSecrets):
-            from .kms_provider import KmsProvider  # noqa: PLC0415 - as below
-
             return KmsProvider(self._secrets.key, self._cluster)
         if isinstance(self._secrets, SopsSecrets):
-            from .sops_provider import SopsProvider  # noqa: PLC0415 - rarely
-
             return SopsProvider(self._secrets.file, self._secrets.age, self._folder)
         return self._age
 
@@ -225,10 +219,7 @@ class Keyring:
         if kind == "age":
             return self._age
         if kind == "kms":
-            from .kms_provider import KmsProvider  # noqa: PLC0415 - as above
-
             return KmsProvider("", self._cluster)
-        from .sops_provider import SopsProvider  # noqa: PLC0415 - as above
 
         return SopsProvider(None, (), self._folder)
 

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import threading
 import uuid
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from ...stacks.provider import Resource
 from .kinds import (
     Deletion,
     Intent,
@@ -23,9 +25,6 @@ from .kinds import (
 from .ledger_fold import ExistingResource, LedgerFold
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-
-    from ...stacks.provider import Resource
     from .events import EventLog
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -16,9 +16,6 @@ from .kinds import (
     ResourcesDeleted,
     ResourcesFailed,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
 
 
 class ExistingResource(msgspec.Struct, frozen=True, kw_only=True):

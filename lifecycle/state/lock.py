@@ -11,9 +11,9 @@ says so with `gcluster unlock`, by the lock's id.
 from __future__ import annotations
 
 import secrets
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -23,9 +23,6 @@ from .bucket import AlreadyExists
 from .heartbeat import SILENT, Heartbeat, last_seen
 from .process import ProcessIdentity, pipeline_job, this_process
 from .store import StateStore, corrupt, utc_now
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
 
 _RELEASED = ".released"
 

@@ -6,22 +6,18 @@ what was there is removed. So at every write all can be read, and a killed run g
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from ..outcome import LifecycleError, failure
 from . import ciphertexts
 from .bucket import AlreadyExists
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from .ciphertexts import Place
-    from .key_record import KeyRecord
-    from .keyring import Keyring
-    from .store import StateStore
+from .ciphertexts import Place
+from .key_record import KeyRecord
+from .keyring import Keyring
+from .store import StateStore
 
 
 class Reencrypted(msgspec.Struct, frozen=True, kw_only=True):

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import msgspec
 
 from ...schemas.hostlist import expand
 from .event import Event, is_stale
 from .kinds import RepairAction, RepairStepped
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 
 class Repair(msgspec.Struct, frozen=True, kw_only=True):

@@ -6,15 +6,12 @@ import os
 import shutil
 import stat
 import tempfile
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ..outcome import failure
 from .process import is_running, pid_namespace, this_process
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 _PREFIX = "gcluster-secrets"
 

@@ -7,12 +7,10 @@ import os
 import re
 import shutil
 import subprocess
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from ..outcome import LifecycleError, failure
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 OLDEST = (3, 9, 0)
 """The first with subcommands `encrypt` and `decrypt` (its changelog)."""

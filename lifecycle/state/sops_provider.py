@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import secrets
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from . import sops
 from .key_record import KeyRecord, damaged
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 _NAME = "gcluster.secrets"
 """What is encrypted is called so where no rule of .sops.yaml is asked."""

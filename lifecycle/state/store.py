@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import msgspec
 
@@ -12,9 +13,6 @@ from ...schemas.decoding import decode_json
 from ..outcome import LifecycleError, failure
 from .bucket import AlreadyExists, Bucket, connect
 from .formats import FORMAT_KEY, NEWEST, Format
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 IDENTITY_KEY = "cluster.json"
 

@@ -6,7 +6,7 @@ it, the burst agent's too: it is done alone, or not at all.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Collection
 
 from msgspec.structs import replace
 
@@ -14,11 +14,7 @@ from ...schemas.diagnostics import Diagnostic, Severity
 from ..outcome import LifecycleError
 from .formats import ASIDE, NEWEST, put_aside, upgrade
 from .lock import acquire
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from .store import StateStore
+from .store import StateStore
 
 
 def bring_to_newest(

@@ -8,28 +8,23 @@ from __future__ import annotations
 
 import re
 import secrets
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 
+from ...schemas.spec.secrets import Secrets
 from ..outcome import LifecycleError, failure
 from . import ciphertexts
+from .box import SecretBox
 from .bucket import AlreadyExists
+from .ciphertexts import Ciphertext, Place
 from .key_record import PREFIX as KEYS
 from .keyring import Keyring
 from .reencrypt import carry_over, in_use
 from .secret_files import secret_files
-from .store import corrupt
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
-    from ...schemas.spec.secrets import Secrets
-    from .box import SecretBox
-    from .ciphertexts import Ciphertext, Place
-    from .store import StateStore
+from .store import StateStore, corrupt
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]*")
 _MUNGE_KEY_BYTES = 1024

@@ -3,35 +3,31 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import msgspec
 
+from ...inventory.hosts import Host
 from ...schemas.decoding import decode_json
 from ...schemas.spec import KubernetesScheduler
+from ...stacks.provider import ResourceChange
 from ..causes.look import causes_of
+from ..cluster import Cluster
 from ..data import kept_data
 from ..expiry.due import life
 from ..gitops.record import read_followed
+from ..kubernetes import keeping, kubectl, report
 from ..observe import Observation, observe
 from ..planning.plan import compile_for, pending_for
 from ..repair.queue import queue
 from ..sites import open_sites
 from ..smoke.gate import last_certificate
 from ..ssh import SshSession
-from .conditions import ClusterStatus, Condition, NodeStatus
-from .slurm_report import report_of
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from ...inventory.hosts import Host
-    from ...stacks.provider import ResourceChange
-    from ..cluster import Cluster
-    from .conditions import Cause
-    from .slurm import SchedulerView
-    from .slurm_report import SchedulerReport
+from .conditions import Cause, ClusterStatus, Condition, NodeStatus
+from .slurm import SchedulerView
+from .slurm_report import SchedulerReport, report_of
 
 OBSERVED_KEY = "observed.json"
 """Cache of the last conditions: where "since when" comes from."""
@@ -79,12 +75,6 @@ def _ask_scheduler(
 ) -> tuple[SchedulerReport, tuple[Cause, ...], tuple[Condition, ...]]:
     """Return what the scheduler says, why what is unfit is so, and conditions of its own."""
     if isinstance(cluster.spec.scheduler, KubernetesScheduler):
-        from ..kubernetes import (  # noqa: PLC0415  # its own
-            keeping,
-            kubectl,
-            report,
-        )
-
         if not controllers:  # a cloud keeps its control plane alive itself
             there = kubectl.kubectl_of(session, observation.desired)
             return report.kubernetes_report(there), (), ()

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
-from ..ssh import SshSession, Unreachable
+from ...inventory.hosts import Host
+from ..ssh import SshResult, SshSession, Unreachable
 from .conditions import QueueStatus
-
-if TYPE_CHECKING:
-    from ...inventory.hosts import Host
-    from ..ssh import SshResult
 
 _BETWEEN = "---"
 """The line between the nodes and the jobs; a node's line has columns."""

@@ -5,19 +5,15 @@ from __future__ import annotations
 import re
 import time
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 import msgspec
 
+from ...inventory.hosts import Host
 from ..causes.facts import ControllerFacts, controller_facts
 from ..ssh import SshSession, Unreachable
 from .conditions import PartitionQueue, QueueStatus, QuotaUse, WaitingFor
 from .slurm import SchedulerView, answered, asking, last_words
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from ...inventory.hosts import Host
 
 GPU = "gres/gpu"
 _SHOWN = (GPU, "cpu", "node")

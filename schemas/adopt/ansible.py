@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 from .draft import Adopted, Draft, NothingToAdopt
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 SITE = "here"
 _CONTROLLER = re.compile(r"control|slurmctld|^head|master|^mgmt|management")

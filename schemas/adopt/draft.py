@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from typing import Any
 
 import msgspec
 
 from ..catalog import load_catalog
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from ..catalog.machine import Machine
+from ..catalog.machine import Machine
 
 _LONGEST = 32
 

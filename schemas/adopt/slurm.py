@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterable
+from typing import Any, NamedTuple
 
 from ..hostlist import HostlistError, expand, fold
 from .draft import Adopted, Draft, NothingToAdopt, gpu_machine
+from .slurm_output import Record, SlurmOutput
 from .slurm_partitions import write_partitions
 from .slurm_settings import leave_settings
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from .slurm_output import Record, SlurmOutput
 
 SITE = "here"
 _GPU = re.compile(r"(?:^|,)gpu(?::([A-Za-z][\w.-]*))?:(\d+)")

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from .draft import duration
-
-if TYPE_CHECKING:
-    from .draft import Draft
-    from .slurm_output import Record, SlurmOutput
+from .draft import Draft, duration
+from .slurm_output import Record, SlurmOutput
 
 
 def write_partitions(output: SlurmOutput, pools: dict[str, list[str]], draft: Draft) -> None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from .slurm_output import Record
+
 if TYPE_CHECKING:
     from .draft import Draft
-    from .slurm_output import Record
 
 _SETTINGS: dict[str, tuple[frozenset[str], str]] = {
     "AccountingStorageType": (

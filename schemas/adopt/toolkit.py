@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from .draft import Adopted, Draft, NothingToAdopt
 from .source import Source, words
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
 
 SITE = "gcp"
 _VARIABLE = re.compile(r"\$\(vars\.([\w.]+)\)|\(\(\s*var\.([\w.]+)\s*\)\)")

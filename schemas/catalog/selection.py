@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 import msgspec
@@ -11,8 +12,6 @@ from ..suggest import closest
 from .machine import Machine, Market, Price
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from .load import Catalog
 
 Order: TypeAlias = Literal["price", "gpus", "memory", "name"]

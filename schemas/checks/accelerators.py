@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from ..diagnostics import Severity
 from ..mend.fix import Remove
 from ..suggest import listing
+from .context import CheckContext
 from .pool_software import once, relies_on, stacks, the_lock
 from .registry import Finding, check
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
     from ..stack.lock import Component
     from ..stack.pools import PoolStack
-    from .context import CheckContext
 
 _MAKERS = {"nvidia": "NVIDIA", "nvswitch": "NVIDIA", "amd": "AMD"}
 _PLUGINS = {"efa", "tcpxo", "gib", "ofed"}

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from ..cycles import cycles
-from ..diagnostics import Severity
+from ..diagnostics import PathTuple, Severity
+from ..spec import Account
+from .context import CheckContext
 from .registry import Finding, check
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from ..diagnostics import PathTuple
-    from ..spec import Account
-    from .context import CheckContext
 
 _ALL: PathTuple = ("scheduler", "accounts")
 

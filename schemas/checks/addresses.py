@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from ..hostlist import fold
+from .context import CheckContext
 from .hosts import name_path
 from .registry import Finding, check
 from .repeats import repeated
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from .context import CheckContext
 
 
 @check("GC112", summary="An address range has another length than its name range.")

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
+from ..diagnostics import PathTuple
+from ..spec import Pool
+from .context import CheckContext
 from .registry import Finding, check
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from ..diagnostics import PathTuple
-    from ..spec import Pool
-    from .context import CheckContext
 
 
 @check("GC609", summary="One image for machines of two processor architectures.")

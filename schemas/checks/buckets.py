@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
-from ..diagnostics import Severity
+from ..diagnostics import PathTuple, Severity
 from ..spec import ObjectStorage
+from .context import CheckContext
 from .lustre import lustre
 from .registry import Finding, check
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from ..diagnostics import PathTuple
-    from .context import CheckContext
 
 
 def _scheme(url: str) -> str:

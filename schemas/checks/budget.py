@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterator
+from datetime import date
+from typing import NamedTuple
 
-from ..diagnostics import Severity
+from ..cost import PoolCost, pool_cost
+from ..diagnostics import PathTuple, Severity
 from ..spec import CloudSite
+from .context import CheckContext
 from .registry import Finding, check
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from ..cost import PoolCost
-    from ..diagnostics import PathTuple
-    from .context import CheckContext
 
 _FEEDS: tuple[PathTuple, ...] = (
     *(("pools", "*", key) for key in ("machine", "count", "market", "site")),
@@ -35,8 +32,6 @@ class _Rented(NamedTuple):
 
 def _rented(context: CheckContext) -> list[_Rented]:
     """Price the pools at clouds. Machines that are one's own cost no rent."""
-    from ..cost import pool_cost  # noqa: PLC0415  # only where there is a budget
-
     share = 1.0 if context.budget is None else context.budget.utilisation
     rented = []
     for name, pool in context.pools.items():
@@ -219,8 +214,6 @@ def expires_never(context: CheckContext) -> Iterator[Finding]:
             hint="write a time such as 30d, or remove it",
         )
     if budget.expires_on is not None:
-        from datetime import date  # noqa: PLC0415  # only where one is named
-
         try:
             date.fromisoformat(budget.expires_on)
         except ValueError:

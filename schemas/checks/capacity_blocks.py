@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from ..diagnostics import Severity
 from ..spec import Rung
 from ..spec.units import Duration
+from .context import CheckContext
 from .markets import given, market_of, rungs
 from .registry import Finding, check
 from .zones import zones_of_pool
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from .context import CheckContext
 
 _DAY = 86_400
 _ZONE_IN_PATH = re.compile(r"(?:^|/)zones/([^/]+)/")

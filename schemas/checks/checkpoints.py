@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
-from ..diagnostics import Severity
+from ..checkpoints import daly_interval_s, mtbf_s, waste
+from ..diagnostics import PathTuple, Severity
 from ..spec import LustreStorage, ObjectStorage, ScratchStorage
 from ..spec.units import Duration
+from .context import CheckContext
 from .registry import Finding, check
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from ..diagnostics import PathTuple
-    from .context import CheckContext
 
 _AT: PathTuple = ("checkpointing",)
 _TIB = 2.0**40
@@ -149,7 +146,6 @@ def _plan(context: CheckContext) -> _Plan | None:
     if not gpus or storage.capacity is None or storage.throughput is None:
         return None
     from ..catalog.reliability import reliability  # noqa: PLC0415  # a file to read
-    from ..checkpoints import mtbf_s  # noqa: PLC0415  # only with checkpoints
 
     known = reliability()
     per_parameter = known.checkpoints.bytes_per_parameter
@@ -198,7 +194,6 @@ def checkpoint_interval(context: CheckContext) -> Iterator[Finding]:
     plan = _plan(context)
     if plan is None or plan.write >= plan.every:
         return
-    from ..checkpoints import daly_interval_s, waste  # noqa: PLC0415  # as above
 
     best = daly_interval_s(plan.write, plan.between_failures)
     least = waste(best, plan.write, plan.between_failures)

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from ipaddress import IPv4Network, IPv6Network, ip_interface, ip_network
+from typing import NamedTuple, TypeAlias
 
+from ..diagnostics import PathTuple
 from ..mend.fix import Replace
 from ..spec import CloudSite, LocalSite
 from ..spec.sites.site import DEFAULT_CLOUD_CIDR
+from .context import CheckContext
 from .registry import Finding, check
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from ipaddress import IPv4Network, IPv6Network
-
-    from ..diagnostics import PathTuple
-    from .context import CheckContext
-
-    Network: TypeAlias = IPv4Network | IPv6Network
+Network: TypeAlias = IPv4Network | IPv6Network
 
 
 class Written(NamedTuple):
@@ -43,8 +40,6 @@ class Placed(NamedTuple):
 @lru_cache(maxsize=4096)
 def parsed(text: str) -> Network | str:
     """Return the network that a text stands for, or what is wrong with it."""
-    from ipaddress import ip_network  # noqa: PLC0415  # only for specs that name networks
-
     if "/" not in text:
         return 'it has no prefix length, such as "/24"'
     try:
@@ -137,8 +132,6 @@ def _problem(one: Written, *, only_v4: bool) -> str:
 
 def _around_host(one: Written) -> Replace | None:
     """Write the network that an address with a prefix length is in."""
-    from ipaddress import ip_network  # noqa: PLC0415  # rare
-
     try:
         network = ip_network(one.text, strict=False) if "/" in one.text else None
     except ValueError:
@@ -149,8 +142,6 @@ def _around_host(one: Written) -> Replace | None:
 
 def _for_admins(text: str) -> str:
     """Say what an admin's address with a prefix length may stand for."""
-    from ipaddress import ip_interface  # noqa: PLC0415  # rare
-
     try:
         address = ip_interface(text)
     except ValueError:

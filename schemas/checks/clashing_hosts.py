@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Iterator
+from ipaddress import ip_address
 from itertools import chain
-from typing import TYPE_CHECKING
 
 from ..hostlist import fold
-from .cidrs import kubernetes_networks, parsed, readable, site_networks
+from .cidrs import Placed, kubernetes_networks, parsed, readable, site_networks
+from .context import CheckContext, HostGroup
 from .overlaps import ends, overlap
 from .registry import Finding, check
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from .cidrs import Placed
-    from .context import CheckContext, HostGroup
 
 
 @check("GC306", summary="Hosts have addresses that belong to another network of the cluster.")
@@ -65,8 +61,6 @@ def _inside(
     group: HostGroup, made: list[Placed], starts: list[tuple[int, int]]
 ) -> dict[Placed, list[str]]:
     """Return the addresses of a group that lie in a network, by that network."""
-    from ipaddress import ip_address  # noqa: PLC0415  # only for hosts with addresses
-
     inside: dict[Placed, list[str]] = {}
     for text in group.addresses or ():
         try:

@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from ..control_planes import BALANCED_PROVIDERS
-from ..diagnostics import Severity
+from ..diagnostics import PathTuple, Severity
 from ..spec import (
     AwsSite,
     AzureSite,
     CloudSite,
     GpfsStorage,
+    KubernetesScheduler,
     LustreStorage,
     ScratchStorage,
 )
 from ..spec.sites.site import DEFAULT_CLOUD_CIDR
+from .context import CheckContext
 from .controllers import controller_hosts, controller_pools
 from .registry import Finding, check
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from ..diagnostics import PathTuple
-    from ..spec import KubernetesScheduler
-    from .context import CheckContext
 
 _PLANE: PathTuple = ("scheduler", "control_plane")
 _HOSTS = tuple(("pools", "*", key) for key in ("role", "count", "hosts", "site"))

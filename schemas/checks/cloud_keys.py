@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from ..mend.fix import Remove
+from ..spec import Pool
+from .context import CheckContext
 from .registry import Finding, check
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from ..spec import Pool
-    from .context import CheckContext
 
 _KEYS = ("market", "mixed", "zones", "placement", "image", "disk", "public_address")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -34,8 +35,6 @@ from ..spec import (
 from ..suggest import closest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-
     from ..catalog import Catalog, Fabric, Machine, ProviderFacts
 
 _SUGGESTIONS = 50

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from ..cycles import cycles
+from ..diagnostics import PathTuple
 from ..mend.fix import Remove
 from ..spec import LustreStorage
+from .context import CheckContext
 from .registry import Finding, check
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from ..diagnostics import PathTuple
-    from .context import CheckContext
 
 
 @check("GC436", summary="Storages are copies of each other in a circle.")

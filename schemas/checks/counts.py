@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from ..hostlist import MAX_HOSTS
 from ..mend.fix import Remove
 from ..spec import SimulatedSite
+from .context import CheckContext
 from .registry import Finding, check
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from .context import CheckContext
 
 
 @check("GC105", summary="A compute pool of a site that makes machines has no count.")

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ..diagnostics import Severity
 from ..mend.fix import Remove
+from .context import CheckContext
 from .pool_software import once, relies_on, stacks, the_lock
 from .registry import Finding, check
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from ..stack.pools import PoolStack
-    from .context import CheckContext
 
 
 @check("GC610", summary="A distribution that the pool's nodes can't have.")

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from ..spec import CloudSite
+from .context import CheckContext
 from .registry import Finding, check
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from .context import CheckContext
 
 
 def _clouds(context: CheckContext) -> Iterator[tuple[str, CloudSite]]:

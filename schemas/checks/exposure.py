@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from ..diagnostics import Severity
 from ..mend.fix import Remove
 from ..spec import CloudSite
 from ..tunnels import is_tunnel
 from .cidrs import admin_networks, readable
+from .context import CheckContext
 from .registry import Finding, check
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from .context import CheckContext
 
 _WIDEST = {4: 8, 6: 16}
 """Shortest prefix that one organisation has: /8 blocks were given to single ones (IANA IPv4 address

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Hashable, Iterator, Mapping
 
-from ..diagnostics import Severity
+from ..diagnostics import PathTuple, Severity
 from ..suggest import listing
+from .context import CheckContext
 from .fabrics import impossible_pools
 from .placements import is_fabric_domain
 from .registry import Finding, check
 from .zones import zones_of_pool
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterator, Mapping
-
-    from ..diagnostics import PathTuple
-    from .context import CheckContext
 
 
 def partitions_of_spec(context: CheckContext) -> Iterator[tuple[str, PathTuple, list[str]]]:

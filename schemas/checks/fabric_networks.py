@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from ..diagnostics import Severity
+from ..diagnostics import PathTuple, Severity
 from ..mend.fix import Remove, Replace
 from ..spec import AwsSite, CloudSite, GcpSite
 from ..suggest import listing
+from .context import CheckContext
 from .registry import Finding, check
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from ..catalog import Fabric
-    from ..diagnostics import PathTuple
-    from .context import CheckContext
 
 
 def _fabrics(context: CheckContext, site: str) -> dict[str, tuple[Fabric, list[str]]]:

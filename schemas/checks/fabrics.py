@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from ..diagnostics import Severity
+from ..diagnostics import PathTuple, Severity
+from ..spec import Pool
 from ..suggest import listing
+from .context import CheckContext
 from .registry import Finding, check
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from ..catalog import Fabric, Machine
-    from ..diagnostics import PathTuple
-    from ..spec import Pool
-    from .context import CheckContext
 
 _TCP = "ethernet"
 """The class that every machine has: TCP over the nodes' own network."""

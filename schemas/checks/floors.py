@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..diagnostics import Severity
+from ..diagnostics import PathTuple, Severity
 from ..floor import floor_gbytes_per_s, nic_ceiling_gbytes_per_s
 from ..mend.fix import Replace
 from ..spec import AllReduce
 from ..spec.units import ByteSize
 from ..suggest import listing
+from .context import CheckContext
 from .registry import Finding, check
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from ..catalog import Fabric, Machine
-    from ..diagnostics import PathTuple
-    from .context import CheckContext
 
 _ALLREDUCE = ("smoke", "allreduce")
 _FLOOR = (*_ALLREDUCE, "floor")

@@ -6,15 +6,11 @@ tests hold this against all modules, for every golden case and for random specs.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from importlib import import_module
-from typing import TYPE_CHECKING
 
 from ..spec import ClusterSoftware, Count, Smoke
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from .context import CheckContext
+from .context import CheckContext
 
 _CLOUD_KEYS = ("market", "mixed", "zones", "placement", "image", "disk", "public_address", "tags")
 

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import msgspec
 
 from ..hostlist import fold
+from .context import CheckContext
 from .hosts import name_path
 from .registry import Finding, check
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from .context import CheckContext
 
 _NUMBERED = re.compile(r"(.*[^0-9])([0-9]{3,9})", re.ASCII | re.DOTALL)
 

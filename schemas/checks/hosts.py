@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
+from ..diagnostics import PathTuple
 from ..hostlist import fold
 from ..mend.fix import Remove
+from .context import CheckContext, HostGroup
 from .registry import Finding, check
 from .repeats import repeated
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from ..diagnostics import PathTuple
-    from .context import CheckContext, HostGroup
 
 _HOST_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?", re.ASCII)
 

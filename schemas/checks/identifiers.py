@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
-from ..diagnostics import Severity
+from ..diagnostics import PathTuple, Severity
 from ..spec import CloudSite, Rung
 from ..spec.noun import Noun
+from .context import CheckContext
 from .markets import rungs
 from .registry import Finding, check
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from ..diagnostics import PathTuple
-    from .context import CheckContext
 
 
 def _ids(context: CheckContext) -> Iterator[tuple[CloudSite, str, str, PathTuple]]:

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from ipaddress import ip_address, ip_network
 
-from ..diagnostics import Severity
+from ..diagnostics import PathTuple, Severity
+from ..kubernetes_release import OLDEST, has, release_of
+from .context import CheckContext
 from .controllers import controller_pools
 from .registry import Finding, check
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from ..diagnostics import PathTuple
-    from .context import CheckContext
 
 _CIDR = ("network", "cidr")
 _PROVIDERS = {"eks": "aws", "gke": "gcp", "aks": "azure"}
@@ -29,7 +26,6 @@ def address_not_free(context: CheckContext) -> Iterator[Finding]:
         return
     written = kubernetes.virtual_address.address
     path: PathTuple = ("scheduler", "virtual_address", "address")
-    from ipaddress import ip_address, ip_network  # noqa: PLC0415  # only where one is named
 
     try:
         address = ip_address(written)
@@ -152,11 +148,6 @@ def release_too_old(context: CheckContext) -> Iterator[Finding]:
     kubernetes = context.kubernetes
     if kubernetes is None or kubernetes.control_plane != "self":
         return
-    from ..kubernetes_release import (  # noqa: PLC0415  # only under Kubernetes
-        OLDEST,
-        has,
-        release_of,
-    )
 
     path: PathTuple = ("software", "kubernetes")
     release = release_of(context.software.kubernetes)

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from ..diagnostics import Severity
+from ..diagnostics import PathTuple, Severity
+from ..kubernetes_release import CLAIMS_SINCE, has, release_of
+from .context import CheckContext
 from .registry import Finding, check
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from ..catalog import Machine
-    from ..diagnostics import PathTuple
-    from .context import CheckContext
 
 _GPU: PathTuple = ("scheduler", "gpu")
 _MACHINES: tuple[PathTuple, ...] = (("pools", "*", "machine"), ("pools", "*", "role"))
@@ -109,11 +108,6 @@ def claims_not_served(context: CheckContext) -> Iterator[Finding]:
     """
     if context.kubernetes is None or not context.kubernetes.gpu.resource_claims:
         return
-    from ..kubernetes_release import (  # noqa: PLC0415  # only where claims are asked
-        CLAIMS_SINCE,
-        has,
-        release_of,
-    )
 
     path = (*_GPU, "resource_claims")
     release = release_of(context.software.kubernetes)

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
-from ..diagnostics import Severity
+from ..diagnostics import PathTuple, Severity
+from .context import CheckContext
 from .registry import Finding, check
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from ..diagnostics import PathTuple
-    from .context import CheckContext
 
 _QOS: PathTuple = ("scheduler", "qos")
 _PARTITIONS: PathTuple = ("scheduler", "partitions")

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
-from ..diagnostics import Severity
+from ..diagnostics import PathTuple, Severity
 from ..mend.fix import Remove
+from ..spec import Link
+from .context import CheckContext
 from .controllers import controller_pools
 from .registry import Finding, check
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from ..diagnostics import PathTuple
-    from ..spec import Link
-    from .context import CheckContext
 
 
 def cut_off(context: CheckContext) -> dict[str, str]:

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
-from ..diagnostics import Severity
+from ..diagnostics import PathTuple, Severity
 from ..host_lists import read_line, repeated
 from ..hostlist import fold
 from ..spec.sites.ssh_fleet import SshFleetSite
+from .context import CheckContext, HostGroup
 from .hosts import name_path
 from .registry import Finding, check
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from ..diagnostics import PathTuple
-    from .context import CheckContext, HostGroup
 
 
 def _fleets(context: CheckContext) -> Iterator[tuple[str, SshFleetSite]]:

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
+from ..diagnostics import PathTuple
 from ..mend.fix import Insert, Remove
 from ..spec import LustreStorage
+from .context import CheckContext
 from .registry import Finding, check
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from ..diagnostics import PathTuple
-    from .context import CheckContext
 
 _SOURCES = ("mgs", "existing", "servers", "capacity")
 _OF_MADE = {

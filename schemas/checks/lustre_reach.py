@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
-from ..diagnostics import Severity
+from ..diagnostics import PathTuple, Severity
 from ..mend.fix import Remove
 from ..spec import CloudSite
+from .context import CheckContext
 from .lustre import lustre, source_of
 from .registry import Finding, check
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from ..diagnostics import PathTuple
-    from .context import CheckContext
 
 _MANAGED = frozenset({"capacity", "existing"})
 _POOLS = (("pools", "*", "machine"), ("pools", "*", "site"))

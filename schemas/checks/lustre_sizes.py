@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ..mend.fix import Replace
+from ..spec import LustreStorage
 from ..spec.units import ByteSize
+from .context import CheckContext
 from .lustre import lustre, source_of
 from .registry import Finding, check
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from ..catalog import LustreOffer, ProviderFacts
-    from ..spec import LustreStorage
-    from .context import CheckContext
 
 _GIB = 2.0**30
 _MB = 1e6

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from ..diagnostics import Severity
 from ..suggest import listing
+from .context import CheckContext
 from .registry import Finding, check
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
     from ..catalog import Machine
-    from .context import CheckContext
 
 
 @check("GC102", summary="A pool names a machine type that the catalog does not have.")

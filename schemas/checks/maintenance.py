@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from datetime import datetime
 
+from ..diagnostics import PathTuple
+from .context import CheckContext
 from .registry import Finding, check
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from ..diagnostics import PathTuple
-    from .context import CheckContext
 
 _PERIOD_S = {"day": 86_400, "week": 7 * 86_400}
 
@@ -19,8 +16,6 @@ _PERIOD_S = {"day": 86_400, "week": 7 * 86_400}
 def no_such_time(context: CheckContext) -> Iterator[Finding]:
     """`start` is a day of the calendar and a time of the day, in UTC."""
     for name, window in (context.slurm.maintenance if context.slurm is not None else {}).items():
-        from datetime import datetime  # noqa: PLC0415  # only where there is a window
-
         try:
             datetime.fromisoformat(window.start)
         except ValueError:

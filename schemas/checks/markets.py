@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
 
-from ..diagnostics import Severity
+from ..diagnostics import PathTuple, Severity
 from ..mend.fix import Remove
-from ..spec import Rung
+from ..spec import Pool, Rung
+from .context import CheckContext
 from .registry import Finding, check
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from ..diagnostics import PathTuple
-    from ..spec import Pool
-    from .context import CheckContext
 
 _KEYS = (
     "reservation",

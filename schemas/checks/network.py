@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from ipaddress import IPv4Network
 
+from ..diagnostics import PathTuple
 from ..spec import LocalSite
 from .cidrs import parsed
+from .context import CheckContext
 from .registry import Finding, check
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from ipaddress import IPv4Network
-
-    from ..diagnostics import PathTuple
-    from .context import CheckContext
 
 _PRIVATE = ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16")  # RFC 1918
 _RESERVED_ADDRESSES = 3
@@ -29,8 +25,6 @@ def _networks(context: CheckContext) -> Iterator[tuple[str, IPv4Network]]:
     """Yield (site, network) of the local sites whose CIDR is valid."""
     for name, site in context.sites.items():
         if isinstance(site, LocalSite) and site.network.cidr != "auto":
-            from ipaddress import IPv4Network  # noqa: PLC0415  # only for specs that name networks
-
             network = parsed(site.network.cidr)
             if isinstance(network, IPv4Network):
                 yield name, network
@@ -67,8 +61,6 @@ def public_cidr(context: CheckContext) -> Iterator[Finding]:
     A public or loopback range would hide the real machines behind it from this one.
     """
     for name, network in _networks(context):
-        from ipaddress import IPv4Network  # noqa: PLC0415  # only for specs that name networks
-
         if not any(network.subnet_of(IPv4Network(private)) for private in _PRIVATE):
             yield Finding(
                 summary=f'site "{name}": {network} is not a private network',

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from itertools import chain
-from typing import TYPE_CHECKING
 
+from ..diagnostics import PathTuple
 from ..spec import CloudSite, LocalSite
-from .cidrs import kubernetes_networks, parsed, readable, site_networks
+from .cidrs import Network, Placed, kubernetes_networks, parsed, readable, site_networks
+from .context import CheckContext
 from .registry import Finding, check
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from ..diagnostics import PathTuple
-    from .cidrs import Network, Placed
-    from .context import CheckContext
 
 
 def ends(network: Network) -> tuple[int, int, int]:

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
-from ..diagnostics import Severity
+from ..diagnostics import PathTuple, Severity
 from ..mend.fix import Remove
+from ..spec.units import Duration
+from .context import CheckContext
 from .registry import Finding, check
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from ..diagnostics import PathTuple
-    from ..spec.units import Duration
-    from .context import CheckContext
 
 _PARTITIONS: PathTuple = ("scheduler", "partitions")
 

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Literal
 
 from ..diagnostics import Severity
 from ..hostlist import fold
+from .context import CheckContext, HostGroup
 from .hosts import name_path
 from .registry import Finding, check
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from ..catalog import Machine
-    from .context import CheckContext, HostGroup
 
 _ENDS_THE_FABRIC = ("single-placement-group", "cluster-network")
 """Placements outside of which the fabric doesn't go: Azure's InfiniBand, OCI's RDMA."""

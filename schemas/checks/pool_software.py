@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 from msgspec import structs
 
+from ..diagnostics import PathTuple
 from ..spec import ClusterSoftware
+from .context import CheckContext
+from .registry import Finding
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
-    from ..diagnostics import PathTuple
     from ..stack.lock import Lock
     from ..stack.pools import PoolStack
-    from .context import CheckContext
-    from .registry import Finding
 
 _NONE_GIVEN = ClusterSoftware()
 _KNOWN: WeakKeyDictionary[CheckContext, Mapping[str, PoolStack]] = WeakKeyDictionary()

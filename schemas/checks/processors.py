@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ..diagnostics import Severity
+from ..spec import Pool
+from .context import CheckContext
 from .registry import Finding, check
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from ..catalog import Machine
-    from ..spec import Pool
-    from .context import CheckContext
 
 _EXAMPLES = {
     "processors": "cpu: {sockets: 2, cores: 56, threads_per_core: 2}",

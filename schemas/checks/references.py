@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
+from ..diagnostics import PathTuple
 from ..spec import LustreStorage
 from ..suggest import listing
+from .context import CheckContext
 from .links import gateway_path
 from .registry import Finding, check
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from ..diagnostics import PathTuple
-    from .context import CheckContext
 
 
 class Reference(NamedTuple):

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from ..diagnostics import Severity
+from ..diagnostics import PathTuple, Severity
 from ..spec import CloudSite
 from ..suggest import listing
+from .context import CheckContext
 from .registry import Finding, check
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from ..catalog import ProviderFacts
-    from ..diagnostics import PathTuple
-    from .context import CheckContext
 
 
 def zones_of_region(facts: ProviderFacts | None, region: str) -> list[str]:

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import Callable, Iterator
+from typing import TypeAlias
 
 import msgspec
 
 from ..diagnostics import PathTuple, Severity
 from ..mend.fix import Fix
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from .context import CheckContext
+from .context import CheckContext
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
 
 from msgspec import structs
 
 from ..diagnostics import Diagnostic, Patch, PathTuple
+from ..mend.patches import patch_of, word_patch
+from ..text.document import Document
+from .context import CheckContext
 from .groups import import_for
 from .registry import CHECKS, Finding
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from ..text.document import Document
-    from .context import CheckContext
 
 
 def run_checks(
@@ -81,7 +78,6 @@ def _patch(
     """Return the patch of a finding that says how it is mended."""
     if finding.fix is None and finding.meant is None:
         return None
-    from ..mend.patches import patch_of, word_patch  # noqa: PLC0415  # only with a fix
 
     if finding.fix is None:
         path, word = original(finding.path), finding.meant or ""

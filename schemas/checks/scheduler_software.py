@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
+from ..diagnostics import PathTuple
 from ..mend.fix import Remove
 from ..spec import ClusterSoftware, Software
+from .context import CheckContext
 from .pool_software import stacks, the_lock
 from .registry import Finding, check
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from ..diagnostics import PathTuple
-    from .context import CheckContext
 
 _TYPE = ("scheduler", "type")
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from .context import CheckContext
 from .pool_software import once, relies_on, stacks, the_lock
 from .registry import Finding, check
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from ..stack.pools import PoolStack
-    from .context import CheckContext
 
 
 @check("GC615", summary="Nodes' Slurm too new or too old for the controller's.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -9,19 +10,16 @@ from msgspec import structs
 
 from ..diagnostics import Severity
 from ..mend.fix import Replace
-from ..spec import LustreStorage
+from ..spec import LustreStorage, Software
+from .context import CheckContext
 from .pool_software import once, relies_on, stacks, the_lock
 from .registry import Finding, check
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from ..spec import Software
     from ..stack.lock import Minimum
     from ..stack.need import Need
     from ..stack.pools import PoolStack
     from ..stack.resolved import Resolved
-    from .context import CheckContext
 
 
 def tested_version(stack: PoolStack, key: str) -> tuple[str, str] | None:

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
-from ..diagnostics import Severity
-from ..spec import CloudSite
+from ..cost import pool_cost
+from ..diagnostics import PathTuple, Severity
+from ..spec import CloudSite, Pool
+from .context import CheckContext
 from .registry import Finding, check
 from .spill_targets import spill_path, spills
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from ..diagnostics import PathTuple
-    from ..spec import Pool
-    from .context import CheckContext
 
 
 @check("GC714", summary="Nothing says how much a spill may cost.")
@@ -75,8 +70,6 @@ def _prices(name: str, pool: Pool) -> tuple[PathTuple, ...]:
 
 def _cheapest(context: CheckContext, pool: Pool) -> float | None:
     """Return the lowest price of one node in USD per hour; None unless each way has its own."""
-    from ..cost import pool_cost  # noqa: PLC0415  # only where there is a spill
-
     site = context.sites.get(pool.site)
     if not isinstance(site, CloudSite) or pool.hosts is not None:
         return None

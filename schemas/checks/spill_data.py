@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
-from ..diagnostics import Severity
+from ..diagnostics import PathTuple, Severity
 from ..mounts import mount_point
+from .context import CheckContext
 from .registry import Finding, check
 from .spill_targets import spill_path, spills
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from ..diagnostics import PathTuple
-    from .context import CheckContext
 
 _WHERE: tuple[PathTuple, ...] = (("storage",), ("pools", "*", "site"))
 

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from ..diagnostics import Severity
 from ..limits import most_generous, strictest
+from .context import CheckContext
 from .registry import Finding, check
 from .spill_targets import spill_path, spills
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from .context import CheckContext
 
 _PARTITIONS = ("scheduler", "partitions")
 _LIMITS = ("pools", "max_time")

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ..cycles import cycles
-from ..diagnostics import Severity
+from ..diagnostics import PathTuple, Severity
 from ..parity import differing_versions
+from ..spec import Partition, Pool, Spill
+from .context import CheckContext
 from .registry import Finding, check
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from ..catalog.machine import Gpu
-    from ..diagnostics import PathTuple
-    from ..spec import Partition, Pool, Spill
-    from .context import CheckContext
 
 
 def spill_path(partition: str, *steps: str | int) -> PathTuple:

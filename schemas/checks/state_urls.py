@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from ..kms_key import cloud_of_key
 from ..spec.secrets import KmsSecrets, SopsSecrets
 from ..state_url import OPTIONS, parse_state_url
+from .context import CheckContext
 from .registry import Finding, check
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from .context import CheckContext
 
 
 @check("GC581", summary="A state URL of the wrong form.")

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
-from ..diagnostics import Severity
+from ..diagnostics import PathTuple, Severity
 from ..spec import ObjectStorage, ScratchStorage
+from .context import CheckContext
 from .links import cut_off
 from .registry import Finding, check
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from ..diagnostics import PathTuple
-    from .context import CheckContext
 
 _SLOW_S = 0.010
 """Round trip in seconds from which a mounted file system is called slow: opening, reading and

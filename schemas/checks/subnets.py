@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import chain
-from typing import TYPE_CHECKING
 
 from ..diagnostics import Severity
 from ..spec import CloudSite
-from .cidrs import kubernetes_networks, parsed, readable, site_networks
+from .cidrs import Network, kubernetes_networks, parsed, readable, site_networks
+from .context import CheckContext
 from .overlaps import ends, overlap
 from .registry import Finding, check
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from .cidrs import Network
-    from .context import CheckContext
 
 _PRIVATE = ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "fc00::/7")
 """RFC 1918, RFC 6598, RFC 4193."""

@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
-from ..diagnostics import Severity
+from ..diagnostics import PathTuple, Severity
+from .context import CheckContext, HostGroup
 from .registry import Finding, check
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from ..diagnostics import PathTuple
-    from .context import CheckContext, HostGroup
 
 _PATH: PathTuple = ("scheduler", "topology")
 _RELAXED = (25, 5)

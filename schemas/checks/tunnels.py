@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from ipaddress import ip_address
 
-from ..diagnostics import Severity
-from ..spec import CloudSite
+from ..diagnostics import PathTuple, Severity
+from ..spec import CloudSite, Link, Site
 from ..tunnels import gateway_pool, is_tunnel, networks_of
-from .cidrs import parsed
+from .cidrs import Network, parsed
+from .context import CheckContext
 from .overlaps import overlap
 from .registry import Finding, check
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from ..diagnostics import PathTuple
-    from ..spec import Link, Site
-    from .cidrs import Network
-    from .context import CheckContext
 
 _INSTEAD = "or name a route that exists: via: vpn, direct-connect, peering or routed"
 
@@ -221,8 +215,6 @@ def outside_of_the_network(context: CheckContext) -> Iterator[Finding]:
     A controller that isn't in it can't be reached by the other site's nodes: an error. Other hosts
     are told as a warning. Names instead of addresses aren't looked up.
     """
-    from ipaddress import ip_address  # noqa: PLC0415  # only for specs with tunnels
-
     linked = {name for _, name, _ in _once(context)}
     for group in context.host_groups:
         pool = context.pools[group.pool]

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from ..mend.fix import Remove
+from .context import CheckContext
 from .registry import Finding, check
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from .context import CheckContext
 
 _SYSTEM_ACCOUNTS = frozenset(
     [

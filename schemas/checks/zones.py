@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from ..diagnostics import Severity
-from ..spec import Rung
+from ..diagnostics import PathTuple, Severity
+from ..spec import CloudSite, Pool, Rung
 from ..suggest import listing
+from .context import CheckContext
 from .placements import is_fabric_domain
 from .regions import is_elsewhere, zones_of_region
 from .registry import Finding, check
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from ..catalog import Machine
-    from ..diagnostics import PathTuple
-    from ..spec import CloudSite, Pool
-    from .context import CheckContext
 
 
 def zones_of_pool(context: CheckContext, name: str) -> list[tuple[str, PathTuple]]:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import msgspec
 
+from ..checks import CHECKS
+from ..fleet import FLEET_CODES
+from ..policies import POLICY_CODES
 from .families import number_of
 from .registered import register
 from .texts import TEXTS, Text, read
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 class CodeExplanation(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,9 +35,6 @@ def retired() -> dict[str, str]:
 
 
 def _all() -> Iterator[CodeExplanation]:
-    from ..checks import CHECKS  # noqa: PLC0415  # reads every check
-    from ..fleet import FLEET_CODES  # noqa: PLC0415  # as above
-    from ..policies import POLICY_CODES  # noqa: PLC0415  # as above
 
     for code, rule in CHECKS.items():
         yield CodeExplanation(

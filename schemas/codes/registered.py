@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 import msgspec
 
 from .families import number_of
 from .texts import FOLDER, read
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 REGISTER = FOLDER / "register.yaml"
 _TOP = """\

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ..diagnostics import Diagnostic, in_file_order
+from .claims import hosts_claimed_twice, names_given_twice, same_clusters, states_given_twice
 from .codes import FLEET_CODES
+from .member import Member
+from .networks import overlapping_networks
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from ..load import Loaded
 
 __all__ = ["FLEET_CODES", "check_fleet"]
@@ -21,15 +23,6 @@ def check_fleet(loaded: Sequence[Loaded]) -> list[Diagnostic]:
     Each finding stands in the later file (in the order given) and names the earlier one. About
     as much work as there are hosts and networks.
     """
-    from .claims import (  # noqa: PLC0415  # FLEET_CODES is read without
-        hosts_claimed_twice,
-        names_given_twice,
-        same_clusters,
-        states_given_twice,
-    )
-    from .member import Member  # noqa: PLC0415  # as above
-    from .networks import overlapping_networks  # noqa: PLC0415  # as above
-
     members = [Member(each) for each in loaded]
     again = same_clusters(members)
     clusters = [member for index, member in enumerate(members) if index not in again]

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from ipaddress import ip_address
 from pathlib import PurePath
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from ..diagnostics import Diagnostic, Severity
 from ..hostlist import fold
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from .member import Hosts, Member
+from .member import Hosts, Member
 
 _LONGEST_RANGE = 48
 """Characters of a host range that is written out in a message."""

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Literal, TypeAlias
 
 import msgspec
 
+from ..catalog import Catalog
 from ..diagnostics import Diagnostic, Severity
 from ..load import Loaded, load
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
-
-    from ..catalog import Catalog
 
 Kind: TypeAlias = Literal["spec", "other document of gcluster", "something else"]
 

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from ..hostlist import expand
+from ..spec import ClusterSpec, Pool
 from ..spec.sites.ssh_fleet import SshFleetSite
 from .member import Hosts
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from ..spec import ClusterSpec, Pool
 
 
 def listed_hosts(spec: ClusterSpec, sites: set[str]) -> Iterator[Hosts]:

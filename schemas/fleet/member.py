@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ..diagnostics import PathTuple, Span
 from ..hostlist import HostlistError, expand
 from ..spec.sites import SITE_TYPES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from ..diagnostics import PathTuple, Span
     from ..load import Loaded
 
 _SSH_PORT = 22

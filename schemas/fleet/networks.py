@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from ipaddress import IPv4Network, IPv6Network, ip_network
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from ..diagnostics import Diagnostic, Severity
 from ..spec.sites import SITE_TYPES
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from .member import Member, Network
+from .member import Member, Network
 
 _Range: TypeAlias = IPv4Network | IPv6Network
 _Prefix: TypeAlias = tuple[int, int, int]

@@ -9,23 +9,19 @@ remove: [old]                                # clusters whose spec is gone and t
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from collections.abc import Collection, Iterator
+from typing import Annotated, Literal
 
 import msgspec
 from msgspec import Meta, field
 
-from ..diagnostics import Diagnostic, Severity, in_file_order
+from ..diagnostics import Diagnostic, PathTuple, Severity, in_file_order
 from ..spec.noun import Name, Noun
 from ..structure.fit import fit
 from ..suggest import closest
 from ..text.compose import compose
+from ..text.document import Document
 from ..text.source import decode
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
-
-    from ..diagnostics import PathTuple
-    from ..text.document import Document
 
 FILE = "fleet.yaml"
 """Its name, in the folder of the specs."""

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import Iterable, Sequence
+from typing import TypeAlias
 
 import msgspec
 
 from ..diagnostics import Diagnostic, Patch
 from ..text.compose import compose
 from ..text.document import line_starts
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
 
 _Edit: TypeAlias = tuple[int, int, str]
 """Start, end, and what stands between them afterwards."""

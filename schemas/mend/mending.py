@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from ..diagnostics import Diagnostic
 from ..load import Loaded, load_text
 from .fixes import fixed_text
-
-if TYPE_CHECKING:
-    from ..diagnostics import Diagnostic
 
 ROUNDS = 5
 """Most times that a text is patched: a mend may bring a further mistake to light."""

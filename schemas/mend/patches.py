@@ -8,18 +8,15 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections.abc import Callable
+from typing import Any, TypeAlias
 
 from ..diagnostics import Patch, PathTuple
+from ..text.document import Document
 from ..text.scalars import resolve
 from .fix import Fix, Insert, Quote, Remove, RenameKey, Replace, ReplaceWord
 from .places import Place, newline, place_of, rest_is_comment
 from .removal import removal
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from ..text.document import Document
 
 _Edit: TypeAlias = "tuple[int, int, str] | None"
 """Start, end and what stands between them afterwards."""

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import re
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from ..diagnostics import PathTuple
-    from ..text.document import Document, Offsets
+from ..diagnostics import PathTuple
+from ..text.document import Document, Offsets
 
 _PROPERTIES = re.compile(r"(?:[&!][^\s,\[\]{}]*\s+)+")
 _REST_OF_LINE = re.compile(r"[ \t]*(?:(?<=[ \t])#.*)?")

@@ -6,19 +6,16 @@ can rewrite the file, comments kept.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 from ..diagnostics import Diagnostic, Patch, PathTuple, Severity
 from ..mend.fix import RenameKey, ReplaceWord
 from ..mend.patches import patch_of
 from ..structure.words import dotted
+from ..text.document import Document
 from .moving import move_patch
 from .steps import STEPS, Move, Pattern, Rename, Reword, Step
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from ..text.document import Document
 
 
 def modernise(

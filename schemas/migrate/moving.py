@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from ..diagnostics import Patch
+from ..diagnostics import Patch, PathTuple
 from ..mend.fix import Insert, Remove
 from ..mend.patches import fitting, is_odd_key, patch_of, yaml_text
 from ..mend.places import Place, place_of
-
-if TYPE_CHECKING:
-    from ..diagnostics import PathTuple
-    from ..text.document import Document
+from ..text.document import Document
 
 
 def move_patch(document: Document, path: PathTuple, to: tuple[str, ...]) -> Patch | None:

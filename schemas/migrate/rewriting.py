@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import msgspec
 
@@ -10,9 +10,6 @@ from ..diagnostics import Diagnostic
 from ..load import load_text
 from ..mend.fixes import fixed_text
 from ..text.source import read_source
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 _OLDER = "GC025"
 

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 from ..diagnostics import Diagnostic, Severity
-
-if TYPE_CHECKING:
-    from ..text.document import Document
+from ..text.document import Document
 
 _LATEST = 1
 """Highest number of an `apiVersion` that this gcluster reads."""

@@ -5,15 +5,14 @@ Nothing is imported until it is known that there is a policies file: most specs 
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..diagnostics import Diagnostic
 from .codes import POLICY_CODES
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from ..catalog import Catalog
-    from ..diagnostics import Diagnostic
     from ..load import Loaded
     from .load import LoadedPolicies
 

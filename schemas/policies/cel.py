@@ -11,16 +11,14 @@ has no functions of its own making, no recursion, and no way to files or the net
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 from cel_expr_python import cel
 
 from .syntax_tree import Node, read_tree
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 _ERROR = re.compile(r"ERROR: <input>:(-?\d+):(-?\d+): (.*)")
 _NOISE = re.compile(r" \(in container ''\)| expecting .*")

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 import msgspec
 
 from ..diagnostics import Diagnostic, PathTuple, Severity, Span
 from ..suggest import closest, listing
+from ..text.document import Document
 from .cel import CompileError, Expression, compile_expression, parse
 from .facts import shapes, written_shape
 from .message import Template, TemplateError, pieces
 from .place import offset_of, span_within
 from .policy import Policy
 from .references import MOST_GROWTH, References
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from ..text.document import Document
-    from .shape import Shape
+from .shape import Shape
 
 
 class CompiledPolicy(msgspec.Struct, frozen=True, kw_only=True):

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
-from ..catalog import Machine
+from ..catalog import Catalog, Machine
 from ..cost import Cost, PoolCost, usd_per_hour
 from ..diagnostics import PathTuple
-from ..spec import ClusterSpec
+from ..spec import ClusterSpec, Pool
 from ..spec.units import Quantity
 from .shape import (
     ANY,
@@ -26,10 +26,6 @@ from .shape import (
     shape_of,
     with_fields,
 )
-
-if TYPE_CHECKING:
-    from ..catalog import Catalog
-    from ..spec import Pool
 
 PLACES: Mapping[str, tuple[str, ...]] = {
     "site": ("sites",),

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from ..catalog import load_catalog
-from ..diagnostics import Diagnostic, Severity, in_file_order
+from ..catalog import Catalog, load_catalog
+from ..diagnostics import Diagnostic, PathTuple, Severity, Span, in_file_order
+from ..load import Loaded
+from ..text.document import Document
 from .cel import EvaluationError
+from .compiled import CompiledPolicy
 from .facts import Facts, Item
-
-if TYPE_CHECKING:
-    from ..catalog import Catalog
-    from ..diagnostics import PathTuple, Span
-    from ..load import Loaded
-    from ..text.document import Document
-    from .compiled import CompiledPolicy
-    from .load import LoadedPolicies
+from .load import LoadedPolicies
 
 
 def judge(

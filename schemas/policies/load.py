@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import msgspec
 
 from ..diagnostics import Diagnostic, Severity, Span, in_file_order
 from ..structure.fit import fit
 from ..text.compose import compose
+from ..text.document import Document
 from ..text.source import decode, read_source
 from .compiled import CompiledPolicy, Compiler
 from .policy import PolicyFile
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from ..text.document import Document
 
 
 class LoadedPolicies(msgspec.Struct, frozen=True, kw_only=True):

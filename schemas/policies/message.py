@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 import msgspec
 
 from .cel import EvaluationError, Expression
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 _PIECE = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|([{}])")
 _LONGEST = 200

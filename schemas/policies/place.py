@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
-from ..diagnostics import Span
-
-if TYPE_CHECKING:
-    from ..diagnostics import PathTuple
-    from ..text.document import Document
+from ..diagnostics import PathTuple, Span
+from ..text.document import Document
 
 _BLOCK = re.compile(r"[|>][-+0-9]*[ \t]*(#[^\n]*)?\n")
 

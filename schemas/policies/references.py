@@ -8,7 +8,8 @@ loops, but not what one round costs.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import Iterator, Mapping
+from typing import TypeAlias
 
 import msgspec
 
@@ -16,9 +17,6 @@ from ..suggest import closest, listing
 from .facts import PLACES
 from .shape import ANY, SCALAR, Shape, list_of
 from .syntax_tree import Call, Const, Ident, Loop, Made, Node, Select
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 MOST_GROWTH = 1_000
 """Most that the uses of the loops' variables may give when multiplied."""

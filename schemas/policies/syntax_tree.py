@@ -7,12 +7,10 @@ that are needed costs less than a dependency on a protobuf runtime.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import Callable, Iterator
+from typing import TypeAlias
 
 import msgspec
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 Fields: TypeAlias = dict[int, list[int | bytes]]
 

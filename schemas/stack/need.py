@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import msgspec
 
-from .lock import SchedulerType
-
-if TYPE_CHECKING:
-    from ..catalog import Machine
-    from .lock import Lock, Part
+from ..catalog import Machine
+from .lock import Lock, Part, SchedulerType
 
 
 class Need(msgspec.Struct, frozen=True, kw_only=True):

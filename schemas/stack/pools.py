@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 import msgspec
 
+from ..catalog import Catalog
 from ..catalog.machine import Machine
-from ..spec import KubernetesScheduler, Pool, SlurmScheduler, Software
+from ..diagnostics import PathTuple
+from ..spec import ClusterSpec, KubernetesScheduler, Pool, Scheduler, Site, SlurmScheduler, Software
+from .load import load_lock
+from .lock import Lock, SchedulerType
 from .need import Need, need_of
 from .resolve import asked_versions, resolve_need
-from .resolved import Resolved
+from .resolved import Resolved, ResolvedComponent
 from .versions import parts
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from ..catalog import Catalog
-    from ..diagnostics import PathTuple
-    from ..spec import ClusterSpec, Scheduler, Site
-    from .lock import Lock, SchedulerType
-    from .resolved import ResolvedComponent
 
 _CLUSTER_WIDE = ("slurm", "kubernetes")
 """Components whose daemons talk to each other across pools."""
@@ -106,8 +101,6 @@ def resolved_software(spec: ClusterSpec, pool: str, catalog: Catalog) -> Resolve
 
 def resolved_pools(spec: ClusterSpec, catalog: Catalog) -> dict[str, Resolved]:
     """Return the software of every pool; as `resolved_software`, for all at once."""
-    from .load import load_lock  # noqa: PLC0415  # only here is it read
-
     lock = load_lock()
     stacks = pool_stacks(
         spec.pools,

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import msgspec
 
-from .lock import TestedSet
+from ..catalog import Machine
+from ..spec import Software
+from .lock import Component, Distribution, Lock, SchedulerType, TestedSet
 from .need import Need, need_of
 from .resolved import Difference, Origin, Resolved, ResolvedComponent
 from .rules import broken_minimums
 from .versions import fits, longer
-
-if TYPE_CHECKING:
-    from ..catalog import Machine
-    from ..spec import Software
-    from .lock import Component, Distribution, Lock, SchedulerType
 
 
 class _Candidate(msgspec.Struct, frozen=True, kw_only=True):

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from .versions import fits, older, release
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from .lock import Equal, Lock, Minimum, Skew, When
     from .need import Need
 

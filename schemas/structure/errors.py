@@ -7,8 +7,9 @@ keys and bad names are reported one by one.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 from jsonschema import Draft202012Validator
@@ -16,16 +17,12 @@ from jsonschema.exceptions import ValidationError
 from jsonschema.validators import extend
 
 from ..diagnostics import PathTuple
+from ..json_schema import Schema
 from ..mend.fix import Fix
 from ..suggest import closest
 from .fitting import Fits, fitting
 from .fixes import fix_of
 from .words import Wording, explain
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from ..json_schema import Schema
 
 MAX_ERRORS = 1_000
 """Errors reported of one file; more than that is the wrong file, not a wrong key."""

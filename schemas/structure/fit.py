@@ -10,10 +10,12 @@ import msgspec
 
 from ..decoding import convert
 from ..diagnostics import Diagnostic, PathTuple, Severity
+from ..json_schema import inlined_schema
+from ..mend.patches import patch_of
 from ..spec.units import Quantity
+from ..text.document import Document
 
 if TYPE_CHECKING:
-    from ..text.document import Document
     from .errors import StructureError
     from .prune import Pruned
 
@@ -122,7 +124,6 @@ def _missing_tag(kind: type[msgspec.Struct], data: Any) -> str:
 def _fit_parts(
     kind: type[T], document: Document, *, file: str, spoilt: frozenset[PathTuple], reason: str
 ) -> Structured:
-    from ..json_schema import inlined_schema  # noqa: PLC0415  # only on failure
     from .errors import (  # noqa: PLC0415  # jsonschema costs 0.1 s
         MAX_ERRORS,
         structure_errors,
@@ -192,7 +193,6 @@ def _is_within(path: PathTuple, roots: frozenset[PathTuple]) -> bool:
 
 
 def _located(error: StructureError, document: Document, file: str) -> Diagnostic:
-    from ..mend.patches import patch_of  # noqa: PLC0415  # only on failure
 
     wording = error.wording
     span = document.locate(error.path, key=error.at_key and wording.code != "GC007")

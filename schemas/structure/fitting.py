@@ -9,10 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
-if TYPE_CHECKING:
-    from ..json_schema import Schema
+from ..json_schema import Schema
 
 Fits: TypeAlias = Callable[[Any], bool]
 

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from ..diagnostics import PathTuple
 from ..mend.fix import Fix, Insert, Quote, RenameKey, Replace, ReplaceWord
 from ..mend.patches import yaml_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from jsonschema.exceptions import ValidationError
 
-    from ..diagnostics import PathTuple
 
 _TRUE = frozenset({"yes", "on", "y", "true"})
 _FALSE = frozenset({"no", "off", "n", "false"})

@@ -6,13 +6,11 @@ key. Keys of the root can always be cut: each is a part of its own.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from ..diagnostics import PathTuple
+from ..json_schema import Schema
 from .errors import branch_for
-
-if TYPE_CHECKING:
-    from ..diagnostics import PathTuple
-    from ..json_schema import Schema
 
 
 class Pruned:

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import msgspec
 from jsonschema.exceptions import ValidationError
 
+from ..diagnostics import PathTuple
 from ..spec.noun import NAME_PATTERN, NAME_RULE
 from ..spec.words import SECRET_PATTERN
 from ..suggest import closest, listing
-
-if TYPE_CHECKING:
-    from ..diagnostics import PathTuple
 
 
 class Wording(msgspec.Struct, frozen=True, kw_only=True):

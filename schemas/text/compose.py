@@ -20,6 +20,7 @@ from yaml.events import (
 
 from .composed import Composed
 from .document import Document, pack
+from .errors import report_character, report_syntax
 from .scalars import CORE_TAGS, fits_tag, resolve
 
 Event: TypeAlias = Any
@@ -45,12 +46,8 @@ def compose(text: str, *, file: str) -> Composed:
     except _StopReadingError:
         pass
     except MarkedYAMLError as error:
-        from .errors import report_syntax  # noqa: PLC0415  # only on failure
-
         report_syntax(result, text, error)
     except (YAMLError, UnicodeError):
-        from .errors import report_character  # noqa: PLC0415  # as above
-
         report_character(result, text)
     return result
 

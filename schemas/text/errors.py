@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from .composed import Composed
+
 if TYPE_CHECKING:
     from yaml.error import MarkedYAMLError
 
-    from .composed import Composed
 
 _UNPRINTABLE = re.compile(
     "[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"  # YAML 1.2, c-printable

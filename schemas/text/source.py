@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from ..diagnostics import Diagnostic, Severity, Span
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 MAX_BYTES = 8_000_000
 """Largest file that is read: 8 MB, about 150,000 hosts with one line each."""

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING
 
 import pulumi
 import pulumi_aws as aws
 
+from ...schemas.spec import PoolRole
 from ...schemas.tunnels import TUNNEL_PORT
 from ..pulumi.component import Args, Component
 from ..pulumi.names import Names
@@ -15,9 +15,6 @@ from .network import EVERYWHERE
 from .plan import IdentityPlan
 from .policies import bucket_policy, burst_policy, trust
 from .rules import Group, make_group
-
-if TYPE_CHECKING:
-    from ...schemas.spec import PoolRole
 
 _SSH = (22, 22)
 _HTTPS = (443, 443)

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from datetime import datetime  # noqa: TC003  # msgspec reads the annotation
+from collections.abc import Iterator
+from datetime import datetime  # msgspec reads the annotation
 from typing import TYPE_CHECKING
 
-from ...schemas.diagnostics import Severity
-from ..pulumi.questions import finding
-from .api import Answer, AwsError, filters
+from ...schemas.diagnostics import Diagnostic, Severity
+from ..pulumi.questions import Standing, finding
+from .api import Answer, Api, AwsError, filters
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from ...schemas.diagnostics import Diagnostic
-    from ..pulumi.questions import Standing
-    from .api import Api
     from .plan import OfferPlan, PoolPlan
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping, Sequence
 
 import pulumi
 import pulumi_aws as aws
@@ -15,9 +14,6 @@ from .blocks import CapacityBlock, CapacityBlockArgs
 from .plan import OfferPlan, PlacementPlan, PoolPlan
 from .tags import OFFER
 from .templates import launch_template
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 class PlacementsArgs(Args, frozen=True):

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import ipaddress
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
+from ...schemas.catalog import Catalog, Machine
 from ...schemas.control_planes import managed_by, managed_release
-from ...schemas.spec import KubernetesScheduler
+from ...schemas.spec import AwsSite, ClusterSpec, KubernetesScheduler, Pool
 from ..pulumi.names import Names
 from .defaults import defaults
 from .plan import EksPlan, ImagePlan
-
-if TYPE_CHECKING:
-    from ...schemas.catalog import Catalog, Machine
-    from ...schemas.spec import AwsSite, ClusterSpec, Pool
 
 _SMALLEST = 28
 """Prefix of the smallest subnet that EKS takes: 16 addresses, of which it wants six."""

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
-from ...schemas.spec import AwsSite
+from ...schemas.spec import AwsSite, ClusterSpec
 from ...schemas.spec.storage import LustreStorage, ObjectStorage
 from .plan import BucketPlan, GrantPlan, LinkPlan, LustrePlan
-
-if TYPE_CHECKING:
-    from ...schemas.spec import ClusterSpec
 
 _GIB = 2**30
 _MB = 10**6

@@ -8,20 +8,18 @@ from __future__ import annotations
 
 import hashlib
 import time
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from ...schemas.diagnostics import Diagnostic
 from ..provider import ProviderError, provider_error
 from ..pulumi.errors import NO_CAPACITY, translate
 from ..pulumi.labels import HOST, POOL
-from .api import Answer, AwsError, tagged
+from .api import Answer, Api, AwsError, tagged
 from .hosts import Instance, instances
 from .tags import OFFER, TOKEN
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from ...schemas.diagnostics import Diagnostic
-    from .api import Api
     from .plan import OfferPlan, PoolPlan, SitePlan
 
 _LONGEST_TOKEN = 64

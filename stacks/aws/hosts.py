@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...inventory.hosts import Host, Placement, SshTarget
 from ..console import await_host_keys
 from ..pulumi.labels import HOST, POOL
 from . import cloud_init
-from .api import Answer, AwsError, filters, tagged
+from .api import Answer, Api, AwsError, filters, tagged
 from .tags import OFFER, TOKEN
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from pathlib import Path
-
-    from .api import Api
     from .plan import SitePlan
 
 ALIVE = ["pending", "running", "stopping", "stopped"]

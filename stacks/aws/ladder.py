@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, cast
 
 from ...inventory.hosts import pool_host_names
+from ...schemas.spec import AwsSite, ClusterSpec
 from ..laddered import Purchase, RungOffer, priced
 from ..pulumi.labels import POOL
 from ..pulumi.names import Names
+from .api import Api, tagged
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from ...schemas.catalog import Catalog
-    from ...schemas.spec import AwsSite, ClusterSpec
-    from .api import Api
     from .plan import OfferPlan, SitePlan
 
 _USABLE = ["active", "scheduled", "pending", "payment-pending", "assessing"]
@@ -61,7 +60,6 @@ def bought_blocks(api: Api, plan: SitePlan, taken: Mapping[str, str]) -> dict[st
 
     AWS is asked only where a node is on a rung that buys one. Raises ProviderError.
     """
-    from .api import tagged  # noqa: PLC0415  # boto3
     from .capacity import Reservations  # noqa: PLC0415  # as above
 
     found: dict[str, str] = {}

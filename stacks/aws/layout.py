@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
+from ...schemas.catalog import Catalog
 from ...schemas.control_planes import api_name, balanced_site, managed_by, site_domain
-from ...schemas.spec import AwsSite
+from ...schemas.spec import AwsSite, ClusterSpec
 from ...schemas.spec.sites.site import DEFAULT_CLOUD_CIDR
 from ...schemas.tunnels import site_ends
 from ..pulumi.labels import Labels
@@ -24,10 +25,6 @@ from .plan import (
     SubnetPlan,
 )
 from .pools import placement_plans, pool_plan, zones_of_site
-
-if TYPE_CHECKING:
-    from ...schemas.catalog import Catalog
-    from ...schemas.spec import ClusterSpec
 
 _SLOTS = 16
 """Parts of the upper half of a network: one for each further zone, the last is public."""

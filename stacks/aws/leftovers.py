@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from ..provider import Leftover
 from .api import Answer, Api
-from .hosts import instances
+from .hosts import Instance, instances
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from ...schemas.catalog import Catalog
-    from .hosts import Instance
     from .plan import SitePlan
 
 _GLOBAL = "us-east-1"

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pulumi
 import pulumi_aws as aws
 
 from ..pulumi.component import Args, Component
 from ..pulumi.names import Names
-from .plan import NetworkPlan
-
-if TYPE_CHECKING:
-    from .plan import SubnetPlan
+from .plan import NetworkPlan, SubnetPlan
 
 EVERYWHERE = "0.0.0.0/0"
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..provider import Offer
+from .api import Api
 from .capacity import reservation
 from .prices import on_demand_price, spot_price
 
 if TYPE_CHECKING:
     from ...schemas.catalog import Catalog
-    from .api import Api
     from .plan import OfferPlan, PoolPlan
 
 

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from ...schemas.diagnostics import Severity
-from ..pulumi.questions import finding
-from .api import Answer, AwsError
+from ...schemas.diagnostics import Diagnostic, Severity
+from ..pulumi.questions import Standing, finding
+from .api import Answer, Api, AwsError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from ...schemas.diagnostics import Diagnostic
-    from ..pulumi.questions import Standing
-    from .api import Api
     from .plan import ImagePlan, SitePlan
 
 

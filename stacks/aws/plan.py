@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from collections.abc import Mapping
+from typing import Literal, TypeAlias
 
 import msgspec
 
@@ -11,9 +12,6 @@ from ...schemas.spec import PoolRole
 from ...schemas.tunnels import RouteTo
 from ..pulumi.labels import Labels
 from ..pulumi.names import Names
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 InterfaceKind: TypeAlias = Literal["interface", "efa-only"]
 

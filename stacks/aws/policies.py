@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, TypeAlias
 
 from ..pulumi.labels import CLUSTER, SITE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from .plan import GrantPlan
 
 Statement: TypeAlias = dict[str, str | list[str] | dict[str, dict[str, str]] | dict[str, str]]

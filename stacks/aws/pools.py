@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING, cast
+from collections.abc import Iterator
+from typing import cast
 
 from ...inventory.hosts import pool_host_names
+from ...schemas.catalog import Catalog, Machine
+from ...schemas.catalog.machine import Market
 from ...schemas.control_planes import managed_by
+from ...schemas.spec import AwsSite, ClusterSpec, Pool, Rung
 from ...schemas.tunnels import gateway_links
 from .control_plane_plan import eks_image, eks_name
 from .defaults import defaults
@@ -18,13 +22,6 @@ from .plan import (
     PoolPlan,
     RungPlan,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from ...schemas.catalog import Catalog, Machine
-    from ...schemas.catalog.machine import Market
-    from ...schemas.spec import AwsSite, ClusterSpec, Pool, Rung
 
 _GIB = 2**30
 _OWNED = "kubernetes.io/cluster/{}"

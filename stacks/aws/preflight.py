@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
+from ...schemas.diagnostics import Diagnostic
 from ...schemas.quotas import quota_needs
+from ...schemas.spec import ClusterSpec
 from ..pulumi.questions import Cloud, Question, Standing, ask_all
 from . import capacity, owned, prices, quotas
+from .api import Api
 from .hosts import instances
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from ...schemas.catalog import Catalog
-    from ...schemas.diagnostics import Diagnostic
-    from ...schemas.spec import ClusterSpec
-    from .api import Api
     from .plan import PoolPlan, SitePlan
 
 _AWS = Cloud(name="AWS", not_logged_in="GC970", unanswered="GC970")

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from ...schemas.diagnostics import Severity
+from ...schemas.diagnostics import Diagnostic, Severity
 from ..pulumi.questions import finding, price_told
-from .api import Answer, filters
+from .api import Answer, Api, filters
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from ...schemas.catalog import Catalog, Market
-    from ...schemas.diagnostics import Diagnostic
-    from .api import Api
     from .plan import PoolPlan
 
 _MINUTE_S = 60

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Collection, Mapping
 
 import msgspec
 import pulumi
 import pulumi_aws as aws
 
+from ...schemas.catalog import Catalog
+from ...schemas.spec import ClusterSpec
 from ..pulumi.tagging import tag_everything
 from . import cloud_init
 from .access import Firewall, FirewallArgs, Identities, IdentitiesArgs
@@ -17,16 +19,10 @@ from .control_plane import ControlPlane, ControlPlaneArgs, node_config
 from .dns import Dns, DnsArgs
 from .layout import site_plan
 from .network import Network, NetworkArgs
+from .plan import OfferPlan, PoolPlan, SitePlan
 from .site_routes import SiteRoutes, SiteRoutesArgs
 from .spending import Spending, SpendingArgs
 from .storage import Bucket, BucketArgs, Lustre, LustreArgs
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
-
-    from ...schemas.catalog import Catalog
-    from ...schemas.spec import ClusterSpec
-    from .plan import OfferPlan, PoolPlan, SitePlan
 
 
 def program(

@@ -4,21 +4,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
 from ...inventory.hosts import Host, SshTarget, pool_host_names
+from ...schemas.diagnostics import Diagnostic
+from ...schemas.spec import ClusterSpec
+from ..laddered import Purchase, RungOffer
+from ..provider import Leftover, Offer, SiteContext
 from ..pulumi.cloud_provider import CloudProvider
+from ..pulumi.recorded import RecordedGraph
+from .api import Api
+from .ladder import purchases, rungs
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
-
     from ...schemas.catalog import Catalog
-    from ...schemas.diagnostics import Diagnostic
-    from ...schemas.spec import ClusterSpec
-    from ..laddered import Purchase, RungOffer
-    from ..provider import Leftover, Offer, SiteContext
-    from ..pulumi.recorded import RecordedGraph
-    from .api import Api
     from .session import Session
 
 
@@ -52,14 +52,10 @@ class AwsProvider(CloudProvider["Session"]):
 
     def rungs(self, spec: ClusterSpec, site: str, pool: str) -> tuple[RungOffer, ...]:
         """Return the rungs of a pool, each in all its zones before the next, by the catalog."""
-        from .ladder import rungs
-
         return rungs(spec, site, pool, self._catalog())
 
     def purchases(self, spec: ClusterSpec, site: str) -> dict[str, Purchase]:
         """Return what the instances and capacity blocks of the program buy."""
-        from .ladder import purchases
-
         return purchases(spec, site)
 
     def preflight(self, context: SiteContext) -> tuple[Diagnostic, ...]:

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from ...schemas.diagnostics import Severity
-from ...schemas.quotas import still_needed
-from ..pulumi.questions import finding
-from .api import Answer
+from ...schemas.diagnostics import Diagnostic, Severity
+from ...schemas.quotas import QuotaNeed, still_needed
+from ...schemas.spec import ClusterSpec
+from ..pulumi.questions import Standing, finding
+from .api import Answer, Api
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from ...schemas.catalog import Catalog
-    from ...schemas.diagnostics import Diagnostic
-    from ...schemas.quotas import QuotaNeed
-    from ...schemas.spec import ClusterSpec
-    from ..pulumi.questions import Standing
-    from .api import Api
 
 _LOOK_BACK = timedelta(minutes=30)
 """Usage is published every minute (CloudWatch User Guide, "usage metrics", November 2026)."""

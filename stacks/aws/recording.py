@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Mapping
 
+from ...schemas.catalog import Catalog
+from ...schemas.spec import ClusterSpec
 from ..pulumi.record import record
+from ..pulumi.recorded import RecordedGraph
 from .access import PROFILE, RECORDED_PROFILE
 from .blocks import OFFERING, RECORDED
 from .control_plane import RECORDED_ZONES, ZONES
 from .program import program
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
-
-    from ...schemas.catalog import Catalog
-    from ...schemas.spec import ClusterSpec
-    from ..pulumi.recorded import RecordedGraph
 
 
 def record_site(

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 
 import pulumi_aws as aws
 
+from ..pulumi.names import Names
+
 if TYPE_CHECKING:
     import pulumi
 
-    from ..pulumi.names import Names
 
 ALL = "-1"
 """Every protocol and port."""

@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from ..provider import provider_error
+from ...inventory.hosts import Host
+from ...schemas.catalog import Catalog
+from ..provider import SiteContext, provider_error
+from ..pulumi.kept import Owners, owners
 from ..pulumi.site_session import SiteSession
 from .api import Api
-from .hosts import host_keys, instances, places, to_hosts
+from .hosts import Instance, host_keys, instances, places, to_hosts
 from .ladder import bought_blocks
 from .layout import site_plan
+from .plan import SitePlan
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ...inventory.hosts import Host
-    from ...schemas.catalog import Catalog
-    from ..provider import SiteContext
     from ..pulumi.engine import Engine
-    from ..pulumi.kept import Owners
-    from .hosts import Instance
-    from .plan import SitePlan
 
 BOOT_LIMIT_S = 900.0
 """Longest wait for host keys on consoles, in seconds: our choice, AWS names no time. Machines with
@@ -66,8 +63,6 @@ class Session(SiteSession):
 
     def owners(self) -> Owners:
         """Return which storage each protected resource is there for."""
-        from ..pulumi.kept import owners  # noqa: PLC0415  # where data is
-
         plan, context = self.plan, self._context
         named = {plan.names(f"lustre-{item.name}"): (item.name,) for item in plan.lustre}
         named |= {plan.names(f"bucket-{item.name}"): (item.name,) for item in plan.buckets}

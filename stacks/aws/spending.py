@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import pulumi  # noqa: TC002  # the component's outputs are read from its annotations
+import pulumi  # the component's outputs are read from its annotations
 import pulumi_aws as aws
 
 from ..pulumi.component import Args, Component

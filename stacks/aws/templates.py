@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import pulumi_aws as aws
@@ -10,8 +11,6 @@ from ..pulumi.labels import POOL
 from .tags import OFFER
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     import pulumi
 
     from .plan import OfferPlan, PoolPlan, RungPlan

@@ -3,32 +3,28 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 from urllib.parse import urlencode
 
 import msgspec
+from azure.core.credentials import TokenCredential
 from azure.core.exceptions import (
     ClientAuthenticationError,
     HttpResponseError,
     ServiceRequestError,
     ServiceResponseError,
 )
-from azure.core.rest import HttpRequest
+from azure.core.pipeline.transport import HttpTransport
+from azure.core.rest import HttpRequest, HttpResponse
 from azure.identity import DefaultAzureCredential
 from azure.mgmt.compute import ComputeManagementClient
 
 from ...schemas.decoding import decode_json
 from ..provider import ProviderError, provider_error
 from ..pulumi.errors import NO_CAPACITY, translate
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from azure.core.credentials import TokenCredential
-    from azure.core.pipeline.transport import HttpTransport
-    from azure.core.rest import HttpResponse
 
 logging.getLogger("azure").addHandler(logging.NullHandler())
 """What the SDK would log to standard error stands in our diagnostics."""

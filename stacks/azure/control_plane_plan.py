@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from ipaddress import ip_network
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
 from ...schemas.control_planes import managed_by, managed_release
-from ...schemas.spec import KubernetesScheduler
+from ...schemas.spec import AzureSite, ClusterSpec, KubernetesScheduler
 from ..pulumi.names import Limit, shortened
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from ...schemas.catalog import Catalog
-    from ...schemas.spec import AzureSite, ClusterSpec
     from .plan import PoolPlan
 
 _DNS = 10

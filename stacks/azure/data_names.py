@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from ...schemas.spec import ObjectStorage
+from ...schemas.spec import ClusterSpec, ObjectStorage
+from ..pulumi.names import Names
+from .plan import StoragePlan
 from .stores import split_container
-
-if TYPE_CHECKING:
-    from ...schemas.spec import ClusterSpec
-    from ..pulumi.names import Names
-    from .plan import StoragePlan
 
 
 def data_names(

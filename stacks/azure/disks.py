@@ -6,16 +6,12 @@ that one, and the host encrypts what it keeps itself: caches and temporary disks
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pulumi
 from pulumi_azure_native import compute
 
 from ..pulumi.component import Args, Component
 from ..pulumi.names import Names
-
-if TYPE_CHECKING:
-    from .plan import ImagePlan
+from .plan import ImagePlan
 
 _DISK = "Premium_LRS"
 

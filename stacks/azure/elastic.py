@@ -7,19 +7,14 @@ again with the token finds them there and raises nothing twice.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Sequence
 
 import msgspec
 
 from ..provider import ProviderError, provider_error
 from .namebook import Book, Intent, settle
-from .scale_sets import BROKEN
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
-
-    from .plan import PoolPlan
-    from .scale_sets import ScaleSets, Seen
+from .plan import PoolPlan
+from .scale_sets import BROKEN, ScaleSets, Seen
 
 _TRIES = 10
 """Times that a change is begun again because somebody else changed the scale set meanwhile."""

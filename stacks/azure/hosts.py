@@ -7,8 +7,9 @@ network: so the first SSH connection already knows whom it must meet.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import msgspec
 from azure.mgmt.compute.models import RunCommandInput
@@ -17,17 +18,11 @@ from ...inventory.hosts import Host, Placement, SshTarget
 from ...schemas.decoding import decode_json
 from .. import atomic
 from ..pulumi.labels import CLUSTER, HOST, POOL, SITE
-from .api import Answer, refusals
+from .api import Answer, Api, refusals
 from .identifiers import parse
 from .namebook import settle
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-    from pathlib import Path
-
-    from .api import Api
-    from .plan import PoolPlan, SitePlan
-    from .scale_sets import ScaleSets
+from .plan import PoolPlan, SitePlan
+from .scale_sets import ScaleSets
 
 _INTERFACES = "2018-10-01"
 """API version of the interfaces of scale sets, which Microsoft.Network answers."""

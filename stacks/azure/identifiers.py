@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import msgspec
 
+from ...schemas.spec import AzureSite
 from ..provider import provider_error
-
-if TYPE_CHECKING:
-    from ...schemas.spec import AzureSite
 
 _HEAD = 8
 """Parts of /subscriptions/S/resourceGroups/G/providers/NAMESPACE/ before type and name."""

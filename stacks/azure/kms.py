@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import base64
 import re
-from typing import TYPE_CHECKING
 
 from azure.core import PipelineClient
+from azure.core.credentials import TokenCredential
 from azure.core.exceptions import HttpResponseError
 from azure.core.pipeline.policies import BearerTokenCredentialPolicy, RetryPolicy
-from azure.core.rest import HttpRequest
+from azure.core.pipeline.transport import HttpTransport
+from azure.core.rest import HttpRequest, HttpResponse
 from azure.identity import DefaultAzureCredential
 
 from ...schemas.decoding import decode_json
 from ..key_refusals import no_rights, no_such_key, not_wrapped_by
 from ..provider import ProviderError, provider_error
 from .api import Answer, refusals
-
-if TYPE_CHECKING:
-    from azure.core.credentials import TokenCredential
-    from azure.core.pipeline.transport import HttpTransport
-    from azure.core.rest import HttpResponse
 
 _KEY = re.compile(r"(https://[^/]+\.((vault|managedhsm)\.[a-z.]+))/keys/[^/]+(/[0-9a-f]*)?")
 _VERSION = "7.4"

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from ...schemas.catalog import Catalog
+from ...schemas.spec import ClusterSpec
 from ..laddered import Purchase, RungOffer, priced
 from ..pulumi.names import Names
 from .layout import described
+from .plan import PoolPlan
 from .pools import pools
-
-if TYPE_CHECKING:
-    from ...schemas.catalog import Catalog
-    from ...schemas.spec import ClusterSpec
-    from .plan import PoolPlan
 
 SET = "a scale set is bought in one way, in one zone"
 """Why the machines of a compute pool are all on one rung."""

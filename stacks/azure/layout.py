@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from ipaddress import ip_network
-from typing import TYPE_CHECKING
 
 import msgspec
 
+from ...schemas.catalog import Catalog
 from ...schemas.control_planes import api_name, balanced_site, site_domain
-from ...schemas.spec import AzureSite
+from ...schemas.spec import AzureSite, ClusterSpec
 from ...schemas.spec.sites.site import DEFAULT_CLOUD_CIDR
-from ...schemas.tunnels import site_ends
+from ...schemas.tunnels import SiteEnds, site_ends
 from ..provider import provider_error
 from . import pools, stores
 from .control_plane_plan import control_plane_plan
@@ -21,17 +22,12 @@ from .plan import (
     BudgetPlan,
     DnsPlan,
     NetworkPlan,
+    PoolPlan,
     SitePlan,
+    StoragePlan,
+    SubnetName,
     SubnetPlan,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from ...schemas.catalog import Catalog
-    from ...schemas.spec import ClusterSpec
-    from ...schemas.tunnels import SiteEnds
-    from .plan import PoolPlan, StoragePlan, SubnetName
 
 _VNET = "Microsoft.Network/virtualNetworks"
 _IDENTITY = "Microsoft.ManagedIdentity/userAssignedIdentities"

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 from ..provider import Leftover
 from ..pulumi.labels import CLUSTER, POOL, SITE
+from .plan import SitePlan
 
 if TYPE_CHECKING:
     from ...schemas.catalog import Catalog
     from .api import Api, Tagged
-    from .plan import SitePlan
 
 _DATA = {"microsoft.storage/storageaccounts", "microsoft.storagecache/amlfilesystems"}
 """What holds data."""

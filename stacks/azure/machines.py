@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import pulumi
 
 from ..pulumi.labels import HOST, POOL
 from .access import Grant, Identity, IdentityArgs
@@ -15,15 +15,11 @@ from .compute import (
     ScaleSetArgs,
 )
 from .disks import DiskKey, DiskKeyArgs
+from .ground import Ground
+from .moment import Moment
+from .plan import PoolPlan, RungPlan, ScaleSetPlan
+from .stored import Data
 from .tags import SET
-
-if TYPE_CHECKING:
-    import pulumi
-
-    from .ground import Ground
-    from .moment import Moment
-    from .plan import PoolPlan, RungPlan, ScaleSetPlan
-    from .stored import Data
 
 
 class Machines:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pulumi
 
 from .access import Grant, Identity, IdentityArgs
@@ -14,13 +12,11 @@ from .control_plane import (
     ControlPlane,
     ControlPlaneArgs,
 )
-
-if TYPE_CHECKING:
-    from .control_plane_plan import AksPlan
-    from .ground import Ground
-    from .machines import Machines
-    from .moment import Moment
-    from .network import Network
+from .control_plane_plan import AksPlan
+from .ground import Ground
+from .machines import Machines
+from .moment import Moment
+from .network import Network
 
 
 def balancer_address(

@@ -8,14 +8,11 @@ book, and the intents of growth that are not done yet.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
 
 from ...schemas.hostlist import expand, fold
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
 
 NAMES = "gcluster-names-"
 INTENT = "gcluster-intent-"

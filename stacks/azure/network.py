@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import pulumi
 from pulumi_azure_native import network, privatedns
@@ -10,9 +10,6 @@ from pulumi_azure_native import network, privatedns
 from ...schemas.tunnels import TUNNEL_PORT
 from ..pulumi.component import Args, Component
 from ..pulumi.names import Names
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 KEPT = pulumi.ResourceOptions(protect=True, retain_on_delete=True)
 """Of data, and of what kept data can't do without."""

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
+from azure.mgmt.compute.models import ResourceSku
+
+from ...schemas.diagnostics import Diagnostic
 from ..provider import ProviderError
 from ..pulumi.questions import finding
-from .api import Answer, refusals
+from .api import Answer, Api, refusals
 from .identifiers import parse
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from azure.mgmt.compute.models import ResourceSku
-
-    from ...schemas.diagnostics import Diagnostic
-    from .api import Api
-    from .plan import ImagePlan, PoolPlan, RungPlan, SitePlan
+from .plan import ImagePlan, PoolPlan, RungPlan, SitePlan
 
 _GALLERIES = "2024-03-03"
 _IMAGES = "2024-07-01"

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 from urllib.request import Request
 
-from ...schemas.diagnostics import Severity
+from ...schemas.diagnostics import Diagnostic, Severity
 from ..https import opened
 from ..provider import Offer, provider_error
 from ..pulumi.questions import finding, price_told
+from .plan import PoolPlan, RungPlan, SitePlan
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from ...schemas.catalog import Catalog
-    from ...schemas.diagnostics import Diagnostic
-    from .plan import PoolPlan, RungPlan, SitePlan
 
 PRICES = "https://prices.azure.com/api/retail/prices"
 """Azure Retail Prices REST API (learn.microsoft.com/rest/api/cost-management/retail-prices)."""

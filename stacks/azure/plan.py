@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from collections.abc import Mapping
+from typing import Literal, TypeAlias
 
 import msgspec
 
 from ...schemas.spec import PoolRole
 from ...schemas.tunnels import RouteTo
 from .control_plane_plan import AksPlan
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 SubnetName: TypeAlias = Literal["compute", "storage", "egress"]
 RungMarket: TypeAlias = Literal["on-demand", "spot", "reservation"]

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from itertools import product
-from typing import TYPE_CHECKING
 
 from ...inventory.hosts import pool_host_names
+from ...schemas.catalog import Catalog, Machine
+from ...schemas.spec import AzureSite, ClusterSpec, Pool, Rung
 from ...schemas.stack import resolved_software
 from ...schemas.tunnels import gateway_links
 from ..provider import ProviderError, provider_error
 from .facts import facts
 from .identifiers import existing
 from .plan import ImagePlan, PoolPlan, RungPlan, ScaleSetPlan
-
-if TYPE_CHECKING:
-    from ...schemas.catalog import Catalog, Machine
-    from ...schemas.spec import AzureSite, ClusterSpec, Pool, Rung
 
 _GROUPS = "Microsoft.Compute/proximityPlacementGroups"
 _RESERVATIONS = "Microsoft.Compute/capacityReservationGroups"

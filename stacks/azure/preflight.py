@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
+from ...schemas.diagnostics import Diagnostic
+from ...schemas.spec import ClusterSpec
 from ..pulumi.questions import Cloud, Question, Standing, ask_all
 from . import offered, subscription
+from .api import Api
 from .offers import check_price
+from .plan import SitePlan
 from .quotas import check_quotas
 from .standing import standing_pools
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from ...schemas.catalog import Catalog
-    from ...schemas.diagnostics import Diagnostic
-    from ...schemas.spec import ClusterSpec
-    from .api import Api
-    from .plan import SitePlan
 
 _AZURE = Cloud(name="Azure", not_logged_in="GC991", unanswered="GC992")
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import pulumi
 from pulumi_azure_native import resources
 
+from ...schemas.catalog import Catalog
+from ...schemas.spec import ClusterSpec
 from ..pulumi.component import Args, Component
 from ..pulumi.labels import Labels
 from ..pulumi.names import Names
@@ -20,15 +22,9 @@ from .machines import Machines
 from .managed import balancer_address, make_managed
 from .moment import Moment
 from .network import KEPT, Dns, DnsArgs, Network, NetworkArgs
+from .plan import SitePlan
 from .site_routes import SiteRoutes, SiteRoutesArgs
 from .stored import Data
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from ...schemas.catalog import Catalog
-    from ...schemas.spec import ClusterSpec
-    from .plan import SitePlan
 
 
 def program(

@@ -4,20 +4,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
 from ...inventory.hosts import Host, SshTarget, pool_host_names
+from ...schemas.diagnostics import Diagnostic
+from ...schemas.spec import ClusterSpec
+from ..laddered import Purchase, RungOffer
+from ..provider import Leftover, Offer, SiteContext, provider_error
 from ..pulumi.cloud_provider import CloudProvider
 from ..pulumi.extras import require
+from ..pulumi.recorded import RecordedGraph
+from .facts import facts
+from .leftovers import leftovers
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
-
-    from ...schemas.diagnostics import Diagnostic
-    from ...schemas.spec import ClusterSpec
-    from ..laddered import Purchase, RungOffer
-    from ..provider import Leftover, Offer, SiteContext
-    from ..pulumi.recorded import RecordedGraph
     from .session import Session
 
 
@@ -28,7 +29,6 @@ class AzureProvider(CloudProvider["Session"]):
 
     def planned_hosts(self, spec: ClusterSpec, site: str) -> tuple[Host, ...]:
         """Return the nodes that are always there, without addresses."""
-        from .facts import facts
         from .layout import described
 
         user = described(spec, site).ssh.user or facts().user
@@ -111,7 +111,6 @@ class AzureProvider(CloudProvider["Session"]):
                 fill(sets, pool, part.name, without)
 
     def _leftovers(self, session: Session) -> tuple[Leftover, ...]:
-        from .leftovers import leftovers
 
         return leftovers(session.api, session.plan, self._catalog())
 
@@ -137,7 +136,6 @@ class AzureProvider(CloudProvider["Session"]):
         return session.hosts(machines)
 
     def _shrink(self, session: Session, names: set[str]) -> dict[str, str]:
-        from ..provider import provider_error
         from .elastic import shrink
 
         for pool in session.plan.pools:

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from ...schemas.diagnostics import Severity
+from ...schemas.diagnostics import Diagnostic, Severity
 from ...schemas.quotas import quota_needs
-from ..pulumi.questions import finding
-from .api import refusals
+from ...schemas.spec import ClusterSpec
+from ..pulumi.questions import Standing, finding
+from .api import Api, refusals
+from .plan import SitePlan
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
     from ...schemas.catalog import Catalog
-    from ...schemas.diagnostics import Diagnostic
-    from ...schemas.spec import ClusterSpec
-    from ..pulumi.questions import Standing
-    from .api import Api
-    from .plan import SitePlan
 
 _CORES = "cores"
 """Azure's name of the quota over all machine types of a region."""

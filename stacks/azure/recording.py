@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
+from ...schemas.catalog import Catalog
+from ...schemas.spec import ClusterSpec
+from ..pulumi.monitor import Answers
 from ..pulumi.record import record
+from ..pulumi.recorded import RecordedGraph
 from .control_plane import (
     CREDENTIALS,
     LOGIN,
@@ -13,14 +17,6 @@ from .control_plane import (
 )
 from .moment import Moment
 from .program import program
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from ...schemas.catalog import Catalog
-    from ...schemas.spec import ClusterSpec
-    from ..pulumi.monitor import Answers
-    from ..pulumi.recorded import RecordedGraph
 
 ANSWERS: Answers = {LOGIN: RECORDED_LOGIN, CREDENTIALS: RECORDED_CREDENTIALS}
 """What is asked of Azure while a program runs."""

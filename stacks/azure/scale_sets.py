@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 import msgspec
 from azure.core import MatchConditions
@@ -16,15 +16,10 @@ from azure.mgmt.compute.models import (
 
 from ..provider import provider_error
 from ..pulumi.labels import CLUSTER, POOL, SITE
-from .api import refusals
+from .api import Api, refusals
 from .identifiers import ArmId, parse
 from .namebook import Book, read, without
 from .tags import SET
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from .api import Api
 
 _CHANGED_MEANWHILE = 412
 _TYPE = "microsoft.compute/virtualmachinescalesets"

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 from azure.core import PipelineClient
+from azure.core.credentials import TokenCredential
 from azure.core.pipeline.policies import BearerTokenCredentialPolicy, RetryPolicy
-from azure.core.rest import HttpRequest
+from azure.core.pipeline.transport import HttpTransport
+from azure.core.rest import HttpRequest, HttpResponse
 from azure.identity import DefaultAzureCredential
 
 from ...schemas.decoding import decode_json
 from ..provider import provider_error
 from .api import Answer, refusals
-
-if TYPE_CHECKING:
-    from azure.core.credentials import TokenCredential
-    from azure.core.pipeline.transport import HttpTransport
-    from azure.core.rest import HttpResponse
 
 _PLACE = re.compile(r"(https://[a-z0-9-]+\.(vault\.[a-z.]+))(/secrets/[^/]+(/[^/]+)?)")
 _VERSION = "7.4"

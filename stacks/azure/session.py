@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from ..provider import provider_error
+from ...inventory.hosts import Host
+from ...schemas.catalog import Catalog
+from ..provider import SiteContext, provider_error
+from ..pulumi.kept import Owners, owners
+from ..pulumi.names import Names
 from ..pulumi.site_session import SiteSession
 from .api import Api
+from .data_names import data_names
 from .hosts import host_keys, nodes, to_hosts
 from .layout import layout
 from .moment import LivePool, Moment
+from .plan import SitePlan
 from .scale_sets import ScaleSets
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from ...inventory.hosts import Host
-    from ...schemas.catalog import Catalog
-    from ..provider import SiteContext
     from ..pulumi.engine import Engine
-    from ..pulumi.kept import Owners
-    from .plan import SitePlan
 
 
 class Session(SiteSession):
@@ -79,10 +79,6 @@ class Session(SiteSession):
 
         Network, resource group and key identity are there for all data.
         """
-        from ..pulumi.kept import owners  # noqa: PLC0415  # as above
-        from ..pulumi.names import Names  # noqa: PLC0415  # as above
-        from .data_names import data_names  # noqa: PLC0415  # where data is
-
         context = self._context
         names = Names(cluster=self.plan.cluster, site=self.plan.site, cloud="azure")
         named = data_names(context.spec, context.site, self.plan.storage, names)

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from ..pulumi.labels import CLUSTER, POOL, SITE
+from .api import Api
+from .plan import SitePlan
 from .scale_sets import BROKEN, ScaleSets
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from .api import Api
-    from .plan import SitePlan
 
 _MACHINE = "microsoft.compute/virtualmachines"
 

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pulumi
 
 from .access import Grant, Identity, IdentityArgs
+from .ground import Ground
 from .lustre import FileSystem, FileSystemArgs
+from .network import Network
+from .plan import ContainerPlan, FileSystemPlan, KeyPlan
 from .storage import Account, AccountArgs, CustomerKey, Door, DoorArgs
-
-if TYPE_CHECKING:
-    from .ground import Ground
-    from .network import Network
-    from .plan import ContainerPlan, FileSystemPlan, KeyPlan
 
 
 class Data:

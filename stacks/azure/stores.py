@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from ...schemas.spec import LustreStorage, ObjectStorage
+from ...schemas.spec import AzureSite, ClusterSpec, LustreStorage, ObjectStorage
 from ..provider import ProviderError, provider_error
 from .identifiers import existing, parse
 from .plan import (
@@ -14,9 +12,6 @@ from .plan import (
     KeyPlan,
     StoragePlan,
 )
-
-if TYPE_CHECKING:
-    from ...schemas.spec import AzureSite, ClusterSpec
 
 _TIB = 2**40
 _MB = 1e6

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from ipaddress import ip_network
-from typing import TYPE_CHECKING
 
-from ..pulumi.questions import finding
-from .api import Answer
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from ...schemas.diagnostics import Diagnostic
-    from ..pulumi.questions import Standing
-    from .api import Api
-    from .plan import SitePlan, SubnetPlan
+from ...schemas.diagnostics import Diagnostic
+from ..pulumi.questions import Standing, finding
+from .api import Answer, Api
+from .plan import SitePlan, SubnetPlan
 
 _SUBSCRIPTIONS = "2022-12-01"
 _PERMISSIONS = "2022-04-01"

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 from ...inventory.bare_metal import bare_metal_hosts
+from ...inventory.hosts import Host
+from ...schemas.diagnostics import Diagnostic
+from ...schemas.spec import ClusterSpec
 from ..provider import (
     Grown,
     Leftover,
@@ -17,13 +20,6 @@ from ..provider import (
     SiteEvent,
     provider_error,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from ...inventory.hosts import Host
-    from ...schemas.diagnostics import Diagnostic
-    from ...schemas.spec import ClusterSpec
 
 
 class BareMetalProvider:

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import msgspec
 
+from ...schemas.spec import GcpSite
 from .facts import facts
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ...schemas.spec import GcpSite
-    from .pools import PoolPlan
+from .pools import PoolPlan
 
 
 class AccessPlan(msgspec.Struct, frozen=True, kw_only=True):

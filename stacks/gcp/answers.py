@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ..pulumi.recorded import Values
+
 if TYPE_CHECKING:
     from ..pulumi.monitor import Answer, Json
-    from ..pulumi.recorded import Values
 
 _SUBNETS = 16
 """More than any machine has NICs: which there really are is told by Google."""

@@ -7,7 +7,8 @@ Engine has one and takes 2.4 s to import.
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Protocol, TypeAlias, TypeVar
 from urllib.parse import quote
 
 import msgspec
@@ -15,9 +16,6 @@ import msgspec
 from ...schemas.decoding import decode_json
 from ..provider import ProviderError
 from ..pulumi.errors import translate
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
 
 Body: TypeAlias = "Mapping[str, Body] | Sequence[Body] | str | int | bool | None"
 SERVICES = {

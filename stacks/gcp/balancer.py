@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import pulumi
 import pulumi_gcp as gcp
@@ -11,12 +10,10 @@ import pulumi_gcp as gcp
 from ...schemas.control_planes import API_PORT
 from ..pulumi.component import Args, Component
 from ..pulumi.names import Names
+from .compute import Pool
 from .facts import facts
+from .layout import SiteLayout
 from .marks import description
-
-if TYPE_CHECKING:
-    from .compute import Pool
-    from .layout import SiteLayout
 
 _PORT_NAME = "api"
 _IDLE_S = 3600

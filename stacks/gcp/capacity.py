@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from ...schemas.diagnostics import Severity
-from ...schemas.quotas import still_needed
-from ..pulumi.questions import finding
-from .api import NOT_FOUND, Answer, GoogleError
+from ...schemas.diagnostics import Diagnostic, Severity
+from ...schemas.quotas import QuotaNeed, still_needed
+from ...schemas.spec import ClusterSpec
+from ..pulumi.questions import Standing, finding
+from .api import NOT_FOUND, Answer, Api, GoogleError
+from .layout import SiteLayout
+from .pools import PoolPlan
+from .rungs import RungPlan
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from ...schemas.catalog import Catalog
-    from ...schemas.diagnostics import Diagnostic
-    from ...schemas.quotas import QuotaNeed
-    from ...schemas.spec import ClusterSpec
-    from ..pulumi.questions import Standing
-    from .api import Api
-    from .layout import SiteLayout
-    from .pools import PoolPlan
-    from .rungs import RungPlan
 
 _EVERYWHERE = "GPUS_ALL_REGIONS"
 """The one quota of GPUs that belongs to the project and not to a region."""

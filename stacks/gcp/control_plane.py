@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import pulumi
 import pulumi_gcp as gcp
@@ -14,9 +13,7 @@ from ..pulumi.names import Names
 from .control_plane_plan import GkeGpuPlan, GkePlan
 from .facts import facts
 from .pools import PoolPlan
-
-if TYPE_CHECKING:
-    from .rungs import RungPlan
+from .rungs import RungPlan
 
 _SCOPE = "https://www.googleapis.com/auth/cloud-platform"
 _RESERVATION_KEY = "compute.googleapis.com/reservation-name"

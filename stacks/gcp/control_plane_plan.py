@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from ipaddress import ip_network
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
 from ...schemas.control_planes import managed_by, managed_release
-from ...schemas.spec import KubernetesScheduler
+from ...schemas.spec import ClusterSpec, GcpSite, KubernetesScheduler
 from .facts import facts
+from .pools import PoolPlan
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from ...schemas.catalog import Catalog
-    from ...schemas.spec import ClusterSpec, GcpSite
-    from .pools import PoolPlan
 
 
 class GkeGpuPlan(msgspec.Struct, frozen=True, kw_only=True):

@@ -8,29 +8,23 @@ from __future__ import annotations
 
 import re
 import uuid
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING
 
 import msgspec
 
+from ...schemas.diagnostics import Diagnostic
 from ..provider import ProviderError, provider_error
 from ..pulumi.errors import NO_CAPACITY
 from ..pulumi.labels import POOL, label_value
-from .api import NOT_FOUND, Answer, GoogleError, Operation
+from .api import NOT_FOUND, Answer, Api, Body, GoogleError, Operation
 from .facts import facts
 from .hosts import ALIVE, Instance, host_of, instances
+from .layout import SiteLayout
 from .marks import RUNG, TOKEN, found_by
 from .names import names_of
-from .pools import uses_policy
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    from ...schemas.diagnostics import Diagnostic
-    from .api import Api, Body
-    from .layout import SiteLayout
-    from .pools import PoolPlan
-    from .rungs import RungPlan
+from .pools import PoolPlan, uses_policy
+from .rungs import RungPlan
 
 _AT_ONCE = 16
 _NAMESPACE = uuid.UUID("0d6c7c1e-6f1b-5d0e-9f0a-6c3b5f1f4a17")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import msgspec
 import pulumi
 
+from ..pulumi.names import Names
+from .layout import SiteLayout
 from .marks import description
 from .network import (
     FabricNetwork,
@@ -14,10 +14,6 @@ from .network import (
     FabricSubnetArgs,
     existing_subnets,
 )
-
-if TYPE_CHECKING:
-    from ..pulumi.names import Names
-    from .layout import SiteLayout
 
 
 class FabricSubnet(msgspec.Struct, frozen=True, kw_only=True):

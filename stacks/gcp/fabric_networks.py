@@ -6,14 +6,13 @@ first, and one RDMA network, bound to a zone by its profile, with a subnet for e
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from ipaddress import ip_network
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import msgspec
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
     from ...schemas.catalog import Fabric, Machine
 
 NicType: TypeAlias = Literal["GVNIC", "MRDMA"]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import msgspec
 
@@ -13,16 +14,10 @@ from ...schemas.decoding import decode_json
 from .. import atomic
 from ..pulumi.labels import HOST, POOL, label_value
 from . import cloud_init
-from .api import NOT_FOUND, Answer, GoogleError
+from .api import NOT_FOUND, Answer, Api, GoogleError
+from .layout import SiteLayout
 from .marks import TOKEN, found_by, label_filter
 from .names import names_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-    from pathlib import Path
-
-    from .api import Api
-    from .layout import SiteLayout
 
 _AT_ONCE = 16
 ALIVE = frozenset({"PENDING", "PROVISIONING", "STAGING", "RUNNING", "REPAIRING"})

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 from ...inventory.hosts import pool_host_names
+from ...schemas.spec import ClusterSpec, GcpSite
 from ..laddered import Purchase, RungOffer, priced
 from ..pulumi.names import Names
 from .pools import machine_of, zones_of
@@ -12,7 +13,6 @@ from .rungs import rungs as planned
 
 if TYPE_CHECKING:
     from ...schemas.catalog import Catalog
-    from ...schemas.spec import ClusterSpec, GcpSite
 
 QUEUED = "machines of the queue come together, or none does"
 """Why a pool is on flex-start with all its machines or with none."""

@@ -5,12 +5,13 @@ No Pulumi here: components get their arguments from this plan, and it is tested 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from ...schemas.control_planes import api_name, balanced_site, site_domain
-from ...schemas.spec import GcpSite
+from ...schemas.spec import ClusterSpec, GcpSite
 from ...schemas.spec.sites.site import DEFAULT_CLOUD_CIDR
 from ...schemas.tunnels import RouteTo, gateway_links, site_ends
 from .access_plan import AccessPlan, access
@@ -21,10 +22,7 @@ from .pools import PoolPlan, machine_of, pool_plan
 from .storage_plan import BucketPlan, LustrePlan, buckets, lustre
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from ...schemas.catalog import Catalog, Fabric
-    from ...schemas.spec import ClusterSpec
 
 
 class NodeNetworkPlan(msgspec.Struct, frozen=True, kw_only=True):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
@@ -9,15 +10,12 @@ import msgspec
 
 from ...schemas.decoding import decode_json
 from ..provider import Leftover
-from .api import Answer
+from .api import Answer, Api
+from .layout import SiteLayout
 from .marks import description, found_by
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from ...schemas.catalog import Catalog
-    from .api import Api
-    from .layout import SiteLayout
 
 _AT_ONCE = 8
 _GLOBAL = ("networks", "firewalls", "instanceTemplates")

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 import pulumi
 
+from ..pulumi.names import Names
 from .control_plane import (
     ControlPlane,
     ControlPlaneArgs,
@@ -14,15 +15,10 @@ from .control_plane import (
     GkePool,
     GkePoolArgs,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from ..pulumi.names import Names
-    from .control_plane_plan import GkePlan
-    from .fabric import FabricSubnet
-    from .layout import SiteLayout
-    from .pools import PoolPlan
+from .control_plane_plan import GkePlan
+from .fabric import FabricSubnet
+from .layout import SiteLayout
+from .pools import PoolPlan
 
 
 def make_managed(

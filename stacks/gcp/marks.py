@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ..pulumi.labels import CLUSTER, SITE, label_value
-
-if TYPE_CHECKING:
-    from .layout import SiteLayout
+from .layout import SiteLayout
 
 RUNG = "gcluster-rung"
 """Rung of the ladder that an elastic machine, or a template, is of."""

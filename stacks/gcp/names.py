@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ..pulumi.names import Names
-
-if TYPE_CHECKING:
-    from .layout import SiteLayout
+from .layout import SiteLayout
 
 
 def names_of(plan: SiteLayout) -> Names:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import pulumi
 import pulumi_gcp as gcp
@@ -10,9 +10,6 @@ import pulumi_gcp as gcp
 from ...schemas.tunnels import TUNNEL_PORT
 from ..pulumi.component import Args, Component
 from ..pulumi.names import Names
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 SSH_PORT = "22"
 EVERYWHERE = "0.0.0.0/0"

@@ -6,14 +6,14 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from ..provider import Offer
+from .api import Api
 from .capacity import reservation
+from .layout import SiteLayout
+from .pools import PoolPlan
+from .rungs import RungPlan
 
 if TYPE_CHECKING:
     from ...schemas.catalog import Catalog, Price
-    from .api import Api
-    from .layout import SiteLayout
-    from .pools import PoolPlan
-    from .rungs import RungPlan
 
 
 def offers(

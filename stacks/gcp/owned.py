@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from ipaddress import ip_network
 from typing import TYPE_CHECKING, TypeVar
 
-from ...schemas.diagnostics import Severity
-from ..pulumi.questions import finding
-from .api import NOT_FOUND, Answer, GoogleError
+from ...schemas.diagnostics import Diagnostic, Severity
+from ..pulumi.questions import Standing, finding
+from .api import NOT_FOUND, Answer, Api, GoogleError
+from .fabric_networks import FabricNetworkPlan
 from .facts import facts
+from .layout import SiteLayout
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from ...schemas.catalog import Catalog
-    from ...schemas.diagnostics import Diagnostic
-    from ..pulumi.questions import Standing
-    from .api import Api
-    from .fabric_networks import FabricNetworkPlan
-    from .layout import SiteLayout
 
 _A = TypeVar("_A", bound=Answer)
 _ARCHITECTURES = {"X86_64": "x86_64", "ARM64": "aarch64"}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 import msgspec
 import pulumi
@@ -12,12 +12,8 @@ from ..pulumi.names import Names
 from .compute import MachineArgs, PolicyArgs, PoolArgs
 from .marks import RUNG, description
 from .pools import PoolPlan, uses_policy
+from .rungs import RungPlan
 from .templates import NicArgs, TemplateArgs
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from .rungs import RungPlan
 
 NO_IMAGE = "image-is-not-known"
 """Stands where no image is known; preflight stops before it is asked for."""

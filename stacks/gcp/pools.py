@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from ...inventory.hosts import pool_host_names
-from ...schemas.spec import PoolRole
+from ...schemas.spec import GcpSite, Pool, PoolRole
 from .fabric_networks import interfaces
 from .facts import facts
 from .rungs import DENSE, RungPlan, rungs
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from ...schemas.catalog import Catalog, Machine
-    from ...schemas.spec import GcpSite, Pool
     from ...schemas.stack import Resolved
 
 _GIB = 2**30

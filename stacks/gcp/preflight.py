@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
+from ...schemas.diagnostics import Diagnostic
 from ...schemas.quotas import quota_needs
+from ...schemas.spec import ClusterSpec
 from ..pulumi.labels import label_value
 from ..pulumi.questions import Cloud, Question, Standing, ask_all
 from . import capacity, owned
+from .api import Api
 from .hosts import ALIVE, instances
+from .layout import SiteLayout
+from .pools import PoolPlan
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from ...schemas.catalog import Catalog
-    from ...schemas.diagnostics import Diagnostic
-    from ...schemas.spec import ClusterSpec
-    from .api import Api
-    from .layout import SiteLayout
-    from .pools import PoolPlan
 
 _GOOGLE = Cloud(name="Google Cloud", not_logged_in="GC980", unanswered="GC988")
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 import pulumi
 
+from ...schemas.spec import ClusterSpec
 from ..pulumi.labels import CLUSTER, Labels, label_value
 from ..pulumi.spec_hash import spec_hash
 from ..pulumi.tagging import tag_everything
@@ -38,10 +40,7 @@ from .site_routes import SiteRoutes, SiteRoutesArgs
 from .storage import Bucket, BucketArgs, Lustre, LustreArgs
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
     from ...schemas.catalog import Catalog
-    from ...schemas.spec import ClusterSpec
 
 NO_KEY = "ssh-ed25519 AAAA"
 """Stands for the cluster's login key where a program is only recorded."""

@@ -4,22 +4,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
 from ...inventory.hosts import Host, SshTarget, pool_host_names
+from ...schemas.diagnostics import Diagnostic
+from ...schemas.spec import ClusterSpec
+from ..laddered import Purchase, RungOffer
+from ..provider import Leftover, Offer, SiteContext
 from ..pulumi.cloud_provider import CloudProvider
 from ..pulumi.extras import require
 from ..pulumi.labels import label_value
+from ..pulumi.recorded import RecordedGraph
+from .ladder import purchases, rungs
+from .layout import login_user
+from .pools import machine_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
-
     from ...schemas.catalog import Catalog
-    from ...schemas.diagnostics import Diagnostic
-    from ...schemas.spec import ClusterSpec
-    from ..laddered import Purchase, RungOffer
-    from ..provider import Leftover, Offer, SiteContext
-    from ..pulumi.recorded import RecordedGraph
     from .api import Api
     from .session import Session
 
@@ -36,9 +38,6 @@ class GcpProvider(CloudProvider["Session"]):
 
     def planned_hosts(self, spec: ClusterSpec, site: str) -> tuple[Host, ...]:
         """Return the nodes that are always there, without addresses."""
-        from .layout import login_user
-        from .pools import machine_of
-
         ssh = SshTarget(user=login_user(spec, site))
         return tuple(
             Host(name=node, site=site, pool=name, role=pool.role, machine=machine_of(pool), ssh=ssh)
@@ -49,14 +48,10 @@ class GcpProvider(CloudProvider["Session"]):
 
     def rungs(self, spec: ClusterSpec, site: str, pool: str) -> tuple[RungOffer, ...]:
         """Return the rungs of a pool, each in all its zones before the next, by the catalog."""
-        from .ladder import rungs
-
         return rungs(spec, site, pool, self._catalog())
 
     def purchases(self, spec: ClusterSpec, site: str) -> dict[str, Purchase]:
         """Return what the machines and queued requests of the program buy."""
-        from .ladder import purchases
-
         return purchases(spec, site)
 
     def preflight(self, context: SiteContext) -> tuple[Diagnostic, ...]:

@@ -5,19 +5,13 @@ Each gets a name of the pool as its label, once, and keeps it: hosts are called 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from ..pulumi.labels import HOST, label_value
-from .api import Operation
-from .hosts import ALIVE
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from .api import Api, Body
-    from .hosts import Instance
-    from .layout import SiteLayout
-    from .pools import PoolPlan
+from .api import Api, Body, Operation
+from .hosts import ALIVE, Instance
+from .layout import SiteLayout
+from .pools import PoolPlan
 
 
 def name_queued(api: Api, plan: SiteLayout, machines: Sequence[Instance]) -> int:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, cast
 
+from ...schemas.spec import ClusterSpec, GcpSite
 from ..pulumi.record import record
+from ..pulumi.recorded import RecordedGraph
 from .answers import answers
 from .program import program
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from ...schemas.catalog import Catalog
-    from ...schemas.spec import ClusterSpec, GcpSite
-    from ..pulumi.recorded import RecordedGraph
 
 
 def record_site(

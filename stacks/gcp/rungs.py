@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import msgspec
 
-from ...schemas.spec import Rung
+from ...schemas.spec import Pool, Rung
 from .fabric_networks import InterfacePlan
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
     from ...schemas.catalog import ProviderFacts
-    from ...schemas.spec import Pool
 
 Market: TypeAlias = Literal["on-demand", "spot", "reservation", "capacity-block", "flex-start"]
 ProvisioningModel: TypeAlias = Literal["STANDARD", "SPOT", "FLEX_START", "RESERVATION_BOUND"]

@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from ..provider import provider_error
+from ...inventory.hosts import Host
+from ..provider import SiteContext, provider_error
+from ..pulumi.kept import Owners, owners
 from ..pulumi.labels import label_value
 from ..pulumi.site_session import SiteSession
 from .api import Api
-from .hosts import ALIVE, host_keys, host_of, instances, to_hosts
-from .layout import layout
+from .hosts import ALIVE, Instance, host_keys, host_of, instances, to_hosts
+from .layout import SiteLayout, layout
+from .names import names_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ...inventory.hosts import Host
     from ...schemas.catalog import Catalog
-    from ..provider import SiteContext
     from ..pulumi.engine import Engine
-    from ..pulumi.kept import Owners
-    from .hosts import Instance
-    from .layout import SiteLayout
 
 BOOT_LIMIT_S = 900.0
 """Longest wait for host keys, in seconds: our choice, Google names no time. Machines with 8 GPUs
@@ -64,9 +61,6 @@ class Session(SiteSession):
 
     def owners(self) -> Owners:
         """Return which storage each protected resource is there for."""
-        from ..pulumi.kept import owners  # noqa: PLC0415  # as above
-        from .names import names_of  # noqa: PLC0415  # where data is
-
         plan, names, context = self.plan, names_of(self.plan), self._context
         made = [item.name for item in plan.buckets if item.create]
         named = {names(f"bucket-{name}"): (name,) for name in made}

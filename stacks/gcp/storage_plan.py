@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from ...schemas.spec import LustreStorage, ObjectStorage
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from ...schemas.spec import ClusterSpec, GcpSite
-    from .pools import PoolPlan
+from ...schemas.spec import ClusterSpec, GcpSite, LustreStorage, ObjectStorage
+from .pools import PoolPlan
 
 _GIB = 2**30
 _MB = 1e6

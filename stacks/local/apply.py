@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
+from ...inventory.hosts import Host
 from ..provider import (
     Leftover,
     ResourceChange,
@@ -14,12 +15,7 @@ from ..provider import (
 from . import faults, labels, nodes, records, survey
 from .engine import Container, Network, find_engine
 from .ground import prepare
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from ...inventory.hosts import Host
-    from .survey import Survey
+from .survey import Survey
 
 
 def apply(context: SiteContext) -> None:

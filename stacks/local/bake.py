@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from ...inventory.hosts import Host
+from ...schemas.spec import ClusterSpec
 from ..provider import Resource, SiteContext, provider_error
 from . import image, labels, nodes, records, ssh, survey
 from .engine import Container, Engine, find_engine
 from .ground import prepare
-
-if TYPE_CHECKING:
-    from ...schemas.spec import ClusterSpec
 
 BUILDER = "image-builder"
 """Host name of the node that becomes an image."""

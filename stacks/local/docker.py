@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from ..provider import ProviderError, provider_error
 from .engine import (
@@ -14,9 +15,6 @@ from .engine import (
     Network,
     label_filters,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
 
 
 class DockerEngine(Engine):

@@ -5,15 +5,13 @@ from __future__ import annotations
 import functools
 import shutil
 import subprocess
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import msgspec
 
 from ..provider import provider_error
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
 
 INSTALL_ENGINE = "sudo apt-get install -y podman netavark aardvark-dns runc mmdebstrap"
 """What gives a Debian or Ubuntu machine everything that local sites need."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from ipaddress import IPv4Network
-from typing import TYPE_CHECKING
 
 from ..client_key import ensure_client_key
 from ..provider import (
@@ -14,11 +13,9 @@ from ..provider import (
     provider_error,
 )
 from . import image, labels, network, records
+from .engine import Engine, Network
 from .faults import NONE, Faults
 from .nodes import Ground
-
-if TYPE_CHECKING:
-    from .engine import Engine, Network
 
 _TRIES = 8
 """Subnets to try when other clusters take the free ones at the same time."""

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from ..provider import SiteContext
+from ..provider import SiteContext
 
 CLUSTER = "gcluster.cluster"
 ID = "gcluster.id"

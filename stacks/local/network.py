@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import struct
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from ipaddress import IPv4Address, IPv4Network
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ..provider import provider_error
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 AUTO_RANGE = IPv4Network("10.210.0.0/16")
 """Where `cidr: auto` looks for a free /24."""

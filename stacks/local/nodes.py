@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from ipaddress import IPv4Network
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 
+from ...schemas.diagnostics import Diagnostic
 from ...schemas.kubernetes_bundle import BUNDLES, NODE_FOLDER
 from ..provider import (
     ProviderError,
@@ -20,11 +21,6 @@ from . import labels, network, records, ssh
 from .engine import Container, Engine
 from .faults import NONE, Faults
 from .survey import container_name, runs_kubernetes
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from ...schemas.diagnostics import Diagnostic
 
 _AT_ONCE = 16
 """Nodes started at the same time; most of the time a start waits for its node's systemd."""

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ...schemas.diagnostics import Diagnostic, Severity
 from ..provider import ProviderError, Resource, SiteContext, provider_error
 from . import image, network, survey
 from .engine import Engine, EngineFacts, runtime_flags
-
-if TYPE_CHECKING:
-    from .survey import Survey
+from .survey import Survey
 
 _INOTIFY_PER_NODE = 5
 """Inotify instances of a node's systemd; with 128 in all, nodes past about 25 were degraded."""

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
+from ...inventory.hosts import Host
+from ...schemas.diagnostics import Diagnostic
+from ...schemas.spec import ClusterSpec
 from ..provider import (
     Grown,
     Leftover,
@@ -12,14 +15,7 @@ from ..provider import (
     ResourceGraph,
     SiteContext,
 )
-from . import survey
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from ...inventory.hosts import Host
-    from ...schemas.diagnostics import Diagnostic
-    from ...schemas.spec import ClusterSpec
+from . import faults, survey
 
 
 class LocalProvider:
@@ -91,8 +87,6 @@ class LocalProvider:
 
     def offers(self, context: SiteContext, pool: str) -> tuple[Offer, ...]:  # noqa: ARG002  # no market
         """Say that a node costs nothing and that nobody counts how many fit."""
-        from . import faults  # noqa: PLC0415
-
         usd = faults.injected().usd_per_hour
         return (Offer(pool=pool, available=None, usd_per_hour=usd, source="this machine", age_s=0),)
 

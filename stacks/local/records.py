@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import msgspec
 
 from ...schemas.decoding import decode_json
 from .. import atomic
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from ..provider import SiteContext
+from ..provider import SiteContext
 
 
 class Ready(msgspec.Struct, frozen=True):

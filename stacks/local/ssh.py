@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from ...inventory.hosts import SshTarget
 from ..client_key import public_half
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from .engine import Engine
+from .engine import Engine
 
 BOOT_LIMIT_S = 60
 """How long a node may take from its start until sshd answers; seen: 1 s alone, 20 s among 32."""

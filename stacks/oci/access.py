@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING
 
 import pulumi
 import pulumi_oci as oci
 
+from ...schemas.spec import PoolRole
 from ..pulumi.component import Args, Component
 from ..pulumi.names import Names
 from .network import EVERYWHERE
@@ -15,9 +15,6 @@ from .plan import IdentityPlan
 from .policies import bucket_statements, burst_statements, members
 from .rules import Group, make_group
 from .tags import ROLE
-
-if TYPE_CHECKING:
-    from ...schemas.spec import PoolRole
 
 _SSH = 22
 

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import os
 import threading
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Iterator, Mapping
+from typing import Any, TypeVar
 
 import msgspec
 
 from ...schemas.decoding import convert
+from ...schemas.diagnostics import Diagnostic
 from ..provider import ProviderError
 from ..pulumi.errors import translate
 from ..pulumi.extras import require
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from ...schemas.diagnostics import Diagnostic
 
 T = TypeVar("T")
 NOT_FOUND = "NotAuthorizedOrNotFound"

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from ...schemas.diagnostics import Severity
-from ...schemas.quotas import still_needed
-from ..pulumi.questions import finding
-from .api import NOT_FOUND, Answer, OciError
+from ...schemas.diagnostics import Diagnostic, Severity
+from ...schemas.quotas import QuotaNeed, still_needed
+from ...schemas.spec import ClusterSpec
+from ..pulumi.questions import Standing, finding
+from .api import NOT_FOUND, Answer, Api, OciError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from ...schemas.catalog import Catalog
-    from ...schemas.diagnostics import Diagnostic
-    from ...schemas.quotas import QuotaNeed
-    from ...schemas.spec import ClusterSpec
-    from ..pulumi.questions import Standing
-    from .api import Api
     from .plan import OfferPlan, PoolPlan, SitePlan
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
 
 import pulumi
 import pulumi_oci as oci
@@ -15,9 +14,6 @@ from .instances import instance
 from .launch import LaunchArgs, instance_configuration
 from .plan import ClusterPlan, OfferPlan
 from .tags import OFFER
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 class ClustersArgs(Args, frozen=True):

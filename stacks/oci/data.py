@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING, cast
+from collections.abc import Iterator
+from typing import cast
 
+from ...schemas.spec import ClusterSpec
 from ...schemas.spec.sites import OciSite
 from ...schemas.spec.storage import LustreStorage, ObjectStorage
 from .plan import BucketPlan, GrantPlan, LinkPlan, LustrePlan
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from ...schemas.spec import ClusterSpec
 
 _GIB = 2**30
 _MB = 10**6

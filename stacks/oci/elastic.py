@@ -9,23 +9,21 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from ...schemas.diagnostics import Diagnostic
 from ..provider import ProviderError, provider_error
 from ..pulumi.errors import NO_CAPACITY
 from ..pulumi.labels import HOST, POOL
-from .api import Answer, OciError
+from .api import Answer, Api, OciError
 from .hosts import ENDED, Instance, instances
 from .tags import OFFER, TOKEN
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from ...schemas.diagnostics import Diagnostic
-    from .api import Api
     from .plan import OfferPlan, PoolPlan, SitePlan
 
 _AT_ONCE = 8

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
@@ -12,13 +12,10 @@ import msgspec
 from ...inventory.hosts import Host, Placement, SshTarget
 from .. import console
 from ..pulumi.labels import HOST, POOL
-from .api import NOT_FOUND, Answer, OciError
+from .api import NOT_FOUND, Answer, Api, OciError
 from .tags import OFFER, TOKEN
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from .api import Api
     from .plan import SitePlan
 
 ENDED = {"TERMINATING", "TERMINATED"}

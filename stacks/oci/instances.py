@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pulumi
 import pulumi_oci as oci
 
-from .launch import PLUGINS
+from .launch import PLUGINS, LaunchArgs
+from .plan import OfferPlan
 from .tags import OFFER
-
-if TYPE_CHECKING:
-    from .launch import LaunchArgs
-    from .plan import OfferPlan
 
 _FAULT_DOMAINS = 3
 """In every availability domain (docs.oracle.com, Regions and Availability Domains)."""

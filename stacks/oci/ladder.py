@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
+from ...schemas.catalog import Catalog
+from ...schemas.spec import ClusterSpec
+from ...schemas.spec.sites import OciSite
 from ..laddered import Purchase, RungOffer, priced
 from ..pulumi.names import Names
+from .plan import OfferPlan
 from .pools import pool_plan
-
-if TYPE_CHECKING:
-    from ...schemas.catalog import Catalog
-    from ...schemas.spec import ClusterSpec
-    from ...schemas.spec.sites import OciSite
-    from .plan import OfferPlan
 
 _WHOLE = {
     "cluster-network": "a cluster network is made with all of its nodes",

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from typing import TYPE_CHECKING
 
+from ...schemas.catalog import Catalog
+from ...schemas.spec import ClusterSpec
 from ...schemas.spec.sites import OciSite
 from ...schemas.spec.sites.site import DEFAULT_CLOUD_CIDR
 from ..pulumi.labels import Labels
@@ -21,10 +22,6 @@ from .plan import (
     SubnetPlan,
 )
 from .pools import cluster_plans, pool_plan
-
-if TYPE_CHECKING:
-    from ...schemas.catalog import Catalog
-    from ...schemas.spec import ClusterSpec
 
 _PUBLIC_BITS = 5
 """The public subnet is this much smaller than the network; private is its lower half."""

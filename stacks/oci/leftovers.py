@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ..provider import Leftover
 from ..pulumi.labels import CLUSTER
-from .api import Answer
+from .api import Answer, Api
 from .hosts import instances
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from ...schemas.catalog import Catalog
-    from .api import Api
     from .plan import SitePlan
 
 _GONE = {"TERMINATED", "DELETED", "TERMINATING", "DELETING"}

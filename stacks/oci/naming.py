@@ -11,12 +11,10 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from ..pulumi.labels import HOST, POOL
-from .api import Answer
-from .hosts import instances
+from .api import Answer, Api
+from .hosts import Instance, instances
 
 if TYPE_CHECKING:
-    from .api import Api
-    from .hosts import Instance
     from .plan import PoolPlan, SitePlan
 
 

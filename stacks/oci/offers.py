@@ -6,11 +6,11 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from ..provider import Offer
+from .api import Api
 from .capacity import reservation
 
 if TYPE_CHECKING:
     from ...schemas.catalog import Catalog
-    from .api import Api
     from .plan import OfferPlan, PoolPlan, SitePlan
 
 

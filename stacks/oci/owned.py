@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
+import ipaddress
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from ...schemas.diagnostics import Severity
-from ..pulumi.questions import finding
-from .api import NOT_FOUND, Answer, OciError
+from ...schemas.diagnostics import Diagnostic, Severity
+from ..pulumi.questions import Standing, finding
+from .api import NOT_FOUND, Answer, Api, OciError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from ...schemas.diagnostics import Diagnostic
-    from ..pulumi.questions import Standing
-    from .api import Api
     from .plan import SitePlan
 
 _FULL = 100.0
@@ -101,8 +98,6 @@ def check_network(api: Api, plan: SitePlan, standing: Standing) -> Iterator[Diag
 
 def _room(api: Api, subnet: str, found: _Subnet, need: int) -> Iterator[Diagnostic]:
     """Yield a warning where a subnet has too few addresses: OCI keeps three of each."""
-    import ipaddress  # noqa: PLC0415  # only for a network that exists
-
     if need <= 0:
         return
     answer = api.ask(_Utilization, "network", "get_subnet_cidr_utilization", subnet)

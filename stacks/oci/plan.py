@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from collections.abc import Mapping
+from typing import Literal, TypeAlias
 
 import msgspec
 
@@ -10,9 +11,6 @@ from ...schemas.catalog.machine import Market
 from ...schemas.spec import PoolRole
 from ..pulumi.labels import Labels
 from ..pulumi.names import Names
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 Group: TypeAlias = Literal["instances", "cluster-network", "compute-cluster", "memory-cluster"]
 """How the machines of a pool are made: one by one, or together with an RDMA network among them.

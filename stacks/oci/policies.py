@@ -6,11 +6,10 @@ Written after the policy references of Core Services and Object Storage (docs.or
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
     from .plan import GrantPlan
 
 _WRITE = ("OBJECT_CREATE", "OBJECT_OVERWRITE", "OBJECT_DELETE")

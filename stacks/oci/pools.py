@@ -4,27 +4,24 @@ from __future__ import annotations
 
 import hashlib
 import re
-from typing import TYPE_CHECKING, cast
+from collections.abc import Iterator
+from typing import cast
 
 from ...inventory.hosts import pool_host_names
+from ...schemas.catalog import Catalog, Machine
+from ...schemas.catalog.machine import Market
+from ...schemas.spec import ClusterSpec, Pool, Rung
+from ...schemas.spec.sites import OciSite
 from .defaults import defaults
 from .plan import (
     ClusterPlan,
+    Group,
     ImagePlan,
     OfferPlan,
     PoolPlan,
     RungPlan,
     ShapePlan,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from ...schemas.catalog import Catalog, Machine
-    from ...schemas.catalog.machine import Market
-    from ...schemas.spec import ClusterSpec, Pool, Rung
-    from ...schemas.spec.sites import OciSite
-    from .plan import Group
 
 _GIB = 2**30
 _FLEXIBLE = re.compile(r"^(?P<shape>.+\.Flex)-(?P<ocpus>\d+)-(?P<memory>\d+)$")

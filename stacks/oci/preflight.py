@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
-from ...schemas.diagnostics import Severity
+from ...schemas.diagnostics import Diagnostic, Severity
 from ...schemas.quotas import quota_needs
+from ...schemas.spec import ClusterSpec
 from ..pulumi.questions import Cloud, Question, Standing, ask_all, finding
 from . import capacity, owned
+from .api import Api
 from .hosts import instances
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from ...schemas.catalog import Catalog
-    from ...schemas.diagnostics import Diagnostic
-    from ...schemas.spec import ClusterSpec
-    from .api import Api
     from .plan import PoolPlan, SitePlan
 
 _OCI = Cloud(name="OCI", not_logged_in="GC970", unanswered="GC970")

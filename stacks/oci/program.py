@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
 
 import msgspec
 import pulumi
 import pulumi_oci as oci
 
+from ...schemas.catalog import Catalog
+from ...schemas.spec import ClusterSpec
 from ..pulumi.tagging import tag_everything
 from . import cloud_init
 from .access import Firewall, FirewallArgs, Identities, IdentitiesArgs
@@ -16,15 +18,9 @@ from .dns import Dns, DnsArgs
 from .launch import LaunchArgs
 from .layout import site_plan
 from .network import Network, NetworkArgs
+from .plan import PoolPlan, SitePlan
 from .spending import Spending, SpendingArgs
 from .storage import Bucket, BucketArgs, Lustre, LustreArgs
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from ...schemas.catalog import Catalog
-    from ...schemas.spec import ClusterSpec
-    from .plan import PoolPlan, SitePlan
 
 
 def program(

@@ -4,22 +4,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
 from ...inventory.hosts import Host, SshTarget, pool_host_names
+from ...schemas.diagnostics import Diagnostic
+from ...schemas.spec import ClusterSpec
+from ..laddered import Purchase, RungOffer
+from ..provider import Leftover, Offer, SiteContext
 from ..pulumi.cloud_provider import CloudProvider
 from ..pulumi.extras import require
+from ..pulumi.recorded import RecordedGraph
+from .api import Api
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
-
     from ...schemas.catalog import Catalog
-    from ...schemas.diagnostics import Diagnostic
-    from ...schemas.spec import ClusterSpec
-    from ..laddered import Purchase, RungOffer
-    from ..provider import Leftover, Offer, SiteContext
-    from ..pulumi.recorded import RecordedGraph
-    from .api import Api
     from .session import Session
 
 

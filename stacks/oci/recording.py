@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
+from ...schemas.catalog import Catalog
+from ...schemas.spec import ClusterSpec
+from ..pulumi.monitor import Answer, Json
 from ..pulumi.record import record
+from ..pulumi.recorded import RecordedGraph, Values
 from .program import program
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from ...schemas.catalog import Catalog
-    from ...schemas.spec import ClusterSpec
-    from ..pulumi.monitor import Answer, Json
-    from ..pulumi.recorded import RecordedGraph, Values
 
 
 def _domain(arguments: Values) -> dict[str, Json]:

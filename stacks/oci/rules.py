@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 
 import pulumi_oci as oci
 
+from ..pulumi.names import Names
+
 if TYPE_CHECKING:
     import pulumi
 
-    from ..pulumi.names import Names
 
 TCP = "6"
 ALL = "all"

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from ...inventory.hosts import Host
+from ...schemas.catalog import Catalog
 from ..console import await_host_keys
-from ..provider import provider_error
+from ..provider import SiteContext, provider_error
+from ..pulumi.kept import Owners, owners
 from ..pulumi.site_session import SiteSession
 from .api import Api
 from .hosts import (
     Found,
+    Instance,
     addresses,
     instances,
     places,
@@ -19,17 +24,10 @@ from .hosts import (
 )
 from .layout import site_plan
 from .naming import give_back, name_nodes
+from .plan import SitePlan
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ...inventory.hosts import Host
-    from ...schemas.catalog import Catalog
-    from ..provider import SiteContext
     from ..pulumi.engine import Engine
-    from ..pulumi.kept import Owners
-    from .hosts import Instance
-    from .plan import SitePlan
 
 BOOT_LIMIT_S = 1800.0
 """Longest wait for host keys on consoles, in seconds: our choice, OCI names no time. Bare metal
@@ -79,8 +77,6 @@ class Session(SiteSession):
 
     def owners(self) -> Owners:
         """Return which storage each protected resource is there for."""
-        from ..pulumi.kept import owners  # noqa: PLC0415  # where data is
-
         plan, context = self.plan, self._context
         of = [("lustre", item.name) for item in plan.lustre]
         of += [("bucket", item.name) for item in plan.buckets]

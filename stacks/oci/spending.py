@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-import pulumi  # noqa: TC002  # the component's outputs are read from its annotations
+import pulumi  # the component's outputs are read from its annotations
 import pulumi_oci as oci
 
 from ..pulumi.component import Args, Component

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import Iterator, Mapping
+from typing import TypeAlias
 
 import msgspec
 
 from .recorded import RecordedGraph, RecordedResource, Unknown, Value
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 Path: TypeAlias = tuple[str | int, ...]
 _INPUTS = ("inputs", "outputs")

@@ -5,14 +5,11 @@ Pure: JSON in, values or JSON out. Secrets in it are ciphertext, and stay so.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 import msgspec
 
 from ...schemas.decoding import decode_json
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping
 
 _STACK = "pulumi:pulumi:Stack"
 

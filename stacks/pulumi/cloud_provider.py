@@ -7,25 +7,32 @@ asked; the order of things, and what the ledger is told, is the same everywhere 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
 
+from ...inventory.hosts import Host
 from ...schemas.hostlist import fold
+from ...schemas.spec import ClusterSpec
 from ..bursts import burst
+from ..control_plane import ControlPlaneAt
 from ..laddered import Laddered
-from ..provider import Grown, Resource, provider_error
+from ..provider import (
+    Grown,
+    Leftover,
+    Resource,
+    ResourceChange,
+    ResourceGraph,
+    SiteContext,
+    provider_error,
+)
+from .command import equip
 from .extras import require
+from .recorded import RecordedGraph
 from .site_graph import site_graph
+from .site_session import SiteSession
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
-
-    from ...inventory.hosts import Host
     from ...schemas.catalog import Catalog
-    from ...schemas.spec import ClusterSpec
-    from ..control_plane import ControlPlaneAt
-    from ..provider import Leftover, ResourceChange, ResourceGraph, SiteContext
-    from .recorded import RecordedGraph
-    from .site_session import SiteSession
 
 SessionT = TypeVar("SessionT", bound="SiteSession")
 
@@ -59,8 +66,6 @@ class CloudProvider(ABC, Generic[SessionT]):
 
     def equip(self) -> None:
         """Find the engine: GC965 where it isn't, GC967 without the extra."""
-        from .command import equip  # noqa: PLC0415  # imports the engine's SDK
-
         equip(self.name)
 
     def preview(self, context: SiteContext) -> tuple[ResourceChange, ...]:

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..provider import provider_error
+from ..provider import ProviderError, provider_error
 from .extras import require
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from pulumi.automation import PulumiCommand
 
-    from ..provider import ProviderError
 
 PAGE = "https://www.pulumi.com/docs/install/"
 

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from .graph import Branch, Graph, short_type
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from .recorded import RecordedGraph
+from .recorded import RecordedGraph
 
 FOLD_ABOVE = 3
 """More siblings of one type than this are drawn as one box with their number."""

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import msgspec
 
-from .recorded import RecordedGraph, RecordedResource
-
-if TYPE_CHECKING:
-    from .recorded import Value
+from .recorded import RecordedGraph, RecordedResource, Value
 
 
 class ChangedResource(msgspec.Struct, frozen=True, kw_only=True):

@@ -5,26 +5,21 @@ Everything said by the engine comes back as our own values: events, changes, dia
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from tempfile import NamedTemporaryFile
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import msgspec
 from pulumi import automation
 
-from ..provider import ProviderError
-from .backend import make_backend
+from ..provider import ProviderError, ResourceChange, SiteEvent
+from .backend import StackPlace, make_backend
 from .command import find_command
 from .errors import translate
 from .events import EventFold
 from .own_lock import is_left_behind
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
-    from ..provider import ResourceChange, SiteEvent
-    from .backend import StackPlace
-    from .recorded import Values
+from .recorded import Values
 
 T = TypeVar("T")
 

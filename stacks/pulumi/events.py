@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from ...schemas.diagnostics import Diagnostic
 from ..provider import Effect, Resource, ResourceChange, SiteEvent
 from .errors import NO_CAPACITY, translate
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from pulumi.automation import EngineEvent, StepEventMetadata
 
-    from ...schemas.diagnostics import Diagnostic
 
 _EFFECTS: dict[str, Effect] = {
     "same": "keep",

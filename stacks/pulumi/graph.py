@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from graphlib import TopologicalSorter
-from typing import TYPE_CHECKING
 
 import msgspec
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from .recorded import RecordedGraph, RecordedResource, Value
+from .recorded import RecordedGraph, RecordedResource, Value
 
 
 class Branch(msgspec.Struct, frozen=True, kw_only=True):

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import Collection, Iterable, Mapping
+from typing import TypeAlias
 
 import msgspec
 
-from .checkpoint import resource_key, staying
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
-
-    from ..provider import Leftover
-    from .checkpoint import StackResource
-    from .recorded import RecordedGraph, RecordedResource
+from ..provider import Leftover
+from .checkpoint import StackResource, resource_key, staying
+from .recorded import RecordedGraph, RecordedResource
 
 Owners: TypeAlias = dict[str, frozenset[str]]
 """Key of a protected resource -> the storage that needs it: it may go when all of that goes."""

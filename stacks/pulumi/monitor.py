@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
 
 import msgspec
+import pulumi
 from google.protobuf import empty_pb2, struct_pb2
 from pulumi.runtime import mocks
-from pulumi.runtime.proto import engine_pb2, provider_pb2, resource_pb2
+from pulumi.runtime.proto import alias_pb2, engine_pb2, provider_pb2, resource_pb2
 
 from .recorded import (
     NO_OPTIONS,
@@ -21,17 +23,11 @@ from .recorded import (
 from .sdk_types import camel_case, tag_argument, text_outputs
 from .wire import UNKNOWN, read_struct
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    import pulumi
-    from pulumi.runtime.proto import alias_pb2
-
-    Json: TypeAlias = (
-        bool | int | float | str | list["Json"] | tuple["Json", ...] | Mapping[str, "Json"] | None
-    )
-    Answer: TypeAlias = Mapping[str, Json] | Callable[[Values], Mapping[str, Json]]
-    Answers: TypeAlias = Mapping[str, Answer]
+Json: TypeAlias = (
+    bool | int | float | str | list["Json"] | tuple["Json", ...] | Mapping[str, "Json"] | None
+)
+Answer: TypeAlias = Mapping[str, Json] | Callable[[Values], Mapping[str, Json]]
+Answers: TypeAlias = Mapping[str, Answer]
 
 STACK = "pulumi:pulumi:Stack"
 _FEATURES = (

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
 from ...schemas.diagnostics import Diagnostic, Severity
 from ..provider import ProviderError, provider_error
 from .errors import cause
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
 
 _AT_ONCE = 16
 """Questions that are open at the same time: a cloud shares its rate among all of an account."""

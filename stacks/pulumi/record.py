@@ -5,22 +5,18 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import gc
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, ParamSpec, TypeVar
+from types import TracebackType
+from typing import ParamSpec, TypeVar
 
 import pulumi
 from pulumi.runtime import Settings, configure, reset_options, run_in_stack
 from pulumi.runtime import register_stack_transformation as transform_all
 
-from .monitor import NotRecordableError, RecordingEngine, RecordingMonitor
+from .monitor import Answers, NotRecordableError, RecordingEngine, RecordingMonitor
 from .recorded import RecordedGraph
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from types import TracebackType
-
-    from .monitor import Answers
 
 P = ParamSpec("P")
 T = TypeVar("T")

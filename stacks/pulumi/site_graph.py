@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ..provider import Resource, ResourceGraph
 from .graph import short_type, tags_of
 from .labels import POOL
-
-if TYPE_CHECKING:
-    from .recorded import RecordedGraph, RecordedResource
+from .recorded import RecordedGraph, RecordedResource
 
 _SCRIPTS = frozenset({"customData", "userData"})
 """First-boot scripts: long, encoded, and no property that a plan compares by eye."""

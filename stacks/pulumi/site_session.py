@@ -4,26 +4,21 @@ from __future__ import annotations
 
 import shutil
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, cast
 
+from ...schemas.spec import CloudSite
 from ..client_key import ensure_client_key, public_text
-from ..control_plane import TYPES, read_output
-from ..provider import ResourceChange
-from .checkpoint import guarded, resources
-from .kept import freed, known_ids, told_apart
+from ..control_plane import TYPES, ControlPlaneAt, read_output
+from ..provider import Leftover, ResourceChange, ResourceGraph, SiteContext
+from .checkpoint import StackResource, guarded, resources
+from .kept import Owners, freed, known_ids, told_apart
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
     from ...schemas.catalog import Catalog
-    from ...schemas.spec import CloudSite
-    from ..control_plane import ControlPlaneAt
-    from ..provider import Leftover, ResourceGraph, SiteContext
-    from .checkpoint import StackResource
     from .engine import Engine
-    from .kept import Owners
 
 
 _MACHINES = ("Instance", "VirtualMachine")

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
-if TYPE_CHECKING:
-    from ...schemas.spec import ClusterSpec
+from ...schemas.spec import ClusterSpec
 
 _DIGITS = 12
 

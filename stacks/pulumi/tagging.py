@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 import pulumi
 from pulumi.runtime import register_stack_transformation
 
+from .labels import Labels
 from .sdk_types import tag_argument, tag_list
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from .labels import Labels
 
 
 def tag_everything(labels: Labels) -> None:

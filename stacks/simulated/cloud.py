@@ -8,21 +8,18 @@ from __future__ import annotations
 
 import random
 import time
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from itertools import count
-from typing import TYPE_CHECKING, ClassVar
+from pathlib import Path
+from typing import ClassVar
 
 import msgspec
 
 from ...schemas.decoding import decode_json
+from ...schemas.spec import SimulatedSite
 from .. import atomic
 from ..provider import provider_error
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-    from pathlib import Path
-
-    from ...schemas.spec import SimulatedSite
 
 _ATTEMPTS = 8
 """How often a call is made that the site refuses because it is asked too often."""

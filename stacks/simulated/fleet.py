@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import msgspec
 
@@ -20,10 +21,6 @@ from ..provider import (
 )
 from . import stamps
 from .cloud import Cloud, Node, Order
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-    from pathlib import Path
 
 _BULK = 1000
 """Nodes per create call, about what the clouds' own bulk calls take."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import shutil
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 import msgspec
 
 from ...inventory.hosts import Host, SshTarget, pool_host_names
 from ...schemas.decoding import convert
+from ...schemas.diagnostics import Diagnostic
 from ...schemas.spec import ClusterSpec, PoolRole
 from ..provider import (
     Grown,
@@ -22,11 +23,6 @@ from ..provider import (
     provider_error,
 )
 from . import fleet
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from ...schemas.diagnostics import Diagnostic
 
 _TRIES = 4
 """Create calls for one node before it is given up."""

@@ -5,18 +5,14 @@ One line per change is appended, so that thousands of nodes can be stamped one b
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping
+from pathlib import Path
 
 import msgspec
 
 from ...schemas.decoding import learn
 from .. import atomic
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from pathlib import Path
-
-    from ..provider import SiteContext
+from ..provider import SiteContext
 
 
 class _Line(msgspec.Struct, omit_defaults=True):

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 from ...schemas.diagnostics import Diagnostic, Severity
 from ..bare_metal.provider import BareMetalProvider
-from .reach import doors, unanswered
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from ..provider import SiteContext
-    from .reach import Door
+from ..provider import SiteContext
+from .reach import Door, doors, unanswered
 
 _SHOWN = 5
 

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import re
 import socket
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from ...inventory.hosts import Host
+from ...inventory.hosts import Host
 
 TIMEOUT_S = 5
 """Seconds until a door that says nothing counts as closed."""

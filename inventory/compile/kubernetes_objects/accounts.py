@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from ..steps import Json
 from .capacity import (
     DEVICE_CLASSES,
     GPU_RESOURCES,
     units_per_gpu,
 )
 from .fabric import needs_host
+from .facts import KubernetesFacts
 from .objects import (
     DOMAIN,
     SYSTEM_NAMESPACE,
@@ -17,10 +17,6 @@ from .objects import (
     new,
 )
 from .priorities import qualities
-
-if TYPE_CHECKING:
-    from ..steps import Json
-    from .facts import KubernetesFacts
 
 ACCOUNT_LABEL = f"{DOMAIN}/account"
 """On a namespace: the account that it is."""

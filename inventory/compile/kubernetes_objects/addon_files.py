@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from ..steps import Json
 from .addons import ChosenAddon, chosen_addons
+from .facts import KubernetesFacts
 from .objects import Object, new, owned
 from .yaml_files import documents, to_yaml
-
-if TYPE_CHECKING:
-    from ..steps import Json
-    from .facts import KubernetesFacts
 
 _FLUX = "flux-system"
 _ARGO = "argocd"

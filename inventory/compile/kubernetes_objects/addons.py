@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import msgspec
 
@@ -12,6 +12,7 @@ from .fabric import EFA_RESOURCE, fabric_access
 from .fabric import (
     uses_network_operator as has_adapters,
 )
+from .facts import KubernetesFacts
 from .google_fabrics import INSTALLERS
 from .gpus import (
     amd_values,
@@ -32,11 +33,6 @@ from .storage_classes import (
     local_folders,
 )
 from .volumes import csi_addons
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from .facts import KubernetesFacts
 
 
 class ChosenAddon(msgspec.Struct, frozen=True, kw_only=True):

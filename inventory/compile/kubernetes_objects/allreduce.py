@@ -9,18 +9,15 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 
+from ..steps import Json
 from .capacity import DEVICE_CLASSES
 from .fabric import FabricAccess
 from .nodes import HOST, POOL
 from .objects import SYSTEM_NAMESPACE, Object, new
 from .priorities import SMOKE_PRIORITY
-
-if TYPE_CHECKING:
-    from ..steps import Json
 
 DEADLINE_S = 900
 """Kubernetes ends the job after this, should nobody be left to delete it: as under Slurm."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import shlex
-from typing import TYPE_CHECKING
 
+from ..steps import Json
 from .allreduce import (
     DEADLINE_S,
     RUN,
@@ -15,9 +15,6 @@ from .allreduce import (
     rank_environment,
 )
 from .objects import SYSTEM_NAMESPACE, Object, new
-
-if TYPE_CHECKING:
-    from ..steps import Json
 
 _RANKS = "ranks"
 _SSH = "/usr/sbin/sshd"

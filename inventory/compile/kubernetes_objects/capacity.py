@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ....schemas.catalog.mig import slices_of
 from ..slurm_nodes import gpu_count, memory_mib
-
-if TYPE_CHECKING:
-    from .facts import KubernetesFacts
+from .facts import KubernetesFacts
 
 GPU_RESOURCES = {"nvidia": "nvidia.com/gpu", "amd": "amd.com/gpu"}
 """GPU vendor -> extended resource of its device plugin."""

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 
 def literal(value: str | int | Sequence[str] | Mapping[str, int | str | Sequence[str]]) -> str:

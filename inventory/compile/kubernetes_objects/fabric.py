@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from ..nccl import job_environment
+from ..steps import Json
 from . import google_fabrics
 from .objects import Object, new
 
 if TYPE_CHECKING:
-    from ..steps import Json
     from .facts import KubernetesFacts
 
 OPERATOR_NAMESPACE = "nvidia-network-operator"

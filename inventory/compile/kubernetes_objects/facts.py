@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from ....schemas.account_tree import with_parts
 from ....schemas.catalog import Catalog, Machine
 from ....schemas.kubernetes_release import DEFAULT_RELEASE, release_of
-from ....schemas.spec import Account, ClusterSpec, KubernetesScheduler
+from ....schemas.spec import Account, ClusterSpec, KubernetesScheduler, Partition
 from ...accounting.desired import EVERYONE, desired_accounting
+from ...accounting.records import Association
 from ...hosts import ClusterInventory, Host
 from ..node import NodeFacts, node_facts
 from ..slurm_nodes import machine_of
 from ..slurm_scheduling import written_partitions
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from ....schemas.spec import Partition
-    from ...accounting.records import Association
 
 
 class KubernetesFacts(msgspec.Struct, frozen=True, kw_only=True, dict=True):

@@ -7,13 +7,12 @@ called eth0 and on, and TCPXO's receive daemon runs beside each pod's ranks.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from ..gpudirect_tcpx import DAEMON
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from ....schemas.catalog import Addon
 
 INSTALLERS = {"gpudirect-tcpxo": "gke-tcpxo-installer", "gib": "gke-gib-installer"}

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from ..steps import Json
 from .capacity import DEVICE_CLASSES
+from .facts import KubernetesFacts
 from .nodes import POOL
 from .objects import Object, new
 from .yaml_files import to_yaml
-
-if TYPE_CHECKING:
-    from ..steps import Json
-    from .facts import KubernetesFacts
 
 AMD_NAMESPACE = "kube-amd-gpu"
 TIME_SLICING = "time-slicing"

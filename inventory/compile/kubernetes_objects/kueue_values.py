@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ....schemas.kubernetes_release import CLAIMS_SINCE, has
+from ..steps import Json
 from .accounts import ACCOUNT_LABEL
 from .capacity import (
     DEVICE_CLASSES,
@@ -12,12 +11,9 @@ from .capacity import (
     covered,
 )
 from .fabric import fabric_access
+from .facts import KubernetesFacts
 from .queues import shares_count
 from .yaml_files import to_yaml
-
-if TYPE_CHECKING:
-    from ..steps import Json
-    from .facts import KubernetesFacts
 
 _FRAMEWORKS = ("batch/job",)
 _WITH_ADDON = {"jobset": "jobset.x-k8s.io/jobset", "mpi-operator": "kubeflow.org/mpijob"}

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from ...hosts import Host
 from ..slurm_topology import in_order, in_placements
+from ..steps import Json
 from .objects import DOMAIN, label_value
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ...hosts import Host
-    from ..steps import Json
     from .facts import KubernetesFacts
 
 POOL = f"{DOMAIN}/pool"

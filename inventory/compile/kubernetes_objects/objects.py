@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
-if TYPE_CHECKING:
-    from ..steps import Json
+from ..steps import Json
 
 Object: TypeAlias = "dict[str, Json]"
 """One object: apiVersion, kind, metadata and what its kind has."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from ..steps import Json
+
 if TYPE_CHECKING:
-    from ..steps import Json
     from .facts import KubernetesFacts
 
 Cni: TypeAlias = Literal["cilium", "calico", "routed", "cloud"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from ....schemas.spec import Qos
@@ -9,8 +10,6 @@ from ...accounting.records import NORMAL
 from .objects import Object, new
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from .facts import KubernetesFacts
 
 SMOKE_PRIORITY = "gcluster-smoke"

@@ -6,10 +6,10 @@ partitions that share a pool count it once, and an account's quota bounds all th
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from ..steps import Json
 from .accounts import gpu_limits
 from .capacity import capacity, covered, quantity
+from .facts import KubernetesFacts
 from .nodes import (
     BLOCK,
     HOST,
@@ -19,10 +19,6 @@ from .nodes import (
 )
 from .objects import Object, new
 from .priorities import qualities
-
-if TYPE_CHECKING:
-    from ..steps import Json
-    from .facts import KubernetesFacts
 
 API = "kueue.x-k8s.io/v1beta2"
 """Fields as in apis/kueue/v1beta2 of kubernetes-sigs/kueue, read 2026-11."""

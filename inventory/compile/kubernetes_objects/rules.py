@@ -7,12 +7,14 @@ namespaces. The QOS that Slurm fills in is a MutatingAdmissionPolicy where the r
 from __future__ import annotations
 
 import math
-from datetime import UTC
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from datetime import UTC, datetime
 
 from ....schemas.kubernetes_release import MUTATING_POLICY_SINCE, has
+from ..steps import Json
 from .accounts import ACCOUNT_LABEL
 from .cel import literal
+from .facts import KubernetesFacts
 from .nodes import PARTITION_DOMAIN
 from .objects import Object, new
 from .priorities import (
@@ -21,13 +23,6 @@ from .priorities import (
     qualities,
 )
 from .queues import DEFAULT_QUEUE
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from datetime import datetime
-
-    from ..steps import Json
-    from .facts import KubernetesFacts
 
 _API = "admissionregistration.k8s.io/v1"
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"

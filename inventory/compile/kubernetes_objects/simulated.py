@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ..slurm_nodes import gpu_count
 from .capacity import gpu_resource, units_per_gpu
+from .facts import KubernetesFacts
 from .images import BUILT, SIMULATED_GPU
 from .nodes import POOL, SIMULATED
 from .objects import SYSTEM_NAMESPACE, Object, new
-
-if TYPE_CHECKING:
-    from .facts import KubernetesFacts
 
 _SOCKETS = "/var/lib/kubelet/device-plugins"
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
 
+from ....schemas.catalog import Catalog
+from ....schemas.spec import ClusterSpec
+from ...hosts import ClusterInventory
 from .accounts import memberships, namespaces, quotas
 from .addon_files import addon_files
 from .addons import addon_namespaces
-from .allreduce import allreduce_objects
+from .allreduce import AllReduceRun, allreduce_objects
 from .allreduce_variants import (
     jobset_objects,
     mpijob_objects,
@@ -36,14 +39,6 @@ from .volumes import (
     volumes,
 )
 from .yaml_files import documents, to_yaml
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from ....schemas.catalog import Catalog
-    from ....schemas.spec import ClusterSpec
-    from ...hosts import ClusterInventory
-    from .allreduce import AllReduceRun
 
 FIRST = frozenset({"namespaces", "accounts"})
 """Folders that need only what Kubernetes has built in: they come before the add-ons."""

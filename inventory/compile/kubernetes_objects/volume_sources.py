@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from ....schemas.mounts import mount_point
 from ....schemas.spec import LustreStorage, NfsStorage, ObjectStorage
 from ..lustre_client import lustre_device
+from ..steps import Json
 from .nodes import POOL
 
 if TYPE_CHECKING:
-    from ..steps import Json
     from .facts import KubernetesFacts
 
 LUSTRE_DRIVERS = {

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from ....schemas.mounts import mount_point
 from ....schemas.spec import ScratchStorage
+from ..steps import Json
 from .objects import DOMAIN, Object, new
 from .storage_classes import (
     LOCAL_PROVISIONER,
@@ -19,7 +20,6 @@ from .storage_classes import (
 from .volume_sources import volume_source
 
 if TYPE_CHECKING:
-    from ..steps import Json
     from .facts import KubernetesFacts
 
 MOUNT = f"{DOMAIN}/mount"

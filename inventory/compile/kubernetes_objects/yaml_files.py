@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 import yaml
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from ..steps import Json
+from ..steps import Json
 
 _WIDE = 1_000
 """Letters of a line: a rule that is broken over lines can't be searched."""

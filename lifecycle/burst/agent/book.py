@@ -4,21 +4,16 @@ from __future__ import annotations
 
 import threading
 from collections import defaultdict
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Iterable
 
 import msgspec
 
 from ....schemas.hostlist import expand, fold
-from ...state import BurstStepped, JobMoved, RoomPromised, RunStarted
+from ...state import BurstStepped, EventLog, JobMoved, RoomPromised, RunStarted
 from ...state.event import Event, EventFold
 from ...state.kinds import BurstStep  # msgspec reads it
 from ..policy import Promise
 from ..policy.rule import DAY_S, by_day
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
-
-    from ...state import EventLog
 
 NO_RUNG = "-"
 """Stands for the rung of a refusal that no cloud was asked for: a ceiling did not allow it."""

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Protocol
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+from typing import Protocol
 
 CALLS = 16
 """Calls at once. Each is a bulk call or a converge of many nodes; clouds throttle far below."""

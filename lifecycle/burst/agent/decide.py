@@ -6,18 +6,16 @@ before it would have.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import TypeAlias
 
 import msgspec
 
-from .book import NodeRecord  # msgspec reads it
-from .scheduler import MARK
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-
-    from .book import BurstFold
-    from .scheduler import JobSeen, NodeSeen, Seen
+from .book import (
+    BurstFold,
+    NodeRecord,  # msgspec reads it
+)
+from .scheduler import MARK, JobSeen, NodeSeen, Seen
 
 RETRY_S = 600.0
 """Seconds for which a way to buy that gave nothing isn't asked again. Clouds tell to try again

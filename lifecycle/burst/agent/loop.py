@@ -8,18 +8,21 @@ from __future__ import annotations
 
 import time
 import uuid
+from collections.abc import Callable, Collection
 from functools import partial
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from ....schemas.hostlist import fold as folded
 from ....stacks.provider import ProviderError
 from ...outcome import LifecycleError
-from ...state import BurstStepped
+from ...state import BurstStepped, JobMoved
+from ..policy import Rule
 from .book import NO_RUNG, Book
-from .calls import Happened
+from .calls import Happened, Work
+from .crew import Crew
 from .decide import (
+    Act,
     Ask,
     ElasticPool,
     Forget,
@@ -35,19 +38,8 @@ from .making import Making
 from .money import open_rungs
 from .out_of_spec import out_of_spec
 from .prices import Prices
-from .scheduler import MARK, SchedulerRefused, SchedulerSilent
+from .scheduler import MARK, Scheduler, SchedulerRefused, SchedulerSilent, Seen
 from .spill import Spilling, closed_reason, come, judge
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
-
-    from ...state import JobMoved
-    from ..policy import Rule
-    from .calls import Work
-    from .crew import Crew
-    from .decide import Act
-    from .scheduler import Scheduler, Seen
-
 
 MOVE_AGAIN_S = 120.0
 """Seconds until a job is moved again whose move the scheduler refused."""

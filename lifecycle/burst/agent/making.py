@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Collection
 
 from ....schemas.hostlist import fold as folded
-from .calls import Happened
+from .book import Book, NodeRecord
+from .calls import Happened, Work
+from .crew import Crew
 from .decide import alike
 from .places import Places
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
-
-    from .book import Book, NodeRecord
-    from .calls import Work
-    from .crew import Crew
-    from .scheduler import Scheduler, Seen
+from .scheduler import Scheduler, Seen
 
 
 class Making:

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from ..policy import Rented, Standing
+from ..policy import Rented, Rule, Standing
 from ..policy.books import Books
 from ..policy.room import Place, Wanted, find
 from ..policy.rule import Rung
+from .scheduler import Seen
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
-
-    from ..policy import Rule
     from .book import BurstFold
     from .decide import ElasticPool
-    from .scheduler import Seen
 
 
 def standing(

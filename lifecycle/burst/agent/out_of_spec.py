@@ -5,15 +5,10 @@ Nodes of a pool that is elastic no more can't be told to every provider: `down` 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Iterator
 
-from .decide import GoOn, Leave, alike
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
-
-    from .book import BurstFold
-    from .decide import ElasticPool
+from .book import BurstFold
+from .decide import ElasticPool, GoOn, Leave, alike
 
 REASON = "the spec has it no more"
 

@@ -6,13 +6,13 @@ changes addresses, that is the router's: no job reaches the node then.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+from .scheduler import Seen
 
+if TYPE_CHECKING:
     from .book import BurstFold, NodeRecord
-    from .scheduler import Seen
 
 
 class Places:

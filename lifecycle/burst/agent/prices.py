@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import msgspec
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from .decide import ElasticPool
 
 FRESH_S = 300.0

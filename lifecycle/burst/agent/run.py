@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
-from ...cluster import open_cluster
+from ...cluster import Cluster, open_cluster
 from ...operations.slurm_only import refuse_kubernetes
-from ...outcome import Exit, failure
+from ...outcome import Exit, LifecycleError, failure
 from ...run import Run
 from ...sites import existing_hosts, open_sites
 from ...ssh import SshSession
@@ -18,7 +18,7 @@ from .book import Book
 from .calls import Happened
 from .crew import Threads
 from .loop import Agent, is_fault
-from .scheduler import SchedulerSilent
+from .scheduler import Scheduler, SchedulerSilent
 from .setup import (
     always_there,
     elastic_pools,
@@ -26,13 +26,6 @@ from .setup import (
     spillings,
 )
 from .work import ProviderWork
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from ...cluster import Cluster
-    from ...outcome import LifecycleError
-    from .scheduler import Scheduler
 
 
 def run_agent(

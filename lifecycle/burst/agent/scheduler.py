@@ -6,14 +6,12 @@ that got lost delays nothing for longer than a round.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
+from collections.abc import Collection, Mapping
+from typing import Literal, Protocol, TypeAlias
 
 import msgspec
 
 from ..policy import PendingJob  # msgspec reads it
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
 
 NodeState: TypeAlias = Literal["off", "coming", "here", "down"]
 """off: let go, or never asked for. coming: wanted, and it hasn't answered. here: it takes jobs.

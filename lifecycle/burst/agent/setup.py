@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import msgspec
 
 from ....inventory.compile.slurm_scheduling import spill_partitions
 from ....inventory.hosts import elastic_nodes, pool_host_names
+from ....schemas.catalog import Catalog
 from ....schemas.hostlist import expand
-from ....schemas.spec import SlurmScheduler
+from ....schemas.spec import ClusterSpec, SlurmScheduler
 from ....schemas.spec.scheduler import RESUME_TIMEOUT_S, SUSPEND_AFTER_S
 from ..policy import rule_of, spilling_partitions
 from ..policy.spec_rules import rungs_of
 from .decide import ElasticPool
 from .spill import Spilling
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from ....schemas.catalog import Catalog
-    from ....schemas.spec import ClusterSpec
 
 
 def elastic_pools(spec: ClusterSpec, catalog: Catalog) -> tuple[ElasticPool, ...]:

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Mapping
 
 import msgspec
 
 from ...state import JobMoved, RoomPromised
-from ..policy import Decision, Home, Rule, decide_all, going_back
-from .decide import is_closed
+from ..policy import Decision, Home, PendingJob, Rule, decide_all, going_back
+from .book import BurstFold
+from .decide import ElasticPool, is_closed
 from .money import standing
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
-
-    from ..policy import PendingJob
-    from .book import BurstFold
-    from .decide import ElasticPool
-    from .scheduler import JobSeen, Seen
+from .scheduler import JobSeen, Seen
 
 
 class Spilling(msgspec.Struct, frozen=True, kw_only=True):

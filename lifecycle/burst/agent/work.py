@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Collection
+from pathlib import Path
 
 import msgspec
 
-from ....inventory.compile import compile_cluster
+from ....inventory.compile import CompiledCluster, compile_cluster
 from ....inventory.hosts import ClusterInventory, Host, elastic_nodes
-from ....schemas.spec import Count
+from ....schemas.catalog import Catalog
+from ....schemas.spec import ClusterSpec, Count
 from ....stacks.provider import ProviderError
+from ...cluster import Cluster
 from ...converge.findings import reasons
 from ...converge.pending import pending_steps
 from ...converge.run import converge
@@ -17,20 +20,9 @@ from ...converge.simulated import converge_simulated
 from ...converge.stamps import read_stamps
 from ...images.golden import baker, compile_for_images, image_key, install_group
 from ...progress import silent
-from ...sites import at_each, inventory
-from ...ssh import Unreachable
+from ...sites import OpenSite, at_each, inventory
+from ...ssh import SshSession, Unreachable
 from ..policy.spec_rules import rungs_of
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-    from pathlib import Path
-
-    from ....inventory.compile import CompiledCluster
-    from ....schemas.catalog import Catalog
-    from ....schemas.spec import ClusterSpec
-    from ...cluster import Cluster
-    from ...sites import OpenSite
-    from ...ssh import SshSession
 
 _UNSURE = frozenset({"GC964", "GC966"})
 """Codes after which a cloud may have made something (as stacks.bursts has it)."""

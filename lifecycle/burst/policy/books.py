@@ -7,15 +7,11 @@ sums are never below what will be paid: a ceiling that holds for them holds for 
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Hashable, Iterable, Iterator
+from typing import NamedTuple
 
-from .rule import CENT, DAY_S, LONGEST_S, by_day
-
-if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable, Iterator
-
-    from .rule import Ceiling, Rule
-    from .standing import Standing
+from .rule import CENT, DAY_S, LONGEST_S, Ceiling, Rule, by_day
+from .standing import Standing
 
 GOING_S = 300.0
 """Most seconds that a node which is given back is still paid for: clouds take a minute or two."""

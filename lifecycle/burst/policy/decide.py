@@ -9,22 +9,17 @@ GPU, another account, above a ceiling by itself) is promised nothing and stops n
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 import msgspec
 
 from .books import Books
 from .fitting import hours, lasting_reasons, staging_of
+from .job import PendingJob
 from .reasons import ROOM, Reason
 from .room import Kept, Place, Wanted, find, room_later, take
-from .standing import Promise
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from .job import PendingJob
-    from .rule import Rule
-    from .standing import Standing
+from .rule import Rule
+from .standing import Promise, Standing
 
 DEPTH = 100
 """Jobs that are looked at in one round behind one that waits for room (as Slurm's bf_max_job_test,

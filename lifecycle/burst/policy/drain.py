@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 import msgspec
 
 from .decide import age_order
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from .job import PendingJob
-    from .rule import Rule
-    from .standing import Rented
+from .job import PendingJob
+from .rule import Rule
+from .standing import Rented
 
 
 class Home(msgspec.Struct, frozen=True, kw_only=True):

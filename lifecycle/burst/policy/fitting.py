@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 
 from .books import Rent, over_day, over_hour
+from .job import PendingJob
 from .reasons import Reason
-from .rule import DAY_S, HOUR_S
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from .job import PendingJob
-    from .rule import Rule
+from .rule import DAY_S, HOUR_S, Rule
 
 
 class Staging(NamedTuple):

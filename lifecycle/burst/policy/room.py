@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
 from datetime import date
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
-from .books import Rent, earliest, over_day, over_hour
+from .books import Books, Rent, earliest, over_day, over_hour
 from .fitting import alone, plural
 from .reasons import Reason
-
-if TYPE_CHECKING:
-    from .books import Books
-    from .rule import Rule
-
+from .rule import Rule
 
 _EPOCH = date(1970, 1, 1).toordinal()
 

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ....schemas.account_tree import with_parts
-from ....schemas.cost import pool_cost
+from ....schemas.cost import PoolCost, pool_cost
 from ....schemas.data_copies import data_there
 from ....schemas.limits import most_generous, strictest
 from ....schemas.parity import differing_versions
-from ....schemas.spec import SlurmScheduler
+from ....schemas.spec import ClusterSpec, Partition, Pool, SlurmScheduler, Spill
 from ....schemas.spec.market import Rung as BoughtSo
 from ....schemas.spec.scheduler import RESUME_TIMEOUT_S, SUSPEND_AFTER_S
+from ....schemas.spec.units import Duration
 from .rule import Ceiling, Rule, Rung, Target
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from ....schemas.catalog import Catalog
-    from ....schemas.cost import PoolCost
-    from ....schemas.spec import ClusterSpec, Partition, Pool, Spill
-    from ....schemas.spec.units import Duration
 
 
 def spilling_partitions(spec: ClusterSpec) -> tuple[str, ...]:

@@ -8,21 +8,16 @@ bought on the first rung that the policy leaves open.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from heapq import heapify, heappop, heappush
-from typing import TYPE_CHECKING
 
 from ..policy import Home as HomeRoom
-from ..policy import going_back
+from ..policy import Rule, going_back
 from ..policy.rule import DAY_S
 from .home import Home
 from .outcomes import Outcome, Outcomes
+from .scenario import Scenario
 from .spill import Spilling
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from ..policy import Rule
-    from .scenario import Scenario
 
 _HOME_END, _CLOUD_END, _RELEASE, _CLOUD_START, _SUBMIT, _DUE, _DAY = range(7)
 """Kinds of events in the order in which those of one moment happen."""

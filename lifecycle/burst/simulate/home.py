@@ -9,12 +9,9 @@ system"). Nodes are alike and whole; priorities, accounts and topology are not l
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from .waiting import ANY, Waiting
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 
 class Home:

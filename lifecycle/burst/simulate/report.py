@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from math import ceil
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from ..policy.rule import HOUR_S
 from .engine import Engine
-from .outcomes import Outcome
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from .outcomes import Outcomes
-    from .scenario import Scenario
+from .outcomes import Outcome, Outcomes
+from .scenario import Scenario
 
 
 class Waits(msgspec.Struct, frozen=True, kw_only=True):

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import ceil
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import msgspec
 
 from ....schemas.cost import pool_cost
+from ....schemas.spec import ClusterSpec, Pool
 from ..policy import PendingJob, Rule, rule_of
-from .swf import TraceJob
+from .swf import Trace, TraceJob
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from ....schemas.catalog import Catalog
-    from ....schemas.spec import ClusterSpec, Pool
-    from .swf import Trace
 
 Processor: TypeAlias = Literal["gpu", "cpu", "node"]
 """What a trace's processor stands for."""

@@ -7,21 +7,17 @@ are looked at once, and the books are carried on instead of being opened again.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Iterator
 from heapq import heappop, heappush
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from ..policy import PendingJob, Rule
 from ..policy.books import Books, Rent, over_hour
 from ..policy.decide import DEPTH
 from ..policy.fitting import Staging, lasting_reasons, staging_of
 from ..policy.room import Kept, Place, Wanted, find, room_later
 from .cloud import Cloud
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from ..policy import PendingJob, Rule
-    from .scenario import Scenario
-
+from .scenario import Scenario
 
 _ALWAYS = 1e15
 """A time that no trace reaches."""

@@ -10,17 +10,15 @@ of its own as a whole.
 from __future__ import annotations
 
 import gzip
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterator
+from io import BufferedIOBase
+from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
 from ....schemas.diagnostics import Diagnostic, Severity, Span
 from ...outcome import Exit, LifecycleError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from io import BufferedIOBase
-    from pathlib import Path
 
 FIELDS = (
     "job number", "submit time", "wait time", "run time", "allocated processors",

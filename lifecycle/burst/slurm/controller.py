@@ -5,22 +5,16 @@ from __future__ import annotations
 import re
 import secrets
 import shlex
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from ....inventory.compile.slurm_elastic import SPOOL
+from ....inventory.hosts import Host
 from ....schemas.hostlist import fold
-from ...ssh import Unreachable
+from ...ssh import SshSession, Unreachable
 from ...ssh.arguments import as_root
 from ...status.slurm import last_words
-from ..agent.scheduler import MARK, SchedulerRefused, SchedulerSilent
+from ..agent.scheduler import MARK, SchedulerRefused, SchedulerSilent, Seen
 from .reading import CutShortError, asking, read, waiting
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
-
-    from ....inventory.hosts import Host
-    from ...ssh import SshSession
-    from ..agent.scheduler import Seen
 
 _LIMIT_S = 60
 _REQUEST = re.compile(r"[0-9A-Za-z-]+\.request")

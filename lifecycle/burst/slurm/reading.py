@@ -7,14 +7,11 @@ that was made up for this look: nobody can write a line that looks like another.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Mapping
 
 from ....schemas.hostlist import HostlistError, expand
 from ..agent.scheduler import JobSeen, NodeSeen, Request, Seen
 from ..policy import PendingJob
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
 
 _COLUMNS = (
     "%A",

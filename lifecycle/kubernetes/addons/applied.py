@@ -10,7 +10,8 @@ from __future__ import annotations
 import base64
 import binascii
 import gzip
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from typing import Any
 
 import msgspec
 
@@ -21,13 +22,9 @@ from ....inventory.compile.kubernetes_objects.objects import (
     new,
 )
 from ....schemas.decoding import decode_json
+from ..kubectl import Kubectl
 from .applying import AddonStopped
 from .record import APPLIED_FROM, RECORD_LABEL, name_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from ..kubectl import Kubectl
 
 _KEY = "packed"
 """Of the Secret's data: the objects as JSON, by gzip."""

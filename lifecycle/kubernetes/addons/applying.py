@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from ....schemas.diagnostics import Diagnostic, Severity
-from ..kubectl import ApiRefused
+from ..kubectl import ApiRefused, Kubectl
+from .served import Served
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
     from ....inventory.compile.kubernetes_objects.objects import Object
-    from ..kubectl import Kubectl
     from ..objects import ObjectKey
-    from .served import Served
 
 MANAGER = "gcluster-addons"
 """Field manager of add-ons' objects: another one than of what gcluster compiles itself."""

@@ -6,19 +6,17 @@ The cache is by content, so what is in it needs no network and can't be another 
 from __future__ import annotations
 
 import hashlib
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ....stacks import atomic
 from ... import places
 from ...outcome import Exit, LifecycleError, failure
 from ..registry import fetched
-from .publisher import file_name, published
+from .publisher import Get, file_name, published
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from ....schemas.catalog import Addon
-    from .publisher import Get
 
 _FOLDER = "addons"
 """Of the cache; a bundle has it below `files`."""

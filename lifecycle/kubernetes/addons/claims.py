@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Collection
 
 import msgspec
 
+from ..kubectl import Kubectl
 from ..objects import ObjectKey
 from ..table import rows
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
-
-    from ..kubectl import Kubectl
 
 _WITHIN_S = 30
 """The controller lets go of claims as soon as it looks at their StatefulSet."""

@@ -5,16 +5,14 @@ No dates and no numbers of base 60: a label `1:30` or `2026-11-01` is text.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import re
+from collections.abc import Iterator
+from typing import Any
 
 import yaml
 
+from ....inventory.compile.kubernetes_objects.objects import Object
 from ...outcome import Exit, LifecycleError, failure
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from ....inventory.compile.kubernetes_objects.objects import Object
 
 _NO_MORE = frozenset({"tag:yaml.org,2002:timestamp", "tag:yaml.org,2002:value"})
 _INTEGER = "tag:yaml.org,2002:int"
@@ -36,7 +34,6 @@ _Reader.yaml_implicit_resolvers = {
 
 
 def _add_numbers() -> None:
-    import re  # noqa: PLC0415  # once, as the module is read
 
     whole = re.compile(r"^(?:[-+]?0|[-+]?[1-9][0-9]*|0o?[0-7]+|0x[0-9a-fA-F]+)$")
     part = re.compile(r"^[-+]?(?:[0-9]+\.[0-9]*|\.[0-9]+|[0-9]+(?=[eE]))(?:[eE][-+]?[0-9]+)?$")

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator
 
 import msgspec
 
+from ....schemas.bundle import BundleManifest
 from ....schemas.diagnostics import Diagnostic, Severity
 from ..image_names import full_name, split_tag
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from ....schemas.bundle import BundleManifest
 
 
 class Held(msgspec.Struct, frozen=True, kw_only=True):

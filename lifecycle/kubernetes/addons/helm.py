@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,8 +18,6 @@ import msgspec
 from ...outcome import Exit, failure
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from ....inventory.compile.steps import Json
 
 OLDEST = (3, 18)

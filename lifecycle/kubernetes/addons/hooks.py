@@ -8,15 +8,12 @@ chart made by itself: hooks of those don't run.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from collections.abc import Iterable
+from typing import Literal, TypeAlias
 
 import msgspec
 
 from ....inventory.compile.kubernetes_objects.objects import Object
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
 
 Event: TypeAlias = Literal["install", "upgrade"]
 When: TypeAlias = Literal["pre", "post"]

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ....schemas.diagnostics import Diagnostic, Severity
 from ..occupied import TO_KEEP, counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
     from ..objects import ObjectKey
     from .rendered import Rendered
 

@@ -5,23 +5,19 @@ What is applied is labelled, and goes with the add-on later; so this is asked be
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from typing import Any
 
 import msgspec
 
-from ....inventory.compile.kubernetes_objects.objects import CLUSTER_LABEL
+from ....inventory.compile.kubernetes_objects.objects import CLUSTER_LABEL, Object
 from ....schemas.decoding import decode_json
+from ..kubectl import Kubectl
 from ..objects import key_of
 from .applying import AddonStopped
 from .prepared import ADDON_LABEL
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from ....inventory.compile.kubernetes_objects.objects import Object
-    from ..kubectl import Kubectl
-    from .record import Record
-    from .served import Served
+from .record import Record
+from .served import Served
 
 _LIMIT_S = 300
 _SHARED = frozenset({"Namespace", "CustomResourceDefinition"})

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping
+from typing import Any
 
-from ....inventory.compile.kubernetes_objects.objects import CLUSTER_LABEL, DOMAIN
+from ....inventory.compile.kubernetes_objects.objects import CLUSTER_LABEL, DOMAIN, Object
+from ....schemas.catalog import Addon
 from ...outcome import Exit, failure
 from ..image_names import full_name
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from ....inventory.compile.kubernetes_objects.objects import Object
-    from ....schemas.catalog import Addon
 
 ADDON_LABEL = f"{DOMAIN}/addon"
 """On every object of an add-on, with its name; the label of who manages it stays the chart's."""

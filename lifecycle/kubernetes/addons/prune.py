@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 import msgspec
 
+from ..kubectl import Kubectl
 from ..objects import ObjectKey
 from ..occupied import POLICY, is_to_keep, occupied
 from ..table import rows
 from .applying import delete
 from .claims import keep_claims
+from .served import Served
 from .standing import (
     OBJECT_FIELDS,
     key_of_row,
     objects_selector,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from ..kubectl import Kubectl
-    from .served import Served
 
 _LAST = ("CustomResourceDefinition", "Namespace")
 """Kinds that take others with them; what is of them goes before."""

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections.abc import Callable
+from typing import Any, TypeAlias
 from urllib.parse import urljoin
 
 import msgspec
 
+from ....schemas.catalog import Addon
 from ....schemas.decoding import decode_yaml
 from ...outcome import failure
 from ..registry import pull_chart
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from ....schemas.catalog import Addon
-
-    Get: TypeAlias = Callable[[str], bytes]
+Get: TypeAlias = Callable[[str], bytes]
 
 
 def published(addon: Addon, get: Get) -> bytes:

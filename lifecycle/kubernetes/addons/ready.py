@@ -3,29 +3,22 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from pathlib import Path
 
+from ....schemas.diagnostics import Diagnostic
 from ...bundle.use import command_for
+from ...cluster import Cluster
+from ...observe import Observation
 from ...outcome import Exit, LifecycleError
-from ...progress import StageFinished, StageProgress, StageStarted
+from ...progress import Reporter, StageFinished, StageProgress, StageStarted
+from ...ssh import SshSession
 from ..kubectl import ApiRefused, ApiSilent, kubectl_of
-from ..objects import wanted
+from ..objects import Wanted, wanted
 from . import together
 from .artefact import artefact
-from .held import held_images
+from .held import Held, held_images
 from .rendered import rendered
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from ....schemas.diagnostics import Diagnostic
-    from ...cluster import Cluster
-    from ...observe import Observation
-    from ...progress import Reporter
-    from ...ssh import SshSession
-    from ..objects import Wanted
-    from .held import Held
-    from .standing import Standing
+from .standing import Standing
 
 
 def ready(

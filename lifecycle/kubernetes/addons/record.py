@@ -6,7 +6,8 @@ moved, and removes what an older version had.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from typing import Any
 
 import msgspec
 
@@ -14,15 +15,11 @@ from ....inventory.compile.kubernetes_objects.objects import (
     CLUSTER_LABEL,
     DOMAIN,
     SYSTEM_NAMESPACE,
+    Object,
     new,
 )
 from ....schemas.decoding import decode_json
 from ..objects import ObjectKey
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from ....inventory.compile.kubernetes_objects.objects import Object
 
 RECORD_LABEL = f"{DOMAIN}/addon-record"
 """On each record, with the add-on's name; records are no part of their add-on."""

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Collection
 
 import msgspec
 
+from ....inventory.compile.kubernetes_objects.addons import ChosenAddon
 from ....inventory.compile.kubernetes_objects.objects import Object
-from ..objects import key_of
+from ..objects import ObjectKey, key_of
 from .documents import read_objects
 from .helm import find_helm
 from .hooks import Parted, parted
 from .prepared import prepared, started_images
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from ....inventory.compile.kubernetes_objects.addons import ChosenAddon
-    from ..objects import ObjectKey
 
 ROLLS_OUT = ("Deployment", "DaemonSet", "StatefulSet")
 """Kinds of which Kubernetes says whether they are there in full."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,13 +10,10 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from ....schemas.decoding import decode_yaml
-from ..kubectl import ApiRefused
+from ..kubectl import ApiRefused, Kubectl
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
-
     from ....inventory.compile.kubernetes_objects.objects import Object
-    from ..kubectl import Kubectl
     from ..objects import ObjectKey
 
 _LAST = 3

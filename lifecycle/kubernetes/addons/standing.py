@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Mapping
 
 import msgspec
 
 from ....inventory.compile.kubernetes_objects.addons import ChosenAddon, chosen_addons
+from ....inventory.compile.kubernetes_objects.facts import KubernetesFacts
 from ....inventory.compile.kubernetes_objects.objects import CLUSTER_LABEL
+from ..kubectl import Kubectl
 from ..objects import ObjectKey
 from ..table import rows
 from .prepared import ADDON_LABEL
 from .record import FIELDS, Record, records_of
 from .record import selector as of_records
+from .served import Served
 from .taken import fields_of
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
-
-    from ....inventory.compile.kubernetes_objects.facts import KubernetesFacts
-    from ..kubectl import Kubectl
-    from .served import Served
 
 _APPLIED_AS = 1
 """Counts up when an add-on's objects are applied otherwise than before."""

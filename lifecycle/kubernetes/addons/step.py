@@ -6,18 +6,22 @@ API server is told, so that a run that was cut off is known, gone on with, and c
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Collection, Iterable, Iterator
 
 from msgspec.structs import replace
 
+from ....inventory.compile.kubernetes_objects.facts import KubernetesFacts
+from ....inventory.compile.kubernetes_objects.objects import Object
+from ....schemas.diagnostics import Diagnostic
 from ...outcome import LifecycleError
-from ...progress import StageProgress
+from ...progress import Reporter, StageProgress
 from ...rolling.roll import Clock
-from ..kubectl import ApiRefused
-from ..objects import key_of
+from ..kubectl import ApiRefused, Kubectl
+from ..objects import ObjectKey, key_of
 from .applied import applied_of, read_applied
 from .applying import AddonStopped, apply, delete, establish
 from .artefact import artefact
+from .hooks import Event
 from .notes import (
     kept_data,
     kept_definitions,
@@ -27,25 +31,11 @@ from .notes import (
 from .others import refuse_others
 from .prune import prune
 from .record import Placed, Record
-from .rendered import ROLLS_OUT, rendered
-from .served import read_served
-from .standing import read_writers
+from .rendered import ROLLS_OUT, Rendered, rendered
+from .served import Served, read_served
+from .standing import Standing, WantedAddon, read_writers
 from .taken import fields_of
 from .waiting import ended, nodes_ready, rolled_out
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator
-
-    from ....inventory.compile.kubernetes_objects.facts import KubernetesFacts
-    from ....inventory.compile.kubernetes_objects.objects import Object
-    from ....schemas.diagnostics import Diagnostic
-    from ...progress import Reporter
-    from ..kubectl import Kubectl
-    from ..objects import ObjectKey
-    from .hooks import Event
-    from .rendered import Rendered
-    from .served import Served
-    from .standing import Standing, WantedAddon
 
 ROLLOUT_S = 300
 """How long one add-on's workloads are waited for, how long a job of a hook, and nodes."""

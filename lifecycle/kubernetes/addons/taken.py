@@ -8,15 +8,13 @@ nothing has to be rendered to see it.
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import msgspec
 
 from ....schemas.decoding import decode_json
 from .applying import MANAGER
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 class Writer(msgspec.Struct, frozen=True, kw_only=True):

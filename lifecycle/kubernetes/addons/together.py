@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from ....inventory.compile.kubernetes_objects.facts import KubernetesFacts
+from ....schemas.diagnostics import Diagnostic
 from ...outcome import LifecycleError
+from ..kubectl import Kubectl
 from ..source import takes_own_build
 from .helm import find_helm
 from .served import read_served
@@ -14,11 +15,6 @@ from .standing import (
     standing,
     wanted_addons,
 )
-
-if TYPE_CHECKING:
-    from ....inventory.compile.kubernetes_objects.facts import KubernetesFacts
-    from ....schemas.diagnostics import Diagnostic
-    from ..kubectl import Kubectl
 
 NETWORKS = frozenset({"cilium", "tigera-operator"})
 """Add-ons that are a pod network: no node is ready before one of them runs."""

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
 from ....schemas.diagnostics import Diagnostic, Severity
-from ..kubectl import ApiRefused
+from ...rolling.roll import Clock
+from ..kubectl import ApiRefused, Kubectl
 from ..table import rows
 from .applying import AddonStopped
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Sequence
-
     from ....inventory.compile.kubernetes_objects.objects import Object
-    from ...rolling.roll import Clock
-    from ..kubectl import Kubectl
 
 _POD = {
     "name": "{.metadata.name}",

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import shutil
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 from ....schemas.control_planes import managed_by
 from ....schemas.diagnostics import Diagnostic, Severity
+from ....schemas.spec import ClusterSpec
 from .login import missing_programs, refusal
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from ....schemas.spec import ClusterSpec
 
 
 def managed_findings(

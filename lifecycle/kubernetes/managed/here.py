@@ -6,17 +6,13 @@ import os
 import subprocess
 import tempfile
 import threading
-from typing import IO, TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import IO
 
-from ...ssh import SshResult, Unreachable
+from ...ssh import Answer, SshResult, Unreachable
 from ..kubectl import Kubectl
 from .login import FILE, KUBECTL
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from pathlib import Path
-
-    from ...ssh import Answer
 
 
 class Here:

@@ -6,11 +6,10 @@ go.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
-
     from ..kubectl import Kubectl
 
 _RESOURCES = {

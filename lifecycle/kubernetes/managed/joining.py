@@ -4,28 +4,25 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ....inventory.hosts import Host
 from ....schemas.control_planes import managed_by, managed_pools
 from ....schemas.diagnostics import Diagnostic, Severity
 from ....schemas.hostlist import fold
+from ....schemas.spec import ClusterSpec
 from ....stacks.abilities import LooksBack
 from ....stacks.control_plane import KINDS
-from ...progress import StageFinished, StageProgress, StageStarted
+from ....stacks.provider import ResourceChange
+from ...progress import Reporter, StageFinished, StageProgress, StageStarted
 from .nodes import managed_site
-from .reach import see
+from .reach import Seen, see
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from pathlib import Path
-
-    from ....inventory.hosts import Host
-    from ....schemas.spec import ClusterSpec
-    from ....stacks.provider import ResourceChange
     from ...observe import Observation
-    from ...progress import Reporter
     from ...sites import OpenSite
-    from .reach import Seen
 
 STAGE = "join"
 WITHIN_S = 900

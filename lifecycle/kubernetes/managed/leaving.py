@@ -8,16 +8,15 @@ drains that one itself.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
+from ....inventory.hosts import Host
 from ....schemas.control_planes import managed_by, managed_pools
+from ....schemas.spec import ClusterSpec
 from ....stacks.abilities import NamesMachines
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from ....inventory.hosts import Host
-    from ....schemas.spec import ClusterSpec
     from ...planning.changes import SitePlan
     from ...sites import OpenSite
     from .nodes import ApiNode

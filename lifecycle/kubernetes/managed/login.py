@@ -8,18 +8,15 @@ from __future__ import annotations
 
 import os
 import shutil
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import msgspec
 
+from ....schemas.control_planes import Managed
 from ....schemas.diagnostics import Diagnostic, Severity
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from ....schemas.control_planes import Managed
-    from ....stacks.control_plane import ControlPlaneAt
+from ....stacks.control_plane import ControlPlaneAt
 
 KUBECTL = "kubectl"
 FILE = "kubeconfig"

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import shutil
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from pathlib import Path
 
 from ....schemas.control_planes import managed_by
 from ....schemas.load import load
 from ...cluster import SpecError
 from ...preflight.doctor import Need
 from .login import KUBECTL, PLUGINS, missing_programs
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
 
 
 def needs_of(path: Path, find: Callable[[str], str | None] = shutil.which) -> list[Need]:

@@ -7,6 +7,7 @@ stand under the names of the spec. The stacks' label says which pool a node is o
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -14,11 +15,9 @@ import msgspec
 from ....inventory.compile.kubernetes_objects.nodes import POOL
 from ....inventory.hosts import Host, Placement, SshTarget
 from ....schemas.control_planes import managed_pools
+from ....schemas.spec import ClusterSpec
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
-
-    from ....schemas.spec import ClusterSpec
     from ..kubectl import Kubectl
 
 _MACHINE = "node.kubernetes.io/instance-type"

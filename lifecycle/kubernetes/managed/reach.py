@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from ....schemas.control_planes import managed_by
+from ....schemas.spec import ClusterSpec
 from ....stacks.control_plane import RunsControlPlanes
-from ..kubectl import ApiRefused, ApiSilent
+from ..kubectl import ApiRefused, ApiSilent, Kubectl
 from .here import kubectl_here
 from .login import FILE, write_kubeconfig
 from .nodes import ApiNode, managed_site, read_nodes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
-
-    from ....schemas.spec import ClusterSpec
     from ...sites import OpenSite
-    from ..kubectl import Kubectl
 
 
 class Seen(msgspec.Struct, frozen=True, kw_only=True):

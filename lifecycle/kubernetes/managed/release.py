@@ -7,21 +7,16 @@ knows them: without a control plane nobody removes them, and they go on costing.
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import msgspec
 
 from ....stacks.provider import Leftover
 from ...outcome import Exit, LifecycleError, failure
-from ...progress import StageFinished, StageProgress, StageStarted
-from ..kubectl import ApiRefused, ApiSilent
+from ...progress import Reporter, StageFinished, StageProgress, StageStarted
+from ..kubectl import ApiRefused, ApiSilent, Kubectl
 from .holders import free
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from ...progress import Reporter
-    from ..kubectl import Kubectl
 
 STAGE = "give back"
 SKIP = "--skip-kubernetes"

@@ -5,16 +5,12 @@ Node pools of GKE and AKS repair their nodes themselves, and no stack can replac
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Collection
 
 from ....schemas.control_planes import managed_by, managed_pools
 from ....schemas.hostlist import HostlistError, expand
+from ....schemas.spec import ClusterSpec
 from ...outcome import Exit, LifecycleError, failure
-
-if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from ....schemas.spec import ClusterSpec
 
 _INSTEAD = {
     "gke": "GKE makes anew what is not ready for ten minutes. Sooner: gcluster drain it, then "

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
 
+from ..reading.log import AllReduceLog
 from .numbers import NUMBERS, slowest_at_largest
 from .ranks import RANKS, ring_remarks
 from .transport import TRANSPORT, carried_by, transport_remarks
-from .verdict import Verdict, Warned
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from ..reading.log import AllReduceLog
-    from .verdict import Expectation, Reason
+from .verdict import Expectation, Reason, Verdict, Warned
 
 CHECKS: tuple[Callable[[AllReduceLog, Expectation], Iterator[Reason]], ...] = (
     *RANKS,

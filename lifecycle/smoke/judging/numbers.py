@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from ..busbw import ELEMENT_BYTES, FACTOR, busbw_factor, sweep
-from .verdict import Reason
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from ..reading.log import AllReduceLog, Half, Row
-    from .verdict import Code, Expectation
+from ..reading.log import AllReduceLog, Half, Row
+from .verdict import Code, Expectation, Reason
 
 ROUNDING, SHARE = 0.006, 0.005
 """How far the average may be from the rows': they are printed to 0.01, or three figures."""

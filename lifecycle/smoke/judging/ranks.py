@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Iterator
 from math import ceil
-from typing import TYPE_CHECKING
 
 from ....schemas.hostlist import fold
+from ..reading.log import AllReduceLog
 from .numbers import counted_wrong
-from .verdict import Reason, Warned
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from ..reading.log import AllReduceLog
-    from .verdict import Expectation
+from .verdict import Expectation, Reason, Warned
 
 WRONG_NUMBERS = 7
 """Exit status of nccl-tests and of our payload when values were wrong (facts: its sources)."""

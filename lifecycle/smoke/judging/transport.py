@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING
 
-from .verdict import Reason, Warned
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from ..reading.log import AllReduceLog, Path
-    from .verdict import Expectation, Wire
+from ..reading.log import AllReduceLog, Path
+from .verdict import Expectation, Reason, Warned, Wire
 
 _BETWEEN_NODES = ("NET/", "COLLNET/", "P2P/MNNVL")
 _IN_ONE_DOMAIN = "nvlink"

@@ -7,15 +7,13 @@ there: what is missing stays None or empty, and the judge decides what that mean
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from typing import Any
 
 from .log import AllReduceLog, Footer, Options, Rank, Row, Transport
 from .nccl import NcclReader
 from .strip import strip
 from .table import RowReader, layout_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 MOST_ERRORS = 20
 """Lines about failures that are kept: one fault can make every rank say so."""
