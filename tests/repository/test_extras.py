@@ -35,7 +35,7 @@ def imported(folder: Path) -> Iterator[str]:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Import):
                 yield from (alias.name for alias in node.names)
-            elif isinstance(node, ast.ImportFrom) and node.module is not None:
+            elif isinstance(node, ast.ImportFrom) and node.module is not None and not node.level:
                 below = (f"{node.module}.{alias.name}" for alias in node.names)
                 yield from below if node.module in NAMESPACES else [node.module]
 
