@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import msgspec
 
 from .catalog import Catalog, Citation, LustreOffer
-from .checks.lustre_sizes import offers
+from .checks.storage.lustre_sizes import offers
 from .spec import ClusterSpec, LustreStorage, ObjectStorage
 from .spec.sites.site import CloudSite
 
