@@ -7,14 +7,13 @@ import json
 from pathlib import Path
 
 import pytest
+from tests.schemas.validate_cases import Case
 
 from gcluster.lifecycle.secrets.makers import make_secrets
 from gcluster.lifecycle.secrets.tunnel_keys import make_anew, public_key, tunnel_key
 from gcluster.lifecycle.state import SecretVault, StateStore
-from gcluster.schemas.load import load
 from gcluster.schemas.spec import ClusterSpec
 
-CASES = Path(__file__).parents[2] / "cases/validate/GC720"
 SECRETS = (
     "wireguard-key-gate",
     "wireguard-key-head",
@@ -31,7 +30,7 @@ def vault(tmp_path: Path) -> SecretVault:
 
 @pytest.fixture(scope="module")
 def spec() -> ClusterSpec:
-    loaded = load(CASES / "passes/spec.yaml")
+    loaded = Case("GC720", "passes").load()
     assert loaded.spec is not None, loaded.diagnostics
     return loaded.spec
 
