@@ -59,7 +59,7 @@ def _example_parts(example: Shown, surface: Surface) -> list[str]:
     fails = example.fails
     said = diagnostics_text(fails.diagnostics, surface, {fails.file: fails.text})
     parts = [surface.paint("strong", "An example that gets it:"), said]
-    if example.passes not in {None, fails.text}:  # equal where a file that it names is corrected
+    if example.passes is not None and example.passes != fails.text:  # else a named file differs
         diff = diff_text(_FILE, fails.text, example.passes, surface)
         by_machine = fixed_text(fails.text, fails.diagnostics).text == example.passes
         how = "Corrected, as gcluster validate --fix does it:" if by_machine else "Corrected:"
