@@ -24,8 +24,8 @@ from ..outcome import Exit, failure
 from ..progress import Reporter, StageProgress
 from ..rolling import NodeService
 from ..rolling.roll import Clock
+from ..secrets.vault import SecretVault, munge_key
 from ..ssh import Answer, SshResult, SshSession, Unreachable
-from ..state import SecretVault, munge_key
 from .answers import wait_for_answers
 
 _ROOT = '$([ "$(id -u)" = 0 ] || echo sudo -n)'

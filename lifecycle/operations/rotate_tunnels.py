@@ -12,7 +12,7 @@ from ...inventory.hosts import ClusterInventory
 from ..outcome import failure
 from ..progress import Reporter
 from ..run import Run
-from ..secrets.tunnel_keys import make_anew
+from ..secrets.makers import rotate_tunnel_keys
 from ..ssh import SshSession
 from .rotate_kept import give, only
 from .rotate_munge import Rotated
@@ -44,7 +44,7 @@ def rotate_tunnels(
         session,
         report,
         names=names,
-        remake=lambda: make_anew(cluster.vault, compiled.secrets),
+        remake=lambda: rotate_tunnel_keys(cluster.vault, compiled.secrets),
     )
 
 

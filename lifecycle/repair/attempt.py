@@ -20,7 +20,7 @@ from ..rolling.service import ServiceSilent
 from ..run import Run
 from ..sites import OpenSite, at_each, open_sites
 from ..ssh import SshSession
-from ..state.kinds import RepairAction
+from ..state.event_types import RepairAction
 from .service import (
     give_back,
     in_the_way,

@@ -13,8 +13,8 @@ from ...inventory.hosts import Host
 from ...schemas.hostlist import fold
 from ...schemas.spec import ClusterSpec
 from ..state import EventLog, RepairStepped
-from ..state.kinds import RepairAction, RepairStep
-from ..state.repairs import Repair, repairs
+from ..state.event_types import RepairAction, RepairStep
+from ..state.repair_queue import Repair, repairs
 
 
 def queue(events: EventLog) -> tuple[Repair, ...]:

@@ -6,8 +6,8 @@ import msgspec
 
 from ...schemas.diagnostics import Diagnostic
 from ..outcome import Exit
-from ..state.kinds import RepairAction
-from ..state.repairs import Repair
+from ..state.event_types import RepairAction
+from ..state.repair_queue import Repair
 
 
 class Intended(msgspec.Struct, frozen=True, kw_only=True):

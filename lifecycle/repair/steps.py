@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ..state.kinds import RepairAction
-    from ..state.repairs import Repair
+    from ..state.event_types import RepairAction
+    from ..state.repair_queue import Repair
 
 ORDER: tuple[RepairAction, ...] = ("retry", "replace")
 """A node is booted and converged again as it is, then made anew; then it is given up."""

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 PACKAGES = ("cli", "inventory", "lifecycle", "schemas", "stacks")
-LINES_PER_FILE = 300  # CONTRIBUTING.md: about 100 is comfortable, 300 the limit
+LINES_PER_FILE = 450  # CONTRIBUTING.md: a concept takes 100 to 400 lines
 
 
 @pytest.mark.parametrize("package", PACKAGES)
