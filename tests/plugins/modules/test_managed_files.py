@@ -1,55 +1,41 @@
-"""The program by which roles write their files in one task: what it changes, and what it leaves."""
+"""The module by which roles write their files in one task: what it changes, and what it leaves."""
 
 from __future__ import annotations
 
 import base64
+import errno
 import os
 import pwd
 import stat
-import subprocess
-import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+import running
 
-PROGRAM = Path(__file__).parents[2] / "roles/base/files/place-files"
+pytestmark = pytest.mark.usefixtures("own_files")
 BLOCK = "# BEGIN gcluster lab\n192.0.2.1 head\n# END gcluster lab\n"
-MOUNTED = """
-def busy(*_):
-    raise OSError(errno.EBUSY, "mounted")
-pathlib.Path.replace = busy
-"""
-"""Stands for a file that a container runtime mounted, as only root could have one here."""
 
 
-def fed(call: str, before: str = "") -> list[str]:
-    """Run the program with a last line, as a role does; return the paths that it names.
-
-    Files belong to whoever runs the tests, which need not be root.
-    """
-    text, root = PROGRAM.read_text(), "owner=(0, 0)"
-    assert root in text
-    text = text.replace(root, f"owner=({os.getuid()}, {os.getgid()})")
-    done = subprocess.run(
-        [sys.executable, "-"],
-        input=f"{text}\n{before}\n{call}\n",
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return done.stdout.splitlines()
+def managed(*, check: bool = False, **arguments: Any) -> list[str]:
+    """Run the module; return the paths that it names."""
+    answer = running.run_module("managed_files", arguments, check=check)
+    paths: list[str] = answer["changed_paths"]
+    assert answer["changed"] == bool(paths)
+    return paths
 
 
 def placed(files: dict[Path, str], *, check: bool = False) -> list[str]:
-    return fed(f"place({ {str(path): text for path, text in files.items()} }, check={check})")
+    return managed(files={str(path): text for path, text in files.items()}, check=check)
 
 
-def blocked(path: Path, text: str, *, check: bool = False, before: str = "") -> list[str]:
-    return fed(f"place_block({str(path)!r}, 'gcluster lab', {text!r}, check={check})", before)
+def blocked(path: Path, text: str, *, check: bool = False) -> list[str]:
+    block = {"path": str(path), "marker": "gcluster lab", "text": text}
+    return managed(blocks=[block], check=check)
 
 
 def removed(*paths: Path, check: bool = False) -> list[str]:
-    return fed(f"remove({[str(path) for path in paths]}, check={check})")
+    return managed(absent=[str(path) for path in paths], check=check)
 
 
 def test_what_is_no_longer_asked_for_goes_and_is_named_once(tmp_path: Path) -> None:
@@ -102,17 +88,19 @@ def test_a_secret_is_written_as_it_is_for_one_user_alone_and_never_printed(tmp_p
     (tmp_path / ".munge.key.new").write_bytes(b"of a run that was killed")
     encoded = base64.b64encode(content).decode()
     user = pwd.getpwuid(os.getuid()).pw_name
-    call = f"place_secret({str(key)!r}, {encoded!r}, {user!r}, check=False)"
+    secret = {"path": str(key), "content": encoded, "owner": user}
 
-    assert fed(call.replace("False", "True")) == [str(key)]
+    assert managed(secrets=[secret], check=True) == [str(key)]
     assert not key.exists()
-    assert fed(call) == [str(key)]
+    answer = running.run_module("managed_files", {"secrets": [secret]}, diff=True)
+    assert answer["changed_paths"] == [str(key)]
+    assert encoded not in str(answer)
     assert key.read_bytes() == content
     assert stat.S_IMODE(key.stat().st_mode) == 0o400
     assert list(tmp_path.iterdir()) == [key]
-    assert fed(call) == []
+    assert managed(secrets=[secret]) == []
     key.chmod(0o440)
-    assert fed(call) == [str(key)]
+    assert managed(secrets=[secret]) == [str(key)]
 
 
 @pytest.mark.parametrize("before", ["", "127.0.0.1 localhost\n", "127.0.0.1 localhost"])
@@ -140,10 +128,25 @@ def test_a_block_whose_end_is_gone_takes_nothing_that_follows(tmp_path: Path) ->
     assert blocked(hosts, "192.0.2.1 head\n") == []
 
 
-def test_a_mounted_file_is_written_where_it_is(tmp_path: Path) -> None:
+def test_a_mounted_file_is_written_where_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A container runtime mounts /etc/hosts; only root could mount one here."""
     hosts = tmp_path / "hosts"
     hosts.write_text("127.0.0.1 localhost\n")
     node = hosts.stat().st_ino
-    assert blocked(hosts, "192.0.2.1 head\n", before=MOUNTED) == [str(hosts)]
+
+    def busy(*_: object) -> None:
+        raise OSError(errno.EBUSY, "mounted")
+
+    monkeypatch.setattr(Path, "replace", busy)
+    assert blocked(hosts, "192.0.2.1 head\n") == [str(hosts)]
     assert hosts.read_text() == f"127.0.0.1 localhost\n{BLOCK}"
     assert (hosts.stat().st_ino, list(tmp_path.iterdir())) == (node, [hosts])
+
+
+def test_a_diff_shows_the_text_before_and_after(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    path.write_text("one\n")
+    answer = running.run_module("managed_files", {"files": {str(path): "two\n"}}, diff=True)
+    assert [(each["before"], each["after"]) for each in answer["diff"]] == [("one\n", "two\n")]
