@@ -34,7 +34,7 @@ def spills(context: CheckContext) -> Iterator[tuple[str, Partition, Spill, Pool]
 
 
 @check("GC704", summary="A spill goes to a pool that can't take its jobs.")
-def spill_to_nowhere(context: CheckContext) -> Iterator[Finding]:
+def spill_target_not_compute(context: CheckContext) -> Iterator[Finding]:
     """`spill.to` is a compute pool beside those of the partition."""
     partitions = context.scheduler.partitions if context.scheduler is not None else {}
     for name, spill in context.spills.items():
@@ -150,7 +150,7 @@ def spill_to_fixed_pool(context: CheckContext) -> Iterator[Finding]:
 
 
 @check("GC717", summary="Jobs spill in a circle.")
-def spill_in_a_circle(context: CheckContext) -> Iterator[Finding]:
+def spill_cycle(context: CheckContext) -> Iterator[Finding]:
     """A spill leads away: the target's partition must not spill back.
 
     Jobs would wait on both sides for nodes that the other side's jobs are waiting for too.
@@ -174,7 +174,7 @@ def spill_in_a_circle(context: CheckContext) -> Iterator[Finding]:
 
 
 @check("GC718", summary="A spill goes to nodes of the default partition.")
-def spill_to_the_default(context: CheckContext) -> Iterator[Finding]:
+def spill_to_default_partition(context: CheckContext) -> Iterator[Finding]:
     """Nodes that every job is sent to are taken when others spill there.
 
     Jobs of the default partition then start the burst nodes themselves, without waiting and without
@@ -200,7 +200,7 @@ _LIMITS = ("pools", "max_time")
 
 
 @check("GC719", summary="A spill lets larger or longer jobs go than its pool takes.")
-def more_than_the_target_takes(context: CheckContext) -> Iterator[Finding]:
+def spill_exceeds_target_limits(context: CheckContext) -> Iterator[Finding]:
     """`only.max_nodes` and `only.max_time` are within what the pool and its partitions take.
 
     Above that they limit nothing: such jobs stay, whatever they wait. `max_nodes` is held against
@@ -266,7 +266,7 @@ def data_not_at_target(context: CheckContext) -> Iterator[Finding]:
 
 
 @check("GC709", summary="Folders of a partition's nodes are missing where its jobs spill to.")
-def folders_not_at_target(context: CheckContext) -> Iterator[Finding]:
+def mounts_not_at_target(context: CheckContext) -> Iterator[Finding]:
     """A job finds the folders it knows on the nodes it moves to: above all its /home.
 
     Something is mounted at the same place there, this storage over a link or a copy. Where
@@ -326,7 +326,7 @@ def spill_without_ceiling(context: CheckContext) -> Iterator[Finding]:
 
 
 @check("GC715", summary="A spill's ceiling is below the price of one node.")
-def ceiling_below_one_node(context: CheckContext) -> Iterator[Finding]:
+def spill_ceiling_below_node_price(context: CheckContext) -> Iterator[Finding]:
     """With a ceiling below one node's price nothing could ever spill.
 
     Compared is the cheapest way to buy that the pool's `market` names, where the catalog knows the
@@ -368,7 +368,7 @@ def _cheapest(context: CheckContext, pool: Pool) -> float | None:
 
 
 @check("GC716", summary="Jobs spill without waiting at all.")
-def spill_at_once(context: CheckContext) -> Iterator[Finding]:
+def spill_without_delay(context: CheckContext) -> Iterator[Finding]:
     """`after` is how long a job waits for the partition's own nodes first.
 
     With no time at all every job that can't start in the same moment is sent to the other pool,

@@ -11,7 +11,7 @@ from .registry import Finding, check
 
 
 @check("GC581", summary="A state URL of the wrong form.")
-def state_url(context: CheckContext) -> Iterator[Finding]:
+def state_url_malformed(context: CheckContext) -> Iterator[Finding]:
     """State is at file:///PATH, s3://BUCKET/PREFIX, gs://BUCKET/PREFIX or azblob://ACCOUNT/CONTAINER.
 
     A file URL has three slashes: with two the first folder is taken for the name of a machine.

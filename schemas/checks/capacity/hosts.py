@@ -35,7 +35,7 @@ def name_path(group: HostGroup) -> PathTuple:
 
 
 @check("GC110", summary="A host name or host range can't be read.")
-def unreadable_range(context: CheckContext) -> Iterator[Finding]:
+def host_range_invalid(context: CheckContext) -> Iterator[Finding]:
     """Host ranges are written as in Slurm: gpu[001-064], rack[1-2]n[01-16,20].
 
     Host names are letters, digits, hyphens and dots.
@@ -65,7 +65,7 @@ def _bad_name(group: HostGroup) -> str:
 
 
 @check("GC111", summary="A host is named twice.")
-def host_named_twice(context: CheckContext) -> Iterator[Finding]:
+def host_name_duplicate(context: CheckContext) -> Iterator[Finding]:
     """A host belongs to one pool, once.
 
     A host that is in two pools would be configured twice, by two rules.
@@ -91,7 +91,7 @@ def _says_the_same(group: HostGroup, first: HostGroup) -> bool:
 
 
 @check("GC113", summary="One host key is given for several hosts.")
-def one_key_many_hosts(context: CheckContext) -> Iterator[Finding]:
+def host_key_duplicate(context: CheckContext) -> Iterator[Finding]:
     """`host_key` belongs to one host.
 
     Each host has a key of its own; one key on many hosts would let any of them pass for the
@@ -130,7 +130,7 @@ class _Made(msgspec.Struct, frozen=True):
 
 
 @check("GC119", summary="Two machines of the cluster get the same name.")
-def same_name(context: CheckContext) -> Iterator[Finding]:
+def machine_name_duplicate(context: CheckContext) -> Iterator[Finding]:
     """A name belongs to one machine of the cluster.
 
     Sites that make machines name them after the pool: pool gpu has gpu001, gpu002 and so on, and
@@ -191,7 +191,7 @@ def _made(context: CheckContext) -> _Made:
 
 
 @check("GC306", summary="Hosts have addresses that belong to another network of the cluster.")
-def host_in_other_network(context: CheckContext) -> Iterator[Finding]:
+def host_address_in_other_network(context: CheckContext) -> Iterator[Finding]:
     """A host's address lies in no network of another site, nor in that of pods or services.
 
     The other nodes would look for it there. Change the network that is made: hosts that exist keep
@@ -250,7 +250,7 @@ def _inside(
 
 
 @check("GC112", summary="An address range has another length than its name range.")
-def address_count(context: CheckContext) -> Iterator[Finding]:
+def address_range_length(context: CheckContext) -> Iterator[Finding]:
     """`address` names as many addresses as `name` names hosts.
 
     They are paired in order: the first name with the first address.
@@ -269,7 +269,7 @@ def address_count(context: CheckContext) -> Iterator[Finding]:
 
 
 @check("GC114", summary="Two hosts have the same address.")
-def address_given_twice(context: CheckContext) -> Iterator[Finding]:
+def host_address_duplicate(context: CheckContext) -> Iterator[Finding]:
     """An address belongs to one host.
 
     Two names with one address would be one machine that is set up as two.

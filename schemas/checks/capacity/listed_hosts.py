@@ -35,7 +35,7 @@ def _groups(context: CheckContext, site: str) -> list[HostGroup]:
 
 
 @check("GC135", summary="A line of a site's list of hosts can't be read.")
-def unreadable_line(context: CheckContext) -> Iterator[Finding]:
+def host_list_line_invalid(context: CheckContext) -> Iterator[Finding]:
     """A line is `ADDRESS [USER [PORT]] [name=NAME]`, as GPU clouds hand their hosts out.
 
     `ubuntu@192.0.2.11:2222` and `ssh ubuntu@192.0.2.11` are read too. Write an entry
@@ -53,7 +53,7 @@ def unreadable_line(context: CheckContext) -> Iterator[Finding]:
 
 
 @check("GC136", summary="A host is not in the list of its site.")
-def not_listed(context: CheckContext) -> Iterator[Finding]:
+def host_not_listed(context: CheckContext) -> Iterator[Finding]:
     """The list of a site says where each host of its pools is.
 
     A host takes the entry of its name; else the first entry without a name that is left, in the
@@ -75,7 +75,7 @@ def not_listed(context: CheckContext) -> Iterator[Finding]:
 
 
 @check("GC137", summary="A machine stands twice in the list of a site.")
-def listed_twice(context: CheckContext) -> Iterator[Finding]:
+def listed_host_duplicate(context: CheckContext) -> Iterator[Finding]:
     """An address, with its port, is one machine, and a name belongs to one.
 
     Two hosts with one address would be one machine that is set up as two.
@@ -91,7 +91,7 @@ def listed_twice(context: CheckContext) -> Iterator[Finding]:
 
 
 @check("GC138", summary="Machines of a site's list are in no pool.")
-def listed_unused(context: CheckContext) -> Iterator[Finding]:
+def listed_host_unused(context: CheckContext) -> Iterator[Finding]:
     """A machine that is rented and in no pool costs money and runs nothing.
 
     Name it in a pool's `hosts`, or give it back and take it out of the list.

@@ -92,7 +92,7 @@ def compute_needs_machine(context: CheckContext) -> Iterator[Finding]:
 
 
 @check("GC104", summary="A machine type can't be had at the pool's site.")
-def machine_at_site(context: CheckContext) -> Iterator[Finding]:
+def machine_not_at_site(context: CheckContext) -> Iterator[Finding]:
     """The machine type must exist at the pool's site.
 
     Local nodes are containers on this machine and have no GPU: they take the simulated types
@@ -132,7 +132,7 @@ _EXAMPLES = {
 
 
 @check("GC118", summary="Nobody says what processors or memory the nodes of a pool have.")
-def node_unknown(context: CheckContext) -> Iterator[Finding]:
+def node_hardware_unknown(context: CheckContext) -> Iterator[Finding]:
     """Say `cpu` and `memory` of bare-metal machine types that are a board, not a server.
 
     An HGX board comes in servers of many makers, so the catalog can't know their processors.

@@ -65,7 +65,7 @@ def _markets(context: CheckContext, pool: Pool) -> tuple[str, Sequence[str]]:
 
 
 @check("GC124", summary="A market in which the machine type is not sold.")
-def not_sold(context: CheckContext) -> Iterator[Finding]:
+def market_not_offered(context: CheckContext) -> Iterator[Finding]:
     """Not every machine type is sold in every way.
 
     Flex-start is Google's, capacity blocks are sold by AWS and (as future reservations) by Google,
@@ -102,7 +102,7 @@ def _listed(sold: Sequence[str]) -> str:
 
 
 @check("GC125", summary="A rung of a market says nothing, or several things.")
-def unclear_rung(context: CheckContext) -> Iterator[Finding]:
+def purchase_option_ambiguous(context: CheckContext) -> Iterator[Finding]:
     """Each rung of `market` is one way to buy: a word, or a mapping with one key.
 
     Rungs are tried in order, so two ways are two rungs.
@@ -121,7 +121,7 @@ def unclear_rung(context: CheckContext) -> Iterator[Finding]:
 
 
 @check("GC126", summary="A way to buy is given twice.")
-def repeated_rung(context: CheckContext) -> Iterator[Finding]:
+def purchase_option_duplicate(context: CheckContext) -> Iterator[Finding]:
     """Rungs are tried in order, so the same one a second time is never reached."""
     seen: set[tuple[str, str | Rung]] = set()
     for name, _, rung, path in rungs(context):
@@ -164,7 +164,7 @@ def block_too_small(context: CheckContext) -> Iterator[Finding]:
 
 
 @check("GC129", summary="A capacity block of a length that is not sold.")
-def block_length(context: CheckContext) -> Iterator[Finding]:
+def capacity_block_length(context: CheckContext) -> Iterator[Finding]:
     """Capacity blocks are sold for certain numbers of days; AWS: 1 to 14, then whole weeks.
 
     Only a provider whose terms the catalog knows sells them at the moment of `up`; elsewhere name
@@ -202,7 +202,7 @@ def block_length(context: CheckContext) -> Iterator[Finding]:
 
 
 @check("GC130", summary="A capacity block would be bought, and its price is not given back.")
-def block_is_final(context: CheckContext) -> Iterator[Finding]:
+def capacity_block_not_refundable(context: CheckContext) -> Iterator[Finding]:
     """`buy_capacity_block` spends money that nothing brings back.
 
     The whole block is paid when it is bought, whether it is used or not, and `down` can't return
@@ -248,7 +248,7 @@ def flex_start_length(context: CheckContext) -> Iterator[Finding]:
 
 
 @check("GC132", summary="A reservation is in one zone, the pool is not.")
-def reservation_elsewhere(context: CheckContext) -> Iterator[Finding]:
+def reservation_zone_mismatch(context: CheckContext) -> Iterator[Finding]:
     """Reserved capacity stands in one zone, and so must the pool that uses it.
 
     An id that names its zone (zones/us-central1-a/reservations/r) must name the pool's. Of other

@@ -83,7 +83,7 @@ def placement_without_fabric(context: CheckContext) -> Iterator[Finding]:
 
 
 @check("GC133", summary="Only some hosts of a pool say where they stand.")
-def partly_placed(context: CheckContext) -> Iterator[Finding]:
+def host_placement_incomplete(context: CheckContext) -> Iterator[Finding]:
     """`block` and `leaf` are said of all hosts of a pool or of none.
 
     The scheduler packs jobs by them. Hosts that don't say theirs are packed as if they stood
@@ -132,7 +132,7 @@ def _relies_on(site: CloudSite, name: str, pool: Pool) -> tuple[PathTuple, ...]:
 
 
 @check("GC204", summary="A zone does not offer the machine type.")
-def not_offered(context: CheckContext) -> Iterator[Finding]:
+def machine_not_in_zone(context: CheckContext) -> Iterator[Finding]:
     """Machines with GPUs are to be had in few zones of few regions.
 
     The catalog lists the zones that are known to offer a type; launching one elsewhere fails after
@@ -169,7 +169,7 @@ def _either(zones: list[str]) -> str:
 
 
 @check("GC205", summary="A region does not offer the machine type.")
-def not_in_region(context: CheckContext) -> Iterator[Finding]:
+def machine_not_in_region(context: CheckContext) -> Iterator[Finding]:
     """No zone of the site's region is known to offer the machine type.
 
     The catalog lists the zones that offer it; take a site in the region of one.
@@ -222,7 +222,7 @@ def several_zones(context: CheckContext) -> Iterator[Finding]:
 
 
 @check("GC121", summary="Nobody says the zone of a fabric that ends at the zone.")
-def no_zone(context: CheckContext) -> Iterator[Finding]:
+def fabric_zone_missing(context: CheckContext) -> Iterator[Finding]:
     """A pool whose fabric stays within one zone needs to be in one: say it of the site.
 
     Without a zone the cloud may put each node where it likes, and its subnet with it.
@@ -309,7 +309,7 @@ def unknown_region(context: CheckContext) -> Iterator[Finding]:
 
 
 @check("GC123", summary="A zone that is not in the site's region.")
-def zone_elsewhere(context: CheckContext) -> Iterator[Finding]:
+def zone_not_in_region(context: CheckContext) -> Iterator[Finding]:
     """A zone lies in the region of its site.
 
     AWS zones are written by ID (use1-az4), because names like us-east-1a mean other places in

@@ -12,7 +12,7 @@ from ..registry import Finding, check
 
 
 @check("GC105", summary="A compute pool of a site that makes machines has no count.")
-def needs_count(context: CheckContext) -> Iterator[Finding]:
+def count_missing(context: CheckContext) -> Iterator[Finding]:
     """Local and simulated compute pools need `count`.
 
     Such sites make their machines, so the spec must say how many. A controller or login pool
@@ -32,7 +32,7 @@ def needs_count(context: CheckContext) -> Iterator[Finding]:
 
 
 @check("GC106", summary="A pool of a site that makes machines names hosts.")
-def hosts_where_made(context: CheckContext) -> Iterator[Finding]:
+def hosts_on_provisioned_site(context: CheckContext) -> Iterator[Finding]:
     """`hosts` is for machines that exist already (bare metal).
 
     Local and simulated sites make their machines and name them after the pool: give `count`.
@@ -49,7 +49,7 @@ def hosts_where_made(context: CheckContext) -> Iterator[Finding]:
 
 
 @check("GC107", summary="A bare-metal pool names no hosts.")
-def needs_hosts(context: CheckContext) -> Iterator[Finding]:
+def hosts_missing(context: CheckContext) -> Iterator[Finding]:
     """A bare-metal pool needs `hosts`.
 
     Nothing is made on bare metal: the spec names the hosts that exist, as a range or a list.
@@ -149,7 +149,7 @@ _KEYS = ("market", "mixed", "zones", "placement", "image", "disk", "public_addre
 
 
 @check("GC127", summary="A pool of a site that is no cloud says what only clouds know.")
-def cloud_key(context: CheckContext) -> Iterator[Finding]:
+def cloud_key_on_other_site(context: CheckContext) -> Iterator[Finding]:
     """How machines are bought, where a cloud puts them and what they boot from is said of clouds.
 
     On bare metal, local and simulated sites these keys would do nothing, so they are mistakes:

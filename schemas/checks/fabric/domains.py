@@ -58,7 +58,7 @@ def _in_words(groups: Mapping[Hashable, list[str]]) -> str:
 
 
 @check("GC207", summary="Pools of several fabric classes in one partition.")
-def several_classes(context: CheckContext) -> Iterator[Finding]:
+def partition_mixes_fabrics(context: CheckContext) -> Iterator[Finding]:
     """Jobs that span pools of different fabrics talk over plain TCP, or not at all.
 
     The smoke test's AllReduce runs over all pools of a partition too, and is judged by the slowest.
@@ -85,7 +85,7 @@ def several_classes(context: CheckContext) -> Iterator[Finding]:
 
 
 @check("GC208", summary="Pools in one partition whose fabrics don't reach each other.")
-def fabrics_apart(context: CheckContext) -> Iterator[Finding]:
+def fabrics_not_connected(context: CheckContext) -> Iterator[Finding]:
     """A fabric ends somewhere: EFA and Google's at the zone, Azure's at the placement group.
 
     Pools of one class in two zones, placement groups or sites are two fabrics: jobs that span them
@@ -127,7 +127,7 @@ def fabrics_apart(context: CheckContext) -> Iterator[Finding]:
 
 
 @check("GC209", summary="Pools with different GPUs in one partition.")
-def several_gpus(context: CheckContext) -> Iterator[Finding]:
+def partition_mixes_gpus(context: CheckContext) -> Iterator[Finding]:
     """A job that spans pools with different GPUs runs at the speed of the slowest.
 
     Nothing tells the user of a partition which GPUs a job gets, and the model may not fit into
@@ -162,7 +162,7 @@ def _vendors(context: CheckContext, groups: Mapping[Hashable, list[str]]) -> set
 
 
 @check("GC210", summary="NVIDIA and AMD GPUs in one partition.")
-def two_vendors(context: CheckContext) -> Iterator[Finding]:
+def partition_mixes_vendors(context: CheckContext) -> Iterator[Finding]:
     """NCCL and RCCL don't talk to each other: no job can span GPUs of two vendors.
 
     The smoke test's AllReduce runs over all pools of a partition, so it could never pass.
@@ -184,7 +184,7 @@ def two_vendors(context: CheckContext) -> Iterator[Finding]:
 
 
 @check("GC219", summary="A pool that is no whole number of NVLink domains.")
-def part_of_a_domain(context: CheckContext) -> Iterator[Finding]:
+def partial_nvlink_domain(context: CheckContext) -> Iterator[Finding]:
     """Machines whose NVLink spans nodes come in whole domains: 18 nodes of 4 GPUs (NVL72).
 
     A part of a domain is rarely sold, and a job that fills the pool would span domains unevenly.
@@ -226,7 +226,7 @@ def _spanning(context: CheckContext) -> Iterator[tuple[str, Pool, int]]:
 
 
 @check("GC548", summary="A block is larger than the NVLink domain of its machines.")
-def block_of_several_domains(context: CheckContext) -> Iterator[Finding]:
+def block_spans_nvlink_domains(context: CheckContext) -> Iterator[Finding]:
     """Jobs that ask for a block's worth of nodes (`--segment`) count on its NVLink.
 
     A block of two racks of GB200 NVL72 joins two NVLink domains: a job in it may get nodes of both,
@@ -264,7 +264,7 @@ def block_of_several_domains(context: CheckContext) -> Iterator[Finding]:
 
 
 @check("GC549", summary="Nobody says which nodes share an NVLink domain.")
-def domains_unknown(context: CheckContext) -> Iterator[Finding]:
+def nvlink_domains_unknown(context: CheckContext) -> Iterator[Finding]:
     """Slurm keeps jobs in NVLink domains that span nodes when it knows who is in which.
 
     Clouds tell it. On bare metal write `nodes_per_block: 18` where the names follow the racks, else
@@ -292,7 +292,7 @@ def domains_unknown(context: CheckContext) -> Iterator[Finding]:
 
 
 @check("GC550", summary="GPUs are said to hang on processors that are not there.")
-def sockets_of_gpus(context: CheckContext) -> Iterator[Finding]:
+def gpu_socket_missing(context: CheckContext) -> Iterator[Finding]:
     """`gpus` of a pool's `cpu` has the number of a socket for each GPU of a node, from 0 on.
 
     `nvidia-smi topo -m` shows it as NUMA affinity; with several NUMA nodes a socket (NPS4, SNC)

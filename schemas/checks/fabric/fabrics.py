@@ -49,7 +49,7 @@ def _relies_on(name: str) -> tuple[PathTuple, ...]:
 
 
 @check("GC206", summary="A fabric class that the pool's provider does not have.")
-def not_of_provider(context: CheckContext) -> Iterator[Finding]:
+def fabric_not_offered_by_provider(context: CheckContext) -> Iterator[Finding]:
     """EFA is AWS's; GPUDirect-TCPX, GPUDirect-TCPXO and gIB are Google's.
 
     Leave `fabric` out and the machine type's own class is taken.
@@ -81,7 +81,7 @@ def _instead(machine: Machine | None) -> str:
 
 
 @check("GC202", summary="A fabric class that the machine type's NICs are not of.")
-def not_of_machine(context: CheckContext) -> Iterator[Finding]:
+def fabric_not_on_machine(context: CheckContext) -> Iterator[Finding]:
     """`fabric` names what the machine's cards are: InfiniBand needs InfiniBand cards.
 
     Machine types of clouds come with one class. On bare metal the kind of the cards counts, where
@@ -132,7 +132,7 @@ def impossible_pools(context: CheckContext) -> frozenset[str]:
 
 
 @check("GC203", summary="A fabric class of another speed than the machine type's NICs.")
-def other_speed(context: CheckContext) -> Iterator[Finding]:
+def fabric_speed_mismatch(context: CheckContext) -> Iterator[Finding]:
     """A class names the speed of its links: infiniband-ndr is 400 Gb/s.
 
     Cards that are slower can't be of that class. Faster cards on slower switches work, at the speed
@@ -182,7 +182,7 @@ def _relies_on_floor(*paths: PathTuple) -> tuple[PathTuple, ...]:
 
 
 @check("GC216", summary="The AllReduce stops below the sizes at which a floor can be judged.")
-def sweep_too_small(context: CheckContext) -> Iterator[Finding]:
+def allreduce_sizes_too_small(context: CheckContext) -> Iterator[Finding]:
     """Small messages measure latency, not bandwidth.
 
     On 2 p5.48xlarge the same fabric gives 343 GB/s at 256 MB, 437 at 1 GB and 479 at 8 GB. So the
@@ -216,7 +216,7 @@ def sweep_too_small(context: CheckContext) -> Iterator[Finding]:
 
 
 @check("GC217", summary="No floor is known for a pool that asks for the class's own.")
-def no_floor_known(context: CheckContext) -> Iterator[Finding]:
+def floor_unknown(context: CheckContext) -> Iterator[Finding]:
     """`floor: auto` takes the floor of the fabric class for so many nodes, where it is known.
 
     It follows from the NICs, from an AllReduce inside one node, and from one that was published for
@@ -249,7 +249,7 @@ def no_floor_known(context: CheckContext) -> Iterator[Finding]:
 
 
 @check("GC218", summary="A floor that the hardware can't reach.")
-def floor_out_of_reach(context: CheckContext) -> Iterator[Finding]:
+def floor_above_hardware(context: CheckContext) -> Iterator[Finding]:
     """An AllReduce is never faster than NVLink inside a node, nor than the nodes' NICs allow.
 
     With N nodes and NICs of B GB/s a node that is B x N/(N-1) x (n-1)/n for n GPUs: a figure from
@@ -309,7 +309,7 @@ _PATH = ("smoke", "allreduce", "sizes")
 
 
 @check("GC201", summary="The smallest AllReduce size is above the largest.")
-def sizes_reversed(context: CheckContext) -> Iterator[Finding]:
+def allreduce_sizes_reversed(context: CheckContext) -> Iterator[Finding]:
     """`sizes` goes from the smallest message to the largest: 8B..16MiB.
 
     The floor is compared at the largest size, so an empty range would test nothing. The smallest

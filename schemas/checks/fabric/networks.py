@@ -82,7 +82,7 @@ def fabric_network_count(context: CheckContext) -> Iterator[Finding]:
 
 
 @check("GC213", summary="Networks for the fabric are made beside a VPC that exists.")
-def fabric_networks_are_made(context: CheckContext) -> Iterator[Finding]:
+def fabric_networks_created(context: CheckContext) -> Iterator[Finding]:
     """A named `vpc` is the nodes' own network; the GPUs' NICs need others.
 
     Without `fabric_networks` they are made in the project, next to the VPC. Who names a VPC mostly
@@ -133,7 +133,7 @@ def fabric_networks_unused(context: CheckContext) -> Iterator[Finding]:
 
 
 @check("GC215", summary="An MTU that the fabric class does not work with.")
-def wrong_mtu(context: CheckContext) -> Iterator[Finding]:
+def mtu_unsupported(context: CheckContext) -> Iterator[Finding]:
     """Some fabrics ask for an MTU of the nodes' network: GPUDirect-TCPXO for 8244 bytes.
 
     Below it the fabric's packets don't fit. Above it they fit, but nobody tests that. Without `mtu`

@@ -17,7 +17,7 @@ _PROVIDERS = {"eks": "aws", "gke": "gcp", "aks": "azure"}
 
 
 @check("GC532", summary="The control planes' address is not a free one of their network.")
-def address_not_free(context: CheckContext) -> Iterator[Finding]:
+def control_plane_address_in_use(context: CheckContext) -> Iterator[Finding]:
     """`virtual_address` is an address of the controllers' network that no host has.
 
     One host after the other answers to it, so it lies in the network they are on.
@@ -62,7 +62,7 @@ def address_not_free(context: CheckContext) -> Iterator[Finding]:
 
 
 @check("GC533", summary="The cloud's control plane does not fit the sites or pools.")
-def managed_control_plane(context: CheckContext) -> Iterator[Finding]:
+def managed_control_plane_mismatch(context: CheckContext) -> Iterator[Finding]:
     """eks, gke and aks run the control plane of nodes in their own cloud.
 
     Then no pool is a controller. With `control_plane: self` controller pools run it, anywhere.
@@ -94,7 +94,7 @@ def managed_control_plane(context: CheckContext) -> Iterator[Finding]:
 
 
 @check("GC534", summary="Pod networks are to be routed where the network does not.")
-def pods_not_routed(context: CheckContext) -> Iterator[Finding]:
+def pod_routes_unsupported(context: CheckContext) -> Iterator[Finding]:
     """`cni: routed` gives each node routes to the pods of the others, and no overlay.
 
     That works where all nodes are on one network that passes every address: on local sites. Clouds
@@ -122,7 +122,7 @@ def pods_not_routed(context: CheckContext) -> Iterator[Finding]:
 
 
 @check("GC535", summary="GPUs are to be sliced by MIG that can't be.")
-def sliced_without_mig(context: CheckContext) -> Iterator[Finding]:
+def mig_unsupported(context: CheckContext) -> Iterator[Finding]:
     """MIG is NVIDIA's: AMD GPUs are partitioned in other ways, which gcluster does not set up."""
     kubernetes = context.kubernetes
     if kubernetes is None or kubernetes.gpu.mig is None:
@@ -141,7 +141,7 @@ def sliced_without_mig(context: CheckContext) -> Iterator[Finding]:
 
 
 @check("GC620", summary="Kubernetes is too old to be set up.")
-def release_too_old(context: CheckContext) -> Iterator[Finding]:
+def kubernetes_release_too_old(context: CheckContext) -> Iterator[Finding]:
     """Control planes of one's own are set up by kubeadm's configuration v1beta4, of 1.31 and newer.
 
     A cloud's own control plane says itself which releases it takes.
@@ -174,7 +174,7 @@ _LARGEST_SERVICES, _SMALLEST_SERVICES = 12, 28
 
 
 @check("GC320", summary="Pods or services do not fit into their network.")
-def no_room_for_pods(context: CheckContext) -> Iterator[Finding]:
+def pod_cidr_too_small(context: CheckContext) -> Iterator[Finding]:
     """Each node takes a /24 of `pod_cidr` for its pods, so a /16 is for 256 nodes.
 
     Networks of pods and services are IPv4, as the nodes' addresses are; that of the services is a

@@ -44,7 +44,7 @@ def _node_sites(context: CheckContext) -> list[str]:
 
 
 @check("GC598", summary="Control planes in a cloud have no address in common.")
-def no_cloud_address(context: CheckContext) -> Iterator[Finding]:
+def cloud_control_plane_address_missing(context: CheckContext) -> Iterator[Finding]:
     """An internal load balancer stands before several control planes, under a name of their zone.
 
     AWS, Google Cloud and Azure have one here; it stands in one site, and its name needs a domain.
@@ -89,7 +89,7 @@ def no_cloud_address(context: CheckContext) -> Iterator[Finding]:
 
 
 @check("GC599", summary="An address is to move between machines of a cloud.")
-def address_in_cloud(context: CheckContext) -> Iterator[Finding]:
+def control_plane_vip_in_cloud(context: CheckContext) -> Iterator[Finding]:
     """Clouds send an address to the machine that they gave it to, whoever else says it has it.
 
     So `virtual_address` is for bare metal; in a cloud an internal load balancer takes its place.
@@ -111,7 +111,7 @@ def address_in_cloud(context: CheckContext) -> Iterator[Finding]:
 
 
 @check("GC730", summary="A cloud's control plane has nodes at several sites.")
-def nodes_at_several_sites(context: CheckContext) -> Iterator[Finding]:
+def managed_nodes_at_several_sites(context: CheckContext) -> Iterator[Finding]:
     """eks, gke and aks run the nodes of one network, so all compute pools are at one site."""
     kubernetes, sites = _managed(context), _node_sites(context)
     if kubernetes is not None and len(sites) > 1:
@@ -125,7 +125,7 @@ def nodes_at_several_sites(context: CheckContext) -> Iterator[Finding]:
 
 
 @check("GC731", summary="A cloud's control plane brings itself what the spec says.")
-def brought_by_the_cloud(context: CheckContext) -> Iterator[Finding]:
+def managed_by_cloud(context: CheckContext) -> Iterator[Finding]:
     """eks, gke and aks bring the pod network and the API server's address: `cni` is auto.
 
     Pods' network is then VPC CNI (EKS), Dataplane V2 (GKE) or Azure CNI by Cilium (AKS).
@@ -186,7 +186,7 @@ def eks_without_subnets(context: CheckContext) -> Iterator[Finding]:
 
 
 @check("GC733", summary="Nothing grows a pool under a cloud's control plane.")
-def elastic_under_the_cloud(context: CheckContext) -> Iterator[Finding]:
+def managed_elastic_pool(context: CheckContext) -> Iterator[Finding]:
     """Node autoscaling is left for later: pools under eks, gke and aks have their least nodes."""
     kubernetes = _managed(context)
     for name, pool in context.pools.items() if kubernetes is not None else ():
@@ -203,7 +203,7 @@ def elastic_under_the_cloud(context: CheckContext) -> Iterator[Finding]:
 
 
 @check("GC734", summary="GPUs' driver can't come that way under the cloud's control plane.")
-def driver_of_the_cloud(context: CheckContext) -> Iterator[Finding]:
+def managed_gpu_driver(context: CheckContext) -> Iterator[Finding]:
     """On EKS the image has the driver (`host`), on AKS the GPU operator brings it (`container`).
 
     GKE does both: with `host` it brings driver and device plugin itself, and no operator runs.
@@ -228,7 +228,7 @@ def driver_of_the_cloud(context: CheckContext) -> Iterator[Finding]:
 
 
 @check("GC735", summary="Storage needs something of nodes that only their cloud sets up.")
-def storage_of_our_roles(context: CheckContext) -> Iterator[Finding]:
+def managed_storage_unsupported(context: CheckContext) -> Iterator[Finding]:
     """No role runs on nodes of eks, gke and aks: they mount by CSI drivers, not by our clients.
 
     So Lustre of one's own, GPFS and arrays of local disks are for control planes of one's own.
@@ -247,7 +247,7 @@ def storage_of_our_roles(context: CheckContext) -> Iterator[Finding]:
 
 
 @check("GC736", summary="GKE's nodes do not get a pool's fabric.")
-def fabric_of_gke(context: CheckContext) -> Iterator[Finding]:
+def gke_fabric_unsupported(context: CheckContext) -> Iterator[Finding]:
     """Under GKE a fabric's libraries come by Google's installers, on Container-Optimized OS.
 
     There is one for GPUDirect-TCPXO and one for gIB, and none here for TCPX. With `driver:

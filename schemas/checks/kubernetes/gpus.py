@@ -62,7 +62,7 @@ def unknown_mig_profile(context: CheckContext) -> Iterator[Finding]:
 
 
 @check("GC593", summary="Ways to share GPUs do not go together.")
-def sharing_twice(context: CheckContext) -> Iterator[Finding]:
+def gpu_sharing_conflict(context: CheckContext) -> Iterator[Finding]:
     """A GPU is cut (MIG), shared in turns (`time_slices`) or claimed (`resource_claims`).
 
     Slices that are shared in turns as well are no longer apart, which is what they are cut for. The
@@ -100,7 +100,7 @@ def sharing_twice(context: CheckContext) -> Iterator[Finding]:
 
 
 @check("GC594", summary="GPUs are to be claimed where nothing serves claims.")
-def claims_not_served(context: CheckContext) -> Iterator[Finding]:
+def dra_driver_missing(context: CheckContext) -> Iterator[Finding]:
     """Dynamic resource allocation is stable from Kubernetes 1.34 on, and needs a vendor's driver.
 
     Before that its API is off unless somebody turns it on. Simulated GPUs have a device plugin and
@@ -131,7 +131,7 @@ def claims_not_served(context: CheckContext) -> Iterator[Finding]:
 
 
 @check("GC597", summary="Pods' rails do not fit the pool's fabric.")
-def pod_rails(context: CheckContext) -> Iterator[Finding]:
+def pod_rails_mismatch(context: CheckContext) -> Iterator[Finding]:
     """`rdma.pods` gives pods RoCE's interfaces under Kubernetes: one each, with an address.
 
     InfiniBand and clouds' fabrics need none of that: their pods get devices. Where `devices` are
@@ -173,7 +173,7 @@ def pod_rails(context: CheckContext) -> Iterator[Finding]:
 
 
 @check("GC621", summary="AMD's driver is to come by containers.")
-def amd_driver_by_container(context: CheckContext) -> Iterator[Finding]:
+def amd_driver_in_container(context: CheckContext) -> Iterator[Finding]:
     """With `driver: container` AMD's operator builds the driver in the cluster, for each kernel.
 
     It needs a registry to put that into, cert-manager, and nodes that were started anew without

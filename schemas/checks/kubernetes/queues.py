@@ -17,7 +17,7 @@ _SYSTEM = frozenset({"default", "gcluster-system"})
 
 
 @check("GC590", summary="Under Kubernetes a QOS preempts more than the spec says.")
-def preempts_by_priority_alone(context: CheckContext) -> Iterator[Finding]:
+def preemption_by_priority_only(context: CheckContext) -> Iterator[Finding]:
     """Kubernetes preempts by priority: who may preempt at all takes the nodes of all below.
 
     Slurm asks the list in `preempts`. Under Kubernetes a QOS that preempts one also preempts every
@@ -48,7 +48,7 @@ def preempts_by_priority_alone(context: CheckContext) -> Iterator[Finding]:
 
 
 @check("GC591", summary="Kubernetes does not hold a limit of the spec.")
-def limits_not_held(context: CheckContext) -> Iterator[Finding]:
+def limits_not_enforced(context: CheckContext) -> Iterator[Finding]:
     """Some limits have no counterpart under Kubernetes, or one that holds less.
 
     It counts neither users' GPUs nor their jobs; a QOS' GPUs are counted in each account apart; and
@@ -106,7 +106,7 @@ def _of_accounts(context: CheckContext) -> Iterator[tuple[PathTuple, str]]:
 
 
 @check("GC595", summary="An account has the name of a namespace that is not its own.")
-def account_called_as_a_namespace(context: CheckContext) -> Iterator[Finding]:
+def account_named_as_namespace(context: CheckContext) -> Iterator[Finding]:
     """An account is a namespace of the same name, so it can't be called as one that exists.
 
     Those are `default`, `gcluster-system`, all that start with `kube-`, and the add-ons' own.
@@ -148,7 +148,7 @@ def unknown_addon(context: CheckContext) -> Iterator[Finding]:
 
 
 @check("GC537", summary="A quality of service has a name that is taken.")
-def qos_called_as_a_class(context: CheckContext) -> Iterator[Finding]:
+def qos_named_as_priority_class(context: CheckContext) -> Iterator[Finding]:
     """A QOS is a PriorityClass of the same name, and Kubernetes keeps names with `system-`.
 
     `gcluster-smoke` is the class of gcluster's own AllReduce.

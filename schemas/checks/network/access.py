@@ -19,7 +19,7 @@ space registry); of IPv6 the registries themselves get /12 (IANA IPv6 unicast as
 
 
 @check("GC310", summary="SSH is open to the world.")
-def open_to_the_world(context: CheckContext) -> Iterator[Finding]:
+def ssh_open_to_world(context: CheckContext) -> Iterator[Finding]:
     """`admin_cidrs` names the networks that may reach SSH, never all of them.
 
     Login nodes that answer the whole internet are attacked within minutes. Name the network of your
@@ -36,7 +36,7 @@ def open_to_the_world(context: CheckContext) -> Iterator[Finding]:
 
 
 @check("GC311", summary="SSH is open to a large part of the world.")
-def open_to_many(context: CheckContext) -> Iterator[Finding]:
+def ssh_open_to_large_range(context: CheckContext) -> Iterator[Finding]:
     """A network of more than 16 million addresses (IPv4 /8) is nobody's own.
 
     Name the networks that people really come from.
@@ -53,7 +53,7 @@ def open_to_many(context: CheckContext) -> Iterator[Finding]:
 
 
 @check("GC312", summary="A compute pool asks for public addresses.")
-def public_compute(context: CheckContext) -> Iterator[Finding]:
+def compute_public_address(context: CheckContext) -> Iterator[Finding]:
     """Compute nodes are reached through the login or controller node, never from outside.
 
     Machines with several NICs get no public address by themselves anyway. The way out is a NAT.
@@ -71,7 +71,7 @@ def public_compute(context: CheckContext) -> Iterator[Finding]:
 
 
 @check("GC313", summary="A public address that nobody may reach.")
-def public_for_nobody(context: CheckContext) -> Iterator[Finding]:
+def public_ip_without_cidrs(context: CheckContext) -> Iterator[Finding]:
     """A public address is of use where `admin_cidrs` says who may reach SSH there.
 
     Without any, SSH is closed from outside.
@@ -97,7 +97,7 @@ def public_for_nobody(context: CheckContext) -> Iterator[Finding]:
 
 
 @check("GC317", summary="Nobody can log in to a cloud site.")
-def unreachable(context: CheckContext) -> Iterator[Finding]:
+def site_without_login(context: CheckContext) -> Iterator[Finding]:
     """Gcluster and people reach a cloud's nodes over SSH to its controller or login node.
 
     That is open to the networks of `admin_cidrs`, to sites that a link joins, and to whatever

@@ -226,7 +226,7 @@ def _free(placed: Iterable[Placed]) -> str:
 
 
 @check("GC305", summary="A network overlaps addresses that the provider keeps for itself.")
-def reserved_by_provider(context: CheckContext) -> Iterator[Finding]:
+def cidr_overlaps_reserved(context: CheckContext) -> Iterator[Finding]:
     """Providers use some addresses inside their machines.
 
     Azure's InfiniBand machines use 172.16.0.0/16 between themselves: a virtual network, or pods,
@@ -263,7 +263,7 @@ def _overlaps_text(network: Network, text: str) -> bool:
 
 
 @check("GC307", summary="The networks of pods and services overlap.")
-def pods_and_services(context: CheckContext) -> Iterator[Finding]:
+def pod_and_service_cidrs_overlap(context: CheckContext) -> Iterator[Finding]:
     """Kubernetes needs one network for pods and another for services.
 
     An address that is both would be sent to a pod or to a service, as it happens.
@@ -281,7 +281,7 @@ def pods_and_services(context: CheckContext) -> Iterator[Finding]:
 
 
 @check("GC308", summary="The network of a site overlaps that of pods or services.")
-def pods_and_sites(context: CheckContext) -> Iterator[Finding]:
+def site_and_pod_cidrs_overlap(context: CheckContext) -> Iterator[Finding]:
     """Pods and services have networks of their own, apart from the nodes'.
 
     A node takes an address of these networks for a pod or a service: machines of the site with the

@@ -48,7 +48,7 @@ def no_route_to_controllers(context: CheckContext) -> Iterator[Finding]:
 
 
 @check("GC711", summary="A link joins a site with itself, or two sites that are joined already.")
-def link_for_nothing(context: CheckContext) -> Iterator[Finding]:
+def link_redundant(context: CheckContext) -> Iterator[Finding]:
     """A link is between two sites, and one between the same two is enough."""
     first: dict[frozenset[str], int] = {}
     for index, link in enumerate(context.links):
@@ -74,7 +74,7 @@ def link_for_nothing(context: CheckContext) -> Iterator[Finding]:
 
 
 @check("GC712", summary="A tunnel joins two sites of one cloud.")
-def tunnel_within_a_cloud(context: CheckContext) -> Iterator[Finding]:
+def tunnel_within_one_cloud(context: CheckContext) -> Iterator[Finding]:
     """Two networks of one cloud are joined by its own peering.
 
     WireGuard would send all traffic through one gateway machine at each end, which a peering does
@@ -98,7 +98,7 @@ def tunnel_within_a_cloud(context: CheckContext) -> Iterator[Finding]:
 
 
 @check("GC713", summary="A link's gateway is at neither of its sites.")
-def gateway_elsewhere(context: CheckContext) -> Iterator[Finding]:
+def gateway_site_mismatch(context: CheckContext) -> Iterator[Finding]:
     """`gateway` is a pool at one of the two sites; its first host is that end of the tunnel.
 
     Two pools are one at each site.
@@ -162,7 +162,7 @@ def _once(context: CheckContext) -> Iterator[tuple[int, str, Site]]:
 
 
 @check("GC720", summary="A tunnel ends at a site that has no host for it.")
-def no_gateway(context: CheckContext) -> Iterator[Finding]:
+def gateway_missing(context: CheckContext) -> Iterator[Finding]:
     """WireGuard joins two sites through a gateway at each of them, a host that is always there.
 
     It is the first host of the pool that the link's `gateway` names, else of the site's
@@ -197,7 +197,7 @@ def _is_unclear(context: CheckContext, link: Link) -> bool:
 
 
 @check("GC721", summary="The network that a tunnel leads to is not known, or not gcluster's.")
-def unknown_network(context: CheckContext) -> Iterator[Finding]:
+def tunnel_network_unknown(context: CheckContext) -> Iterator[Finding]:
     """A tunnel takes the packets for a site's network: the spec must say which that is.
 
     Bare-metal sites say it by `network: {cidr: 10.21.0.0/16}`. In a cloud's network that exists
@@ -232,7 +232,7 @@ def unknown_network(context: CheckContext) -> Iterator[Finding]:
 
 
 @check("GC722", summary="An endpoint is given for a site that the link doesn't join.")
-def endpoint_elsewhere(context: CheckContext) -> Iterator[Finding]:
+def endpoint_site_mismatch(context: CheckContext) -> Iterator[Finding]:
     """`endpoints` says for the two sites of `between` where their gateways are reached.
 
     Other links than those of WireGuard have no endpoints.
@@ -261,7 +261,7 @@ def endpoint_elsewhere(context: CheckContext) -> Iterator[Finding]:
 
 
 @check("GC723", summary="A tunnel ends in a cloud that gcluster makes no gateways in.")
-def no_gateways_there(context: CheckContext) -> Iterator[Finding]:
+def gateway_unsupported_by_cloud(context: CheckContext) -> Iterator[Finding]:
     """A gateway needs a public address, packets that aren't its own, and routes that lead to it.
 
     gcluster makes these at AWS, Google Cloud and Azure. Elsewhere the cloud's own VPN does it.
@@ -278,7 +278,7 @@ def no_gateways_there(context: CheckContext) -> Iterator[Finding]:
 
 
 @check("GC724", summary="A cloud's gateway is a compute pool.")
-def gateway_of_compute(context: CheckContext) -> Iterator[Finding]:
+def gateway_is_compute_pool(context: CheckContext) -> Iterator[Finding]:
     """Gateways in a cloud have public addresses, which compute nodes never have (GC312).
 
     A small login machine does it.
@@ -300,7 +300,7 @@ def gateway_of_compute(context: CheckContext) -> Iterator[Finding]:
 
 
 @check("GC725", summary="A tunnel joins two sites whose networks overlap.")
-def joined_and_overlapping(context: CheckContext) -> Iterator[Finding]:
+def tunnel_networks_overlap(context: CheckContext) -> Iterator[Finding]:
     """Packets for an address that both sites have stay where they are.
 
     Bare-metal sites may share a network where they are one room; then they need no tunnel.
@@ -331,7 +331,7 @@ def _readable(context: CheckContext, site: str) -> list[Network]:
 
 
 @check("GC726", summary="A host of a site that a tunnel leads to is outside of its network.")
-def outside_of_the_network(context: CheckContext) -> Iterator[Finding]:
+def host_outside_tunnel_network(context: CheckContext) -> Iterator[Finding]:
     """The other site sends into the tunnel what is for the site's network, and nothing else.
 
     A controller that isn't in it can't be reached by the other site's nodes: an error. Other hosts

@@ -52,7 +52,7 @@ def subnet_too_small(context: CheckContext) -> Iterator[Finding]:
 
 
 @check("GC319", summary="A network that is made has public addresses.")
-def public_addresses(context: CheckContext) -> Iterator[Finding]:
+def network_cidr_public(context: CheckContext) -> Iterator[Finding]:
     """Networks of nodes, pods and services are private: 10.0.0.0/8, 172.16.0.0/12, 192.168.0.0/16.
 
     With the addresses of somebody else's machines inside, those can't be reached from the nodes.
@@ -86,7 +86,7 @@ def _clouds(context: CheckContext) -> Iterator[tuple[str, CloudSite]]:
 
 
 @check("GC314", summary="A network is to be made and exists at once.")
-def made_and_existing(context: CheckContext) -> Iterator[Finding]:
+def network_created_and_existing(context: CheckContext) -> Iterator[Finding]:
     """`cidr` is for a network that gcluster makes; one that exists has its own addresses.
 
     Give one of the two.
@@ -106,7 +106,7 @@ def made_and_existing(context: CheckContext) -> Iterator[Finding]:
 
 
 @check("GC315", summary="Subnets or security groups without the network they are in.")
-def parts_without_network(context: CheckContext) -> Iterator[Finding]:
+def subnets_without_network(context: CheckContext) -> Iterator[Finding]:
     """Subnets and security groups that exist belong to a network that exists: name it too.
 
     A network that gcluster makes gets subnets and groups of its own.
@@ -196,7 +196,7 @@ def _ids_of_network(
 
 
 @check("GC318", summary="An id that does not look like one of the provider's.")
-def strange_id(context: CheckContext) -> Iterator[Finding]:
+def provider_id_malformed(context: CheckContext) -> Iterator[Finding]:
     """Things that exist are named as the cloud names them: vpc-0abc, projects/p/global/networks/n.
 
     A name from the console's list, an id of something else, or one of another cloud is found by

@@ -37,7 +37,7 @@ def default_qos_not_allowed(context: CheckContext) -> Iterator[Finding]:
 
 
 @check("GC523", summary="Accounts are part of each other in a circle.")
-def accounts_in_a_circle(context: CheckContext) -> Iterator[Finding]:
+def account_cycle(context: CheckContext) -> Iterator[Finding]:
     """`parent` makes a tree: the part, then what it is part of, up to an account without parent."""
     parents = {
         name: [account.parent]
@@ -58,7 +58,7 @@ def accounts_in_a_circle(context: CheckContext) -> Iterator[Finding]:
 
 
 @check("GC536", summary="An account has the name of Slurm's own.")
-def account_called_root(context: CheckContext) -> Iterator[Finding]:
+def account_named_root(context: CheckContext) -> Iterator[Finding]:
     """`root` is the account in Slurm's database that all others are part of: it has no parent.
 
     An account for all others is a `parent` of another name; Kubernetes knows no such account.
@@ -75,7 +75,7 @@ def account_called_root(context: CheckContext) -> Iterator[Finding]:
 
 
 @check("GC524", summary="The quotas of an account's parts add up to more than its own.")
-def quotas_above_parent(context: CheckContext) -> Iterator[Finding]:
+def quotas_exceed_parent(context: CheckContext) -> Iterator[Finding]:
     """The quota of an account holds for all its parts together.
 
     Parts may be promised more, since seldom all of them want it at once; then each gets its quota
@@ -100,7 +100,7 @@ def quotas_above_parent(context: CheckContext) -> Iterator[Finding]:
 
 
 @check("GC525", summary="A quota or limit is above the GPUs that exist.")
-def quota_above_what_exists(context: CheckContext) -> Iterator[Finding]:
+def quota_exceeds_gpus(context: CheckContext) -> Iterator[Finding]:
     """A quota above all GPUs of the cluster limits nothing.
 
     What exists is counted from the machine types and the most machines of each compute pool, burst
@@ -159,7 +159,7 @@ def _path(name: str, *steps: str | int) -> PathTuple:
 
 
 @check("GC518", summary="Qualities of service preempt each other in a circle.")
-def preemption_in_a_circle(context: CheckContext) -> Iterator[Finding]:
+def preemption_cycle(context: CheckContext) -> Iterator[Finding]:
     """Preemption goes one way.
 
     In a circle two jobs would take the nodes from each other again and again, and neither would
@@ -179,7 +179,7 @@ def preemption_in_a_circle(context: CheckContext) -> Iterator[Finding]:
 
 
 @check("GC519", summary="A QOS is preempted whose jobs never give way.")
-def preempting_the_unyielding(context: CheckContext) -> Iterator[Finding]:
+def preempt_target_not_preemptible(context: CheckContext) -> Iterator[Finding]:
     """A QOS whose jobs others take the nodes of says what happens to them.
 
     `preemptible: requeue` starts them again later, `cancel` ends them. Without it they stay, and
@@ -200,7 +200,7 @@ def preempting_the_unyielding(context: CheckContext) -> Iterator[Finding]:
 
 
 @check("GC520", summary="A QOS preempts one of higher priority.")
-def preempting_upwards(context: CheckContext) -> Iterator[Finding]:
+def preempt_target_higher_priority(context: CheckContext) -> Iterator[Finding]:
     """A job that may preempt should also stand before the others in the queue.
 
     With the lower priority it waits behind the jobs that it could take the nodes from. Kubernetes
@@ -223,7 +223,7 @@ def preempting_upwards(context: CheckContext) -> Iterator[Finding]:
 
 
 @check("GC521", summary="A QOS has a grace time, but its jobs never give way.")
-def grace_for_nothing(context: CheckContext) -> Iterator[Finding]:
+def grace_without_preemption(context: CheckContext) -> Iterator[Finding]:
     """`grace` is the time a job gets to save before it gives way, so it needs `preemptible`.
 
     Where another QOS preempts it, GC519 says so.

@@ -69,7 +69,7 @@ def pool_without_slurmd(context: CheckContext) -> Iterator[Finding]:
 
 
 @check("GC506", summary="Two partitions are the default.")
-def two_defaults(context: CheckContext) -> Iterator[Finding]:
+def several_default_partitions(context: CheckContext) -> Iterator[Finding]:
     """One partition at most is the default.
 
     Slurm sends jobs that name no partition there; of two defaults it would take the last.
@@ -88,7 +88,7 @@ def two_defaults(context: CheckContext) -> Iterator[Finding]:
 
 
 @check("GC507", summary="A compute pool is in no partition.")
-def idle_pool(context: CheckContext) -> Iterator[Finding]:
+def pool_without_partition(context: CheckContext) -> Iterator[Finding]:
     """No job can reach a compute pool that is in no partition and is no target of a spill.
 
     Without any partitions in the spec there is one, "main", with every compute pool. Pools that
@@ -133,7 +133,7 @@ def no_default_partition(context: CheckContext) -> Iterator[Finding]:
 
 
 @check("GC527", summary="A time limit is zero.")
-def no_time_at_all(context: CheckContext) -> Iterator[Finding]:
+def time_limit_zero(context: CheckContext) -> Iterator[Finding]:
     """A limit of no time lets no job run; leave `max_time` out for no limit."""
     for path, limit in _time_limits(context):
         if limit is not None and limit.value == 0:
@@ -159,7 +159,7 @@ def _time_limits(context: CheckContext) -> Iterator[tuple[PathTuple, Duration | 
 
 
 @check("GC528", summary="A partition lets jobs ask for more nodes than it has.")
-def more_nodes_than_there_are(context: CheckContext) -> Iterator[Finding]:
+def max_nodes_exceeds_partition(context: CheckContext) -> Iterator[Finding]:
     """`max_nodes` above the nodes of the partition's pools limits nothing."""
     if context.scheduler is None:
         return
@@ -213,7 +213,7 @@ def no_controller(context: CheckContext) -> Iterator[Finding]:
 
 
 @check("GC502", summary="More or less than one controller host.")
-def one_controller(context: CheckContext) -> Iterator[Finding]:
+def controller_count(context: CheckContext) -> Iterator[Finding]:
     """One host is the controller; Slurm's backup controllers need `state_save`.
 
     Of several controllers one works, and another takes over with the state that it reads from a

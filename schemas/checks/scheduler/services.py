@@ -26,7 +26,7 @@ _HOSTS = tuple(("pools", "*", key) for key in ("role", "hosts", "count"))
 
 
 @check("GC529", summary="The state that controllers share lies where they can't share it.")
-def state_not_shared(context: CheckContext) -> Iterator[Finding]:
+def controller_state_not_shared(context: CheckContext) -> Iterator[Finding]:
     """Slurm's backup controller takes over with the state that the first one wrote.
 
     So `state_save` is a file system that every controller mounts: NFS, Lustre or GPFS. Local disks
@@ -70,7 +70,7 @@ def state_not_shared(context: CheckContext) -> Iterator[Finding]:
 
 
 @check("GC530", summary="The number of Kubernetes control planes is even.")
-def even_control_planes(context: CheckContext) -> Iterator[Finding]:
+def control_plane_count_even(context: CheckContext) -> Iterator[Finding]:
     """More than half of etcd's members have to work, so their number is odd.
 
     Four bear the loss of one, like three, and two bear none: the even one only adds a part that
@@ -92,7 +92,7 @@ def even_control_planes(context: CheckContext) -> Iterator[Finding]:
 
 
 @check("GC531", summary="Several control planes have no address in common.")
-def control_planes_without_address(context: CheckContext) -> Iterator[Finding]:
+def control_plane_endpoint_missing(context: CheckContext) -> Iterator[Finding]:
     """Nodes ask one address, and it moves to a control plane that works.
 
     Clouds have load balancers for that. On bare metal name a free address of their network:
@@ -118,7 +118,7 @@ _ACCOUNTING: PathTuple = ("scheduler", "accounting")
 
 
 @check("GC551", summary="A database is named without its password, or a password without it.")
-def database_half_said(context: CheckContext) -> Iterator[Finding]:
+def accounting_database_incomplete(context: CheckContext) -> Iterator[Finding]:
     """A database that exists needs the password of slurmdbd; one that is set up gets its own."""
     accounting = context.slurm.accounting if context.slurm is not None else None
     if accounting is None or (accounting.database is None) == (accounting.password is None):
@@ -193,7 +193,7 @@ def metrics_missing(context: CheckContext) -> Iterator[Finding]:
 
 
 @check("GC561", summary="A directory is asked over a connection that everybody can read.")
-def plain_directory(context: CheckContext) -> Iterator[Finding]:
+def ldap_without_tls(context: CheckContext) -> Iterator[Finding]:
     """ldap:// sends names and passwords in the clear, and nothing proves who answers.
 
     SSSD refuses to check passwords over it unless the connection is upgraded (StartTLS). Write
@@ -212,7 +212,7 @@ def plain_directory(context: CheckContext) -> Iterator[Finding]:
 @check(
     "GC562", summary="A directory is asked by somebody without a password, or by nobody with one."
 )
-def bind_half_said(context: CheckContext) -> Iterator[Finding]:
+def ldap_bind_incomplete(context: CheckContext) -> Iterator[Finding]:
     """`bind_dn` and `bind_password` belong together; without both it is asked anonymously."""
     directory = context.directory
     if directory is None or (directory.bind_dn is None) == (directory.bind_password is None):
@@ -233,7 +233,7 @@ def bind_half_said(context: CheckContext) -> Iterator[Finding]:
 
 
 @check("GC563", summary="Nobody says where in a directory its people are, or which ids they have.")
-def directory_unclear(context: CheckContext) -> Iterator[Finding]:
+def ldap_search_base_missing(context: CheckContext) -> Iterator[Finding]:
     """SSSD needs a search base: `base`, else the domain of the directory's host.
 
     An address or a name without a domain has none. `ids` goes from `min` up to `max`.

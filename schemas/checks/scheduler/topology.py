@@ -133,7 +133,7 @@ def topology_unknown(context: CheckContext) -> Iterator[Finding]:
 
 
 @check("GC545", summary="Block sizes are given, but jobs are not kept in blocks.")
-def block_sizes_for_nothing(context: CheckContext) -> Iterator[Finding]:
+def block_sizes_unused(context: CheckContext) -> Iterator[Finding]:
     """`block_sizes` belongs to topology/block: with `plugin: tree` or `none` it does nothing."""
     topology = context.slurm.topology if context.slurm is not None else None
     if topology is not None and topology.block_sizes and topology.plugin in {"tree", "none"}:
@@ -151,7 +151,7 @@ _PERIOD_S = {"day": 86_400, "week": 7 * 86_400}
 
 
 @check("GC546", summary="A maintenance window starts at a time that does not exist.")
-def no_such_time(context: CheckContext) -> Iterator[Finding]:
+def maintenance_start_invalid(context: CheckContext) -> Iterator[Finding]:
     """`start` is a day of the calendar and a time of the day, in UTC."""
     for name, window in (context.slurm.maintenance if context.slurm is not None else {}).items():
         try:
@@ -165,7 +165,7 @@ def no_such_time(context: CheckContext) -> Iterator[Finding]:
 
 
 @check("GC547", summary="A maintenance window has no length, or never ends.")
-def no_such_length(context: CheckContext) -> Iterator[Finding]:
+def maintenance_duration_invalid(context: CheckContext) -> Iterator[Finding]:
     """A window that repeats is shorter than the time to the next one."""
     for name, window in (context.slurm.maintenance if context.slurm is not None else {}).items():
         period = _PERIOD_S.get(window.every or "", float("inf"))

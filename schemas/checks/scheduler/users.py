@@ -37,7 +37,7 @@ _SYSTEM_ACCOUNTS = frozenset(
 
 
 @check("GC511", summary="A user name is given twice.")
-def repeated_name(context: CheckContext) -> Iterator[Finding]:
+def user_name_duplicate(context: CheckContext) -> Iterator[Finding]:
     """A login name belongs to one user."""
     first: dict[str, int] = {}
     for index, user in enumerate(context.users):
@@ -56,7 +56,7 @@ def repeated_name(context: CheckContext) -> Iterator[Finding]:
 
 
 @check("GC512", summary="Two users have the same uid.")
-def repeated_uid(context: CheckContext) -> Iterator[Finding]:
+def uid_duplicate(context: CheckContext) -> Iterator[Finding]:
     """A uid belongs to one user.
 
     Files belong to numbers: two names with one uid own each other's files.
@@ -77,7 +77,7 @@ def repeated_uid(context: CheckContext) -> Iterator[Finding]:
 
 
 @check("GC513", summary="A user has the name of a system account.")
-def system_account(context: CheckContext) -> Iterator[Finding]:
+def user_named_as_system_account(context: CheckContext) -> Iterator[Finding]:
     """Accounts which every node has already can't be users of the spec.
 
     Changing root's, slurm's or munge's uid would stop the services that run under them.
@@ -92,7 +92,7 @@ def system_account(context: CheckContext) -> Iterator[Finding]:
 
 
 @check("GC510", summary="A user may log in to roles that no pool has.")
-def login_nowhere(context: CheckContext) -> Iterator[Finding]:
+def login_pool_missing(context: CheckContext) -> Iterator[Finding]:
     """`login` names roles of pools: one of them at least is there, or the user gets in nowhere.
 
     An empty list says just that, and is taken at its word.

@@ -32,7 +32,7 @@ def _vendor(stack: PoolStack) -> str | None:
 
 
 @check("GC606", summary="Software of another maker than the GPUs.")
-def other_maker(context: CheckContext) -> Iterator[Finding]:
+def software_of_other_vendor(context: CheckContext) -> Iterator[Finding]:
     """Drivers, CUDA and NCCL are for NVIDIA's GPUs; ROCm and RCCL are for AMD's.
 
     A version at the root is for the pools it fits; when none of the pools has such GPUs, it is a
@@ -68,7 +68,7 @@ def _wrong_maker(found: Mapping[str, PoolStack]) -> Iterator[tuple[PoolStack, Fi
 
 
 @check("GC607", summary="A version of a fabric's software where no pool has that fabric.")
-def no_such_fabric(context: CheckContext) -> Iterator[Finding]:
+def fabric_software_without_fabric(context: CheckContext) -> Iterator[Finding]:
     """`efa`, `tcpxo`, `gib` and `ofed` are used by pools of the matching fabric class only.
 
     Leave the version out, or give a pool the fabric class.
@@ -147,7 +147,7 @@ def _image(context: CheckContext, name: str, pool: Pool) -> tuple[str | None, Pa
 
 
 @check("GC610", summary="A distribution that the pool's nodes can't have.")
-def distribution_at_provider(context: CheckContext) -> Iterator[Finding]:
+def distribution_not_at_provider(context: CheckContext) -> Iterator[Finding]:
     """Local nodes are made from gcluster's own image; cloud nodes from the vendor's GPU image.
 
     Another distribution on a cloud needs an `image` of your own, at the site or the pool.
@@ -175,7 +175,7 @@ def _not_offered(context: CheckContext, stack: PoolStack) -> Finding | None:
 
 
 @check("GC613", summary="A Slurm that the distribution's packages don't have.")
-def slurm_of_distribution(context: CheckContext) -> Iterator[Finding]:
+def slurm_not_in_distribution(context: CheckContext) -> Iterator[Finding]:
     """Slurm comes from the distribution's packages unless the image brings another.
 
     Debian 13 has 24.11, Ubuntu 24.04 has 23.11, Debian 12 and EPEL 9 have 22.05, Ubuntu 22.04 has

@@ -48,7 +48,7 @@ def pyxis_under_kubernetes(context: CheckContext) -> Iterator[Finding]:
 
 
 @check("GC612", summary="A version of the scheduler that the cluster does not run.")
-def other_scheduler(context: CheckContext) -> Iterator[Finding]:
+def software_of_other_scheduler(context: CheckContext) -> Iterator[Finding]:
     """`slurm` is a version under `scheduler: {type: slurm}`, `kubernetes` under the other one."""
     if context.scheduler is None:
         return
@@ -67,7 +67,7 @@ def other_scheduler(context: CheckContext) -> Iterator[Finding]:
 
 
 @check("GC614", summary="Slurm is too old for topology/block.")
-def slurm_for_blocks(context: CheckContext) -> Iterator[Finding]:
+def slurm_too_old_for_blocks(context: CheckContext) -> Iterator[Finding]:
     """topology/block came with Slurm 23.11; an older slurmctld does not start with it.
 
     Take a newer Slurm or distribution, or `topology: {plugin: tree}`.
@@ -101,7 +101,7 @@ def slurm_for_blocks(context: CheckContext) -> Iterator[Finding]:
 
 
 @check("GC615", summary="Nodes' Slurm too new or too old for the controller's.")
-def slurm_skew(context: CheckContext) -> Iterator[Finding]:
+def slurm_version_skew(context: CheckContext) -> Iterator[Finding]:
     """A slurmd must not be newer than slurmctld, nor older than that understands.
 
     slurmctld talks to the two major releases before its own, from 24.11 on to three. Upgrade the
@@ -112,7 +112,7 @@ def slurm_skew(context: CheckContext) -> Iterator[Finding]:
 
 
 @check("GC616", summary="Nodes' Kubernetes too new or too old for the control plane's.")
-def kubernetes_skew(context: CheckContext) -> Iterator[Finding]:
+def kubernetes_version_skew(context: CheckContext) -> Iterator[Finding]:
     """A kubelet must not be newer than the API server, nor more than three minor releases older.
 
     Upgrade the control plane first, then the nodes.
@@ -175,7 +175,7 @@ def unknown_source(context: CheckContext) -> Iterator[Finding]:
 
 
 @check("GC618", summary="A mirror whose signing key nobody vouches for.")
-def unkeyed_mirror(context: CheckContext) -> Iterator[Finding]:
+def mirror_without_signing_key(context: CheckContext) -> Iterator[Finding]:
     """Nodes trust a repository by the fingerprint of its key, and refuse packages without one.
 
     Where the catalog knows no fingerprint of the vendor's key, the spec has to say it, read from

@@ -80,7 +80,7 @@ def _too_old(stack: PoolStack, minimum: Minimum) -> tuple[PoolStack, Finding]:
 
 
 @check("GC601", summary="The NVIDIA driver is too old for the CUDA toolkit.")
-def driver_for_cuda(context: CheckContext) -> Iterator[Finding]:
+def driver_too_old_for_cuda(context: CheckContext) -> Iterator[Finding]:
     """Every major CUDA release needs a driver of a certain branch or newer.
 
     CUDA 13 needs driver branch 580, CUDA 12 needs 525: nothing that was built with it starts on an
@@ -95,7 +95,7 @@ def driver_for_cuda(context: CheckContext) -> Iterator[Finding]:
 
 
 @check("GC602", summary="The fabric manager has another version than the driver.")
-def fabric_manager_is_driver(context: CheckContext) -> Iterator[Finding]:
+def fabric_manager_version_mismatch(context: CheckContext) -> Iterator[Finding]:
     """NVIDIA's Fabric Manager must have the driver's version on nodes with NVSwitch.
 
     With another one it refuses to start, and no CUDA program on the node finds its GPUs. Leave
@@ -125,7 +125,7 @@ def _unequal(stack: PoolStack) -> Finding | None:
 
 
 @check("GC603", summary="The NVIDIA driver is too old for the GPU.")
-def driver_for_gpu(context: CheckContext) -> Iterator[Finding]:
+def driver_too_old_for_gpu(context: CheckContext) -> Iterator[Finding]:
     """A GPU is known to drivers from a certain version on.
 
     B200 needs 570.133.20: an older driver does not see it at all.
@@ -139,7 +139,7 @@ def driver_for_gpu(context: CheckContext) -> Iterator[Finding]:
 
 
 @check("GC604", summary="NCCL is too old for the fabric's plugin.")
-def nccl_for_plugin(context: CheckContext) -> Iterator[Finding]:
+def nccl_too_old_for_plugin(context: CheckContext) -> Iterator[Finding]:
     """NCCL reaches the fabric through a plugin, which speaks to NCCL from a certain version on.
 
     With an older NCCL the plugin isn't loaded, and the traffic silently takes TCP.
@@ -153,7 +153,7 @@ def nccl_for_plugin(context: CheckContext) -> Iterator[Finding]:
 
 
 @check("GC605", summary="A kernel that the Lustre client has no modules for.")
-def kernel_for_lustre(context: CheckContext) -> Iterator[Finding]:
+def kernel_without_lustre_modules(context: CheckContext) -> Iterator[Finding]:
     """The Lustre client is built for certain kernels; on another one the file system isn't mounted.
 
     Known for Azure Managed Lustre by distribution. Leave `kernel` out to get the image's own.
@@ -192,7 +192,7 @@ def _kernel(stack: PoolStack) -> Finding | None:
 
 
 @check("GC608", summary="Versions that were not tested together.")
-def outside_tested_sets(context: CheckContext) -> Iterator[Finding]:
+def versions_untested_together(context: CheckContext) -> Iterator[Finding]:
     """What is written should be one of the software lock's tested sets.
 
     No rule forbids these versions, but nobody is known to have run them together: the message

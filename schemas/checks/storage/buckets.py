@@ -30,7 +30,7 @@ def _buckets(context: CheckContext) -> Iterator[tuple[str, ObjectStorage]]:
 
 
 @check("GC431", summary="Nodes of one cloud mount a bucket of another.")
-def bucket_of_another_cloud(context: CheckContext) -> Iterator[Finding]:
+def bucket_cloud_mismatch(context: CheckContext) -> Iterator[Finding]:
     """A bucket of another cloud works with its keys, but every byte leaves that cloud.
 
     The traffic is slow and paid for (egress), and the nodes' own identity does not open it. Keep a
@@ -51,7 +51,7 @@ def bucket_of_another_cloud(context: CheckContext) -> Iterator[Finding]:
 
 
 @check("GC432", summary="Managed Lustre imports from, or exports to, a bucket it can't reach.")
-def lustre_bucket_of_another_cloud(context: CheckContext) -> Iterator[Finding]:
+def lustre_bucket_cloud_mismatch(context: CheckContext) -> Iterator[Finding]:
     """A managed file system is linked with buckets of its own cloud only."""
     for name, storage in lustre(context):
         own = _schemes(context, storage.site)
@@ -69,7 +69,7 @@ def lustre_bucket_of_another_cloud(context: CheckContext) -> Iterator[Finding]:
 
 
 @check("GC433", summary="It is not said, or not possible, which cloud makes a bucket.")
-def bucket_without_maker(context: CheckContext) -> Iterator[Finding]:
+def bucket_site_missing(context: CheckContext) -> Iterator[Finding]:
     """`create: true` makes the bucket at `site`, or at the only site whose cloud has such ones."""
     for name, storage in _buckets(context):
         if not storage.create:
@@ -103,7 +103,7 @@ def bucket_without_maker(context: CheckContext) -> Iterator[Finding]:
 
 
 @check("GC436", summary="Storages are copies of each other in a circle.")
-def copies_in_a_circle(context: CheckContext) -> Iterator[Finding]:
+def copy_cycle(context: CheckContext) -> Iterator[Finding]:
     """`copy_of` leads to the storage that holds the data first.
 
     In a circle none would: each waits for another's data.
@@ -126,7 +126,7 @@ def copies_in_a_circle(context: CheckContext) -> Iterator[Finding]:
 
 
 @check("GC437", summary="Data is to be staged, but from nowhere.")
-def staged_from_nowhere(context: CheckContext) -> Iterator[Finding]:
+def staging_source_missing(context: CheckContext) -> Iterator[Finding]:
     """`stage_within` says how long copying from `copy_of` may take, so it needs `copy_of`."""
     for name, storage in context.storage.items():
         if storage.stage_within is not None and storage.copy_of is None:
@@ -142,7 +142,7 @@ def staged_from_nowhere(context: CheckContext) -> Iterator[Finding]:
 
 
 @check("GC438", summary="Data is to be staged by nodes that don't see where it comes from.")
-def staged_from_afar(context: CheckContext) -> Iterator[Finding]:
+def staging_source_unreachable(context: CheckContext) -> Iterator[Finding]:
     """The nodes of a job copy what it needs: they mount the storage, and what it is a copy of.
 
     Where the origin is at another site, keep a copy in a bucket that both sites mount, and stage

@@ -24,7 +24,7 @@ _POOLS: tuple[PathTuple, ...] = tuple(
 
 
 @check("GC451", summary="The size of a checkpoint is said in no way, or in two.")
-def checkpoint_size(context: CheckContext) -> Iterator[Finding]:
+def checkpoint_size_ambiguous(context: CheckContext) -> Iterator[Finding]:
     """Give `size`, or the model's `parameters` to have it estimated at 14 bytes each."""
     checkpointing = context.checkpointing
     if checkpointing is None or (checkpointing.size is None) != (checkpointing.parameters is None):
@@ -73,7 +73,7 @@ def _largest(context: CheckContext) -> int | None:
 
 
 @check("GC452", summary="A job is to have more GPUs than its partition.")
-def job_above_partition(context: CheckContext) -> Iterator[Finding]:
+def checkpoint_job_exceeds_partition(context: CheckContext) -> Iterator[Finding]:
     """`checkpointing.gpus` is at most what the largest partition has: a job stays in one."""
     asked = context.checkpointing.gpus if context.checkpointing is not None else None
     largest = None if asked is None else _largest(context)
@@ -87,7 +87,7 @@ def job_above_partition(context: CheckContext) -> Iterator[Finding]:
 
 
 @check("GC453", summary="Checkpoints are written to where they can't stay.")
-def checkpoints_not_kept(context: CheckContext) -> Iterator[Finding]:
+def checkpoint_storage_ephemeral(context: CheckContext) -> Iterator[Finding]:
     """A checkpoint outlives the node that wrote it, and other nodes read it.
 
     So it goes to storage that compute nodes mount and may write: not to a bucket that is read only,
@@ -212,7 +212,7 @@ def checkpoint_interval(context: CheckContext) -> Iterator[Finding]:
 
 
 @check("GC455", summary="A checkpoint takes longer than the time to the next one.")
-def checkpoint_without_end(context: CheckContext) -> Iterator[Finding]:
+def checkpoint_longer_than_interval(context: CheckContext) -> Iterator[Finding]:
     """A job that writes all the time does nothing else.
 
     Write less often, or give the storage more throughput. The size over the throughput of a managed

@@ -41,7 +41,7 @@ def _given(storage: LustreStorage) -> list[str]:
 
 
 @check("GC411", summary="A Lustre file system says in no way, or in several, where it comes from.")
-def lustre_source(context: CheckContext) -> Iterator[Finding]:
+def lustre_source_ambiguous(context: CheckContext) -> Iterator[Finding]:
     """Give one of `mgs`, `existing`, `servers` and `capacity`.
 
     `mgs` (with `fsname`) is a file system that runs already, `existing` the id of a cloud's managed
@@ -89,7 +89,7 @@ def lustre_without_name(context: CheckContext) -> Iterator[Finding]:
 
 
 @check("GC413", summary="A key says how to make a Lustre file system that is not made.")
-def lustre_key_of_made(context: CheckContext) -> Iterator[Finding]:
+def lustre_key_of_created(context: CheckContext) -> Iterator[Finding]:
     """`throughput`, `deployment`, `zone` and the like belong to a file system that a cloud makes.
 
     With `mgs`, `existing` or `servers` they would change nothing. `efa` may stand beside
@@ -204,7 +204,7 @@ def _no_efa(context: CheckContext, name: str) -> bool:
 
 
 @check("GC418", summary="A Lustre file system stands in another zone than its nodes.")
-def lustre_in_another_zone(context: CheckContext) -> Iterator[Finding]:
+def lustre_zone_mismatch(context: CheckContext) -> Iterator[Finding]:
     """Managed Lustre stands in one zone; nodes belong in the same one.
 
     EFA does not leave its zone, so there it is an error. Otherwise traffic between zones is slower

@@ -57,7 +57,7 @@ def _mb(value: float) -> str:
 
 
 @check("GC415", summary="A Lustre throughput that the provider does not offer.")
-def lustre_throughput(context: CheckContext) -> Iterator[Finding]:
+def lustre_throughput_not_offered(context: CheckContext) -> Iterator[Finding]:
     """Throughput for each TiB comes in a few steps, told by the provider's catalog entry.
 
     FSx for Lustre (PERSISTENT_2, SSD) has 125, 250, 500 and 1000 MB/s/TiB. Where there are several
@@ -89,7 +89,7 @@ def lustre_throughput(context: CheckContext) -> Iterator[Finding]:
 
 
 @check("GC416", summary="A Lustre size that the provider does not make.")
-def lustre_size(context: CheckContext) -> Iterator[Finding]:
+def lustre_size_not_offered(context: CheckContext) -> Iterator[Finding]:
     """Managed Lustre is made in steps, told by the provider's catalog entry.
 
     FSx PERSISTENT_2 (SSD) is 1200 GiB or a multiple of 2400 GiB; with EFA a multiple of 38400,
@@ -158,7 +158,7 @@ def _down(offer: LustreOffer, asked: float) -> float:
 
 
 @check("GC420", summary="A kind of Lustre that the provider does not have.")
-def lustre_deployment(context: CheckContext) -> Iterator[Finding]:
+def lustre_deployment_not_offered(context: CheckContext) -> Iterator[Finding]:
     """`deployment` is a kind of FSx for Lustre, and scratch file systems have no EFA.
 
     Other providers have one kind, or tell it by the throughput; leave `deployment` out there.
@@ -186,7 +186,7 @@ def lustre_deployment(context: CheckContext) -> Iterator[Finding]:
 
 
 @check("GC419", summary="Lustre servers have something else to do.")
-def busy_lustre_servers(context: CheckContext) -> Iterator[Finding]:
+def lustre_servers_not_dedicated(context: CheckContext) -> Iterator[Finding]:
     """Hosts that serve Lustre do nothing else: no jobs, no logins, no scheduler.
 
     A job that fills a server's memory stops the file system for everybody. Give them a pool of
@@ -239,7 +239,7 @@ def nfs_without_server(context: CheckContext) -> Iterator[Finding]:
 
 
 @check("GC422", summary="An NFS server looks like a pool, but is none.")
-def nfs_server_is_no_pool(context: CheckContext) -> Iterator[Finding]:
+def nfs_server_not_a_pool(context: CheckContext) -> Iterator[Finding]:
     """A word that is no pool is taken for the address of a server.
 
     So a misspelt pool would be asked for over the network. A word that is close to a pool's name is
@@ -265,7 +265,7 @@ def nfs_server_is_no_pool(context: CheckContext) -> Iterator[Finding]:
 
 
 @check("GC423", summary="A pool that runs jobs serves NFS.")
-def nfs_served_by_workers(context: CheckContext) -> Iterator[Finding]:
+def nfs_server_is_compute_pool(context: CheckContext) -> Iterator[Finding]:
     """A node that runs jobs is a bad file server: a job can fill it or take it down.
 
     Let a controller or login pool serve, or a server that exists. Where the pool may have no node

@@ -142,7 +142,7 @@ def _far(context: CheckContext) -> Iterator[tuple[str, str, str, PathTuple]]:
 
 
 @check("GC407", summary="Nodes mount storage of a site that no route leads to.")
-def storage_out_of_reach(context: CheckContext) -> Iterator[Finding]:
+def storage_unreachable(context: CheckContext) -> Iterator[Finding]:
     """Nodes at another site reach a file system over a link between the two sites.
 
     `links` says how sites are joined; WireGuard is set up by gcluster, other routes exist already.
@@ -169,7 +169,7 @@ def storage_out_of_reach(context: CheckContext) -> Iterator[Finding]:
 
 
 @check("GC408", summary="Nodes mount storage over a slow link.")
-def storage_far_away(context: CheckContext) -> Iterator[Finding]:
+def storage_over_slow_link(context: CheckContext) -> Iterator[Finding]:
     """A file system over a wide-area link is slow in proportion to the round trip.
 
     Opening, reading and closing a file wait for at least three round trips: at 30 ms, 1,000 small
@@ -193,7 +193,7 @@ def storage_far_away(context: CheckContext) -> Iterator[Finding]:
 
 
 @check("GC409", summary="Local disks are named for nodes of another site.")
-def local_disks_elsewhere(context: CheckContext) -> Iterator[Finding]:
+def local_disks_at_other_site(context: CheckContext) -> Iterator[Finding]:
     """local-nvme is the nodes' own disks: `pools` are pools of its `site`."""
     for name, storage in context.storage.items():
         if not isinstance(storage, ScratchStorage) or storage.site is None:
@@ -219,7 +219,7 @@ def _scratch(context: CheckContext) -> Iterator[tuple[str, ScratchStorage]]:
 
 
 @check("GC441", summary="Machines without local disks are to use theirs.")
-def machines_without_disks(context: CheckContext) -> Iterator[Finding]:
+def local_disks_missing(context: CheckContext) -> Iterator[Finding]:
     """local-nvme needs machines that have NVMe disks beside the one they boot from.
 
     Without any the folder would lie on the boot disk and fill it. Nothing is said of machine types
@@ -248,7 +248,7 @@ def machines_without_disks(context: CheckContext) -> Iterator[Finding]:
 
 
 @check("GC442", summary="Disks would be formatted without the word that allows it.")
-def disks_to_format(context: CheckContext) -> Iterator[Finding]:
+def disk_format_not_allowed(context: CheckContext) -> Iterator[Finding]:
     """Nothing is wiped unless the spec says `format: true`.
 
     The disks become one striped file system, and what they hold now is lost.
@@ -267,7 +267,7 @@ def disks_to_format(context: CheckContext) -> Iterator[Finding]:
 
 
 @check("GC443", summary="Homes lie on disks that are empty after each start.")
-def homes_on_local_disks(context: CheckContext) -> Iterator[Finding]:
+def homes_on_ephemeral_disks(context: CheckContext) -> Iterator[Finding]:
     """Local disks are scratch: each node has its own, and they are empty after each start.
 
     So /home there is another one on each node, and gone with the node.
