@@ -17,7 +17,7 @@ from tests.lifecycle.trial import Trial
 from gcluster.inventory.compile import CompiledCluster, compile_cluster
 from gcluster.inventory.hosts import ClusterInventory, Host
 from gcluster.lifecycle.cluster import open_cluster
-from gcluster.lifecycle.converge import playbook as role_files
+from gcluster.lifecycle.converge import role_files
 from gcluster.lifecycle.converge.pending import step_digests
 from gcluster.lifecycle.images import golden
 from gcluster.lifecycle.images.golden import (
