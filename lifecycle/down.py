@@ -34,7 +34,6 @@ from .secrets import passphrase
 from .sites import OpenSite, at_each, open_sites
 from .ssh import SshSession
 from .state import HeldLock, acquire
-from .state.upgrading import bring_to_newest
 
 
 class DownResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -87,7 +86,6 @@ def down(
         names = (*cluster.spec.sites, BURST_LOCK)
         with acquire(cluster.store, names, reason="down") as lock:
             _refuse_begun(cluster, seen)
-            bring_to_newest(cluster.store, lock.epochs, names)
             _forget(cluster, lock, but_stacks=bool(kept))
         return _nothing(cluster, untouched, kept)
     kubectl = None if skip_kubernetes else reach(cluster.spec, sites, cluster.workdir)

@@ -122,7 +122,7 @@ def plan_with_jobs(
     books = None if scope is not None else books_plan(cluster.spec, observation, session, now)
     plan = _plan(cluster, observation, pending, ladders, jobs=jobs, books=books)
     before = Journal(cluster.events).built()
-    plan = replace(plan, upgrades=upgrade_lines(cluster.store, before, built(compiled)))
+    plan = replace(plan, upgrades=upgrade_lines(before, built(compiled)))
     if scope is None and isinstance(cluster.spec.scheduler, KubernetesScheduler):
         plan = _with_kubernetes(cluster, plan, observation, session)
     return _guarded(cluster, plan, observation, session, rolls)

@@ -6,12 +6,11 @@
 - `Ledger(log)`: intents and resources, for providers; `intend_many` stores one event for many.
 - `acquire(store, sites, reason=)`: the lock, as a context manager giving a `HeldLock`; `unlock`.
 - `keep_applied`, `newest_applied`: spec, catalogs and bundle, as one object each time.
-- `upgrade(store)`: brings the layout of an older version to this one's; for a lock's holder.
 - `SecretVault.open(store, spec.secrets, cluster_id, keys_dir)`: `ensure`, `version`, `reveal`,
   `materialise`, `forget_all`; its `keyring` holds the data keys, `reencrypt` changes them.
 
 Everything here raises LifecycleError for what a user can mend: GC900 corrupt, GC901 can't be used,
-GC902 from a newer version, GC903 locked, GC904 the lock was lost, GC905 secrets and their key.
+GC902 of another format, GC903 locked, GC904 the lock was lost, GC905 secrets and their key.
 """
 
 from .applied import (
@@ -24,7 +23,6 @@ from .box import SecretBox
 from .bucket import AlreadyExists
 from .event import Event
 from .events import EventLog
-from .formats import upgrade
 from .journal import Journal, LastSmoke, RunRecord
 from .kinds import (
     Body,
@@ -116,5 +114,4 @@ __all__ = [
     "munge_key",
     "newest_applied",
     "unlock",
-    "upgrade",
 ]

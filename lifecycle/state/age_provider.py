@@ -80,8 +80,7 @@ class AgeProvider:
 
     def unwrap(self, record: KeyRecord) -> bytes:
         """Decrypt by the identity that fits, wherever it is by now."""
-        box = self._fitting(record)
-        return box.decrypt(record.wrapped, "the data key") if record.wrapped else box.identity()
+        return self._fitting(record).decrypt(record.wrapped, "the data key")
 
     def is_of(self, record: KeyRecord) -> bool:
         """Compare the public halves; an identity that isn't here is taken for the same."""

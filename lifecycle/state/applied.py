@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from .store import StateStore
 
 PREFIX = "applied"
-_SPEC, _CATALOGS, _BUNDLE = "spec.yaml", "catalog", "bundle.json"
-"""Where format 1 kept the three parts, each replaced by itself."""
 
 
 class Applied(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,9 +39,7 @@ def newest_applied(store: StateStore) -> Applied | None:
         LifecycleError: it is there and can't be read (GC900).
     """
     number = applied_number(store)
-    if number:
-        return store.read(_key(number), Applied)
-    return read_format_1(store) if store.format() == 1 else None
+    return store.read(_key(number), Applied) if number else None
 
 
 def applied_number(store: StateStore) -> int:
@@ -72,41 +68,6 @@ def keep_applied(store: StateStore, applied: Applied) -> None:
                 hint="see gcluster status, then run the command again",
                 exit_code=Exit.LOCKED,
             ) from None
-
-
-def read_format_1(store: StateStore) -> Applied | None:
-    """Return what format 1 kept in objects of their own."""
-    text = store.get(_SPEC)
-    if text is None:
-        return None
-    return Applied(
-        spec=text.decode(),
-        catalogs={
-            key.removeprefix(f"{_CATALOGS}/"): store.get(key) or b""
-            for key in store.list(_CATALOGS)
-        },
-        bundle=store.get(_BUNDLE),
-    )
-
-
-def leave_format_1(store: StateStore) -> None:
-    """Store what format 1 kept as format 2 keeps it. Safe to repeat, safe to kill."""
-    kept = read_format_1(store)
-    if kept is not None and not applied_number(store):
-        keep_applied(store, kept)
-
-
-def forget_format_1(store: StateStore) -> list[str]:
-    """Remove what format 1 kept, when the state says that it is of format 2.
-
-    Returns the objects that say something else than what was taken over: they came later.
-    """
-    there = [key for key in (_SPEC, _BUNDLE, *store.list(_CATALOGS)) if store.get(key) is not None]
-    if there and read_format_1(store) != store.read(_key(1), Applied):
-        return there
-    for key in there:
-        store.delete(key)
-    return []
 
 
 def _key(number: int) -> str:

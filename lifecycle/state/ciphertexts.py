@@ -19,11 +19,7 @@ if TYPE_CHECKING:
 PREFIX = "secrets"
 SEALED = ("queue",)
 """Prefixes of what is encrypted and is no secret of a step: saved queues."""
-_PATH = re.compile(r"(?P<stem>.+?)(\.(?P<key>\d{6}))?\.(age|json)")
-_NAMED = 3
-"""The first format whose secrets name their data key."""
-_FIRST = 1
-"""Number of the data key of format 2, whose objects name none."""
+_PATH = re.compile(r"(?P<stem>.+?)\.(?P<key>\d{6})\.(age|json)")
 
 
 class Ciphertext(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,11 +38,6 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
     """What it holds, whatever the key: "secrets/munge/000001"."""
     key: int
     """Number of its data key."""
-
-    @property
-    def is_of_format_2(self) -> bool:
-        """Whether it is a secret as format 2 kept it."""
-        return self.path.endswith(".age")
 
     @property
     def number(self) -> int:
@@ -75,16 +66,7 @@ def sealed_path(stem: str, key: int) -> str:
 
 
 def secrets_in(store: StateStore, name: str = "") -> list[Place]:
-    """Return the objects of one secret, or of all, in the format that the state says it has.
-
-    So what an upgrade has added counts when that is said, and what an older version writes after it
-    never does.
-    """
-    return [p for p in every_secret(store, name) if p.is_of_format_2 == (store.format() < _NAMED)]
-
-
-def every_secret(store: StateStore, name: str = "") -> list[Place]:
-    """Return the objects of one secret, or of all, in any format."""
+    """Return the objects of one secret, or of all."""
     found = _places(store, f"{PREFIX}/{name}" if name else PREFIX)
     return [place for place in found if place.stem.rpartition("/")[2].isdecimal()]
 
@@ -106,16 +88,13 @@ def read(store: StateStore, place: Place) -> Ciphertext | None:
     Raises:
         LifecycleError: it can't be understood (GC900).
     """
-    if place.path.endswith(".json"):
-        return store.read(place.path, Ciphertext)
-    box = store.get(place.path)
-    return None if box is None else fresh(box)
+    return store.read(place.path, Ciphertext)
 
 
 def _places(store: StateStore, prefix: str) -> list[Place]:
     found = ((path, _PATH.fullmatch(path)) for path in store.list(prefix))
     return [
-        Place(path=path, stem=match["stem"], key=int(match["key"] or _FIRST))
+        Place(path=path, stem=match["stem"], key=int(match["key"]))
         for path, match in found
         if match is not None
     ]

@@ -18,12 +18,8 @@ import msgspec
 
 from ..outcome import LifecycleError, failure
 
-Kind: TypeAlias = Literal["age", "kms", "sops"]
+Kind: TypeAlias = Literal["age", "sops"]
 PREFIX = "keyring"
-FIRST_FORMAT = 3
-"""The first format of the state that has these records."""
-FORMAT_2_RECIPIENT = "secrets/recipient"
-"""Where format 2 kept the public half of the one identity that all secrets were encrypted for."""
 
 
 class KeyRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,21 +29,19 @@ class KeyRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Public half: "age1..."."""
     provider: Kind
     wrapped_for: tuple[str, ...]
-    """The age recipient, the name of the key, or whom sops encrypted it for."""
+    """The age recipient, or whom sops encrypted it for."""
     reference: str = ""
     """Where the age identity was ("env:NAME"; "": gcluster's own, or unknown), or the file whose
     rule sops went by."""
-    wrapped: bytes = b""
-    """Ciphertext; b"" in what format 2 left: the provider's identity is itself the data key."""
+    wrapped: bytes
+    """Ciphertext."""
 
     @property
     def by(self) -> str:
         """How messages call whoever wrapped it."""
         if self.provider == "age":
             return f"age (for {self.wrapped_for[0]})"
-        if self.provider == "sops":
-            return f"sops (for {', '.join(self.wrapped_for)})"
-        return f"kms ({self.wrapped_for[0]})"
+        return f"sops (for {', '.join(self.wrapped_for)})"
 
 
 class KeyProvider(Protocol):
@@ -86,8 +80,3 @@ def damaged(record: KeyRecord) -> LifecycleError:
         f"the data key of this cluster, as {record.by} opens it, is not the one of its secrets",
         hint="give the key that the cluster was made with, or restore keyring/ of the state",
     )
-
-
-def record_of_identity(recipient: str) -> KeyRecord:
-    """Return what stands for format 2's one key: the identity is the data key itself."""
-    return KeyRecord(recipient=recipient, provider="age", wrapped_for=(recipient,))

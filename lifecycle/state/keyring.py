@@ -11,21 +11,17 @@ from typing import NamedTuple
 
 import msgspec
 
-from ...schemas.spec.secrets import AgeSecrets, KmsSecrets, Secrets, SopsSecrets
+from ...schemas.spec.secrets import AgeSecrets, Secrets, SopsSecrets
 from .age_provider import AgeProvider
 from .box import SecretBox, new_data_key
 from .bucket import AlreadyExists
 from .key_record import (
-    FIRST_FORMAT,
-    FORMAT_2_RECIPIENT,
     PREFIX,
     KeyProvider,
     KeyRecord,
     Kind,
     damaged,
-    record_of_identity,
 )
-from .kms_provider import KmsProvider
 from .sops_provider import SopsProvider
 from .store import StateStore, corrupt
 
@@ -64,7 +60,6 @@ class Keyring:
         """Read nothing yet; `folder` is the spec's."""
         self._store = store
         self._secrets = secrets
-        self._cluster = cluster_id
         self._folder = folder
         self._age = AgeProvider(
             secrets if isinstance(secrets, AgeSecrets) else None,
@@ -82,8 +77,6 @@ class Keyring:
     @cached_property
     def provider(self) -> KeyProvider:
         """Who wraps new data keys: as the spec says."""
-        if isinstance(self._secrets, KmsSecrets):
-            return KmsProvider(self._secrets.key, self._cluster)
         if isinstance(self._secrets, SopsSecrets):
             return SopsProvider(self._secrets.file, self._secrets.age, self._folder)
         return self._age
@@ -94,8 +87,6 @@ class Keyring:
         Raises:
             LifecycleError: one can't be read (GC900).
         """
-        if self._store.format() < FIRST_FORMAT:
-            return _of_format_2(self._store)
         return self._records(self._listed().there)
 
     def doomed(self) -> set[int]:
@@ -113,10 +104,6 @@ class Keyring:
         Raises:
             LifecycleError: as `records`.
         """
-        if self._store.format() < FIRST_FORMAT:
-            records = _of_format_2(self._store)
-            number = max(records, default=1)
-            return number, records.get(number)
         listed = self._listed()
         alive = listed.there - listed.forgotten
         if not alive:
@@ -125,7 +112,7 @@ class Keyring:
         return number, self._records({number}).get(number)
 
     def next_number(self) -> int:
-        """Return the number of a new data key: one that none ever had, in a state of format 3."""
+        """Return the number of a new data key: one that none ever had."""
         return self._listed().next
 
     def end(self, *, but_some: bool) -> tuple[int, ...]:
@@ -218,14 +205,4 @@ class Keyring:
     def _provider_of(self, kind: Kind) -> KeyProvider:
         if kind == "age":
             return self._age
-        if kind == "kms":
-            return KmsProvider("", self._cluster)
-
         return SopsProvider(None, (), self._folder)
-
-
-def _of_format_2(store: StateStore) -> dict[int, KeyRecord]:
-    recipient = store.get(FORMAT_2_RECIPIENT)
-    if recipient is None:
-        return {}
-    return {1: record_of_identity(recipient.decode(errors="replace"))}

@@ -86,8 +86,8 @@ class HeldLock:
         epochs = {site: self._free_to_take(site) for site in sorted(set(sites))}
         for site, epoch in epochs.items():
             self._take(site, epoch)
-        # An upgrade is done by who holds all locks: what was read before this one may be older.
-        self._store.refuse_newer()
+        # A newer gcluster may have changed the format between opening the state and this lock.
+        self._store.check_format()
         self._heartbeat.begin(epoch_key(site, epoch) for site, epoch in epochs.items())
 
     def release(self) -> None:

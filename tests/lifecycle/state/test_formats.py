@@ -1,4 +1,4 @@
-"""State of earlier formats: read as it is, brought to the newest by a run, however killed."""
+"""States that earlier builds wrote: read, gone on with, and refused where the format is another."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from gcluster.lifecycle.state import (
     Ledger,
     SecretVault,
     StateStore,
+    acquire,
     applied_number,
     keep_applied,
+    lock_state,
     newest_applied,
-    upgrade,
 )
 from gcluster.lifecycle.state.bucket import Bucket, connect
-from gcluster.lifecycle.state.formats import FORMAT_KEY, NEWEST, Format
+from gcluster.lifecycle.state.store import FORMAT_KEY
 from gcluster.lifecycle.up import up
 from gcluster.schemas.spec import AgeSecrets
 
-from .killing import Killed, KillingBucket
 from .write_case import CASES, KEY
 
 
@@ -41,7 +41,7 @@ def kept(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mon
     return f"file://{tmp_path / 'state'}"
 
 
-def test_state_of_an_earlier_format_is_read_as_it_is(kept: str) -> None:
+def test_a_kept_state_is_read_and_left_as_it_is(kept: str) -> None:
     before = _files(kept)
     store = StateStore.open(kept)
     applied = newest_applied(store)
@@ -55,41 +55,12 @@ def test_state_of_an_earlier_format_is_read_as_it_is(kept: str) -> None:
     assert _files(kept) == before
 
 
-def test_it_is_brought_to_the_newest_format_with_all_that_it_says(kept: str) -> None:
-    store = StateStore.open(kept)
-    before = newest_applied(store), Journal(EventLog(store)).runs()
-    found = store.read(FORMAT_KEY, Format)
-    assert found is not None
-    assert upgrade(store) == (None if found.version == NEWEST else (found.version, NEWEST))
-    assert upgrade(store) is None
-    again = StateStore.open(kept)
-    assert (newest_applied(again), Journal(EventLog(again)).runs()) == before
-    assert not [name for name in _files(kept) if name.startswith(("spec", "catalog", "bundle"))]
-
-
 def test_the_state_of_every_released_version_is_kept() -> None:
     text = (CASES.parents[2] / "CHANGELOG.md").read_text(encoding="utf-8")
     versions = re.findall(r"^## \[([0-9.]+)\] - (\S+)$", text, re.MULTILINE)
     assert versions
     kept = {path.name for path in CASES.iterdir() if path.is_dir()}
     assert {version for version, date in versions if date != "unreleased"} <= kept
-
-
-def test_killed_at_any_change_it_says_the_same_and_goes_on(kept: str) -> None:
-    before = newest_applied(StateStore.open(kept))
-    munge = _vault(kept).version("munge"), _vault(kept).reveal("munge")
-    for changes in range(30):
-        store = StateStore(KillingBucket(connect(kept), changes), url=kept)
-        try:
-            upgrade(store)
-        except Killed:
-            assert newest_applied(StateStore.open(kept)) == before
-            assert (_vault(kept).version("munge"), _vault(kept).reveal("munge")) == munge
-        else:
-            break
-    assert (_vault(kept).version("munge"), _vault(kept).reveal("munge")) == munge
-    assert changes > 0 or upgrade(StateStore.open(kept)) is None
-    assert newest_applied(StateStore.open(kept)) == before
 
 
 def test_what_each_version_kept_of_a_secret_is_ciphertext(kept: str) -> None:
@@ -99,20 +70,31 @@ def test_what_each_version_kept_of_a_secret_is_ciphertext(kept: str) -> None:
         assert b"AGE-SECRET-KEY" not in data
 
 
-def test_bringing_secrets_to_the_newest_format_needs_no_key(
-    kept: str, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("version", "whose"), [(2, "an unreleased older"), (4, "a newer")])
+def test_a_state_of_another_format_is_refused_and_left_as_it_is(
+    kept: str, version: int, whose: str
 ) -> None:
-    before = _vault(kept).version("munge")
-    monkeypatch.delenv("GCLUSTER_FIXTURE_KEY")
-    upgrade(StateStore.open(kept))
-    assert _vault(kept).version("munge") == before
-    assert not [name for name in _files(kept) if name.endswith((".age", "recipient"))]
+    connect(kept).replace(FORMAT_KEY, b'{"version": %d}' % version)
+    before = _files(kept)
+    with pytest.raises(LifecycleError) as error:
+        StateStore.open(kept)
+    (refusal,) = error.value.diagnostics
+    assert refusal.code == "GC902"
+    assert f"written by {whose} gcluster: its format is {version}" in refusal.summary
+    assert _files(kept) == before
 
 
-def test_up_goes_on_with_a_cluster_of_an_earlier_format(kept: str, kept_spec: Path) -> None:
+def test_who_opened_it_before_a_newer_one_changed_its_format_gets_no_lock(kept: str) -> None:
+    store = StateStore.open(kept)
+    connect(kept).replace(FORMAT_KEY, b'{"version": 4}')
+    with pytest.raises(LifecycleError) as error, acquire(store, ["lab"], reason="test"):
+        pytest.fail("the lock was given")
+    assert error.value.diagnostics[0].code == "GC902"
+    assert not lock_state(store, "lab").held
+
+
+def test_up_goes_on_with_a_kept_state(kept_spec: Path) -> None:
     assert up(open_cluster(str(kept_spec)), silent, confirm=lambda _: True).exit_code == 0
-
-    assert upgrade(StateStore.open(kept)) is None
     assert open_cluster(str(kept_spec), running=True).spec.name == "kept"
 
 
