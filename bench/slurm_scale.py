@@ -259,7 +259,7 @@ def main() -> int:
         (baked,) = json.loads(gcluster("image", str(spec), "--format", "json"))["sites"]
     image = f"localhost/gcluster/node:{baked['key'][:16]}"
     title = "one Slurm cluster of simulated nodes, on one machine"
-    return report(title, measure(image, options.nodes), as_json=options.json)
+    return report(title, measure(image, options.nodes), as_json=options.json, ratios=options.ratios)
 
 
 if __name__ == "__main__":

@@ -30,7 +30,7 @@ from .progress import (
 )
 from .repair.queue import forget as forget_repairs
 from .run import Run
-from .secrets import passphrase
+from .secrets import makers as passphrase
 from .sites import OpenSite, at_each, open_sites
 from .ssh import SshSession
 from .state import HeldLock, acquire
@@ -186,7 +186,7 @@ def _forget(cluster: Cluster, lock: HeldLock, *, but_stacks: bool) -> None:
     """
 
     def go_on() -> None:
-        cluster.events.refuse_lost(lock.epochs)
+        cluster.events.check_epochs(lock.epochs)
 
     store = cluster.store
     doomed = (*kept_queues(store), *kept_host_keys(store), *kept_artifacts(store))

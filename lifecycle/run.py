@@ -15,9 +15,9 @@ from .audit.commit import commit_of
 from .audit.trail import exported
 from .carried import keep_host_keys
 from .outcome import Exit, LifecycleError
+from .secrets.ciphertexts import finish_interrupted_removal
 from .state import HeldLock, RunFinished, RunStarted
 from .state.process import pipeline_commit
-from .state.reencrypt import take_over
 
 if TYPE_CHECKING:
     from .cluster import Cluster
@@ -59,9 +59,9 @@ class Run:
         )
         with ExitStack() as exports:
             exports.enter_context(exported(self.cluster))
-            self.cluster.vault.keyring.look_again()
+            self.cluster.vault.keyring.invalidate()
             if self.command != "down":  # it goes on with nothing, and has to end without a key
-                take_over(self.cluster.store, self.cluster.vault.keyring)
+                finish_interrupted_removal(self.cluster.store, self.cluster.vault.keyring)
             self.cluster.events.bind(run=self.id, epochs=self.lock.epochs)
             self.cluster.events.append(started)
             self._exports = exports.pop_all()

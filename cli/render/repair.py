@@ -14,7 +14,7 @@ from .surface import Surface
 
 if TYPE_CHECKING:
     from ...lifecycle.repair.attempt import Intended, RepairResult
-    from ...lifecycle.state.repairs import Repair
+    from ...lifecycle.state.repair_queue import Repair
 
 _LISTED = 24
 """Nodes of the queue that are listed; the rest is counted."""

@@ -41,10 +41,9 @@ from ..pull.keys import KEY_SECRET, signing_key
 from ..rolling import NodeService
 from ..rolling.roll import Clock
 from ..run import Run
-from ..secrets.makers import given_secrets, maker
-from ..secrets.tunnel_keys import make_anew
+from ..secrets.makers import given_secrets, maker, rotate_tunnel_keys
+from ..secrets.vault import SecretVault, munge_key
 from ..ssh import Answer, SshResult, SshSession, Unreachable
-from ..state import SecretVault, munge_key
 from .service import wait_for_answers
 
 SECRETS = {"jwt": JWT_SECRET, "database": DATABASE_SECRET, "signer": SIGNERS_SECRET}
@@ -174,7 +173,7 @@ def rotate_tunnels(
         session,
         report,
         names=names,
-        remake=lambda: make_anew(cluster.vault, compiled.secrets),
+        remake=lambda: rotate_tunnel_keys(cluster.vault, compiled.secrets),
     )
 
 

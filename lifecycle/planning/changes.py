@@ -12,7 +12,7 @@ import msgspec
 from ...schemas.diagnostics import Diagnostic
 from ...stacks.provider import Effect, ResourceChange
 from ..accounting.plan import BooksPlan
-from ..state.repairs import Repair
+from ..state.repair_queue import Repair
 
 Disruption: TypeAlias = Literal["none", "in-place", "rolling", "replace", "destroy"]
 DISRUPTIONS: tuple[Disruption, ...] = get_args(Disruption)

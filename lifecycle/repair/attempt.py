@@ -21,8 +21,8 @@ from ..rolling.service import ServiceSilent
 from ..run import Run
 from ..sites import OpenSite, at_each, open_sites
 from ..ssh import SshSession
-from ..state.kinds import RepairAction
-from ..state.repairs import Repair
+from ..state.event_types import RepairAction
+from ..state.repair_queue import Repair
 from .service import (
     give_back,
     in_the_way,

@@ -31,7 +31,7 @@ from ..run import Run
 from ..sites import OpenSite, equip, open_sites
 from ..ssh import SshSession
 from ..state import acquire
-from ..state.repairs import Repair
+from ..state.repair_queue import Repair
 from ..state.store import utc_now
 from .attempt import Intended, RepairResult
 from .queue import queue

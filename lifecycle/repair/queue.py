@@ -14,12 +14,12 @@ from ...inventory.hosts import Host
 from ...schemas.hostlist import fold
 from ...schemas.spec import ClusterSpec
 from ..state import EventLog, RepairStepped
-from ..state.kinds import RepairAction, RepairStep
-from ..state.repairs import Repair, repairs
+from ..state.event_types import RepairAction, RepairStep
+from ..state.repair_queue import Repair, repairs
 
 if TYPE_CHECKING:
-    from ..state.kinds import RepairAction
-    from ..state.repairs import Repair
+    from ..state.event_types import RepairAction
+    from ..state.repair_queue import Repair
 
 
 def queue(events: EventLog) -> tuple[Repair, ...]:

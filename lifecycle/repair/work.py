@@ -23,8 +23,8 @@ from ..run import Run
 from ..sites import OpenSite, at_each, equip, inventory, open_sites
 from ..ssh import SshSession
 from ..state import acquire
-from ..state.kinds import RepairAction, RepairStep
-from ..state.repairs import Repair
+from ..state.event_types import RepairAction, RepairStep
+from ..state.repair_queue import Repair
 from ..state.store import utc_now
 from .attempt import Attempt, Intended, Outcome, RepairResult
 from .instances import repair_instances

@@ -148,7 +148,7 @@ class StateStore:
             try:
                 self.put_new(IDENTITY_KEY, msgspec.json.encode(made))
             except AlreadyExists:
-                found = self.identity()  # another process was faster: its identity stands
+                found = self.identity()  # another process was faster: its identity is kept
             else:
                 found = made
         if found is None:

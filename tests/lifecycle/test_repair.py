@@ -15,7 +15,7 @@ from gcluster.lifecycle.repair.attempt import RepairResult
 from gcluster.lifecycle.repair.queue import queue
 from gcluster.lifecycle.repair.work import repair
 from gcluster.lifecycle.state import Journal, StateStore
-from gcluster.lifecycle.state.repairs import Repair
+from gcluster.lifecycle.state.repair_queue import Repair
 from gcluster.stacks.simulated.cloud import Cloud, Order, _File
 
 from .trial import Trial

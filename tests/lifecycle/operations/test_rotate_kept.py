@@ -16,7 +16,8 @@ from gcluster.lifecycle.operations.rotate import Rotated, rotate_secret
 from gcluster.lifecycle.outcome import Exit, LifecycleError
 from gcluster.lifecycle.progress import silent
 from gcluster.lifecycle.secrets.makers import make_secrets
-from gcluster.lifecycle.state import SecretVault, StateStore
+from gcluster.lifecycle.secrets.vault import SecretVault
+from gcluster.lifecycle.state import StateStore
 from gcluster.schemas.catalog import load_catalog
 from gcluster.schemas.load import load_text
 from gcluster.stacks.registry import provider

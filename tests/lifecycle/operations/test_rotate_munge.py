@@ -22,8 +22,8 @@ from gcluster.lifecycle.operations import rotate as rotation
 from gcluster.lifecycle.operations.rotate import rotate_munge
 from gcluster.lifecycle.outcome import Exit, LifecycleError
 from gcluster.lifecycle.progress import silent
+from gcluster.lifecycle.secrets.vault import SecretVault
 from gcluster.lifecycle.ssh import Answer, SshResult, SshSession, Unreachable
-from gcluster.lifecycle.state import SecretVault
 
 OLD = b"old" * 20
 NODES = ("gpu001", "gpu002", "gpu003")

@@ -21,9 +21,10 @@ from gcluster.lifecycle.operations import rotate as rotation
 from gcluster.lifecycle.operations.rotate import Rotated, rotate_tunnels
 from gcluster.lifecycle.outcome import Exit, LifecycleError
 from gcluster.lifecycle.progress import silent
-from gcluster.lifecycle.secrets.tunnel_keys import public_key
+from gcluster.lifecycle.secrets.makers import public_key
+from gcluster.lifecycle.secrets.vault import SecretVault
 from gcluster.lifecycle.ssh import Unreachable
-from gcluster.lifecycle.state import SecretVault, StateStore
+from gcluster.lifecycle.state import StateStore
 from gcluster.schemas.catalog import load_catalog
 from gcluster.schemas.load import load
 

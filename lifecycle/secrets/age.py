@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ...schemas.spec.secrets import AgeSecrets
 from ..outcome import LifecycleError, failure
+from .key_record import KeyRecord
 
 if TYPE_CHECKING:
     from pyrage.x25519 import Identity  # type: ignore[import-untyped]
@@ -21,7 +24,7 @@ _LARGEST = 64 * 1024
 """Bytes of an identity file at most; age-keygen's are under 200."""
 
 
-class SecretBox:
+class AgeIdentity:
     """Encrypts and decrypts by one X25519 identity."""
 
     def __init__(self, reference: str, own: Path | None = None) -> None:
@@ -36,16 +39,16 @@ class SecretBox:
         self._identity: Identity | None = None
 
     @classmethod
-    def made(cls, file: Path) -> SecretBox:
-        """Return the box of an identity that gcluster makes itself, in a file outside the state.
+    def generated(cls, file: Path) -> AgeIdentity:
+        """Return an identity that gcluster makes itself, in a file outside the state.
 
         Nothing is read or made yet.
         """
         return cls(f"file:{file}", file)
 
     @classmethod
-    def unlocked(cls, identity: bytes, what: str) -> SecretBox:
-        """Return the box of an identity that is at hand; messages call it `what`.
+    def from_key(cls, identity: bytes, what: str) -> AgeIdentity:
+        """Return an identity that is at hand; messages call it `what`.
 
         Raises:
             LifecycleError: it is malformed (GC905).
@@ -56,7 +59,7 @@ class SecretBox:
 
     def __repr__(self) -> str:
         """Show the reference only."""
-        return f"SecretBox({self.reference!r})"
+        return f"AgeIdentity({self.reference!r})"
 
     def recipient(self, *, make: bool = False) -> str:
         """Return the public key, "age1...".
@@ -141,10 +144,7 @@ class SecretBox:
             raise self._unusable(getattr(error, "strerror", None) or "it can't be read") from error
 
     def _read_elsewhere(self) -> str:
-        from ..secrets.references import (  # noqa: PLC0415  # rarely needed
-            UnreadableSecret,
-            read_reference,
-        )
+        from .references import UnreadableSecret, read_reference  # noqa: PLC0415  # rarely needed
 
         try:
             return read_reference(self.reference)
@@ -177,15 +177,15 @@ class SecretBox:
         )
 
 
-def new_data_key() -> SecretBox:
+def new_data_key() -> AgeIdentity:
     """Return the box of a new identity, which lies nowhere yet."""
     from pyrage import x25519  # noqa: PLC0415 - lazy
 
-    return SecretBox.unlocked(str(x25519.Identity.generate()).encode(), "the data key")
+    return AgeIdentity.from_key(str(x25519.Identity.generate()).encode(), "the data key")
 
 
 def _make_identity(path: Path) -> None:
-    """Make an identity, 0600, where there is none; that of a faster process stands."""
+    """Make an identity, 0600, where there is none; that of a faster process is kept."""
     from pyrage import x25519  # noqa: PLC0415 - lazy
 
     try:
@@ -211,3 +211,140 @@ def _make_identity(path: Path) -> None:
             f"no age identity can be made at {path}: {error.strerror}",
             hint="name a key of your own in the spec: secrets: {provider: age, key: env:NAME}",
         ) from error
+
+
+class AgeProvider:
+    """An age identity by the spec, and those that a record was made with."""
+
+    def __init__(
+        self,
+        secrets: AgeSecrets | None,
+        cluster_id: str,
+        keys_dir: Path,
+        generation: Callable[[], int] = lambda: 0,
+    ) -> None:
+        """Read and make nothing yet.
+
+        Args:
+            secrets: the spec's; None: gcluster's own identity.
+            cluster_id: names the file of that: "ID.key".
+            keys_dir: where it is.
+            generation: number of the last data key that a whole cluster was removed with; 0: none
+                was. Earlier identities may still be deleted, so a new one is "ID.GENERATION.key".
+        """
+        self._id = cluster_id
+        self._keys = keys_dir
+        self._generation = generation
+        self._identities: dict[Path, AgeIdentity] = {}
+        self._user_identity = None if secrets is None else AgeIdentity(secrets.key)
+
+    @property
+    def _is_own(self) -> bool:
+        return self._user_identity is None
+
+    @property
+    def _own(self) -> AgeIdentity:
+        generation = self._generation()
+        return self._of_file(
+            self._keys / (f"{self._id}.{generation}.key" if generation else f"{self._id}.key")
+        )
+
+    @property
+    def _box(self) -> AgeIdentity:
+        return self._user_identity or self._own
+
+    def _of_file(self, file: Path) -> AgeIdentity:
+        return self._identities.setdefault(file, AgeIdentity.generated(file))
+
+    def files(self) -> tuple[Path, ...]:
+        """Return the files here of identities that gcluster made for the cluster."""
+        names = (f"{self._id}.key", f"{self._id}.*.key")
+        return tuple(sorted(file for name in names for file in self._keys.glob(name)))
+
+    @property
+    def by(self) -> str:
+        """The reference; of gcluster's own the file."""
+        return f"age ({self._box.reference})"
+
+    def prove(self) -> None:
+        """Read a user's identity; gcluster's own is made with the first data key."""
+        if not self._is_own:
+            self._box.recipient()
+
+    def wrap(self, identity: bytes, recipient: str) -> KeyRecord:
+        """Encrypt a data key for the identity, which is made where it is gcluster's own."""
+        mine = self._box.recipient(make=True)
+        return KeyRecord(
+            recipient=recipient,
+            provider="age",
+            wrapped_for=(mine,),
+            reference="" if self._is_own else self._box.reference,
+            wrapped=self._box.encrypt(identity),
+        )
+
+    def unwrap(self, record: KeyRecord) -> bytes:
+        """Decrypt by the identity that fits, wherever it is by now."""
+        return self._fitting(record).decrypt(record.wrapped, "the data key")
+
+    def is_of(self, record: KeyRecord) -> bool:
+        """Compare the public halves; an identity that isn't here is taken for the same."""
+        if record.provider != "age":
+            return False
+        try:
+            return self._box.recipient() == record.wrapped_for[0]
+        except LifecycleError:
+            # gcluster makes its own for another cluster only: then the record's is a user's.
+            return not (self._is_own and record.reference)
+
+    def is_own_of(self, record: KeyRecord) -> bool:
+        """Say whether gcluster's own identity opens a record, as far as can be known here."""
+        if record.provider != "age":
+            return False
+        try:
+            return any(box.recipient() == record.wrapped_for[0] for box in self._owns())
+        except LifecycleError:
+            return True
+
+    def forget(self, files: Iterable[Path]) -> None:
+        """Delete identities that gcluster made, out of `files`; never a user's."""
+        for file in files:
+            self._of_file(file).forget()
+
+    def _owns(self) -> tuple[AgeIdentity, ...]:
+        """Return gcluster's own: all that are here; where none is, the one that should be."""
+        return tuple(self._of_file(file) for file in reversed(self.files())) or (self._own,)
+
+    def _fitting(self, record: KeyRecord) -> AgeIdentity:
+        unread: LifecycleError | None = None
+        another: tuple[AgeIdentity, str] | None = None
+        for box in self._candidates(record):
+            try:
+                mine = box.recipient()
+            except LifecycleError as error:
+                unread = unread or error
+                continue
+            if mine == record.wrapped_for[0]:
+                return box
+            another = another or (box, mine)
+        if another is None and unread is not None:
+            raise unread
+        box, mine = another or (self._box, "")
+        raise failure(
+            "GC905",
+            f"{box.reference} is not the key of this cluster: it is {mine}, and the "
+            f"secrets are encrypted for {record.wrapped_for[0]}",
+            hint="give the key that the cluster was made with"
+            + (f" ({record.reference})" if record.reference else "")
+            + "; to change to another, keep both: gcluster rotate encryption",
+        )
+
+    def _candidates(self, record: KeyRecord) -> Iterator[AgeIdentity]:
+        """Yield where the identity may be: as the record says, as the spec says, gcluster's own."""
+        seen: set[str] = set()
+        named = (AgeIdentity(record.reference),) if record.reference else ()
+        owns = self._owns()
+        first = owns if self._user_identity is None else (self._user_identity,)
+        for box in (*first, *named, *owns):
+            if box.reference not in seen:
+                seen.add(box.reference)
+                yield box

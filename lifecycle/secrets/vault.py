@@ -1,14 +1,18 @@
 """A cluster's secrets: stored only encrypted, made once, shown only to the process that needs them.
 
 They are encrypted for the cluster's data key (`keyring.py`), which is opened before anything is
-made with it, so that a wrong key is found then. Where they lie is told in `ciphertexts.py`.
+made with it, so that a wrong key is found then. Their object names are in `ciphertexts.py`.
 """
 
 from __future__ import annotations
 
+import os
 import re
 import secrets
-from collections.abc import Callable, Iterable, Iterator
+import shutil
+import stat
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -16,15 +20,14 @@ import msgspec
 
 from ...schemas.spec.secrets import Secrets
 from ..outcome import LifecycleError, failure
+from ..state.bucket import AlreadyExists
+from ..state.process import is_running, pid_namespace, this_process
+from ..state.store import StateStore, corrupt
 from . import ciphertexts
-from .box import SecretBox
-from .bucket import AlreadyExists
-from .ciphertexts import Ciphertext, Place
+from .age import AgeIdentity
+from .ciphertexts import Ciphertext, Place, keys_in_use, reencrypt_secret
 from .key_record import PREFIX as KEYS
 from .keyring import Keyring
-from .reencrypt import carry_over, in_use
-from .secret_files import secret_files
-from .store import StateStore, corrupt
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]*")
 _MUNGE_KEY_BYTES = 1024
@@ -37,7 +40,7 @@ class SecretVersion(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     number: int
     fingerprint: str
-    """Of its first ciphertext: differs when a secret is made anew."""
+    """Of its first ciphertext: differs when a secret is rotated."""
 
     @property
     def id(self) -> str:
@@ -88,7 +91,7 @@ class SecretVault:
         if self._newest(name) is None:
             number, box = self._data_key()
             fresh = ciphertexts.fresh(box.encrypt(make()))
-            with suppress(AlreadyExists):  # another was faster: its value stands
+            with suppress(AlreadyExists):  # another was faster: its value is kept
                 self._put(name, 1, number, fresh)
         return self._version(name)
 
@@ -112,7 +115,7 @@ class SecretVault:
         """
         place = self._newest(name)
         found = None if place is None else ciphertexts.read(self._store, place)
-        return None if place is None or found is None else _told(name, place, found).id
+        return None if place is None or found is None else _version_of(name, place, found).id
 
     def reveal(self, name: str) -> bytes:
         """Return the newest value of a secret.
@@ -122,7 +125,7 @@ class SecretVault:
         """
         place, found = self._found(name)
         record = self.keyring.records()[place.key]
-        return self.keyring.box(record).decrypt(found.box, f"{name}@{place.number}")
+        return self.keyring.data_key(record).decrypt(found.box, f"{name}@{place.number}")
 
     def seal(self, stem: str, plaintext: bytes) -> None:
         """Encrypt and store something that isn't a secret of a step, such as a saved queue.
@@ -145,7 +148,7 @@ class SecretVault:
         found = None if place is None else self._store.get(place.path)
         if place is None or found is None:
             return None
-        return self.keyring.box(records[place.key]).decrypt(found, what)
+        return self.keyring.data_key(records[place.key]).decrypt(found, what)
 
     def prove(self) -> None:
         """Go on where secrets can be read and made; nothing is kept.
@@ -153,9 +156,9 @@ class SecretVault:
         Raises:
             LifecycleError: the data key can't be opened, or whoever shall wrap the first can't.
         """
-        records = in_use(self._store, self.keyring)
+        records = keys_in_use(self._store, self.keyring)
         if records:
-            self.keyring.box(records[max(records)])
+            self.keyring.data_key(records[max(records)])
         else:
             self.keyring.provider.prove()
 
@@ -194,17 +197,17 @@ class SecretVault:
         target = self.keyring.next_number()
         go_on()
         if kept:
-            carry_over(self._store, self.keyring, but, target)
+            reencrypt_secret(self._store, self.keyring, but, target)
         for path in paths:
             self._store.delete(path)
         for number in numbers:
             self.keyring.forget(number)
         self.keyring.forget_identities(identities)
 
-    def _data_key(self) -> tuple[int, SecretBox]:
+    def _data_key(self) -> tuple[int, AgeIdentity]:
         """Return the newest data key with its number, opened; make the first."""
         number, record = self.keyring.current()
-        return number, self.keyring.box(record or self.keyring.make(number))
+        return number, self.keyring.data_key(record or self.keyring.make(number))
 
     def _newest(self, name: str) -> Place | None:
         if not _NAME.fullmatch(name):
@@ -222,7 +225,7 @@ class SecretVault:
         self._store.put_new(path, msgspec.json.encode(ciphertext))
 
     def _version(self, name: str) -> SecretVersion:
-        return _told(name, *self._found(name))
+        return _version_of(name, *self._found(name))
 
     def _found(self, name: str) -> tuple[Place, Ciphertext]:
         place = self._newest(name)
@@ -232,7 +235,7 @@ class SecretVault:
         return place, found
 
 
-def _told(name: str, place: Place, found: Ciphertext) -> SecretVersion:
+def _version_of(name: str, place: Place, found: Ciphertext) -> SecretVersion:
     return SecretVersion(name=name, number=place.number, fingerprint=found.fingerprint)
 
 
@@ -243,3 +246,67 @@ def munge_key() -> bytes:
 
 def _missing(name: str) -> LifecycleError:
     return failure("GC905", f"the cluster has no secret {name}", hint="gcluster up makes it")
+
+
+_PREFIX = "gcluster-secrets"
+
+
+@contextmanager
+def secret_files(values: Mapping[str, bytes]) -> Iterator[dict[str, Path]]:
+    """Write each value to a file of its name, 0600, in a new 0700 directory; remove it at the end.
+
+    What killed processes of this user left behind is removed first.
+
+    Raises:
+        LifecycleError: the directory can't be made.
+    """
+    base = _base()
+    _sweep(base)
+    me = this_process()
+    prefix = f"{_PREFIX}.{os.getuid()}.{me.namespace}.{me.pid}.{me.started}."
+    try:
+        directory = Path(tempfile.mkdtemp(prefix=prefix, dir=base))
+    except OSError as error:
+        raise failure(
+            "GC905", f"no place in memory for secrets: {base}: {error.strerror}"
+        ) from error
+    try:
+        yield {name: _write(directory / name, value) for name, value in values.items()}
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+def _base() -> Path:
+    """Return a directory in memory; where there is none, the usual one for temporary files."""
+    runtime = os.environ.get("XDG_RUNTIME_DIR", "")
+    for place in (runtime, "/dev/shm"):  # noqa: S108 - tmpfs on purpose; the directory in it is 0700
+        if place.startswith("/") and os.access(place, os.W_OK | os.X_OK) and Path(place).is_dir():
+            return Path(place)
+    return Path(tempfile.gettempdir())
+
+
+def _write(path: Path, value: bytes) -> Path:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(value)
+    return path
+
+
+def _sweep(base: Path) -> None:
+    mine = f"{_PREFIX}.{os.getuid()}.{pid_namespace()}."
+    for directory in base.glob(f"{_PREFIX}.*"):
+        if not directory.name.startswith(mine):
+            continue
+        pid, _, rest = directory.name.removeprefix(mine).partition(".")
+        started = rest.partition(".")[0]
+        if pid.isdecimal() and not is_running(int(pid), started) and _is_ours(directory):
+            shutil.rmtree(directory, ignore_errors=True)
+
+
+def _is_ours(directory: Path) -> bool:
+    """Say whether it is a real directory of this user: others may write to the base, too."""
+    try:
+        found = directory.lstat()
+    except OSError:
+        return False
+    return stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid()

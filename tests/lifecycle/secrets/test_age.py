@@ -11,7 +11,7 @@ import pyrage
 import pytest
 
 from gcluster.lifecycle.outcome import LifecycleError
-from gcluster.lifecycle.state import SecretBox
+from gcluster.lifecycle.secrets.age import AgeIdentity
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def test_a_box_by_an_environment_variable_opens_what_it_closed(
     identity: pyrage.x25519.Identity, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("THE_KEY", str(identity))
-    box = SecretBox("env:THE_KEY")
+    box = AgeIdentity("env:THE_KEY")
     assert box.recipient() == str(identity.to_public())
     assert box.decrypt(box.encrypt(b"plain"), "munge") == b"plain"
     assert list(tmp_path.iterdir()) == []
@@ -34,7 +34,7 @@ def test_a_file_as_age_keygen_writes_it_is_understood(
 ) -> None:
     key = tmp_path / "age.key"
     key.write_text(f"# created: 2026\n# public key: {identity.to_public()}\n{identity}\n")
-    box = SecretBox(f"file:{key}")
+    box = AgeIdentity(f"file:{key}")
     assert box.recipient() == str(identity.to_public())
 
 
@@ -43,19 +43,19 @@ def test_a_key_file_below_the_home_directory_is_found(
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     (tmp_path / "age.key").write_text(str(identity))
-    assert SecretBox("file:~/age.key").recipient() == str(identity.to_public())
+    assert AgeIdentity("file:~/age.key").recipient() == str(identity.to_public())
 
 
 def test_nothing_is_made_before_it_is_needed(tmp_path: Path) -> None:
-    box = SecretBox.made(tmp_path / "keys" / "id.key")
+    box = AgeIdentity.generated(tmp_path / "keys" / "id.key")
     with pytest.raises(LifecycleError):
         box.recipient()
     assert not (tmp_path / "keys").exists()
 
 
 def test_the_clusters_own_identity_is_made_once_and_0600(tmp_path: Path) -> None:
-    first = SecretBox.made(tmp_path / "keys" / "id.key")
-    second = SecretBox.made(tmp_path / "keys" / "id.key")
+    first = AgeIdentity.generated(tmp_path / "keys" / "id.key")
+    second = AgeIdentity.generated(tmp_path / "keys" / "id.key")
     assert first.recipient(make=True) == second.recipient(make=True)
     (key,) = (tmp_path / "keys").iterdir()
     assert key.name == "id.key"
@@ -65,7 +65,7 @@ def test_the_clusters_own_identity_is_made_once_and_0600(tmp_path: Path) -> None
 
 def test_threads_that_make_the_identity_at_once_get_the_same(tmp_path: Path) -> None:
     def make(_: int) -> str:
-        return SecretBox.made(tmp_path / "keys" / "id.key").recipient(make=True)
+        return AgeIdentity.generated(tmp_path / "keys" / "id.key").recipient(make=True)
 
     with ThreadPoolExecutor(8) as threads:
         assert len(set(threads.map(make, range(8)))) == 1
@@ -75,14 +75,14 @@ def test_threads_that_make_the_identity_at_once_get_the_same(tmp_path: Path) -> 
 def test_forgetting_deletes_our_identity_and_never_a_users(
     identity: pyrage.x25519.Identity, tmp_path: Path
 ) -> None:
-    ours = SecretBox.made(tmp_path / "id.key")
+    ours = AgeIdentity.generated(tmp_path / "id.key")
     ours.recipient(make=True)
     ours.forget()
     ours.forget()
     assert list(tmp_path.iterdir()) == []
     theirs = tmp_path / "age.key"
     theirs.write_text(str(identity))
-    SecretBox(f"file:{theirs}").forget()
+    AgeIdentity(f"file:{theirs}").forget()
     assert theirs.exists()
 
 
@@ -92,7 +92,7 @@ def test_a_missing_variable_or_file_is_named(
     monkeypatch.delenv("NO_SUCH_KEY", raising=False)
     for reference in ("env:NO_SUCH_KEY", f"file:{tmp_path}/none", f"file:{tmp_path}"):
         with pytest.raises(LifecycleError) as caught:
-            SecretBox(reference).recipient()
+            AgeIdentity(reference).recipient()
         assert caught.value.diagnostics[0].code == "GC905"
         assert reference in caught.value.diagnostics[0].summary
 
@@ -114,7 +114,7 @@ def test_a_malformed_identity_is_named_and_its_content_is_shown_nowhere(
     key = tmp_path / "age.key"
     key.write_bytes(content)
     with pytest.raises(LifecycleError) as caught:
-        SecretBox(f"file:{key}").recipient()
+        AgeIdentity(f"file:{key}").recipient()
     shown = "".join(traceback.format_exception(caught.value, chain=True))
     shown += repr(caught.value.diagnostics)
     assert str(key) in shown
@@ -125,8 +125,8 @@ def test_a_malformed_identity_is_named_and_its_content_is_shown_nowhere(
 def test_another_key_or_a_damaged_ciphertext_is_an_error_that_names_the_secret(
     tmp_path: Path,
 ) -> None:
-    box = SecretBox.made(tmp_path / "one.key")
-    other = SecretBox.made(tmp_path / "two.key")
+    box = AgeIdentity.generated(tmp_path / "one.key")
+    other = AgeIdentity.generated(tmp_path / "two.key")
     box.recipient(make=True)
     other.recipient(make=True)
     closed = box.encrypt(b"plain")
@@ -140,11 +140,11 @@ def test_the_representation_shows_the_reference_only(
     identity: pyrage.x25519.Identity, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("THE_KEY", str(identity))
-    box = SecretBox("env:THE_KEY")
+    box = AgeIdentity("env:THE_KEY")
     box.recipient()
-    assert repr(box) == "SecretBox('env:THE_KEY')"
+    assert repr(box) == "AgeIdentity('env:THE_KEY')"
 
 
 def test_a_place_where_no_identity_can_be_made_is_named() -> None:
     with pytest.raises(LifecycleError, match="/dev/null/keys/id"):
-        SecretBox.made(Path("/dev/null/keys/id.key")).recipient(make=True)
+        AgeIdentity.generated(Path("/dev/null/keys/id.key")).recipient(make=True)

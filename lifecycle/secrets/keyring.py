@@ -12,18 +12,11 @@ from typing import NamedTuple
 import msgspec
 
 from ...schemas.spec.secrets import AgeSecrets, Secrets, SopsSecrets
-from .age_provider import AgeProvider
-from .box import SecretBox, new_data_key
-from .bucket import AlreadyExists
-from .key_record import (
-    PREFIX,
-    KeyProvider,
-    KeyRecord,
-    Kind,
-    damaged,
-)
-from .sops_provider import SopsProvider
-from .store import StateStore, corrupt
+from ..state.bucket import AlreadyExists
+from ..state.store import StateStore, corrupt
+from .age import AgeIdentity, AgeProvider, new_data_key
+from .key_record import PREFIX, KeyProvider, KeyRecord, Kind, damaged
+from .sops import SopsProvider
 
 _OBJECT = re.compile(rf"{PREFIX}/(?P<number>\d{{6}})\.(?P<what>json|ended|moved)")
 
@@ -67,7 +60,7 @@ class Keyring:
             keys_dir,
             lambda: max(self._listed().ended, default=0),
         )
-        self._opened: dict[KeyRecord, SecretBox] = {}
+        self._opened: dict[KeyRecord, AgeIdentity] = {}
         self._read: dict[str, KeyRecord] = {}
 
     def __repr__(self) -> str:
@@ -89,7 +82,7 @@ class Keyring:
         """
         return self._records(self._listed().there)
 
-    def doomed(self) -> set[int]:
+    def pending_deletion(self) -> set[int]:
         """Return the numbers of the data keys that are there, and that a `down` began to forget."""
         listed = self._listed()
         return listed.there & listed.forgotten
@@ -130,40 +123,40 @@ class Keyring:
                 self._store.put_new(f"{PREFIX}/{number:06d}.{what}", b"{}")
         return tuple(sorted(numbers))
 
-    def look_again(self) -> None:
-        """Forget what was read: before this process held the lock, others may have begun anew."""
+    def invalidate(self) -> None:
+        """Forget what was read: before this process held the lock, others may have started over."""
         self._read.clear()
 
-    def box(self, record: KeyRecord) -> SecretBox:
-        """Return the box of a data key; whoever wrapped it is asked once a process.
+    def data_key(self, record: KeyRecord) -> AgeIdentity:
+        """Return a data key, opened; its provider is asked once a process.
 
         Raises:
             LifecycleError: it can't be opened.
         """
         if record not in self._opened:
             identity = self._provider_of(record.provider).unwrap(record)
-            box = SecretBox.unlocked(identity, f"the data key by {record.by}")
+            box = AgeIdentity.from_key(identity, f"the data key by {record.by}")
             if box.recipient() != record.recipient:
                 raise damaged(record)
             self._opened[record] = box
         return self._opened[record]
 
     def make(self, number: int) -> KeyRecord:
-        """Make the data key of this number, wrapped as the spec says; one that is there stands.
+        """Make the data key of this number, wrapped as the spec says; an existing one is kept.
 
         Raises:
             LifecycleError: the provider can't wrap it, or can't open what it wrapped.
         """
         fresh = new_data_key()
         record = self.provider.wrap(fresh.identity(), fresh.recipient())
-        self.box(record)  # nothing is encrypted for a key that can't be opened
+        self.data_key(record)  # nothing is encrypted for a key that can't be opened
         try:
             self._store.put_new(f"{PREFIX}/{number:06d}.json", msgspec.json.encode(record))
         except AlreadyExists:
-            stands = self.records().get(number)
-            if stands is None:
+            existing = self.records().get(number)
+            if existing is None:
                 raise corrupt(f"{PREFIX}/{number:06d}.json", "it vanished") from None
-            return stands
+            return existing
         return record
 
     def forget(self, number: int) -> None:
@@ -186,7 +179,7 @@ class Keyring:
             self._age.forget(self._age.files())
 
     def _listed(self) -> _Listed:
-        """List what is there; a copy that somebody put beside it isn't."""
+        """List what is there; a foreign copy is ignored."""
         found: dict[str, set[int]] = {"json": set(), "ended": set(), "moved": set()}
         for match in filter(None, map(_OBJECT.fullmatch, self._store.list(PREFIX))):
             found[match["what"]].add(int(match["number"]))

@@ -126,7 +126,7 @@ RungOutcome: TypeAlias = Literal[
 ]
 """trying: about to be asked for. held: came, and stays. refused: no capacity. skipped: not asked
 for. bought: a capacity block is paid. taken-back: removed again. given-up: the walk ended short.
-again: the pool shall be bought anew from its first rung."""
+again: the pool shall be bought again from its first purchase option."""
 
 
 class RungTried(msgspec.Struct, frozen=True, kw_only=True, tag=True):
@@ -202,7 +202,7 @@ RepairStep: TypeAlias = Literal["queued", "trying", "failed", "admitted", "given
 """queued: a cluster went live without it. trying: about to be worked on. failed: that did not help.
 admitted: it serves. given-up: nothing is tried any more. dropped: the spec asks for it no more."""
 RepairAction: TypeAlias = Literal["retry", "replace"]
-"""retry: booted and converged again as it is. replace: made anew by its site."""
+"""retry: booted and converged again as it is. replace: recreated by its site."""
 
 
 class RepairStepped(msgspec.Struct, frozen=True, kw_only=True, tag=True):

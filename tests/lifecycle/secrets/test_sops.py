@@ -14,10 +14,11 @@ import pytest
 from tests.lifecycle.planted import spellings
 
 from gcluster.lifecycle.outcome import LifecycleError
-from gcluster.lifecycle.state import SecretVault, StateStore, sops
-from gcluster.lifecycle.state.ciphertexts import Ciphertext
-from gcluster.lifecycle.state.key_record import KeyRecord
-from gcluster.lifecycle.state.reencrypt import reencrypt
+from gcluster.lifecycle.secrets import sops
+from gcluster.lifecycle.secrets.ciphertexts import Ciphertext, reencrypt
+from gcluster.lifecycle.secrets.key_record import KeyRecord
+from gcluster.lifecycle.secrets.vault import SecretVault
+from gcluster.lifecycle.state import StateStore
 from gcluster.schemas.diagnostics import Diagnostic
 from gcluster.schemas.spec.secrets import AgeSecrets, Secrets, SopsSecrets
 

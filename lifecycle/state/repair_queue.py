@@ -9,8 +9,8 @@ from typing import Literal
 import msgspec
 
 from ...schemas.hostlist import expand
-from .event import Event, is_stale
-from .kinds import RepairAction, RepairStepped
+from .event_types import RepairAction, RepairStepped
+from .events import Event, is_stale
 
 
 class Repair(msgspec.Struct, frozen=True, kw_only=True):
@@ -31,7 +31,7 @@ class Repair(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RepairFold:
-    """The queue as the events tell it, oldest first. Pure: the same events, the same queue."""
+    """The queue as a fold of the events, oldest first. Pure: the same events, the same queue."""
 
     def __init__(self) -> None:
         """Begin with nothing."""
