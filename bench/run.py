@@ -30,9 +30,9 @@ WITH_NODES = ("local_up", "join", "drift")
 IN_README = {
     "gcluster validate examples/local.yaml": "`gcluster validate` on a small spec, cold process",
     "validate / hello": "the same, against a bare typer program in the same run",
-    "load, check, compile 10,000 bare-metal hosts": "10,000 hosts loaded, checked and compiled",
-    "up, nothing to a passed AllReduce": "local 1+4 nodes, image cached: nothing to a passed AllReduce",
-    "up, nothing to do": "`up` again with nothing to do",
+    "10,000 hosts: all": "load, check and compile 10,000 bare-metal hosts",
+    "up, 1+4 nodes, AllReduce passed": "local 1+4 nodes: nothing to a passed AllReduce",
+    "up again, nothing to do": "`up` again with nothing to do",
 }
 """Figure -> what the README calls it."""
 KEPT = HERE / "figures.json"
@@ -59,7 +59,7 @@ def shown(result: dict[str, Any], *, limit: bool = False) -> str:
     value = result["limit" if limit else "value"]
     if value is None:
         return "-"
-    unit = {"x": " ×", "": ""}.get(result["unit"], f" {result['unit']}")
+    unit = {"x": " times", "": ""}.get(result["unit"], f" {result['unit']}")
     return f"{value:,.2f}".rstrip("0").rstrip(".") + unit
 
 
