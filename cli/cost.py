@@ -20,7 +20,7 @@ from .render.output import say
 from .render.surface import stderr, stdout
 
 if TYPE_CHECKING:
-    from ..schemas.bill import Bill
+    from ..schemas.cost.bill import Bill
     from ..schemas.load import Loaded
 
 STDIN_LIMIT = 8 * 2**20 + 1
@@ -75,8 +75,8 @@ def command(
 
 
 def _bill(spec: "ClusterSpec", catalogs: "tuple[Path, ...]", share: float | None) -> "Bill":
-    from ..schemas.bill import bill
     from ..schemas.catalog import load_catalog
+    from ..schemas.cost.bill import bill
 
     return bill(spec, load_catalog(catalogs), utilisation=share)
 

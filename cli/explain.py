@@ -87,7 +87,7 @@ def _unknown(code: str, known: "dict[str, CodeExplanation]") -> "LifecycleError"
 
 def _near(code: str, known: "dict[str, CodeExplanation]") -> list[str]:
     """Return codes that may have been meant: numbers near by, or letters alike."""
-    from ..schemas.codes.families import number_of
+    from ..schemas.codes.registered import number_of
 
     if re.fullmatch(r"GC[0-9]{3,4}", code):
         number = number_of(code)

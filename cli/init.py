@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from ..lifecycle.outcome import Exit, failure
-from ..schemas.spec.noun import Name
+from ..schemas.spec.model import Name
 from .render.output import say
 
 TEMPLATES = Path(__file__).parent / "templates"

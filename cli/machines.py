@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 import typer
 
 from ..lifecycle.outcome import Exit, LifecycleError, failure
-from ..schemas.suggest import closest, listing
+from ..schemas.diagnostics import closest, listing
 from .options import Format, OutputFormat
 from .render.document import document
 from .render.output import say

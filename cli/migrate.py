@@ -16,7 +16,7 @@ from .render.output import say
 from .render.surface import stdout
 
 if TYPE_CHECKING:
-    from ..schemas.migrate.rewriting import Migration
+    from ..schemas.fix.migration import Migration
 
 
 def command(
@@ -34,7 +34,7 @@ def command(
     Older spellings keep loading, so this can wait. Shows what would change; --write changes the
     files. Exit code 2 when a file can't be read as a spec.
     """
-    from ..schemas.migrate.rewriting import migration
+    from ..schemas.fix.migration import migration
 
     migrations = [migration(Path(spec)) for spec in dict.fromkeys(specs)]
     for each in migrations:

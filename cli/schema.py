@@ -34,6 +34,6 @@ def command(
     elif document is Document.POLICIES:
         from ..schemas.policies.json_schema import render
     else:
-        from ..schemas.json_schema import render
+        from ..schemas.structure.json_schema import render
     say(render().rstrip("\n"))
     return Exit.OK

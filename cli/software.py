@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..lifecycle.outcome import Exit, failure
+from ..schemas.diagnostics import closest, listing
 from ..schemas.spec import ClusterSpec
-from ..schemas.suggest import closest, listing
 from .options import Format, OutputFormat, complete_spec
 from .render.document import document
 from .render.output import say

@@ -19,7 +19,7 @@ from .render.surface import Surface, stdout
 
 if TYPE_CHECKING:
     from ..schemas.checked import Gathered, Report
-    from ..schemas.mend.mending import Mended
+    from ..schemas.fix.apply import Mended
 
 STDIN_LIMIT = 8 * 2**20 + 1
 """Bytes read from standard input: one more than a spec may have, so that the limit is told."""
@@ -95,7 +95,7 @@ def _refuse_what_does_not_go_together(
 
 def _mend(gathered: "Gathered", write: bool, *, quiet: bool) -> "list[Mended]":
     """Mend every spec, tell what changes, and write it where that is asked for."""
-    from ..schemas.mend.mending import mend
+    from ..schemas.fix.apply import mend
 
     mended = [mend(each) for each in gathered.specs]
     for each in mended:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import msgspec
 
-from ..schemas.cost import quote
+from ..schemas.cost.pools import quote
 from ..schemas.spec import ClusterSpec
 from .provider import ResourceGraph, SiteContext
 

@@ -15,7 +15,7 @@ from .cost_tables import ladders, markets, pools
 from .surface import Surface
 
 if TYPE_CHECKING:
-    from ...schemas.bill import Bill, Sum
+    from ...schemas.cost.bill import Bill, Sum
 
 
 def bills_text(bills: Sequence[Bill], surface: Surface, *, chart: bool = False) -> str:

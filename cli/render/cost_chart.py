@@ -9,7 +9,7 @@ from .cost_figures import pool_money
 from .surface import Surface
 
 if TYPE_CHECKING:
-    from ...schemas.bill import Bill, PoolBill
+    from ...schemas.cost.bill import Bill, PoolBill
 
 NOW, MOST = "█", "░"
 _LEAST = 8

@@ -18,7 +18,7 @@ from .cost_figures import (
 )
 
 if TYPE_CHECKING:
-    from ...schemas.bill import Bill
+    from ...schemas.cost.bill import Bill
 
 _HELD = frozenset({"reservation", "capacity-block"})
 """Markets that are paid while they are held."""

@@ -28,8 +28,8 @@ from .grid import Column, Grid, grid
 from .surface import Surface
 
 if TYPE_CHECKING:
-    from ...schemas.bill import Bill, PoolBill, SiteBill, Sum, Totals
-    from ...schemas.storage_cost import StorageCost
+    from ...schemas.cost.bill import Bill, PoolBill, SiteBill, Sum, Totals
+    from ...schemas.cost.pools import StorageCost
 
 _COLUMNS = (
     Column("POOL", right=False),

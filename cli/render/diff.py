@@ -10,7 +10,7 @@ from .excerpt import source_lines
 from .surface import Surface, Tone
 
 if TYPE_CHECKING:
-    from ...schemas.mend.mending import Mended
+    from ...schemas.fix.apply import Mended
 
 _TONES: dict[str, Tone] = {"-": "error", "+": "good", "@": "note"}
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from ...schemas.hostlist import fold
+from ...schemas.derived.hostlist import fold
 from .cells import printable
 from .diagnostics import diagnostics_text
 from .quantities import plural

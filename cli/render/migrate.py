@@ -10,7 +10,7 @@ from .diff import diff_text
 from .surface import Surface
 
 if TYPE_CHECKING:
-    from ...schemas.migrate.rewriting import Migration
+    from ...schemas.fix.migration import Migration
 
 
 def migration_text(migration: Migration, surface: Surface, *, written: bool) -> str:

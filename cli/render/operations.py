@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from ...schemas.hostlist import fold
+from ...schemas.derived.hostlist import fold
 from .cells import pad, printable, width
 from .quantities import duration
 

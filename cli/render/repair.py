@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from ...schemas.hostlist import fold
+from ...schemas.derived.hostlist import fold
 from .cells import pad, printable, width
 from .diagnostics import diagnostics_text
 from .quantities import duration, plural

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from datetime import date
 from typing import NamedTuple
 
-from ..cost import PoolCost, pool_cost
+from ..cost.pools import PoolCost, pool_cost
 from ..diagnostics import PathTuple, Severity
 from ..spec import CloudSite
 from .context import CheckContext

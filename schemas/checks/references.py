@@ -6,9 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple, TypeVar
 
-from ..diagnostics import PathTuple
+from ..diagnostics import PathTuple, listing
 from ..spec import LustreStorage
-from ..suggest import listing
 from .context import CheckContext
 from .network.links import gateway_path
 from .registry import Finding, check

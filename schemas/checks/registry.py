@@ -15,10 +15,10 @@ import msgspec
 from msgspec import structs
 
 from ..diagnostics import Diagnostic, Patch, PathTuple, Severity
-from ..mend.fix import Fix
-from ..mend.patches import patch_of, word_patch
+from ..fix.edits import Fix
+from ..fix.patches import patch_of, word_patch
 from ..spec import ClusterSoftware, Smoke
-from ..text.document import Document
+from ..structure.document import Document
 from .context import CheckContext
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from ..cost import pool_cost
-from ..cycles import cycles
+from ..cost.pools import pool_cost
+from ..derived.graph import cycles
+from ..derived.storage import mount_point
 from ..diagnostics import PathTuple, Severity
-from ..limits import most_generous, strictest
-from ..mounts import mount_point
-from ..parity import differing_versions
 from ..spec import CloudSite, Partition, Pool, Spill
+from ..spec.units import most_generous, strictest
+from ..stack.parity import differing_versions
 from .context import CheckContext
 from .registry import Finding, check
 

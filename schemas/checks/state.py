@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ..derived.state_url import OPTIONS, parse_state_url
 from ..spec.secrets import SopsSecrets
-from ..state_url import OPTIONS, parse_state_url
 from .context import CheckContext
 from .registry import Finding, check
 

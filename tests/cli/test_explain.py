@@ -12,7 +12,7 @@ import pytest
 from gcluster.schemas import codes
 from gcluster.schemas.checks import CHECKS
 from gcluster.schemas.codes import FAMILIES, example_of, explanations
-from gcluster.schemas.codes.families import number_of
+from gcluster.schemas.codes.registered import number_of
 
 KNOWN = explanations()
 

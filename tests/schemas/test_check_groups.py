@@ -12,9 +12,9 @@ from hypothesis import HealthCheck, given, settings
 
 from gcluster.schemas.checks import CHECKS, CheckContext, registry
 from gcluster.schemas.checks.registry import MODULES
-from gcluster.schemas.json_schema import inlined_schema
 from gcluster.schemas.load import load_text
 from gcluster.schemas.spec import ClusterSpec
+from gcluster.schemas.structure.json_schema import inlined_schema
 
 from .schema_values import values
 from .test_round_trip import written

@@ -10,9 +10,9 @@ from itertools import chain
 
 import msgspec
 
+from ...derived.hostlist import fold
 from ...diagnostics import PathTuple
-from ...hostlist import fold
-from ...mend.fix import Remove
+from ...fix.edits import Remove
 from ..context import CheckContext, HostGroup
 from ..network.cidrs import (
     Placed,

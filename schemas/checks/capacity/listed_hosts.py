@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ...derived.host_lists import read_line, repeated
+from ...derived.hostlist import fold
 from ...diagnostics import PathTuple, Severity
-from ...host_lists import read_line, repeated
-from ...hostlist import fold
 from ...spec.sites.ssh_fleet import SshFleetSite
 from ..context import CheckContext, HostGroup
 from ..registry import Finding, check

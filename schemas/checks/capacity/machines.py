@@ -6,9 +6,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from ...diagnostics import Severity
+from ...diagnostics import Severity, listing
 from ...spec import Pool
-from ...suggest import listing
 from ..context import CheckContext
 from ..registry import Finding, check
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from ...diagnostics import PathTuple, Severity
-from ...mend.fix import Remove
+from ...fix.edits import Remove
 from ...spec import Pool, Rung
 from ...spec.units import Duration
 from ..context import CheckContext

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Literal
 
-from ...diagnostics import PathTuple, Severity
-from ...hostlist import fold
+from ...derived.hostlist import fold
+from ...diagnostics import PathTuple, Severity, listing
 from ...spec import CloudSite, Pool, Rung
-from ...suggest import listing
 from ..context import CheckContext, HostGroup
 from ..registry import Finding, check
 from .hosts import name_path

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...hostlist import MAX_HOSTS
-from ...mend.fix import Remove, Replace
+from ...derived.hostlist import MAX_HOSTS
+from ...fix.edits import Remove, Replace
 from ...spec import Count, Pool, SimulatedSite
 from ..context import CheckContext
 from ..registry import Finding, check

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping
 
-from ...diagnostics import PathTuple, Severity
+from ...diagnostics import PathTuple, Severity, listing
 from ...spec import Pool
-from ...suggest import listing
 from ..capacity.placement import is_fabric_domain, zones_of_pool
 from ..context import CheckContext
 from ..registry import Finding, check

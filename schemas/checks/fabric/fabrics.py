@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-from ...diagnostics import PathTuple, Severity
-from ...floor import floor_gbytes_per_s, nic_ceiling_gbytes_per_s
-from ...mend.fix import Replace
+from ...derived.floor import floor_gbytes_per_s, nic_ceiling_gbytes_per_s
+from ...diagnostics import PathTuple, Severity, listing
+from ...fix.edits import Replace
 from ...spec import AllReduce, Pool
 from ...spec.units import ByteSize
-from ...suggest import listing
 from ..context import CheckContext
 from ..registry import Finding, check
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from ...diagnostics import PathTuple, Severity
-from ...mend.fix import Remove, Replace
+from ...diagnostics import PathTuple, Severity, listing
+from ...fix.edits import Remove, Replace
 from ...spec import AwsSite, CloudSite, GcpSite
-from ...suggest import listing
 from ..context import CheckContext
 from ..registry import Finding, check
 

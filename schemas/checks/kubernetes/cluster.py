@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from ipaddress import ip_address, ip_network
 
+from ...derived.control_planes import OLDEST, has, release_of
 from ...diagnostics import PathTuple, Severity
-from ...kubernetes_release import OLDEST, has, release_of
 from ..context import CheckContext
 from ..network.cidrs import parsed
 from ..registry import Finding, check

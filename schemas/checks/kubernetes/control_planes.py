@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...control_planes import BALANCED_PROVIDERS
+from ...derived.control_planes import BALANCED_PROVIDERS
 from ...diagnostics import PathTuple, Severity
 from ...spec import (
     AwsSite,

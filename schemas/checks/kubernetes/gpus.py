@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from ...derived.control_planes import CLAIMS_SINCE, has, release_of
 from ...diagnostics import PathTuple, Severity
-from ...kubernetes_release import CLAIMS_SINCE, has, release_of
 from ..context import CheckContext
 from ..registry import Finding, check
 
@@ -34,7 +34,7 @@ def unknown_mig_profile(context: CheckContext) -> Iterator[Finding]:
     """
     if context.kubernetes is None or context.kubernetes.gpu.mig is None:
         return
-    from ...catalog.mig import profiles_of  # noqa: PLC0415  # only where MIG is asked
+    from ...catalog.machine import profiles_of  # noqa: PLC0415  # only where MIG is asked
 
     asked, path = context.kubernetes.gpu.mig, (*_GPU, "mig")
     for name, machine in _machines(context):

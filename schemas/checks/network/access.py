@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from ipaddress import IPv4Network
 
+from ...derived.links import is_tunnel
 from ...diagnostics import PathTuple, Severity
-from ...mend.fix import Remove
+from ...fix.edits import Remove
 from ...spec import CloudSite, LocalSite
-from ...tunnels import is_tunnel
 from ..context import CheckContext
 from ..registry import Finding, check
 from .cidrs import admin_networks, parsed, readable

@@ -9,7 +9,7 @@ from itertools import chain
 from typing import NamedTuple, TypeAlias
 
 from ...diagnostics import PathTuple
-from ...mend.fix import Replace
+from ...fix.edits import Replace
 from ...spec import CloudSite, LocalSite
 from ...spec.sites.site import DEFAULT_CLOUD_CIDR
 from ..context import CheckContext

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from ipaddress import ip_address
 
+from ...derived.links import gateway_pool, is_tunnel, networks_of
 from ...diagnostics import PathTuple, Severity
-from ...mend.fix import Remove
+from ...fix.edits import Remove
 from ...spec import CloudSite, Link, Site
-from ...tunnels import gateway_pool, is_tunnel, networks_of
 from ..context import CheckContext
 from ..registry import Finding, check
 from ..scheduler.services import controller_pools

@@ -8,7 +8,7 @@ from itertools import chain
 
 from ...diagnostics import PathTuple, Severity
 from ...spec import CloudSite, Rung
-from ...spec.noun import Noun
+from ...spec.model import SpecModel
 from ..capacity.markets import rungs
 from ..context import CheckContext
 from ..registry import Finding, check
@@ -182,12 +182,12 @@ def _ids_of_site(site: CloudSite) -> Iterator[tuple[str, str | None, PathTuple]]
 
 
 def _ids_of_network(
-    noun: Noun, path: PathTuple, kind: str = ""
+    noun: SpecModel, path: PathTuple, kind: str = ""
 ) -> Iterator[tuple[str, str | None, PathTuple]]:
     """Yield what a network's keys name, the keys of its parts under the part's own kind."""
     for key in noun.__struct_fields__:
         value, below = getattr(noun, key), (*path, key)
-        if isinstance(value, Noun):
+        if isinstance(value, SpecModel):
             yield from _ids_of_network(value, below, kind or key)
         elif isinstance(value, list):
             yield from ((kind or key, text, (*below, index)) for index, text in enumerate(value))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...cycles import cycles
+from ...derived.graph import cycles
 from ...diagnostics import PathTuple, Severity
 from ...spec import Account, Qos
 from ..context import CheckContext

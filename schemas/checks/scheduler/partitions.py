@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...diagnostics import PathTuple, Severity
-from ...mend.fix import Remove
+from ...diagnostics import PathTuple, Severity, listing
+from ...fix.edits import Remove
 from ...spec import Partition
 from ...spec.units import Duration
-from ...suggest import listing
 from ..context import CheckContext
 from ..registry import Finding, check
 

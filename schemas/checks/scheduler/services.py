@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ...diagnostics import PathTuple, Severity
-from ...mend.fix import Insert, Replace
+from ...fix.edits import Insert, Replace
 from ...spec import ObjectStorage, ScratchStorage
 from ..context import CheckContext
 from ..registry import Finding, check

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from ...diagnostics import PathTuple, Severity
-from ...mend.fix import Remove
+from ...diagnostics import PathTuple, Severity, listing
+from ...fix.edits import Remove
 from ...spec import Pool
-from ...suggest import listing
 from ..context import CheckContext
 from ..registry import Finding, check
 from .versions import once, relies_on, stacks, the_lock
@@ -186,7 +185,7 @@ def slurm_not_in_distribution(context: CheckContext) -> Iterator[Finding]:
 
 
 def _other_slurm(context: CheckContext, stack: PoolStack) -> Finding | None:
-    from ...stack.versions import fits  # noqa: PLC0415  # only with software
+    from ...stack.lock import fits  # noqa: PLC0415  # only with software
 
     written, resolved = stack.asked.get("slurm"), stack.resolved
     package = the_lock().slurm_package(resolved.distribution)

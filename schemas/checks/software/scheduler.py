@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from ...diagnostics import PathTuple, Severity
-from ...mend.fix import Remove
+from ...diagnostics import PathTuple, Severity, listing
+from ...fix.edits import Remove
 from ...spec import ClusterSoftware, Software
-from ...suggest import listing
 from ..context import CheckContext
 from ..registry import Finding, check
 from .versions import once, relies_on, stacks, the_lock
@@ -75,7 +74,7 @@ def slurm_too_old_for_blocks(context: CheckContext) -> Iterator[Finding]:
     topology = None if context.slurm is None else context.slurm.topology
     if topology is None or not (topology.plugin == "block" or topology.block_sizes):
         return
-    from ...stack.versions import older  # noqa: PLC0415  # only with blocks
+    from ...stack.lock import older  # noqa: PLC0415  # only with blocks
 
     for stack in stacks(context).values():
         if stack.pool.role != "controller":
@@ -133,7 +132,7 @@ def _skewed(context: CheckContext, key: str, daemon: str, control: str) -> Itera
 
 
 def _apart(stack: PoolStack, key: str, control: str, names: tuple[str, str]) -> Finding | None:
-    from ...stack.rules import behind, window  # noqa: PLC0415  # only with software
+    from ...stack.resolve import behind, window  # noqa: PLC0415  # only with software
 
     written = stack.asked.get(key)
     skew = next(skew for skew in the_lock().skews if skew.component == key)

@@ -10,16 +10,15 @@ from weakref import WeakKeyDictionary
 from msgspec import structs
 
 from ...diagnostics import PathTuple, Severity
-from ...mend.fix import Replace
+from ...fix.edits import Replace
 from ...spec import ClusterSoftware, LustreStorage, Software
 from ..context import CheckContext
 from ..registry import Finding, check
 
 if TYPE_CHECKING:
-    from ...stack.lock import Lock, Minimum
-    from ...stack.need import Need
+    from ...stack.lock import Lock, Minimum, Need
     from ...stack.pools import PoolStack
-    from ...stack.resolved import Resolved
+    from ...stack.resolve import Resolved
 
 
 def tested_version(stack: PoolStack, key: str) -> tuple[str, str] | None:
@@ -41,7 +40,7 @@ def _resolved(software: Software, need: Need) -> Resolved:
 
 @lru_cache(maxsize=256)
 def _broken_minimums(software: Software, need: Need) -> tuple[Minimum, ...]:
-    from ...stack.rules import broken_minimums  # noqa: PLC0415  # as the_lock
+    from ...stack.resolve import broken_minimums  # noqa: PLC0415  # as the_lock
 
     return broken_minimums(_resolved(software, need).versions, need, the_lock())
 
@@ -106,7 +105,7 @@ def fabric_manager_version_mismatch(context: CheckContext) -> Iterator[Finding]:
 
 
 def _unequal(stack: PoolStack) -> Finding | None:
-    from ...stack.rules import broken_equals  # noqa: PLC0415  # as the_lock
+    from ...stack.resolve import broken_equals  # noqa: PLC0415  # as the_lock
 
     if "fabric_manager" not in stack.asked:
         return None
@@ -172,8 +171,8 @@ def kernel_without_lustre_modules(context: CheckContext) -> Iterator[Finding]:
 
 
 def _kernel(stack: PoolStack) -> Finding | None:
-    from ...stack.rules import kernel_series  # noqa: PLC0415  # as the_lock
-    from ...stack.versions import fits  # noqa: PLC0415  # as the_lock
+    from ...stack.lock import fits  # noqa: PLC0415  # as the_lock
+    from ...stack.resolve import kernel_series  # noqa: PLC0415  # as the_lock
 
     kernel, distribution = stack.asked.get("kernel"), stack.resolved.distribution
     if kernel is None or distribution is None or stack.need.provider is None:
@@ -204,7 +203,7 @@ def versions_untested_together(context: CheckContext) -> Iterator[Finding]:
 
 
 def _untested(stack: PoolStack) -> Iterator[Finding]:
-    from ...stack.rules import broken_equals  # noqa: PLC0415  # as the_lock
+    from ...stack.resolve import broken_equals  # noqa: PLC0415  # as the_lock
 
     resolved = stack.resolved
     packaged = the_lock().slurm_package(resolved.distribution) is not None
@@ -234,7 +233,7 @@ _NAMED = 3
 
 def the_lock() -> Lock:
     """Return the software lock; asked only where the spec says something that needs it."""
-    from ...stack.load import load_lock  # noqa: PLC0415  # most specs never read it
+    from ...stack.lock import load_lock  # noqa: PLC0415  # most specs never read it
 
     return load_lock()
 

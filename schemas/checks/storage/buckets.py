@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...cycles import cycles
+from ...derived.graph import cycles
 from ...diagnostics import PathTuple, Severity
-from ...mend.fix import Remove
+from ...fix.edits import Remove
 from ...spec import LustreStorage, ObjectStorage
 from ..context import CheckContext
 from ..registry import Finding, check

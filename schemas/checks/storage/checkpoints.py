@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from ...checkpoints import daly_interval_s, mtbf_s, waste
+from ...derived.storage import daly_interval_s, mtbf_s, waste
 from ...diagnostics import PathTuple, Severity
 from ...spec import LustreStorage, ObjectStorage, ScratchStorage
 from ...spec.units import Duration
@@ -145,7 +145,7 @@ def _plan(context: CheckContext) -> _Plan | None:
     gpus = checkpointing.gpus or _largest(context)
     if not gpus or storage.capacity is None or storage.throughput is None:
         return None
-    from ...catalog.reliability import reliability  # noqa: PLC0415  # a file to read
+    from ...catalog.figures import reliability  # noqa: PLC0415  # a file to read
 
     known = reliability()
     per_parameter = known.checkpoints.bytes_per_parameter

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ...diagnostics import PathTuple, Severity
-from ...mend.fix import Insert, Remove
+from ...fix.edits import Insert, Remove
 from ...spec import CloudSite, LustreStorage
 from ..context import CheckContext
 from ..registry import Finding, check

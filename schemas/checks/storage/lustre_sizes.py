@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ...diagnostics import PathTuple, Severity
-from ...mend.fix import Replace
+from ...fix.edits import Replace
 from ...spec import LustreStorage, NfsStorage
 from ...spec.units import ByteSize
 from ..context import CheckContext

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ...derived.storage import MountTable, mount_point
 from ...diagnostics import PathTuple, Severity
-from ...mounts import MountTable, mount_point
 from ...spec import ObjectStorage, ScratchStorage
 from ..context import CheckContext
 from ..network.links import cut_off

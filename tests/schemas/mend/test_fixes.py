@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from tests.schemas import written_yaml
 
 from gcluster.schemas.diagnostics import Diagnostic, Patch, Severity, Span
-from gcluster.schemas.mend.fix import Fix, Insert, Quote, Remove, RenameKey, Replace, ReplaceWord
-from gcluster.schemas.mend.fixes import fixed_text
-from gcluster.schemas.mend.patches import patch_of
-from gcluster.schemas.text.compose import compose
-from gcluster.schemas.text.document import Document, line_starts
+from gcluster.schemas.fix.apply import fixed_text
+from gcluster.schemas.fix.edits import Fix, Insert, Quote, Remove, RenameKey, Replace, ReplaceWord
+from gcluster.schemas.fix.patches import patch_of
+from gcluster.schemas.structure.compose import compose
+from gcluster.schemas.structure.document import Document, line_starts
 
 
 def _document(text: str) -> Document:

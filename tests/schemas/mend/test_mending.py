@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gcluster.schemas.fix.apply import mend
 from gcluster.schemas.load import load_text
-from gcluster.schemas.mend.mending import mend
 
 SPEC = """\
 # A comment that stays.

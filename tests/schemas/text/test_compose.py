@@ -9,7 +9,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gcluster.schemas.text.compose import compose
+from gcluster.schemas.structure.compose import compose
 
 _PLAIN = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1)
