@@ -30,7 +30,7 @@ from ..ssh import SshSession, Unreachable
 from ..ssh.arguments import as_root
 from ..state import Event, SmokeFinished, SpecApplied
 from .nodes import NodeAnswer, judge, look_script, read_answer
-from .scheduler import SchedulerLook, scheduler_look
+from .scheduler import SchedulerDrift, scheduler_drift
 from .sites import compare, list_site, site_drifts
 from .values import PLANES, Behind, Drift, DriftReport
 
@@ -131,7 +131,7 @@ class _Hosts:
 
     def look(self, session: SshSession) -> DriftReport:
         """Ask every host, and judge the answers."""
-        look = scheduler_look(self._cluster.spec, self._desired, self._cluster.catalog)
+        look = scheduler_drift(self._cluster.spec, self._desired, self._cluster.catalog)
         answers = self._answers(session, look)
         told = {h.name: a for h, a in answers if isinstance(a, NodeAnswer)}
         real = {h.name for h in self._asked if h.connection == "ssh"}
@@ -162,7 +162,7 @@ class _Hosts:
         )
 
     def _answers(
-        self, session: SshSession, look: SchedulerLook
+        self, session: SshSession, look: SchedulerDrift
     ) -> list[tuple[Host, NodeAnswer | Unreachable]]:
         real = [host for host in self._asked if host.connection == "ssh"]
         simulated = [host for host in self._asked if host.connection == "simulated"]
@@ -200,17 +200,17 @@ class _Hosts:
         }
         return [(h, _only_stamps(stored.get(h.site, {}).get(h.name, {}))) for h in hosts]
 
-    def _managed(self, look: SchedulerLook, session: SshSession) -> dict[str, str]:
+    def _managed(self, look: SchedulerDrift, session: SshSession) -> dict[str, str]:
         """Ask the control plane that a cloud runs, from here; {} where there is none."""
-        from .kubernetes import KubernetesLook  # noqa: PLC0415  # its own
+        from .kubernetes import KubernetesDrift  # noqa: PLC0415  # its own
 
         there = any(host.connection == "api" for host in self._asked)
-        if not isinstance(look, KubernetesLook) or not there:
+        if not isinstance(look, KubernetesDrift) or not there:
             return {}
         return {"this machine": run_words(look.words_here, session.workdir)}
 
     def _scheduler(
-        self, look: SchedulerLook, told: Mapping[str, NodeAnswer], session: SshSession
+        self, look: SchedulerDrift, told: Mapping[str, NodeAnswer], session: SshSession
     ) -> DriftReport:
         controllers = [h for h in self._asked if h.role == "controller" and h.connection == "ssh"]
         report = DriftReport(cluster=self._cluster.name, drifts=())

@@ -26,16 +26,17 @@ from ..observe import observe
 from ..outcome import Exit, LifecycleError, failure
 from ..progress import Reporter, StageProgress
 from ..rolling.roll import Clock
-from ..rolling.service import MARK, ServiceSilent
 from ..run import Run
+from ..scheduler.base import MARK, SchedulerSilent
+from ..scheduler.select import scheduler_or_none
 from ..sites import OpenSite, equip, open_sites
 from ..ssh import SshSession
 from ..state import acquire
 from ..state.repair_queue import Repair
 from ..state.store import utc_now
 from .attempt import Intended, RepairResult
+from .clearance import give_back, in_the_way, node_uses
 from .queue import queue
-from .service import give_back, in_the_way, look, scheduler_of
 
 _ASK_AGAIN_S = 5
 
@@ -162,9 +163,9 @@ def _work(
     cluster = run.cluster
     sites = open_sites(cluster, making=True)
     before = observe(cluster, sites, session)
-    service = scheduler_of(cluster.spec, before.existing, session)
+    service = scheduler_or_none(cluster.spec, before.existing, session)
     nodes = [one.node for one in chosen if one.node]
-    uses = look(service, nodes)
+    uses = node_uses(service, nodes)
     held = {n: why for n in nodes if (why := in_the_way(uses, n, replacing=True))}
     free = tuple(one for one in chosen if one.node not in held)
     out = [one.node for one in free if one.node]
@@ -172,7 +173,7 @@ def _work(
     if out and service is not None:
         try:
             service.drain(out, f"{MARK}repair, run {run.id}")
-        except ServiceSilent as silent:
+        except SchedulerSilent as silent:
             why = f"the scheduler is silent: {silent}"
             return _result(cluster, held=held | {one.shown: why for one in free})
         said = drain_nodes(kubectl_of(session, before.existing), out)

@@ -1,4 +1,4 @@
-"""Slurm as the scheduler of a rolling change: sinfo and squeue to look, scontrol to act."""
+"""Slurm as the scheduler: sinfo and squeue to observe, scontrol to act, run on a controller."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ...schemas.hostlist import expand, fold
 from ..ssh import SshResult, SshSession, Unreachable
 from ..ssh.arguments import as_root
 from ..status.slurm import answered, asking, last_words
-from .service import NodeUse, ServiceSilent
+from .base import NodeUse, SchedulerSilent
 
 _ON_NODES = "running,suspended,completing,configuring,stopped,signaling,stage_out"
 """States of jobs that hold nodes (squeue(1), Slurm 25.05)."""
@@ -19,7 +19,7 @@ _OUT = re.compile(r"drain|down|fail|power(?:ed|ing)_down|unknown|not_responding"
 _LIMIT_S = 30
 
 
-class SlurmService:
+class Slurm:
     """The controller's own commands, run there by SSH; scontrol as root."""
 
     def __init__(self, session: SshSession, controller: Host) -> None:
@@ -27,12 +27,12 @@ class SlurmService:
         self._session = session
         self._controller = controller
 
-    def look(self, nodes: Collection[str]) -> Mapping[str, NodeUse]:
-        """Return the use of each node, in one SSH exec; raises ServiceSilent."""
+    def nodes(self, nodes: Collection[str]) -> Mapping[str, NodeUse]:
+        """Return the use of each node, in one SSH exec; raises SchedulerSilent."""
         wanted = set(nodes)
         found, lines = answered(self._run(_LOOK))
         if lines is None:
-            raise ServiceSilent("its answer was cut short")
+            raise SchedulerSilent("its answer was cut short")
         jobs = _jobs(lines)
         return {
             node.name: NodeUse(
@@ -46,11 +46,11 @@ class SlurmService:
         }
 
     def drain(self, nodes: Collection[str], reason: str) -> None:
-        """Drain the nodes; raises ServiceSilent."""
+        """Drain the nodes; raises SchedulerSilent."""
         self._update(nodes, "State=DRAIN", f"Reason={reason}")
 
-    def give_back(self, nodes: Collection[str]) -> None:
-        """Resume the nodes; raises ServiceSilent."""
+    def resume(self, nodes: Collection[str]) -> None:
+        """Resume the nodes; raises SchedulerSilent."""
         self._update(nodes, "State=RESUME")
 
     def requeue(self, jobs: Collection[str]) -> None:
@@ -67,13 +67,13 @@ class SlurmService:
         here = self._controller
         answer = self._session.run_many([here], command, timeout_s=_LIMIT_S)[here.name]
         if isinstance(answer, Unreachable):
-            raise ServiceSilent(f"{here.name}: {answer.reason}")
+            raise SchedulerSilent(f"{here.name}: {answer.reason}")
         return answer
 
     def _run(self, command: str) -> str:
         answer = self._ask(command)
         if answer.returncode != 0:
-            raise ServiceSilent(last_words(answer))
+            raise SchedulerSilent(last_words(answer))
         return answer.stdout
 
 

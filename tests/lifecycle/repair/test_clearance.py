@@ -11,8 +11,9 @@ from tests.lifecycle.controller import HEAD, LocalShell
 from tests.lifecycle.kubernetes.spec import spec_of
 
 from gcluster.inventory.hosts import ClusterInventory
-from gcluster.lifecycle.repair.service import give_back, in_the_way, look, scheduler_of, take_out
-from gcluster.lifecycle.rolling.service import MARK, NodeUse, ServiceSilent
+from gcluster.lifecycle.repair.clearance import give_back, in_the_way, node_uses, take_out
+from gcluster.lifecycle.scheduler.base import MARK, NodeUse, SchedulerSilent
+from gcluster.lifecycle.scheduler.select import scheduler_or_none
 
 
 class Scheduler:
@@ -24,10 +25,10 @@ class Scheduler:
         self.is_silent = False
         self.given: list[str] = []
 
-    def look(self, nodes: Collection[str]) -> Mapping[str, NodeUse]:
+    def nodes(self, nodes: Collection[str]) -> Mapping[str, NodeUse]:
         """Tell of the nodes that are known."""
         if self.is_silent:
-            raise ServiceSilent("no answer")
+            raise SchedulerSilent("no answer")
         return {node: self.uses[node] for node in nodes if node in self.uses}
 
     def drain(self, nodes: Collection[str], reason: str) -> None:
@@ -35,7 +36,7 @@ class Scheduler:
         for node in nodes:
             self.uses[node] = NodeUse(out=True, jobs=self.uses[node].jobs, reason=reason)
 
-    def give_back(self, nodes: Collection[str]) -> None:
+    def resume(self, nodes: Collection[str]) -> None:
         """Note what comes back."""
         self.given += nodes
 
@@ -73,14 +74,14 @@ def test_a_node_with_jobs_is_not_replaced_and_a_persons_drain_is_left(
 def test_nothing_is_replaced_while_nobody_knows_what_runs_there() -> None:
     scheduler = Scheduler(gpu001=BUSY)
     scheduler.is_silent = True
-    uses = look(scheduler, ["gpu001"])
+    uses = node_uses(scheduler, ["gpu001"])
     assert "jobs may run there" in in_the_way(uses, "gpu001", replacing=True)
     assert in_the_way(uses, "gpu001", replacing=False) == ""
 
 
 def test_a_node_that_the_scheduler_does_not_know_is_free() -> None:
     assert in_the_way({}, "gpu001", replacing=True) == ""
-    assert look(None, ["gpu001"]) == {}
+    assert node_uses(None, ["gpu001"]) == {}
 
 
 def test_what_is_out_by_itself_is_marked_and_goes_back_and_a_persons_is_not() -> None:
@@ -104,7 +105,7 @@ def test_the_scheduler_that_the_spec_names_is_asked(tmp_path: Path) -> None:
     node = r"gpu001\037False\037Kubelet stopped posting node status." + r"\037" * 6 + r"\036"
     shell.has("kubectl", f"""case "$*" in *" get nodes "*) printf '{node}' ;; esac""")
     hosts = ClusterInventory(cluster="trial", hosts=(HEAD,))
-    uses = look(scheduler_of(spec_of(), hosts, shell), ["gpu001"])
+    uses = node_uses(scheduler_or_none(spec_of(), hosts, shell), ["gpu001"])
     assert uses == {
         "gpu001": NodeUse(out=True, reason="not ready: Kubelet stopped posting node status.")
     }
@@ -113,4 +114,4 @@ def test_the_scheduler_that_the_spec_names_is_asked(tmp_path: Path) -> None:
 def test_simulated_controllers_run_no_scheduler(tmp_path: Path) -> None:
     head = msgspec.structs.replace(HEAD, connection="simulated")
     hosts = ClusterInventory(cluster="trial", hosts=(head,))
-    assert scheduler_of(spec_of(), hosts, LocalShell(tmp_path)) is None
+    assert scheduler_or_none(spec_of(), hosts, LocalShell(tmp_path)) is None

@@ -1,6 +1,6 @@
-"""What a rolling change asks of a scheduler: who uses a node, out of service, back into service.
+"""The scheduler of a cluster, behind one interface: nodes with state and jobs, drain, resume.
 
-The scheduler only drains and grants; nothing here says which one it is.
+Two implementations: Slurm, asked on a controller, and Kubernetes, asked by its API.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ class NodeUse(msgspec.Struct, frozen=True, kw_only=True):
         return self.out and not self.jobs
 
 
-class ServiceSilent(Exception):  # noqa: N818  # it says what happened, as Unreachable does
+class SchedulerSilent(Exception):  # noqa: N818  # it says what happened, as Unreachable does
     """The scheduler did not answer, so nobody knows what runs where; the text says why."""
 
 
-class NodeService(Protocol):
-    """A scheduler, as far as a rolling change needs one. Every call may raise ServiceSilent."""
+class Scheduler(Protocol):
+    """A cluster's scheduler. Every call may be repeated, and may raise SchedulerSilent."""
 
-    def look(self, nodes: Collection[str]) -> Mapping[str, NodeUse]:
+    def nodes(self, nodes: Collection[str]) -> Mapping[str, NodeUse]:
         """Return the use of each node; one that the scheduler doesn't know is left out."""
         ...
 
@@ -52,7 +52,7 @@ class NodeService(Protocol):
         """Let no further job start on the nodes; running ones go on."""
         ...
 
-    def give_back(self, nodes: Collection[str]) -> None:
+    def resume(self, nodes: Collection[str]) -> None:
         """Let jobs start on the nodes again."""
         ...
 

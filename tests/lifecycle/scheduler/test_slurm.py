@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from tests.lifecycle.controller import HEAD, DeadShell, LocalShell
 
-from gcluster.lifecycle.rolling import NodeUse, ServiceSilent
-from gcluster.lifecycle.rolling.slurm import SlurmService
+from gcluster.lifecycle.scheduler.base import NodeUse, SchedulerSilent
+from gcluster.lifecycle.scheduler.slurm import Slurm
 
 SINFO = """\
 cat <<'END'
@@ -38,7 +38,7 @@ def shell(tmp_path: Path) -> LocalShell:
 
 def test_each_node_is_seen_with_its_jobs_and_the_reason_it_is_out(shell: LocalShell) -> None:
     names = [f"gpu00{number}" for number in range(1, 7)]
-    assert SlurmService(shell, HEAD).look([*names, "gpu099"]) == {
+    assert Slurm(shell, HEAD).nodes([*names, "gpu099"]) == {
         "gpu001": NodeUse(out=False),
         "gpu002": NodeUse(out=False, jobs=("12", "14")),
         "gpu003": NodeUse(out=True, jobs=("12",), reason="gcluster up: run 1"),
@@ -51,10 +51,10 @@ def test_each_node_is_seen_with_its_jobs_and_the_reason_it_is_out(shell: LocalSh
 def test_scontrol_is_run_as_root_with_the_nodes_folded(shell: LocalShell, tmp_path: Path) -> None:
     log = tmp_path / "log"
     shell.has("sudo", f'printf "%s|" "$@" >> {log}; echo >> {log}')
-    service = SlurmService(shell, HEAD)
+    service = Slurm(shell, HEAD)
     service.drain(["gpu001", "gpu002"], "gcluster up: run 1")
-    service.give_back(["gpu001"])
-    service.give_back([])
+    service.resume(["gpu001"])
+    service.resume([])
     service.requeue(["12", "14"])
     assert log.read_text().splitlines() == [
         "-n|scontrol|update|NodeName=gpu[001-002]|State=DRAIN|Reason=gcluster up: run 1|",
@@ -65,12 +65,12 @@ def test_scontrol_is_run_as_root_with_the_nodes_folded(shell: LocalShell, tmp_pa
 
 def test_a_slurmctld_that_does_not_answer_is_silence_with_its_last_words(shell: LocalShell) -> None:
     shell.has("squeue", "echo 'Unable to contact slurm controller' >&2; exit 1")
-    with pytest.raises(ServiceSilent, match="Unable to contact slurm controller"):
-        SlurmService(shell, HEAD).look(["gpu001"])
+    with pytest.raises(SchedulerSilent, match="Unable to contact slurm controller"):
+        Slurm(shell, HEAD).nodes(["gpu001"])
 
 
 def test_a_controller_that_is_off_is_silence_with_the_reason(tmp_path: Path) -> None:
-    service = SlurmService(DeadShell(tmp_path), HEAD)
-    for call in (lambda: service.look(["a"]), lambda: service.requeue(["1"])):
-        with pytest.raises(ServiceSilent, match="no route to host"):
+    service = Slurm(DeadShell(tmp_path), HEAD)
+    for call in (lambda: service.nodes(["a"]), lambda: service.requeue(["1"])):
+        with pytest.raises(SchedulerSilent, match="no route to host"):
             call()

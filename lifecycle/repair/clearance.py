@@ -7,11 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from ...inventory.hosts import ClusterInventory
-from ...schemas.spec import ClusterSpec
-from ..rolling.service import MARK, NodeService, NodeUse, ServiceSilent
-from ..rolling.services import service_of
-from ..ssh import SshSession
+from ..scheduler.base import MARK, NodeUse, Scheduler, SchedulerSilent
 
 _BY_ITSELF = (
     MARK,
@@ -30,22 +26,13 @@ Kubernetes what `NodeSeen.why` says of a node that nobody cordoned). All others 
 knows why."""
 
 
-def scheduler_of(
-    spec: ClusterSpec, existing: ClusterInventory, session: SshSession
-) -> NodeService | None:
-    """Return the scheduler that the spec names; None where no controller runs one."""
-    if not existing.has_scheduler:
-        return None
-    return service_of(spec, existing, session)
-
-
-def look(service: NodeService | None, nodes: Collection[str]) -> Mapping[str, NodeUse] | None:
+def node_uses(service: Scheduler | None, nodes: Collection[str]) -> Mapping[str, NodeUse] | None:
     """Return what the scheduler says of the nodes; {} where there is none, None: it is silent."""
     if service is None:
         return {}
     try:
-        return service.look(nodes)
-    except ServiceSilent:
+        return service.nodes(nodes)
+    except SchedulerSilent:
         return None
 
 
@@ -69,17 +56,17 @@ def in_the_way(uses: Mapping[str, NodeUse] | None, node: str, *, replacing: bool
     return ""
 
 
-def take_out(service: NodeService | None, uses: Mapping[str, NodeUse], why: str) -> None:
+def take_out(service: Scheduler | None, uses: Mapping[str, NodeUse], why: str) -> None:
     """Mark nodes that are out of service by themselves as ours: they go back when they are fit."""
     out = [name for name, use in uses.items() if use.out and not use.is_ours]
     if service is not None and out:
         service.drain(out, f"{MARK}{why}")
 
 
-def give_back(service: NodeService | None, nodes: Collection[str]) -> None:
-    """Let jobs start again on those of the nodes that we took out; raises ServiceSilent."""
+def give_back(service: Scheduler | None, nodes: Collection[str]) -> None:
+    """Let jobs start again on those of the nodes that we took out; raises SchedulerSilent."""
     if service is None or not nodes:
         return
-    mine = [name for name, use in service.look(nodes).items() if use.is_ours]
+    mine = [name for name, use in service.nodes(nodes).items() if use.is_ours]
     if mine:
-        service.give_back(mine)
+        service.resume(mine)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from tests.lifecycle.kubernetes.api_double import ApiDouble
 
-from gcluster.lifecycle.rolling import NodeUse, ServiceSilent
-from gcluster.lifecycle.rolling.kubernetes import KubernetesService
+from gcluster.lifecycle.scheduler.base import NodeUse, SchedulerSilent
+from gcluster.lifecycle.scheduler.kubernetes import Kubernetes
 
 NODES = [
     {"name": "gpu001", "ready": "True"},
@@ -39,7 +39,7 @@ def evicted(api: ApiDouble) -> list[str]:
 
 
 def test_a_node_is_seen_with_its_pods_and_why_it_is_out() -> None:
-    uses = KubernetesService(double()).look(["gpu001", "gpu002", "gpu003", "gpu099"])
+    uses = Kubernetes(double()).nodes(["gpu001", "gpu002", "gpu003", "gpu099"])
     held = ("nlp/train-0", "nlp/once-0", "nlp/survives-0", "nlp/web-1", "nlp/bare")
     assert uses == {
         "gpu001": NodeUse(out=False, jobs=held),
@@ -53,7 +53,7 @@ def test_what_is_given_up_on_a_node_that_is_away_holds_it_no_more() -> None:
     gone = {**POD, "name": "gone", "node": "gpu003", "deleted": "2026-11-22T11:05:00Z"}
     ending = {**POD, "name": "ending", "deleted": "2026-11-22T11:05:00Z"}
     uncertain = {**POD, "name": "uncertain", "node": "gpu003"}
-    uses = KubernetesService(ApiDouble({"nodes": NODES, "pods": [gone, ending, uncertain]})).look(
+    uses = Kubernetes(ApiDouble({"nodes": NODES, "pods": [gone, ending, uncertain]})).nodes(
         ["gpu001", "gpu003"]
     )
     assert uses["gpu001"].jobs == ("nlp/ending",), "its kubelet ends it"
@@ -62,7 +62,7 @@ def test_what_is_given_up_on_a_node_that_is_away_holds_it_no_more() -> None:
 
 def test_a_drain_writes_the_reason_before_it_cordons_and_moves_what_never_ends() -> None:
     api = double()
-    KubernetesService(api).drain(["gpu001"], "NVLink of\nGPU 3")
+    Kubernetes(api).drain(["gpu001"], "NVLink of\nGPU 3")
     annotated, cordoned, *_ = api.asked
     assert annotated[:4] == ("annotate", "nodes", "gpu001", "--overwrite")
     assert annotated[4] == "gcluster.local/drain-reason=NVLink of GPU 3"
@@ -72,32 +72,32 @@ def test_a_drain_writes_the_reason_before_it_cordons_and_moves_what_never_ends()
 
 def test_a_node_that_is_given_back_takes_pods_and_keeps_no_reason() -> None:
     api = double()
-    KubernetesService(api).give_back(["gpu002"])
+    Kubernetes(api).resume(["gpu002"])
     assert [words[0] for words in api.asked] == ["uncordon", "annotate"]
     assert "gcluster.local/drain-reason-" in api.asked[1]
 
 
 def test_only_pods_that_come_again_are_evicted() -> None:
     api = double()
-    KubernetesService(api).requeue([f"nlp/{pod['name']}" for pod in PODS])
+    Kubernetes(api).requeue([f"nlp/{pod['name']}" for pod in PODS])
     assert evicted(api) == ["train-0", "survives-0", "web-1"]
 
 
 def test_nothing_is_asked_for_no_node() -> None:
     api = double()
-    service = KubernetesService(api)
+    service = Kubernetes(api)
     service.drain([], "x")
-    service.give_back([])
+    service.resume([])
     assert api.asked == []
 
 
 def test_an_api_that_is_silent_is_a_scheduler_that_is() -> None:
-    service = KubernetesService(ApiDouble({}, silent="head: connection refused"))
+    service = Kubernetes(ApiDouble({}, silent="head: connection refused"))
     for ask in (
-        lambda: service.look(["gpu001"]),
+        lambda: service.nodes(["gpu001"]),
         lambda: service.drain(["gpu001"], "x"),
-        lambda: service.give_back(["gpu001"]),
+        lambda: service.resume(["gpu001"]),
         lambda: service.requeue(["nlp/a"]),
     ):
-        with pytest.raises(ServiceSilent, match="connection refused"):
+        with pytest.raises(SchedulerSilent, match="connection refused"):
             ask()

@@ -1,4 +1,4 @@
-"""Kubernetes as the scheduler of a rolling change: nodes cordoned with a reason, pods evicted.
+"""Kubernetes as the scheduler: nodes cordoned with a reason, pods evicted.
 
 What holds a node are its pods, but for those of DaemonSets. Jobs end by themselves; what never ends
 and comes again elsewhere (Deployments and their kind) is moved when its node is drained, as far as
@@ -23,7 +23,7 @@ from ..kubernetes.look import (
     see_pods,
 )
 from ..kubernetes.table import rows
-from .service import NodeUse, ServiceSilent
+from .base import NodeUse, SchedulerSilent
 
 RETRY_FIELDS = {
     "namespace": "{.metadata.namespace}",
@@ -34,20 +34,20 @@ RETRY_FIELDS = {
 }
 
 
-class KubernetesService:
+class Kubernetes:
     """The API, asked by kubectl on a control plane."""
 
     def __init__(self, kubectl: Kubectl) -> None:
         """Hold the way to the API; nothing is asked yet."""
         self._kubectl = kubectl
 
-    def look(self, nodes: Collection[str]) -> Mapping[str, NodeUse]:
-        """Return the use of each node; raises ServiceSilent."""
+    def nodes(self, nodes: Collection[str]) -> Mapping[str, NodeUse]:
+        """Return the use of each node; raises SchedulerSilent."""
         try:
             seen = see_nodes(self._kubectl)
             pods = holding(see_pods(self._kubectl))
         except (ApiSilent, ApiRefused) as error:
-            raise ServiceSilent(str(error)) from error
+            raise SchedulerSilent(str(error)) from error
         return {
             name: NodeUse(
                 out=seen[name].out,
@@ -59,7 +59,7 @@ class KubernetesService:
         }
 
     def drain(self, nodes: Collection[str], reason: str) -> None:
-        """Cordon the nodes, the reason first, and move what never ends; raises ServiceSilent."""
+        """Cordon the nodes, the reason first, and move what never ends; raises SchedulerSilent."""
         if not nodes:
             return
         now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
@@ -69,8 +69,8 @@ class KubernetesService:
         pods = self._pods_on(nodes)
         self._evict(pod for pod in pods if pod.is_service)
 
-    def give_back(self, nodes: Collection[str]) -> None:
-        """Let pods start on the nodes again; raises ServiceSilent."""
+    def resume(self, nodes: Collection[str]) -> None:
+        """Let pods start on the nodes again; raises SchedulerSilent."""
         if nodes:
             self._ask("uncordon", *nodes)
             self._ask("annotate", "nodes", *nodes, f"{DRAIN_REASON}-", f"{DRAINED_AT}-")
@@ -84,7 +84,7 @@ class KubernetesService:
                 _retried(rows(self._kubectl, "jobs", "--all-namespaces", fields=RETRY_FIELDS))
             )
         except (ApiSilent, ApiRefused) as error:
-            raise ServiceSilent(str(error)) from error
+            raise SchedulerSilent(str(error)) from error
         self._evict(
             pod
             for pod in pods
@@ -95,7 +95,7 @@ class KubernetesService:
         try:
             pods = holding(see_pods(self._kubectl))
         except (ApiSilent, ApiRefused) as error:
-            raise ServiceSilent(str(error)) from error
+            raise SchedulerSilent(str(error)) from error
         return [pod for node in nodes for pod in pods.get(node, ())]
 
     def _evict(self, pods: Iterable[PodSeen]) -> None:
@@ -111,13 +111,13 @@ class KubernetesService:
             try:
                 self._kubectl.run(*words, stdin=msgspec.json.encode(body).decode())
             except ApiSilent as error:
-                raise ServiceSilent(str(error)) from error
+                raise SchedulerSilent(str(error)) from error
 
     def _ask(self, *arguments: str) -> None:
         try:
             self._kubectl.text(*arguments)
         except (ApiSilent, ApiRefused) as error:
-            raise ServiceSilent(str(error)) from error
+            raise SchedulerSilent(str(error)) from error
 
 
 def _holds(pod: PodSeen, node: NodeSeen) -> bool:
