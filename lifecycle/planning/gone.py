@@ -9,7 +9,6 @@ from collections.abc import Iterable
 
 from ...schemas.control_planes import managed_pools
 from ...schemas.spec import ClusterSpec
-from ...stacks.laddered import Laddered
 from ...stacks.provider import ResourceChange
 from ..sites import OpenSite
 from .changes import Gone
@@ -31,7 +30,7 @@ def gone_with(
         ProviderError: the spec that was applied can't be planned.
     """
     provider, wanted = site.provider, site.context.spec
-    if applied is None or site.name not in applied.sites or not isinstance(provider, Laddered):
+    if applied is None or site.name not in applied.sites or not provider.has_purchase_options:
         return ()
     kept = {host.name for host in provider.planned_hosts(wanted, site.name)}
     found = {
