@@ -1,4 +1,4 @@
-"""Drift of what sites made: their own comparison, and their list against the books."""
+"""Drift of what sites made: their own comparison, and their list against the ledger."""
 
 from __future__ import annotations
 
