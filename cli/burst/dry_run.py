@@ -19,7 +19,7 @@ def command(
     spec: SpecPath,
     queue: Annotated[
         str,
-        typer.Argument(help='JSON of pending jobs and rented nodes (docs/burst-simulate.md); "-": stdin.'),
+        typer.Argument(help='JSON of pending jobs and rented nodes (docs/hybrid.md); "-": stdin.'),
     ],
     partition: Annotated[
         str | None,
