@@ -8,8 +8,6 @@ export PATH := $(CURDIR)/.venv/bin:$(PATH)
 
 # Every tracked file whose first line names a shell.
 SHELL_FILES = $$(git grep -nE '^\#!/(usr/)?bin/(env )?(ba|da)?sh' | sed -n 's/:1:.*//p')
-# Clouds: folders of stacks/ that have a Pulumi program.
-CLOUDS := $(patsubst stacks/%/program.py,%,$(wildcard stacks/*/program.py))
 LOCK := uv pip compile --quiet --universal --generate-hashes --no-header --no-annotate \
 	--python-version 3.11 $(if $(UPGRADE),--upgrade)
 # Tests without nodes, on all cores; those of a file stay together, for its fixtures.
@@ -45,7 +43,7 @@ test-unit: environment ## run the tests that need no nodes
 .PHONY: test-wheel
 test-wheel: environment ## the same against the wheel as people install it (CI's stage unit)
 	@.ci/wheel
-	@.cache/wheel/venv/bin/python -m pytest -q $(PARALLEL) -m $(UNIT) -o pythonpath= \
+	@PYTHONPATH=$(CURDIR)/.cache/wheel/site pytest -q $(PARALLEL) -m $(UNIT) -o pythonpath= \
 		-p no:cacheprovider $(PACKAGES:%=tests/%) $(REPORT)
 	@pytest -q $(PARALLEL) -m $(UNIT) $(PACKAGES:%=--ignore=tests/%) $(REPORT:.xml=-checkout.xml)
 
@@ -80,9 +78,9 @@ test-roles: environment ## run the molecule scenario of every role on local node
 	@image=$$(python .ci/node_image.py); GCLUSTER_MOLECULE_IMAGE=$$image molecule/run-all
 
 .PHONY: test-roles-core
-test-roles-core: environment ## run the scenarios of molecule/core.txt, as CI does
+test-roles-core: environment ## run the scenarios that CI runs: the core, and roles changed since GCLUSTER_BASE
 	@image=$$(python .ci/node_image.py); \
-		GCLUSTER_MOLECULE_IMAGE=$$image molecule/run-all $$(cat molecule/core.txt)
+		GCLUSTER_MOLECULE_IMAGE=$$image molecule/run-all $$(.ci/scenarios)
 
 .PHONY: break-roles
 break-roles: environment ## change roles' nodes behind their backs: each time verify must fail
@@ -135,6 +133,10 @@ test-bundle: environment bundle-kubernetes ## bundle specs, and bring nodes with
 test-scale: environment ## run 1,008 slurmd with the compiled configuration: sinfo under a second
 	@python bench/slurm_scale.py
 
+.PHONY: search
+search: environment ## search freely for cases that break a law (CI's are always the same ones)
+	@GCLUSTER_SEARCH=1 pytest -q $(PARALLEL) -m $(UNIT) $$(git grep -lE '^from hypothesis' -- tests) $(REPORT)
+
 .PHONY: fuzz
 fuzz: environment ## fuzz the loader for a while (FOR=600 seconds; crashes are left in .cache/fuzz)
 	@python tests/fuzz/corpus.py .cache/fuzz/corpus
@@ -158,7 +160,7 @@ chaos: environment ## kill up and down of real local nodes 200 times (FOR=... ki
 	@GCLUSTER_KILLS=$${FOR:-200} pytest -q -n0 -s tests/e2e/test_chaos.py $(REPORT)
 
 .PHONY: lint
-lint: lint-python lint-types lint-clouds lint-roles lint-shell ## run every static check
+lint: lint-python lint-types lint-roles lint-modules lint-shell ## run every static check
 
 .PHONY: lint-python
 lint-python: environment ## check Python style and format (ruff)
@@ -166,25 +168,18 @@ lint-python: environment ## check Python style and format (ruff)
 	@ruff format --check --quiet
 
 .PHONY: lint-types
-lint-types: environment ## check types (mypy strict), but for the clouds' stacks
-	@mypy --no-error-summary $(CLOUDS:%=--exclude 'stacks/%/') --exclude /ansible_collections/
-	@for file in roles/*/files/*/__init__.py; do \
-		package=$${file%/__init__.py}; \
-		MYPYPATH=$${package%/*} mypy --no-error-summary -p $${package##*/} || exit; \
-	done
-	@mypy --no-error-summary roles/allreduce/files/allreduce.py
-	@mypy --no-error-summary bench .ci/count.py .ci/node_image.py .ci/bundle_kubernetes.py .ci/sbom.py
-
-.PHONY: lint-clouds
-lint-clouds: environment ## check types of each cloud's stack against its real SDK, one by one
-	@for cloud in $(CLOUDS); do \
-		mypy --no-error-summary --cache-dir $${MYPY_CACHE_DIR:-.mypy_cache}/$$cloud -p gcluster.stacks.$$cloud || exit; \
-	done
+lint-types: environment ## check types: all Python, the clouds against their real SDKs (mypy strict)
+	@mypy --no-error-summary --exclude '/ansible_collections/.*/roles/' src/gcluster bench .ci/*.py \
+		$$(dirname roles/*/files/*/__init__.py) roles/allreduce/files/allreduce.py
 
 .PHONY: lint-roles
 lint-roles: environment ## check roles and YAML (ansible-lint production, yamllint)
 	@yamllint --strict -c .config/yamllint.yml .
 	@ansible-lint -q
+
+.PHONY: lint-modules
+lint-modules: environment ## check the collection's modules (ansible-test sanity, what needs no network)
+	@.ci/sanity
 
 .PHONY: lint-shell
 lint-shell: ## check shell files (shellcheck)
@@ -228,14 +223,17 @@ sbom: environment ## write the bill of materials of what an installation brings 
 	@python .ci/sbom.py
 
 .PHONY: bench
-bench: environment ## measure what the README claims about speed (the quick ones)
-	@python bench/validate_cold.py
-	@python bench/validate_folder.py
-	@python bench/validate_errors.py
-	@python bench/scale.py
-	@python bench/smoke_log.py
-	@python bench/burst_simulate.py
-	@python bench/simulated.py
+bench: environment ## measure what the README claims about speed (RATIOS=1: only what holds on any machine)
+	@python bench/run.py $(if $(RATIOS),--ratios)
+
+.PHONY: bench-write
+bench-write: environment ## measure, with local nodes too, and write the figures into README and docs
+	@python bench/run.py --nodes --write
+
+.PHONY: pictures
+pictures: environment ## record the terminal pictures of the documentation from real runs (needs tmux)
+	@python bench/record.py docs/up.svg "gcluster up examples/local.yaml --yes"
+	@gcluster down demo --yes
 
 .PHONY: clean
 clean: ## remove what builds and tests leave in the checkout (not .venv, not clusters)

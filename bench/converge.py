@@ -104,7 +104,7 @@ def main() -> int:
                 for n, s in costs.items()
             ]
             results.append(Result(name=f"{mode}: each node more", value=each, unit="s CPU"))
-    return report("a change, control machine", results, as_json=options.json)
+    return report("a change, control machine", results, as_json=options.json, ratios=options.ratios)
 
 
 if __name__ == "__main__":

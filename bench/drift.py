@@ -95,7 +95,9 @@ def main() -> int:
         Result(name="drift told where there is none", value=false, unit="", limit=0),
         Result(name="changes made by hand that were missed", value=1 - found, unit="", limit=0),
     ]
-    return report("local cluster, looked at for drift", results, as_json=options.json)
+    return report(
+        "local cluster, looked at for drift", results, as_json=options.json, ratios=options.ratios
+    )
 
 
 if __name__ == "__main__":

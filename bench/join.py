@@ -95,7 +95,12 @@ def main() -> int:
             limit=JOIN_SECONDS,
         ),
     ]
-    return report("local cluster, node from a baked image", results, as_json=options.json)
+    return report(
+        "local cluster, node from a baked image",
+        results,
+        as_json=options.json,
+        ratios=options.ratios,
+    )
 
 
 if __name__ == "__main__":

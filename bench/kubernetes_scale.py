@@ -265,7 +265,7 @@ def main() -> int:
         with ApiServer() as api:
             results = measure(api, files, program, stages(folder))
     title = f"{NODES:,} simulated GPU nodes under Kubernetes, API server to scheduler real"
-    return report(title, results, as_json=options.json)
+    return report(title, results, as_json=options.json, ratios=options.ratios)
 
 
 if __name__ == "__main__":

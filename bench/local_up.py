@@ -107,7 +107,9 @@ def main() -> int:
         Result(name=f"up, 1+{NODES} nodes, AllReduce passed", value=up, unit="s", limit=UP_SECONDS),
         Result(name="up again, nothing to do", value=again, unit="s", limit=AGAIN_SECONDS),
     ]
-    return report("local cluster, image cached", results, as_json=options.json)
+    return report(
+        "local cluster, image cached", results, as_json=options.json, ratios=options.ratios
+    )
 
 
 if __name__ == "__main__":

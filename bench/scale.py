@@ -31,6 +31,7 @@ def compile_in_this_process(spec_path: Path) -> dict[str, float]:
     from gcluster.schemas.load import load  # noqa: PLC0415
     from gcluster.stacks.registry import provider  # noqa: PLC0415
 
+    on_core = time.process_time()
     began = time.perf_counter()
     loaded = load(spec_path)
     if loaded.spec is None:
@@ -50,6 +51,7 @@ def compile_in_this_process(spec_path: Path) -> dict[str, float]:
         "hosts": listed - checked,
         "compile": ended - listed,
         "all": ended - began,
+        "on a core": time.process_time() - on_core,
         "hosts counted": len(hosts),
         "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e6,
     }
@@ -104,10 +106,10 @@ def main() -> int:
         )
         for n in POOLS
     ]  # fmt: skip
-    exponent = fitted_exponent({n: pools[n]["all"] for n in POOLS})
+    exponent = fitted_exponent({n: pools[n]["on a core"] for n in POOLS})
     results.append(Result(name="exponent over pools", value=exponent, unit="", limit=1.15))
     title = f"load + check + compile, fresh processes, median of {ROUNDS}"
-    return report(title, results, as_json=options.json)
+    return report(title, results, as_json=options.json, ratios=options.ratios)
 
 
 if __name__ == "__main__":

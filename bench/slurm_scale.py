@@ -103,11 +103,7 @@ def written_files(folder: Path, nodes: int) -> dict[str, str]:
     variables |= answered | {"slurm_state_unit": {}, "slurm_started": {"changed": True}}
     found: dict[str, str] = {}
     for task in filled_tasks(tasks, variables, role):
-        # One task places them all: roles/base/files/place-files.
-        stdin = str(task.get("ansible.builtin.command", {}).get("stdin", ""))
-        _, placed, call = stdin.rpartition("\nplace(")
-        if placed:
-            found |= json.JSONDecoder().raw_decode(call)[0]
+        found |= task.get("gcluster.cluster.managed_files", {}).get("files", {})
     return found
 
 
@@ -259,7 +255,7 @@ def main() -> int:
         (baked,) = json.loads(gcluster("image", str(spec), "--format", "json"))["sites"]
     image = f"localhost/gcluster/node:{baked['key'][:16]}"
     title = "one Slurm cluster of simulated nodes, on one machine"
-    return report(title, measure(image, options.nodes), as_json=options.json)
+    return report(title, measure(image, options.nodes), as_json=options.json, ratios=options.ratios)
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ import json
 import math
 import os
 import platform
+import resource
 import statistics
 import subprocess
 import sys
@@ -23,6 +24,11 @@ class Result:
     value: float
     unit: str
     limit: float | None = None
+
+    @property
+    def is_ratio(self) -> bool:
+        """Whether it says the same on every machine: an exponent, a ratio, a share or a count."""
+        return self.unit in ("", "x")
 
     @property
     def ok(self) -> bool:
@@ -64,6 +70,18 @@ def interleaved(commands: dict[str, list[str]], rounds: int) -> dict[str, float]
     return {name: statistics.median(values) for name, values in samples.items()}
 
 
+def cpu_seconds(command: list[str]) -> float:
+    """Return the seconds that one cold process took on a core; raises when the command fails.
+
+    Unlike wall time they hardly grow where the machine has other work, so exponents are fitted to
+    these.
+    """
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    cold_seconds(command)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
 def fitted_exponent(points: dict[int, float]) -> float:
     """Return b of seconds = a * size**b, by least squares in log-log.
 
@@ -81,14 +99,27 @@ def with_bytecode() -> dict[str, str]:
 
 
 def arguments(description: str) -> argparse.ArgumentParser:
-    """Return a parser with what every benchmark understands: --json."""
+    """Return a parser with what every benchmark understands: --json and --ratios."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    parser.add_argument(
+        "--ratios",
+        action="store_true",
+        help="show and judge exponents, ratios, shares and counts only, no seconds and bytes",
+    )
     return parser
 
 
-def report(title: str, results: list[Result], *, as_json: bool) -> int:
-    """Print the results with the machine named; return 1 when one is over its limit."""
+def report(title: str, results: list[Result], *, as_json: bool, ratios: bool = False) -> int:
+    """Print the results with the machine named; return 1 when one is over its limit.
+
+    Args:
+        title: what was measured.
+        results: the figures, in the order they are shown.
+        as_json: print JSON instead of a table.
+        ratios: leave out what depends on the machine (`Result.is_ratio`).
+    """
+    results = [result for result in results if result.is_ratio or not ratios]
     if as_json:
         rows = [asdict(result) | {"ok": result.ok} for result in results]
         print(json.dumps({"benchmark": title, "machine": machine(), "results": rows}, indent=2))

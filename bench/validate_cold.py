@@ -45,7 +45,9 @@ def main() -> int:
             limit=RATIO,
         ),
     ]
-    return report(f"cold start, median of {ROUNDS}", results, as_json=options.json)
+    return report(
+        f"cold start, median of {ROUNDS}", results, as_json=options.json, ratios=options.ratios
+    )
 
 
 if __name__ == "__main__":

@@ -62,6 +62,6 @@ def _permissions(cloud: str, spec: Path | None) -> Exit:
         say(document(cloud, needed(cloud)))
     else:
         needs = needs_of(spec, cloud)
-        wanted = needed(cloud, needs.kinds, has_key=needs.has_key)
+        wanted = needed(cloud, needs.kinds)
         say(document(cloud, wanted, state=needs.state))
     return Exit.OK

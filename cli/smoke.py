@@ -2,8 +2,10 @@
 
 # ruff: noqa: PLC0415  # imported when the verb runs: help and other verbs need none of it
 
+import sys
+from io import TextIOWrapper
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TextIO
 
 import typer
 
@@ -87,13 +89,11 @@ def _run(cluster: str, fmt: Format, *, bisect: bool) -> Exit:
 def _judge(  # noqa: PLR0917  # the options, one by one
     log: str, fabric: str, machine: str, nodes: int, catalog: list[Path], fmt: Format
 ) -> Exit:
-    import click
-
     from ..schemas.catalog import CatalogError, load_catalog
 
     try:
         known = load_catalog(catalog)
-        with click.open_file(log, encoding="utf-8", errors="replace") as stream:
+        with _open(log) as stream:
             result = judge_saved(stream, fabric=fabric, machine=machine, nodes=nodes, catalog=known)
     except CatalogError as error:
         raise LifecycleError(*error.diagnostics, exit_code=Exit.SPEC) from error
@@ -105,6 +105,13 @@ def _judge(  # noqa: PLR0917  # the options, one by one
     else:
         say(smoke_text(result.verdict, result.log, stdout()))
     return Exit.OK if result.passed else Exit.REFUSED
+
+
+def _open(log: str) -> TextIO:
+    """Open a log for reading, or standard input for "-"; bytes that are no UTF-8 are replaced."""
+    if log == "-":
+        return TextIOWrapper(sys.stdin.buffer, encoding="utf-8", errors="replace")
+    return Path(log).open(encoding="utf-8", errors="replace")
 
 
 def _usage(summary: str) -> "LifecycleError":

@@ -25,14 +25,8 @@ from .outcome import Exit, LifecycleError, failure
 from .planning.policy import refuse_breaches
 from .preflight.unbuilt import refuse_unbuilt
 from .secrets.makers import make_secrets, secret_versions
-from .state import (
-    EventLog,
-    Ledger,
-    SecretVault,
-    StateStore,
-    keep_applied,
-    newest_applied,
-)
+from .secrets.vault import SecretVault
+from .state import EventLog, Ledger, StateStore, keep_applied, newest_applied
 
 CERTIFICATE_KEY = "certificate.json"
 """State key of the last gate's certificate."""

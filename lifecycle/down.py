@@ -30,11 +30,10 @@ from .progress import (
 )
 from .repair.queue import forget as forget_repairs
 from .run import Run
-from .secrets import passphrase
+from .secrets import makers as passphrase
 from .sites import OpenSite, at_each, open_sites
 from .ssh import SshSession
 from .state import HeldLock, acquire
-from .state.upgrading import bring_to_newest
 
 
 class DownResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -87,7 +86,6 @@ def down(
         names = (*cluster.spec.sites, BURST_LOCK)
         with acquire(cluster.store, names, reason="down") as lock:
             _refuse_begun(cluster, seen)
-            bring_to_newest(cluster.store, lock.epochs, names)
             _forget(cluster, lock, but_stacks=bool(kept))
         return _nothing(cluster, untouched, kept)
     kubectl = None if skip_kubernetes else reach(cluster.spec, sites, cluster.workdir)
@@ -188,7 +186,7 @@ def _forget(cluster: Cluster, lock: HeldLock, *, but_stacks: bool) -> None:
     """
 
     def go_on() -> None:
-        cluster.events.refuse_lost(lock.epochs)
+        cluster.events.check_epochs(lock.epochs)
 
     store = cluster.store
     doomed = (*kept_queues(store), *kept_host_keys(store), *kept_artifacts(store))

@@ -14,11 +14,9 @@ from ..schemas.diagnostics import Diagnostic, Severity
 from ..schemas.hostlist import fold
 from ..schemas.spec import ClusterSpec
 from .cluster import Cluster
-from .converge.findings import findings, reasons
-from .converge.pending import pending_steps
-from .converge.run import converge
-from .converge.scope import Scope, worn_out
-from .converge.simulated import converge_simulated
+from .converge.pending import Scope, pending_steps, worn_out
+from .converge.run import converge, converge_simulated
+from .converge.watch import findings, reasons
 from .observe import Observation
 from .planning.plan import compile_for
 from .progress import Reporter

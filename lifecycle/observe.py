@@ -17,7 +17,7 @@ from .kubernetes.managed.leaving import leaving_nodes, surplus
 from .kubernetes.managed.nodes import standing_in
 from .kubernetes.managed.reach import Seen, see
 from .planning.changes import SitePlan
-from .planning.gone import gone_with
+from .planning.job_impact import gone_with
 from .pull.stamps import read_reported_stamps
 from .repair.queue import set_aside
 from .sites import OpenSite, at_each, inventory

@@ -13,13 +13,11 @@ from . import places
 from .audit.artifacts import keep_artifacts
 from .audit.commit import commit_of
 from .audit.trail import exported
-from .burst.lock import LOCK as BURST_LOCK
 from .carried import keep_host_keys
 from .outcome import Exit, LifecycleError
+from .secrets.ciphertexts import finish_interrupted_removal
 from .state import HeldLock, RunFinished, RunStarted
 from .state.process import pipeline_commit
-from .state.reencrypt import take_over
-from .state.upgrading import bring_to_newest
 
 if TYPE_CHECKING:
     from .cluster import Cluster
@@ -52,7 +50,7 @@ class Run:
         self._outcome = "ok" if exit_code is Exit.OK else exit_code.name.lower()
 
     def __enter__(self) -> Self:
-        """Write the start of the run, into a state of the newest form."""
+        """Write the start of the run."""
         started = RunStarted(
             command=self.command,
             spec_hash=self.cluster.spec_hash,
@@ -61,12 +59,9 @@ class Run:
         )
         with ExitStack() as exports:
             exports.enter_context(exported(self.cluster))
-            names = (*self.cluster.spec.sites, BURST_LOCK)
-            said = bring_to_newest(self.cluster.store, self.lock.epochs, names)
-            self.lock.notes = (*self.lock.notes, *said)
-            self.cluster.vault.keyring.look_again()
+            self.cluster.vault.keyring.invalidate()
             if self.command != "down":  # it goes on with nothing, and has to end without a key
-                take_over(self.cluster.store, self.cluster.vault.keyring)
+                finish_interrupted_removal(self.cluster.store, self.cluster.vault.keyring)
             self.cluster.events.bind(run=self.id, epochs=self.lock.epochs)
             self.cluster.events.append(started)
             self._exports = exports.pop_all()

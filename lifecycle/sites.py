@@ -18,7 +18,7 @@ from . import places
 from .carried import lay_out
 from .ladders.standing import NO_WISHES, Ladders, Wishes
 from .outcome import LifecycleError, failure
-from .secrets.passphrase import make_passphrase, read_passphrase
+from .secrets.makers import make_passphrase, read_passphrase
 
 if TYPE_CHECKING:
     from .cluster import Cluster

@@ -28,8 +28,7 @@ from .planning.changes import Plan
 from .planning.guards import refuse_guarded
 from .planning.plan import compile_for, plan_with_jobs
 from .planning.plan_file import PlanFile, holding, refuse_moved, refuse_other
-from .preflight.obstacles import refuse_obstacles
-from .preflight.unkeyed import refuse_unkeyed
+from .preflight.obstacles import refuse_obstacles, refuse_unkeyed
 from .progress import (
     Finding,
     Reporter,

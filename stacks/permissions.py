@@ -24,8 +24,6 @@ _STATE = ("s3:DeleteObject", "s3:GetObject", "s3:PutObject")
 """What keeping state in S3 takes below its prefix; its keys are listed, too."""
 _PASSED_TO = ["ec2.amazonaws.com", "ec2.amazonaws.com.cn", "eks.amazonaws.com"]
 """Who is handed a role: nodes and control planes, and no other service."""
-_OF_DATA = "Microsoft.KeyVault/vaults/keys/"
-"""What Azure grants on what a resource holds, not on the resource: data actions."""
 
 
 class Permissions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -33,8 +31,6 @@ class Permissions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     always: tuple[str, ...]
     """For what gcluster asks and does itself."""
-    key: tuple[str, ...]
-    """For the key that `secrets: {provider: kms}` names."""
     resources: dict[str, tuple[str, ...]]
     """Kind of resource ("ec2.Vpc") -> what making, reading, changing and removing it takes."""
 
@@ -61,15 +57,12 @@ def kind_of(token: str) -> str:
     return f"{module.partition('/')[0]}.{name}"
 
 
-def needed(
-    cloud: str, kinds: Collection[str] | None = None, *, has_key: bool = True
-) -> tuple[str, ...]:
+def needed(cloud: str, kinds: Collection[str] | None = None) -> tuple[str, ...]:
     """Return the permissions, sorted.
 
     Args:
         cloud: one of `CLOUDS`.
         kinds: of resources that may be made; None: all.
-        has_key: a key there encrypts the cluster's secrets.
 
     Raises:
         ProviderError: as `known`.
@@ -77,7 +70,7 @@ def needed(
     permissions = known(cloud)
     wanted = permissions.resources if kinds is None else set(kinds) & permissions.resources.keys()
     found = {p for kind in wanted for p in permissions.resources[kind]}
-    return tuple(sorted({*permissions.always, *found, *(permissions.key if has_key else ())}))
+    return tuple(sorted({*permissions.always, *found}))
 
 
 def document(
@@ -109,9 +102,9 @@ def document(
             "Name": name,
             "IsCustom": True,
             "Description": "What gcluster's up and down need.",
-            "Actions": [action for action in granted if not action.startswith(_OF_DATA)],
+            "Actions": granted,
             "NotActions": [],
-            "DataActions": [action for action in granted if action.startswith(_OF_DATA)],
+            "DataActions": [],
             "NotDataActions": [],
             "AssignableScopes": ["/subscriptions/SUBSCRIPTION"],
         }

@@ -13,8 +13,8 @@ from .quantities import duration, plural
 from .surface import Surface
 
 if TYPE_CHECKING:
-    from ...lifecycle.repair.result import Intended, RepairResult
-    from ...lifecycle.state.repairs import Repair
+    from ...lifecycle.repair.attempt import Intended, RepairResult
+    from ...lifecycle.state.repair_queue import Repair
 
 _LISTED = 24
 """Nodes of the queue that are listed; the rest is counted."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from ...schemas.account_tree import with_parts
+from ...schemas.account_tree import AccountTree
 from ...schemas.spec import ClusterSpec, SlurmScheduler
 from ...schemas.spec.scheduler import Accounting
 from ..accounting.desired import keeps_accounts
@@ -67,10 +67,10 @@ def partition_access(spec: ClusterSpec) -> dict[str, dict[str, Json]]:
     A partition that names accounts is for their parts too: Slurm compares names, not the tree. Root
     may use all of them, and `SMOKE_QOS`: gcluster's own jobs are charged to its account.
     """
-    accounts = spec.scheduler.accounts
+    tree = AccountTree(spec.scheduler.accounts)
     return {
         name: {
-            "accounts": [ROOT, *sorted(with_parts(accounts, one.accounts))] if one.accounts else [],
+            "accounts": [ROOT, *sorted(tree.with_parts(one.accounts))] if one.accounts else [],
             "qos": sorted({*one.qos, SMOKE_QOS}) if one.qos else [],
         }
         for name, one in written_partitions(spec).items()

@@ -14,8 +14,7 @@ from ...inventory.compile import CompiledCluster
 from ...inventory.compile.steps import PHASES
 from ..converge.role_files import role_digest
 from ..planning.changes import UpgradeLine
-from ..state import Built, StateStore
-from ..state.formats import FORMAT_KEY, NEWEST, Format
+from ..state import Built
 
 _VERSION = "_version"
 _DIGITS = 12
@@ -43,18 +42,15 @@ def _digest(role: str) -> str:
     return "".join(role_digest(role, phase)[:_DIGITS] for phase in PHASES)
 
 
-def upgrade_lines(store: StateStore, before: Built | None, after: Built) -> tuple[UpgradeLine, ...]:
+def upgrade_lines(before: Built | None, after: Built) -> tuple[UpgradeLine, ...]:
     """Return what another gcluster, or another software lock, changes of what was applied.
 
     A role or version that is new, or no longer asked for, isn't told: the spec's fields say so.
     """
-    return tuple(_lines(store, before, after))
+    return tuple(_lines(before, after))
 
 
-def _lines(store: StateStore, before: Built | None, after: Built) -> Iterator[UpgradeLine]:
-    kept = store.read(FORMAT_KEY, Format)
-    if kept is not None and kept.version != NEWEST:
-        yield UpgradeLine(what="format of the state", before=str(kept.version), after=str(NEWEST))
+def _lines(before: Built | None, after: Built) -> Iterator[UpgradeLine]:
     if before is None:
         return
     if before.gcluster != after.gcluster:

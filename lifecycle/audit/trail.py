@@ -107,7 +107,7 @@ def exported(cluster: Cluster) -> Iterator[None]:
                 with suppress(OSError):
                     sink(line)
 
-        with cluster.events.told_to(tell):
+        with cluster.events.subscribe(tell):
             yield
 
 

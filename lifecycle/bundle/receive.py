@@ -73,5 +73,6 @@ def receive(root: Path) -> None:
         part.replace(target)
 
 
-os.umask(0o022)
-{"compare": compare, "receive": receive}[sys.argv[1]](Path(sys.argv[2]))
+if __name__ == "__main__":
+    os.umask(0o022)
+    {"compare": compare, "receive": receive}[sys.argv[1]](Path(sys.argv[2]))

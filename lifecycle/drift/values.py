@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from ..outcome import Exit
-from ..state.repairs import Repair
+from ..state.repair_queue import Repair
 
 Plane: TypeAlias = Literal["cloud", "node", "fabric", "scheduler"]
 PLANES: tuple[Plane, ...] = ("cloud", "node", "fabric", "scheduler")

@@ -21,10 +21,10 @@ from ...inventory.hosts import ClusterInventory, Host, elastic_nodes
 from ...schemas.spec import ClusterSpec
 from ...stacks.provider import Provider
 from ..cluster import Cluster
-from ..converge.findings import findings
 from ..converge.pending import pending_steps, step_digests
 from ..converge.run import converge
 from ..converge.seals import seal_command
+from ..converge.watch import findings
 from ..outcome import LifecycleError
 from ..progress import Reporter, StageFinished, StageProgress, StageStarted
 from ..sites import OpenSite, ignore, inventory

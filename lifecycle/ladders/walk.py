@@ -18,7 +18,7 @@ from ...stacks.provider import ProviderError
 from ...stacks.pulumi.errors import first_line
 from ..outcome import Exit, LifecycleError
 from ..sites import OpenSite
-from ..state.kinds import RungTried
+from ..state.event_types import RungTried
 from .report import ended_short, on_a_later_rung, purchase_unknown
 from .rung import (
     Blocked,

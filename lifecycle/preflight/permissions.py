@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
-from ...schemas.kms_key import cloud_of_key
-from ...schemas.spec import KmsSecrets
 from ...schemas.state_url import parse_state_url
 from ...stacks.aws.layout import partition
 from ...stacks.permissions import kind_of
@@ -24,8 +22,6 @@ class Needs(NamedTuple):
 
     kinds: frozenset[str]
     """Of resources."""
-    has_key: bool = False
-    """Its secrets are encrypted by a key there."""
     state: tuple[str, str] | None = None
     """ARN of the bucket of AWS that its state is in, and the prefix there."""
 
@@ -34,16 +30,14 @@ def needs_of(spec: Path, cloud: str) -> Needs:
     """Return what a spec has on a cloud. Nothing is contacted.
 
     Raises:
-        LifecycleError: the spec has errors, or neither site, key nor state on that cloud (GC908).
+        LifecycleError: the spec has errors, or neither a site nor its state on that cloud (GC908).
         ProviderError: the cloud's extra isn't installed.
     """
     cluster = open_cluster(str(spec))
     sites = [name for name, site in cluster.spec.sites.items() if provider_name(site) == cloud]
-    secrets = cluster.spec.secrets
-    has_key = isinstance(secrets, KmsSecrets) and cloud_of_key(secrets.key) == cloud
     state = _bucket(cluster.state_url) if cloud == "aws" else None
-    if not sites and (has_key or state):
-        return Needs(frozenset(), has_key, state)
+    if not sites and state:
+        return Needs(frozenset(), state)
     if not sites:
         raise failure("GC908", f"{spec} has no site of provider {cloud}")
     recorder = provider(cloud, cluster.catalog)
@@ -54,7 +48,7 @@ def needs_of(spec: Path, cloud: str) -> Needs:
         for resource in recorded.resources
     }
     kinds = frozenset(kind_of(token) for token in types if not token.startswith(_NOT_MADE))
-    return Needs(kinds, has_key, state)
+    return Needs(kinds, state)
 
 
 def _bucket(url: str) -> tuple[str, str] | None:

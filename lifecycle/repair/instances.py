@@ -29,10 +29,10 @@ from ..run import Run
 from ..sites import OpenSite, equip, open_sites
 from ..ssh import SshSession
 from ..state import acquire
-from ..state.repairs import Repair
+from ..state.repair_queue import Repair
 from ..state.store import utc_now
+from .attempt import Intended, RepairResult
 from .queue import queue
-from .result import Intended, RepairResult
 from .service import give_back, in_the_way, look, scheduler_of
 
 _ASK_AGAIN_S = 5

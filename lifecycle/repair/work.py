@@ -22,14 +22,12 @@ from ..run import Run
 from ..sites import OpenSite, at_each, equip, inventory, open_sites
 from ..ssh import SshSession
 from ..state import acquire
-from ..state.kinds import RepairAction, RepairStep
-from ..state.repairs import Repair
+from ..state.event_types import RepairAction, RepairStep
+from ..state.repair_queue import Repair
 from ..state.store import utc_now
-from .attempt import Attempt, Outcome
+from .attempt import Attempt, Intended, Outcome, RepairResult
 from .instances import repair_instances
-from .queue import queue, set_aside, tell
-from .result import Intended, RepairResult
-from .steps import ORDER, next_action, why_given_up
+from .queue import ORDER, next_action, queue, set_aside, tell, why_given_up
 
 ASKED = "somebody asked for it"
 """Reason of a node that was named and was not in the queue."""

@@ -1,4 +1,4 @@
-"""Who encrypts a cluster's secrets: said where the spec says another, changed when asked for."""
+"""Key rotation: warn where the spec names another key provider than the state, and re-encrypt."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import msgspec
 from ...schemas.diagnostics import Diagnostic, Severity
 from ..outcome import Exit, LifecycleError
 from ..progress import Reporter, StageProgress
-from ..state.reencrypt import reencrypt
+from .ciphertexts import reencrypt
 
 if TYPE_CHECKING:
     from ..cluster import Cluster
@@ -24,7 +24,7 @@ class RotatedEncryption(msgspec.Struct, frozen=True, kw_only=True):
     """Who wrapped the data key: "age (env:KEY)"."""
     after: str
     count: int
-    """Secrets that were encrypted anew, of each all versions, and saved queues."""
+    """Secrets that were re-encrypted, of each all versions, and saved queues."""
     exit_code: Exit = Exit.OK
 
 
@@ -37,10 +37,10 @@ def rotate_encryption(run: Run, report: Reporter) -> RotatedEncryption:
     """
     cluster = run.cluster
 
-    def tell(detail: str) -> None:
+    def progress(detail: str) -> None:
         report(StageProgress(name="rotate", done=0, total=0, detail=detail))
 
-    done = reencrypt(cluster.store, cluster.vault.keyring, tell)
+    done = reencrypt(cluster.store, cluster.vault.keyring, progress)
     return RotatedEncryption(
         cluster=cluster.name, before=done.before, after=done.after, count=done.count
     )
@@ -59,7 +59,7 @@ def other_provider(cluster: Cluster) -> tuple[Diagnostic, ...]:
     hint = f"gcluster rotate encryption {cluster.spec_path}"
     if not keyring.provider.is_of(newest):
         summary = f"secrets are encrypted by {newest.by}, and the spec says {keyring.provider.by}"
-    elif len(records.keys() - keyring.doomed()) > 1:
+    elif len(records.keys() - keyring.pending_deletion()) > 1:
         summary = f"secrets are being changed to {newest.by}, and that was interrupted"
     else:
         return ()

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import base64
+import json
 import secrets
 from collections.abc import Callable
 from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from ...inventory.compile.kubernetes import ENCRYPTION_SECRET
 from ...inventory.compile.self_converge import SIGNERS_SECRET
@@ -15,9 +19,13 @@ from ...inventory.compile.sssd import DIRECTORY_SECRET
 from ...inventory.compile.wireguard import KEY_PREFIX, PEERS_PREFIX
 from ...schemas.spec import ClusterSpec, DirectoryUsers, SlurmScheduler
 from ..outcome import LifecycleError, failure
-from ..state import SecretVault, munge_key
 from .references import UnreadableSecret, read_reference
-from .tunnel_keys import keep_peers, tunnel_key
+from .vault import SecretVault, munge_key
+
+if TYPE_CHECKING:
+    from ..cluster import Cluster
+if TYPE_CHECKING:
+    from .vault import SecretVault
 
 _PASSWORD_BYTES = 24
 
@@ -63,7 +71,7 @@ def given_secrets(spec: ClusterSpec) -> dict[str, str]:
 
 
 def read_given(name: str, reference: str, *, is_kept: bool) -> bytes | None:
-    """Return a secret that the spec refers to; None: it isn't here, and what is kept stands.
+    """Return a secret that the spec refers to; None: it isn't here, and what is stored is used.
 
     Raises:
         LifecycleError: it can't be read, and none is kept (GC959).
@@ -93,7 +101,7 @@ def secret_versions(
     for name, reference in given_secrets(spec).items():
         if found.get(name, "new") == "new":
             continue
-        with suppress(LifecycleError):  # it, or the key, isn't here: what is kept stands
+        with suppress(LifecycleError):  # it, or the key, isn't here: what is stored is used
             value = read_given(name, reference, is_kept=True)
             if value is not None and value != vault.reveal(name):
                 found[name] = "new"
@@ -132,3 +140,60 @@ def maker(vault: SecretVault, cluster: str, secret: str) -> Callable[[], bytes]:
 
     vault.ensure(KEY_SECRET, signing_key)
     return lambda: signers(vault.reveal(KEY_SECRET), cluster)
+
+
+def tunnel_key() -> bytes:
+    """Return a new private key as `wg genkey` prints it: 32 bytes in base64, and a line's end."""
+    return base64.b64encode(X25519PrivateKey.generate().private_bytes_raw()) + b"\n"
+
+
+def public_key(private: bytes) -> str:
+    """Return the public half as `wg pubkey` prints it, without the line's end."""
+    key = X25519PrivateKey.from_private_bytes(base64.b64decode(private))
+    return base64.b64encode(key.public_key().public_bytes_raw()).decode()
+
+
+def keep_peers(vault: SecretVault, name: str) -> None:
+    """Keep the public keys of the gateways that a secret is named after, as JSON by their pools.
+
+    Their private keys are made where they are missing; where one was rotated since, this is
+    another version of the secret.
+    """
+    found = {}
+    for pool in name.removeprefix(PEERS_PREFIX).split("."):
+        vault.ensure(KEY_PREFIX + pool, tunnel_key)
+        found[pool] = public_key(vault.reveal(KEY_PREFIX + pool))
+    vault.keep(name, json.dumps(found, sort_keys=True).encode())
+
+
+def rotate_tunnel_keys(vault: SecretVault, secrets: tuple[str, ...]) -> None:
+    """Rotate the private keys among these secrets, and the lists that name them."""
+    for name in secrets:
+        if name.startswith(KEY_PREFIX):
+            vault.keep(name, tunnel_key())
+    for name in secrets:
+        if name.startswith(PEERS_PREFIX):
+            keep_peers(vault, name)
+
+
+NAME = "pulumi"
+"""Of the secret in the vault."""
+_BYTES = 32
+"""As many as the key of AES-256-GCM, which the engine derives from the passphrase."""
+
+
+def read_passphrase(cluster: Cluster) -> str:
+    """Return the passphrase; "" while none was made.
+
+    Raises:
+        LifecycleError: the key is missing, or another than the cluster's (GC905).
+    """
+    if cluster.vault.version(NAME) is None:
+        return ""
+    return cluster.vault.reveal(NAME).decode()
+
+
+def make_passphrase(cluster: Cluster) -> str:
+    """Return the passphrase, made at first use: 32 random bytes as base64. Only for a run."""
+    cluster.vault.ensure(NAME, lambda: base64.b64encode(secrets.token_bytes(_BYTES)))
+    return read_passphrase(cluster)

@@ -33,7 +33,7 @@ class UnreadableSecret(Exception):  # noqa: N818  # reads as the fact that it is
 
 
 def read_reference(reference: str) -> str:
-    """Return the secret that a reference names, as it stands there.
+    """Return the secret that a reference names, as it is there.
 
     Raises:
         UnreadableSecret: it can't be read.
@@ -68,15 +68,15 @@ def _sops(file: str) -> str:
     if program is None:
         raise UnreadableSecret("the program sops is not installed")
     # As JSON a map is a map whatever the file's form; what isn't one has the key "data".
-    return _told(program, "--decrypt", "--output-type", "json", str(Path(file).expanduser()))
+    return _run_program(program, "--decrypt", "--output-type", "json", str(Path(file).expanduser()))
 
 
 def _ansible_vault(file: str) -> str:
     program = Path(sys.executable).with_name("ansible-vault")
-    return _told(str(program), "view", str(Path(file).expanduser()))
+    return _run_program(str(program), "view", str(Path(file).expanduser()))
 
 
-def _told(program: str, *arguments: str) -> str:
+def _run_program(program: str, *arguments: str) -> str:
     """Return what a program prints; it has no terminal, so it can't ask for a password."""
     try:
         done = subprocess.run(

@@ -1,4 +1,4 @@
-"""What is kept about a cluster: its log, its locks and its secrets, in one object store.
+"""What is kept about a cluster: its events, its locks and what was applied, in one object store.
 
 - `StateStore.open(url)`: named objects; `identify(name)` gives the cluster's random id.
 - `EventLog(store)`: the only log. `bind(run=, epochs=)`, then `append(SpecApplied(...))`, `read()`.
@@ -6,27 +6,13 @@
 - `Ledger(log)`: intents and resources, for providers; `intend_many` stores one event for many.
 - `acquire(store, sites, reason=)`: the lock, as a context manager giving a `HeldLock`; `unlock`.
 - `keep_applied`, `newest_applied`: spec, catalogs and bundle, as one object each time.
-- `upgrade(store)`: brings the layout of an older version to this one's; for a lock's holder.
-- `SecretVault.open(store, spec.secrets, cluster_id, keys_dir)`: `ensure`, `version`, `reveal`,
-  `materialise`, `forget_all`; its `keyring` holds the data keys, `reencrypt` changes them.
 
-Everything here raises LifecycleError for what a user can mend: GC900 corrupt, GC901 can't be used,
-GC902 from a newer version, GC903 locked, GC904 the lock was lost, GC905 secrets and their key.
+Everything here raises LifecycleError for what a user can fix: GC900 corrupt, GC901 can't be used,
+GC902 of another format, GC903 locked, GC904 the lock was lost.
 """
 
-from .applied import (
-    Applied,
-    applied_number,
-    keep_applied,
-    newest_applied,
-)
-from .box import SecretBox
 from .bucket import AlreadyExists
-from .event import Event
-from .events import EventLog
-from .formats import upgrade
-from .journal import Journal, LastSmoke, RunRecord
-from .kinds import (
+from .event_types import (
     Body,
     Built,
     BurstStepped,
@@ -52,8 +38,17 @@ from .kinds import (
     StageDone,
     Unreadable,
 )
-from .ledger import Ledger
-from .ledger_fold import ExistingResource
+from .events import Event, EventLog
+from .journal import (
+    Applied,
+    Journal,
+    LastSmoke,
+    RunRecord,
+    applied_number,
+    keep_applied,
+    newest_applied,
+)
+from .ledger import ExistingResource, Ledger
 from .lock import (
     HeldLock,
     LockRecord,
@@ -64,7 +59,6 @@ from .lock import (
     unlock,
 )
 from .store import ClusterIdentity, StateStore
-from .vault import SecretVault, SecretVersion, munge_key
 
 __all__ = [
     "AlreadyExists",
@@ -100,9 +94,6 @@ __all__ = [
     "RunRecord",
     "RunStarted",
     "RungTried",
-    "SecretBox",
-    "SecretVault",
-    "SecretVersion",
     "SmokeFinished",
     "SpecApplied",
     "StageDone",
@@ -113,8 +104,6 @@ __all__ = [
     "is_held",
     "keep_applied",
     "lock_state",
-    "munge_key",
     "newest_applied",
     "unlock",
-    "upgrade",
 ]

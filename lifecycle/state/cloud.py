@@ -1,7 +1,7 @@
 """State in a bucket of S3, GCS or Azure: how each is opened, and with whose rights.
 
 Rights come from where the clouds' own tools take them: the environment, a workload's or machine's
-identity, and on a person's machine a profile of AWS, gcloud's or az' login. None stands in a URL.
+identity, and on a person's machine a profile of AWS, gcloud's or az' login. URLs hold none.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _STATIC_AWS = (
     "AWS_CONTAINER_CREDENTIALS_FULL_URI",
     "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
 )
-"""Where one of these is set, AWS' rights are in the environment: no profile is looked for."""
+"""Where one of these is set, AWS' rights are in the environment: no profile is read."""
 _STATIC_AZURE = (
     "AZURE_STORAGE_ACCOUNT_KEY",
     "AZURE_STORAGE_KEY",
@@ -40,7 +40,7 @@ _STATIC_AZURE = (
 )
 _HINTS = {
     "s3": "check the bucket's name and region, and that you may list, read and write it: "
-    "AWS_PROFILE or AWS_ACCESS_KEY_ID says who you are",
+    "AWS_PROFILE or AWS_ACCESS_KEY_ID names the login",
     "gs": "check the bucket's name, and that you may list, read and write it: "
     "gcloud auth application-default login, or GOOGLE_APPLICATION_CREDENTIALS",
     "azblob": "check account and container, and that you have Storage Blob Data Contributor there: "
@@ -94,13 +94,13 @@ def _s3(place: StateUrl) -> ObjectStore:
         or os.environ.get("AWS_ENDPOINT_URL_S3")
         or os.environ.get("AWS_ENDPOINT_URL", "")
     )
-    said: dict[str, Any] = {}
+    config: dict[str, Any] = {}
     if region := options.get("region"):
-        said["region"] = region
+        config["region"] = region
     if endpoint:
-        said["endpoint"] = endpoint
-        # A host of one's own has no name for each bucket, unless it is said to have.
-        said["virtual_hosted_style_request"] = options.get("use_path_style") == "false"
+        config["endpoint"] = endpoint
+        # A host of one's own has no name for each bucket, unless the URL says so.
+        config["virtual_hosted_style_request"] = options.get("use_path_style") == "false"
     rights = _profile(options.get("profile"))
     return S3Store(
         place.bucket,
@@ -108,12 +108,12 @@ def _s3(place: StateUrl) -> ObjectStore:
         client_options=_clients(endpoint),
         retry_config=_retries(),
         credential_provider=rights,
-        config=said,  # type: ignore[arg-type] # built by key: each of them is one of S3Config
+        config=config,  # type: ignore[arg-type] # built by key: each of them is one of S3Config
     )
 
 
 def _profile(name: str | None) -> Any:
-    """Return what reads a profile of AWS' files through boto3; None: obstore looks by itself."""
+    """Return what reads a profile of AWS' files through boto3; None: obstore finds them itself."""
     if name is None and any(os.environ.get(key) for key in _STATIC_AWS):
         return None
     if find_spec("boto3") is None:
@@ -162,7 +162,7 @@ def _gs(place: StateUrl) -> ObjectStore:
 
 
 def _no_rights() -> GCSCredential:
-    """Return what an emulator is shown: obstore would look for a real login."""
+    """Return what an emulator is shown: obstore would use a real login."""
     return {"token": "emulator", "expires_at": None}
 
 
@@ -171,7 +171,7 @@ def _azblob(place: StateUrl) -> ObjectStore:
 
     options = place.options
     domain = options.get("domain", "")
-    said: dict[str, Any] = {"account_name": place.account}
+    config: dict[str, Any] = {"account_name": place.account}
     endpoint = ""
     if domain:
         protocol = options.get("protocol", "https")
@@ -182,17 +182,17 @@ def _azblob(place: StateUrl) -> ObjectStore:
             if local
             else f"{protocol}://{place.account}.{domain}"
         )
-        said["endpoint"] = endpoint
+        config["endpoint"] = endpoint
     if key := os.environ.get("AZURE_STORAGE_KEY"):  # what az and Pulumi read; obstore has another
-        said["account_key"] = key
+        config["account_key"] = key
     if which("az") and not any(os.environ.get(name) for name in _STATIC_AZURE):
-        said["use_azure_cli"] = True  # a person's login; else the machine's own identity is asked
+        config["use_azure_cli"] = True  # a person's login; else the machine's own identity is asked
     return AzureStore(
         place.bucket,
         prefix=place.path or None,
         client_options=_clients(endpoint),
         retry_config=_retries(),
-        config=said,  # type: ignore[arg-type] # built by key: each of them is one of AzureConfig
+        config=config,  # type: ignore[arg-type] # built by key: each of them is one of AzureConfig
     )
 
 

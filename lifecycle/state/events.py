@@ -1,8 +1,4 @@
-"""The only log of a cluster: one object per event, created once and never changed.
-
-A writer creates the number after the last one it has read. So whoever writes event n has read all
-before it, and whoever sees a newer epoch of its site in them stops: the log itself is the fence.
-"""
+"""One event, and how it lies in the store."""
 
 from __future__ import annotations
 
@@ -10,27 +6,149 @@ import random
 import secrets
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from datetime import datetime
+from datetime import UTC, datetime
 from itertools import pairwise
+from typing import get_args
 
+import msgspec
+
+from ...schemas.decoding import decode_json
 from ..outcome import Exit, LifecycleError, failure
 from .bucket import AlreadyExists
-from .event import (
-    PREFIX,
-    Event,
-    decode_event,
-    encode_event,
-    event_key,
-    event_number,
-    is_stale,
-)
-from .kinds import Known
+from .event_types import Body, Known, Unreadable
 from .lock import is_current
 from .process import who
 from .store import StateStore, utc_now
+
+PREFIX = "events"
+_KINDS: dict[str, type[Known]] = {kind.__name__: kind for kind in get_args(Known)}
+
+
+class Event(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing that happened, by whom and in which run."""
+
+    seq: int
+    """From 1, without gaps."""
+    time: datetime
+    actor: str
+    """user@host."""
+    run: str
+    """Id of the run; "" outside any."""
+    epochs: dict[str, int]
+    """Site -> fencing token of the writer."""
+    body: Body
+    """What happened: its type is the kind."""
+
+    @property
+    def kind(self) -> str:
+        """Name of the kind."""
+        return self.body.kind if isinstance(self.body, Unreadable) else type(self.body).__name__
+
+
+class _Stored(msgspec.Struct, frozen=True, kw_only=True):
+    """How an event lies in the store."""
+
+    seq: int
+    time: datetime
+    actor: str
+    writer: str
+    run: str
+    epochs: dict[str, int]
+    kind: str
+    data: msgspec.Raw
+
+
+def is_stale(event: Event, newest: Mapping[str, int]) -> bool:
+    """Say whether an event was written by someone who had lost the lock of one of its sites."""
+    return any(epoch < newest.get(site, 0) for site, epoch in event.epochs.items())
+
+
+class EventFold:
+    """What is made of events alone: the same events, the same fold."""
+
+    def __init__(self) -> None:
+        """Begin before the first event."""
+        self.seq = 0
+        self._newest: dict[str, int] = {}
+
+    def fresh(self, events: Iterable[Event]) -> Iterator[Event]:
+        """Yield the events to take, in order: none twice, none of a run that had lost its lock."""
+        for event in events:
+            if event.seq <= self.seq:
+                continue
+            self.seq = event.seq
+            if is_stale(event, self._newest):
+                continue
+            self._newest.update(event.epochs)
+            yield event
+
+
+def event_key(seq: int) -> str:
+    """Return the key of an event."""
+    return f"{PREFIX}/{seq:012d}.json"
+
+
+def event_number(key: str) -> int | None:
+    """Return the number in an event's key; None for a key that isn't one."""
+    name = key.rpartition("/")[2].removesuffix(".json")
+    return int(name) if name.isdecimal() and event_key(int(name)) == key else None
+
+
+def encode_event(event: Event, writer: str) -> bytes:
+    """Return the bytes of an event; `writer` is random, so that no two writers make the same."""
+    stored = _Stored(
+        seq=event.seq,
+        time=event.time,
+        actor=event.actor,
+        writer=writer,
+        run=event.run,
+        epochs=event.epochs,
+        kind=event.kind,
+        data=msgspec.Raw(msgspec.json.encode(event.body)),
+    )
+    return msgspec.json.encode(stored)
+
+
+def decode_event(seq: int, data: bytes) -> Event:
+    """Read an event; whatever can't be read is kept as Unreadable."""
+    try:
+        stored = decode_json(data, _Stored)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        return _torn(seq, str(error))
+    kind = _KINDS.get(stored.kind)
+    body: Body
+    if stored.seq != seq:
+        return _torn(seq, f"it says that it is event {stored.seq}")
+    if kind is None:
+        body = Unreadable(kind=stored.kind, problem="unknown kind")
+    else:
+        try:
+            body = decode_json(stored.data, kind)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            body = Unreadable(kind=stored.kind, problem=str(error))
+    return Event(
+        seq=seq,
+        time=stored.time,
+        actor=stored.actor,
+        run=stored.run,
+        epochs=stored.epochs,
+        body=body,
+    )
+
+
+def _torn(seq: int, problem: str) -> Event:
+    return Event(
+        seq=seq,
+        time=datetime.fromtimestamp(0, UTC),
+        actor="",
+        run="",
+        epochs={},
+        body=Unreadable(kind="", problem=f"{event_key(seq)}: {problem}"),
+    )
+
 
 _ATTEMPTS = 200
 """How often an append is tried before giving up; each miss means that another writer won."""
@@ -80,8 +198,8 @@ class EventLog:
         return self._clock()
 
     @contextmanager
-    def told_to(self, listener: Callable[[Event], None]) -> Iterator[None]:
-        """Have a listener told of each event that is written here while the body runs."""
+    def subscribe(self, listener: Callable[[Event], None]) -> Iterator[None]:
+        """Call a listener with each event that is written here while the body runs."""
         self._listeners.append(listener)
         try:
             yield
@@ -129,7 +247,7 @@ class EventLog:
                 time.sleep(pause)
         raise failure(
             "GC901",
-            f"an event could not be written: others were faster {_ATTEMPTS} times",
+            f"an event could not be written: write conflict after {_ATTEMPTS} retries",
             hint="run the command again when fewer commands work on this cluster",
         )
 
@@ -167,7 +285,7 @@ class EventLog:
             epochs=dict(epochs),
             body=body,
         )
-        self.refuse_lost(event.epochs)
+        self.check_epochs(event.epochs)
         data = encode_event(event, self._writer)
         try:
             self.store.put_new(event_key(seq), data)
@@ -211,7 +329,7 @@ class EventLog:
         if not is_stale(event, self._newest):
             self._newest.update(event.epochs)
 
-    def refuse_lost(self, epochs: Mapping[str, int]) -> None:
+    def check_epochs(self, epochs: Mapping[str, int]) -> None:
         """Go on where none of these epochs was followed by another.
 
         Raises:

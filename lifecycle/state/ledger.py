@@ -1,4 +1,4 @@
-"""What was meant to exist and what exists: a fold of the events, and the way to add to them.
+"""The ledger: resources meant to exist and existing, folded from the events.
 
 An intent is stored before the call that creates. Many threads may report at once: what they report
 while one event is being written goes into the next one together.
@@ -10,10 +10,13 @@ import threading
 import uuid
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from ...stacks.provider import Resource
-from .kinds import (
+from .event_types import (
     Deletion,
     Intent,
     IntentsStored,
@@ -22,10 +25,87 @@ from .kinds import (
     ResourcesDeleted,
     ResourcesFailed,
 )
-from .ledger_fold import ExistingResource, LedgerFold
+from .events import Event, EventFold
 
 if TYPE_CHECKING:
     from .events import EventLog
+
+
+class ExistingResource(msgspec.Struct, frozen=True, kw_only=True):
+    """A resource that was created and not deleted since."""
+
+    site: str
+    kind: str
+    key: str
+    pool: str | None
+    provider_id: str
+    intent: str
+    since: datetime
+
+
+class LedgerFold(EventFold):
+    """The ledger as a fold of the events. Pure: the same events, the same ledger."""
+
+    def __init__(self) -> None:
+        """Begin with nothing."""
+        super().__init__()
+        self.intents: dict[str, Intent] = {}
+        self.open: dict[tuple[str, str], Intent] = {}
+        """(site, resource key) -> the intent without a result."""
+        self.existing: dict[tuple[str, str, str], ExistingResource] = {}
+        """(site, resource key, provider id) -> what exists."""
+
+    def apply(self, events: Iterable[Event]) -> None:
+        """Fold more events, in order; those folded before, and stale ones, change nothing."""
+        for event in self.fresh(events):
+            match event.body:
+                case IntentsStored(intents=intents):
+                    self._intended(intents)
+                case ResourcesCreated(created=created):
+                    self._created(created, event.time)
+                case ResourcesFailed(failed=failed):
+                    self._failed(failed)
+                case ResourcesDeleted(deleted=deleted):
+                    self._deleted(deleted)
+
+    def _intended(self, intents: Iterable[Intent]) -> None:
+        for intent in intents:
+            if intent.id not in self.intents:
+                self.intents[intent.id] = intent
+                self.open[intent.site, intent.resource_key] = intent
+
+    def _created(self, created: Mapping[str, str], time: datetime) -> None:
+        for identifier, provider_id in created.items():
+            intent = self.intents.get(identifier)
+            if intent is None:
+                continue  # only another program can have written it: there is nothing to call it
+            self._close(intent)
+            self.existing[intent.site, intent.resource_key, provider_id] = ExistingResource(
+                site=intent.site,
+                kind=intent.resource_kind,
+                key=intent.resource_key,
+                pool=intent.pool,
+                provider_id=provider_id,
+                intent=intent.id,
+                since=time,
+            )
+
+    def _failed(self, failed: Iterable[str]) -> None:
+        for identifier in failed:
+            intent = self.intents.get(identifier)
+            if intent is not None:
+                self._close(intent)
+
+    def _deleted(self, deleted: Iterable[Deletion]) -> None:
+        for gone in deleted:
+            known = self.existing.pop((gone.site, gone.resource_key, gone.provider_id), None)
+            if known is None:  # created, but killed before that could be recorded
+                self.open.pop((gone.site, gone.resource_key), None)
+
+    def _close(self, intent: Intent) -> None:
+        place = (intent.site, intent.resource_key)
+        if self.open.get(place) == intent:
+            del self.open[place]
 
 
 @dataclass
@@ -38,7 +118,7 @@ class _Batch:
     deleted: list[Deletion] = field(default_factory=list)
     answers: dict[tuple[str, str], str] = field(default_factory=dict)
     """(site, resource key) -> intent, for all that were wanted."""
-    led: bool = False  # the first thread that adds to a batch writes it
+    has_writer: bool = False  # the first thread that adds to a batch writes it
     written: threading.Event = field(default_factory=threading.Event)  # or failed
     error: BaseException | None = None
 
@@ -50,11 +130,11 @@ class Ledger:
         """Read nothing yet."""
         self._log = log
         self._fold = LedgerFold()
-        self._book = threading.Lock()
+        self._fold_lock = threading.Lock()
         """Guards the fold; never held while the store is waited for."""
         self._queue = threading.Lock()
         self._batch = _Batch()  # what the next writer writes; guarded by `_queue`
-        self._turn = threading.Lock()  # held by the one thread that writes
+        self._write_lock = threading.Lock()  # held by the one thread that writes
 
     def intend(self, site: str, resource: Resource) -> str:
         """Store the intent to create `resource`; return its id, the call's idempotency token.
@@ -117,14 +197,14 @@ class Ledger:
 
     def open_intents(self, site: str | None = None) -> tuple[Intent, ...]:
         """Return the intents without a result, oldest first; None: of all sites."""
-        self._look()
-        with self._book:
+        self._refresh()
+        with self._fold_lock:
             return tuple(i for i in self._fold.open.values() if site in {None, i.site})
 
     def existing(self, site: str | None = None) -> tuple[ExistingResource, ...]:
         """Return what was created and not deleted, oldest first; None: on all sites."""
-        self._look()
-        with self._book:
+        self._refresh()
+        with self._fold_lock:
             return tuple(e for e in self._fold.existing.values() if site in {None, e.site})
 
     def _commit(self, add: Callable[[_Batch], None]) -> _Batch:
@@ -132,18 +212,18 @@ class Ledger:
         with self._queue:
             batch = self._batch
             add(batch)
-            leads, batch.led = not batch.led, True
+            leads, batch.has_writer = not batch.has_writer, True
         if leads:
-            self._lead(batch)
+            self._write_for_all(batch)
         batch.written.wait()
         if batch.error is not None:
             raise batch.error
         return batch
 
-    def _lead(self, batch: _Batch) -> None:
+    def _write_for_all(self, batch: _Batch) -> None:
         """Write a batch for all who added to it; whatever happens, nobody waits for ever."""
         try:
-            with self._turn:
+            with self._write_lock:
                 self._close(batch)
                 self._write(batch)
         except BaseException as error:  # noqa: BLE001 - raised by every thread that waits
@@ -176,7 +256,7 @@ class Ledger:
         """Answer with the intents that are open; return the event that stores the others."""
         self._catch_up()
         new: dict[tuple[str, str], Intent] = {}
-        with self._book:
+        with self._fold_lock:
             for site, resource in batch.wanted:
                 place = (site, resource.key)
                 if place in self._fold.open:
@@ -193,22 +273,22 @@ class Ledger:
         return IntentsStored(intents=tuple(new.values())) if new else None
 
     def _must_know(self, intents: Iterable[str]) -> None:
-        with self._book:
+        with self._fold_lock:
             unknown = [intent for intent in intents if intent not in self._fold.intents]
         if unknown:  # stored by another process, perhaps
-            self._look()
-            with self._book:
+            self._refresh()
+            with self._fold_lock:
                 unknown = [intent for intent in unknown if intent not in self._fold.intents]
         if unknown:
             raise ValueError(f"no such intent: {', '.join(unknown)}")
 
-    def _look(self) -> None:
+    def _refresh(self) -> None:
         self._log.read(since=self._fold.seq)
         self._catch_up()
 
     def _catch_up(self) -> None:
         events = self._log.known(since=self._fold.seq)
-        with self._book:
+        with self._fold_lock:
             self._fold.apply(events)
 
 

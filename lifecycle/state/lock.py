@@ -11,18 +11,22 @@ says so with `gcluster unlock`, by the lock's id.
 from __future__ import annotations
 
 import secrets
+import threading
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from ...schemas.diagnostics import Diagnostic, Severity
 from ..outcome import Exit, LifecycleError, failure
 from .bucket import AlreadyExists
-from .heartbeat import SILENT, Heartbeat, last_seen
 from .process import ProcessIdentity, pipeline_job, this_process
 from .store import StateStore, corrupt, utc_now
+
+if TYPE_CHECKING:
+    from .store import StateStore
 
 _RELEASED = ".released"
 
@@ -82,12 +86,12 @@ class HeldLock:
             LifecycleError: one is held (exit code LOCKED), or a newer gcluster has changed the
                 format of the state (GC902); `release` gives back the others.
         """
-        # All are looked at before any is taken: a site that is held costs the others no epoch.
+        # All are read before any is taken: a site that is held costs the others no epoch.
         epochs = {site: self._free_to_take(site) for site in sorted(set(sites))}
         for site, epoch in epochs.items():
             self._take(site, epoch)
-        # An upgrade is done by who holds all locks: what was read before this one may be older.
-        self._store.refuse_newer()
+        # A newer gcluster may have changed the format between opening the state and this lock.
+        self._store.check_format()
         self._heartbeat.begin(epoch_key(site, epoch) for site, epoch in epochs.items())
 
     def release(self) -> None:
@@ -194,7 +198,7 @@ def unlock(
         raise failure(
             "GC904",
             f"lock {site}/{epoch} can't be released: {now}",
-            hint="look again before you release a lock; someone else may be at work",
+            hint="run gcluster status before you release a lock; someone else may be at work",
         )
     record = _read(store, site, epoch)
     me = _record("unlock", clock)
@@ -262,8 +266,8 @@ def _locked(store: StateStore, site: str, epoch: int) -> LifecycleError:
     seen = last_seen(store, epoch_key(site, epoch))
     now = utc_now()
     silent = now - (seen or record.taken) > SILENT
-    told = f"last seen {age(now - seen)} ago" if seen else "not seen since"
-    parts = (f"lock id {site}/{epoch}, taken {age(now - record.taken)} ago, {told}", record.job)
+    last = f"last seen {age(now - seen)} ago" if seen else "not seen since"
+    parts = (f"lock id {site}/{epoch}, taken {age(now - record.taken)} ago, {last}", record.job)
     hint = f"gcluster unlock {_cluster(store)} --lock {site}/{epoch}"
     return failure(
         "GC903",
@@ -289,3 +293,57 @@ def _owner_is_gone(state: LockState, record: LockRecord) -> Diagnostic:
 def _cluster(store: StateStore) -> str:
     identity = store.identity()
     return identity.name if identity is not None else "CLUSTER"
+
+
+EVERY_S = 60.0
+SILENT = timedelta(minutes=10)
+"""A holder that has not been seen for so long is called silent: ten signs in a row got lost."""
+SEEN = ".seen"
+
+
+class Seen(msgspec.Struct, frozen=True):
+    """When the holder of a lock was last alive, by its own clock."""
+
+    at: datetime
+
+
+class Heartbeat:
+    """Says that a lock's holder is alive, in a thread, until it is stopped."""
+
+    def __init__(
+        self, store: StateStore, clock: Callable[[], datetime], every_s: float = EVERY_S
+    ) -> None:
+        """Say nothing yet."""
+        self._store = store
+        self._clock = clock
+        self._every_s = every_s
+        self._ended = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def begin(self, keys: Iterable[str]) -> None:
+        """Say it for these locks from now on, first in a minute: short runs write nothing."""
+        names = tuple(keys)
+        self._thread = threading.Thread(target=self._beat, args=(names,), daemon=True)
+        self._thread.start()
+
+    def end(self) -> None:
+        """Say it no more."""
+        self._ended.set()
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+
+    def _beat(self, keys: tuple[str, ...]) -> None:
+        while not self._ended.wait(self._every_s):
+            for key in keys:
+                # A store that is away for a moment ends no run here: the next event will tell.
+                with suppress(LifecycleError):
+                    self._store.put(key + SEEN, msgspec.json.encode(Seen(self._clock())))
+
+
+def last_seen(store: StateStore, key: str) -> datetime | None:
+    """Return when the holder of the lock `key` was last seen; None: not since it took the lock."""
+    with suppress(LifecycleError):  # a damaged sign is no sign
+        seen = store.read(key + SEEN, Seen)
+        return None if seen is None else seen.at
+    return None

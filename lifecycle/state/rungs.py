@@ -9,8 +9,8 @@ from typing import Literal
 import msgspec
 
 from ...schemas.hostlist import expand
-from .event import Event, is_stale
-from .kinds import RungTried, RunStarted
+from .event_types import RungTried, RunStarted
+from .events import Event, is_stale
 
 
 class Tried(msgspec.Struct, frozen=True, kw_only=True):

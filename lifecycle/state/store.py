@@ -12,9 +12,11 @@ import msgspec
 from ...schemas.decoding import decode_json
 from ..outcome import LifecycleError, failure
 from .bucket import AlreadyExists, Bucket, connect
-from .formats import FORMAT_KEY, NEWEST, Format
 
 IDENTITY_KEY = "cluster.json"
+FORMAT_KEY = "format.json"
+FORMAT = 3
+"""Version of the layout: the only one that is read, and the one that is written."""
 
 T = TypeVar("T")
 
@@ -42,6 +44,12 @@ def corrupt(key: str, reason: object) -> LifecycleError:
     )
 
 
+class _Format(msgspec.Struct, frozen=True):
+    """Content of `format.json`."""
+
+    version: int
+
+
 class StateStore:
     """Named objects of one cluster. Reading creates nothing; the first write lays the store out."""
 
@@ -51,39 +59,33 @@ class StateStore:
         """Hold an opened bucket; `open` is the usual way in.
 
         Raises:
-            LifecycleError: the state was written by a newer version, or can't be read.
+            LifecycleError: the state has another format (GC902), or can't be read.
         """
         self.url = url
         self._bucket = bucket
         self._clock = clock
-        self._format = self._read_format()
+        self._has_format = False
+        self.check_format()
 
     @classmethod
     def open(cls, url: str) -> StateStore:
         """Open the state at a URL.
 
         Raises:
-            LifecycleError: an unknown scheme, a path that can't be used, or a newer version.
+            LifecycleError: an unknown scheme, a path that can't be used, or another format.
         """
         return cls(connect(url), url=url)
 
-    def format(self) -> int:
-        """Return the version of the layout; one that is older is looked at again each time.
+    def check_format(self) -> None:
+        """Read the version of the layout again: others may have changed it since.
 
         Raises:
-            LifecycleError: it was brought to a newer one than this version knows (GC902).
+            LifecycleError: it is not the one that this version reads (GC902).
         """
-        if self._format != NEWEST:
-            self.refuse_newer()
-        return NEWEST if self._format is None else self._format
-
-    def refuse_newer(self) -> None:
-        """Look whether a newer version brought the state to its own format since it was opened.
-
-        Raises:
-            LifecycleError: it did (GC902).
-        """
-        self._format = self._read_format()
+        found = self.read(FORMAT_KEY, _Format)
+        if found is not None and found.version != FORMAT:
+            raise _other_format(self.url, found.version)
+        self._has_format = found is not None
 
     def put_new(self, key: str, data: bytes) -> None:
         """Write an object that must not exist yet.
@@ -146,7 +148,7 @@ class StateStore:
             try:
                 self.put_new(IDENTITY_KEY, msgspec.json.encode(made))
             except AlreadyExists:
-                found = self.identity()  # another process was faster: its identity stands
+                found = self.identity()  # another process was faster: its identity is kept
             else:
                 found = made
         if found is None:
@@ -159,23 +161,23 @@ class StateStore:
             )
         return found
 
-    def _read_format(self) -> int | None:
-        """Return the version of the layout; None: nothing was ever written."""
-        found = self.read(FORMAT_KEY, Format)
-        if found is not None and found.version > NEWEST:
-            raise failure(
-                "GC902",
-                f"state at {self.url} was written by a newer gcluster: its format is "
-                f"{found.version}, this version knows {NEWEST}",
-                hint="upgrade gcluster on this machine",
-            )
-        return None if found is None else found.version
-
     def _lay_out(self) -> None:
-        if self._format is not None:
+        if self._has_format:
             return
         try:
-            self._bucket.create(FORMAT_KEY, msgspec.json.encode(Format(NEWEST)))
-            self._format = NEWEST
+            self._bucket.create(FORMAT_KEY, msgspec.json.encode(_Format(FORMAT)))
+            self._has_format = True
         except AlreadyExists:
-            self.refuse_newer()
+            self.check_format()
+
+
+def _other_format(url: str, version: int) -> LifecycleError:
+    newer = version > FORMAT
+    return failure(
+        "GC902",
+        f"state at {url} was written by {'a newer' if newer else 'an unreleased older'} gcluster: "
+        f"its format is {version}, this version reads {FORMAT}",
+        hint="upgrade gcluster on this machine"
+        if newer
+        else "remove the cluster by the version that made it, then bring it up with this one",
+    )

@@ -7,7 +7,7 @@ from typing import Literal
 import msgspec
 
 from ...stacks.provider import Leftover
-from ..state.repairs import Repair
+from ..state.repair_queue import Repair
 
 
 class Condition(msgspec.Struct, frozen=True, kw_only=True):

@@ -13,21 +13,21 @@ from ...inventory.hosts import Host
 from ...schemas.decoding import decode_json
 from ...schemas.spec import KubernetesScheduler
 from ...stacks.provider import ResourceChange
-from ..causes.look import causes_of
 from ..cluster import Cluster
 from ..data import kept_data
 from ..expiry.due import life
 from ..gitops.record import read_followed
-from ..kubernetes import keeping, kubectl, report
+from ..kubernetes import keeping, kubectl
 from ..observe import Observation, observe
 from ..planning.plan import compile_for, pending_for
 from ..repair.queue import queue
 from ..sites import open_sites
 from ..smoke.gate import last_certificate
 from ..ssh import SshSession
+from . import kubernetes as report
+from .causes import causes_of
 from .conditions import Cause, ClusterStatus, Condition, NodeStatus
-from .slurm import SchedulerView
-from .slurm_report import SchedulerReport, report_of
+from .slurm import SchedulerReport, SchedulerView, report_of
 
 OBSERVED_KEY = "observed.json"
 """Cache of the last conditions: where "since when" comes from."""

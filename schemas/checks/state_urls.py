@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..kms_key import cloud_of_key
-from ..spec.secrets import KmsSecrets, SopsSecrets
+from ..spec.secrets import SopsSecrets
 from ..state_url import OPTIONS, parse_state_url
 from .context import CheckContext
 from .registry import Finding, check
@@ -31,22 +30,6 @@ def state_url(context: CheckContext) -> Iterator[Finding]:
             path=("state",),
             hint=str(wrong),
             is_secret=holds,
-        )
-
-
-@check("GC582", summary="A key of a key management service in a form that none has.")
-def kms_key_form(context: CheckContext) -> Iterator[Finding]:
-    """The key is named in full: an ARN (AWS), a resource name (Google Cloud), a key URL (Azure).
-
-    A bare id or an alias alone doesn't say in which account, project or vault it is.
-    """
-    secrets = context.secrets
-    if isinstance(secrets, KmsSecrets) and cloud_of_key(secrets.key) is None:
-        yield Finding(
-            summary=f'"{secrets.key[:80]}" is no key of AWS, Google Cloud or Azure',
-            path=("secrets", "key"),
-            hint="write arn:aws:kms:REGION:ACCOUNT:key/ID, "
-            "projects/P/locations/L/keyRings/R/cryptoKeys/K, or https://VAULT.vault.azure.net/keys/K",
         )
 
 

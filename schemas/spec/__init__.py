@@ -27,7 +27,7 @@ from .scheduler import (
     SlurmScheduler,
     Topology,
 )
-from .secrets import AgeSecrets, KmsSecrets, Secrets, SopsSecrets
+from .secrets import AgeSecrets, Secrets, SopsSecrets
 from .sites import (
     AwsSite,
     AzureSite,
@@ -81,7 +81,6 @@ __all__ = [
     "HostEntry",
     "Ipoib",
     "JobRules",
-    "KmsSecrets",
     "KubernetesGpu",
     "KubernetesScheduler",
     "Link",

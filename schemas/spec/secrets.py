@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar, TypeAlias
 from msgspec import Meta
 
 from .noun import Noun, updates
-from .words import SECRET_PATTERN, Identifier
+from .words import SECRET_PATTERN
 
 AgeRecipient: TypeAlias = Annotated[
     str,
@@ -32,21 +32,6 @@ class AgeSecrets(Noun, frozen=True, tag_field="provider", tag="age"):
     ]
 
 
-class KmsSecrets(Noun, frozen=True, tag_field="provider", tag="kms"):
-    """A key of a cloud's key management service."""
-
-    UPDATES: ClassVar = updates(none="key")
-
-    key: Annotated[
-        Identifier,
-        Meta(
-            description="The key: an ARN (AWS), projects/.../cryptoKeys/... (GCP), or a key URL "
-            "(Azure).",
-            examples=["arn:aws:kms:us-east-1:111122223333:key/0abc"],
-        ),
-    ]
-
-
 class SopsSecrets(Noun, frozen=True, tag_field="provider", tag="sops"):
     """The program sops: for age recipients, or for whom the user's .sops.yaml says."""
 
@@ -66,5 +51,5 @@ class SopsSecrets(Noun, frozen=True, tag_field="provider", tag="sops"):
     ] = ()
 
 
-Secrets: TypeAlias = AgeSecrets | KmsSecrets | SopsSecrets
+Secrets: TypeAlias = AgeSecrets | SopsSecrets
 """Any secrets provider; `provider:` chooses the branch."""

@@ -21,7 +21,6 @@ Body: TypeAlias = "Mapping[str, Body] | Sequence[Body] | str | int | bool | None
 SERVICES = {
     "compute": "https://compute.googleapis.com/compute/v1",
     "iam": "https://iam.googleapis.com/v1",
-    "kms": "https://cloudkms.googleapis.com/v1",
     "lustre": "https://lustre.googleapis.com/v1",
     "resources": "https://cloudresourcemanager.googleapis.com/v1",
     "secrets": "https://secretmanager.googleapis.com/v1",

@@ -49,6 +49,18 @@ def test_a_figure_over_its_limit_fails_the_benchmark(capsys: pytest.CaptureFixtu
     assert "OVER" in capsys.readouterr().out
 
 
+def test_with_ratios_only_no_second_and_no_byte_is_judged(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    seconds = timing.Result(name="up", value=61.0, unit="s", limit=60.0)
+    memory = timing.Result(name="peak memory", value=900.0, unit="MB", limit=500.0)
+    exponent = timing.Result(name="exponent over nodes", value=1.1, unit="", limit=1.15)
+    ratio = timing.Result(name="validate / hello", value=2.1, unit="x", limit=2.0)
+    assert timing.report("t", [seconds, memory, exponent], as_json=False, ratios=True) == 0
+    assert "peak memory" not in capsys.readouterr().out
+    assert timing.report("t", [seconds, ratio], as_json=False, ratios=True) == 1
+
+
 def test_the_json_report_names_the_machine_and_the_verdict(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from gcluster.lifecycle.preflight import doctor
+from gcluster.cli import doctor
 from gcluster.lifecycle.preflight.doctor import DEBIAN_12, PROGRAMS, Machine
 
 WELL = Machine(

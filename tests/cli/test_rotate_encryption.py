@@ -13,8 +13,6 @@ from gcluster.lifecycle.cluster import open_cluster
 
 from .conftest import Run
 
-ABSENT = "arn:aws:kms:us-east-1:123456789012:key/00000000-0000-0000-0000-000000000000"
-
 
 @pytest.fixture(autouse=True)
 def _keys(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -99,14 +97,11 @@ def test_a_provider_that_can_not_be_used_stops_up_before_a_machine_is_made(
     assert not (spec.parent / ".gcluster").exists()
 
 
-def test_a_new_provider_that_can_not_be_reached_leaves_all_as_it_was(
-    run: Run, up: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_new_provider_that_can_not_be_used_leaves_all_as_it_was(
+    run: Run, up: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-        monkeypatch.setenv(name, "testing")
-    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
-    monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
-    _say(up, f'{{provider: kms, key: "{ABSENT}"}}')
+    monkeypatch.setenv("PATH", str(tmp_path))
+    _say(up, f"{{provider: sops, age: [{pyrage.x25519.Identity.generate().to_public()}]}}")
     kept = _kept(up)
     assert run("rotate", "encryption", str(up)).exit_code == 1
     assert _kept(up) == kept

@@ -13,7 +13,8 @@ import sys
 import pytest
 from tests.lifecycle.planted import Watcher, found_in, spellings
 
-from gcluster.lifecycle.state import SecretVault, StateStore
+from gcluster.lifecycle.secrets.vault import SecretVault
+from gcluster.lifecycle.state import StateStore
 
 from .conftest import LiveCluster
 

@@ -12,7 +12,7 @@ from gcluster.lifecycle.down import DownResult, down
 from gcluster.lifecycle.known import known_clusters
 from gcluster.lifecycle.outcome import Exit, LifecycleError
 from gcluster.lifecycle.progress import silent
-from gcluster.lifecycle.secrets import passphrase
+from gcluster.lifecycle.secrets import makers as passphrase
 from gcluster.lifecycle.sites import open_sites
 from gcluster.lifecycle.state import Journal
 from gcluster.lifecycle.status.health import read_status

@@ -18,7 +18,7 @@ import msgspec
 import pytest
 
 from gcluster.lifecycle.cluster import open_cluster
-from gcluster.lifecycle.state.ciphertexts import Ciphertext
+from gcluster.lifecycle.secrets.ciphertexts import Ciphertext
 
 from .collector import listening
 from .planted import Watcher, found_in, hooked, spellings

@@ -14,7 +14,10 @@ from pathlib import Path
 
 import pytest
 
-REAL = ("sh", "awk", "cat", "dirname", "env", "head", "sed", "sort", "timeout", "tr", "date", "rm")
+REAL = (
+    *("sh", "awk", "cat", "dirname", "env", "grep", "head", "sed", "sort", "timeout", "tr", "date"),
+    "rm",
+)
 
 
 @dataclass(frozen=True)
@@ -183,6 +186,19 @@ def test_a_failed_stage_is_named_the_others_go_on_and_the_run_fails(
     assert done.stdout.splitlines()[-1] == "4 passed, 2 failed"
 
 
+def test_stages_with_nodes_run_next_to_the_others_and_a_failure_of_either_counts(
+    machine: Machine, checkout: Path
+) -> None:
+    machine.double("make", f'{_write(failed=0)}; case "$*" in *wheel*) exit 2;; esac')
+    done = machine.run(".ci/stages", "unit", "local", cwd=checkout)
+    rows = {line.split()[0]: line for line in done.stdout.splitlines() if line.endswith(" s")}
+    assert "FAILED (exit 2)" in rows["unit"]
+    assert "passed" in rows["local"]
+    assert "=== unit" in done.stdout
+    assert done.returncode == 1
+    assert done.stdout.splitlines()[-1] == "6 passed, 0 failed"
+
+
 def test_a_machine_that_can_not_be_made_ready_stops_the_run_with_the_table(
     machine: Machine, checkout: Path
 ) -> None:
@@ -197,4 +213,4 @@ def test_a_machine_that_can_not_be_made_ready_stops_the_run_with_the_table(
 def test_an_unknown_stage_is_refused_with_the_known_ones(machine: Machine, checkout: Path) -> None:
     done = machine.run(".ci/stages", "unti", cwd=checkout)
     assert done.returncode == 64
-    assert "lint unit editor package roles local" in done.stderr
+    assert "lint unit editor package kubernetes local slurm roles" in done.stderr

@@ -1,11 +1,12 @@
-"""Each cloud's extra brings what its folder imports, and its folder says what the extra brings."""
+"""What the packages import is declared: as a dependency, or in the extra of those who need it."""
 
 from __future__ import annotations
 
 import ast
 import sys
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import cache
 from importlib import import_module
 from importlib.metadata import packages_distributions
 from pathlib import Path
@@ -19,6 +20,8 @@ PROJECT = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text
 ]
 OPTIONAL: dict[str, list[str]] = PROJECT["optional-dependencies"]
 CLOUDS = sorted(OPTIONAL.keys() - {"otel"})
+GUARDED = ("lifecycle/audit/telemetry.py", "lifecycle/state/cloud.py")
+"""Files that use what only an extra brings, and say so where it is missing."""
 NAMESPACES = {"azure", "azure.mgmt", "google"}
 """Packages that many distributions share; what one of them brings is a level below."""
 UNSEEN = {"requests"}
@@ -29,15 +32,25 @@ def names(requirements: list[str]) -> set[str]:
     return {canonicalize_name(Requirement(written).name) for written in requirements}
 
 
+def modules_in(node: ast.AST) -> Iterator[str]:
+    """Yield the absolute names of the modules that a statement imports."""
+    if isinstance(node, ast.Import):
+        yield from (alias.name for alias in node.names)
+    elif isinstance(node, ast.ImportFrom) and node.module is not None and not node.level:
+        below = (f"{node.module}.{alias.name}" for alias in node.names)
+        yield from below if node.module in NAMESPACES else [node.module]
+
+
+def modules_of(path: Path) -> Iterator[str]:
+    """Yield the modules that are imported in a file, wherever in it."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        yield from modules_in(node)
+
+
 def imported(folder: Path) -> Iterator[str]:
     """Yield the modules that are imported in a folder, wherever in a file."""
     for path in folder.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Import):
-                yield from (alias.name for alias in node.names)
-            elif isinstance(node, ast.ImportFrom) and node.module is not None:
-                below = (f"{node.module}.{alias.name}" for alias in node.names)
-                yield from below if node.module in NAMESPACES else [node.module]
+        yield from modules_of(path)
 
 
 def package(module: str) -> str:
@@ -56,15 +69,48 @@ def needed(root: Path, cloud: str) -> set[str]:
     return packages - set(sys.stdlib_module_names) - {"gcluster", "google"}
 
 
+@cache
+def installed() -> Mapping[str, list[str]]:
+    """Return package -> the distributions that bring it; reads what every one of them lists."""
+    return packages_distributions()
+
+
 def distribution(module: str) -> set[str]:
     """Return the distributions that bring a package, by the files that are installed."""
     top, _, rest = module.partition(".")
-    brought = packages_distributions().get(top, [])
+    brought = installed().get(top, [])
     if not rest:
         return {canonicalize_name(name) for name in brought}
     own = module.replace(".", "-")
     known = {"google-protobuf": "protobuf"}
     return {known.get(own, own)} & {canonicalize_name(name) for name in brought}
+
+
+@pytest.mark.parametrize("top", ["cli", "inventory", "lifecycle", "schemas", "stacks"])
+def test_what_a_package_imports_is_a_declared_dependency(root: Path, top: str) -> None:
+    """What no extra's folder imports is there after `pip install gcluster`, by our own word."""
+    optional = {root / "stacks" / name for name in (*CLOUDS, "pulumi")} | {
+        root / part for part in GUARDED
+    }
+    declared = names(PROJECT["dependencies"])
+    missing = {
+        f"{path.relative_to(root)}: {module}"
+        for path in (root / top).rglob("*.py")
+        if not optional & {path, *path.parents}
+        for module in map(package, modules_of(path))
+        if module not in sys.stdlib_module_names | {"gcluster"}
+        if not distribution(module) & declared
+    }
+    assert missing == set()
+
+
+@pytest.mark.parametrize("part", GUARDED)
+def test_what_only_extras_bring_is_imported_inside_functions(root: Path, part: str) -> None:
+    tree = ast.parse((root / part).read_text(encoding="utf-8"))
+    tops = [node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)]
+    found = {package(module) for node in tops for module in modules_in(node)}
+    brought = names([each for extra in OPTIONAL.values() for each in extra])
+    assert {module for module in found if distribution(module) & brought} == set()
 
 
 @pytest.mark.parametrize("cloud", CLOUDS)

@@ -18,29 +18,42 @@ CLOCK = {"now", "today", "utcnow"}
 ENVIRONMENT = {"environ", "getenv", "environb"}
 
 
-def _imports(tree: ast.Module, package: str) -> Iterator[str]:
-    """Yield every imported module or name, dotted, wherever in the file it is imported."""
+def _imports(tree: ast.Module, module: str) -> Iterator[str]:
+    """Yield every imported module or name, dotted, wherever in the file `module` it is imported.
+
+    `module` is the dotted name of the file; one of a package's `__init__.py` ends with it.
+    """
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            base = f"gcluster.{package}" if node.level else ""
-            module = ".".join(part for part in (base, node.module or "") if part)
-            yield from (f"{module}.{alias.name}" for alias in node.names)
+            base = module.split(".")[: -node.level] if node.level else []
+            parts = [*base, *([node.module] if node.module else [])]
+            yield from (".".join([*parts, alias.name]) for alias in node.names)
 
 
-def wrong_way(package: str, source: str) -> list[str]:
-    """Return the imports of `source`, a module of `package`, that go against the order."""
+def wrong_way(module: str, source: str) -> list[str]:
+    """Return the imports of `source`, the file `module`, that go against the order."""
+    package = module.split(".")[1]
     above = ORDER[ORDER.index(package) + 1 :]
     wrong = []
-    for name in _imports(ast.parse(source), package):
+    for name in _imports(ast.parse(source), module):
         part = name.split(".")[1] if name.startswith("gcluster.") else ""
-        beside_the_contract = (
+        past_the_contract = (
             package == "stacks" and part == "inventory" and not name.startswith(STACKS_MAY_IMPORT)
         )
-        if part in above or beside_the_contract:
+        if part in above or past_the_contract:
             wrong.append(name)
     return wrong
+
+
+def absolute(source: str) -> list[str]:
+    """Return the imports that give a file of the package a second identity: `gcluster.x`."""
+    return [
+        ast.unparse(node)
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "gcluster"
+    ]
 
 
 def touches_the_world(source: str) -> list[str]:
@@ -48,7 +61,7 @@ def touches_the_world(source: str) -> list[str]:
     tree = ast.parse(source)
     found = [
         name
-        for name in _imports(tree, "")
+        for name in _imports(tree, "gcluster.a.b.c.d")  # what is relative is ours
         if name.split(".")[0] in WORLD and not name.startswith(TEXT_ALONE)
     ]
     for node in ast.walk(tree):
@@ -60,18 +73,32 @@ def touches_the_world(source: str) -> list[str]:
     return found
 
 
-def _modules(root: Path, package: str) -> list[Path]:
-    return sorted((root / package).rglob("*.py"))
+def _modules(root: Path, package: str) -> dict[str, str]:
+    """Return the text of each file of a package by its dotted name."""
+    return {
+        ".".join(("gcluster", *path.relative_to(root).with_suffix("").parts)): path.read_text(
+            encoding="utf-8"
+        )
+        for path in sorted((root / package).rglob("*.py"))
+    }
 
 
 @pytest.mark.parametrize("package", ORDER)
 def test_no_module_imports_against_the_order(root: Path, package: str) -> None:
     wrong = {
-        str(path.relative_to(root)): names
-        for path in _modules(root, package)
-        if (names := wrong_way(package, path.read_text(encoding="utf-8")))
+        module: names
+        for module, source in _modules(root, package).items()
+        if (names := wrong_way(module, source))
     }
     assert wrong == {}
+
+
+@pytest.mark.parametrize("package", ORDER)
+def test_files_of_the_package_import_each_other_relatively(root: Path, package: str) -> None:
+    found = {
+        module: names for module, s in _modules(root, package).items() if (names := absolute(s))
+    }
+    assert found == {}
 
 
 @pytest.mark.parametrize("package", PURE)
@@ -79,25 +106,28 @@ def test_pure_packages_touch_no_clock_no_process_and_no_environment(
     root: Path, package: str
 ) -> None:
     found = {
-        str(path.relative_to(root)): names
-        for path in _modules(root, package)
-        if (names := touches_the_world(path.read_text(encoding="utf-8")))
+        module: names
+        for module, source in _modules(root, package).items()
+        if (names := touches_the_world(source))
     }
     assert found == {}
 
 
 @pytest.mark.parametrize(
-    ("package", "source"),
+    ("module", "source"),
     [
-        ("schemas", "import gcluster.inventory.hosts"),
-        ("inventory", "from gcluster import stacks"),
-        ("stacks", "from gcluster.inventory.compile import steps"),
-        ("stacks", "from gcluster.inventory import compile"),
-        ("lifecycle", "def f():\n    from gcluster.cli.main import main"),
+        ("schemas.load", "import gcluster.inventory.hosts"),
+        ("schemas.load", "from ..inventory.hosts import Host"),
+        ("schemas.checks.fabric", "from ...inventory import hosts"),
+        ("schemas.checks.__init__", "from ...inventory import hosts"),
+        ("inventory.hosts", "from .. import stacks"),
+        ("stacks.registry", "from ..inventory.compile import steps"),
+        ("stacks.aws.elastic", "from ...inventory import compile"),
+        ("lifecycle.up", "def f():\n    from ..cli.main import main"),
     ],
 )
-def test_a_wrong_import_is_seen_wherever_it_stands(package: str, source: str) -> None:
-    assert wrong_way(package, source) != []
+def test_a_wrong_import_is_seen_wherever_it_is(module: str, source: str) -> None:
+    assert wrong_way(f"gcluster.{module}", source) != []
 
 
 @pytest.mark.parametrize(
@@ -114,5 +144,5 @@ def test_a_touch_of_the_world_is_seen(source: str) -> None:
 
 
 def test_what_stacks_is_allowed_is_allowed() -> None:
-    assert wrong_way("stacks", "from gcluster.inventory.hosts import Host") == []
-    assert wrong_way("stacks", "from gcluster.schemas.spec import ClusterSpec") == []
+    assert wrong_way("gcluster.stacks.registry", "from ..inventory.hosts import Host") == []
+    assert wrong_way("gcluster.stacks.registry", "from ..schemas.spec import ClusterSpec") == []

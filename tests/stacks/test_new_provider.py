@@ -44,9 +44,8 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     register = package / REGISTER
     before = register.read_text(encoding="utf-8")
     after = before.replace("Site = (\n", "Site = (\n    AcmeSite |\n", 1).replace(
-        "from gcluster.schemas.spec.sites.aws ",
-        "from gcluster.schemas.spec.sites.acme import AcmeSite\n"
-        "from gcluster.schemas.spec.sites.aws ",
+        "from .aws ",
+        "from .acme import AcmeSite\nfrom .aws ",
         1,
     )
     assert len(after.splitlines()) == len(before.splitlines()) + 2, "an import and an entry"

@@ -77,9 +77,8 @@ def test_every_call_to_aws_is_allowed() -> None:
     asked = _asked_of_aws()
     assert len(asked) > 20
     # A secret that a spec refers to is its owner's: who may read it is said there, for it alone.
-    granted = {*known("aws").always, *known("aws").key}
+    granted = {*known("aws").always}
     assert asked - {"secretsmanager:GetSecretValue"} <= granted
-    assert {"kms:Encrypt", "kms:Decrypt"} <= asked
 
 
 def test_what_preflight_asks_for_is_granted() -> None:
@@ -103,25 +102,6 @@ def test_permissions_are_spelled_as_the_cloud_spells_them_and_no_wildcard_is_gra
     }
     wrong = [name for name in needed(cloud) if not re.fullmatch(forms[cloud], name)]
     assert wrong == []
-
-
-@pytest.mark.parametrize(
-    ("cloud", "right"),
-    [
-        ("aws", "kms:Decrypt"),
-        ("gcp", "cloudkms.cryptoKeyVersions.useToDecrypt"),
-        ("azure", "Microsoft.KeyVault/vaults/keys/unwrap/action"),
-    ],
-)
-def test_a_key_of_secrets_is_granted_where_a_spec_has_one(cloud: str, right: str) -> None:
-    assert right in needed(cloud)
-    assert right not in needed(cloud, (), has_key=False)
-
-
-def test_azure_grants_the_use_of_keys_as_what_is_done_with_data() -> None:
-    body = json.loads(document("azure", needed("azure")))
-    assert "Microsoft.KeyVault/vaults/keys/wrap/action" in body["DataActions"]
-    assert not set(body["Actions"]) & set(body["DataActions"])
 
 
 def test_a_spec_that_makes_less_needs_less() -> None:

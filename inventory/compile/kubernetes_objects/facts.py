@@ -7,7 +7,7 @@ from functools import cached_property
 
 import msgspec
 
-from ....schemas.account_tree import with_parts
+from ....schemas.account_tree import AccountTree
 from ....schemas.catalog import Catalog, Machine
 from ....schemas.kubernetes_release import DEFAULT_RELEASE, release_of
 from ....schemas.spec import Account, ClusterSpec, KubernetesScheduler, Partition
@@ -55,6 +55,16 @@ class KubernetesFacts(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return {EVERYONE: Account(users=[user.name for user in self.spec.local_users])}
 
     @cached_property
+    def _partitions_by_account(self) -> dict[str, list[str]]:
+        """Account -> the partitions that are for it: they name it or one that it is part of."""
+        tree = AccountTree(self.accounts)
+        found: dict[str, list[str]] = {name: [] for name in self.accounts}
+        for name, one in self.partitions.items():
+            for account in tree.with_parts(one.accounts) if one.accounts else self.accounts:
+                found.setdefault(account, []).append(name)
+        return found
+
+    @cached_property
     def associations(self) -> Mapping[str, Association]:
         """Account -> what Slurm's database would say of it: QOS and default, parents' included."""
         return desired_accounting(self.spec).accounts
@@ -68,11 +78,7 @@ class KubernetesFacts(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     def partitions_of(self, account: str) -> list[str]:
         """Return the partitions that an account's jobs may go to."""
-        return [
-            name
-            for name, one in self.partitions.items()
-            if not one.accounts or account in with_parts(self.accounts, one.accounts)
-        ]
+        return self._partitions_by_account[account]
 
     def ancestors(self, account: str) -> list[str]:
         """Return an account and those it is part of, the account first."""

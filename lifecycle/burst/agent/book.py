@@ -10,8 +10,8 @@ import msgspec
 
 from ....schemas.hostlist import expand, fold
 from ...state import BurstStepped, EventLog, JobMoved, RoomPromised, RunStarted
-from ...state.event import Event, EventFold
-from ...state.kinds import BurstStep  # msgspec reads it
+from ...state.event_types import BurstStep  # msgspec reads it
+from ...state.events import Event, EventFold
 from ..policy import Promise
 from ..policy.rule import DAY_S, by_day
 

@@ -13,11 +13,10 @@ from ....schemas.catalog import Catalog
 from ....schemas.spec import ClusterSpec, Count
 from ....stacks.provider import ProviderError
 from ...cluster import Cluster
-from ...converge.findings import reasons
 from ...converge.pending import pending_steps
-from ...converge.run import converge
-from ...converge.simulated import converge_simulated
+from ...converge.run import converge, converge_simulated
 from ...converge.stamps import read_stamps
+from ...converge.watch import reasons
 from ...images.golden import baker, compile_for_images, image_key, install_group
 from ...progress import silent
 from ...sites import OpenSite, at_each, inventory

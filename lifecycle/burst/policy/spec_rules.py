@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from ....schemas.account_tree import with_parts
+from ....schemas.account_tree import AccountTree
 from ....schemas.cost import PoolCost, pool_cost
 from ....schemas.data_copies import data_there
 from ....schemas.limits import most_generous, strictest
@@ -49,7 +49,7 @@ def rule_of(spec: ClusterSpec, catalog: Catalog, partition: str) -> Rule | None:
         max_time=_seconds(strictest((said.max_time, spill.only.max_time))),
         qos_max_time={name: each.value for name, each in qos_times.items() if each is not None},
         max_nodes=spill.only.max_nodes,
-        accounts=with_parts(spec.scheduler.accounts, spill.only.accounts) or None,
+        accounts=AccountTree(spec.scheduler.accounts).with_parts(spill.only.accounts) or None,
         qos=frozenset(spill.only.qos) or None,
         needs=tuple(spill.only.data),
     )

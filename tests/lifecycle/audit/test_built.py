@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import shutil
-from pathlib import Path
-
 import msgspec
 import pytest
-from tests.lifecycle.state.write_case import CASES, KEY, PLACE
 from tests.lifecycle.trial import Trial
 
 import gcluster
@@ -16,10 +12,9 @@ from gcluster.cli.render.plan_markdown import plan_markdown
 from gcluster.cli.render.surface import Surface
 from gcluster.lifecycle.audit import built as built_module
 from gcluster.lifecycle.audit.built import upgrade_lines
-from gcluster.lifecycle.cluster import open_cluster
 from gcluster.lifecycle.planning.changes import UpgradeLine
 from gcluster.lifecycle.planning.plan import make_plan
-from gcluster.lifecycle.state import Built, Journal, StateStore
+from gcluster.lifecycle.state import Built, Journal
 
 
 def test_what_a_cluster_was_brought_up_with_is_kept(trial: Trial) -> None:
@@ -49,23 +44,8 @@ def test_another_gcluster_and_another_role_are_told_by_the_plan(
 
 
 def test_another_version_of_software_is_told_with_both() -> None:
-    store = StateStore.open("file:///nowhere/at/all")
     before = Built(gcluster="1", versions={"gpu: cuda": "12.8", "gpu: gone": "1"})
     after = msgspec.structs.replace(before, versions={"gpu: cuda": "13.0", "gpu: new": "2"})
-    assert upgrade_lines(store, before, after) == (
+    assert upgrade_lines(before, after) == (
         UpgradeLine(what="gpu: cuda", before="12.8", after="13.0"),
     )
-
-
-def test_an_earlier_format_of_the_state_is_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, own_places: Path
-) -> None:
-    kept = tmp_path / "state"
-    shutil.copytree(CASES / "format-1", kept)
-    monkeypatch.setenv("GCLUSTER_FIXTURE_KEY", KEY)
-    (own_places / "ours.yaml").write_bytes((kept / "catalog" / "00.yaml").read_bytes())
-    spec = own_places / "cluster.yaml"
-    text = (kept / "spec.yaml").read_text(encoding="utf-8")
-    spec.write_text(text.replace(PLACE, f"file://{kept}"), encoding="utf-8")
-    (line,) = make_plan(open_cluster(str(spec))).upgrades
-    assert (line.what, line.before) == ("format of the state", "1")

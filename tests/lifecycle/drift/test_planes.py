@@ -6,10 +6,10 @@ from datetime import UTC, datetime
 
 import pytest
 
-from gcluster.lifecycle.drift.bandwidth import bandwidth_drift
+from gcluster.lifecycle.drift.observe import bandwidth_drift
 from gcluster.lifecycle.drift.scheduler import SlurmLook
 from gcluster.lifecycle.state import Event, SmokeFinished, SpecApplied
-from gcluster.lifecycle.state.kinds import Known
+from gcluster.lifecycle.state.event_types import Known
 
 NODES = {"gpu001": ["slurm.join"], "gpu002": ["slurm.join"]}
 SOUND = """\

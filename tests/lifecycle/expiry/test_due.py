@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from gcluster.lifecycle.expiry.due import ending, life
 from gcluster.lifecycle.expiry.jobs import Jobs, read_jobs
 from gcluster.lifecycle.state import EndAnnounced, EndWithdrawn, Event, RunFinished, RunStarted
-from gcluster.lifecycle.state.kinds import Body
+from gcluster.lifecycle.state.event_types import Body
 from gcluster.schemas.spec import Budget
 from gcluster.schemas.structure.fit import decode_quantity
 

@@ -21,7 +21,7 @@ from gcluster.lifecycle.ladders.rung import (
     rungs_after,
     sorted_out,
 )
-from gcluster.lifecycle.state.kinds import RungOutcome, RungTried
+from gcluster.lifecycle.state.event_types import RungOutcome, RungTried
 from gcluster.lifecycle.state.rungs import Walk
 from gcluster.schemas.hostlist import fold
 from gcluster.stacks.provider import PurchaseOption

@@ -11,13 +11,13 @@ import pytest
 from gcluster.inventory.hosts import ClusterInventory
 from gcluster.lifecycle.converge.pending import Pending
 from gcluster.lifecycle.converge.run import ConvergeResult
-from gcluster.lifecycle.operations import rotate_kept as rotation
-from gcluster.lifecycle.operations.rotate_kept import rotate_secret
-from gcluster.lifecycle.operations.rotate_munge import Rotated
+from gcluster.lifecycle.operations import rotate as rotation
+from gcluster.lifecycle.operations.rotate import Rotated, rotate_secret
 from gcluster.lifecycle.outcome import Exit, LifecycleError
 from gcluster.lifecycle.progress import silent
 from gcluster.lifecycle.secrets.makers import make_secrets
-from gcluster.lifecycle.state import SecretVault, StateStore
+from gcluster.lifecycle.secrets.vault import SecretVault
+from gcluster.lifecycle.state import StateStore
 from gcluster.schemas.catalog import load_catalog
 from gcluster.schemas.load import load_text
 from gcluster.stacks.registry import provider

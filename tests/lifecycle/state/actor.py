@@ -9,14 +9,8 @@ import time
 from pathlib import Path
 
 from gcluster.lifecycle.outcome import Exit, LifecycleError
-from gcluster.lifecycle.state import (
-    EventLog,
-    Ledger,
-    SecretVault,
-    StageDone,
-    StateStore,
-    acquire,
-)
+from gcluster.lifecycle.secrets.vault import SecretVault
+from gcluster.lifecycle.state import EventLog, Ledger, StageDone, StateStore, acquire
 from gcluster.stacks.provider import Resource
 
 

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import stat
+import subprocess
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from tests.lifecycle.state.emulators import STORES
 
 from gcluster.lifecycle.outcome import LifecycleError
+from gcluster.lifecycle.state import EventLog, StageDone, StateStore
 from gcluster.lifecycle.state.bucket import AlreadyExists, Bucket, connect
 
 
@@ -115,3 +119,93 @@ def test_a_directory_that_vanishes_while_in_use_is_made_again_private(
     directory.rmdir()
     bucket.create("b", b"")
     assert stat.S_IMODE(directory.stat().st_mode) == 0o700
+
+
+KINDS = [
+    "s3",
+    pytest.param("azure", marks=pytest.mark.stores),
+    pytest.param("gcs", marks=pytest.mark.stores),
+]
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def server(request: pytest.FixtureRequest) -> Iterator[tuple[str, str, dict[str, str]]]:
+    """Run one kind of store for all tests of the file."""
+    with STORES[request.param]() as running:
+        yield running
+
+
+@pytest.fixture
+def cloud_url(
+    server: tuple[str, str, dict[str, str]],
+    request: pytest.FixtureRequest,
+    monkeypatch: pytest.MonkeyPatch,
+) -> str:
+    """Return a state URL of its own for each test; the environment has the rights."""
+    begin, query, environment = server
+    for name in ("AWS_PROFILE", "AWS_ENDPOINT_URL", "STORAGE_EMULATOR_HOST"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    return f"{begin}/{request.node.originalname}{query}"
+
+
+@pytest.fixture
+def bucket(cloud_url: str) -> Bucket:
+    """Return the store of that URL."""
+    return connect(cloud_url)
+
+
+def test_an_object_is_replaced_as_a_whole_deleted_and_made_again(bucket: Bucket) -> None:
+    bucket.replace("cache", b"a long first value")
+    bucket.replace("cache", b"short")
+    assert bucket.get("cache") == b"short"
+    bucket.delete("cache")
+    bucket.delete("cache")
+    assert bucket.get("cache") is None
+    bucket.create("cache", b"again")
+    assert bucket.get("cache") == b"again"
+
+
+def test_keys_are_listed_sorted_by_whole_segments_and_after_one(bucket: Bucket) -> None:
+    for key in ("lock/b/2", "lock/b/1", "lock/bb/1", "other"):
+        bucket.create(key, b"x")
+    assert bucket.list("lock/b") == ["lock/b/1", "lock/b/2"]
+    assert bucket.list("lock/b", "lock/b/1") == ["lock/b/2"]
+    assert bucket.list("nothing") == []
+
+
+def test_a_bucket_that_is_not_there_is_no_empty_state(cloud_url: str) -> None:
+    elsewhere = cloud_url.replace("acme-gcluster", "nobody-has-it").replace(
+        "1/gcluster/", "1/none/"
+    )
+    with pytest.raises(LifecycleError) as caught:
+        StateStore.open(elsewhere)
+    (said,) = caught.value.diagnostics
+    assert said.code == "GC901"
+    assert "check" in said.hint
+    assert "\n" not in said.summary
+
+
+def test_a_cluster_has_one_id_and_one_log_on_every_machine(cloud_url: str) -> None:
+    first, second = StateStore.open(cloud_url), StateStore.open(cloud_url)
+    assert first.identify("demo") == second.identify("demo")
+    EventLog(first).append(StageDone(stage="a", ok=True))
+    EventLog(second).append(StageDone(stage="b", ok=True))
+    assert [event.seq for event in EventLog(first).read()] == [1, 2]
+
+
+def test_twenty_processes_never_hold_it_at_once_and_lose_no_turn(
+    cloud_url: str, tmp_path: Path, start_actor: Callable[..., subprocess.Popen[str]]
+) -> None:
+    counter = tmp_path / "counter"
+    counter.write_text("0")
+    actors = [start_actor("race", cloud_url, "2", str(counter), "1") for _ in range(20)]
+    assert [actor.stdout.readline() for actor in actors if actor.stdout] == ["ready\n"] * 20
+    (tmp_path / "counter.go").touch()
+    assert [actor.wait() for actor in actors] == [0] * 20
+    assert counter.read_text() == "40"
+    keys = connect(cloud_url).list("lock/site")
+    epochs = [key for key in keys if not key.endswith(".released")]
+    assert epochs == [f"lock/site/{epoch:06d}" for epoch in range(1, 41)]
+    assert len(keys) == 80

@@ -22,7 +22,7 @@ from gcluster.lifecycle.state import (
     unlock,
 )
 from gcluster.lifecycle.state.bucket import ObstoreBucket
-from gcluster.lifecycle.state.ledger_fold import LedgerFold
+from gcluster.lifecycle.state.ledger import LedgerFold
 from gcluster.stacks import provider
 
 NODES = [provider.Resource(kind="node", name=f"gpu{n:03d}", pool="gpu") for n in range(1, 4)]

@@ -2,15 +2,38 @@
 
 from __future__ import annotations
 
+import re
+import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.lifecycle.planted import spellings
 
+from gcluster.lifecycle.cluster import open_cluster
 from gcluster.lifecycle.outcome import LifecycleError
-from gcluster.lifecycle.state import AlreadyExists, StateStore
-from gcluster.lifecycle.state.bucket import Bucket
+from gcluster.lifecycle.progress import silent
+from gcluster.lifecycle.secrets.vault import SecretVault
+from gcluster.lifecycle.state import (
+    AlreadyExists,
+    Applied,
+    EventLog,
+    Journal,
+    Ledger,
+    StateStore,
+    acquire,
+    applied_number,
+    keep_applied,
+    lock_state,
+    newest_applied,
+)
+from gcluster.lifecycle.state.bucket import Bucket, connect
+from gcluster.lifecycle.state.store import FORMAT_KEY
+from gcluster.lifecycle.up import up
+from gcluster.schemas.spec import AgeSecrets
+
+from .write_case import CASES, KEY
 
 
 def test_opening_and_reading_leave_nothing_behind(url: str, directory: Path) -> None:
@@ -85,3 +108,99 @@ def test_a_corrupt_object_is_an_error_that_names_its_key(
         StateStore(bucket, url="test").identify("demo")
     assert caught.value.diagnostics[0].code == "GC900"
     assert key in caught.value.diagnostics[0].summary
+
+
+@pytest.fixture(params=sorted(path.name for path in CASES.iterdir() if path.is_dir()))
+def kept(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Return the URL of a copy of each state that is kept."""
+    monkeypatch.setenv("GCLUSTER_FIXTURE_KEY", KEY)
+    shutil.copytree(CASES / request.param, tmp_path / "state")
+    return f"file://{tmp_path / 'state'}"
+
+
+def test_a_kept_state_is_read_and_left_as_it_is(kept: str) -> None:
+    before = _files(kept)
+    store = StateStore.open(kept)
+    applied = newest_applied(store)
+    assert applied is not None
+    assert "name: kept" in applied.spec
+    assert b"name: ours" in applied.catalogs["00.yaml"]
+    (run,) = Journal(EventLog(store)).runs()
+    assert (run.command, run.exit_code) == ("up", 0)
+    assert len(Ledger(EventLog(store)).existing()) == 3
+    assert len(_vault(kept).reveal("munge")) == 1024
+    assert _files(kept) == before
+
+
+def test_the_state_of_every_released_version_is_kept() -> None:
+    text = (CASES.parents[2] / "CHANGELOG.md").read_text(encoding="utf-8")
+    versions = re.findall(r"^## \[([0-9.]+)\] - (\S+)$", text, re.MULTILINE)
+    assert versions
+    kept = {path.name for path in CASES.iterdir() if path.is_dir()}
+    assert {version for version, date in versions if date != "unreleased"} <= kept
+
+
+def test_what_each_version_kept_of_a_secret_is_ciphertext(kept: str) -> None:
+    munge = _vault(kept).reveal("munge")
+    for data in _files(kept).values():
+        assert not [said for said in spellings(munge) if said in data]
+        assert b"AGE-SECRET-KEY" not in data
+
+
+@pytest.mark.parametrize(("version", "whose"), [(2, "an unreleased older"), (4, "a newer")])
+def test_a_state_of_another_format_is_refused_and_left_as_it_is(
+    kept: str, version: int, whose: str
+) -> None:
+    connect(kept).replace(FORMAT_KEY, b'{"version": %d}' % version)
+    before = _files(kept)
+    with pytest.raises(LifecycleError) as error:
+        StateStore.open(kept)
+    (refusal,) = error.value.diagnostics
+    assert refusal.code == "GC902"
+    assert f"written by {whose} gcluster: its format is {version}" in refusal.summary
+    assert _files(kept) == before
+
+
+def test_who_opened_it_before_a_newer_one_changed_its_format_gets_no_lock(kept: str) -> None:
+    store = StateStore.open(kept)
+    connect(kept).replace(FORMAT_KEY, b'{"version": 4}')
+    with pytest.raises(LifecycleError) as error, acquire(store, ["lab"], reason="test"):
+        pytest.fail("the lock was given")
+    assert error.value.diagnostics[0].code == "GC902"
+    assert not lock_state(store, "lab").held
+
+
+def test_up_goes_on_with_a_kept_state(kept_spec: Path) -> None:
+    assert up(open_cluster(str(kept_spec)), silent, confirm=lambda _: True).exit_code == 0
+    assert open_cluster(str(kept_spec), running=True).spec.name == "kept"
+
+
+def test_what_was_applied_is_never_changed_and_the_newest_counts(store: StateStore) -> None:
+    assert newest_applied(store) is None
+    for text in ("one", "two", "two"):
+        keep_applied(store, Applied(spec=text))
+    assert applied_number(store) == 2
+    assert newest_applied(store) == Applied(spec="two")
+    assert b"one" in (store.get("applied/000001.json") or b"")
+
+
+def test_two_who_apply_at_once_cannot_both_be_the_newest(bucket: Bucket) -> None:
+    class Overtaken(StateStore):
+        def put_new(self, key: str, data: bytes) -> None:
+            if key.startswith("applied/"):
+                super().put_new(key, data.replace(b"mine", b"another"))
+            super().put_new(key, data)
+
+    with pytest.raises(LifecycleError, match="another run applied a spec"):
+        keep_applied(Overtaken(bucket, url="test"), Applied(spec="mine"))
+    assert newest_applied(StateStore(bucket, url="test")) == Applied(spec="another")
+
+
+def _vault(url: str) -> SecretVault:
+    store, secrets = StateStore.open(url), AgeSecrets(key="env:GCLUSTER_FIXTURE_KEY")
+    return SecretVault.open(store, secrets, store.identify("kept").id, Path("/nowhere"))
+
+
+def _files(url: str) -> dict[str, bytes]:
+    root = Path(url.removeprefix("file://"))
+    return {str(p.relative_to(root)): p.read_bytes() for p in root.rglob("*") if p.is_file()}

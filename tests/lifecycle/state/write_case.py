@@ -14,7 +14,7 @@ from unittest.mock import patch
 
 from gcluster.lifecycle.cluster import open_cluster
 from gcluster.lifecycle.progress import silent
-from gcluster.lifecycle.state import events, lock
+from gcluster.lifecycle.state import StateStore, events, lock, newest_applied
 from gcluster.lifecycle.state.process import ProcessIdentity
 from gcluster.lifecycle.up import up
 
@@ -44,20 +44,21 @@ def main() -> None:
         for variable in ("DATA", "CACHE", "CONFIG"):
             os.environ[f"XDG_{variable}_HOME"] = str(folder / variable)
         os.environ["GCLUSTER_FIXTURE_KEY"] = KEY
-        oldest = CASES / "format-1"
-        shutil.copy(oldest / "catalog" / "00.yaml", folder / "ours.yaml")
-        text = (oldest / "spec.yaml").read_text(encoding="utf-8")
+        applied = newest_applied(StateStore.open(f"file://{CASES / 'format-3'}"))
+        if applied is None:
+            raise AssertionError
+        (folder / "ours.yaml").write_bytes(applied.catalogs["00.yaml"])
         spec = folder / "cluster.yaml"
-        spec.write_text(text.replace(PLACE, f"file://{folder}/state"), encoding="utf-8")
+        spec.write_text(applied.spec.replace(PLACE, f"file://{folder}/state"), encoding="utf-8")
         with (
             patch.object(lock, "this_process", lambda: NOBODY),
             patch.object(events, "who", lambda: NOBODY.who),
         ):
             up(open_cluster(str(spec)), silent, confirm=lambda _: True)
         shutil.copytree(folder / "state", case)
-        for applied in case.glob("applied/*.json"):
-            text = applied.read_text(encoding="utf-8")
-            applied.write_text(text.replace(f"file://{folder}/state", PLACE), encoding="utf-8")
+        for path in case.glob("applied/*.json"):
+            text = path.read_text(encoding="utf-8")
+            path.write_text(text.replace(f"file://{folder}/state", PLACE), encoding="utf-8")
 
 
 if __name__ == "__main__":

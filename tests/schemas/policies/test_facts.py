@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pytest
+from tests.schemas.validate_cases import Case, all_cases
 
 from gcluster.schemas.catalog import load_catalog
 from gcluster.schemas.load import load, load_text
@@ -18,7 +19,6 @@ _SPECS = sorted(
     [
         *(_ROOT / "examples").rglob("*.yaml"),
         *(_ROOT / "tests" / "cases" / "policies").glob("*/spec.yaml"),
-        *(_ROOT / "tests" / "cases" / "validate").glob("*/passes/spec.yaml"),
     ]
 )
 _KINDS = get_args(Kind)
@@ -54,6 +54,18 @@ def test_the_facts_of_a_spec_have_the_fields_that_expressions_are_checked_agains
     if facts is None:  # another file of an example, or a case whose spec is wrong on purpose
         assert path.name != "cluster.yaml"
         return
+    _check_fields(facts)
+
+
+@pytest.mark.parametrize("case", [c for c in all_cases() if c.name == "passes"], ids=str)
+def test_the_facts_of_a_golden_case_have_the_same_fields(case: Case) -> None:
+    with case.folder() as folder:
+        facts = _facts(folder / "spec.yaml")
+    assert facts is not None
+    _check_fields(facts)
+
+
+def _check_fields(facts: Facts) -> None:
     for kind in _KINDS:
         expected = shapes(kind)
         for item in facts.items(kind):

@@ -11,7 +11,7 @@ from gcluster.inventory.compile.slurm_elastic import elastic_nodes
 from gcluster.lifecycle.burst.agent.book import BurstFold
 from gcluster.lifecycle.burst.agent.work import with_room_for
 from gcluster.lifecycle.state import BurstStepped, RunStarted
-from gcluster.lifecycle.state.event import Event
+from gcluster.lifecycle.state.events import Event
 from gcluster.schemas.load import load_text
 
 from .rig import BEGIN, SPEC, Rig
@@ -19,7 +19,7 @@ from .rig import BEGIN, SPEC, Rig
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from gcluster.lifecycle.state.kinds import Known
+    from gcluster.lifecycle.state.event_types import Known
 
 
 @pytest.mark.parametrize(

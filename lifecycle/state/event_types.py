@@ -1,0 +1,270 @@
+"""The kinds of events. Coarse on purpose: one event a step of a run, never one a node and step."""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+import msgspec
+
+
+class RunStarted(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """A command that changes things began."""
+
+    command: str
+    spec_hash: str
+    argv_safe: tuple[str, ...] = ()
+    """The command line without anything secret."""
+    commit: str = ""
+    """That the spec comes from, "+changes" after it where the file differs; "": unknown."""
+    why: str = ""
+    """Who or what asked for it, other than a person: what fell due; "": a person."""
+
+
+class RunFinished(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """The command of this event's run ended."""
+
+    outcome: str
+    """"ok", "failed", "interrupted" ..."""
+    exit_code: int
+
+
+class Built(msgspec.Struct, frozen=True, kw_only=True):
+    """What a cluster was brought up with."""
+
+    gcluster: str
+    """Version."""
+    roles: dict[str, str] = {}
+    """Role -> hash of what it runs."""
+    versions: dict[str, str] = {}
+    """"POOL: SOFTWARE" -> version."""
+
+
+class SpecApplied(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """The cluster is what the spec of this hash says."""
+
+    spec_hash: str
+    built: Built | None = None
+    """None: written by a version that didn't keep it."""
+
+
+class StageDone(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """A stage of a run ended."""
+
+    stage: str
+    ok: bool
+    summary: str = ""
+
+
+class HostsConverged(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """Convergence ended: which hosts are as the spec says, and why others are not."""
+
+    hosts: str
+    """As a Slurm host range: "gpu[001-064]"."""
+    failed: dict[str, str] = {}
+    """Host -> reason."""
+    steps: int | None = None
+    """Pairs of host and step that ran; None: not counted."""
+
+
+class SmokeFinished(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """The AllReduce over the cluster gave a verdict."""
+
+    verdict: str
+    busbw: float | None = None
+    """Bus bandwidth at the largest size, in the unit of the certificate; None: not measured."""
+    nodes: int | None = None
+    summary: str = ""
+
+
+class Intent(msgspec.Struct, frozen=True, kw_only=True):
+    """One resource that is about to be created."""
+
+    id: str
+    site: str
+    resource_kind: str
+    resource_key: str
+    """"node/gpu001"."""
+    pool: str | None = None
+
+
+class Deletion(msgspec.Struct, frozen=True, kw_only=True):
+    """One resource that is gone."""
+
+    site: str
+    resource_key: str
+    provider_id: str
+
+
+class IntentsStored(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """Resources are about to be created."""
+
+    intents: tuple[Intent, ...]
+
+
+class ResourcesCreated(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """Intended resources exist."""
+
+    created: dict[str, str]
+    """Intent -> the provider's id."""
+
+
+class ResourcesFailed(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """Intended resources were not created, and nothing is left of them."""
+
+    failed: dict[str, str]
+    """Intent -> reason."""
+
+
+class ResourcesDeleted(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """Resources are gone."""
+
+    deleted: tuple[Deletion, ...]
+
+
+RungOutcome: TypeAlias = Literal[
+    "trying", "held", "refused", "skipped", "bought", "taken-back", "given-up", "again"
+]
+"""trying: about to be asked for. held: came, and stays. refused: no capacity. skipped: not asked
+for. bought: a capacity block is paid. taken-back: removed again. given-up: the walk ended short.
+again: the pool shall be bought again from its first purchase option."""
+
+
+class RungTried(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """A pool came one step further on the ladder of its market."""
+
+    site: str
+    pool: str
+    rung: str
+    """Key of the rung; "" where the step is about none."""
+    outcome: RungOutcome
+    nodes: str = ""
+    """What it is about, as a Slurm host range; of a refusal those that could not be had."""
+    loose: str = ""
+    """Of a refusal: nodes that came, and that shall be taken back before the next rung."""
+    reason: str = ""
+    """The cloud's own words, or why the rung was not asked for."""
+    ends: bool = False
+    """The walk is over with this: the next one may try every rung again."""
+
+
+BurstStep: TypeAlias = Literal["asked", "made", "refused", "joined", "leaving", "gone"]
+"""asked: about to be asked for. made: they exist. refused: nothing is left of what was asked for.
+joined: they take jobs. leaving: about to be given back. gone: nothing is left of them."""
+
+
+class BurstStepped(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """Rented nodes came one step further."""
+
+    site: str
+    pool: str
+    step: BurstStep
+    nodes: str
+    """As a Slurm host range."""
+    burst: str
+    """Token of the call that makes them: the same after a kill."""
+    rung: str = ""
+    """How they are bought, as the pool's `market` has it; "": there is one way."""
+    usd_per_hour: float = 0.0
+    """Of one node, at most; 0 for those that cost nothing, and where no ceiling asks for it."""
+    until: float | None = None
+    """When they are given back at the latest, seconds since 1970; None: their job has no limit."""
+    reason: str = ""
+    """Of a refusal in the cloud's words; of a leave: why."""
+    alone: bool = False
+    """Of a refusal: other jobs' nodes were asked for together with these, so one by one is next."""
+
+
+class JobMoved(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """A job is about to be moved to another partition."""
+
+    job: str
+    home: str
+    """Partition that it was sent to."""
+    to: str
+    usd_per_hour: float = 0.0
+    """What it may add at most, until its nodes are asked for."""
+    until: float | None = None
+    nodes: int = 0
+    """New nodes that it may bring."""
+    reason: str = ""
+
+
+class RoomPromised(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """The oldest job of a partition that lacks room was promised some."""
+
+    partition: str
+    job: str = ""
+    """"": nobody is promised any."""
+    at: float = 0.0
+
+
+RepairStep: TypeAlias = Literal["queued", "trying", "failed", "admitted", "given-up", "dropped"]
+"""queued: a cluster went live without it. trying: about to be worked on. failed: that did not help.
+admitted: it serves. given-up: nothing is tried any more. dropped: the spec asks for it no more."""
+RepairAction: TypeAlias = Literal["retry", "replace"]
+"""retry: booted and converged again as it is. replace: recreated by its site."""
+
+
+class RepairStepped(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """Nodes that the cluster does without came one step further."""
+
+    site: str
+    pool: str
+    step: RepairStep
+    nodes: str
+    """As a Slurm host range."""
+    action: RepairAction | None = None
+    """What is tried or has failed."""
+    reason: str = ""
+    """Why they are not fit."""
+
+
+EndKind: TypeAlias = Literal["expires", "idle"]
+
+
+class EndAnnounced(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """People were told that the cluster ends by itself, and when at the earliest."""
+
+    kind: EndKind
+    due: float
+    """When its time is up, seconds since 1970."""
+    earliest: float
+    """Not removed before, seconds since 1970: those who were told have had their notice."""
+    why: str
+
+
+class EndWithdrawn(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """What was announced holds no more."""
+
+    why: str
+
+
+class Unreadable(msgspec.Struct, frozen=True, kw_only=True):
+    """An event of a kind that this version doesn't know, or a torn one: kept, shown, never used."""
+
+    kind: str
+    """The unknown kind; "" when not even that can be read."""
+    problem: str
+
+
+Known: TypeAlias = (
+    RunStarted
+    | RunFinished
+    | SpecApplied
+    | StageDone
+    | HostsConverged
+    | SmokeFinished
+    | IntentsStored
+    | ResourcesCreated
+    | ResourcesFailed
+    | ResourcesDeleted
+    | RungTried
+    | BurstStepped
+    | JobMoved
+    | RoomPromised
+    | RepairStepped
+    | EndAnnounced
+    | EndWithdrawn
+)
+Body: TypeAlias = Known | Unreadable
+RunOutcome: TypeAlias = Literal["running", "finished", "interrupted"]
