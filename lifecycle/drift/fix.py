@@ -18,13 +18,13 @@ from ...schemas.diagnostics import Diagnostic
 from ...stacks.provider import ProviderError
 from ..accounting.plan import BooksPlan
 from ..cluster import Cluster
-from ..converge.scope import Scope, worn_out
+from ..converge.pending import Scope, worn_out
 from ..images.golden import booting_sites
 from ..kubernetes import while_up
 from ..ledger_check import close_absent
 from ..nodes import converge_nodes
 from ..observe import Observation, observe
-from ..operations.answers import wait_for_answers
+from ..operations.service import wait_for_answers
 from ..outcome import Exit, failure
 from ..planning.changes import Plan, SitePlan
 from ..planning.guards import refuse_guarded
@@ -37,7 +37,7 @@ from ..run import Run
 from ..sites import OpenSite, at_each, equip, ladders_of, open_sites
 from ..ssh import SshSession
 from ..state import acquire
-from .look import find_drift
+from .observe import find_drift
 from .values import IN_THE_API, Drift, DriftReport
 
 

@@ -1,8 +1,15 @@
-"""`gcluster drain` and `gcluster resume`: nodes out of service for a reason, and back."""
+"""`gcluster drain` and `gcluster resume`: nodes out of service for a reason, and back.
+
+A slurmctld that restarts, or finds munged away, counts nodes as silent ("idle*") until they answer
+its next ping: nothing starts there, and whoever asks in between takes them for broken. So resuming
+waits until they answer.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -11,8 +18,10 @@ from ...schemas.hostlist import fold
 from ..outcome import Exit, LifecycleError, failure
 from ..rolling import NodeService, NodeUse, ServiceSilent
 from ..rolling.roll import Clock
-from .answers import wait_for_answers
-from .chosen import chosen
+from .selection import chosen
+
+if TYPE_CHECKING:
+    pass
 
 
 class Served(msgspec.Struct, frozen=True, kw_only=True):
@@ -143,3 +152,23 @@ def _refuse(names: list[str], uses: Mapping[str, NodeUse], *, resuming: bool) ->
             hint="gcluster up goes on with it, verifies it and gives it back",
             exit_code=Exit.REFUSED,
         )
+
+
+ANSWERS_S = 120.0
+"""Seconds: a little over Slurm's pings, one each third of SlurmdTimeout, 300 s where unset
+(slurm.conf(5), Slurm 25.05)."""
+_POLL_S = 1.0
+
+
+def wait_for_answers(service: NodeService, nodes: Collection[str], clock: Clock) -> None:
+    """Wait until none of the nodes that serve is silent, for ANSWERS_S at most.
+
+    Nodes that are out of service are not waited for: a dead one answers nobody. Neither is a
+    scheduler that says nothing itself.
+    """
+    until = clock.now() + ANSWERS_S
+    with suppress(ServiceSilent):
+        while clock.now() < until:
+            if not any(node.silent and not node.out for node in service.look(nodes).values()):
+                return
+            clock.sleep(_POLL_S)

@@ -1,4 +1,4 @@
-"""One try on nodes of the repair queue: boot or make anew, converge, verify, back into service."""
+"""One attempt on nodes of the repair queue: boot or recreate, converge, verify, give back."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import msgspec
 
 from ...inventory.compile.steps import CHANGING_PHASES
 from ...schemas.diagnostics import Diagnostic
-from ...stacks.abilities import Replacer
 from ...stacks.provider import ProviderError
-from ..converge.scope import Scope
+from ..converge.pending import Scope
 from ..images.golden import booting_sites
 from ..nodes import converge_nodes
 from ..observe import Observation, observe
+from ..outcome import Exit
 from ..planning.plan import compile_for
 from ..progress import Reporter
 from ..rolling.service import ServiceSilent
@@ -21,6 +21,7 @@ from ..run import Run
 from ..sites import OpenSite, at_each, open_sites
 from ..ssh import SshSession
 from ..state.event_types import RepairAction
+from ..state.repair_queue import Repair
 from .service import (
     give_back,
     in_the_way,
@@ -28,6 +29,36 @@ from .service import (
     scheduler_of,
     take_out,
 )
+
+
+class Intended(msgspec.Struct, frozen=True, kw_only=True):
+    """One node, as it is shown before anything is done."""
+
+    entry: Repair
+    actions: tuple[RepairAction, ...]
+    """What will be tried, in order, until it is fit."""
+
+
+class RepairResult(msgspec.Struct, frozen=True, kw_only=True):
+    """How `repair` ended, node by node."""
+
+    cluster: str
+    admitted: tuple[str, ...] = ()
+    """They serve."""
+    given_up: dict[str, str] = {}
+    """Node -> why; nothing is tried on it before somebody names it."""
+    held: dict[str, str] = {}
+    """Node -> why it was left alone; it stays in the queue."""
+    queue: tuple[Repair, ...] = ()
+    """What is in the queue now."""
+    diagnostics: tuple[Diagnostic, ...] = ()
+
+    @property
+    def exit_code(self) -> Exit:
+        """FAILED when a node was given up, PENDING when one was left alone."""
+        if self.given_up:
+            return Exit.FAILED
+        return Exit.PENDING if self.held else Exit.OK
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
@@ -109,7 +140,7 @@ class Attempt:
         def act(site: OpenSite) -> str:
             names = [node for node, at in mine.items() if at == site.name]
             try:
-                if action == "replace" and isinstance(site.provider, Replacer):
+                if action == "replace" and site.provider.replaces_nodes:
                     site.provider.replace(site.context, names)
                 else:
                     site.provider.apply(site.context)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ...inventory.hosts import ClusterInventory
 from ...schemas.spec import ClusterSpec, KubernetesScheduler
 from ..kubernetes.kubectl import kubectl_of
-from ..operations.chosen import controller_of
+from ..operations.selection import controller_of
 from ..ssh import SshSession
 from .service import NodeService
 from .slurm import SlurmService

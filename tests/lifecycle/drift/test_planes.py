@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from gcluster.lifecycle.drift.bandwidth import bandwidth_drift
+from gcluster.lifecycle.drift.observe import bandwidth_drift
 from gcluster.lifecycle.drift.scheduler import SlurmLook
 from gcluster.lifecycle.state import Event, SmokeFinished, SpecApplied
 from gcluster.lifecycle.state.event_types import Known

@@ -14,13 +14,13 @@ from tests.lifecycle.smoke.kubernetes_cluster import RECORDED
 from gcluster.lifecycle import sites
 from gcluster.lifecycle.cluster import Cluster
 from gcluster.lifecycle.down import DownResult, down
-from gcluster.lifecycle.drift.look import find_drift
+from gcluster.lifecycle.drift.observe import find_drift
 from gcluster.lifecycle.kubernetes.managed import joining, release
 from gcluster.lifecycle.operations import service
 from gcluster.lifecycle.outcome import Exit, LifecycleError
 from gcluster.lifecycle.planning.plan import make_plan
 from gcluster.lifecycle.progress import silent
-from gcluster.lifecycle.repair.result import Intended
+from gcluster.lifecycle.repair.attempt import Intended
 from gcluster.lifecycle.repair.work import repair
 from gcluster.lifecycle.rolling.services import service_of
 from gcluster.lifecycle.sites import existing_hosts

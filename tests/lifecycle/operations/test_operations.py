@@ -11,9 +11,15 @@ from tests.lifecycle.controller import HEAD, LocalShell
 from tests.lifecycle.rolling.scheduler import SchedulerDouble
 
 from gcluster.inventory.hosts import ClusterInventory, Host
-from gcluster.lifecycle.operations.chosen import chosen
-from gcluster.lifecycle.operations.reboot import RebootResult, paced, reboot_nodes
-from gcluster.lifecycle.operations.restart import FIT, RESTART, STARTED
+from gcluster.lifecycle.operations.reboot import (
+    FIT,
+    RESTART,
+    STARTED,
+    RebootResult,
+    paced,
+    reboot_nodes,
+)
+from gcluster.lifecycle.operations.selection import chosen
 from gcluster.lifecycle.operations.service import ServiceResult, drain, resume
 from gcluster.lifecycle.outcome import Exit, LifecycleError
 from gcluster.lifecycle.progress import silent

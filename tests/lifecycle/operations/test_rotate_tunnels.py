@@ -18,9 +18,8 @@ from gcluster.inventory.compile.steps import PHASES
 from gcluster.inventory.hosts import ClusterInventory, Host, SshTarget
 from gcluster.lifecycle.converge.pending import Pending
 from gcluster.lifecycle.converge.run import ConvergeResult
-from gcluster.lifecycle.operations import rotate_kept as rotation
-from gcluster.lifecycle.operations.rotate_munge import Rotated
-from gcluster.lifecycle.operations.rotate_tunnels import rotate_tunnels
+from gcluster.lifecycle.operations import rotate as rotation
+from gcluster.lifecycle.operations.rotate import Rotated, rotate_tunnels
 from gcluster.lifecycle.outcome import Exit, LifecycleError
 from gcluster.lifecycle.progress import silent
 from gcluster.lifecycle.secrets.makers import public_key

@@ -12,8 +12,14 @@ from msgspec.structs import replace
 from gcluster.inventory.compile import Step
 from gcluster.inventory.compile.steps import Stage
 from gcluster.lifecycle.converge.stamps import WORN
-from gcluster.lifecycle.drift.ask import Change, NodeAnswer, Seal, read_answer
-from gcluster.lifecycle.drift.decide import NodeFindings, judge
+from gcluster.lifecycle.drift.nodes import (
+    Change,
+    NodeAnswer,
+    NodeFindings,
+    Seal,
+    judge,
+    read_answer,
+)
 from gcluster.lifecycle.ssh import Unreachable
 
 A, B = "a" * 64, "b" * 64

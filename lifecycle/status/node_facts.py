@@ -1,4 +1,4 @@
-"""What machines say of themselves when something is wrong, read from their own tools (pure)."""
+"""Facts that machines report when something is wrong, read from their own tools (pure)."""
 
 from __future__ import annotations
 

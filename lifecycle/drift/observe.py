@@ -1,9 +1,12 @@
-"""`gcluster drift`: looks at all planes at once, one SSH exec a node, and changes nothing."""
+"""`gcluster drift`: asks all planes at once, one SSH exec a node, and changes nothing.
+
+Whether the fabric is still as fast as it was certified is read from the AllReduces in the log.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeAlias
 
@@ -16,7 +19,7 @@ from ...stacks.provider import ProviderError
 from ...stacks.simulated.stamps import read_stamps
 from ..cluster import Cluster
 from ..converge.pending import step_digests
-from ..converge.traces import together, traces_of
+from ..converge.role_files import together, traces_of
 from ..kubernetes.managed import nodes, reach
 from ..kubernetes.managed.here import run_words
 from ..outcome import failure
@@ -25,11 +28,10 @@ from ..repair.queue import queue
 from ..sites import OpenSite, at_each, inventory, open_sites
 from ..ssh import SshSession, Unreachable
 from ..ssh.arguments import as_root
-from .ask import NodeAnswer, look_script, read_answer
-from .bandwidth import bandwidth_drift
-from .cloud import compare, list_site, site_drifts
-from .decide import judge
+from ..state import Event, SmokeFinished, SpecApplied
+from .nodes import NodeAnswer, judge, look_script, read_answer
 from .scheduler import SchedulerLook, scheduler_look
+from .sites import compare, list_site, site_drifts
 from .values import PLANES, Behind, Drift, DriftReport
 
 Wanted: TypeAlias = dict[str, tuple[Step, str]]
@@ -163,7 +165,7 @@ class _Hosts:
         self, session: SshSession, look: SchedulerLook
     ) -> list[tuple[Host, NodeAnswer | Unreachable]]:
         real = [host for host in self._asked if host.connection == "ssh"]
-        simulated = [host for host in self._asked if host.connection == "simulated"]
+        simulated = [host for host in self._asked if host.is_simulated]
         found: list[tuple[Host, NodeAnswer | Unreachable]] = self._simulated(simulated)
         if not real:
             return found
@@ -194,7 +196,7 @@ class _Hosts:
         stored = {
             site.name: read_stamps(site.context)
             for site in self._sites
-            if site.provider.name == "simulated"
+            if site.provider.is_simulated
         }
         return [(h, _only_stamps(stored.get(h.site, {}).get(h.name, {}))) for h in hosts]
 
@@ -221,7 +223,7 @@ class _Hosts:
             if not controllers:
                 return report
             return msgspec.structs.replace(report, silent={look.name: "no controller answers"})
-        workers = [h for h in self._asked if h.role == "compute" and h.connection != "simulated"]
+        workers = [h for h in self._asked if h.role == "compute" and not h.is_simulated]
         found = look.judge(printed, {h.name: _joins(self._wanted[h.name]) for h in workers})
         silent = {look.name: found.problem} if found.problem else {}
         return msgspec.structs.replace(report, drifts=found.drifts, silent=silent)
@@ -264,3 +266,52 @@ def _only_stamps(carried: Mapping[str, str]) -> NodeAnswer:
         commands=(),
         scheduler="",
     )
+
+
+TOLERANCE = 0.1
+"""Share of the certified bandwidth that may be missing: runs of a healthy fabric differ by some
+per cent, and a rail of eight that is gone by more."""
+
+
+def bandwidth_drift(cluster: str, events: Iterable[Event]) -> tuple[Drift, ...]:
+    """Compare the newest AllReduce with the one that the cluster went live with.
+
+    What it went live with is the last that passed before the spec counted as applied. Nothing is
+    said where there is no later one, or none was measured in the unit of the certificate.
+    """
+    certified: SmokeFinished | None = None
+    passed: SmokeFinished | None = None
+    newest: tuple[SmokeFinished, str, str] | None = None
+    for event in events:
+        if isinstance(event.body, SmokeFinished):
+            newest = event.body, event.time.strftime("%Y-%m-%dT%H:%M:%SZ"), event.actor
+            passed = event.body if event.body.verdict == "pass" else passed
+        elif isinstance(event.body, SpecApplied):
+            certified, newest = passed, None
+    if certified is None or newest is None:
+        return ()
+    last, when, who = newest
+    slow = (
+        last.busbw is not None
+        and certified.busbw is not None
+        and last.busbw < certified.busbw * (1 - TOLERANCE)
+    )
+    if last.verdict == "pass" and not slow:
+        return ()
+    return (
+        Drift(
+            plane="fabric",
+            where=cluster,
+            kind="bandwidth",
+            name="AllReduce",
+            was=_figure(certified),
+            now=_figure(last) + ("" if last.verdict == "pass" else f", {last.verdict}"),
+            when=when,
+            who=who,
+            hint=f"gcluster smoke {cluster} names the node, rail or link",
+        ),
+    )
+
+
+def _figure(smoke: SmokeFinished) -> str:
+    return "not measured" if smoke.busbw is None else f"{smoke.busbw:.4g} GB/s"

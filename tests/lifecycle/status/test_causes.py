@@ -13,13 +13,16 @@ import pytest
 from tests.golden_files import CASES, read_cases
 from tests.lifecycle.controller import HEAD
 
-from gcluster.lifecycle.causes.diagnose import diagnose
-from gcluster.lifecycle.causes.facts import ControllerFacts, NodeFacts, controller_facts, node_facts
-from gcluster.lifecycle.causes.look import causes_of
 from gcluster.lifecycle.ssh import Answer, SshResult, SshSession
+from gcluster.lifecycle.status.causes import causes_of, diagnose
 from gcluster.lifecycle.status.conditions import Cause
-from gcluster.lifecycle.status.slurm import SchedulerView
-from gcluster.lifecycle.status.slurm_report import SchedulerReport
+from gcluster.lifecycle.status.node_facts import (
+    ControllerFacts,
+    NodeFacts,
+    controller_facts,
+    node_facts,
+)
+from gcluster.lifecycle.status.slurm import SchedulerReport, SchedulerView
 
 RECORDED = read_cases(CASES / "causes.yaml")
 WELL = ControllerFacts(host="head", units={"slurmctld": "active", "munge": "active"})

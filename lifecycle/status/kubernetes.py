@@ -1,4 +1,4 @@
-"""What the API tells for a status: nodes, jobs that run or wait and why, use of quotas."""
+"""All that `status` asks of a Kubernetes API: nodes, running and waiting jobs, use of quotas."""
 
 from __future__ import annotations
 
@@ -11,12 +11,11 @@ import msgspec
 from ...inventory.compile.kubernetes_objects.objects import CLUSTER_LABEL
 from ...inventory.compile.kubernetes_objects.rules import QUEUE_LABEL
 from ...schemas.decoding import decode_json
-from ..status.conditions import PartitionQueue, QueueStatus, QuotaUse, WaitingFor
-from ..status.slurm import SchedulerView
-from ..status.slurm_report import SchedulerReport
-from .kubectl import ApiRefused, ApiSilent, Kubectl
-from .look import NodeSeen, PodSeen, see_nodes, see_pods
-from .table import rows
+from ..kubernetes.kubectl import ApiRefused, ApiSilent, Kubectl
+from ..kubernetes.look import NodeSeen, PodSeen, see_nodes, see_pods
+from ..kubernetes.table import rows
+from .conditions import PartitionQueue, QueueStatus, QuotaUse, WaitingFor
+from .slurm import SchedulerReport, SchedulerView
 
 _GPUS_OF = "requests."
 QUOTA_FIELDS = {

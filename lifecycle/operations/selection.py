@@ -1,4 +1,7 @@
-"""Which nodes an operator means: host ranges and names of pools, and only nodes that run jobs."""
+"""Which nodes an operator means: host ranges and names of pools, and only nodes that run jobs.
+
+Operations that only Slurm has are refused under Kubernetes before anything is changed.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from collections.abc import Iterable
 
 from ...inventory.hosts import ClusterInventory, Host
 from ...schemas.hostlist import HostlistError, expand
+from ...schemas.spec import ClusterSpec, KubernetesScheduler
 from ..outcome import Exit, failure
 from ..ssh import SshResult, SshSession
 
@@ -79,9 +83,24 @@ def _refuse_unfit(host: Host) -> None:
             hint=f"gcluster ssh ... {host.name}, and restart it by hand: running jobs go on",
             exit_code=Exit.REFUSED,
         )
-    if host.connection == "simulated":
+    if host.is_simulated:
         raise failure(
             "GC999",
             f"{host.name} is simulated: no scheduler runs there",
             exit_code=Exit.REFUSED,
         )
+
+
+def refuse_kubernetes(spec: ClusterSpec, why: str, *, hint: str) -> None:
+    """Refuse a cluster of Kubernetes.
+
+    Args:
+        spec: as it was applied.
+        why: what of Slurm's it has not, after its name: "has no queue of Slurm: ...".
+        hint: what to do instead.
+
+    Raises:
+        LifecycleError: GC1031, exit code REFUSED.
+    """
+    if isinstance(spec.scheduler, KubernetesScheduler):
+        raise failure("GC1031", f"{spec.name} {why}", hint=hint, exit_code=Exit.REFUSED)
