@@ -165,7 +165,7 @@ class _Hosts:
         self, session: SshSession, look: SchedulerDrift
     ) -> list[tuple[Host, NodeAnswer | Unreachable]]:
         real = [host for host in self._asked if host.connection == "ssh"]
-        simulated = [host for host in self._asked if host.connection == "simulated"]
+        simulated = [host for host in self._asked if host.is_simulated]
         found: list[tuple[Host, NodeAnswer | Unreachable]] = self._simulated(simulated)
         if not real:
             return found
@@ -196,7 +196,7 @@ class _Hosts:
         stored = {
             site.name: read_stamps(site.context)
             for site in self._sites
-            if site.provider.name == "simulated"
+            if site.provider.is_simulated
         }
         return [(h, _only_stamps(stored.get(h.site, {}).get(h.name, {}))) for h in hosts]
 
@@ -223,7 +223,7 @@ class _Hosts:
             if not controllers:
                 return report
             return msgspec.structs.replace(report, silent={look.name: "no controller answers"})
-        workers = [h for h in self._asked if h.role == "compute" and h.connection != "simulated"]
+        workers = [h for h in self._asked if h.role == "compute" and not h.is_simulated]
         found = look.judge(printed, {h.name: _joins(self._wanted[h.name]) for h in workers})
         silent = {look.name: found.problem} if found.problem else {}
         return msgspec.structs.replace(report, drifts=found.drifts, silent=silent)

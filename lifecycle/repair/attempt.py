@@ -8,7 +8,6 @@ import msgspec
 
 from ...inventory.compile.steps import CHANGING_PHASES
 from ...schemas.diagnostics import Diagnostic
-from ...stacks.abilities import Replacer
 from ...stacks.provider import ProviderError
 from ..converge.pending import Scope
 from ..images.golden import booting_sites
@@ -136,7 +135,7 @@ class Attempt:
         def act(site: OpenSite) -> str:
             names = [node for node, at in mine.items() if at == site.name]
             try:
-                if action == "replace" and isinstance(site.provider, Replacer):
+                if action == "replace" and site.provider.replaces_nodes:
                     site.provider.replace(site.context, names)
                 else:
                     site.provider.apply(site.context)

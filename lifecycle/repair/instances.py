@@ -12,8 +12,6 @@ import msgspec
 
 from ...schemas.diagnostics import Diagnostic
 from ...schemas.hostlist import HostlistError, expand
-from ...stacks.abilities import NamesMachines, Replacer
-from ...stacks.laddered import Laddered
 from ...stacks.provider import ProviderError
 from ..cluster import Cluster
 from ..kubernetes import while_up
@@ -113,13 +111,11 @@ def machines_of(cluster: Cluster, site: OpenSite, nodes: Iterable[ApiNode]) -> t
     Raises:
         ProviderError: the stack can't be asked.
     """
-    if not (isinstance(site.provider, NamesMachines) and isinstance(site.provider, Laddered)):
-        return ()
     joined = {node.machine_id: node.name for node in nodes}
     bought = site.provider.purchases(cluster.spec, site.name)
     return tuple(
         Machine(name=of.nodes[0], pool=of.pool, id=known, node=joined.get(known, ""))
-        for resource, known in site.provider.machines(site.context).items()
+        for resource, known in site.provider.machine_ids(site.context).items()
         if (of := bought.get(resource)) is not None
         and len(of.nodes) == 1
         and cluster.spec.pools[of.pool].role == "compute"
@@ -195,7 +191,7 @@ def _work(
 
 def _made_anew(site: OpenSite, machines: Iterable[Machine]) -> str:
     """Have the stack make them anew; return what it refused, "" where it did not."""
-    if not isinstance(site.provider, Replacer):
+    if not site.provider.replaces_nodes:
         return "its site can't make it anew"
     try:
         site.provider.replace(site.context, [one.name for one in machines])
