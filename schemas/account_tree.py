@@ -15,7 +15,7 @@ class AccountTree:
         self._parts: dict[str, list[str]] = {}
         for name, account in accounts.items():
             if account.parent in accounts:
-                self._parts.setdefault(account.parent, []).append(name)
+                self._parts.setdefault(account.parent, []).append(name)  # type: ignore[arg-type]  # None is the root
 
     def with_parts(self, named: Iterable[str]) -> frozenset[str]:
         """Return the accounts that are named, and all that are part of them, however far below."""
