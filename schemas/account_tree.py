@@ -14,8 +14,8 @@ class AccountTree:
         """Take all accounts of the spec; a parent that isn't among them is no parent."""
         self._parts: dict[str, list[str]] = {}
         for name, account in accounts.items():
-            if account.parent in accounts:
-                self._parts.setdefault(account.parent, []).append(name)  # type: ignore[arg-type]  # None is the root
+            if account.parent is not None and account.parent in accounts:
+                self._parts.setdefault(account.parent, []).append(name)
 
     def with_parts(self, named: Iterable[str]) -> frozenset[str]:
         """Return the accounts that are named, and all that are part of them, however far below."""
