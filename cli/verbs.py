@@ -106,9 +106,7 @@ VERBS = (
         "Break a lock that its owner left behind, and free the stack that it worked on.",
     ),
 )
-QUICK = frozenset(
-    {"cost", "explain", "init", "machines", "migrate", "schema", "software", "validate"}
-)
+QUICK = frozenset({"cost", "init", "machines", "migrate", "schema", "software", "validate"})
 """Verbs that read and print: no threads, no temporary files, nothing to clean up at the end."""
 BY_NAME = {verb.name: verb for verb in VERBS}
 SECTIONS = tuple(dict.fromkeys(verb.section for verb in VERBS))

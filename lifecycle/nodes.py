@@ -86,7 +86,7 @@ def converge_nodes(
     real = ClusterInventory(
         cluster=cluster.name, hosts=tuple(h for h in reachable if h.connection == "ssh")
     )
-    simulated = tuple(h for h in reachable if h.connection == "simulated")
+    simulated = tuple(h for h in reachable if h.is_simulated)
     rolling = RollingChange(cluster.spec, real, session, report, why=f"run {run.id}")
     roll = partial(rolling.of, stamps=observation.stamps, requeue=requeue)
     with cluster.vault.materialise(compiled.secrets) as secret_files:

@@ -250,9 +250,7 @@ def _is_proven(cluster: Cluster, observation: Observation) -> bool:
     last = next((run for run in reversed(journal.runs()) if run.command == "up"), None)
     if last is None or last.exit_code != Exit.OK:
         return False
-    testable = any(
-        host.connection != "simulated" for host in observation.desired.with_role("compute")
-    )
+    testable = any(not host.is_simulated for host in observation.desired.with_role("compute"))
     return not testable or standing_verdict(cluster) is not None
 
 

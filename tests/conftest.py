@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from .golden_files import GoldenFiles
+pytest.register_assert_rewrite("tests.golden_files")
+from .golden_files import GoldenFiles  # noqa: E402  # its assertions show what differs
 
 # No deadline: nothing here is timed, and a loaded machine must not turn a law into a failure.
 settings.register_profile("gcluster", deadline=None, print_blob=True)

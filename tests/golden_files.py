@@ -6,7 +6,7 @@ read its diff, not when this was run.
 
 A case file (`tests/cases/FAMILY.yaml`, or one file for each subject in `tests/cases/FAMILY/`) maps
 the name of each case to its inputs and to what is expected, texts as literal blocks: lines and
-columns in a finding count inside the block.
+columns in a finding count inside the block. Texts that several cases use are its first entry.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ import yaml
 from gcluster.schemas.diagnostics import Diagnostic, Severity, Span
 
 CASES = Path(__file__).parent / "cases"
+SHARED = "shared"
+"""The entry of a case file with texts that several of its cases name."""
 _PRINTABLE = re.compile(
     r"[\t\n -~\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]*"
 )
@@ -67,6 +69,17 @@ def read_cases(path: Path) -> dict[str, dict[str, Any]]:
     return cases
 
 
+def case_names(path: Path) -> list[str]:
+    """Return the names of the cases of a file."""
+    return [name for name in read_cases(path) if name != SHARED]
+
+
+def case_text(path: Path, name: str, key: str) -> str:
+    """Return a text of a case: its own, or the shared one that it names."""
+    text: str = read_cases(path)[name][key]
+    return read_cases(path).get(SHARED, {}).get(text, text)
+
+
 def write_cases(path: Path, cases: dict[str, dict[str, Any]]) -> None:
     """Write a case file; comments above the first case stay.
 
@@ -97,9 +110,15 @@ def unpack(files: dict[str, str], folder: Path) -> Path:
     return folder
 
 
-def finding(diagnostic: Diagnostic) -> dict[str, Any]:
-    """Return a diagnostic as case files show it; `at` is line:column, the end exclusive."""
-    value: dict[str, Any] = {"code": diagnostic.code}
+def finding(diagnostic: Diagnostic, folder: Path | None = None) -> dict[str, Any]:
+    """Return a diagnostic as case files show it; `at` is line:column, the end exclusive.
+
+    Args:
+        diagnostic: what was found.
+        folder: where the files of the case lie; the finding then names its file from there.
+    """
+    value: dict[str, Any] = {} if folder is None else {"file": diagnostic.file}
+    value["code"] = diagnostic.code
     if diagnostic.severity is not Severity.ERROR:
         value["severity"] = diagnostic.severity.value
     value |= {
@@ -113,7 +132,10 @@ def finding(diagnostic: Diagnostic) -> dict[str, Any]:
             "at": _place(diagnostic.patch.span),
             "write": diagnostic.patch.replacement,
         }
-    return value
+    return {
+        key: text.replace(f"{folder}/", "") if isinstance(text, str) else text
+        for key, text in value.items()
+    }
 
 
 def _place(span: Span | None) -> str | None:

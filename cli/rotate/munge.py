@@ -24,14 +24,14 @@ def command(cluster: Target, fmt: OutputFormat = Format.TEXT) -> Exit:
     not be reached: the next up gives it the new key.
     """
     from ...lifecycle.operations.rotate import rotate_munge
-    from ...lifecycle.rolling.services import service_of
+    from ...lifecycle.scheduler.select import scheduler_of
 
     def rotate(
         run: "Run", hosts: "ClusterInventory", session: "SshSession", report: "Reporter"
     ) -> "Rotated":
         why = "has no MUNGE key: its nodes know each other by certificates"
         refuse_kubernetes(run.cluster.spec, why, hint="control planes renew them, each week")
-        service = service_of(run.cluster.spec, hosts, session)
+        service = scheduler_of(run.cluster.spec, hosts, session)
         return rotate_munge(hosts, session, run.cluster.vault, service, report)
 
     return rotated(cluster, fmt, "munge", rotate)

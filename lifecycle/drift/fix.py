@@ -32,8 +32,8 @@ from ..planning.plan import plan_with_jobs
 from ..progress import Finding, Reporter
 from ..repair.queue import queue
 from ..rolling.roll import Clock
-from ..rolling.services import service_of
 from ..run import Run
+from ..scheduler.select import scheduler_of
 from ..sites import OpenSite, at_each, equip, ladders_of, open_sites
 from ..ssh import SshSession
 from ..state import acquire
@@ -155,7 +155,7 @@ def _mend(
     compute = (host for host in nodes.inventory.with_role("compute") if host.connection == "ssh")
     serving = [host.name for host in compute]
     if serving and after.existing.has_scheduler:
-        wait_for_answers(service_of(cluster.spec, after.existing, session), serving, Clock())
+        wait_for_answers(scheduler_of(cluster.spec, after.existing, session), serving, Clock())
     return failed | nodes.held, (*refused, *nodes.diagnostics, *settled)
 
 

@@ -34,7 +34,7 @@ from ..kubernetes.live import Live, LiveNode, kinds, selector
 from ..kubernetes.look import NODE_FIELDS, NodeSeen, node_seen
 from ..kubernetes.objects import ObjectKey, Wanted, key_of
 from ..kubernetes.table import read_rows, row_template
-from ..rolling.service import MARK
+from ..scheduler.base import MARK
 from .values import Drift, SchedulerFindings
 
 _PART = "\x1d"
@@ -61,7 +61,7 @@ class _Writer(msgspec.Struct, frozen=True, kw_only=True):
     fields: dict[str, Any] = msgspec.field(name="fieldsV1", default_factory=dict)
 
 
-class KubernetesLook:
+class KubernetesDrift:
     """Nodes with why they are out and since when; objects and labels that are not as applied."""
 
     name = "kubernetes"

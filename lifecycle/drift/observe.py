@@ -30,7 +30,7 @@ from ..ssh import SshSession, Unreachable
 from ..ssh.arguments import as_root
 from ..state import Event, SmokeFinished, SpecApplied
 from .nodes import NodeAnswer, judge, look_script, read_answer
-from .scheduler import SchedulerLook, scheduler_look
+from .scheduler import SchedulerDrift, scheduler_drift
 from .sites import compare, list_site, site_drifts
 from .values import PLANES, Behind, Drift, DriftReport
 
@@ -131,7 +131,7 @@ class _Hosts:
 
     def look(self, session: SshSession) -> DriftReport:
         """Ask every host, and judge the answers."""
-        look = scheduler_look(self._cluster.spec, self._desired, self._cluster.catalog)
+        look = scheduler_drift(self._cluster.spec, self._desired, self._cluster.catalog)
         answers = self._answers(session, look)
         told = {h.name: a for h, a in answers if isinstance(a, NodeAnswer)}
         real = {h.name for h in self._asked if h.connection == "ssh"}
@@ -162,10 +162,10 @@ class _Hosts:
         )
 
     def _answers(
-        self, session: SshSession, look: SchedulerLook
+        self, session: SshSession, look: SchedulerDrift
     ) -> list[tuple[Host, NodeAnswer | Unreachable]]:
         real = [host for host in self._asked if host.connection == "ssh"]
-        simulated = [host for host in self._asked if host.connection == "simulated"]
+        simulated = [host for host in self._asked if host.is_simulated]
         found: list[tuple[Host, NodeAnswer | Unreachable]] = self._simulated(simulated)
         if not real:
             return found
@@ -196,21 +196,21 @@ class _Hosts:
         stored = {
             site.name: read_stamps(site.context)
             for site in self._sites
-            if site.provider.name == "simulated"
+            if site.provider.is_simulated
         }
         return [(h, _only_stamps(stored.get(h.site, {}).get(h.name, {}))) for h in hosts]
 
-    def _managed(self, look: SchedulerLook, session: SshSession) -> dict[str, str]:
+    def _managed(self, look: SchedulerDrift, session: SshSession) -> dict[str, str]:
         """Ask the control plane that a cloud runs, from here; {} where there is none."""
-        from .kubernetes import KubernetesLook  # noqa: PLC0415  # its own
+        from .kubernetes import KubernetesDrift  # noqa: PLC0415  # its own
 
         there = any(host.connection == "api" for host in self._asked)
-        if not isinstance(look, KubernetesLook) or not there:
+        if not isinstance(look, KubernetesDrift) or not there:
             return {}
         return {"this machine": run_words(look.words_here, session.workdir)}
 
     def _scheduler(
-        self, look: SchedulerLook, told: Mapping[str, NodeAnswer], session: SshSession
+        self, look: SchedulerDrift, told: Mapping[str, NodeAnswer], session: SshSession
     ) -> DriftReport:
         controllers = [h for h in self._asked if h.role == "controller" and h.connection == "ssh"]
         report = DriftReport(cluster=self._cluster.name, drifts=())
@@ -223,7 +223,7 @@ class _Hosts:
             if not controllers:
                 return report
             return msgspec.structs.replace(report, silent={look.name: "no controller answers"})
-        workers = [h for h in self._asked if h.role == "compute" and h.connection != "simulated"]
+        workers = [h for h in self._asked if h.role == "compute" and not h.is_simulated]
         found = look.judge(printed, {h.name: _joins(self._wanted[h.name]) for h in workers})
         silent = {look.name: found.problem} if found.problem else {}
         return msgspec.structs.replace(report, drifts=found.drifts, silent=silent)

@@ -6,7 +6,6 @@ from collections.abc import Collection
 
 import msgspec
 
-from ...stacks.abilities import Booked, LooksBack
 from ...stacks.provider import Leftover, ProviderError, ResourceChange
 from ..cluster import Cluster
 from ..ledger_check import SiteBooks, absent_of, leftovers_of
@@ -46,9 +45,9 @@ def list_site(site: OpenSite) -> SiteLook:
     """Ask a site for all that carries its tag, and what became of what it noted."""
     provider, context = site.provider, site.context
     try:
-        since = provider.look_back(context) if isinstance(provider, LooksBack) else ()
+        since = provider.detect_drift(context)
         listed = provider.sweep(context)
-        booked = provider.booked(context, listed) if isinstance(provider, Booked) else frozenset()
+        booked = provider.tracked_ids(context, listed)
     except ProviderError as error:
         return SiteLook(problem=error.diagnostics[0].summary)
     return SiteLook(since=since, listed=listed, booked=booked)

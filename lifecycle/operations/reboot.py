@@ -15,10 +15,11 @@ from ...inventory.hosts import ClusterInventory, Host
 from ...schemas.spec import ClusterSpec
 from ..outcome import Exit, failure
 from ..progress import Reporter, StageProgress
-from ..rolling import NodeService, ServiceSilent, Window, roll
+from ..rolling import Window, roll
 from ..rolling.roll import Clock
-from ..rolling.services import service_of
 from ..run import Run
+from ..scheduler.base import Scheduler, SchedulerSilent
+from ..scheduler.select import scheduler_of
 from ..sites import existing_hosts
 from ..ssh import Answer, SshResult, SshSession, Unreachable
 from ..state import acquire
@@ -189,7 +190,7 @@ def reboot(
     nodes = chosen(hosts, words)
     paces_of = paced(cluster.spec, at_once=at_once, requeue=requeue)
     with SshSession(cluster.workdir) as session:
-        service = service_of(cluster.spec, hosts, session)
+        service = scheduler_of(cluster.spec, hosts, session)
         if not confirm(_paces(paces_of, hosts, nodes, service)):
             raise failure("GC909", "nothing was restarted", exit_code=Exit.REFUSED)
         cluster.identify()
@@ -208,7 +209,7 @@ def reboot_nodes(  # noqa: PLR0917  # the parts of one reboot
     hosts: ClusterInventory,
     nodes: ClusterInventory,
     spec: ClusterSpec,
-    service: NodeService,
+    service: Scheduler,
     session: SshSession,
     report: Reporter,
     *,
@@ -259,11 +260,11 @@ def paced(spec: ClusterSpec, *, at_once: int | None, requeue: bool) -> ClusterSp
 
 
 def _paces(
-    spec: ClusterSpec, hosts: ClusterInventory, nodes: ClusterInventory, service: NodeService
+    spec: ClusterSpec, hosts: ClusterInventory, nodes: ClusterInventory, service: Scheduler
 ) -> tuple[Pace, ...]:
     try:
-        uses = service.look([host.name for host in nodes.hosts])
-    except ServiceSilent as error:
+        uses = service.nodes([host.name for host in nodes.hosts])
+    except SchedulerSilent as error:
         raise silent(error) from error
     found = []
     for pool, said in spec.pools.items():

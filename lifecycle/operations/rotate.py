@@ -38,9 +38,9 @@ from ..converge.watch import reasons
 from ..outcome import Exit, failure
 from ..progress import Reporter, StageProgress
 from ..pull.keys import KEY_SECRET, signing_key
-from ..rolling import NodeService
 from ..rolling.roll import Clock
 from ..run import Run
+from ..scheduler.base import Scheduler
 from ..secrets.makers import given_secrets, maker, rotate_tunnel_keys
 from ..secrets.vault import SecretVault, munge_key
 from ..ssh import Answer, SshResult, SshSession, Unreachable
@@ -225,7 +225,7 @@ def rotate_munge(
     hosts: ClusterInventory,
     session: SshSession,
     vault: SecretVault,
-    service: NodeService,
+    service: Scheduler,
     report: Reporter,
 ) -> Rotated:
     """Give every machine another key; on failure all of them have the old one again.

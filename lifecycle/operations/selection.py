@@ -83,7 +83,7 @@ def _refuse_unfit(host: Host) -> None:
             hint=f"gcluster ssh ... {host.name}, and restart it by hand: running jobs go on",
             exit_code=Exit.REFUSED,
         )
-    if host.connection == "simulated":
+    if host.is_simulated:
         raise failure(
             "GC999",
             f"{host.name} is simulated: no scheduler runs there",

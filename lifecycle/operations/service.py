@@ -16,8 +16,8 @@ import msgspec
 from ...inventory.hosts import ClusterInventory
 from ...schemas.derived.hostlist import fold
 from ..outcome import Exit, LifecycleError, failure
-from ..rolling import NodeService, NodeUse, ServiceSilent
 from ..rolling.roll import Clock
+from ..scheduler.base import NodeUse, Scheduler, SchedulerSilent
 from .selection import chosen
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class ServiceResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def drain(
-    hosts: ClusterInventory, service: NodeService, words: Collection[str], reason: str
+    hosts: ClusterInventory, service: Scheduler, words: Collection[str], reason: str
 ) -> ServiceResult:
     """Let no further job start on some nodes; running jobs go on. Safe to repeat.
 
@@ -64,7 +64,7 @@ def drain(
 
 def resume(
     hosts: ClusterInventory,
-    service: NodeService,
+    service: Scheduler,
     words: Collection[str],
     clock: Clock = Clock(),  # noqa: B008  # frozen
 ) -> ServiceResult:
@@ -77,13 +77,13 @@ def resume(
     """
 
     def give_back(names: list[str]) -> None:
-        service.give_back(names)
+        service.resume(names)
         wait_for_answers(service, names, clock)
 
     return _change(hosts, service, words, give_back, out=False)
 
 
-def silent(error: ServiceSilent) -> LifecycleError:
+def silent(error: SchedulerSilent) -> LifecycleError:
     """Return the error for a scheduler that does not answer."""
     return failure(
         "GC999",
@@ -94,7 +94,7 @@ def silent(error: ServiceSilent) -> LifecycleError:
 
 def _change(
     hosts: ClusterInventory,
-    service: NodeService,
+    service: Scheduler,
     words: Collection[str],
     act: Callable[[list[str]], None],
     *,
@@ -102,13 +102,13 @@ def _change(
 ) -> ServiceResult:
     names = [host.name for host in chosen(hosts, words).hosts]
     try:
-        before = service.look(names)
+        before = service.nodes(names)
         _refuse(names, before, resuming=not out)
         to_change = [name for name in names if before[name].out != out]
         if to_change:
             act(to_change)
-        after = service.look(names) if to_change else before
-    except ServiceSilent as error:
+        after = service.nodes(names) if to_change else before
+    except SchedulerSilent as error:
         raise silent(error) from error
     nodes = tuple(
         Served(
@@ -160,15 +160,15 @@ ANSWERS_S = 120.0
 _POLL_S = 1.0
 
 
-def wait_for_answers(service: NodeService, nodes: Collection[str], clock: Clock) -> None:
+def wait_for_answers(service: Scheduler, nodes: Collection[str], clock: Clock) -> None:
     """Wait until none of the nodes that serve is silent, for ANSWERS_S at most.
 
     Nodes that are out of service are not waited for: a dead one answers nobody. Neither is a
     scheduler that says nothing itself.
     """
     until = clock.now() + ANSWERS_S
-    with suppress(ServiceSilent):
+    with suppress(SchedulerSilent):
         while clock.now() < until:
-            if not any(node.silent and not node.out for node in service.look(nodes).values()):
+            if not any(node.silent and not node.out for node in service.nodes(nodes).values()):
                 return
             clock.sleep(_POLL_S)

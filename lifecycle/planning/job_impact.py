@@ -12,7 +12,6 @@ from ...inventory.hosts import ClusterInventory
 from ...schemas.derived.control_planes import managed_pools
 from ...schemas.derived.hostlist import expand
 from ...schemas.spec import ClusterSpec, KubernetesScheduler
-from ...stacks.laddered import Laddered
 from ...stacks.provider import ResourceChange
 from ..kubernetes.kubectl import ApiRefused, ApiSilent, kubectl_of
 from ..sites import OpenSite
@@ -94,7 +93,7 @@ def gone_with(
         ProviderError: the spec that was applied can't be planned.
     """
     provider, wanted = site.provider, site.context.spec
-    if applied is None or site.name not in applied.sites or not isinstance(provider, Laddered):
+    if applied is None or site.name not in applied.sites or not provider.has_purchase_options:
         return ()
     kept = {host.name for host in provider.planned_hosts(wanted, site.name)}
     found = {

@@ -27,7 +27,7 @@ from ..ladders.view import ladder_views, usd_taken
 from ..observe import Observation, observe
 from ..repair.queue import queue
 from ..rolling.change import in_service, must_roll
-from ..rolling.jobs import jobs_on
+from ..scheduler.select import node_jobs
 from ..secrets.encryption import other_provider
 from ..sites import ladders_of, open_sites
 from ..ssh import SshSession
@@ -117,7 +117,7 @@ def plan_with_jobs(
     if scope is not None:
         pending = scope.of(pending)
     rolls = must_roll(pending, in_service(observation.existing, observation.stamps))
-    jobs = jobs_on(cluster.spec, session, observation.existing) if rolls else None
+    jobs = node_jobs(cluster.spec, session, observation.existing) if rolls else None
     now = int(time.time())
     books = None if scope is not None else books_plan(cluster.spec, observation, session, now)
     plan = _plan(cluster, observation, pending, ladders, jobs=jobs, books=books)

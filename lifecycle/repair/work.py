@@ -12,7 +12,6 @@ import msgspec
 from ...inventory.hosts import ClusterInventory, Host
 from ...schemas.derived.hostlist import HostlistError, expand
 from ...schemas.diagnostics import Diagnostic
-from ...stacks.abilities import Replacer
 from ...stacks.provider import ProviderError
 from ..cluster import Cluster
 from ..kubernetes.managed.repair import is_of_eks
@@ -69,7 +68,7 @@ def repair(
     late = _not_taken_back(cluster, sites)
     if not todo and not late:
         return RepairResult(cluster=cluster.name, queue=queue(cluster.events))
-    makers = {s.name for s in sites if replace and isinstance(s.provider, Replacer)}
+    makers = {s.name for s in sites if replace and s.provider.replaces_nodes}
     # A controller has the queue, a login has people on it: only what runs jobs is made anew.
     able = {
         name

@@ -16,11 +16,10 @@ from ...schemas.spec import ClusterSpec
 from ..converge.pending import Pending
 from ..converge.run import Rolling
 from ..progress import Reporter, StageProgress
+from ..scheduler.base import Scheduler, SchedulerSilent
+from ..scheduler.select import scheduler_of
 from ..ssh import SshSession
-from .patience import Patient
-from .roll import Clock, roll
-from .service import NodeService, ServiceSilent
-from .services import service_of
+from .roll import Clock, Patient, roll
 from .window import Window
 
 if TYPE_CHECKING:
@@ -48,8 +47,8 @@ class RollingChange:
         self._report = report
         self._why = why
         self._clock = clock or Clock()
-        self._service: NodeService | None = (
-            service_of(spec, inventory, session) if inventory.has_scheduler else None
+        self._service: Scheduler | None = (
+            scheduler_of(spec, inventory, session) if inventory.has_scheduler else None
         )
 
     def of(
@@ -86,10 +85,10 @@ class RollingChange:
         if self._service is None or not serving:
             return
         try:
-            uses = self._service.look(serving)
+            uses = self._service.nodes(serving)
             if mine := [name for name, use in uses.items() if use.is_ours]:
-                self._service.give_back(mine)
-        except ServiceSilent as silent:
+                self._service.resume(mine)
+        except SchedulerSilent as silent:
             self._tell(f"the scheduler does not answer: {silent}")
 
     def _tell(self, detail: str) -> None:

@@ -55,7 +55,7 @@ def read_status(cluster: Cluster) -> ClusterStatus:
     nodes = _nodes(cluster, observation, view, report.since if report is not None else {})
     certificate = last_certificate(cluster) if nodes else None
     conditions = (*_conditions(cluster, nodes, view, certificate), *own)
-    if all(host.connection == "simulated" for host in observation.existing.hosts):
+    if all(host.is_simulated for host in observation.existing.hosts):
         conditions = tuple(c for c in conditions if c.name not in _NEED_REAL_NODES)
     return ClusterStatus(
         cluster=cluster.name,
@@ -166,7 +166,7 @@ def _reason(
         return change.reason or f"needs {change.effect}"
     if host.name in observation.unreachable:
         return observation.unreachable[host.name]
-    if host.role != "compute" or view is None or host.connection == "simulated":
+    if host.role != "compute" or view is None or host.is_simulated:
         return ""
     if host.name not in view.states and not view.problem:
         return "the scheduler does not know it"

@@ -103,7 +103,7 @@ class ProviderWork:
         new = [h for h in self._hosts(site) if h.name in nodes]
         compiled = self._steps_for(new)
         versions = self._cluster.make_secrets(compiled)
-        simulated = [host for host in new if host.connection == "simulated"]
+        simulated = [host for host in new if host.is_simulated]
         real = [host for host in new if host.connection == "ssh"]
         answers = dict(read_stamps(self._session, real))
         silent_ones = {n: a.reason for n, a in answers.items() if isinstance(a, Unreachable)}

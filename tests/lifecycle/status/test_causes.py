@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from tests.golden_files import CASES, read_cases
 from tests.lifecycle.controller import HEAD
 
 from gcluster.lifecycle.ssh import Answer, SshResult, SshSession
@@ -23,37 +24,18 @@ from gcluster.lifecycle.status.node_facts import (
 )
 from gcluster.lifecycle.status.slurm import SchedulerReport, SchedulerView
 
-CASES = Path(__file__).parents[2] / "cases" / "causes"
+RECORDED = read_cases(CASES / "causes.yaml")
 WELL = ControllerFacts(host="head", units={"slurmctld": "active", "munge": "active"})
-
-SAID = {
-    "munge-key": ("munge-key", "gpu003 has another MUNGE key than the controller"),
-    "clock-behind": ("clock-skew", "gpu003 is 600 s behind the controller's"),
-    "clock-ahead": ("clock-skew", "gpu003 is 600 s before the controller's"),
-    "clock-behind-ntp": ("clock-skew", "gpu003 is 2400 s behind"),
-    "spool-full": ("disk-full", "/var of gpu003 is 100 % full: no job starts there"),
-    "munge-down": ("munge-down", "munge on gpu003 is failed"),
-    "slurmd-down": ("slurmd-down", "slurmd on gpu003 is inactive"),
-    "fewer-gpus": ("less-gpus", "fewer GPUs than its machine type"),
-    "rebooted": ("rebooted", "it restarted by itself"),
-    "cut-off": ("cut-off", "the controller gets no answer from it"),
-    "drained-by-a-person": None,
-    "no-credential-to-try": None,
-}
 
 
 def _recorded(case: str) -> NodeFacts:
-    state, _, reason = (CASES / case / "node.txt").read_text().strip().partition("|")
-    return node_facts("gpu003", state, reason, (CASES / case / "answer.txt").read_text())
+    state, _, reason = RECORDED[case]["node"].partition("|")
+    return node_facts("gpu003", state, reason, RECORDED[case]["answer"])
 
 
-def test_every_recorded_answer_has_a_cause_that_is_expected() -> None:
-    assert {path.name for path in CASES.iterdir()} == set(SAID)
-
-
-@pytest.mark.parametrize("case", SAID)
+@pytest.mark.parametrize("case", RECORDED)
 def test_a_recorded_answer_is_told_as_its_cause(case: str) -> None:
-    expected, causes = SAID[case], diagnose("demo", WELL, "", [_recorded(case)])
+    expected, causes = RECORDED[case]["cause"], diagnose("demo", WELL, "", [_recorded(case)])
     if expected is None:
         assert causes == ()
         return
@@ -130,7 +112,7 @@ class Cluster(SshSession):
         assert "MUNGE:" not in command
         text = "MUNGE:AwQFAA:\n" if host.name == "head" else ""
         if host.name in self.cases:
-            text = (CASES / self.cases[host.name] / "answer.txt").read_text()
+            text = RECORDED[self.cases[host.name]]["answer"]
         return SshResult(returncode=0, stdout=text, stderr="")
 
 
