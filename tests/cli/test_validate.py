@@ -258,5 +258,5 @@ def test_a_plain_validate_imports_no_format_no_fleet_and_no_policy_language(
 ) -> None:
     done = shell("validate", str(spec), PYTHONPROFILEIMPORTTIME="1")
     names = ("render.sarif", "render.github", "render.junit", "render.diff", "schemas.fleet",
-             "policies.load", "cel_expr", "schemas.mend.fixes", "schemas.mend.mending")  # fmt: skip
+             "policies.load", "cel_expr", "schemas.fix.apply")  # fmt: skip
     assert [name for name in names if name in done.stderr] == []
