@@ -94,7 +94,8 @@ def test_a_signal_ends_with_130_and_without_a_traceback(number: signal.Signals) 
 # The schema verb is replaced by one that waits: the shortest command that a signal can hit.
 _WAITS = """
 import sys, time
-from gcluster.cli import main, schema
+from gcluster.cli import main
+from gcluster.cli.verbs import schema
 def command():
     print("at work", flush=True)
     time.sleep(60)
