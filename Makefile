@@ -160,7 +160,7 @@ chaos: environment ## kill up and down of real local nodes 200 times (FOR=... ki
 	@GCLUSTER_KILLS=$${FOR:-200} pytest -q -n0 -s tests/e2e/test_chaos.py $(REPORT)
 
 .PHONY: lint
-lint: lint-python lint-types lint-roles lint-shell ## run every static check
+lint: lint-python lint-types lint-roles lint-modules lint-shell ## run every static check
 
 .PHONY: lint-python
 lint-python: environment ## check Python style and format (ruff)
@@ -169,13 +169,17 @@ lint-python: environment ## check Python style and format (ruff)
 
 .PHONY: lint-types
 lint-types: environment ## check types: all Python, the clouds against their real SDKs (mypy strict)
-	@mypy --no-error-summary --exclude /ansible_collections/ src/gcluster bench .ci/*.py \
+	@mypy --no-error-summary --exclude '/ansible_collections/.*/roles/' src/gcluster bench .ci/*.py \
 		$$(dirname roles/*/files/*/__init__.py) roles/allreduce/files/allreduce.py
 
 .PHONY: lint-roles
 lint-roles: environment ## check roles and YAML (ansible-lint production, yamllint)
 	@yamllint --strict -c .config/yamllint.yml .
 	@ansible-lint -q
+
+.PHONY: lint-modules
+lint-modules: environment ## check the collection's modules (ansible-test sanity, what needs no network)
+	@.ci/sanity
 
 .PHONY: lint-shell
 lint-shell: ## check shell files (shellcheck)
@@ -219,14 +223,17 @@ sbom: environment ## write the bill of materials of what an installation brings 
 	@python .ci/sbom.py
 
 .PHONY: bench
-bench: environment ## measure what the README claims about speed (the quick ones)
-	@python bench/validate_cold.py
-	@python bench/validate_folder.py
-	@python bench/validate_errors.py
-	@python bench/scale.py
-	@python bench/smoke_log.py
-	@python bench/burst_simulate.py
-	@python bench/simulated.py
+bench: environment ## measure what the README claims about speed (RATIOS=1: only what holds on any machine)
+	@python bench/run.py $(if $(RATIOS),--ratios)
+
+.PHONY: bench-write
+bench-write: environment ## measure, with local nodes too, and write the figures into README and docs
+	@python bench/run.py --nodes --write
+
+.PHONY: pictures
+pictures: environment ## record the terminal pictures of the documentation from real runs (needs tmux)
+	@python bench/record.py docs/up.svg "gcluster up examples/local.yaml --yes"
+	@gcluster down demo --yes
 
 .PHONY: clean
 clean: ## remove what builds and tests leave in the checkout (not .venv, not clusters)

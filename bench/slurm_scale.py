@@ -103,11 +103,7 @@ def written_files(folder: Path, nodes: int) -> dict[str, str]:
     variables |= answered | {"slurm_state_unit": {}, "slurm_started": {"changed": True}}
     found: dict[str, str] = {}
     for task in filled_tasks(tasks, variables, role):
-        # One task places them all: roles/base/files/place-files.
-        stdin = str(task.get("ansible.builtin.command", {}).get("stdin", ""))
-        _, placed, call = stdin.rpartition("\nplace(")
-        if placed:
-            found |= json.JSONDecoder().raw_decode(call)[0]
+        found |= task.get("gcluster.cluster.managed_files", {}).get("files", {})
     return found
 
 

@@ -14,7 +14,7 @@ class AccountTree:
         """Take all accounts of the spec; a parent that isn't among them is no parent."""
         self._parts: dict[str, list[str]] = {}
         for name, account in accounts.items():
-            if account.parent in accounts:
+            if account.parent is not None and account.parent in accounts:
                 self._parts.setdefault(account.parent, []).append(name)
 
     def with_parts(self, named: Iterable[str]) -> frozenset[str]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from ...lifecycle.operations.queue_state import RestoreResult, SavedQueue
 from ...lifecycle.operations.reboot import Pace, RebootResult
-from ...lifecycle.operations.rotate_munge import Rotated
+from ...lifecycle.operations.rotate import Rotated
 from ...lifecycle.operations.service import Served, ServiceResult
 from ...lifecycle.secrets.encryption import RotatedEncryption
 from ...schemas.hostlist import fold

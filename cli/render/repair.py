@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import datetime
 
-from ...lifecycle.repair.result import Intended, RepairResult
+from ...lifecycle.repair.attempt import Intended, RepairResult
 from ...lifecycle.state.repair_queue import Repair
 from ...schemas.hostlist import fold
 from .cells import pad, printable, width

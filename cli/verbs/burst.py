@@ -75,7 +75,7 @@ def simulate(  # noqa: PLR0917  # typer passes them by name
     """Replay a job trace against a spec's spill policy.
 
     Prints waits with and without it, money, and the use of both sides. Nothing is asked and nothing
-    is rented. How jobs are scheduled, and what is assumed: docs/hybrid.md.
+    is rented. How jobs are scheduled, and what is assumed: docs/burst-simulate.md.
     """
     assumed = Assumed(
         processor=processor,
@@ -202,7 +202,9 @@ def dry_run(
     spec: SpecPath,
     queue: Annotated[
         str,
-        typer.Argument(help='JSON of pending jobs and rented nodes (docs/hybrid.md); "-": stdin.'),
+        typer.Argument(
+            help='JSON of pending jobs and rented nodes (docs/burst-simulate.md); "-": stdin.'
+        ),
     ],
     partition: Annotated[
         str | None,

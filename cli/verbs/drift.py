@@ -7,7 +7,7 @@ import typer
 
 from ...lifecycle.cluster import Cluster, open_cluster
 from ...lifecycle.drift.fix import fix_drift
-from ...lifecycle.drift.look import find_drift
+from ...lifecycle.drift.observe import find_drift
 from ...lifecycle.outcome import Exit
 from ...lifecycle.planning.changes import Plan
 from ..asking import ask

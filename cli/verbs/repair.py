@@ -7,7 +7,7 @@ import typer
 
 from ...lifecycle.cluster import open_cluster
 from ...lifecycle.outcome import Exit
-from ...lifecycle.repair.result import Intended
+from ...lifecycle.repair.attempt import Intended
 from ...lifecycle.repair.work import repair
 from ..asking import ask
 from ..options import Format, OutputFormat, Target, Yes

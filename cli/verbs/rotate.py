@@ -6,14 +6,12 @@ from typing import TypeAlias
 
 from ...inventory.hosts import ClusterInventory
 from ...lifecycle.cluster import open_cluster
-from ...lifecycle.operations.rotate_kept import rotate_secret
-from ...lifecycle.operations.rotate_munge import Rotated, rotate_munge
-from ...lifecycle.operations.rotate_tunnels import rotate_tunnels
-from ...lifecycle.operations.slurm_only import refuse_kubernetes
+from ...lifecycle.operations.rotate import Rotated, rotate_munge, rotate_secret, rotate_tunnels
+from ...lifecycle.operations.selection import refuse_kubernetes
 from ...lifecycle.outcome import Exit
 from ...lifecycle.progress import Reporter
-from ...lifecycle.rolling.services import service_of
 from ...lifecycle.run import Run
+from ...lifecycle.scheduler.select import scheduler_of
 from ...lifecycle.secrets.encryption import rotate_encryption
 from ...lifecycle.sites import existing_hosts
 from ...lifecycle.ssh import SshSession
@@ -66,7 +64,7 @@ def munge(cluster: Target, fmt: OutputFormat = Format.TEXT) -> Exit:
     ) -> "Rotated":
         why = "has no MUNGE key: its nodes know each other by certificates"
         refuse_kubernetes(run.cluster.spec, why, hint="control planes renew them, each week")
-        service = service_of(run.cluster.spec, hosts, session)
+        service = scheduler_of(run.cluster.spec, hosts, session)
         return rotate_munge(hosts, session, run.cluster.vault, service, report)
 
     return rotated(cluster, fmt, "munge", rotate)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -199,11 +198,8 @@ class _Look:
                 source, _, path = url.split("/files/", 1)[1].partition("/")
                 checksum = str(given.get("checksum", ""))
                 self.files.add(FileAsked(role=role, source=source, path=path, checksum=checksum))
-        elif module == "ansible.builtin.command" and isinstance(given, dict):
-            argv = given.get("argv") or [""]
-            if str(argv[0]).endswith("/install-pinned"):
-                wanted = json.loads(given["stdin"])
-                self.packages |= {Asked(role=role, what=name) for name in _pinned(wanted)}
+        elif module == "gcluster.cluster.package_pinned":
+            self.packages |= {Asked(role=role, what=name) for name in _pinned(given)}
 
 
 def _names(given: Any) -> list[str]:
@@ -213,6 +209,6 @@ def _names(given: Any) -> list[str]:
 
 
 def _pinned(wanted: dict[str, Any]) -> list[str]:
-    """Return the packages of `install-pinned`, as apt is told them."""
+    """Return the packages of a task of `package_pinned`, as apt takes them."""
     exact = [f"{name}={version}" for name, version in wanted.get("packages", {}).items()]
     return [*exact, *wanted.get("also", [])]

@@ -14,7 +14,7 @@ import msgspec
 from ...inventory.compile import CompiledCluster, Step
 from ..converge.pending import Pending, PendingStep, pending_steps
 from ..converge.playbook import plays
-from ..converge.role_files import collections_path, role_path
+from ..converge.role_files import collections_path, plugins_path, role_path, role_plugins
 from ..outcome import failure
 from .archive import files_below, packed
 
@@ -64,6 +64,9 @@ def _bundle(pool: str, steps: list[PendingStep]) -> PoolBundle:
         files[f"{_COLLECTION}/{name}"] = (path.read_bytes(), False)
     for role in _roles({item.step.role for item in pulled}):
         files |= files_below(role_path(role), f"{_COLLECTION}/roles/{role}")
+        for plugin in role_plugins(role):
+            content = (plugins_path() / plugin).read_bytes()
+            files[f"{_COLLECTION}/plugins/{plugin}"] = (content, False)
     content = packed(files)
     digest = hashlib.sha256(content).hexdigest()
     return PoolBundle(

@@ -23,10 +23,6 @@ def _module(name: str) -> Any:
 
 
 GROUPS = [name for name in NAMES if not hasattr(_module(name), "command")]
-    name
-    for name in NAMES
-    if getattr(_module(name), "app", None) and not hasattr(_module(name), "command")
-]
 
 
 @pytest.mark.parametrize("name", NAMES)

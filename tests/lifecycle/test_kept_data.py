@@ -51,7 +51,7 @@ class Data:
         self.there = dict(MADE)
         self.passphrases: dict[str, str] = {}
         refresh, destroy, apply = (
-            SimulatedProvider.refresh, SimulatedProvider.destroy, SimulatedProvider.apply,
+            SimulatedProvider.sweep, SimulatedProvider.destroy, SimulatedProvider.apply,
         )  # fmt: skip
 
         def found(context: SiteContext) -> tuple[Leftover, ...]:

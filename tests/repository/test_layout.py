@@ -20,11 +20,12 @@ def test_the_package_in_src_is_a_relative_link_to_the_top_level_folder(
     assert link.resolve() == root / package
 
 
-def test_the_collection_in_src_links_to_the_top_level_roles(root: Path) -> None:
-    link = root / "src/gcluster/ansible_collections/gcluster/cluster/roles"
+@pytest.mark.parametrize("folder", ["plugins", "roles"])
+def test_the_collection_in_src_links_to_the_top_level_folders(root: Path, folder: str) -> None:
+    link = root / "src/gcluster/ansible_collections/gcluster/cluster" / folder
     assert link.is_symlink()
-    assert link.readlink() == Path("../../../../../roles")
-    assert link.resolve() == root / "roles"
+    assert link.readlink() == Path("../../../../..") / folder
+    assert link.resolve() == root / folder
 
 
 def test_the_examples_of_codes_are_the_golden_cases(root: Path) -> None:

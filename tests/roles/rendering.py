@@ -4,14 +4,11 @@
 
 A case is tests/cases/roles/CASE/case.yaml: `role`, the `variables` of its phases and, where tasks
 register what a node answered, those answers (`registered`). Beside it stands one file for each
-distribution: every task that runs there, with its arguments filled in, files as path: text and
-those that go as path: null. Then read the diff.
+distribution: every task that runs there, with its arguments filled in. Then read the diff.
 """
 
 from __future__ import annotations
 
-import json
-import re
 import sys
 from pathlib import Path
 
@@ -22,9 +19,8 @@ from gcluster.lifecycle.bundle.role_tasks import FACTS, Task, filled_tasks, load
 
 ROOT = Path(__file__).parents[2]
 CASES = ROOT / "tests/cases/roles"
-_SECRET = re.compile(
-    r'^place_secret\("(?P<path>[^"]+)", "(?P<encoded>[^"]*)", "(?P<user>[^"]+)"', re.MULTILINE
-)
+PROGRAMS = "/usr/local/libexec/"
+WRITES = "gcluster.cluster.managed_files"
 NAMES = sorted(path.parent.name for path in CASES.glob("*/case.yaml"))
 
 
@@ -38,7 +34,7 @@ def rendered(case: str, distribution: str) -> str:
     variables = role_variables(role, said, facts)
     phases: dict[str, list[Task]] = {
         phase: [
-            _with_placed_files(task, whole=phase != "install")
+            _with_paths(task) if phase == "install" or _writes_programs(task) else task
             for task in filled_tasks(loaded(role / f"tasks/{phase}.yml") or [], variables, role)
         ]
         for phase in PHASES
@@ -51,29 +47,21 @@ def rendered(case: str, distribution: str) -> str:
     return text.replace(str(ROOT), "")
 
 
-def _with_placed_files(task: Task, *, whole: bool) -> Task:
-    """Return a task that places files with them alone: with their text, or only their paths."""
-    files = placed_files(task)
-    if not files:
+def _writes_programs(task: Task) -> bool:
+    """Say whether a task writes programs, which are files of the repository."""
+    return any(path.startswith(PROGRAMS) for path in written_files(task))
+
+
+def _with_paths(task: Task) -> Task:
+    """Return a task that writes files with their paths alone: their texts are files of the role."""
+    if WRITES not in task:
         return task
-    placed = files | _removed(task) if whole else sorted(files)
-    return {"ansible.builtin.command": {**task["ansible.builtin.command"], "stdin": placed}}
+    return {WRITES: {**task[WRITES], "files": sorted(task[WRITES]["files"])}}
 
 
-def placed_files(task: Task) -> dict[str, str]:
-    """Return path -> text of what a task places by roles/base/files/place-files; {}: nothing."""
-    program = str(task.get("ansible.builtin.command", {}).get("stdin", ""))
-    secret = _SECRET.search(program)
-    if secret:
-        return {secret["path"]: f"(base64, {secret['user']}'s alone) {secret['encoded']}"}
-    _, found, call = program.rpartition("\nplace(")
-    return json.JSONDecoder().raw_decode(call)[0] if found else {}
-
-
-def _removed(task: Task) -> dict[str, None]:
-    """Return the paths that a task removes by the same program."""
-    _, found, call = str(task["ansible.builtin.command"]["stdin"]).rpartition("\nremove(")
-    return dict.fromkeys(json.JSONDecoder().raw_decode(call)[0]) if found else {}
+def written_files(task: Task) -> dict[str, str]:
+    """Return path -> text of what a task writes by managed_files; {}: nothing."""
+    return dict(task.get(WRITES, {}).get("files", {}))
 
 
 if __name__ == "__main__":

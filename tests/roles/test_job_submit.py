@@ -16,7 +16,7 @@ from lupa.lua51 import LuaRuntime  # type: ignore[import-untyped]  # one class o
 from gcluster.lifecycle.bundle.role_tasks import FACTS, filled_tasks, loaded, role_variables
 
 sys.path.insert(0, str(Path(__file__).parent))
-from rendering import placed_files
+from rendering import written_files
 
 sys.path.pop(0)
 
@@ -52,7 +52,7 @@ def script(*, require_time: bool = True, require_gpus: bool = True) -> str:
     }
     variables = role_variables(ROLE, said, FACTS["debian-13"])
     tasks = filled_tasks(loaded(ROLE / "tasks/configure.yml"), variables, ROLE)
-    files = {path: text for task in tasks for path, text in placed_files(task).items()}
+    files = {path: text for task in tasks for path, text in written_files(task).items()}
     return files["/etc/slurm/job_submit.lua"]
 
 

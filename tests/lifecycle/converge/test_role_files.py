@@ -11,9 +11,16 @@ from gcluster.lifecycle.converge import role_files
 from gcluster.lifecycle.converge.role_files import (
     collections_path,
     files_of,
+    plugins_of,
     role_digest,
     role_path,
 )
+
+
+def forget() -> None:
+    """Have everything read again."""
+    for read in (role_digest, files_of, plugins_of):
+        read.cache_clear()
 
 
 @pytest.fixture
@@ -22,19 +29,22 @@ def role(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     root = tmp_path / "ansible_collections/gcluster/cluster/roles/probe"
     files = {
         "tasks/install.yml": "- i",
-        "tasks/configure.yml": "- c",
         "templates/a.j2": "a",
         "defaults/main.yml": "{}",
         "handlers/main.yml": "[]",
         "meta/main.yml": "about",
+        "tasks/configure.yml": "- gcluster.cluster.probe_state:",
+        "../../plugins/modules/probe_state.py": "from ..module_utils.probe import x",
+        "../../plugins/module_utils/probe.py": "from .deeper import y",
+        "../../plugins/module_utils/deeper.py": "",
+        "../../plugins/modules/other.py": "",
     }
     for name, text in files.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(text)
     monkeypatch.setattr(role_files, "collections_path", lambda: tmp_path)
     yield root
-    role_digest.cache_clear()
-    files_of.cache_clear()
+    forget()
 
 
 @pytest.fixture
@@ -45,8 +55,7 @@ def changed(role: Path) -> Callable[[str], set[str]]:
         before = {phase: role_digest("probe", phase) for phase in ("install", "configure")}
         (role / name).parent.mkdir(parents=True, exist_ok=True)
         (role / name).write_text("other")
-        role_digest.cache_clear()
-        files_of.cache_clear()
+        forget()
         return {phase for phase, was in before.items() if role_digest("probe", phase) != was}
 
     return write
@@ -66,6 +75,21 @@ def test_what_every_phase_could_use_changes_every_phase(
     assert changed(name) == {"install", "configure"}
 
 
+@pytest.mark.parametrize(
+    "name", ["modules/probe_state", "module_utils/probe", "module_utils/deeper"]
+)
+def test_a_module_changes_the_phases_that_call_it(
+    name: str, changed: Callable[[str], set[str]]
+) -> None:
+    assert changed(f"../../plugins/{name}.py") == {"configure"}
+
+
+def test_a_module_that_the_role_does_not_call_changes_nothing(
+    changed: Callable[[str], set[str]],
+) -> None:
+    assert changed("../../plugins/modules/other.py") == set()
+
+
 def test_what_describes_the_role_changes_nothing(changed: Callable[[str], set[str]]) -> None:
     assert changed("meta/main.yml") == set()
 
@@ -81,6 +105,7 @@ def test_the_files_of_a_role_are_read_once_for_all_its_phases(
     read: list[Path] = []
     read_bytes = Path.read_bytes
     monkeypatch.setattr(Path, "read_bytes", lambda path: (read.append(path), read_bytes(path))[1])
+    monkeypatch.setattr(role_files, "plugins_of", lambda _: ())
     for phase in ("install", "configure", "verify", "install"):
         role_digest("probe", phase)
     assert len(read) == len(set(read)) == 5

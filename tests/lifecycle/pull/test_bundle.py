@@ -58,4 +58,9 @@ def test_steps_with_a_secret_are_left_to_ssh() -> None:
 
 def test_it_brings_the_roles_that_it_runs_and_no_other() -> None:
     roles = {name.split("/")[4] for name in contents(bundle()) if "/roles/" in name}
-    assert roles == {"base", "munge"}
+    assert roles == {"munge"}
+
+
+def test_it_brings_the_modules_that_its_roles_call_and_what_those_import() -> None:
+    plugins = {name.split("/", 4)[4] for name in contents(bundle()) if "/plugins/modul" in name}
+    assert plugins == {"modules/managed_files.py", "module_utils/files.py"}

@@ -1,0 +1,76 @@
+"""What modules ask of a node: its programs, its kernel's files, and whether a job runs there."""
+
+from __future__ import annotations
+
+import fnmatch
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+
+def run(
+    *argv: str,
+    timeout_s: float = 120,
+    environment: dict[str, str] | None = None,
+    stdin: str | None = None,
+) -> tuple[int, str]:
+    """Run a program; return its status and what it printed (127: it isn't there, 124: too slow)."""
+    given: dict[str, Any] = {"stdin": subprocess.DEVNULL} if stdin is None else {"input": stdin}
+    try:
+        done = subprocess.run(
+            argv,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+            timeout=timeout_s,
+            env={**os.environ, **(environment or {})},
+            **given,
+        )
+    except FileNotFoundError:
+        return 127, f"{argv[0]}: not found"
+    except subprocess.TimeoutExpired:
+        return 124, f"{argv[0]}: no answer within {timeout_s} s"
+    return done.returncode, str(done.stdout).strip()
+
+
+def run_json(*argv: str) -> tuple[Any, str]:
+    """Return what a tool prints as JSON, and a message where it prints none."""
+    code, text = run(*argv)
+    try:
+        return (None, f"{' '.join(argv)}: {text}") if code else (json.loads(text), "")
+    except ValueError:
+        return None, f"{' '.join(argv)}: no JSON: {text[:200]}"
+
+
+def is_of_branch(version: str, wanted: str) -> bool:
+    """Return whether a version is the wanted one, or of the branch that is wanted."""
+    return version == wanted or version.startswith((f"{wanted}.", f"{wanted}-"))
+
+
+def fits(version: str, pattern: str) -> bool:
+    """Return whether a version matches a pattern with `*`."""
+    return fnmatch.fnmatchcase(version, pattern)
+
+
+def job_runs() -> bool:
+    """Return whether Slurm runs a job here other than the one that granted this change."""
+    code, steps = run("pgrep", "--list-full", "--exact", "slurmstepd")
+    granted = first_line(system_path("/run/gcluster/granted-job"))
+    given = granted and steps and all(f" [{granted}." in step for step in steps.splitlines())
+    return code == 0 and not given
+
+
+def system_path(path: str) -> Path:
+    """Return a path of /sys, /proc, /run or /dev; tests have them below GCLUSTER_NODE_ROOT."""
+    return Path(os.environ.get("GCLUSTER_NODE_ROOT", "/"), path.lstrip("/"))
+
+
+def first_line(path: Path) -> str:
+    """Return what a file of the kernel says; "" where it isn't there."""
+    try:
+        return path.read_text().strip()
+    except OSError:
+        return ""
