@@ -44,11 +44,11 @@ class Verbs(Suggesting):
         return list(BY_NAME)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002  # the signature is typer's
-        """Import `verbs/<verb>.py` and return its `app` or `command`; None for no such verb."""
+        """Import the module of the verb and return its `app` or `command`; None for no such verb."""
         if cmd_name not in BY_NAME:
             return None
         if cmd_name not in self.commands:
-            module = import_module(f"{__package__}.verbs.{cmd_name}")
+            module = import_module(BY_NAME[cmd_name].module, __package__)
             verb = getattr(module, "app", None) or single(cmd_name, module.command)
             self.commands[cmd_name] = typer.main.get_command(verb)
         return self.commands[cmd_name]

@@ -1,4 +1,4 @@
-"""The verbs: what each is for, told without importing it. `verbs/<verb>.py` holds it."""
+"""The verbs with one line of help each; `<section>/<verb>.py` holds a verb and is imported late."""
 
 from __future__ import annotations
 
@@ -10,101 +10,67 @@ class Verb(NamedTuple):
 
     name: str
     section: str
+    """Heading in the help; in lower case, the package that holds the verb."""
     help: str
-    """One line; equal to the first line of the command's docstring (a test keeps them equal)."""
-    goes_on: bool = False
-    """Whether it changes things, and the same command goes on where an interrupted one stopped."""
+    """At most 60 characters; equal to the first line of the command's docstring (tested)."""
+    resumable: bool = False
+    """Whether it changes things, and the same command resumes where an interrupted one stopped."""
+
+    @property
+    def module(self) -> str:
+        """Name of its module, relative to the package `cli`."""
+        return f".{self.section.lower()}.{self.name}"
 
 
 VERBS = (
-    Verb("init", "Write", "Write a commented spec to start from."),
-    Verb("adopt", "Write", "Write a spec of what runs already, and list what it doesn't say."),
-    Verb("validate", "Write", "Check specs and say everything that is wrong with them."),
-    Verb("explain", "Write", "Explain a diagnostic code."),
-    Verb("migrate", "Write", "Rewrite specs in today's spelling, comments kept."),
+    Verb("init", "Spec", "Write a commented spec to start from."),
+    Verb("adopt", "Spec", "Write a spec of an existing cluster, and list gaps."),
+    Verb("validate", "Spec", "Check specs and show all findings."),
+    Verb("explain", "Spec", "Explain a diagnostic code."),
+    Verb("migrate", "Spec", "Rewrite specs in the current spelling, comments kept."),
+    Verb("schema", "Spec", "Print the JSON Schema of specs, catalogs or policies."),
+    Verb("machines", "Spec", "List the machine types of the catalog and their prices."),
+    Verb("software", "Spec", "Show tested version combinations and those of a spec."),
+    Verb("cost", "Spec", "Show the cost of specs by pool, site, market and power."),
+    Verb("compile", "Spec", "Write the files that a spec compiles to."),
+    Verb("bundle", "Spec", "Collect what a spec needs for a site without a network."),
+    Verb("burst", "Operate", "Run jobs on rented nodes, and simulate when they spill."),
+    Verb("plan", "Operate", "Show what up would change, and change nothing."),
     Verb(
-        "schema",
-        "Write",
-        "Print the JSON Schema of the spec (or of catalogs, policies), for editors.",
+        "up", "Operate", "Create or change a cluster until it passes the AllReduce.", resumable=True
     ),
-    Verb("machines", "Write", "List the machine types of the catalog and what they cost."),
+    Verb("image", "Operate", "Build images with the roles already installed.", resumable=True),
     Verb(
-        "software",
-        "Write",
-        "Show which versions were tested together, and which a spec gets.",
+        "smoke", "Operate", "Run the AllReduce on all nodes, or judge a saved log.", resumable=True
     ),
-    Verb("cost", "Write", "Say what specs cost: pools, sites, markets, power, from the catalog."),
-    Verb("compile", "Write", "Write all that a spec becomes as files, without touching anything."),
-    Verb("bundle", "Write", "Collect all that a spec needs for a site without a network."),
-    Verb("burst", "Run", "Run jobs on rented nodes, and try out when and where they spill."),
-    Verb("plan", "Run", "Say what up would change, and change nothing."),
-    Verb(
-        "up", "Run", "Bring the cluster to what its spec says and pass the AllReduce.", goes_on=True
-    ),
-    Verb("image", "Run", "Bake what roles install into images that nodes boot from.", goes_on=True),
-    Verb(
-        "smoke",
-        "Run",
-        "Run the AllReduce over all nodes and judge it, or judge a saved log.",
-        goes_on=True,
-    ),
-    Verb(
-        "repair",
-        "Run",
-        "Work through the repair queue: nodes that a live cluster does without.",
-        goes_on=True,
-    ),
-    Verb("drain", "Run", "Let no further job start on nodes; running jobs go on."),
-    Verb("resume", "Run", "Let jobs start again on nodes that were drained."),
-    Verb(
-        "reboot",
-        "Run",
-        "Restart nodes in waves: drained first, given back when they are fit.",
-        goes_on=True,
-    ),
-    Verb("backup", "Run", "Save the queue as the controller keeps it, encrypted in the state."),
-    Verb("restore", "Run", "Give a saved queue back to the controller, or to the next one."),
-    Verb("rotate", "Run", "Make keys of a running cluster anew."),
-    Verb(
-        "reconcile",
-        "Run",
-        "Follow a repository of specs: apply what is merged, with the guards of up, and say how it "
-        "is.",
-        goes_on=True,
-    ),
-    Verb("status", "Look", "Show nodes, conditions and the queue as they are now."),
-    Verb(
-        "history",
-        "Look",
-        "List every run that changed the cluster: when, who, what and how it ended.",
-    ),
-    Verb("show", "Look", "Tell one run event by event; history lists the runs."),
+    Verb("repair", "Operate", "Repair the nodes in the repair queue.", resumable=True),
+    Verb("drain", "Operate", "Drain nodes; running jobs finish."),
+    Verb("resume", "Operate", "Return drained nodes to service."),
+    Verb("reboot", "Operate", "Reboot nodes in waves, each drained first.", resumable=True),
+    Verb("backup", "Operate", "Save the controller's queue, encrypted, in the state."),
+    Verb("restore", "Operate", "Load a saved queue into the controller or its successor."),
+    Verb("rotate", "Operate", "Rotate keys and passwords of a running cluster."),
+    Verb("reconcile", "Operate", "Apply what is merged to a repository of specs.", resumable=True),
+    Verb("status", "Inspect", "Show nodes, conditions and the queue."),
+    Verb("history", "Inspect", "List the runs that changed a cluster and how they ended."),
+    Verb("show", "Inspect", "Show the events of one run; history lists the runs."),
     Verb(
         "drift",
-        "Look",
-        "Say what has changed since up: at the sites, on nodes, in fabric and scheduler.",
-        goes_on=True,
+        "Inspect",
+        "Show drift: sites, nodes, fabric and scheduler since up.",
+        resumable=True,
     ),
-    Verb("ledger", "Look", "Hold the book of what was made against what the sites have."),
-    Verb("ssh", "Look", "Log in to a node, or run a command there."),
-    Verb("doctor", "Look", "Say what this machine lacks and the command that installs it."),
+    Verb("ledger", "Inspect", "Compare the ledger of created resources with the sites."),
+    Verb("ssh", "Inspect", "Log in to a node, or run a command there."),
+    Verb("doctor", "Inspect", "Check prerequisites and show the commands to install them."),
     Verb(
         "down",
-        "End",
-        "Remove everything that up made but its data, and look for leftovers.",
-        goes_on=True,
+        "Remove",
+        "Remove a cluster except its data, and check for leftovers.",
+        resumable=True,
     ),
-    Verb(
-        "expire",
-        "End",
-        "Remove clusters whose time is up, announced before and never while jobs run.",
-        goes_on=True,
-    ),
-    Verb(
-        "unlock",
-        "End",
-        "Break a lock that its owner left behind, and free the stack that it worked on.",
-    ),
+    Verb("expire", "Remove", "Remove expired clusters.", resumable=True),
+    Verb("unlock", "Remove", "Break an abandoned lock and free its stack."),
 )
 BY_NAME = {verb.name: verb for verb in VERBS}
 SECTIONS = tuple(dict.fromkeys(verb.section for verb in VERBS))

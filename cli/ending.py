@@ -66,7 +66,7 @@ def catch_signals() -> None:
     def stop(_number: int, _frame: FrameType | None) -> None:
         for each in (signal.SIGINT, signal.SIGTERM):
             signal.signal(each, signal.default_int_handler)
-        os.write(2, b"\nstopping: what is under way ends first\n")
+        os.write(2, b"\nstopping after the current step\n")
         raise KeyboardInterrupt
 
     for each in (signal.SIGINT, signal.SIGTERM):
@@ -77,7 +77,7 @@ def _interrupted(ctx: Any) -> Exit:
 
     verb = BY_NAME.get(ctx.invoked_subcommand or "")
     again = shlex.join(["gcluster", *(ctx.obj or [])])
-    hint = f"go on with: {again}" if verb is not None and verb.goes_on else ""
+    hint = f"resume with: {again}" if verb is not None and verb.resumable else ""
     _tell((_diagnostic("GC940", "interrupted", hint=hint),), ctx.meta.get(FORMAT, "text"), {}, 130)
     return Exit.INTERRUPTED
 

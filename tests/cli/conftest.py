@@ -84,7 +84,7 @@ def stand_in(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 
     A verb holds what it imports by name, so the name is replaced in every verb that has it.
     """
-    verbs = [import_module(f"gcluster.cli.verbs.{verb.name}") for verb in VERBS]
+    verbs = [import_module(verb.module, "gcluster.cli") for verb in VERBS]
 
     def put(module: str, **doubles: Any) -> None:
         real = import_module(f"gcluster.lifecycle.{module}")

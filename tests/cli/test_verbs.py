@@ -11,15 +11,15 @@ from typing import Any
 
 import pytest
 
-import gcluster.cli.verbs
+import gcluster.cli
 from gcluster.cli.commands import BY_NAME, SECTIONS, VERBS
 
 NAMES = sorted(BY_NAME)
-FOLDER = Path(str(gcluster.cli.verbs.__path__[0]))
+FOLDER = Path(str(gcluster.cli.__path__[0]))
 
 
 def _module(name: str) -> Any:
-    return import_module(f"gcluster.cli.verbs.{name}")
+    return import_module(BY_NAME[name].module, "gcluster.cli")
 
 
 GROUPS = [name for name in NAMES if not hasattr(_module(name), "command")]
@@ -41,8 +41,25 @@ def test_a_verb_shows_its_own_help(run: Callable[..., Any], name: str) -> None:
     assert " ".join(BY_NAME[name].help.split()) in " ".join(done.stdout.split())
 
 
-def test_every_module_is_a_verb() -> None:
-    assert {path.stem for path in FOLDER.glob("*.py")} - {"__init__"} == set(NAMES)
+def test_every_module_of_a_section_is_a_verb() -> None:
+    modules = {
+        f".{path.parent.name}.{path.stem}"
+        for section in SECTIONS
+        for path in (FOLDER / section.lower()).glob("*.py")
+        if path.stem != "__init__"
+    }
+    assert modules == {verb.module for verb in VERBS}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_line_of_help_is_a_sentence_of_at_most_60_characters(name: str) -> None:
+    of_commands = [
+        (inspect.getdoc(command.callback) or "").splitlines()[0]
+        for command in (_module(name).app.registered_commands if name in GROUPS else ())
+    ]
+    for line in (BY_NAME[name].help, *of_commands):
+        assert len(line) <= 60, line
+        assert re.fullmatch(r"[A-Z].*\.", line)
 
 
 @pytest.mark.parametrize("name", GROUPS)
@@ -67,4 +84,4 @@ def test_the_help_lists_every_verb_under_its_section(run: Callable[..., Any]) ->
 def test_the_help_imports_no_verb(shell: Callable[..., Any]) -> None:
     done = shell("--help", PYTHONPROFILEIMPORTTIME="1")
     assert done.returncode == 0
-    assert [name for name in NAMES if f" gcluster.cli.verbs.{name}\n" in done.stderr] == []
+    assert [verb for verb in VERBS if f" gcluster.cli{verb.module}\n" in done.stderr] == []
