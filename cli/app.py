@@ -44,7 +44,7 @@ class Verbs(Suggesting):
         return list(BY_NAME)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002  # the signature is typer's
-        """Import the module of the verb and return its `app` or `command`; None for no such verb."""
+        """Import the module of the verb and return its command; None for no such verb."""
         if cmd_name not in BY_NAME:
             return None
         if cmd_name not in self.commands:

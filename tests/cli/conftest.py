@@ -86,12 +86,16 @@ def stand_in(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     """
     verbs = [import_module(verb.module, "gcluster.cli") for verb in VERBS]
 
+    users: dict[tuple[str, str], list[Any]] = {}
+
     def put(module: str, **doubles: Any) -> None:
         real = import_module(f"gcluster.lifecycle.{module}")
         for name, double in doubles.items():
-            users = [each for each in verbs if getattr(each, name, None) is getattr(real, name)]
-            assert users, f"no verb imports {name} of {module}"
-            for each in users:
+            if (module, name) not in users:
+                original = getattr(real, name)
+                users[module, name] = [v for v in verbs if getattr(v, name, None) is original]
+            assert users[module, name], f"no verb imports {name} of {module}"
+            for each in users[module, name]:
                 monkeypatch.setattr(each, name, double)
 
     return put
