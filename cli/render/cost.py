@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from itertools import chain
 
-from ...schemas.bill import Bill, Sum
+from ...schemas.cost.bill import Bill, Sum
 from .cells import printable
 from .cost_chart import chart as chart_lines
 from .cost_figures import Sources, ascii_only, is_priced, money, names

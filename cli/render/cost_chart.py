@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...schemas.bill import Bill, PoolBill
+from ...schemas.cost.bill import Bill, PoolBill
 from .cells import pad, printable, width
 from .cost_figures import pool_money
 from .surface import Surface

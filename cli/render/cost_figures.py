@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ...schemas.bill import Offer, PoolBill, Sum
-from ...schemas.power import Power
+from ...schemas.cost.bill import Offer, PoolBill, Sum
+from ...schemas.cost.pools import Power
 from .cells import printable
 
 UNKNOWN = "–"  # noqa: RUF001  # the dash of tables; turned into "-" where there is no Unicode

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...schemas.bill import Bill
+from ...schemas.cost.bill import Bill
 from .cells import printable
 from .cost_figures import (
     AT_LEAST,

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
-from ...schemas.bill import Bill, PoolBill, SiteBill, Sum, Totals
-from ...schemas.storage_cost import StorageCost
+from ...schemas.cost.bill import Bill, PoolBill, SiteBill, Sum, Totals
+from ...schemas.cost.pools import StorageCost
 from .cells import pad, printable, width
 from .cost_figures import (
     AT_LEAST,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from difflib import unified_diff
 
-from ...schemas.mend.mending import Mended
+from ...schemas.fix.apply import Mended
 from .cells import printable
 from .excerpt import source_lines
 from .surface import Surface, Tone

@@ -7,7 +7,7 @@ from itertools import groupby
 
 from ...lifecycle.drift.fix import FixResult
 from ...lifecycle.drift.values import Drift, DriftReport
-from ...schemas.hostlist import fold
+from ...schemas.derived.hostlist import fold
 from .cells import printable
 from .diagnostics import diagnostics_text
 from .quantities import plural

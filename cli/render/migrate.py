@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...schemas.migrate.rewriting import Migration
+from ...schemas.fix.migration import Migration
 from .cells import printable
 from .diagnostics import diagnostics_text
 from .diff import diff_text

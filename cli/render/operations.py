@@ -9,7 +9,7 @@ from ...lifecycle.operations.reboot import Pace, RebootResult
 from ...lifecycle.operations.rotate import Rotated
 from ...lifecycle.operations.service import Served, ServiceResult
 from ...lifecycle.secrets.encryption import RotatedEncryption
-from ...schemas.hostlist import fold
+from ...schemas.derived.hostlist import fold
 from .cells import pad, printable, width
 from .quantities import duration
 

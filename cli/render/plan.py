@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from ...lifecycle.accounting.plan import BooksPlan
 from ...lifecycle.planning.changes import Disruption, Plan, SitePlan, StepChange
-from ...schemas.hostlist import fold
+from ...schemas.derived.hostlist import fold
 from ...stacks.provider import Effect, ResourceChange
 from .cells import pad, printable, width
 from .ladder import ladder_lines

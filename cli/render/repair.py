@@ -7,7 +7,7 @@ from datetime import datetime
 
 from ...lifecycle.repair.attempt import Intended, RepairResult
 from ...lifecycle.state.repair_queue import Repair
-from ...schemas.hostlist import fold
+from ...schemas.derived.hostlist import fold
 from .cells import pad, printable, width
 from .diagnostics import diagnostics_text
 from .quantities import duration, plural

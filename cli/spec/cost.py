@@ -7,9 +7,9 @@ from typing import Annotated
 import typer
 
 from ...lifecycle.outcome import Exit, failure
-from ...schemas.bill import Bill, bill
 from ...schemas.catalog import load_catalog
 from ...schemas.checked import gather
+from ...schemas.cost.bill import Bill, bill
 from ...schemas.diagnostics import Diagnostic
 from ...schemas.load import Loaded
 from ...schemas.spec import ClusterSpec

@@ -8,7 +8,7 @@ import typer
 
 from ...lifecycle.outcome import Exit, LifecycleError, failure
 from ...schemas.codes import CodeExplanation, explanations, register
-from ...schemas.codes.families import number_of
+from ...schemas.codes.registered import number_of
 from ..options import Format, OutputFormat
 from ..render.document import document
 from ..render.explain import explained_text, explained_value, listed, listed_value, shown_example

@@ -8,7 +8,7 @@ import typer
 from ...lifecycle.outcome import Exit, LifecycleError, failure
 from ...schemas.catalog import Catalog, CatalogError, Machine, load_catalog
 from ...schemas.catalog.selection import Wanted, offers, unknown_words
-from ...schemas.suggest import closest, listing
+from ...schemas.diagnostics import closest, listing
 from ..options import Format, OutputFormat
 from ..render.document import document
 from ..render.machine import machine_text, told

@@ -7,7 +7,7 @@ import typer
 
 from ...lifecycle.outcome import Exit
 from ...lifecycle.rewrite import rewrite
-from ...schemas.migrate.rewriting import Migration, migration
+from ...schemas.fix.migration import Migration, migration
 from ..options import Format, OutputFormat, complete_spec
 from ..render.document import document
 from ..render.migrate import migration_text

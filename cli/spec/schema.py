@@ -6,9 +6,9 @@ from typing import Annotated
 import typer
 
 from ...lifecycle.outcome import Exit
-from ...schemas import json_schema
 from ...schemas.catalog import json_schema as catalog_schema
 from ...schemas.policies import json_schema as policies_schema
+from ...schemas.structure import json_schema
 from ..render.output import say
 
 

@@ -8,11 +8,11 @@ import typer
 from ...lifecycle.cluster import SpecError
 from ...lifecycle.outcome import Exit, failure
 from ...schemas.catalog import load_catalog
+from ...schemas.diagnostics import closest, listing
 from ...schemas.load import load
 from ...schemas.spec import ClusterSpec
 from ...schemas.stack import Resolved, load_lock
 from ...schemas.stack.pools import resolved_pools
-from ...schemas.suggest import closest, listing
 from ..options import Format, OutputFormat, complete_spec
 from ..render.document import document
 from ..render.output import say

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from ...lifecycle.outcome import Exit, failure
 from ...lifecycle.rewrite import rewrite
 from ...schemas.checked import STDIN, Gathered, Report, check, gather
-from ...schemas.mend.mending import Mended, mend
+from ...schemas.fix.apply import Mended, mend
 from ..options import ReportFormat, ReportFormatOption, complete_spec
 from ..render.diff import mended_text
 from ..render.output import say

@@ -6,9 +6,8 @@ from collections.abc import Mapping
 
 import msgspec
 
-from ..diagnostics import Diagnostic, PathTuple, Severity, Span
-from ..suggest import closest, listing
-from ..text.document import Document
+from ..diagnostics import Diagnostic, PathTuple, Severity, Span, closest, listing
+from ..structure.document import Document
 from .cel import CompileError, Expression, compile_expression, parse
 from .facts import shapes, written_shape
 from .message import Template, TemplateError, pieces

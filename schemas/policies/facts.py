@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from ..catalog import Catalog, Machine
-from ..cost import Cost, PoolCost, usd_per_hour
+from ..cost.pools import Cost, PoolCost, usd_per_hour
 from ..diagnostics import PathTuple
 from ..spec import ClusterSpec, Pool
 from ..spec.units import Quantity

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..catalog import Catalog, load_catalog
 from ..diagnostics import Diagnostic, PathTuple, Severity, Span, in_file_order
 from ..load import Loaded
-from ..text.document import Document
+from ..structure.document import Document
 from .cel import EvaluationError
 from .compiled import CompiledPolicy
 from .facts import Facts, Item

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from ..diagnostics import PathTuple, Span
-from ..text.document import Document
+from ..structure.document import Document
 
 _BLOCK = re.compile(r"[|>][-+0-9]*[ \t]*(#[^\n]*)?\n")
 

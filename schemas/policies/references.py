@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from ..suggest import closest, listing
+from ..diagnostics import closest, listing
 from .facts import PLACES
 from .shape import ANY, SCALAR, Shape, list_of
 from .syntax_tree import Call, Const, Ident, Loop, Made, Node, Select

@@ -13,7 +13,7 @@ from gcluster.cli.spec import explain as verb
 from gcluster.schemas import codes
 from gcluster.schemas.checks import CHECKS
 from gcluster.schemas.codes import FAMILIES, example_of, explanations
-from gcluster.schemas.codes.families import number_of
+from gcluster.schemas.codes.registered import number_of
 
 KNOWN = explanations()
 

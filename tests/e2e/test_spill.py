@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from gcluster.schemas.hostlist import expand
+from gcluster.schemas.derived.hostlist import expand
 
 from .bursting import NONE, Bursting, filled
 
