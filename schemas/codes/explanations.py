@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from ..checks import CHECKS
+from ..checks.registry import all_checks
 from ..decoding import decode_yaml
 from ..fleet import FLEET_CODES
 from ..policies import POLICY_CODES
@@ -36,7 +36,7 @@ def retired() -> dict[str, str]:
 
 def _all() -> Iterator[CodeExplanation]:
 
-    for code, rule in CHECKS.items():
+    for code, rule in all_checks().items():
         yield CodeExplanation(
             code=code, summary=rule.summary, explanation=rule.explanation, is_check=True
         )
