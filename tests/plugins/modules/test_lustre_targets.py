@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from programs import loaded
+from running import module, module_util
 
-TARGETS = loaded("lustre_server", "lustre-targets")
+TARGETS = module("lustre_targets")
+Failed = module_util("state").Failed
 MIB = 1 << 20
 SBIN = "/usr/sbin:/sbin"
 HOSTS = [{"name": f"oss0{n}", "address": f"10.0.8.{n}"} for n in (1, 2, 3, 4)]
@@ -122,5 +123,5 @@ def test_nothing_is_ever_told_to_format_again() -> None:
 
 
 def test_a_host_that_is_no_server_is_refused() -> None:
-    with pytest.raises(SystemExit, match="gpu01 is none of the file system's servers"):
+    with pytest.raises(Failed, match="gpu01 is none of the file system's servers"):
         TARGETS.targets(said("gpu01"))

@@ -1,15 +1,12 @@
-"""Public keys in OpenPGP files, read without gpg: a node has it only after its first package."""  # noqa: INP001  # programs import it from beside them
+"""Public keys in OpenPGP files, read without gpg: a node has it only after its first package."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
 import itertools
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
+from collections.abc import Iterator
+from pathlib import Path
 
 PUBLIC_KEY = 6
 """Tag of a primary key's packet (RFC 4880, 4.3)."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from programs import loaded
+from running import module, module_util
 
-PACKAGES = loaded("lustre_client", "lustre-packages")
+PACKAGES = module("lustre_packages_info")
+Failed = module_util("state").Failed
 FSX = {
     "lustre-client-modules-6.8.0-1030-aws": ["2.15.6-1fsx10", "2.15.5-1fsx3"],
     "lustre-client-modules-6.8.0-1021-aws": ["2.15.5-1fsx3"],
@@ -45,7 +46,7 @@ def test_what_is_installed_and_fits_stays(apt: dict[str, str]) -> None:
 
 @pytest.mark.usefixtures("apt")
 def test_a_kernel_without_modules_is_refused_with_those_that_have_some() -> None:
-    with pytest.raises(SystemExit, match=r"kernel 6\.8\.0-1031-aws: .* 6\.8\.0-1021-aws, 6\.8"):
+    with pytest.raises(Failed, match=r"kernel 6\.8\.0-1031-aws: .* 6\.8\.0-1021-aws, 6\.8"):
         PACKAGES.per_kernel("client", "", "6.8.0-1031-aws")
 
 

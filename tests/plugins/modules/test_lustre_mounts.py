@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import pytest
-from programs import loaded
+from running import module, module_util
 
-STATE = loaded("lustre_client", "lustre-state")
-CONF = loaded("lustre_client", "lnet-conf")
+MOUNTS = module("lustre_mounts")
+Failed = module_util("state").Failed
+CONF = module("lnet_config")
 
 
 def test_a_call_that_does_not_end_is_left_behind_after_its_limit() -> None:
-    code, text = STATE.run("sleep", "600", seconds=0.2)
+    code, text = module_util("node").run_detached("sleep", "600", timeout_s=0.2)
     assert code == 124
     assert "no answer within 0.2 s" in text
 
@@ -24,7 +25,7 @@ def test_a_call_that_does_not_end_is_left_behind_after_its_limit() -> None:
     ],
 )  # fmt: skip
 def test_every_nid_of_a_device_is_asked(device: str, nids: list[str]) -> None:
-    assert STATE.nids_of(device) == nids
+    assert MOUNTS.nids_of(device) == nids
 
 
 @pytest.mark.parametrize(
@@ -32,7 +33,7 @@ def test_every_nid_of_a_device_is_asked(device: str, nids: list[str]) -> None:
     [("2.15.6", "2.15", True), ("2.15.6", "2.15.6", True), ("2.150.1", "2.15", False)],
 )
 def test_a_version_is_known_by_its_beginning(version: str, wanted: str, same: bool) -> None:
-    assert STATE.is_of(version, wanted) is same
+    assert MOUNTS.is_of(version, wanted) is same
 
 
 def test_lnet_gets_each_network_over_its_interfaces() -> None:
@@ -43,5 +44,5 @@ def test_lnet_gets_each_network_over_its_interfaces() -> None:
 
 
 def test_a_server_without_an_address_is_named() -> None:
-    with pytest.raises(SystemExit, match=r"mgs\.invalid has no address"):
+    with pytest.raises(Failed, match=r"mgs\.invalid has no address"):
         CONF.address_of("mgs.invalid")

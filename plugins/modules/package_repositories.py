@@ -1,29 +1,122 @@
-#!/usr/bin/python3
-"""Give this node its package repositories, each trusted by the fingerprint of its signing key.
+#!/usr/bin/python
+"""Give this node its package repositories, each trusted by the fingerprint of its signing key."""
 
-usage: package-sources (install | plan | verify) [--only] < repositories.json
+from __future__ import annotations
 
-install tries each new repository apart, and only what answers with a good signature by the pinned
-key is put in place: a wrong key, a mirror that is away or a bad signature leave the package manager
-as it was. plan says what install would change. Both print one line for each change. verify fails
-unless the package manager uses every repository with the pinned key. With --only (apt) it uses no
-other repository, not even the distribution's: their files stay as they are, and count no more.
+DOCUMENTATION = r"""
+module: package_repositories
+short_description: Give a node its package repositories, each trusted by the fingerprint of its key
+description:
+  - Tries each new repository apart, and only what answers with a good signature by the pinned key is put in
+    place. A wrong key, a mirror that is away or a bad signature leave the package manager as it was.
+author: The gcluster authors
+options:
+  repositories:
+    description: Repositories of all distributions; the node takes those made for it.
+    type: list
+    elements: dict
+    required: true
+    suboptions:
+      name:
+        description: Artefact source; its files carry this name.
+        type: str
+        required: true
+      distribution:
+        description: Distribution it is made for, such as debian-13 or el-9.
+        type: str
+        required: true
+      architecture:
+        description: Either x86_64 or aarch64; empty for all.
+        type: str
+        default: ""
+      url:
+        description: Root of the repository.
+        type: str
+        required: true
+      suite:
+        description: The suite (apt); ending in a slash for a flat repository.
+        type: str
+        default: /
+      components:
+        description: Components (apt); none for a flat repository.
+        type: list
+        elements: str
+        default: []
+      key_url:
+        description: Where the signing key is.
+        type: str
+        default: ""
+      key:
+        description: The signing key itself, as text; nothing is then fetched.
+        type: str
+        default: ""
+      key_fingerprint:
+        description: Fingerprint of the one key that is trusted; a repository without is refused.
+        type: str
+        required: true
+      signed_index:
+        description: Whether the repository's metadata is signed too (dnf).
+        type: bool
+        default: true
+      packages:
+        description: Names that are taken from here first (apt); others only where nobody else has them.
+        type: list
+        elements: str
+        default: []
+  only:
+    description: Use these and no others, not even the distribution's own (apt).
+    type: bool
+    default: false
+  state:
+    description: V(present) makes it so; V(verified) changes nothing and fails where the node differs.
+    type: str
+    choices: [present, verified]
+    default: present
+attributes:
+  check_mode:
+    description: Says what would change and changes nothing.
+    support: full
 """
 
-import json
+EXAMPLES = r"""
+- name: Give the node the vendor's repository
+  gcluster.cluster.package_repositories:
+    repositories:
+      - name: vendor
+        distribution: debian-13
+        url: https://packages.example.com/debian13/
+        key_url: https://packages.example.com/key.asc
+        key_fingerprint: 0123456789ABCDEF0123456789ABCDEF01234567
+"""
+
+RETURN = r"""
+changes:
+  description: What was changed, one line each.
+  returned: always
+  type: list
+  elements: str
+  sample: [changed /etc/apt/sources.list.d/gcluster-vendor.sources]
+"""
+
 import os
 import re
 import shutil
-import subprocess
-import sys
 import tempfile
 import urllib.error
 import urllib.parse
 import urllib.request
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
-from openpgp_keys import certificates, primary_fingerprints
+from ansible.module_utils.basic import AnsibleModule
 
+from ..module_utils.node import run
+from ..module_utils.openpgp_keys import certificates, primary_fingerprints
+from ..module_utils.state import STATE
+
+Repository = dict[str, Any]
+Files = dict[Path, bytes]
 APT_SOURCES = Path("/etc/apt/sources.list.d")
 APT_ONLY = Path("/etc/apt/apt.conf.d/95gcluster-only")
 APT_ONLY_SOURCES = Path("/etc/apt/gcluster-sources.d")
@@ -34,38 +127,15 @@ DNF_KEYS = Path("/etc/pki/rpm-gpg")
 OURS = "gcluster-"
 HEAD = "# Written by gcluster. Changes made here are lost; change the spec.\n"
 PREFERRED, OTHERWISE = 600, 100
-FETCH_TIMEOUT_S = 60
+FETCH_TIMEOUT_S, TIMEOUT_S = 60, 3600
 DEBIAN_ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
-UNSAID = {
-    "architecture": "",
-    "suite": "/",
-    "components": [],
-    "key": "",
-    "key_url": "",
-    "signed_index": True,
-    "packages": [],
-}
 
 
-class Refused(Exception):
+class Refused(Exception):  # noqa: N818  # it says what happened
     """The repository can't be trusted or reached."""
 
 
-def run(*argv, environment=None):
-    """Run a program; return what it printed, errors with it."""
-    done = subprocess.run(
-        argv,
-        env={**os.environ, "LC_ALL": "C.UTF-8", **(environment or {})},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
-    )
-    return done.returncode, done.stdout
-
-
-def this_distribution():
+def this_distribution() -> tuple[str, str]:
     """Return the distribution as specs write it, and the architecture."""
     lines = Path("/etc/os-release").read_text().splitlines()
     said = dict(line.split("=", 1) for line in lines if "=" in line)
@@ -76,7 +146,7 @@ def this_distribution():
     return f"{name}-{version}", os.uname().machine
 
 
-def fetched_key(repository, folder):
+def fetched_key(repository: Repository, folder: Path) -> bytes:
     """Return a keyring with the pinned key and no other; Refused when it isn't what is offered."""
     name, wanted = repository["name"], repository["key_fingerprint"]
     if not wanted:
@@ -92,7 +162,9 @@ def fetched_key(repository, folder):
             with urllib.request.urlopen(repository["key_url"], timeout=FETCH_TIMEOUT_S) as answer:
                 offered.write_bytes(answer.read())
     except (urllib.error.URLError, OSError, ValueError) as error:
-        raise Refused(f"{name}: its key can't be read from {repository['key_url']}: {error}")
+        raise Refused(
+            f"{name}: its key can't be read from {repository['key_url']}: {error}"
+        ) from error
     found = primary_fingerprints(offered)
     if wanted not in found:
         raise Refused(
@@ -109,28 +181,28 @@ def fetched_key(repository, folder):
         ["--import", str(offered)],
         ["--armor", "--output", str(keyring), "--export", wanted],
     ):
-        code, text = run("gpg", "--batch", "--quiet", *arguments, environment=environment)
+        code, text = ask("gpg", "--batch", "--quiet", *arguments, environment=environment)
         if code:
             raise Refused(f"{name}: gpg can't read its key: {text.strip()}")
     return keyring.read_bytes()
 
 
-def uses_apt():
+def uses_apt() -> bool:
     """Say whether this node's packages are apt's."""
     return shutil.which("apt-get") is not None
 
 
-def key_path(name):
+def key_path(name: str) -> Path:
     """Return where a source's key is trusted from."""
     return APT_KEYS / f"{OURS}{name}.gpg" if uses_apt() else DNF_KEYS / f"RPM-GPG-KEY-{OURS}{name}"
 
 
-def as_apt_says(url):
+def as_apt_says(url: str) -> str:
     """Return a repository's URL in apt's own spelling."""
     return re.sub("^file:/+", "file:/", url).rstrip("/") + "/"
 
 
-def apt_source(repository, architecture, keyring):
+def apt_source(repository: Repository, architecture: str, keyring: Path) -> str:
     """Return a deb822 source."""
     components = repository["components"]
     return "".join(
@@ -146,7 +218,7 @@ def apt_source(repository, architecture, keyring):
     )
 
 
-def apt_preferences(repository):
+def apt_preferences(repository: Repository) -> str:
     """Return pins: the source's own packages from it, anything else only where nobody has it."""
     site = urllib.parse.urlsplit(repository["url"]).hostname or ""
     pin = f'Pin: origin "{site}"\n'
@@ -155,7 +227,7 @@ def apt_preferences(repository):
     return f"{HEAD}{first}Package: *\n{pin}Pin-Priority: {OTHERWISE}\n"
 
 
-def dnf_repository(repository, key):
+def dnf_repository(repository: Repository, key: Path) -> str:
     """Return a repository file of dnf."""
     lines = {
         "name": f"{repository['name']} (gcluster)",
@@ -169,7 +241,7 @@ def dnf_repository(repository, key):
     return f"{HEAD}[{OURS}{repository['name']}]\n{body}"
 
 
-def try_apt(name, text, keyring, folder):
+def try_apt(name: str, text: str, keyring: bytes, folder: Path) -> None:
     """Load the index of one new source apart from the others; Refused when that fails."""
     parts = folder / f"{name}.parts"
     parts.mkdir(mode=0o755)
@@ -178,7 +250,7 @@ def try_apt(name, text, keyring, folder):
     trusted.chmod(0o644)
     text = re.sub(r"(?m)^Signed-By: .*", f"Signed-By: {trusted}", text)
     (parts / f"{name}.sources").write_text(text)
-    code, said = run(
+    code, said = ask(
         "apt-get",
         "update",
         "--error-on=any",
@@ -194,7 +266,7 @@ def try_apt(name, text, keyring, folder):
         raise Refused(f"{name}: apt refuses it, so it was not added: {reasons(said)}")
 
 
-def try_dnf(name, text, keyring, folder):
+def try_dnf(name: str, text: str, keyring: bytes, folder: Path) -> None:
     """Load the metadata of one new repository apart from the others; Refused when that fails."""
     parts = folder / f"{name}.parts"
     parts.mkdir(mode=0o755)
@@ -202,19 +274,19 @@ def try_dnf(name, text, keyring, folder):
     key.write_bytes(keyring)
     text = re.sub(r"(?m)^gpgkey=.*", f"gpgkey=file://{key}", text)
     (parts / f"{name}.repo").write_text(text)
-    code, said = run("dnf", "--quiet", "--assumeyes", f"--setopt=reposdir={parts}", "makecache")
+    code, said = ask("dnf", "--quiet", "--assumeyes", f"--setopt=reposdir={parts}", "makecache")
     if code:
         raise Refused(f"{name}: dnf refuses it, so it was not added: {reasons(said)}")
 
 
-def reasons(text):
+def reasons(text: str) -> str:
     """Return the lines of a failed update that say why."""
     lines = [line.strip() for line in text.splitlines()]
     told = [line for line in lines if re.match(r"(E:|W:|Err:|Error|Errors|Failed)", line)]
     return "; ".join(dict.fromkeys(told or lines[-3:]))
 
 
-def wanted_files(repository, architecture, sources):
+def wanted_files(repository: Repository, architecture: str, sources: Path) -> dict[Path, str]:
     """Return path -> text of what a repository needs beside its key."""
     name, key = repository["name"], key_path(repository["name"])
     if uses_apt():
@@ -225,16 +297,16 @@ def wanted_files(repository, architecture, sources):
     return {DNF_REPOSITORIES / f"{OURS}{name}.repo": dnf_repository(repository, key)}
 
 
-def replace(path, content):
+def replace(path: Path, content: bytes) -> None:
     """Put a file in place at once, readable by all."""
     path.parent.mkdir(parents=True, exist_ok=True)
     fresh = path.with_name(f".{path.name}.new")
     fresh.write_bytes(content)
     fresh.chmod(0o644)
-    os.replace(fresh, path)
+    fresh.replace(path)
 
 
-def changes_of(repository, architecture, sources, folder):
+def changes_of(repository: Repository, architecture: str, sources: Path, folder: Path) -> Files:
     """Return path -> content of what must change for a repository, after it was tried."""
     key = key_path(repository["name"])
     files = {p: t.encode() for p, t in wanted_files(repository, architecture, sources).items()}
@@ -251,13 +323,14 @@ def changes_of(repository, architecture, sources, folder):
     return changed
 
 
-def stale_files(kept, sources):
+def stale_files(kept: set[str], sources: Path) -> Iterator[Path]:
     """Return files of ours for repositories that are no longer asked for, or elsewhere."""
     other = APT_SOURCES if sources == APT_ONLY_SOURCES else APT_ONLY_SOURCES
     if uses_apt():
         yield from sorted(other.glob(f"{OURS}*.sources"))
-    folders = {sources: ".sources", APT_KEYS: ".gpg", APT_PREFERENCES: ""}
-    for folder, suffix in folders.items() if uses_apt() else [(DNF_REPOSITORIES, ".repo")]:
+    apt = {sources: ".sources", APT_KEYS: ".gpg", APT_PREFERENCES: ""}
+    folders = apt if uses_apt() else {DNF_REPOSITORIES: ".repo"}
+    for folder, suffix in folders.items():
         for path in sorted(folder.glob(f"{OURS}*{suffix}")):
             name = path.name.removeprefix(OURS).removesuffix(suffix)
             # Roles keep pins of versions beside those of repositories.
@@ -266,7 +339,7 @@ def stale_files(kept, sources):
                 yield path
 
 
-def only_these(*, act):
+def only_these(*, act: bool) -> list[str]:
     """Let apt read our sources alone; return what changed."""
     text = f'Dir::Etc::SourceList "/dev/null";\nDir::Etc::SourceParts "{APT_ONLY_SOURCES}";\n'
     content = f"// {HEAD[2:]}{text}".encode()
@@ -277,7 +350,7 @@ def only_these(*, act):
     return [f"changed {APT_ONLY}"]
 
 
-def everyone_again(*, act):
+def everyone_again(*, act: bool) -> list[str]:
     """Let apt read the node's other sources again; return what changed."""
     if not APT_ONLY.exists():
         return []
@@ -286,10 +359,13 @@ def everyone_again(*, act):
     return [f"removed {APT_ONLY}"]
 
 
-def install(repositories, names, architecture, *, act, only):
+def install(
+    repositories: list[Repository], names: set[str], architecture: str, *, act: bool, only: bool
+) -> tuple[list[str], list[str]]:
     """Put every repository in place, or say what would change; all failures are told."""
     sources = APT_ONLY_SOURCES if only else APT_SOURCES
-    changed, refused = [], []
+    changed: list[str] = []
+    refused: list[str] = []
     with tempfile.TemporaryDirectory(prefix="package-sources.") as scratch:
         folder = Path(scratch)
         folder.chmod(0o755)
@@ -305,7 +381,7 @@ def install(repositories, names, architecture, *, act, only):
                 if act:
                     replace(path, changes[path])
             if act and not uses_apt() and key_path(repository["name"]) in changes:
-                run("rpm", "--import", str(key_path(repository["name"])))
+                ask("rpm", "--import", str(key_path(repository["name"])))
     if not refused and uses_apt():
         changed += only_these(act=act) if only else everyone_again(act=act)
         # An image may have been baked without them.
@@ -318,13 +394,12 @@ def install(repositories, names, architecture, *, act, only):
     return changed, refused
 
 
-def verify(repositories, *, only):
+def verify(repositories: list[Repository], *, only: bool) -> list[str]:
     """Return what is wrong with the repositories as the package manager sees them now."""
-    wrong, ours = [], []
-    if uses_apt():
-        used = apt_indexes()
-    else:
-        _, text = run("dnf", "--quiet", "repolist", "--enabled")
+    wrong: list[str] = []
+    ours: list[str] = []
+    used = apt_indexes() if uses_apt() else []
+    text = "" if uses_apt() else ask("dnf", "--quiet", "repolist", "--enabled")[1]
     for repository in repositories:
         name, key = repository["name"], key_path(repository["name"])
         if not key.exists() or primary_fingerprints(key) != [repository["key_fingerprint"]]:
@@ -343,27 +418,58 @@ def verify(repositories, *, only):
     return [*wrong, *(f"{url}: apt uses it too" for url in others)]
 
 
-def apt_indexes(*options):
+def apt_indexes(*options: str) -> list[list[str]]:
     """Return where each package index that apt uses is from, the key it trusts and its file.
 
     apt leaves out sources that it has not read yet; with --no-release-info, only the keys.
     """
     form = "$(REPO_URI) $(SIGNED_BY) $(FILENAME)"
-    _, text = run("apt-get", "indextargets", *options, "--format", form, "Created-By: Packages")
+    _, text = ask("apt-get", "indextargets", *options, "--format", form, "Created-By: Packages")
     return [line.split() for line in text.splitlines()]
 
 
-def has_index(repository):
+def has_index(repository: Repository) -> bool:
     """Say whether apt has read a package index of a source, which may lie compressed."""
     url = as_apt_says(repository["url"])
     files = [Path(line[2]) for line in apt_indexes() if line[0] == url]
     return any(list(file.parent.glob(f"{file.name}*")) for file in files)
 
 
-def main():
-    """Act, and tell what changed or why not."""
+def ask(*argv: str, environment: dict[str, str] | None = None) -> tuple[int, str]:
+    """Run a program in a plain locale; return its status and what it printed."""
+    settings = {"LC_ALL": "C.UTF-8", **(environment or {})}
+    return run(*argv, timeout_s=TIMEOUT_S, environment=settings)
+
+
+ARGUMENTS: dict[str, Any] = {
+    "repositories": {
+        "type": "list",
+        "elements": "dict",
+        "required": True,
+        "options": {
+            "name": {"type": "str", "required": True},
+            "distribution": {"type": "str", "required": True},
+            "architecture": {"type": "str", "default": ""},
+            "url": {"type": "str", "required": True},
+            "suite": {"type": "str", "default": "/"},
+            "components": {"type": "list", "elements": "str", "default": []},
+            "key_url": {"type": "str", "default": "", "no_log": False},
+            "key": {"type": "str", "default": "", "no_log": False},  # a public one
+            "key_fingerprint": {"type": "str", "required": True, "no_log": False},
+            "signed_index": {"type": "bool", "default": True},
+            "packages": {"type": "list", "elements": "str", "default": []},
+        },
+    },
+    "only": {"type": "bool", "default": False},
+    "state": STATE,
+}
+
+
+def main() -> None:
+    """Put the repositories in place, or fail with what is wrong."""
+    module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
+    asked, only = module.params["repositories"], module.params["only"]
     distribution, architecture = this_distribution()
-    asked = [{**UNSAID, **repository} for repository in json.load(sys.stdin)]
     here = [
         repository
         for repository in asked
@@ -371,25 +477,23 @@ def main():
         and repository["architecture"] in {"", architecture}
     ]
     names = {repository["name"] for repository in asked}
-    missing = names - {repository["name"] for repository in here}
     refused = [
         f"{name}: it has no repository for {distribution} on {architecture}"
-        for name in sorted(missing)
+        for name in sorted(names - {repository["name"] for repository in here})
     ]
-    only = "--only" in sys.argv[2:]
+    changed: list[str] = []
     if only and not uses_apt():
-        sys.exit("no bundle can be the one source of dnf's packages yet")
-    if sys.argv[1] == "verify":
+        module.fail_json(msg="no bundle can be the one source of dnf's packages yet")
+    if module.params["state"] == "verified":
         refused += verify(here, only=only)
     else:
-        changed, failed = install(
-            here, names, architecture, act=sys.argv[1] == "install", only=only
-        )
+        act = not module.check_mode
+        changed, failed = install(here, names, architecture, act=act, only=only)
         refused += failed
-        for line in changed:
-            print(line)
     if refused:
-        sys.exit("\n".join(refused))
+        module.fail_json(msg="\n".join(refused), changed=bool(changed), changes=changed)
+    module.exit_json(changed=bool(changed), changes=changed)
 
 
-main()
+if __name__ == "__main__":
+    main()

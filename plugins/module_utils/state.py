@@ -1,0 +1,46 @@
+"""What most modules are asked: bring a node to a state, or say how it differs from it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+STATE: dict[str, Any] = {"type": "str", "choices": ["present", "verified"], "default": "present"}
+"""`present` makes it so, `verified` fails where the running node differs."""
+
+
+class Failed(Exception):  # noqa: N818  # it says what happened
+    """Why a node can't be brought to the state, for a person to read."""
+
+
+def exit_with_state(
+    module: Any,
+    change: Callable[[bool], Iterator[str]],
+    differences: Callable[[], Iterable[str]],
+) -> None:
+    """End a module with what it changed or found.
+
+    Args:
+        module: an AnsibleModule whose `state` is `STATE`.
+        change: makes it so where its argument is true, and yields a line for each change.
+        differences: yields a line for each difference of the running node.
+    """
+    if module.params["state"] == "verified":
+        exit_with_differences(module, differences)
+    changes: list[str] = []
+    try:
+        changes.extend(change(not module.check_mode))
+    except Failed as failed:
+        module.fail_json(msg=str(failed), changed=bool(changes), changes=changes)
+    module.exit_json(changed=bool(changes), changes=changes)
+
+
+def exit_with_differences(module: Any, differences: Callable[[], Iterable[str]]) -> None:
+    """End a module that only looks: well, or failed with all that differs."""
+    try:
+        wrong = list(differences())
+    except Failed as failed:
+        wrong = [str(failed)]
+    if wrong:
+        module.fail_json(msg="\n".join(wrong), differences=wrong)
+    module.exit_json(changed=False, changes=[])
