@@ -223,14 +223,17 @@ sbom: environment ## write the bill of materials of what an installation brings 
 	@python .ci/sbom.py
 
 .PHONY: bench
-bench: environment ## measure what the README claims about speed (the quick ones)
-	@python bench/validate_cold.py
-	@python bench/validate_folder.py
-	@python bench/validate_errors.py
-	@python bench/scale.py
-	@python bench/smoke_log.py
-	@python bench/burst_simulate.py
-	@python bench/simulated.py
+bench: environment ## measure what the README claims about speed (RATIOS=1: only what holds on any machine)
+	@python bench/run.py $(if $(RATIOS),--ratios)
+
+.PHONY: bench-write
+bench-write: environment ## measure, with local nodes too, and write the figures into README and docs
+	@python bench/run.py --nodes --write
+
+.PHONY: pictures
+pictures: environment ## record the terminal pictures of the documentation from real runs (needs tmux)
+	@python bench/record.py docs/up.svg "gcluster up examples/local.yaml --yes"
+	@gcluster down demo --yes
 
 .PHONY: clean
 clean: ## remove what builds and tests leave in the checkout (not .venv, not clusters)

@@ -47,7 +47,7 @@ def live(folder: Path, nodes: int) -> dict[str, float]:
     """
     from gcluster.lifecycle.cluster import open_cluster  # noqa: PLC0415  # only the worker's
     from gcluster.lifecycle.down import down  # noqa: PLC0415
-    from gcluster.lifecycle.drift.look import find_drift  # noqa: PLC0415
+    from gcluster.lifecycle.drift.observe import find_drift  # noqa: PLC0415
     from gcluster.lifecycle.outcome import Exit  # noqa: PLC0415
     from gcluster.lifecycle.progress import silent  # noqa: PLC0415
     from gcluster.lifecycle.sites import open_sites  # noqa: PLC0415

@@ -27,13 +27,13 @@ def command(
     """
     from ..lifecycle.cluster import open_cluster
     from ..lifecycle.operations.service import drain
-    from ..lifecycle.rolling.services import service_of
+    from ..lifecycle.scheduler.select import scheduler_of
     from ..lifecycle.sites import existing_hosts
     from ..lifecycle.ssh import SshSession
 
     opened = open_cluster(cluster, running=True)
     with SshSession(opened.workdir) as session:
         hosts = existing_hosts(opened)
-        result = drain(hosts, service_of(opened.spec, hosts, session), nodes, reason)
+        result = drain(hosts, scheduler_of(opened.spec, hosts, session), nodes, reason)
     say(document(result) if fmt is Format.JSON else served_text(result))
     return result.exit_code

@@ -53,7 +53,7 @@ def command(  # noqa: PLR0917  # typer reads the options from the parameters
     plan tells of that. Exit code 1 when somebody could not be asked.
     """
     from ..lifecycle.cluster import open_cluster
-    from ..lifecycle.drift.look import find_drift
+    from ..lifecycle.drift.observe import find_drift
 
     opened = open_cluster(cluster, running=True)
     if fix:

@@ -17,7 +17,7 @@ from .render.repair import intended_text, repaired_text
 from .render.surface import stdout
 
 if TYPE_CHECKING:
-    from ..lifecycle.repair.result import Intended
+    from ..lifecycle.repair.attempt import Intended
 
 
 def command(

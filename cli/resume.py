@@ -17,13 +17,13 @@ def command(cluster: Target, nodes: Nodes, fmt: OutputFormat = Format.TEXT) -> E
     """
     from ..lifecycle.cluster import open_cluster
     from ..lifecycle.operations.service import resume
-    from ..lifecycle.rolling.services import service_of
+    from ..lifecycle.scheduler.select import scheduler_of
     from ..lifecycle.sites import existing_hosts
     from ..lifecycle.ssh import SshSession
 
     opened = open_cluster(cluster, running=True)
     with SshSession(opened.workdir) as session:
         hosts = existing_hosts(opened)
-        result = resume(hosts, service_of(opened.spec, hosts, session), nodes)
+        result = resume(hosts, scheduler_of(opened.spec, hosts, session), nodes)
     say(document(result) if fmt is Format.JSON else served_text(result))
     return result.exit_code

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from ..inventory.hosts import ClusterInventory
-from ..lifecycle.operations.rotate_munge import Rotated
+from ..lifecycle.operations.rotate import Rotated
 from ..lifecycle.outcome import Exit
 from ..lifecycle.progress import Reporter
 from ..lifecycle.run import Run

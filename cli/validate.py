@@ -10,9 +10,7 @@ import typer
 from msgspec.structs import replace
 
 from ..lifecycle.outcome import Exit, failure
-from ..lifecycle.rewrite import rewrite
 from .options import ReportFormat, ReportFormatOption, complete_spec
-from .render.diff import mended_text
 from .render.output import say
 from .render.report import FORMATS, report_text
 from .render.surface import Surface, stdout
@@ -102,8 +100,12 @@ def _mend(gathered: "Gathered", write: bool, *, quiet: bool) -> "list[Mended]":
         if not each.is_changed:
             continue
         if write:
+            from ..lifecycle.rewrite import rewrite
+
             rewrite(each.before.file, each.before.text, each.after.text)
         if not quiet:
+            from .render.diff import mended_text
+
             say(mended_text(each, stdout(), written=write))
     return mended
 

@@ -85,6 +85,11 @@ class Host(msgspec.Struct, frozen=True, kw_only=True):
     """simulated: nothing runs there; converge and smoke say so instead of doing anything. api: a
     node that a cloud's Kubernetes runs; nobody logs in there, and its cloud names it."""
 
+    @property
+    def is_simulated(self) -> bool:
+        """Nothing runs there: it exists only in its provider's file."""
+        return self.connection == "simulated"
+
 
 def in_block(host: Host, block: str | None) -> Host:
     """Return the host, standing in a block where nobody has said one."""

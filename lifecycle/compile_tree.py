@@ -17,7 +17,6 @@ from ..inventory.hosts import ClusterInventory
 from ..schemas.catalog import Catalog, load_catalog
 from ..schemas.load import load
 from ..schemas.spec import ClusterSpec, KubernetesScheduler
-from ..stacks.provider import Recorder
 from ..stacks.pulumi.diagram import mermaid
 from ..stacks.registry import provider
 from .cluster import SpecError
@@ -99,8 +98,8 @@ def compiled_files(
     files["site.yml"] = _playbook(compiled)
     files |= {f"groups/{group.name}.json": _json(group) for group in compiled.groups}
     for name, made_by in providers.items():
-        if isinstance(made_by, Recorder):
-            recorded = made_by.record(spec, name)
+        recorded = made_by.record(spec, name)
+        if recorded is not None:
             files[f"graph/{name}.pulumi.json"] = recorded.to_json()
             if diagram:
                 files[f"graph/{name}.mmd"] = mermaid(recorded).encode()

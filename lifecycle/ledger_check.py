@@ -15,7 +15,6 @@ import msgspec
 
 from ..inventory.hosts import elastic_nodes
 from ..schemas.diagnostics import Diagnostic
-from ..stacks.abilities import Booked, Lagging
 from ..stacks.provider import Leftover, ProviderError
 from .cluster import Cluster
 from .data import priced
@@ -197,7 +196,7 @@ def close_absent(cluster: Cluster, site: OpenSite) -> None:
 def _listed(cluster: Cluster, site: OpenSite) -> list[ExistingResource]:
     """Return the site's entries that its list has by now, where they exist."""
     entries = cluster.ledger.existing(site.name)
-    lag = site.provider.listing_lag_s(site.context) if isinstance(site.provider, Lagging) else 0.0
+    lag = site.provider.listing_lag_s(site.context)
     if not lag:
         return list(entries)
     by_now = cluster.events.now() - timedelta(seconds=lag)
@@ -214,11 +213,9 @@ def _elastic(cluster: Cluster) -> frozenset[str]:
 def _look(site: OpenSite) -> _Look:
     try:
         found = site.provider.sweep(site.context)
-        if isinstance(site.provider, Booked):
-            return found, site.provider.booked(site.context, found)
+        return found, site.provider.tracked_ids(site.context, found)
     except ProviderError as error:
         return error
-    return found, frozenset()
 
 
 def _told(

@@ -14,11 +14,9 @@ from ..schemas.diagnostics import Diagnostic, Severity
 from ..schemas.hostlist import fold
 from ..schemas.spec import ClusterSpec
 from .cluster import Cluster
-from .converge.findings import findings, reasons
-from .converge.pending import pending_steps
-from .converge.run import converge
-from .converge.scope import Scope, worn_out
-from .converge.simulated import converge_simulated
+from .converge.pending import Scope, pending_steps, worn_out
+from .converge.run import converge, converge_simulated
+from .converge.watch import findings, reasons
 from .observe import Observation
 from .planning.plan import compile_for
 from .progress import Reporter
@@ -88,7 +86,7 @@ def converge_nodes(
     real = ClusterInventory(
         cluster=cluster.name, hosts=tuple(h for h in reachable if h.connection == "ssh")
     )
-    simulated = tuple(h for h in reachable if h.connection == "simulated")
+    simulated = tuple(h for h in reachable if h.is_simulated)
     rolling = RollingChange(cluster.spec, real, session, report, why=f"run {run.id}")
     roll = partial(rolling.of, stamps=observation.stamps, requeue=requeue)
     with cluster.vault.materialise(compiled.secrets) as secret_files:

@@ -9,7 +9,6 @@ import msgspec
 from ..inventory.compile.self_converge import pulls
 from ..inventory.hosts import ClusterInventory, Host
 from ..schemas.control_planes import managed_by
-from ..stacks.laddered import Laddered
 from ..stacks.provider import ProviderError, Resource, ResourceChange
 from ..stacks.simulated import stamps as simulated_stamps
 from .cluster import Cluster
@@ -18,7 +17,7 @@ from .kubernetes.managed.leaving import leaving_nodes, surplus
 from .kubernetes.managed.nodes import standing_in
 from .kubernetes.managed.reach import Seen, see
 from .planning.changes import SitePlan
-from .planning.gone import gone_with
+from .planning.job_impact import gone_with
 from .pull.stamps import read_reported_stamps
 from .repair.queue import set_aside
 from .sites import OpenSite, at_each, inventory
@@ -91,9 +90,7 @@ def _wanted(
     """
     try:
         provider, context = site.provider, site.context
-        if isinstance(provider, Laddered):
-            return provider.graph_taken(context).resources, why
-        return provider.graph(context.spec, site.name).resources, why
+        return provider.graph_as_bought(context).resources, why
     except ProviderError as error:
         said = error.diagnostics[0]
         nodes = (Resource(kind="node", name=host.name, pool=host.pool) for host in planned)
@@ -191,10 +188,10 @@ def _stamps(
 ) -> dict[str, dict[str, str] | Unreachable]:
     read = read_reported_stamps if pulled else read_stamps
     answers = dict(read(session, [h for h in hosts if h.connection == "ssh"]))
-    simulated = {h.name for h in hosts if h.connection == "simulated"}
+    simulated = {h.name for h in hosts if h.is_simulated}
     if simulated:
         for site in sites:
-            if site.provider.name == "simulated":
+            if site.provider.is_simulated:
                 stored = simulated_stamps.read_stamps(site.context)
                 answers |= {
                     h.name: stored.get(h.name, {})

@@ -29,7 +29,7 @@ def ssh_argv(cluster: Cluster, host: str | None, command: list[str]) -> list[str
 
 def _choose(cluster: Cluster, hosts: ClusterInventory, name: str | None) -> Host:
     chosen = _default(hosts) if name is None else _named(cluster, hosts, name)
-    if chosen.connection == "simulated":
+    if chosen.is_simulated:
         raise failure("GC908", f"{chosen.name} is simulated: there is nothing to log in to")
     return chosen
 

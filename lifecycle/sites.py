@@ -12,7 +12,7 @@ import msgspec
 from ..inventory.hosts import ClusterInventory, Host
 from ..schemas.control_planes import managed_by
 from ..schemas.spec import ClusterSpec, Site
-from ..stacks.provider import Equipped, Provider, SiteContext, SiteEvent
+from ..stacks.provider import Provider, SiteContext, SiteEvent
 from ..stacks.registry import provider
 from . import places
 from .carried import lay_out
@@ -62,8 +62,7 @@ def equip(sites: Iterable[OpenSite]) -> None:
         ProviderError: one is not here and can't be installed.
     """
     for equipped in {s.provider.name: s.provider for s in sites}.values():
-        if isinstance(equipped, Equipped):
-            equipped.equip()
+        equipped.ensure_tools()
 
 
 def open_sites(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from ..schemas.diagnostics import Diagnostic
-from ..stacks.provider import ProviderError, Stacked
+from ..stacks.provider import ProviderError
 from .sites import open_sites
 from .state import LockRecord, acquire
 from .state import unlock as end_lock
@@ -39,7 +39,7 @@ def unlock(cluster: Cluster, site: str, epoch: int) -> Unlocked:
     """
     told = Unlocked(lock=f"{site}/{epoch}", record=end_lock(cluster.store, site, epoch))
     for opened in open_sites(cluster):
-        if opened.name == site and isinstance(opened.provider, Stacked):
+        if opened.name == site and opened.provider.has_stack:
             with acquire(cluster.store, (site,), reason="unlock"):
                 try:
                     freed = opened.provider.cancel(opened.context)

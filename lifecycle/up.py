@@ -28,8 +28,7 @@ from .planning.changes import Plan
 from .planning.guards import refuse_guarded
 from .planning.plan import compile_for, plan_with_jobs
 from .planning.plan_file import PlanFile, holding, refuse_moved, refuse_other
-from .preflight.obstacles import refuse_obstacles
-from .preflight.unkeyed import refuse_unkeyed
+from .preflight.obstacles import refuse_obstacles, refuse_unkeyed
 from .progress import (
     Finding,
     Reporter,
@@ -251,9 +250,7 @@ def _is_proven(cluster: Cluster, observation: Observation) -> bool:
     last = next((run for run in reversed(journal.runs()) if run.command == "up"), None)
     if last is None or last.exit_code != Exit.OK:
         return False
-    testable = any(
-        host.connection != "simulated" for host in observation.desired.with_role("compute")
-    )
+    testable = any(not host.is_simulated for host in observation.desired.with_role("compute"))
     return not testable or standing_verdict(cluster) is not None
 
 

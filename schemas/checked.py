@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from .diagnostics import Diagnostic, in_file_order
-from .fleet import check_fleet
-from .fleet.folder import load_folder
 from .load import Loaded, load, load_text
 from .policies import find_policies, judge, load_policies
 from .spec import ClusterSpec
@@ -113,6 +111,8 @@ def gather(names: Sequence[str], read_stdin: Callable[[], bytes]) -> Gathered:
         if name == STDIN:
             loaded.append(load_text(read_stdin(), file="<stdin>"))
         elif _is_folder(name):
+            from .fleet.folder import load_folder  # noqa: PLC0415  # for folders
+
             folder = load_folder(Path(name))
             loaded += folder.specs
             notes += folder.notes
@@ -168,6 +168,8 @@ def _each_once(loaded: Sequence[Loaded]) -> tuple[Loaded, ...]:
 def _by_file(specs: Sequence[Loaded]) -> dict[str, list[Diagnostic]]:
     clashes: dict[str, list[Diagnostic]] = {}
     if len(specs) > 1:
+        from .fleet import check_fleet  # noqa: PLC0415  # most often there is one spec
+
         for clash in check_fleet(specs):
             clashes.setdefault(clash.file, []).append(clash)
     return clashes

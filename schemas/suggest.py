@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from difflib import get_close_matches
 from functools import lru_cache
 
 
@@ -18,6 +17,8 @@ def _closest(word: str, options: tuple[str, ...]) -> str | None:
     for option in options:
         if _plain(option) == plain:
             return option
+
+    from difflib import get_close_matches  # noqa: PLC0415  # only when something is wrong
 
     matches = get_close_matches(word, options, n=1, cutoff=0.6)
     return matches[0] if matches else None

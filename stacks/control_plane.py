@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
-import msgspec
-
-from .provider import SiteContext
+from .provider import ControlPlaneAt
 
 OUTPUT = "control-plane"
 """The output of a site's stack; of the same form in every cloud."""
@@ -21,27 +19,6 @@ TYPES = frozenset(
 """What a control plane is in a stack, as the engine spells types."""
 KINDS = frozenset(type_.rpartition(":")[2] for type_ in TYPES)
 """The same as plans name it."""
-
-
-class ControlPlaneAt(msgspec.Struct, frozen=True, kw_only=True):
-    """A control plane in a cloud: nothing of it is secret."""
-
-    name: str
-    """As the cloud calls the cluster."""
-    endpoint: str
-    """https://HOST[:PORT]"""
-    authority: str
-    """Certificate of the cluster's authority: PEM in base64."""
-    region: str = ""
-
-
-@runtime_checkable
-class RunsControlPlanes(Protocol):
-    """SHOULD, for providers whose clouds run control planes."""
-
-    def control_plane(self, context: SiteContext) -> ControlPlaneAt | None:
-        """Return how the site's is reached; None while there is none. Changes nothing."""
-        ...
 
 
 def read_output(outputs: Mapping[str, Any], region: str) -> ControlPlaneAt | None:

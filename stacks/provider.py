@@ -3,11 +3,14 @@
 One test suite (tests/stacks/test_contract.py) runs against every provider in the registry.
 """
 
+# ruff: noqa: ARG002  # a default needs none of its arguments
+
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Literal, Protocol, TypeAlias, runtime_checkable
+from typing import ClassVar, Literal, TypeAlias
 
 import msgspec
 
@@ -15,7 +18,7 @@ from ..inventory.hosts import Host
 from ..schemas.diagnostics import Diagnostic, Severity
 from ..schemas.spec import ClusterSpec
 from .ledger import Ledger
-from .pulumi import recorded as pulumi_graph
+from .pulumi.recorded import RecordedGraph
 
 Effect: TypeAlias = Literal["create", "update", "replace", "delete", "keep"]
 
@@ -116,7 +119,7 @@ class SiteContext(msgspec.Struct, frozen=True, kw_only=True):
     ledger: Ledger
     emit: Callable[[SiteEvent], None]
     image: str | None = None
-    """Key of a baked image that new nodes boot from (Baker); None: the provider's own base."""
+    """Key of a baked image that new nodes boot from; None: the provider's own base."""
     state: str = ""
     """URL of the cluster's state (file, s3, gs, azblob): stacks stand there beside its journal."""
     passphrase: Callable[[], str] = str
@@ -148,113 +151,229 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True):
     age_s: float
 
 
-class Provider(Protocol):
-    """MUST unless marked SHOULD. Everything is safe to repeat and safe to kill."""
+class ControlPlaneAt(msgspec.Struct, frozen=True, kw_only=True):
+    """A control plane in a cloud: nothing of it is secret."""
 
     name: str
-    """Discriminator in the spec: `provider: NAME`."""
+    """As the cloud calls the cluster."""
+    endpoint: str
+    """https://HOST[:PORT]"""
+    authority: str
+    """Certificate of the cluster's authority: PEM in base64."""
+    region: str = ""
 
+
+class PurchaseOption(msgspec.Struct, frozen=True, kw_only=True):
+    """One entry of a pool's fallback list: a way to buy, in a zone."""
+
+    key: str
+    """Stable while the list has it, and unique in the pool: spot-use1-az4."""
+    market: str
+    """As the catalog calls it."""
+    zone: str | None = None
+    """None: the cloud chooses."""
+    usd_per_hour: float | None
+    """Of one node; None: unknown."""
+    is_bound: bool = False
+    """The price isn't the option's own: a node costs at most this."""
+    buy_hours: int | None = None
+    """It is a capacity block to buy for so many hours: paid at once, not refundable."""
+    whole: str = ""
+    """Why all nodes of a pool are bought by this option or none; "": each node by itself."""
+
+
+class Purchase(msgspec.Struct, frozen=True, kw_only=True):
+    """What a resource of the program buys."""
+
+    pool: str
+    nodes: tuple[str, ...] = ()
+    """None for a capacity block: its nodes are resources of their own."""
+
+
+class Provider(ABC):
+    """What a provider must do, and, with defaults, what it may do.
+
+    Every call is safe to repeat and safe to kill. What a provider can't do is a default of this
+    class: callers call the method, or read the class attribute, and never ask for a type.
+    """
+
+    name: ClassVar[str]
+    """Discriminator in the spec: `provider: NAME`."""
+    is_simulated: ClassVar[bool] = False
+    """Its nodes exist only in a file: nothing is installed or run on them."""
+    has_stack: ClassVar[bool] = False
+    """Its resources are in a Pulumi stack, which has a program, a checkpoint and a lock."""
+    has_purchase_options: ClassVar[bool] = False
+    """It buys machines by a pool's `market`: each pool has a fallback list."""
+    replaces_nodes: ClassVar[bool] = False
+    """It can recreate one node without touching the others."""
+    bakes_images: ClassVar[bool] = False
+    """Its nodes can boot from an image with the install phases in it."""
+
+    @abstractmethod
     def graph(self, spec: ClusterSpec, site: str) -> ResourceGraph:
         """Return the desired resources: offline, deterministic."""
-        ...
 
+    @abstractmethod
     def planned_hosts(self, spec: ClusterSpec, site: str) -> tuple[Host, ...]:
         """Return names, pools, machine types and topology; addresses may be unknown ("")."""
-        ...
 
+    @abstractmethod
     def preflight(self, context: SiteContext) -> tuple[Diagnostic, ...]:
         """Return what stands in the way of apply: missing tools, quota, capacity, clashes."""
-        ...
 
+    @abstractmethod
     def preview(self, context: SiteContext) -> tuple[ResourceChange, ...]:
         """Compare the graph with what exists. Changes nothing."""
-        ...
 
+    @abstractmethod
     def apply(self, context: SiteContext) -> None:
         """Make it so. Raises ProviderError; what was created stays in the ledger."""
-        ...
 
+    @abstractmethod
     def hosts(self, context: SiteContext) -> tuple[Host, ...]:
         """Return the hosts that exist, with addresses and pinned host keys."""
-        ...
+
+    @abstractmethod
+    def destroy(self, context: SiteContext) -> None:
+        """Remove every resource of the cluster on this site."""
+
+    @abstractmethod
+    def sweep(self, context: SiteContext) -> tuple[Leftover, ...]:
+        """Return whatever still carries the cluster's tag."""
+
+    @abstractmethod
+    def grow(self, context: SiteContext, pool: str, names: Iterable[str], token: str) -> Grown:
+        """Create the named elastic nodes in one bulk call; `token` makes it idempotent."""
+
+    @abstractmethod
+    def shrink(self, context: SiteContext, names: Iterable[str]) -> None:
+        """Remove the named elastic nodes."""
 
     def refresh(self, context: SiteContext) -> tuple[Leftover, ...]:
         """Return all resources that exist for this cluster and site (alive or not)."""
-        ...
-
-    def destroy(self, context: SiteContext) -> None:
-        """Remove every resource of the cluster on this site."""
-        ...
-
-    def sweep(self, context: SiteContext) -> tuple[Leftover, ...]:
-        """Return whatever still carries the cluster's tag."""
-        ...
-
-    def grow(self, context: SiteContext, pool: str, names: Iterable[str], token: str) -> Grown:
-        """Create the named elastic nodes in one bulk call; `token` makes it idempotent."""
-        ...
-
-    def shrink(self, context: SiteContext, names: Iterable[str]) -> None:
-        """Remove the named elastic nodes."""
-        ...
+        return self.sweep(context)
 
     def offers(self, context: SiteContext, pool: str) -> tuple[Offer, ...]:
-        """SHOULD: return capacity, quota and price, each with its source and age."""
-        ...
+        """Return capacity, quota and price, each with its source and age; (): no market."""
+        return ()
 
+    def ensure_tools(self) -> None:  # noqa: B027  # most providers need no tool
+        """Find the tool that makes and removes things, or install the version that fits.
 
-@runtime_checkable
-class Recorder(Protocol):
-    """SHOULD, for providers whose resources a Pulumi program makes."""
+        Raises:
+            ProviderError: it is missing and can't be installed.
+        """
+
+    def listing_lag_s(self, context: SiteContext) -> float:
+        """Return for how many seconds lists may lack what was made (eventual consistency)."""
+        return 0.0
+
+    def replace(self, context: SiteContext, names: Iterable[str]) -> None:
+        """Remove these nodes of the spec, and what they alone use, and create them again.
+
+        Names of nodes that don't exist are created. Their ledger entries follow.
+
+        Raises:
+            ProviderError: a node is not of this site, or could not be made.
+        """
+        raise self._unable("replace single nodes")
+
+    # A stack of resources.
 
     def record(
-        self, spec: ClusterSpec, site: str, *, preview: bool = False
-    ) -> pulumi_graph.RecordedGraph:
-        """Return the program as recorded offline: every resource with its resolved inputs."""
-        ...
-
-
-@runtime_checkable
-class Stacked(Protocol):
-    """SHOULD, for providers whose resources stand in a stack that has a lock of its own."""
+        self,
+        spec: ClusterSpec,
+        site: str,
+        *,
+        preview: bool = False,
+    ) -> RecordedGraph | None:
+        """Return the Pulumi program as recorded offline, inputs resolved; None: it has none."""
+        return None
 
     def cancel(self, context: SiteContext) -> bool:
         """Free the stack of a run that was killed; False: there is no stack.
 
         Only for whoever holds the site's lock: a run that is at work would lose its own.
         """
-        ...
+        return False
 
+    def tracked_ids(self, context: SiteContext, found: Iterable[Leftover]) -> frozenset[str]:
+        """Return the provider ids, of what a sweep found, that the stack tracks.
 
-@runtime_checkable
-class Equipped(Protocol):
-    """SHOULD, for providers that need a tool of somebody else's to make and remove things."""
+        Raises:
+            ProviderError: the stack can't be read.
+        """
+        return frozenset()
 
-    def equip(self) -> None:
-        """Find the tool, or install the version that fits; raises ProviderError where it can't."""
-        ...
+    def machine_ids(self, context: SiteContext) -> Mapping[str, str]:
+        """Return name of a resource, as a preview has it -> the cloud's id of its machine.
 
+        Only of those that were made. Changes nothing.
 
-@runtime_checkable
-class Baker(Protocol):
-    """SHOULD, for providers whose nodes can boot from an image with the install phases baked in."""
+        Raises:
+            ProviderError: the stack can't be read.
+        """
+        return {}
+
+    def detect_drift(self, context: SiteContext) -> tuple[ResourceChange, ...]:
+        """Return how what exists differs from what the stack tracks, changing neither.
+
+        The effect is what became of it: update, delete, or keep where nothing did. (): previews
+        compare with what exists anyway.
+
+        Raises:
+            ProviderError: the cloud can't be asked, or a tool for that is missing.
+        """
+        return ()
+
+    def control_plane(self, context: SiteContext) -> ControlPlaneAt | None:
+        """Return how the control plane that the cloud runs is reached; None: there is none.
+
+        Changes nothing.
+        """
+        return None
+
+    # Purchase options, where `has_purchase_options`.
+
+    def purchase_options(
+        self,
+        spec: ClusterSpec,
+        site: str,
+        pool: str,
+    ) -> tuple[PurchaseOption, ...]:
+        """Return a pool's fallback list in the order in which it is tried; offline."""
+        return ()
+
+    def graph_as_bought(self, context: SiteContext) -> ResourceGraph:
+        """Return the desired resources, each node by the option it is bought by; offline."""
+        return self.graph(context.spec, context.site)
+
+    def purchases(self, spec: ClusterSpec, site: str) -> Mapping[str, Purchase]:
+        """Return name of a resource, as ProviderError.lacking has it -> what it buys; offline."""
+        return {}
+
+    # Images with the install phases in them, where `bakes_images`.
 
     def base_digest(self, spec: ClusterSpec, site: str) -> str:
         """Return the hash of all that the base image is built from."""
-        ...
+        raise self._unable("bake images")
 
     def has_image(self, context: SiteContext, key: str) -> bool:
         """Say whether an image with this key exists."""
-        ...
+        raise self._unable("bake images")
 
     def start_builder(self, context: SiteContext, key: str) -> Host:
         """Build the base image where it is missing and start one node from it, ready for SSH."""
-        ...
+        raise self._unable("bake images")
 
     def commit_builder(self, context: SiteContext, key: str) -> None:
         """Make the builder's disk the image `key`, without its keys and ids; remove the builder."""
-        ...
+        raise self._unable("bake images")
 
     def discard_builder(self, context: SiteContext, key: str) -> None:
         """Remove the builder; no image is made. Safe when there is none."""
-        ...
+        raise self._unable("bake images")
+
+    def _unable(self, what: str) -> ProviderError:
+        return provider_error("GC917", f"the {self.name} provider can't {what}")

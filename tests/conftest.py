@@ -8,9 +8,42 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+pytest.register_assert_rewrite("tests.golden_files")
+from .golden_files import GoldenFiles  # noqa: E402  # its assertions show what differs
+
 # No deadline: nothing here is timed, and a loaded machine must not turn a law into a failure.
 settings.register_profile("gcluster", deadline=None, print_blob=True)
 settings.load_profile("gcluster")
+_GOLDEN = pytest.StashKey[GoldenFiles]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option that writes golden files."""
+    parser.addoption(
+        "--update-goldens", action="store_true", help="write golden files instead of comparing"
+    )
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    """List the golden files that were written."""
+    for path in sorted(config.stash[_GOLDEN].written):
+        terminalreporter.write_line(f"written: {path}")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Refuse to write golden files from several processes at once: a case file holds many cases."""
+    update = config.getoption("--update-goldens")
+    if update and hasattr(config, "workerinput"):
+        raise pytest.UsageError("--update-goldens needs -n 0")
+    config.stash[_GOLDEN] = GoldenFiles(update=update)
+
+
+@pytest.fixture(scope="session")
+def golden(request: pytest.FixtureRequest) -> GoldenFiles:
+    """Compare with golden files, or write them under --update-goldens."""
+    return request.config.stash[_GOLDEN]
 
 
 @pytest.fixture(scope="session")

@@ -56,7 +56,7 @@ def command(  # noqa: PLR0917  # typer passes them by name
     """Replay a job trace against a spec's spill policy.
 
     Prints waits with and without it, money, and the use of both sides. Nothing is asked and nothing
-    is rented. How jobs are scheduled, and what is assumed: docs/hybrid.md.
+    is rented. How jobs are scheduled, and what is assumed: docs/burst-simulate.md.
     """
     from ...lifecycle.burst.replay import replay
 

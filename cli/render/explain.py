@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any, NamedTuple
+
+from msgspec.structs import replace
 
 from ...schemas.codes import FAMILIES, CodeExplanation, example_of, family_of
 from ...schemas.load import Loaded, load_text
@@ -30,8 +33,15 @@ def shown_example(code: str) -> Shown | None:
     example = example_of(code)
     if example is None:
         return None
-    fails = load_text(example.fails.read_bytes(), file=_FILE, folder=example.fails.parent)
-    passes = None if example.passes is None else example.passes.read_text(encoding="utf-8")
+    from tempfile import TemporaryDirectory  # noqa: PLC0415  # with an example alone
+
+    with TemporaryDirectory() as folder:
+        for name, text in example.fails.files.items():
+            Path(folder, name).write_text(text, encoding="utf-8")
+        fails = load_text(example.fails.spec, file=_FILE, folder=Path(folder))
+        found = (replace(d, file=d.file.removeprefix(f"{folder}/")) for d in fails.diagnostics)
+        fails = replace(fails, diagnostics=tuple(found))
+    passes = None if example.passes is None else example.passes.spec
     return Shown(fails=fails, passes=passes)
 
 
@@ -50,7 +60,7 @@ def _example_parts(example: Shown, surface: Surface) -> list[str]:
     fails = example.fails
     said = diagnostics_text(fails.diagnostics, surface, {fails.file: fails.text})
     parts = [surface.paint("strong", "An example that gets it:"), said]
-    if example.passes is not None:
+    if example.passes is not None and example.passes != fails.text:  # else a named file differs
         diff = diff_text(_FILE, fails.text, example.passes, surface)
         by_machine = fixed_text(fails.text, fails.diagnostics).text == example.passes
         how = "Corrected, as gcluster validate --fix does it:" if by_machine else "Corrected:"

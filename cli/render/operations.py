@@ -12,7 +12,7 @@ from .quantities import duration
 if TYPE_CHECKING:
     from ...lifecycle.operations.queue_state import RestoreResult, SavedQueue
     from ...lifecycle.operations.reboot import Pace, RebootResult
-    from ...lifecycle.operations.rotate_munge import Rotated
+    from ...lifecycle.operations.rotate import Rotated
     from ...lifecycle.operations.service import Served, ServiceResult
     from ...lifecycle.secrets.encryption import RotatedEncryption
 

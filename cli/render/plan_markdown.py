@@ -11,8 +11,7 @@ from collections.abc import Iterable, Iterator
 
 from msgspec.structs import replace
 
-from ...lifecycle.planning.changes import Plan
-from ...lifecycle.planning.disruption import DISRUPTIONS, disruption_of
+from ...lifecycle.planning.changes import DISRUPTIONS, Plan, disruption_of
 from ...schemas.diagnostics import Diagnostic
 from .ladder import ladder_lines
 from .plan import cost, fields, guarded, sections, totals, unreachable, upgrades

@@ -13,7 +13,7 @@ from .quantities import duration, plural
 from .surface import Surface
 
 if TYPE_CHECKING:
-    from ...lifecycle.repair.result import Intended, RepairResult
+    from ...lifecycle.repair.attempt import Intended, RepairResult
     from ...lifecycle.state.repair_queue import Repair
 
 _LISTED = 24

@@ -15,6 +15,6 @@ def command(cluster: Target, fmt: OutputFormat = Format.TEXT) -> Exit:
     slurmdbd starts anew with it; jobs go on. Nothing is changed where its host can't be reached. A
     password that the spec refers to is yours to change.
     """
-    from ...lifecycle.operations.rotate_kept import rotate_secret
+    from ...lifecycle.operations.rotate import rotate_secret
 
     return rotated(cluster, fmt, "database", partial(rotate_secret, word="database"))

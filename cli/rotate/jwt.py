@@ -15,6 +15,6 @@ def command(cluster: Target, fmt: OutputFormat = Format.TEXT) -> Exit:
     Clients of slurmrestd need new tokens (scontrol token). Nothing is changed where a host can't be
     reached. Exit code 3 when one was left: the next up mends it.
     """
-    from ...lifecycle.operations.rotate_kept import rotate_secret
+    from ...lifecycle.operations.rotate import rotate_secret
 
     return rotated(cluster, fmt, "jwt", partial(rotate_secret, word="jwt"))

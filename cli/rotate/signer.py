@@ -15,6 +15,6 @@ def command(cluster: Target, fmt: OutputFormat = Format.TEXT) -> Exit:
     Nodes are told the new key over SSH; one that is off takes nothing until the next up tells it.
     Nothing is changed where one can't be reached.
     """
-    from ...lifecycle.operations.rotate_kept import rotate_secret
+    from ...lifecycle.operations.rotate import rotate_secret
 
     return rotated(cluster, fmt, "signer", partial(rotate_secret, word="signer"))

@@ -13,6 +13,6 @@ def command(cluster: Target, fmt: OutputFormat = Format.TEXT) -> Exit:
     A tunnel stands still until both of its ends have changed, which takes seconds. Nothing is
     changed where a gateway can't be reached. Exit code 3 when one was left: the next up mends it.
     """
-    from ...lifecycle.operations.rotate_tunnels import rotate_tunnels
+    from ...lifecycle.operations.rotate import rotate_tunnels
 
     return rotated(cluster, fmt, "tunnels", rotate_tunnels)

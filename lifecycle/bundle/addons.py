@@ -29,7 +29,7 @@ from ..kubernetes.image_names import full_name
 from ..kubernetes.objects import ObjectKey, wanted
 from ..kubernetes.registry import digest_of
 from ..outcome import LifecycleError, failure
-from ..preflight.addon_digests import CATALOG
+from ..preflight.obstacles import CATALOG
 from ..progress import Reporter, StageFinished, StageProgress, StageStarted
 from ..sites import inventory, provider_name
 

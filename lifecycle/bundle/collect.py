@@ -24,7 +24,7 @@ from .. import places
 from ..cluster import SpecError
 from ..kubernetes.registry import fetched as fetched_url
 from ..outcome import Exit, LifecycleError, failure
-from ..preflight.addon_digests import CATALOG
+from ..preflight.obstacles import CATALOG
 from ..progress import Reporter, StageFinished, StageProgress, StageStarted
 from .addons import (
     AddonsAsked,

@@ -1,9 +1,12 @@
-"""Which steps must run where: the compiled cluster against the stamps (pure)."""
+"""Which steps must run where: the compiled cluster against the stamps (pure).
+
+A scope limits that to some nodes, or to some of their steps, whatever their stamps say.
+"""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 
 import msgspec
 
@@ -159,3 +162,35 @@ def _roles_in_order(compiled: CompiledCluster) -> dict[str, int]:
                 after = [order.index(r) for r in roles[place + 1 :] if r in order]
                 order.insert(min(after, default=len(order)), role)
     return {role: place for place, role in enumerate(order)}
+
+
+class Scope(msgspec.Struct, frozen=True, kw_only=True):
+    """What a convergence is limited to."""
+
+    hosts: frozenset[str] = frozenset()
+    """All that is pending on these."""
+    steps: Mapping[str, frozenset[str]] = {}
+    """Host -> steps that are done there."""
+    again: Mapping[str, frozenset[str]] = {}
+    """Host -> steps whose stamp is not believed."""
+
+    def of(self, pending: Pending) -> Pending:
+        """Return the part of the pending steps that is in it."""
+        return pending.where(lambda host, step: host in self.hosts or step in self._named(host))
+
+    def _named(self, host: str) -> Collection[str]:
+        return self.steps.get(host, ())
+
+
+def worn_out(stamps: Mapping[str, Mapping[str, str]], scope: Scope) -> dict[str, dict[str, str]]:
+    """Return the stamps without what the scope does not believe.
+
+    A stamp that isn't there stays so: that a node has joined is told by its stamp, worn or not.
+    """
+    return {
+        host: {
+            step: DOUBTED if step in scope.again.get(host, ()) else digest
+            for step, digest in carried.items()
+        }
+        for host, carried in stamps.items()
+    }

@@ -1,4 +1,8 @@
-"""Convergence: Ansible, driven by ansible-runner, on the hosts and steps that are pending."""
+"""Convergence: Ansible, driven by ansible-runner, on the hosts and steps that are pending.
+
+An interrupted run ends all processes that Ansible started: its workers have sessions of their own,
+out of a signal's reach. On simulated nodes every step is marked as done, and nothing runs.
+"""
 
 from __future__ import annotations
 
@@ -7,23 +11,27 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from ...inventory.hosts import ClusterInventory
+from ...inventory.hosts import ClusterInventory, Host
+from ...stacks.provider import SiteContext
+from ...stacks.simulated.stamps import write_stamps
 from ..outcome import failure
 from ..progress import Reporter, StageFinished, StageStarted
 from ..ssh import SshSession
 from .pending import Pending
-from .playbook import plays
-from .processes import end_processes
+from .playbook import WAVE, plays, waves
 from .role_files import collections_path
 from .watch import StepFailure, Watch
-from .waves import WAVE, waves
+
+if TYPE_CHECKING:
+    from .pending import Pending
 
 PASSED_ON = frozenset({"HOME", "LANG", "LOGNAME", "PATH", "SSH_AUTH_SOCK", "TMPDIR", "TZ", "USER"})
 """What Ansible and ssh may know of the caller's environment; tokens and keys are often there."""
@@ -275,3 +283,51 @@ def _tail(path: Path) -> str:
     if not path.exists():
         return ""
     return "\n".join(path.read_text(encoding="utf-8", errors="replace").splitlines()[-15:])
+
+
+def end_processes(named: Path) -> None:
+    """Kill every process whose command line names a path, and all that came out of it.
+
+    Args:
+        named: the directory of one run of Ansible; its main process and its workers name it.
+    """
+    mark = str(named).encode()
+    children: defaultdict[int, list[int]] = defaultdict(list)
+    doomed: list[int] = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            pid = int(process.name)
+            children[_parent(process)].append(pid)
+            if pid != os.getpid() and mark in (process / "cmdline").read_bytes():
+                doomed.append(pid)
+    for pid in doomed:
+        doomed += [child for child in children[pid] if child not in doomed]
+        with suppress(OSError):
+            os.kill(pid, signal.SIGKILL)
+
+
+def _parent(process: Path) -> int:
+    """Return the parent's id: the second field after the name in brackets, see proc(5)."""
+    return int((process / "stat").read_bytes().rpartition(b")")[2].split()[1])
+
+
+def converge_simulated(
+    pending: Pending, context: SiteContext, hosts: Iterable[Host], report: Reporter
+) -> None:
+    """Write the stamps of the pending steps for the simulated hosts of one site."""
+    names = frozenset(host.name for host in hosts)
+    mine = pending.for_hosts(names)
+    if not mine.total:
+        return
+    began = time.monotonic()
+    report(StageStarted(name="converge", total=mine.total))
+    stamps: dict[str, dict[str, str]] = {}
+    for item in mine.steps:
+        for host in item.hosts:
+            stamps.setdefault(host, {})[item.step.key] = item.digest
+    for host, steps in stamps.items():
+        write_stamps(context, host, steps)
+    summary = f"{mine.total} steps simulated: nothing ran"
+    report(
+        StageFinished(name="converge", ok=True, summary=summary, seconds=time.monotonic() - began)
+    )

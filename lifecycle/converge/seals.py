@@ -1,7 +1,7 @@
-"""Seals: beside its stamp, what each step left on a node, as it was when the step had succeeded.
+"""Seals: next to its stamp, what each step left on a node, as it was when the step had succeeded.
 
-A seal is a file "ROLE.PHASE" of lines KIND VALUE NAME that only root reads; hashes stand for the
-contents of files. Whoever looks later asks the same questions and compares (`lifecycle.drift`).
+A seal is a file "ROLE.PHASE" of lines KIND VALUE NAME that only root reads; hashes replace the
+contents of files. Drift detection asks the same questions and compares (`lifecycle.drift`).
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from __future__ import annotations
 import shlex
 
 from ...inventory.compile import Step
+from .role_files import Traces, traces_of
 from .stamps import end_command
-from .traces import Traces, traces_of
 
 DIRECTORY = "/var/lib/gcluster/seals"
 """On every node, 0700."""

@@ -1,15 +1,22 @@
-"""What Ansible's events mean for hosts and steps: progress, steps done, and why a host failed."""
+"""What Ansible's events mean for hosts and steps: progress, steps done, and why a host failed.
+
+A failure names the node, the step, the lines of output that matter, and how to resume.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from ...schemas.diagnostics import Diagnostic, Severity
 from ..progress import Reporter, StageProgress
 from .pending import Pending
 from .playbook import STAMP_PREFIX
+
+if TYPE_CHECKING:
+    from .run import ConvergeResult
 
 _KEPT = frozenset({"runner_on_failed", "runner_on_unreachable", "playbook_on_stats", "error"})
 """Events whose files are kept among the artifacts; each file costs milliseconds."""
@@ -107,3 +114,40 @@ def _last_lines(result: Mapping[str, Any]) -> tuple[str, ...]:
     lines = [line.rstrip() for text in texts if text for line in str(text).splitlines()]
     lines = [line for line in lines if line.strip()]
     return tuple(dict.fromkeys(lines[1:]))[-_LAST_LINES:] if len(lines) > 1 else ()
+
+
+def findings(result: ConvergeResult, go_on: str) -> tuple[Diagnostic, ...]:
+    """Return one diagnostic a failed host.
+
+    Args:
+        result: a convergence.
+        go_on: the command that goes on.
+    """
+    return tuple(_finding(failure, go_on) for failure in result.failures)
+
+
+def reasons(result: ConvergeResult) -> dict[str, str]:
+    """Return host -> why it isn't fit, for every host that didn't finish."""
+    failed = {failure.host: _sentence(failure) for failure in result.failures}
+    culprits = ", ".join(sorted(failed))
+    waiting = dict.fromkeys(result.waiting, f"not tried: {culprits} failed first")
+    return waiting | failed
+
+
+def _finding(failure: StepFailure, go_on: str) -> Diagnostic:
+    reached = bool(failure.task)
+    role, _, phase = failure.step.partition(".")
+    return Diagnostic(
+        code="GC920" if reached else "GC921",
+        severity=Severity.ERROR,
+        summary=f"{failure.host}: {_sentence(failure)}",
+        detail="\n".join(failure.lines),
+        hint=f"mend it, then go on with: {go_on}   (role {role}, phase {phase})",
+    )
+
+
+def _sentence(failure: StepFailure) -> str:
+    if not failure.task:
+        return f"lost during {failure.step}: {failure.message}"
+    task = failure.task.rpartition(" : ")[2]
+    return f'{failure.step} failed in "{task}": {failure.message}'

@@ -18,13 +18,13 @@ from ...schemas.diagnostics import Diagnostic
 from ...stacks.provider import ProviderError
 from ..accounting.plan import BooksPlan
 from ..cluster import Cluster
-from ..converge.scope import Scope, worn_out
+from ..converge.pending import Scope, worn_out
 from ..images.golden import booting_sites
 from ..kubernetes import while_up
 from ..ledger_check import close_absent
 from ..nodes import converge_nodes
 from ..observe import Observation, observe
-from ..operations.answers import wait_for_answers
+from ..operations.service import wait_for_answers
 from ..outcome import Exit, failure
 from ..planning.changes import Plan, SitePlan
 from ..planning.guards import refuse_guarded
@@ -32,12 +32,12 @@ from ..planning.plan import plan_with_jobs
 from ..progress import Finding, Reporter
 from ..repair.queue import queue
 from ..rolling.roll import Clock
-from ..rolling.services import service_of
 from ..run import Run
+from ..scheduler.select import scheduler_of
 from ..sites import OpenSite, at_each, equip, ladders_of, open_sites
 from ..ssh import SshSession
 from ..state import acquire
-from .look import find_drift
+from .observe import find_drift
 from .values import IN_THE_API, Drift, DriftReport
 
 
@@ -155,7 +155,7 @@ def _mend(
     compute = (host for host in nodes.inventory.with_role("compute") if host.connection == "ssh")
     serving = [host.name for host in compute]
     if serving and after.existing.has_scheduler:
-        wait_for_answers(service_of(cluster.spec, after.existing, session), serving, Clock())
+        wait_for_answers(scheduler_of(cluster.spec, after.existing, session), serving, Clock())
     return failed | nodes.held, (*refused, *nodes.diagnostics, *settled)
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from ...inventory.hosts import ClusterInventory
 from ...schemas.spec import ClusterSpec, KubernetesScheduler
-from ..rolling.service import MARK
+from ..scheduler.base import MARK
 from ..status.slurm import is_unfit
 from .values import Drift, SchedulerFindings, stamp_of
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ...schemas.catalog import Catalog
 
 
-class SchedulerLook(Protocol):
+class SchedulerDrift(Protocol):
     """A scheduler, as far as drift is about it."""
 
     name: str
@@ -38,18 +38,18 @@ class SchedulerLook(Protocol):
         ...
 
 
-def scheduler_look(spec: ClusterSpec, hosts: ClusterInventory, catalog: Catalog) -> SchedulerLook:
+def scheduler_drift(spec: ClusterSpec, hosts: ClusterInventory, catalog: Catalog) -> SchedulerDrift:
     """Return how the spec's scheduler is looked at; `hosts` are all that the spec asks for."""
     if not isinstance(spec.scheduler, KubernetesScheduler):
-        return SlurmLook(spec.name)
+        return SlurmDrift(spec.name)
     from ..kubernetes.objects import wanted  # noqa: PLC0415  # its own
-    from .kubernetes import KubernetesLook  # noqa: PLC0415  # its own
+    from .kubernetes import KubernetesDrift  # noqa: PLC0415  # its own
 
     names = [host.name for host in hosts.hosts]
-    return KubernetesLook(spec.name, wanted(spec, hosts, catalog), names)
+    return KubernetesDrift(spec.name, wanted(spec, hosts, catalog), names)
 
 
-class SlurmLook:
+class SlurmDrift:
     """Slurm: node states with who set them and when, and partitions."""
 
     name = "slurm"

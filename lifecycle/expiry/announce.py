@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from ...inventory.hosts import ClusterInventory, Host
 from ...schemas.spec import ClusterSpec, KubernetesScheduler
 from ..kubernetes.kubectl import ApiRefused, ApiSilent, kubectl_of
-from ..operations.chosen import controller_of
+from ..operations.selection import controller_of
 from ..outcome import LifecycleError, failure
 from ..ssh import SshSession, Unreachable
 from ..state import EndAnnounced

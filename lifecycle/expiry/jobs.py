@@ -10,7 +10,7 @@ import msgspec
 from ...inventory.hosts import ClusterInventory
 from ...schemas.spec import ClusterSpec, KubernetesScheduler
 from ...stacks.provider import ProviderError
-from ..operations.chosen import controller_of
+from ..operations.selection import controller_of
 from ..outcome import LifecycleError
 from ..sites import existing_hosts
 from ..ssh import SshSession, Unreachable

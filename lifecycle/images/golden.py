@@ -19,12 +19,12 @@ from ...inventory.compile import CompiledCluster, Group, Step, compile_cluster
 from ...inventory.compile.slurm_elastic import placeholders
 from ...inventory.hosts import ClusterInventory, Host, elastic_nodes
 from ...schemas.spec import ClusterSpec
-from ...stacks.provider import Baker
+from ...stacks.provider import Provider
 from ..cluster import Cluster
-from ..converge.findings import findings
 from ..converge.pending import pending_steps, step_digests
 from ..converge.run import converge
 from ..converge.seals import seal_command
+from ..converge.watch import findings
 from ..outcome import LifecycleError
 from ..progress import Reporter, StageFinished, StageProgress, StageStarted
 from ..sites import OpenSite, ignore, inventory
@@ -33,9 +33,9 @@ from ..ssh import SshSession
 BAKED_PHASES = frozenset({"preflight", "install"})
 
 
-def baker(site: OpenSite) -> Baker | None:
-    """Return the site's provider as a Baker; None when its nodes boot from no image of ours."""
-    return site.provider if isinstance(site.provider, Baker) else None
+def baker(site: OpenSite) -> Provider | None:
+    """Return the site's provider; None when its nodes boot from no image of ours."""
+    return site.provider if site.provider.bakes_images else None
 
 
 def install_group(compiled: CompiledCluster, site: OpenSite) -> Group | None:
@@ -135,7 +135,7 @@ def ensure_image(
 
 
 def _bake(
-    provider: Baker, site: OpenSite, group: Group, *, key: str, run_dir: Path, report: Reporter
+    provider: Provider, site: OpenSite, group: Group, *, key: str, run_dir: Path, report: Reporter
 ) -> None:
     report(StageProgress(name="image", done=0, total=len(group.steps), detail="base system"))
     quiet = msgspec.structs.replace(site.context, emit=ignore)

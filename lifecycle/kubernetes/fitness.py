@@ -12,7 +12,7 @@ from ...schemas.kubernetes_bundle import KubernetesBundle
 from ...schemas.load import load_text
 from ...schemas.spec import ClusterSpec, KubernetesScheduler
 from ..cluster import Cluster
-from ..preflight.addon_digests import unknown_digests
+from ..preflight.obstacles import unknown_digests
 from .managed.fitness import managed_findings
 from .objects import Wanted, images, left_out, wanted
 from .source import takes_own_build

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
+from ..status.kubernetes import JOB_FIELDS
 from .kubectl import Kubectl
 from .look import PodSeen, see_pods
-from .report import JOB_FIELDS
 from .table import rows
 
 

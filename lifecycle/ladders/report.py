@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ...schemas.diagnostics import Diagnostic, Severity
 from ...schemas.hostlist import fold
-from ...stacks.laddered import RungOffer
+from ...stacks.provider import PurchaseOption
 
 if TYPE_CHECKING:
     from ..state.rungs import Tried, Walk
@@ -56,7 +56,7 @@ def on_a_later_rung(ladder: PoolLadder, walk: Walk) -> Diagnostic | None:
     )
 
 
-def purchase_unknown(pool: str, rung: RungOffer) -> Diagnostic:
+def purchase_unknown(pool: str, rung: PurchaseOption) -> Diagnostic:
     """Return the error for a purchase that was killed: it is not made twice unasked."""
     return Diagnostic(
         code="GC955",

@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from ...stacks.laddered import RungOffer
+from ...stacks.provider import PurchaseOption
 from ..state.rungs import Tried, Walk
 
 _CENT = 0.005
@@ -27,7 +27,7 @@ class PoolLadder(msgspec.Struct, frozen=True, kw_only=True):
     site: str
     nodes: tuple[str, ...]
     """Those that are always there."""
-    rungs: tuple[RungOffer, ...]
+    rungs: tuple[PurchaseOption, ...]
     mixed: bool = False
     quorum: int | None = None
     elastic: int = 0
@@ -38,7 +38,7 @@ class PoolLadder(msgspec.Struct, frozen=True, kw_only=True):
         """Whether its nodes may stand on several rungs: the spec says so and the cloud can."""
         return self.mixed and not any(rung.whole for rung in self.rungs)
 
-    def rung(self, key: str) -> RungOffer | None:
+    def rung(self, key: str) -> PurchaseOption | None:
         """Return a rung; None where the ladder has none of this key."""
         return next((rung for rung in self.rungs if rung.key == key), None)
 
@@ -79,7 +79,7 @@ class Hold(msgspec.Struct, frozen=True, kw_only=True):
 class Try(msgspec.Struct, frozen=True, kw_only=True):
     """Ask for the nodes that are missing on this rung."""
 
-    rung: RungOffer
+    rung: PurchaseOption
     nodes: tuple[str, ...]
     skipped: tuple[Tried, ...] = ()
 
@@ -101,7 +101,7 @@ class GiveUp(msgspec.Struct, frozen=True, kw_only=True):
 class Blocked(msgspec.Struct, frozen=True, kw_only=True):
     """A purchase was begun and killed: whether it was made isn't known, and it isn't repeated."""
 
-    rung: RungOffer
+    rung: PurchaseOption
     nodes: tuple[str, ...]
 
 
@@ -183,7 +183,7 @@ def rungs_after(ladder: PoolLadder, walk: Walk, decision: Decision) -> dict[str,
     return on
 
 
-def _open_rungs(ladder: PoolLadder, walk: Walk) -> list[RungOffer]:
+def _open_rungs(ladder: PoolLadder, walk: Walk) -> list[PurchaseOption]:
     """Return the rungs that may be asked: where nodes stand and don't mix, only theirs."""
     told = {tried.rung for tried in walk.tried}
     only = {walk.paid} if walk.paid else set[str]()
@@ -195,7 +195,7 @@ def _open_rungs(ladder: PoolLadder, walk: Walk) -> list[RungOffer]:
 def why_not(
     ladder: PoolLadder,
     walk: Walk,
-    rung: RungOffer,
+    rung: PurchaseOption,
     rooms: tuple[Room, ...],
     *,
     buys: bool,

@@ -17,7 +17,6 @@ from ...schemas.cost import HOURS_PER_MONTH, pool_cost, utilisation_of
 from ...schemas.diagnostics import Diagnostic, Severity
 from ...schemas.spec import ClusterSpec
 from ...schemas.spec.sites.site import CloudSite
-from ...stacks.laddered import Laddered
 from ...stacks.provider import Provider
 from ..repair.queue import set_aside
 from ..state.rungs import Walk, walks
@@ -44,13 +43,13 @@ def pool_ladders(spec: ClusterSpec, providers: Mapping[str, Provider]) -> dict[s
     found: dict[str, PoolLadder] = {}
     for name, pool in spec.pools.items():
         provider = providers[pool.site]
-        if isinstance(provider, Laddered):
+        if provider.has_purchase_options:
             nodes = tuple(pool_host_names(name, pool))
             found[name] = PoolLadder(
                 pool=name,
                 site=pool.site,
                 nodes=nodes,
-                rungs=provider.rungs(spec, pool.site, name),
+                rungs=provider.purchase_options(spec, pool.site, name),
                 mixed=pool.mixed,
                 quorum=pool.quorum,
                 elastic=max(0, (pool.most or 0) - len(nodes)),

@@ -6,7 +6,7 @@ import msgspec
 
 from ...schemas.cost import Cost
 from ...schemas.hostlist import fold
-from ...stacks.laddered import RungOffer
+from ...stacks.provider import PurchaseOption
 from ..planning.changes import LadderView, RungState, RungView
 from .rung import Blocked, Decision, PoolLadder, Try, why_not
 from .standing import Ladders
@@ -42,7 +42,7 @@ def usd_taken(book: Ladders, cost: Cost) -> float | None:
     return sum(known) if len(known) == len(rates) else None
 
 
-def _view(book: Ladders, ladder: PoolLadder, rung: RungOffer, decision: Decision) -> RungView:
+def _view(book: Ladders, ladder: PoolLadder, rung: PurchaseOption, decision: Decision) -> RungView:
     state, nodes, reason = _state(book, ladder, rung, decision)
     rate, count = rung.usd_per_hour, len(ladder.nodes)
     bought = None if rung.buy_hours is None or rate is None else rate * rung.buy_hours * count
@@ -61,7 +61,7 @@ def _view(book: Ladders, ladder: PoolLadder, rung: RungOffer, decision: Decision
 
 
 def _state(
-    book: Ladders, ladder: PoolLadder, rung: RungOffer, decision: Decision
+    book: Ladders, ladder: PoolLadder, rung: PurchaseOption, decision: Decision
 ) -> tuple[RungState, list[str], str]:
     walk = book.walks[ladder.pool]
     standing = [node for node in ladder.nodes if walk.standing.get(node) == rung.key]

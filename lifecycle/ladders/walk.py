@@ -14,7 +14,6 @@ import msgspec
 from ...schemas.decoding import convert
 from ...schemas.diagnostics import Diagnostic
 from ...schemas.hostlist import fold
-from ...stacks.laddered import Laddered
 from ...stacks.provider import ProviderError
 from ...stacks.pulumi.errors import first_line
 from ..outcome import Exit, LifecycleError
@@ -131,7 +130,7 @@ class _SiteWalk:
         """Sort what a provider raised into pools without capacity and all other errors."""
         spec, name = self._site.context.spec, self._site.name
         provider = self._site.provider
-        known = provider.purchases(spec, name) if isinstance(provider, Laddered) else {}
+        known = provider.purchases(spec, name)
         lacking: dict[str, dict[str, str]] = {}
         explained: list[Diagnostic] = []
         for resource, diagnostic in error.lacking.items():

@@ -23,10 +23,8 @@ from ..outcome import Exit, LifecycleError, failure
 from ..progress import Reporter, StageProgress
 from ..ssh import Answer, SshResult, SshSession, Unreachable
 from ..state import StateStore
-from ..status.slurm import SchedulerView
-from ..status.slurm_report import report_of
-from .chosen import controller_of
-from .slurm_only import refuse_kubernetes
+from ..status.slurm import SchedulerView, report_of
+from .selection import controller_of, refuse_kubernetes
 
 if TYPE_CHECKING:
     from ..cluster import Cluster

@@ -1,26 +1,134 @@
-"""`gcluster reboot`: nodes restarted in waves, each drained first and given back when it is fit."""
+"""`gcluster reboot`: nodes restarted in waves, each drained first and given back when it is fit.
+
+By SSH and not by `scontrol reboot nextstate=resume`: Slurm would give a node back as soon as its
+slurmd registers, before anybody has checked whether all GPUs and links came back with it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from ...inventory.hosts import ClusterInventory
+from ...inventory.hosts import ClusterInventory, Host
 from ...schemas.spec import ClusterSpec
 from ..outcome import Exit, failure
 from ..progress import Reporter, StageProgress
-from ..rolling import NodeService, ServiceSilent, Window, roll
+from ..rolling import Window, roll
 from ..rolling.roll import Clock
-from ..rolling.services import service_of
 from ..run import Run
+from ..scheduler.base import Scheduler, SchedulerSilent
+from ..scheduler.select import scheduler_of
 from ..sites import existing_hosts
-from ..ssh import SshSession
+from ..ssh import Answer, SshResult, SshSession, Unreachable
 from ..state import acquire
-from .chosen import chosen
-from .restart import restart
+from .selection import chosen
 from .service import silent
+
+RESTART_S = 1800
+"""Seconds a node may take: firmware of a GPU server trains memory and links for 10-20 minutes."""
+FIT_S = 300
+"""Seconds, from when it answers, until the scheduler counts it in and its health check passes."""
+POLL_S = 3.0
+
+_AS_ROOT = '$([ "$(id -u)" = 0 ] || echo sudo -n)'
+# The first process's start too: a container's kernel started with its host, so its boot id stays.
+STARTED = "cat /proc/sys/kernel/random/boot_id && awk '{print $22}' /proc/1/stat"
+RESTART = f"{_AS_ROOT} systemctl reboot"
+FIT = f"""
+slurm() {{
+state=$(systemctl is-active slurmd) || {{ echo "slurmd is $state"; exit 1; }}
+node=$(hostname)
+seen=$(scontrol --oneliner show node "$node" 2>&1) || {{ echo "$seen"; exit 1; }}
+seen=$(printf '%s\\n' "$seen" | sed -n 's/.* State=\\([^ ]*\\).*/\\1/p')
+case $seen in
+  *DOWN* | *NOT_RESPONDING* | *UNKNOWN* | *INVAL* | *FAIL*)
+    echo "the controller counts it as $seen"; exit 1 ;;
+esac
+}}
+kubernetes=/usr/local/libexec/gcluster/kubernetes-check
+if [ -x $kubernetes ]; then {_AS_ROOT} $kubernetes node || exit 1; else slurm; fi
+[ ! -x /usr/libexec/gcluster/node-health-verify ] ||
+  {_AS_ROOT} /usr/libexec/gcluster/node-health-verify
+"""
+"""Says in words why a node that is back is not fit; exit 0: it is."""
+
+
+def restart(session: SshSession, hosts: Iterable[Host], clock: Clock) -> dict[str, str]:
+    """Restart nodes at once and wait until each is back and fit; return node -> why for the others.
+
+    The nodes must be out of service with nothing running there.
+    """
+    waiting = {host.name: host for host in hosts}
+    before = _started(session, waiting.values())
+    failed = {n: f"not restarted: {_said(a)}" for n, a in before.items() if not _ok(a)}
+    waiting = {name: host for name, host in waiting.items() if name not in failed}
+    # It may cut the connection: whether it restarts is seen by its start, and not by this answer.
+    asked = session.run_many(waiting.values(), RESTART, timeout_s=30)
+    last = {name: _said(answer) for name, answer in asked.items()}
+    since = clock.now()
+    back: dict[str, float] = {}
+    while waiting:
+        _look_who_is_back(session, waiting, back, before, clock)
+        answers = session.run_many([waiting[n] for n in waiting if n in back], FIT, timeout_s=60)
+        for name, answer in answers.items():
+            last[name] = _said(answer)
+            if _ok(answer):
+                del waiting[name]
+        for name in _late(waiting, back, since, clock.now()):
+            del waiting[name]
+            failed[name] = (
+                f"it restarted and is not fit: {last[name]}"
+                if name in back
+                else f"it did not come back within {RESTART_S // 60} minutes: {last[name]}"
+            )
+        if waiting:
+            clock.sleep(POLL_S)
+    return failed
+
+
+def _look_who_is_back(
+    session: SshSession,
+    waiting: dict[str, Host],
+    back: dict[str, float],
+    before: dict[str, Answer],
+    clock: Clock,
+) -> None:
+    away = [host for name, host in waiting.items() if name not in back]
+    for name, answer in _started(session, away).items():
+        then = before[name]
+        if _ok(answer) and _words(answer) != _words(then):
+            back[name] = clock.now()
+
+
+def _late(waiting: Collection[str], back: dict[str, float], since: float, now: float) -> list[str]:
+    return [
+        name
+        for name in waiting
+        if (now - back[name] >= FIT_S if name in back else now - since >= RESTART_S)
+    ]
+
+
+def _started(session: SshSession, hosts: Iterable[Host]) -> dict[str, Answer]:
+    return session.run_many(hosts, STARTED, timeout_s=15)
+
+
+def _ok(answer: Answer) -> bool:
+    return isinstance(answer, SshResult) and answer.returncode == 0
+
+
+def _words(answer: Answer) -> str:
+    return answer.stdout if isinstance(answer, SshResult) else ""
+
+
+def _said(answer: Answer) -> str:
+    """Return the last words of a node, "" where it said nothing."""
+    if isinstance(answer, Unreachable):
+        return answer.reason
+    lines = (answer.stdout + answer.stderr).strip().splitlines()
+    return lines[-1] if lines else f"exit {answer.returncode}"
+
 
 if TYPE_CHECKING:
     from ..cluster import Cluster
@@ -82,7 +190,7 @@ def reboot(
     nodes = chosen(hosts, words)
     paces_of = paced(cluster.spec, at_once=at_once, requeue=requeue)
     with SshSession(cluster.workdir) as session:
-        service = service_of(cluster.spec, hosts, session)
+        service = scheduler_of(cluster.spec, hosts, session)
         if not confirm(_paces(paces_of, hosts, nodes, service)):
             raise failure("GC909", "nothing was restarted", exit_code=Exit.REFUSED)
         cluster.identify()
@@ -101,7 +209,7 @@ def reboot_nodes(  # noqa: PLR0917  # the parts of one reboot
     hosts: ClusterInventory,
     nodes: ClusterInventory,
     spec: ClusterSpec,
-    service: NodeService,
+    service: Scheduler,
     session: SshSession,
     report: Reporter,
     *,
@@ -152,11 +260,11 @@ def paced(spec: ClusterSpec, *, at_once: int | None, requeue: bool) -> ClusterSp
 
 
 def _paces(
-    spec: ClusterSpec, hosts: ClusterInventory, nodes: ClusterInventory, service: NodeService
+    spec: ClusterSpec, hosts: ClusterInventory, nodes: ClusterInventory, service: Scheduler
 ) -> tuple[Pace, ...]:
     try:
-        uses = service.look([host.name for host in nodes.hosts])
-    except ServiceSilent as error:
+        uses = service.nodes([host.name for host in nodes.hosts])
+    except SchedulerSilent as error:
         raise silent(error) from error
     found = []
     for pool, said in spec.pools.items():

@@ -1,18 +1,27 @@
-"""`gcluster drain` and `gcluster resume`: nodes out of service for a reason, and back."""
+"""`gcluster drain` and `gcluster resume`: nodes out of service for a reason, and back.
+
+A slurmctld that restarts, or finds munged away, counts nodes as silent ("idle*") until they answer
+its next ping: nothing starts there, and whoever asks in between takes them for broken. So resuming
+waits until they answer.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from ...inventory.hosts import ClusterInventory
 from ...schemas.hostlist import fold
 from ..outcome import Exit, LifecycleError, failure
-from ..rolling import NodeService, NodeUse, ServiceSilent
 from ..rolling.roll import Clock
-from .answers import wait_for_answers
-from .chosen import chosen
+from ..scheduler.base import NodeUse, Scheduler, SchedulerSilent
+from .selection import chosen
+
+if TYPE_CHECKING:
+    pass
 
 
 class Served(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,7 +48,7 @@ class ServiceResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def drain(
-    hosts: ClusterInventory, service: NodeService, words: Collection[str], reason: str
+    hosts: ClusterInventory, service: Scheduler, words: Collection[str], reason: str
 ) -> ServiceResult:
     """Let no further job start on some nodes; running jobs go on. Safe to repeat.
 
@@ -55,7 +64,7 @@ def drain(
 
 def resume(
     hosts: ClusterInventory,
-    service: NodeService,
+    service: Scheduler,
     words: Collection[str],
     clock: Clock = Clock(),  # noqa: B008  # frozen
 ) -> ServiceResult:
@@ -68,13 +77,13 @@ def resume(
     """
 
     def give_back(names: list[str]) -> None:
-        service.give_back(names)
+        service.resume(names)
         wait_for_answers(service, names, clock)
 
     return _change(hosts, service, words, give_back, out=False)
 
 
-def silent(error: ServiceSilent) -> LifecycleError:
+def silent(error: SchedulerSilent) -> LifecycleError:
     """Return the error for a scheduler that does not answer."""
     return failure(
         "GC999",
@@ -85,7 +94,7 @@ def silent(error: ServiceSilent) -> LifecycleError:
 
 def _change(
     hosts: ClusterInventory,
-    service: NodeService,
+    service: Scheduler,
     words: Collection[str],
     act: Callable[[list[str]], None],
     *,
@@ -93,13 +102,13 @@ def _change(
 ) -> ServiceResult:
     names = [host.name for host in chosen(hosts, words).hosts]
     try:
-        before = service.look(names)
+        before = service.nodes(names)
         _refuse(names, before, resuming=not out)
         to_change = [name for name in names if before[name].out != out]
         if to_change:
             act(to_change)
-        after = service.look(names) if to_change else before
-    except ServiceSilent as error:
+        after = service.nodes(names) if to_change else before
+    except SchedulerSilent as error:
         raise silent(error) from error
     nodes = tuple(
         Served(
@@ -143,3 +152,23 @@ def _refuse(names: list[str], uses: Mapping[str, NodeUse], *, resuming: bool) ->
             hint="gcluster up goes on with it, verifies it and gives it back",
             exit_code=Exit.REFUSED,
         )
+
+
+ANSWERS_S = 120.0
+"""Seconds: a little over Slurm's pings, one each third of SlurmdTimeout, 300 s where unset
+(slurm.conf(5), Slurm 25.05)."""
+_POLL_S = 1.0
+
+
+def wait_for_answers(service: Scheduler, nodes: Collection[str], clock: Clock) -> None:
+    """Wait until none of the nodes that serve is silent, for ANSWERS_S at most.
+
+    Nodes that are out of service are not waited for: a dead one answers nobody. Neither is a
+    scheduler that says nothing itself.
+    """
+    until = clock.now() + ANSWERS_S
+    with suppress(SchedulerSilent):
+        while clock.now() < until:
+            if not any(node.silent and not node.out for node in service.nodes(nodes).values()):
+                return
+            clock.sleep(_POLL_S)

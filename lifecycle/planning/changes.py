@@ -1,17 +1,39 @@
-"""What a plan is made of: provider changes and node steps, each with its disruption and reason."""
+"""What a plan is made of: provider changes and node steps, each with its disruption and reason.
+
+A disruption says how much a change disturbs, from nothing to what can't be undone.
+"""
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 import msgspec
 
 from ...schemas.diagnostics import Diagnostic
-from ...stacks.provider import ResourceChange
+from ...stacks.provider import Effect, ResourceChange
 from ..accounting.plan import BooksPlan
 from ..state.repair_queue import Repair
 
 Disruption: TypeAlias = Literal["none", "in-place", "rolling", "replace", "destroy"]
+DISRUPTIONS: tuple[Disruption, ...] = get_args(Disruption)
+"""From the mildest to the worst."""
+_OF_EFFECT: dict[Effect, Disruption] = {
+    "create": "none",
+    "keep": "none",
+    "update": "in-place",
+    "replace": "replace",
+    "delete": "destroy",
+}
+
+
+def disruption_of(change: ResourceChange) -> Disruption:
+    """Return how much a provider's change to one resource disturbs."""
+    return _OF_EFFECT[change.effect]
+
+
+def worst(disruptions: set[Disruption]) -> Disruption:
+    """Return the worst of several; "none" of none."""
+    return max(disruptions, key=DISRUPTIONS.index, default="none")
 
 
 class FieldLine(msgspec.Struct, frozen=True, kw_only=True):

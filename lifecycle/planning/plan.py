@@ -1,37 +1,95 @@
-"""What `up` would do: the difference between the compiled spec and an observation, as values."""
+"""What `up` would do: the difference between the compiled spec and an observation, as values.
+
+Pending steps are folded over hosts, each line with what it does to a node in use.
+"""
 
 from __future__ import annotations
 
 import time
+from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping
 
 from msgspec.structs import replace
 
 from ...inventory.compile import CompiledCluster, compile_cluster
+from ...inventory.compile.steps import CHANGING_PHASES
 from ...schemas.cost import usd_per_hour
 from ...schemas.diagnostics import Diagnostic
-from ...schemas.spec import KubernetesScheduler
+from ...schemas.hostlist import fold
+from ...schemas.spec import ClusterSpec, KubernetesScheduler
 from ..accounting.plan import BooksPlan
 from ..accounting.settle import books_plan
 from ..audit.built import built, upgrade_lines
 from ..cluster import Cluster
-from ..converge.pending import Pending, pending_steps
-from ..converge.scope import Scope
+from ..converge.pending import Pending, Scope, pending_steps
 from ..ladders.standing import Ladders
 from ..ladders.view import ladder_views, usd_taken
 from ..observe import Observation, observe
 from ..repair.queue import queue
-from ..rolling.jobs import jobs_on
-from ..rolling.plan import in_service, must_roll
+from ..rolling.change import in_service, must_roll
+from ..scheduler.select import node_jobs
 from ..secrets.encryption import other_provider
 from ..sites import ladders_of, open_sites
 from ..ssh import SshSession
 from ..state import Journal
-from .changes import Gone, Plan
+from .changes import Disruption, Gone, Plan, StepChange
 from .guards import gone_nodes, guards, served
-from .hit import ask_hit
+from .job_impact import ask_hit
 from .spec_fields import field_lines
-from .step_changes import step_changes
+
+NOT_THERE = "this node isn't there yet"
+
+
+def step_changes(
+    spec: ClusterSpec,
+    pending: Pending,
+    observation: Observation,
+    jobs: Mapping[str, Collection[str]] | None = None,
+) -> tuple[StepChange, ...]:
+    """Return one line for each step, pool, reason and disruption, in the order they run.
+
+    Args:
+        spec: says how each pool is changed.
+        pending: what must run.
+        observation: what is there.
+        jobs: node -> jobs on it; None: not asked.
+    """
+    there = {host.name for host in observation.existing.hosts}
+    rolling = must_roll(pending, in_service(observation.existing, observation.stamps))
+    sizes = Counter(host.pool for host in observation.desired.hosts)
+    changes: list[StepChange] = []
+    for item in pending.steps:
+        acts = item.step.phase in CHANGING_PHASES
+        alike: dict[tuple[str, Disruption], list[str]] = defaultdict(list)
+        for host, reason in item.hosts.items():
+            if host in observation.unreachable:
+                continue
+            if host not in there:
+                alike[NOT_THERE, "none"].append(host)
+            elif acts:
+                alike[reason, "rolling" if host in rolling else "in-place"].append(host)
+            else:
+                alike[reason, "none"].append(host)
+        for (reason, disruption), hosts in alike.items():
+            rolls = disruption == "rolling"
+            changes.append(
+                StepChange(
+                    step=item.step.key,
+                    pool=item.pool,
+                    hosts=fold(hosts),
+                    count=len(hosts),
+                    reason=reason,
+                    disruption=disruption,
+                    at_once=spec.pools[item.pool].update.at_once(sizes[item.pool]) if rolls else 0,
+                    jobs=_jobs(hosts, jobs) if rolls else None,
+                    digest=item.digest,
+                )
+            )
+    return tuple(changes)
+
+
+def _jobs(hosts: Collection[str], jobs: Mapping[str, Collection[str]] | None) -> int | None:
+    return None if jobs is None else len({job for host in hosts for job in jobs.get(host, ())})
 
 
 def make_plan(cluster: Cluster) -> Plan:
@@ -59,7 +117,7 @@ def plan_with_jobs(
     if scope is not None:
         pending = scope.of(pending)
     rolls = must_roll(pending, in_service(observation.existing, observation.stamps))
-    jobs = jobs_on(cluster.spec, session, observation.existing) if rolls else None
+    jobs = node_jobs(cluster.spec, session, observation.existing) if rolls else None
     now = int(time.time())
     books = None if scope is not None else books_plan(cluster.spec, observation, session, now)
     plan = _plan(cluster, observation, pending, ladders, jobs=jobs, books=books)

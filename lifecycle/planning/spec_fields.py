@@ -1,4 +1,4 @@
-"""Fields of the spec that differ from what was applied, with what their policies say of it."""
+"""Fields that differ between two specs, as paths in the spec's own words, with their policies."""
 
 from __future__ import annotations
 
@@ -12,6 +12,32 @@ from ...schemas.spec.market import Count
 from ...schemas.spec.noun import Noun, UpdatePolicy
 from ...schemas.spec.units import Quantity
 from .changes import Disruption, FieldLine
+
+
+class FieldChange(msgspec.Struct, frozen=True, kw_only=True):
+    """One field that differs."""
+
+    path: str
+    """"pools.train.count"."""
+    keys: tuple[str, ...]
+    """The same, key by key."""
+    before: Any = None
+    """As plain data; None: it wasn't there."""
+    after: Any = None
+    """As plain data; None: it is there no more."""
+
+
+def differing(before: Any, after: Any, keys: tuple[str, ...] = ()) -> Iterator[FieldChange]:
+    """Yield the fields that differ between two specs as plain data, in order of their names.
+
+    Maps are walked; anything else, lists too, is one field. A key of None is as good as none.
+    """
+    if isinstance(before, dict) and isinstance(after, dict):
+        for key in sorted(before.keys() | after.keys()):
+            yield from differing(before.get(key), after.get(key), (*keys, key))
+    elif before != after:
+        yield FieldChange(path=".".join(keys), keys=keys, before=before, after=after)
+
 
 _LONGEST = 40
 """Characters of a value that is shown; a longer one isn't."""

@@ -8,7 +8,6 @@ from typing import NamedTuple
 from ...schemas.state_url import parse_state_url
 from ...stacks.aws.layout import partition
 from ...stacks.permissions import kind_of
-from ...stacks.provider import Recorder
 from ...stacks.registry import provider
 from ..cluster import open_cluster
 from ..outcome import failure
@@ -42,12 +41,11 @@ def needs_of(spec: Path, cloud: str) -> Needs:
     if not sites:
         raise failure("GC908", f"{spec} has no site of provider {cloud}")
     recorder = provider(cloud, cluster.catalog)
-    if not isinstance(recorder, Recorder):
-        raise TypeError(cloud)
     types = {
         resource.type
         for site in sites
-        for resource in recorder.record(cluster.spec, site).resources
+        if (recorded := recorder.record(cluster.spec, site)) is not None
+        for resource in recorded.resources
     }
     kinds = frozenset(kind_of(token) for token in types if not token.startswith(_NOT_MADE))
     return Needs(kinds, state)

@@ -15,7 +15,7 @@ from .. import places
 from ..converge.pending import Pending, PendingStep
 from ..converge.run import ConvergeResult, Rolling, converge
 from ..progress import Reporter, StageFinished, StageStarted
-from ..rolling.plan import has_joined
+from ..rolling.change import has_joined
 from ..ssh import SshSession
 from .bundle import is_pushed, pool_bundles
 from .depot import Depot

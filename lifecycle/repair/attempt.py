@@ -1,4 +1,4 @@
-"""One try on nodes of the repair queue: boot or make anew, converge, verify, back into service."""
+"""One attempt on nodes of the repair queue: boot or recreate, converge, verify, give back."""
 
 from __future__ import annotations
 
@@ -8,26 +8,52 @@ import msgspec
 
 from ...inventory.compile.steps import CHANGING_PHASES
 from ...schemas.diagnostics import Diagnostic
-from ...stacks.abilities import Replacer
 from ...stacks.provider import ProviderError
-from ..converge.scope import Scope
+from ..converge.pending import Scope
 from ..images.golden import booting_sites
 from ..nodes import converge_nodes
 from ..observe import Observation, observe
+from ..outcome import Exit
 from ..planning.plan import compile_for
 from ..progress import Reporter
-from ..rolling.service import ServiceSilent
 from ..run import Run
+from ..scheduler.base import SchedulerSilent
+from ..scheduler.select import scheduler_or_none
 from ..sites import OpenSite, at_each, open_sites
 from ..ssh import SshSession
 from ..state.event_types import RepairAction
-from .service import (
-    give_back,
-    in_the_way,
-    look,
-    scheduler_of,
-    take_out,
-)
+from ..state.repair_queue import Repair
+from .clearance import give_back, in_the_way, node_uses, take_out
+
+
+class Intended(msgspec.Struct, frozen=True, kw_only=True):
+    """One node, as it is shown before anything is done."""
+
+    entry: Repair
+    actions: tuple[RepairAction, ...]
+    """What will be tried, in order, until it is fit."""
+
+
+class RepairResult(msgspec.Struct, frozen=True, kw_only=True):
+    """How `repair` ended, node by node."""
+
+    cluster: str
+    admitted: tuple[str, ...] = ()
+    """They serve."""
+    given_up: dict[str, str] = {}
+    """Node -> why; nothing is tried on it before somebody names it."""
+    held: dict[str, str] = {}
+    """Node -> why it was left alone; it stays in the queue."""
+    queue: tuple[Repair, ...] = ()
+    """What is in the queue now."""
+    diagnostics: tuple[Diagnostic, ...] = ()
+
+    @property
+    def exit_code(self) -> Exit:
+        """FAILED when a node was given up, PENDING when one was left alone."""
+        if self.given_up:
+            return Exit.FAILED
+        return Exit.PENDING if self.held else Exit.OK
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,8 +80,8 @@ class Attempt:
         run, session = self._run, self._session
         sites = open_sites(run.cluster, making=True)
         before = observe(run.cluster, sites, session)
-        service = scheduler_of(run.cluster.spec, before.existing, session)
-        uses = look(service, nodes)
+        service = scheduler_or_none(run.cluster.spec, before.existing, session)
+        uses = node_uses(service, nodes)
         held = {
             node: why
             for node in nodes
@@ -67,7 +93,7 @@ class Attempt:
         try:
             out = {node: use for node, use in (uses or {}).items() if node in free}
             take_out(service, out, f"repair, run {run.id}")
-        except ServiceSilent as silent:
+        except SchedulerSilent as silent:
             return Outcome(held=held | dict.fromkeys(free, f"the scheduler is silent: {silent}"))
         refused = self._at_sites(action, free, sites, before)
         after = observe(run.cluster, sites, session)
@@ -78,7 +104,7 @@ class Attempt:
         held |= {n: nodes_now.held[n] for n in free if n in nodes_now.held}
         try:
             give_back(service, fit)
-        except ServiceSilent as silent:
+        except SchedulerSilent as silent:
             failed |= dict.fromkeys(fit, f"the scheduler does not take it back: {silent}")
         return Outcome(
             failed=_explained(failed, refused),
@@ -109,7 +135,7 @@ class Attempt:
         def act(site: OpenSite) -> str:
             names = [node for node, at in mine.items() if at == site.name]
             try:
-                if action == "replace" and isinstance(site.provider, Replacer):
+                if action == "replace" and site.provider.replaces_nodes:
                     site.provider.replace(site.context, names)
                 else:
                     site.provider.apply(site.context)

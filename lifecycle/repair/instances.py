@@ -12,8 +12,6 @@ import msgspec
 
 from ...schemas.diagnostics import Diagnostic
 from ...schemas.hostlist import HostlistError, expand
-from ...stacks.abilities import NamesMachines, Replacer
-from ...stacks.laddered import Laddered
 from ...stacks.provider import ProviderError
 from ..cluster import Cluster
 from ..kubernetes import while_up
@@ -26,16 +24,17 @@ from ..observe import observe
 from ..outcome import Exit, LifecycleError, failure
 from ..progress import Reporter, StageProgress
 from ..rolling.roll import Clock
-from ..rolling.service import MARK, ServiceSilent
 from ..run import Run
+from ..scheduler.base import MARK, SchedulerSilent
+from ..scheduler.select import scheduler_or_none
 from ..sites import OpenSite, equip, open_sites
 from ..ssh import SshSession
 from ..state import acquire
 from ..state.repair_queue import Repair
 from ..state.store import utc_now
+from .attempt import Intended, RepairResult
+from .clearance import give_back, in_the_way, node_uses
 from .queue import queue
-from .result import Intended, RepairResult
-from .service import give_back, in_the_way, look, scheduler_of
 
 _ASK_AGAIN_S = 5
 
@@ -112,13 +111,11 @@ def machines_of(cluster: Cluster, site: OpenSite, nodes: Iterable[ApiNode]) -> t
     Raises:
         ProviderError: the stack can't be asked.
     """
-    if not (isinstance(site.provider, NamesMachines) and isinstance(site.provider, Laddered)):
-        return ()
     joined = {node.machine_id: node.name for node in nodes}
     bought = site.provider.purchases(cluster.spec, site.name)
     return tuple(
         Machine(name=of.nodes[0], pool=of.pool, id=known, node=joined.get(known, ""))
-        for resource, known in site.provider.machines(site.context).items()
+        for resource, known in site.provider.machine_ids(site.context).items()
         if (of := bought.get(resource)) is not None
         and len(of.nodes) == 1
         and cluster.spec.pools[of.pool].role == "compute"
@@ -162,9 +159,9 @@ def _work(
     cluster = run.cluster
     sites = open_sites(cluster, making=True)
     before = observe(cluster, sites, session)
-    service = scheduler_of(cluster.spec, before.existing, session)
+    service = scheduler_or_none(cluster.spec, before.existing, session)
     nodes = [one.node for one in chosen if one.node]
-    uses = look(service, nodes)
+    uses = node_uses(service, nodes)
     held = {n: why for n in nodes if (why := in_the_way(uses, n, replacing=True))}
     free = tuple(one for one in chosen if one.node not in held)
     out = [one.node for one in free if one.node]
@@ -172,7 +169,7 @@ def _work(
     if out and service is not None:
         try:
             service.drain(out, f"{MARK}repair, run {run.id}")
-        except ServiceSilent as silent:
+        except SchedulerSilent as silent:
             why = f"the scheduler is silent: {silent}"
             return _result(cluster, held=held | {one.shown: why for one in free})
         said = drain_nodes(kubectl_of(session, before.existing), out)
@@ -194,7 +191,7 @@ def _work(
 
 def _made_anew(site: OpenSite, machines: Iterable[Machine]) -> str:
     """Have the stack make them anew; return what it refused, "" where it did not."""
-    if not isinstance(site.provider, Replacer):
+    if not site.provider.replaces_nodes:
         return "its site can't make it anew"
     try:
         site.provider.replace(site.context, [one.name for one in machines])

@@ -1,4 +1,4 @@
-"""Who is in the repair queue, and who comes into and out of it when `up` and `down` end.
+"""Who is in the repair queue, who enters and leaves it when `up` and `down` end, and the attempts.
 
 A pool with a `quorum` may go live without some of its nodes: those wait in the queue. What waits is
 worked on by `repair`, and by every `up` that has something to do. What was given up is set aside:
@@ -8,6 +8,7 @@ no `up` touches it, its site makes and pays for it no more, until `repair` is to
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from typing import TYPE_CHECKING
 
 from ...inventory.hosts import Host
 from ...schemas.hostlist import fold
@@ -15,6 +16,10 @@ from ...schemas.spec import ClusterSpec
 from ..state import EventLog, RepairStepped
 from ..state.event_types import RepairAction, RepairStep
 from ..state.repair_queue import Repair, repairs
+
+if TYPE_CHECKING:
+    from ..state.event_types import RepairAction
+    from ..state.repair_queue import Repair
 
 
 def queue(events: EventLog) -> tuple[Repair, ...]:
@@ -97,3 +102,25 @@ def tell(
 def _has_quorum(spec: ClusterSpec, pool: str) -> bool:
     found = spec.pools.get(pool)
     return found is not None and found.quorum is not None
+
+
+ORDER: tuple[RepairAction, ...] = ("retry", "replace")
+"""A node is booted and converged again as it is, then made anew; then it is given up."""
+
+
+def next_action(entry: Repair, *, replaceable: bool) -> RepairAction | None:
+    """Return what to try next; None: everything was tried.
+
+    What a killed run had begun has no result and is tried again.
+    """
+    return next(
+        (a for a in ORDER if a not in entry.tried and (a != "replace" or replaceable)), None
+    )
+
+
+def why_given_up(entry: Repair, *, replaceable: bool) -> str:
+    """Return the reason with which a node is given up: what was tried, and what it died of."""
+    words = {"retry": "booted and converged again", "replace": "made anew"}
+    tried = " and ".join(words[action] for action in entry.tried)
+    alone = "" if replaceable else ", and its site can't make it anew"
+    return f"{tried}{alone}: {entry.reason}"

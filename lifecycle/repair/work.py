@@ -12,7 +12,6 @@ import msgspec
 from ...inventory.hosts import ClusterInventory, Host
 from ...schemas.diagnostics import Diagnostic
 from ...schemas.hostlist import HostlistError, expand
-from ...stacks.abilities import Replacer
 from ...stacks.provider import ProviderError
 from ..cluster import Cluster
 from ..kubernetes.managed.repair import is_of_eks
@@ -26,11 +25,9 @@ from ..state import acquire
 from ..state.event_types import RepairAction, RepairStep
 from ..state.repair_queue import Repair
 from ..state.store import utc_now
-from .attempt import Attempt, Outcome
+from .attempt import Attempt, Intended, Outcome, RepairResult
 from .instances import repair_instances
-from .queue import queue, set_aside, tell
-from .result import Intended, RepairResult
-from .steps import ORDER, next_action, why_given_up
+from .queue import ORDER, next_action, queue, set_aside, tell, why_given_up
 
 ASKED = "somebody asked for it"
 """Reason of a node that was named and was not in the queue."""
@@ -71,7 +68,7 @@ def repair(
     late = _not_taken_back(cluster, sites)
     if not todo and not late:
         return RepairResult(cluster=cluster.name, queue=queue(cluster.events))
-    makers = {s.name for s in sites if replace and isinstance(s.provider, Replacer)}
+    makers = {s.name for s in sites if replace and s.provider.replaces_nodes}
     # A controller has the queue, a login has people on it: only what runs jobs is made anew.
     able = {
         name

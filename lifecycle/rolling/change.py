@@ -1,8 +1,13 @@
-"""The rolling part of one convergence: its nodes, its scheduler, its patience."""
+"""The rolling part of one convergence: which steps need it, its nodes, its scheduler, its patience.
+
+A step is rolled on nodes in service when running jobs would notice it.
+"""
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Mapping
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -11,12 +16,14 @@ from ...schemas.spec import ClusterSpec
 from ..converge.pending import Pending
 from ..converge.run import Rolling
 from ..progress import Reporter, StageProgress
+from ..scheduler.base import Scheduler, SchedulerSilent
+from ..scheduler.select import scheduler_of
 from ..ssh import SshSession
-from .patience import Patient
-from .plan import in_service, must_roll, windows
-from .roll import Clock, roll
-from .service import NodeService, ServiceSilent
-from .services import service_of
+from .roll import Clock, Patient, roll
+from .window import Window
+
+if TYPE_CHECKING:
+    from ..converge.pending import Pending
 
 Work = Callable[[Collection[str]], Mapping[str, str]]
 
@@ -40,8 +47,8 @@ class RollingChange:
         self._report = report
         self._why = why
         self._clock = clock or Clock()
-        self._service: NodeService | None = (
-            service_of(spec, inventory, session) if inventory.has_scheduler else None
+        self._service: Scheduler | None = (
+            scheduler_of(spec, inventory, session) if inventory.has_scheduler else None
         )
 
     def of(
@@ -78,10 +85,10 @@ class RollingChange:
         if self._service is None or not serving:
             return
         try:
-            uses = self._service.look(serving)
+            uses = self._service.nodes(serving)
             if mine := [name for name, use in uses.items() if use.is_ours]:
-                self._service.give_back(mine)
-        except ServiceSilent as silent:
+                self._service.resume(mine)
+        except SchedulerSilent as silent:
             self._tell(f"the scheduler does not answer: {silent}")
 
     def _tell(self, detail: str) -> None:
@@ -97,3 +104,48 @@ def _impatient(spec: ClusterSpec) -> ClusterSpec:
         for name, pool in spec.pools.items()
     }
     return msgspec.structs.replace(spec, pools=pools)
+
+
+_JOINS = frozenset({"slurm.join", "kubernetes.join"})
+"""The steps whose stamp says that a node serves jobs, whether it is worn or not."""
+
+
+def has_joined(stamps: Mapping[str, str]) -> bool:
+    """Say of a node's stamps whether it has joined a scheduler."""
+    return not _JOINS.isdisjoint(stamps)
+
+
+def in_service(
+    inventory: ClusterInventory, stamps: Mapping[str, Mapping[str, str]]
+) -> frozenset[str]:
+    """Return the compute nodes that have joined a scheduler and so may have jobs."""
+    return frozenset(
+        host.name
+        for host in inventory.with_role("compute")
+        if host.connection == "ssh" and has_joined(stamps.get(host.name, {}))
+    )
+
+
+def must_roll(pending: Pending, serving: frozenset[str]) -> frozenset[str]:
+    """Return the nodes in service on which a step would run that jobs feel.
+
+    All their steps wait for the drain: a later step may rely on the one that needs it.
+    """
+    felt = {host for item in pending.steps if item.step.needs_drain for host in item.hosts}
+    return frozenset(felt) & serving
+
+
+def windows(
+    nodes: frozenset[str], inventory: ClusterInventory, spec: ClusterSpec
+) -> tuple[Window, ...]:
+    """Return one window for each pool that has nodes to be changed."""
+    sizes = Counter(host.pool for host in inventory.hosts)
+    mine: dict[str, list[str]] = defaultdict(list)
+    for host in inventory.hosts:
+        if host.name in nodes:
+            mine[host.pool].append(host.name)
+    return tuple(
+        Window(mine[name], pool.update, pool_size=sizes[name])
+        for name, pool in spec.pools.items()
+        if name in mine
+    )

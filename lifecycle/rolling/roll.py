@@ -1,4 +1,7 @@
-"""The driver of a rolling change: looks, drains, lets work, gives back, until all is done."""
+"""The driver of a rolling change: observe, drain, change, give back, until all nodes are done.
+
+A scheduler may be away for a moment, since the same change may restart it: it is asked again.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +12,11 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
+from typing import TypeVar
 
 import msgspec
 
-from .service import MARK, NodeService, NodeUse, ServiceSilent
+from ..scheduler.base import MARK, NodeUse, Scheduler, SchedulerSilent
 from .window import Window
 
 Work = Callable[[Collection[str]], Mapping[str, str]]
@@ -43,7 +47,7 @@ class Clock(msgspec.Struct, frozen=True):
 
 def roll(
     windows: Sequence[Window],
-    service: NodeService,
+    service: Scheduler,
     work: Work,
     *,
     why: str,
@@ -67,7 +71,7 @@ def roll(
     try:
         while not all(window.is_over for window in windows):
             _turn(windows, service, work, f"{MARK}{why}", tell, clock)
-    except ServiceSilent as silent:
+    except SchedulerSilent as silent:
         for window in windows:
             window.stop(f"the scheduler does not answer: {silent}")
     return Rolled(
@@ -79,20 +83,20 @@ def roll(
 
 def _turn(  # noqa: PLR0917  # the parts of one turn
     windows: Sequence[Window],
-    service: NodeService,
+    service: Scheduler,
     work: Work,
     reason: str,
     tell: Callable[[str], None],
     clock: Clock,
 ) -> None:
-    uses = service.look([n for w in windows for n in (*w.waiting, *w.out)])
+    uses = service.nodes([n for w in windows for n in (*w.waiting, *w.out)])
     taken = [node for window in windows for node in window.take(uses, clock.now())]
     if fresh := [node for node in taken if node not in uses or not uses[node].out]:
         service.drain(fresh, reason)
     if jobs := _to_requeue(windows, taken, uses):
         service.requeue(jobs)
     if fresh:
-        uses = {**uses, **service.look([node for window in windows for node in window.out])}
+        uses = {**uses, **service.nodes([node for window in windows for node in window.out])}
     if ready := [node for window in windows for node in window.ready(uses)]:
         failures = work(ready)
         for node, said in failures.items():
@@ -113,10 +117,10 @@ def _turn(  # noqa: PLR0917  # the parts of one turn
         clock.sleep(POLL_S)
 
 
-def _give_back(service: NodeService, nodes: Collection[str], before: Mapping[str, NodeUse]) -> None:
+def _give_back(service: Scheduler, nodes: Collection[str], before: Mapping[str, NodeUse]) -> None:
     """Give back what we took out; whoever else took a node out keeps it."""
     if mine := [node for node in nodes if node in before and before[node].is_ours]:
-        service.give_back(mine)
+        service.resume(mine)
 
 
 def _to_requeue(
@@ -134,3 +138,42 @@ def _in_short(said: str) -> str:
 
 def _stopped(window: Window) -> str:
     return f"stopped: {', '.join(window.failed)} failed"
+
+
+SILENCE_S = 90.0
+"""How long a scheduler may give no answer before the nodes are left as they are."""
+_T = TypeVar("_T")
+
+
+class Patient:
+    """Asks again for a while; every call of a scheduler may be repeated."""
+
+    def __init__(self, service: Scheduler, clock: Clock) -> None:
+        """Hold the scheduler; nothing is asked yet."""
+        self._service, self._clock = service, clock
+
+    def nodes(self, nodes: Collection[str]) -> Mapping[str, NodeUse]:
+        """Return the use of each node."""
+        return self._asked(lambda: self._service.nodes(nodes))
+
+    def drain(self, nodes: Collection[str], reason: str) -> None:
+        """Let no further job start on the nodes."""
+        self._asked(lambda: self._service.drain(nodes, reason))
+
+    def resume(self, nodes: Collection[str]) -> None:
+        """Let jobs start on the nodes again."""
+        self._asked(lambda: self._service.resume(nodes))
+
+    def requeue(self, jobs: Collection[str]) -> None:
+        """Put jobs back in line."""
+        self._asked(lambda: self._service.requeue(jobs))
+
+    def _asked(self, ask: Callable[[], _T]) -> _T:
+        until = self._clock.now() + SILENCE_S
+        while True:
+            try:
+                return ask()
+            except SchedulerSilent:
+                if self._clock.now() >= until:
+                    raise
+                self._clock.sleep(POLL_S)

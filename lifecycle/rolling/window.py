@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 
 from ...schemas.hostlist import host_order
 from ...schemas.spec import Update
-from .service import NodeUse
+from ..scheduler.base import NodeUse
 
 
 class Window:

@@ -50,7 +50,7 @@ def pass_gate(
         LifecycleError: the cluster ends before Slurm would let the AllReduce run (GC1141).
     """
     cluster = run.cluster
-    real = tuple(h for h in fit.hosts if h.connection != "simulated")
+    real = tuple(h for h in fit.hosts if not h.is_simulated)
     if not any(h.role == "compute" for h in real):
         return None
     if isinstance(cluster.spec.scheduler, SlurmScheduler):

@@ -13,21 +13,21 @@ from ...inventory.hosts import Host
 from ...schemas.decoding import decode_json
 from ...schemas.spec import KubernetesScheduler
 from ...stacks.provider import ResourceChange
-from ..causes.look import causes_of
 from ..cluster import Cluster
 from ..data import kept_data
 from ..expiry.due import life
 from ..gitops.record import read_followed
-from ..kubernetes import keeping, kubectl, report
+from ..kubernetes import keeping, kubectl
 from ..observe import Observation, observe
 from ..planning.plan import compile_for, pending_for
 from ..repair.queue import queue
 from ..sites import open_sites
 from ..smoke.gate import last_certificate
 from ..ssh import SshSession
+from . import kubernetes as report
+from .causes import causes_of
 from .conditions import Cause, ClusterStatus, Condition, NodeStatus
-from .slurm import SchedulerView
-from .slurm_report import SchedulerReport, report_of
+from .slurm import SchedulerReport, SchedulerView, report_of
 
 OBSERVED_KEY = "observed.json"
 """Cache of the last conditions: where "since when" comes from."""
@@ -55,7 +55,7 @@ def read_status(cluster: Cluster) -> ClusterStatus:
     nodes = _nodes(cluster, observation, view, report.since if report is not None else {})
     certificate = last_certificate(cluster) if nodes else None
     conditions = (*_conditions(cluster, nodes, view, certificate), *own)
-    if all(host.connection == "simulated" for host in observation.existing.hosts):
+    if all(host.is_simulated for host in observation.existing.hosts):
         conditions = tuple(c for c in conditions if c.name not in _NEED_REAL_NODES)
     return ClusterStatus(
         cluster=cluster.name,
@@ -166,7 +166,7 @@ def _reason(
         return change.reason or f"needs {change.effect}"
     if host.name in observation.unreachable:
         return observation.unreachable[host.name]
-    if host.role != "compute" or view is None or host.connection == "simulated":
+    if host.role != "compute" or view is None or host.is_simulated:
         return ""
     if host.name not in view.states and not view.problem:
         return "the scheduler does not know it"

@@ -8,11 +8,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..diagnostics import Diagnostic
 from .codes import POLICY_CODES
 
 if TYPE_CHECKING:
     from ..catalog import Catalog
+    from ..diagnostics import Diagnostic
     from ..load import Loaded
     from .load import LoadedPolicies
 

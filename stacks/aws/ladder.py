@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, cast
 
 from ...inventory.hosts import pool_host_names
 from ...schemas.spec import AwsSite, ClusterSpec
-from ..laddered import Purchase, RungOffer, priced
+from ..laddered import priced
+from ..provider import Purchase, PurchaseOption
 from ..pulumi.labels import POOL
 from ..pulumi.names import Names
 from .api import Api, tagged
@@ -20,7 +21,7 @@ _USABLE = ["active", "scheduled", "pending", "payment-pending", "assessing"]
 """States of a block that is or will be there (EC2 API, CapacityReservation, November 2026)."""
 
 
-def rungs(spec: ClusterSpec, site: str, pool: str, catalog: Catalog) -> tuple[RungOffer, ...]:
+def rungs(spec: ClusterSpec, site: str, pool: str, catalog: Catalog) -> tuple[PurchaseOption, ...]:
     """Return the rungs of a pool in the order in which they are tried."""
     from .pools import pool_plan  # noqa: PLC0415  # beside the catalog
 
@@ -28,10 +29,10 @@ def rungs(spec: ClusterSpec, site: str, pool: str, catalog: Catalog) -> tuple[Ru
     machine = catalog.machines.get(plan.machine)
     region = cast("AwsSite", spec.sites[site]).region
 
-    def offered(offer: OfferPlan) -> RungOffer:
+    def offered(offer: OfferPlan) -> PurchaseOption:
         rung = offer.rung
         usd, bound = priced(machine, rung.market, region, rung.max_usd_per_hour)
-        return RungOffer(
+        return PurchaseOption(
             key=offer.key,
             market=rung.market,
             zone=offer.zone,

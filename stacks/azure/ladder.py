@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from ...schemas.catalog import Catalog
 from ...schemas.spec import ClusterSpec
-from ..laddered import Purchase, RungOffer, priced
+from ..laddered import priced
+from ..provider import Purchase, PurchaseOption
 from ..pulumi.names import Names
 from .layout import described
 from .plan import PoolPlan
@@ -14,16 +15,16 @@ SET = "a scale set is bought in one way, in one zone"
 """Why the machines of a compute pool are all on one rung."""
 
 
-def rungs(spec: ClusterSpec, site: str, pool: str, catalog: Catalog) -> tuple[RungOffer, ...]:
+def rungs(spec: ClusterSpec, site: str, pool: str, catalog: Catalog) -> tuple[PurchaseOption, ...]:
     """Return the rungs of a pool in the order in which they are tried; raises ProviderError."""
     here = described(spec, site)
     plan = next(p for p in pools(spec, site, here, catalog) if p.name == pool)
     machine = catalog.machines.get(plan.size)
-    found: list[RungOffer] = []
+    found: list[PurchaseOption] = []
     for rung in plan.rungs:
         usd, bound = priced(machine, rung.market, here.region, rung.max_usd_per_hour)
         found.append(
-            RungOffer(
+            PurchaseOption(
                 key=rung.key,
                 market=rung.market,
                 zone=rung.zone or None,

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 from ...inventory.hosts import Host, SshTarget, pool_host_names
 from ...schemas.diagnostics import Diagnostic
 from ...schemas.spec import ClusterSpec
-from ..laddered import Purchase, RungOffer
-from ..provider import Leftover, Offer, SiteContext, provider_error
+from ..provider import Leftover, Offer, Purchase, PurchaseOption, SiteContext, provider_error
 from ..pulumi.cloud_provider import CloudProvider
 from ..pulumi.extras import require
 from ..pulumi.recorded import RecordedGraph
@@ -46,7 +45,9 @@ class AzureProvider(CloudProvider["Session"]):
             for node in pool_host_names(name, pool)
         )
 
-    def rungs(self, spec: ClusterSpec, site: str, pool: str) -> tuple[RungOffer, ...]:
+    def purchase_options(
+        self, spec: ClusterSpec, site: str, pool: str
+    ) -> tuple[PurchaseOption, ...]:
         """Return the rungs of a pool, each in all its zones before the next, by the catalog."""
         from .ladder import rungs
 

@@ -11,7 +11,7 @@ from ...schemas.spec import ClusterSpec
 from ..provider import (
     Grown,
     Leftover,
-    Offer,
+    Provider,
     ProviderError,
     Resource,
     ResourceChange,
@@ -22,7 +22,7 @@ from ..provider import (
 )
 
 
-class BareMetalProvider:
+class BareMetalProvider(Provider):
     """The provider of sites whose machines somebody else put there."""
 
     name = "bare-metal"
@@ -72,15 +72,11 @@ class BareMetalProvider:
         """Return the hosts that the spec names."""
         return bare_metal_hosts(context.spec, context.site)
 
-    def refresh(self, context: SiteContext) -> tuple[Leftover, ...]:  # noqa: ARG002  # nothing is made
-        """Return nothing: no host here belongs to the cluster's ledger."""
-        return ()
-
     def destroy(self, context: SiteContext) -> None:
         """Leave the hosts as they are."""
 
     def sweep(self, context: SiteContext) -> tuple[Leftover, ...]:  # noqa: ARG002  # nothing is made
-        """Return nothing."""
+        """Return nothing: no host here belongs to the cluster's ledger."""
         return ()
 
     def grow(self, context: SiteContext, pool: str, names: Iterable[str], token: str) -> Grown:  # noqa: ARG002
@@ -90,10 +86,6 @@ class BareMetalProvider:
     def shrink(self, context: SiteContext, names: Iterable[str]) -> None:  # noqa: ARG002
         """Refuse: hosts can't be given back here."""
         raise self._fixed(context.site)
-
-    def offers(self, context: SiteContext, pool: str) -> tuple[Offer, ...]:  # noqa: ARG002
-        """Return nothing: there is no market."""
-        return ()
 
     def _fixed(self, site: str) -> ProviderError:
         return provider_error(

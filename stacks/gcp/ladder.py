@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, cast
 
 from ...inventory.hosts import pool_host_names
 from ...schemas.spec import ClusterSpec, GcpSite
-from ..laddered import Purchase, RungOffer, priced
+from ..laddered import priced
+from ..provider import Purchase, PurchaseOption
 from ..pulumi.names import Names
 from .pools import machine_of, zones_of
 from .rungs import rungs as planned
@@ -18,17 +19,17 @@ QUEUED = "machines of the queue come together, or none does"
 """Why a pool is on flex-start with all its machines or with none."""
 
 
-def rungs(spec: ClusterSpec, site: str, pool: str, catalog: Catalog) -> tuple[RungOffer, ...]:
+def rungs(spec: ClusterSpec, site: str, pool: str, catalog: Catalog) -> tuple[PurchaseOption, ...]:
     """Return the rungs of a pool in the order in which they are tried."""
     here, described = cast("GcpSite", spec.sites[site]), spec.pools[pool]
     machine = catalog.machines.get(machine_of(described))
-    found: list[RungOffer] = []
+    found: list[PurchaseOption] = []
     zones = zones_of(described, here, machine, catalog)
     for rung in planned(described, zones, catalog.providers.get("gcp")):
         # Google has no price limit for spot machines, so one that the spec names is no bound.
         usd, bound = priced(machine, rung.market, here.region)
         found.append(
-            RungOffer(
+            PurchaseOption(
                 key=rung.key,
                 market=rung.market,
                 zone=rung.zone,

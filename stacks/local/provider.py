@@ -11,6 +11,7 @@ from ..provider import (
     Grown,
     Leftover,
     Offer,
+    Provider,
     ResourceChange,
     ResourceGraph,
     SiteContext,
@@ -18,10 +19,12 @@ from ..provider import (
 from . import faults, survey
 
 
-class LocalProvider:
-    """Provider and Baker of sites on this machine. What acts is imported when it is asked to."""
+class LocalProvider(Provider):
+    """Provider of sites on this machine. What acts is imported when it is asked to."""
 
     name = "local"
+    replaces_nodes = True
+    bakes_images = True
 
     def graph(self, spec: ClusterSpec, site: str) -> ResourceGraph:
         """Return the network and the nodes."""
@@ -56,10 +59,6 @@ class LocalProvider:
     def hosts(self, context: SiteContext) -> tuple[Host, ...]:
         """Return the nodes that have answered once, running or not."""
         return survey.hosts(context, survey.look(context))
-
-    def refresh(self, context: SiteContext) -> tuple[Leftover, ...]:
-        """Return everything with the cluster's labels."""
-        return self.sweep(context)
 
     def destroy(self, context: SiteContext) -> None:
         """Remove everything with the cluster's name and id on this site, and its keys."""

@@ -7,7 +7,8 @@ from typing import cast
 from ...schemas.catalog import Catalog
 from ...schemas.spec import ClusterSpec
 from ...schemas.spec.sites import OciSite
-from ..laddered import Purchase, RungOffer, priced
+from ..laddered import priced
+from ..provider import Purchase, PurchaseOption
 from ..pulumi.names import Names
 from .plan import OfferPlan
 from .pools import pool_plan
@@ -18,15 +19,15 @@ _WHOLE = {
 }
 
 
-def rungs(spec: ClusterSpec, site: str, pool: str, catalog: Catalog) -> tuple[RungOffer, ...]:
+def rungs(spec: ClusterSpec, site: str, pool: str, catalog: Catalog) -> tuple[PurchaseOption, ...]:
     """Return the rungs of a pool in the order in which they are tried."""
     plan = pool_plan(spec, pool, catalog)
     region = cast("OciSite", spec.sites[site]).region
 
-    def offered(offer: OfferPlan) -> RungOffer:
+    def offered(offer: OfferPlan) -> PurchaseOption:
         market = offer.rung.market
         usd, bound = priced(catalog.machines.get(plan.machine), market, region)
-        return RungOffer(
+        return PurchaseOption(
             key=offer.key,
             market=market,
             zone=str(offer.domain),

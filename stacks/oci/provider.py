@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 from ...inventory.hosts import Host, SshTarget, pool_host_names
 from ...schemas.diagnostics import Diagnostic
 from ...schemas.spec import ClusterSpec
-from ..laddered import Purchase, RungOffer
-from ..provider import Leftover, Offer, SiteContext
+from ..provider import Leftover, Offer, Purchase, PurchaseOption, SiteContext
 from ..pulumi.cloud_provider import CloudProvider
 from ..pulumi.extras import require
 from ..pulumi.recorded import RecordedGraph
@@ -48,7 +47,9 @@ class OciProvider(CloudProvider["Session"]):
                 ]
         return tuple(found)
 
-    def rungs(self, spec: ClusterSpec, site: str, pool: str) -> tuple[RungOffer, ...]:
+    def purchase_options(
+        self, spec: ClusterSpec, site: str, pool: str
+    ) -> tuple[PurchaseOption, ...]:
         """Return the rungs of a pool, each in all its domains before the next, by the catalog."""
         from .ladder import rungs
 

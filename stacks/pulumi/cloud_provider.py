@@ -6,7 +6,7 @@ asked; the order of things, and what the ledger is told, is the same everywhere 
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
 
@@ -14,11 +14,11 @@ from ...inventory.hosts import Host
 from ...schemas.hostlist import fold
 from ...schemas.spec import ClusterSpec
 from ..bursts import burst
-from ..control_plane import ControlPlaneAt
-from ..laddered import Laddered
 from ..provider import (
+    ControlPlaneAt,
     Grown,
     Leftover,
+    Provider,
     Resource,
     ResourceChange,
     ResourceGraph,
@@ -40,10 +40,12 @@ _STACK = "stack"
 """Kind under which the ledger knows a site's stack: Pulumi's checkpoint owns what is in it."""
 
 
-class CloudProvider(ABC, Generic[SessionT]):
+class CloudProvider(Provider, Generic[SessionT]):
     """Provider of a cloud's sites. What is heavy is imported when it is asked to act."""
 
-    name: ClassVar[str]
+    has_stack: ClassVar[bool] = True
+    has_purchase_options: ClassVar[bool] = True
+    replaces_nodes: ClassVar[bool] = True
 
     def __init__(self, catalog: Catalog | None = None) -> None:
         """Use a catalog; default: gcluster's own."""
@@ -58,19 +60,19 @@ class CloudProvider(ABC, Generic[SessionT]):
         require(self.name)
         return self._record(spec, site, preview=preview)
 
-    def graph_taken(self, context: SiteContext) -> ResourceGraph:
+    def graph_as_bought(self, context: SiteContext) -> ResourceGraph:
         """Return the resources with nodes on the rungs that were taken; raises ProviderError."""
         require(self.name)
         recorded = self._record(context.spec, context.site, taken=context.taken, buys=context.buys)
         return site_graph(recorded, provider=self.name, site=context.site)
 
-    def equip(self) -> None:
+    def ensure_tools(self) -> None:
         """Find the engine: GC965 where it isn't, GC967 without the extra."""
         equip(self.name)
 
     def preview(self, context: SiteContext) -> tuple[ResourceChange, ...]:
         """Ask the engine what it would do."""
-        return self._session(context).preview(lambda: self.graph_taken(context))
+        return self._session(context).preview(lambda: self.graph_as_bought(context))
 
     def apply(self, context: SiteContext) -> None:
         """Read back what is there, then make it so; raises ProviderError."""
@@ -79,10 +81,6 @@ class CloudProvider(ABC, Generic[SessionT]):
         intent = context.ledger.intend(context.site, stack)
         self._bring_up(self._session(context), context, total)
         context.ledger.created(intent, _stack_id(context))
-
-    def refresh(self, context: SiteContext) -> tuple[Leftover, ...]:
-        """Return everything with the site's tags."""
-        return self.sweep(context)
 
     def sweep(self, context: SiteContext) -> tuple[Leftover, ...]:
         """Return whatever carries the site's tags."""
@@ -110,17 +108,17 @@ class CloudProvider(ABC, Generic[SessionT]):
         site = context.spec.sites[context.site]
         return self._session(context).control_plane(str(getattr(site, "region", "")))
 
-    def look_back(self, context: SiteContext) -> tuple[ResourceChange, ...]:
+    def detect_drift(self, context: SiteContext) -> tuple[ResourceChange, ...]:
         """Let the engine read back what is there, and say what differs from the stack."""
-        return self._session(context).look_back()
+        return self._session(context).detect_drift()
 
-    def machines(self, context: SiteContext) -> Mapping[str, str]:
+    def machine_ids(self, context: SiteContext) -> Mapping[str, str]:
         """Return resource -> the cloud's id of the machine, of all that the stack has."""
         return self._session(context).machine_ids()
 
-    def booked(self, context: SiteContext, found: Iterable[Leftover]) -> frozenset[str]:
+    def tracked_ids(self, context: SiteContext, found: Iterable[Leftover]) -> frozenset[str]:
         """Return what of it the stack knows; of elastic machines the ledger tells itself."""
-        return self._session(context).booked(found)
+        return self._session(context).tracked_ids(found)
 
     def destroy(self, context: SiteContext) -> None:
         """End elastic nodes, then the stack but for data that isn't named in `delete_data`."""
@@ -203,8 +201,6 @@ class CloudProvider(ABC, Generic[SessionT]):
 
     def _own_machines(self, spec: ClusterSpec, site: str) -> dict[str, str]:
         """Return node -> name of the resource that stands for it alone."""
-        if not isinstance(self, Laddered):
-            return {}
         found: dict[str, str] = {}
         for resource, bought in self.purchases(spec, site).items():
             if len(bought.nodes) == 1:  # the first name is the program's

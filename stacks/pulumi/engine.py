@@ -107,7 +107,7 @@ class Engine:
             )
         return fold.changes()
 
-    def look_back(self) -> tuple[ResourceChange, ...]:
+    def detect_drift(self) -> tuple[ResourceChange, ...]:
         """Return how the cloud differs from the stack; neither is changed. Raises ProviderError."""
         with self._folding() as fold:
             self._stack().refresh(

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, ClassVar, cast
 
 from ...schemas.spec import CloudSite
 from ..client_key import ensure_client_key, public_text
-from ..control_plane import TYPES, ControlPlaneAt, read_output
-from ..provider import Leftover, ResourceChange, ResourceGraph, SiteContext
+from ..control_plane import TYPES, read_output
+from ..provider import ControlPlaneAt, Leftover, ResourceChange, ResourceGraph, SiteContext
 from .checkpoint import StackResource, guarded, resources
 from .kept import Owners, freed, known_ids, told_apart
 
@@ -148,9 +148,9 @@ class SiteSession(ABC):
         stack = resources(self._bare_engine().export())
         return told_apart(found, stack, self.owners(), self._context.delete_data)
 
-    def look_back(self) -> tuple[ResourceChange, ...]:
+    def detect_drift(self) -> tuple[ResourceChange, ...]:
         """Return how the cloud differs from the stack; () where there is none."""
-        return self._bare_engine().look_back() if self.has_stack else ()
+        return self._bare_engine().detect_drift() if self.has_stack else ()
 
     def machine_ids(self) -> dict[str, str]:
         """Return name -> the cloud's id of each machine in the stack; {} where there is none."""
@@ -159,7 +159,7 @@ class SiteSession(ABC):
         there = resources(self._bare_engine().export())
         return {_name(one): one.id for one in there if _is_machine(one) and one.id}
 
-    def booked(self, found: Iterable[Leftover]) -> frozenset[str]:
+    def tracked_ids(self, found: Iterable[Leftover]) -> frozenset[str]:
         """Return the ids of what the stack knows among what was found."""
         if not self.has_stack:
             return frozenset()

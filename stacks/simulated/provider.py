@@ -15,6 +15,7 @@ from ..provider import (
     Grown,
     Leftover,
     Offer,
+    Provider,
     ProviderError,
     ResourceChange,
     ResourceGraph,
@@ -28,10 +29,12 @@ _TRIES = 4
 """Create calls for one node before it is given up."""
 
 
-class SimulatedProvider:
+class SimulatedProvider(Provider):
     """Provider of sites that exist only in a file."""
 
     name = "simulated"
+    is_simulated = True
+    replaces_nodes = True
 
     def graph(self, spec: ClusterSpec, site: str) -> ResourceGraph:
         """Return the nodes."""
@@ -120,7 +123,7 @@ class SimulatedProvider:
             if name in nodes and nodes[name].booted
         )
 
-    def refresh(self, context: SiteContext) -> tuple[Leftover, ...]:
+    def sweep(self, context: SiteContext) -> tuple[Leftover, ...]:
         """Return every node, booted or not."""
         return tuple(
             Leftover(kind="node", name=n.name, provider_id=n.id, usd_per_hour=0.0)
@@ -139,10 +142,6 @@ class SimulatedProvider:
             what = f"{len(gone)} simulated nodes are gone"
             event = SiteEvent(site=context.site, done=len(gone), total=len(gone), what=what)
             context.emit(event)
-
-    def sweep(self, context: SiteContext) -> tuple[Leftover, ...]:
-        """Return every node, booted or not."""
-        return self.refresh(context)
 
     def listing_lag_s(self, context: SiteContext) -> float:
         """Return what the spec's faults say."""

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.golden_files import read_cases
+from tests.lifecycle.burst.cases import case_files
 
 Run = Callable[..., Any]
 
@@ -51,8 +53,9 @@ def test_a_partition_whose_jobs_stay_is_replayed_too(day: Run, tmp_path: Path) -
     assert "larger than home" in done.stdout
 
 
-def test_a_bad_trace_is_told_with_file_and_line(day: Run) -> None:
-    trace = CASES / "swf" / "below_minus_one" / "trace.swf"
+def test_a_bad_trace_is_told_with_file_and_line(day: Run, tmp_path: Path) -> None:
+    trace = tmp_path / "trace.swf"
+    trace.write_text(read_cases(CASES / "bad_traces.yaml")["below_minus_one"]["trace"])
     done = day("simulate", "spec.yaml", str(trace))
     assert done.exit_code == 2
     assert done.stderr.splitlines()[0] == 'error[GC957]: run time is "-7": no count, and not -1'
@@ -88,9 +91,9 @@ def test_which_partition_is_asked_where_none_spills(run: Run, spec: Path) -> Non
     assert "no partition's jobs spill: say which partition is meant" in done.stderr
 
 
-def test_a_dry_run_tells_each_job_with_every_reason(run: Run) -> None:
-    case = CASES / "decide" / "a_big_job_is_promised_room"
-    done = run("burst", "dry-run", str(case / "spec.yaml"), str(case / "queue.json"))
+def test_a_dry_run_tells_each_job_with_every_reason(run: Run, tmp_path: Path) -> None:
+    spec, queue = case_files("a_big_job_is_promised_room", tmp_path)
+    done = run("burst", "dry-run", str(spec), str(queue))
     assert done.exit_code == 0, done.stderr
     lines = done.stdout.splitlines()
     assert lines[0] == "1 stays"
@@ -101,9 +104,8 @@ def test_a_dry_run_tells_each_job_with_every_reason(run: Run) -> None:
     assert lines[-1] == "1 of 3 jobs of train would spill to burst"
 
 
-def test_a_dry_run_as_json_has_the_promise_for_the_next_round(run: Run) -> None:
-    case = CASES / "decide" / "a_big_job_is_promised_room"
-    files = (str(case / "spec.yaml"), str(case / "queue.json"))
+def test_a_dry_run_as_json_has_the_promise_for_the_next_round(run: Run, tmp_path: Path) -> None:
+    files = map(str, case_files("a_big_job_is_promised_room", tmp_path))
     told = json.loads(run("burst", "dry-run", *files, "--format", "json").stdout)
     assert told["promise"]["job"] == "1"
     assert [decision["spills"] for decision in told["decisions"]] == [False, False, True]

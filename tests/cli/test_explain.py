@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -37,11 +38,20 @@ def test_the_example_of_a_check_fails_before_the_eyes_and_is_corrected(
     assert "\n\n--- cluster.yaml\n+++ cluster.yaml\n@@" in done.stdout
 
 
-def test_the_words_of_an_example_are_those_of_validate(run: Callable[..., Any]) -> None:
+def test_the_words_of_an_example_are_those_of_validate(
+    run: Callable[..., Any], tmp_path: Path
+) -> None:
     example = example_of("GC101")
     assert example is not None
-    said = run("validate", str(example.fails)).stdout.splitlines()[0]
+    spec = tmp_path / "spec.yaml"
+    spec.write_text(example.fails.spec)
+    said = run("validate", str(spec)).stdout.splitlines()[0]
     assert said in run("explain", "GC101").stdout.splitlines()
+
+
+def test_a_file_that_an_example_names_is_shown_by_its_name(run: Callable[..., Any]) -> None:
+    found = json.loads(run("explain", "GC027", "--format", "json").stdout)["example"]["diagnostics"]
+    assert {each["file"] for each in found} == {"hosts.txt"}
 
 
 def test_a_code_without_an_example_has_its_text_alone(run: Callable[..., Any]) -> None:

@@ -22,10 +22,13 @@ from gcluster.lifecycle.up import UpResult, up
 from gcluster.schemas.load import load_text
 from gcluster.schemas.spec import ClusterSpec
 from gcluster.stacks.aws.provider import AwsProvider
-from gcluster.stacks.laddered import Purchase, RungOffer
 from gcluster.stacks.provider import (
+    Grown,
     Leftover,
+    Provider,
     ProviderError,
+    Purchase,
+    PurchaseOption,
     Resource,
     ResourceChange,
     ResourceGraph,
@@ -58,10 +61,12 @@ scheduler: {{type: slurm}}
 """
 
 
-class CloudDouble:
+class CloudDouble(Provider):
     """The provider contract, as far as `up` needs it."""
 
     name = "simulated"
+    is_simulated = True
+    has_purchase_options = True
     """What it hands over are simulated hosts: nothing is installed on them."""
 
     def __init__(self, folder: Path) -> None:
@@ -90,9 +95,11 @@ class CloudDouble:
         there = self.machines.items()
         return sorted(node for node, at in there if at == rung and node.startswith("gpu"))
 
-    def rungs(self, spec: ClusterSpec, site: str, pool: str) -> tuple[RungOffer, ...]:
+    def purchase_options(
+        self, spec: ClusterSpec, site: str, pool: str
+    ) -> tuple[PurchaseOption, ...]:
         """Return AWS's own ladder."""
-        return self._aws.rungs(spec, site, pool)
+        return self._aws.purchase_options(spec, site, pool)
 
     def purchases(self, spec: ClusterSpec, site: str) -> dict[str, Purchase]:
         """Return AWS's own names."""
@@ -105,10 +112,6 @@ class CloudDouble:
             for host in self.planned_hosts(spec, site)
         )
         return ResourceGraph(site=site, provider="aws", resources=nodes)
-
-    def graph_taken(self, context: SiteContext) -> ResourceGraph:
-        """Return the nodes, wherever they are bought."""
-        return self.graph(context.spec, context.site)
 
     def planned_hosts(self, spec: ClusterSpec, site: str) -> tuple[Host, ...]:
         """Return what the spec asks for, whatever can be had."""
@@ -132,7 +135,9 @@ class CloudDouble:
     def apply(self, context: SiteContext) -> None:
         """Make it so, node by node; what is on another rung goes first."""
         self.asked.append(dict(context.taken))
-        offers = {p: self.rungs(context.spec, context.site, p) for p in context.spec.pools}
+        offers = {
+            p: self.purchase_options(context.spec, context.site, p) for p in context.spec.pools
+        }
         lacking = {}
         for wanted in self.graph(context.spec, context.site).resources:
             rung, now = self._rung(context, wanted), self.machines.get(wanted.name, "")
@@ -165,12 +170,24 @@ class CloudDouble:
             host for host in self.planned_hosts(context.spec, context.site) if host.name in there
         )
 
-    def refresh(self, _: SiteContext) -> tuple[Leftover, ...]:
+    def sweep(self, _: SiteContext) -> tuple[Leftover, ...]:
         """Return what exists."""
         return tuple(Leftover(kind="node", name=n, provider_id=n) for n in sorted(self.machines))
 
+    def destroy(self, _: SiteContext) -> None:
+        """End all."""
+        self.put({})
+
+    def grow(self, *_: object) -> Grown:
+        """Refuse: no pool here is elastic."""
+        raise NotImplementedError
+
+    def shrink(self, *_: object) -> None:
+        """Refuse, as `grow`."""
+        raise NotImplementedError
+
     def _rung(self, context: SiteContext, wanted: Resource) -> str:
-        first = self.rungs(context.spec, context.site, wanted.pool or "")[0].key
+        first = self.purchase_options(context.spec, context.site, wanted.pool or "")[0].key
         return context.taken.get(wanted.name, first)
 
     def put(self, machines: Mapping[str, str]) -> None:
@@ -178,7 +195,9 @@ class CloudDouble:
         self._path.parent.mkdir(parents=True, exist_ok=True)
         self._path.write_text(json.dumps(dict(machines)))
 
-    def _cost(self, context: SiteContext, offers: Mapping[str, tuple[RungOffer, ...]]) -> float:
+    def _cost(
+        self, context: SiteContext, offers: Mapping[str, tuple[PurchaseOption, ...]]
+    ) -> float:
         rates = {(p, o.key): o.usd_per_hour or 0.0 for p, found in offers.items() for o in found}
         pools = {h.name: h.pool for h in self.planned_hosts(context.spec, context.site)}
         return sum(rates.get((pools[node], rung), 0.0) for node, rung in self.machines.items())

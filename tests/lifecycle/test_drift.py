@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gcluster.lifecycle.drift.fix import FixResult, fix_drift
-from gcluster.lifecycle.drift.look import find_drift
+from gcluster.lifecycle.drift.observe import find_drift
 from gcluster.lifecycle.drift.values import DriftReport
 from gcluster.lifecycle.outcome import Exit, LifecycleError
 from gcluster.lifecycle.planning.changes import Plan

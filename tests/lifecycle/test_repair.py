@@ -11,12 +11,13 @@ import pytest
 from gcluster.lifecycle.outcome import Exit, LifecycleError
 from gcluster.lifecycle.planning.plan import make_plan
 from gcluster.lifecycle.progress import silent
+from gcluster.lifecycle.repair.attempt import RepairResult
 from gcluster.lifecycle.repair.queue import queue
-from gcluster.lifecycle.repair.result import RepairResult
 from gcluster.lifecycle.repair.work import repair
 from gcluster.lifecycle.state import Journal, StateStore
 from gcluster.lifecycle.state.repair_queue import Repair
 from gcluster.stacks.simulated.cloud import Cloud, Order, _File
+from gcluster.stacks.simulated.provider import SimulatedProvider
 
 from .trial import Trial
 
@@ -214,7 +215,7 @@ def test_no_machine_is_made_anew_where_that_is_not_wanted(short: Trial) -> None:
 def test_a_site_that_can_not_make_a_node_anew_is_not_asked_to(
     short: Trial, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gcluster.lifecycle.repair.work.Replacer", type("Nobody", (), {}))
+    monkeypatch.setattr(SimulatedProvider, "replaces_nodes", False)
     assert _queue(short)["gpu002"].tried == ()
     _repair(short)
     assert _queue(short)["gpu002"].tried == ("retry",)

@@ -6,7 +6,7 @@ import pytest
 
 from gcluster.lifecycle.burst.agent.run import run_agent
 from gcluster.lifecycle.burst.explain import explain_job
-from gcluster.lifecycle.drift.look import find_drift
+from gcluster.lifecycle.drift.observe import find_drift
 from gcluster.lifecycle.expiry.jobs import Jobs, ask_jobs
 from gcluster.lifecycle.outcome import Exit, LifecycleError
 from gcluster.lifecycle.planning.plan import make_plan

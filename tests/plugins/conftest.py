@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -26,3 +27,12 @@ def own_files(monkeypatch: pytest.MonkeyPatch) -> None:
     from running import module_util  # noqa: PLC0415  # beside this file
 
     monkeypatch.setattr(module_util("files"), "ROOT", (os.getuid(), os.getgid()))
+
+
+@pytest.fixture
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, own_files: None) -> Any:
+    """Return a node whose tools and files a test chooses (recorded_machine.Machine)."""
+    from recorded_machine import Machine  # noqa: PLC0415  # beside this file
+
+    del own_files
+    return Machine(tmp_path, monkeypatch)

@@ -1,6 +1,6 @@
 """Recorded tool outputs of the role scenarios: their heads, and the table that counts them.
 
-Run as a script it writes the table of docs/testing.md again (`make docs` does).
+Run as a script it writes the table of docs/testing-roles.md again (`make docs` does).
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections import Counter
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs/testing.md"
+PAGE = ROOT / "docs/testing-roles.md"
 BEGIN, END = "<!-- recordings: written by `make docs` -->\n", "<!-- end of recordings -->\n"
 _HEAD = re.compile(r"# (\w+): (.+)")
 

@@ -1,4 +1,4 @@
-"""Recorded tool outputs say what they are, and docs/testing.md says how many are real."""
+"""Recorded tool outputs say what they are, and docs/testing-roles.md says how many are real."""
 
 from __future__ import annotations
 

@@ -19,6 +19,7 @@ from gcluster.lifecycle.bundle.role_tasks import FACTS, Task, filled_tasks, load
 
 ROOT = Path(__file__).parents[2]
 CASES = ROOT / "tests/cases/roles"
+PROGRAMS = "/usr/local/libexec/"
 WRITES = "gcluster.cluster.managed_files"
 NAMES = sorted(path.parent.name for path in CASES.glob("*/case.yaml"))
 
@@ -33,7 +34,7 @@ def rendered(case: str, distribution: str) -> str:
     variables = role_variables(role, said, facts)
     phases: dict[str, list[Task]] = {
         phase: [
-            task if phase != "install" else _with_paths(task)
+            _with_paths(task) if phase == "install" or _writes_programs(task) else task
             for task in filled_tasks(loaded(role / f"tasks/{phase}.yml") or [], variables, role)
         ]
         for phase in PHASES
@@ -44,6 +45,11 @@ def rendered(case: str, distribution: str) -> str:
         phases["handlers"] = list(filled_tasks(loaded(handlers), variables, role))
     text = yaml.safe_dump(phases, sort_keys=False, width=100, default_flow_style=False)
     return text.replace(str(ROOT), "")
+
+
+def _writes_programs(task: Task) -> bool:
+    """Say whether a task writes programs, which are files of the repository."""
+    return any(path.startswith(PROGRAMS) for path in written_files(task))
 
 
 def _with_paths(task: Task) -> Task:

@@ -244,3 +244,24 @@ def test_without_a_place_there_is_no_scratch(scratch: Scratch) -> None:
     (scratch.node.folder / "scratch.conf").write_text("# managed\n\n")
     assert scratch.run("job-prolog").returncode == 0
     assert list(scratch.place.iterdir()) == []
+
+
+def test_a_job_is_given_what_it_does_not_say_itself(tmp_path: Path) -> None:
+    given = tmp_path / "given"
+    given.mkdir()
+    (given / "nccl").write_text("# head\nNCCL_A=1;2,3\nNCCL_B=x\nLD_LIBRARY_PATH+=/plugin\n")
+    text = (LIBEXEC.parents[2] / "nccl/files/libexec/job-environment").read_text()
+    script = text.replace("/etc/gcluster/job-environment.d", str(given))
+
+    ran = subprocess.run(
+        ["sh", "-c", script],
+        env={"PATH": os.environ["PATH"], "NCCL_B": "mine", "LD_LIBRARY_PATH": "/mine"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    assert ran.stdout.splitlines() == [
+        "export NCCL_A=1;2,3",
+        "export LD_LIBRARY_PATH=/plugin:/mine",
+    ]

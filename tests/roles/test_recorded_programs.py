@@ -1,4 +1,4 @@
-"""The programs of fabric and storage roles, asked about recorded machines: good ones and others.
+"""The programs of storage roles, asked about recorded machines: good ones and others.
 
 The scenarios under molecule/ play the same recordings on nodes; here they need none.
 """
@@ -16,51 +16,13 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PLAYER = (ROOT / ".config/molecule/doubles/play-recording").read_text()
-LEAVES = [f"*-leaf{rail}:*" for rail in range(1, 9)]
-INFINIBAND: dict[str, Any] = {
-    "devices": [], "rails": 8, "gbps": 400, "leaves": LEAVES, "partition_keys": ["0x8001"],
-    "ipoib": {}, "subnet_manager": "opensm",
-}  # fmt: skip
-ROCE: dict[str, Any] = {
-    "devices": [], "rails": 4, "gbps": 400, "managed": True, "mtu": 9000, "priority": 3,
-    "dscp": 26, "congestion_dscp": 48, "ring": 8192,
-}  # fmt: skip
 GPFS: dict[str, Any] = {
     "cluster": "storage.example.edu", "contacts": [], "node": "node01", "accepted": True,
     "settings": {"autoload": "yes", "pagepool": "17179869184"},
     "mounts": [{"filesystem": "fs1", "path": "/gpfs/fs1"}],
 }  # fmt: skip
-
-
-PROGRAMS = {
-    "infiniband": ("infiniband-state", INFINIBAND),
-    "roce": ("roce-state", ROCE),
-    "gpfs_client": ("gpfs-state", GPFS),
-}
+PROGRAMS = {"gpfs_client": ("gpfs-state", GPFS)}
 """Role -> its program and what it is asked for."""
-
-
-def kernel(root: Path) -> Path:
-    """Make what sysfs says of InfiniBand's ports and RoCE's interfaces."""
-    for rail in (0, 3, 4, 5, 6, 9, 10, 11):
-        keys = root / f"class/infiniband/mlx5_{rail}/ports/1/pkeys"
-        keys.mkdir(parents=True)
-        (keys / "0").write_text("0x8001\n")
-    for rail in range(4):
-        device, net = root / f"class/infiniband/mlx5_{rail}", root / f"class/net/rail{rail}"
-        (device / f"device/net/rail{rail}").mkdir(parents=True)
-        files = {
-            device / "tc/1/traffic_class": "Global tclass=106",
-            net / "mtu": "9000",
-            net / "ecn/roce_np/enable/3": "1",
-            net / "ecn/roce_rp/enable/3": "1",
-            net / "ecn/roce_np/cnp_dscp": "48",
-            net / "ecn/roce_np/cnp_802p_prio": "6",
-        }
-        for path, text in files.items():
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(f"{text}\n")
-    return root
 
 
 def asked(
@@ -79,10 +41,9 @@ def asked(
     for name in ("systemctl", "stat"):  # the node's own, not what is asked here
         (tools / name).write_text("#!/bin/sh\n")
         (tools / name).chmod(0o755)
-    sysfs = kernel(tmp_path / "sys")
     libexec = tmp_path / "libexec"
     libexec.mkdir()
-    for folder in ("ofed", "package_sources", role):
+    for folder in ("package_sources", role):
         for path in (ROOT / "roles" / folder / "files/libexec").iterdir():
             if path.is_file():
                 (libexec / path.name).write_bytes(path.read_bytes())
@@ -92,7 +53,6 @@ def asked(
         env={
             **os.environ,
             "PATH": f"{tools}:{os.environ['PATH']}",
-            "GCLUSTER_SYS": str(sysfs),
             "PYTHONDONTWRITEBYTECODE": "1",
         },
         capture_output=True,
@@ -102,19 +62,6 @@ def asked(
 
 
 CASES = [
-    ("infiniband", "port-down", "mlx5_4: the port is Down, Polling"),
-    ("infiniband", "slow-rail", "mlx5_9: 200 Gb/s, not 400"),
-    ("infiniband", "adapter-lost", "7 rails are up at their rate"),
-    ("infiniband", "wrong-leaf", "mlx5_5: it hangs on MF0;su1-leaf5"),
-    ("infiniband", "no-subnet-manager", "mlx5_11: no subnet manager answers"),
-    ("infiniband", "manager-lost", "no subnet manager rules"),
-    ("roce", "port-down", "mlx5_2: the port is Down, Disabled"),
-    ("roce", "trust-lost", "not rail1 sorts packets by DSCP"),
-    ("roce", "pfc-lost", "not rail3 keeps priority 3 lossless"),
-    ("roce", "no-gid", "mlx5_2 has no RoCE v2 GID"),
-    ("roce", "other-gid", "3 on mlx5_1, 5 on mlx5_2"),
-    ("roce", "small-mtu", "mlx5_0 sends packets of 1024 bytes"),
-    ("roce", "pause", "not rail0 pauses priorities, not all"),
     ("gpfs_client", "other-cluster", "the node is in old.example.edu"),
     ("gpfs_client", "arbitrating", "GPFS is arbitrating here"),
     ("gpfs_client", "not-mounted", "/gpfs/fs1 is not mounted"),
@@ -135,19 +82,3 @@ def test_verify_names_what_is_wrong_with_a_recorded_machine(
 def test_a_recorded_machine_that_is_as_asked_passes(tmp_path: Path, role: str) -> None:
     run = asked(tmp_path, role, "good")
     assert (run.returncode, run.stderr) == (0, "")
-
-
-def test_adapters_with_different_firmware_are_told_and_no_failure(tmp_path: Path) -> None:
-    run = asked(tmp_path, "infiniband", "mixed-firmware")
-    assert run.returncode == 0
-    assert "adapters MT4129 have different firmware" in run.stdout
-    assert "28.36.1010 on mlx5_3" in run.stdout
-
-
-def test_adapters_that_forgot_everything_are_set_by_name_and_value(tmp_path: Path) -> None:
-    run = asked(tmp_path, "roce", "fresh", "plan")
-    assert run.returncode == 0
-    told = run.stdout.splitlines()
-    assert "rail0 sorts packets by DSCP" in told
-    assert "rail3 keeps priority 3 lossless" in told
-    assert len(told) == 4 * 4  # trust, PFC, rings and pause of four rails

@@ -7,18 +7,12 @@ from __future__ import annotations
 
 import sys
 from collections import defaultdict
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
-
-import msgspec
 
 from gcluster.schemas.checks import CHECKS
 
-from .test_cases import CASES, told
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
+from .validate_cases import Case, all_cases
 
 
 @contextmanager
@@ -31,24 +25,19 @@ def disabled(code: str) -> Iterator[None]:
         CHECKS[code] = kept
 
 
-def cases_of(codes: set[str]) -> dict[str, list[Path]]:
+def cases_of(codes: set[str]) -> dict[str, list[Case]]:
     """Return the cases that expect each code: only these can notice that it is gone."""
-    found: dict[str, list[Path]] = defaultdict(list)
-    for path in sorted(CASES.glob("*/*/expected.json")):
-        expected = msgspec.json.decode(path.read_bytes())
-        for code in {entry["code"] for entry in expected} & codes:
-            found[code].append(path.with_name("spec.yaml"))
+    found: dict[str, list[Case]] = defaultdict(list)
+    for case in all_cases():
+        for code in {entry["code"] for entry in case.expected} & codes:
+            found[code].append(case)
     return found
 
 
-def notices(code: str, cases: list[Path]) -> list[Path]:
+def notices(code: str, cases: list[Case]) -> list[Case]:
     """Return the cases that fail without the check."""
     with disabled(code):
-        return [
-            case
-            for case in cases
-            if told(case) != msgspec.json.decode(case.with_name("expected.json").read_bytes())
-        ]
+        return [case for case in cases if case.findings() != case.expected]
 
 
 def main() -> int:

@@ -1,50 +1,31 @@
-"""Golden cases: a spec and what is said about it, as data under tests/cases/validate."""
+"""Golden cases: specs and what is found in them, as data under tests/cases/validate."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any
 
-import msgspec
 import pytest
+from tests.golden_files import GoldenFiles
 
 from gcluster.schemas import checks
 from gcluster.schemas.checks.groups import MODULES
 from gcluster.schemas.codes import explanations
-from gcluster.schemas.load import load
 
-CASES = Path(__file__).parent.parent / "cases" / "validate"
-_SPECS = sorted(CASES.glob("*/*/spec.yaml"))
+from .validate_cases import CODES, Case, all_cases
 
 
-def told(spec: Path) -> list[dict[str, Any]]:
-    """Return what is said about a spec, in the form of a case's expected.json."""
-    return [
-        {
-            "code": diagnostic.code,
-            "path": list(diagnostic.path),
-            "line": diagnostic.span.line if diagnostic.span else None,
-            "column": diagnostic.span.column if diagnostic.span else None,
-            "summary": diagnostic.summary,
-        }
-        for diagnostic in load(spec).diagnostics
-    ]
-
-
-@pytest.mark.parametrize(
-    "spec", _SPECS, ids=lambda spec: f"{spec.parent.parent.name}/{spec.parent.name}"
-)
-def test_a_case_says_exactly_what_is_expected(spec: Path) -> None:
-    assert told(spec) == msgspec.json.decode(spec.with_name("expected.json").read_bytes())
+@pytest.mark.parametrize("case", all_cases(), ids=str)
+def test_a_case_finds_exactly_what_is_expected(case: Case, golden: GoldenFiles) -> None:
+    golden.check_case(case.path, case.name, "finds", case.findings())
 
 
 @pytest.mark.parametrize("code", sorted(checks.CHECKS))
 def test_every_check_has_a_passing_and_a_failing_case(code: str) -> None:
-    failing = load(CASES / code / "fails" / "spec.yaml").diagnostics
+    failing = Case(code, "fails").load().diagnostics
 
     assert {diagnostic.code for diagnostic in failing} == {code}
-    assert load(CASES / code / "passes" / "spec.yaml").diagnostics == ()
+    assert Case(code, "passes").load().diagnostics == ()
 
 
 def test_every_module_with_a_check_is_imported_and_every_check_is_a_function_of_its_own() -> None:
@@ -68,16 +49,14 @@ def test_a_code_can_be_registered_once() -> None:
 
 
 def test_every_code_that_appears_is_explained() -> None:
-    said = {diagnostic.code for spec in _SPECS for diagnostic in load(spec).diagnostics} | set(
-        checks.CHECKS
-    )
+    found = {entry["code"] for case in all_cases() for entry in case.expected}
     known = explanations()
 
-    assert said <= set(known)
+    assert found | set(checks.CHECKS) <= set(known)
     for entry in known.values():
         assert entry.summary.endswith(".")
         assert len(entry.explanation) > len("Say.")
 
 
-def test_the_folder_of_a_case_names_a_known_code() -> None:
-    assert {path.name for path in CASES.iterdir()} <= set(explanations())
+def test_the_file_of_a_case_is_named_after_a_known_code() -> None:
+    assert set(CODES) <= set(explanations())

@@ -17,11 +17,10 @@ from gcluster.schemas.load import load_text
 from gcluster.schemas.spec import ClusterSpec
 
 from .schema_values import values
-from .test_cases import CASES
 from .test_round_trip import written
+from .validate_cases import all_cases
 
 _ROOT = Path(__file__).parents[2]
-_SPECS = sorted([*CASES.glob("*/*/spec.yaml"), *(_ROOT / "examples").glob("*.yaml")])
 
 
 def _unneeded(text: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> set[str]:
@@ -37,13 +36,15 @@ def _unneeded(text: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> set[s
 def test_what_any_golden_case_or_example_is_told_comes_from_an_imported_module(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    left_out = {
-        str(spec.parent.relative_to(_ROOT)): modules
-        for spec in _SPECS
-        if (modules := _unneeded(spec.read_text(encoding="utf-8"), spec.parent, monkeypatch))
-    }
+    left_out = {}
+    for path in sorted((_ROOT / "examples").glob("*.yaml")):
+        text = path.read_text(encoding="utf-8")
+        left_out[path.name] = _unneeded(text, path.parent, monkeypatch)
+    for case in all_cases():
+        with case.folder() as folder:
+            left_out[str(case)] = _unneeded(case.spec, folder, monkeypatch)
 
-    assert left_out == {}
+    assert {spec: modules for spec, modules in left_out.items() if modules} == {}
 
 
 @settings(

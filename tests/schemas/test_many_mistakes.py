@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-import msgspec
 import pytest
+from tests.golden_files import CASES, GoldenFiles, finding, read_cases
 
 from gcluster.schemas.load import load_text
 
-from .test_cases import told
-
-_SPEC = Path(__file__).parents[1] / "cases" / "mistakes" / "twenty" / "spec.yaml"
-_TEXT = _SPEC.read_text(encoding="utf-8")
+_CASES = CASES / "many_mistakes.yaml"
+_TEXT = read_cases(_CASES)["twenty"]["spec"]
 _MENDED = {
     "GC001": ("onwer:", "owner:"),
     "GC310": ("[0.0.0.0/0]", "[192.0.2.0/24]"),
@@ -37,13 +33,16 @@ _MENDED = {
 }
 
 
-def test_each_of_twenty_mistakes_is_told_once_and_in_the_order_of_the_file() -> None:
-    found = told(_SPEC)
+def test_each_of_twenty_mistakes_is_found_once_and_in_the_order_of_the_file(
+    golden: GoldenFiles,
+) -> None:
+    found = load_text(_TEXT).diagnostics
 
-    assert found == msgspec.json.decode(_SPEC.with_name("expected.json").read_bytes())
-    assert sorted(entry["code"] for entry in found) == sorted(_MENDED)
-    assert [entry["line"] for entry in found] == sorted(entry["line"] for entry in found)
-    assert len(found) == 20
+    golden.check_case(_CASES, "twenty", "finds", [finding(diagnostic) for diagnostic in found])
+    assert sorted(diagnostic.code for diagnostic in found) == sorted(_MENDED)
+    lines = [diagnostic.span.line for diagnostic in found if diagnostic.span is not None]
+    assert lines == sorted(lines)
+    assert len(lines) == 20
 
 
 @pytest.mark.parametrize("code", _MENDED)

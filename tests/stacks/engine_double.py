@@ -91,7 +91,7 @@ class EngineDouble:
         self._begin("refresh")
         return ()
 
-    def look_back(self) -> tuple[ResourceChange, ...]:
+    def detect_drift(self) -> tuple[ResourceChange, ...]:
         """Find the cloud as the stack has it."""
         self._begin("look back")
         return ()

@@ -254,8 +254,8 @@ def test_what_stands_in_the_stack_is_booked_and_nothing_else_is(
     ids = {urn.split("::")[2].rpartition(":")[2]: made for urn, made in engines.cloud.items()}
     node = Leftover(kind="node", name="x", provider_id=ids[NODE[cloud]])
     stray = Leftover(kind="node", name="y", provider_id="i-made-by-hand")
-    assert opened().booked((node, stray)) == {node.provider_id}
-    assert opened(passphrase="").booked((node, stray)) == frozenset()
+    assert opened().tracked_ids((node, stray)) == {node.provider_id}
+    assert opened(passphrase="").tracked_ids((node, stray)) == frozenset()
 
 
 def test_one_machine_is_made_anew_after_the_cloud_was_read_back(
@@ -280,11 +280,11 @@ def test_machines_are_told_by_the_names_of_their_resources(
 
 
 def test_looking_back_makes_no_stack_and_changes_none(opened: Open, engines: Engines) -> None:
-    assert opened(passphrase="").look_back() == ()
+    assert opened(passphrase="").detect_drift() == ()
     assert engines.calls == []
     opened().bring_up(0)
     engines.calls.clear()
-    assert opened().look_back() == ()
+    assert opened().detect_drift() == ()
     assert engines.calls == ["look back"]
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from ...cluster import Cluster, open_cluster
-from ...operations.slurm_only import refuse_kubernetes
+from ...operations.selection import refuse_kubernetes
 from ...outcome import Exit, LifecycleError, failure
 from ...run import Run
 from ...sites import existing_hosts, open_sites

@@ -13,11 +13,10 @@ from ....schemas.catalog import Catalog
 from ....schemas.spec import ClusterSpec, Count
 from ....stacks.provider import ProviderError
 from ...cluster import Cluster
-from ...converge.findings import reasons
 from ...converge.pending import pending_steps
-from ...converge.run import converge
-from ...converge.simulated import converge_simulated
+from ...converge.run import converge, converge_simulated
 from ...converge.stamps import read_stamps
+from ...converge.watch import reasons
 from ...images.golden import baker, compile_for_images, image_key, install_group
 from ...progress import silent
 from ...sites import OpenSite, at_each, inventory
@@ -104,7 +103,7 @@ class ProviderWork:
         new = [h for h in self._hosts(site) if h.name in nodes]
         compiled = self._steps_for(new)
         versions = self._cluster.make_secrets(compiled)
-        simulated = [host for host in new if host.connection == "simulated"]
+        simulated = [host for host in new if host.is_simulated]
         real = [host for host in new if host.connection == "ssh"]
         answers = dict(read_stamps(self._session, real))
         silent_ones = {n: a.reason for n, a in answers.items() if isinstance(a, Unreachable)}

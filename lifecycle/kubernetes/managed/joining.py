@@ -13,7 +13,6 @@ from ....schemas.control_planes import managed_by, managed_pools
 from ....schemas.diagnostics import Diagnostic, Severity
 from ....schemas.hostlist import fold
 from ....schemas.spec import ClusterSpec
-from ....stacks.abilities import LooksBack
 from ....stacks.control_plane import KINDS
 from ....stacks.provider import ResourceChange
 from ...progress import Reporter, StageFinished, StageProgress, StageStarted
@@ -135,8 +134,8 @@ def mends(spec: ClusterSpec, sites: Iterable[OpenSite], observation: Observation
     return any(
         _is_touched(change) and change.effect == "delete"
         for site in sites
-        if site.name == name and isinstance(site.provider, LooksBack)
-        for change in site.provider.look_back(site.context)
+        if site.name == name
+        for change in site.provider.detect_drift(site.context)
     )
 
 

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 from ....inventory.hosts import Host
 from ....schemas.control_planes import managed_by, managed_pools
 from ....schemas.spec import ClusterSpec
-from ....stacks.abilities import NamesMachines
 
 if TYPE_CHECKING:
     from ...planning.changes import SitePlan
@@ -42,8 +41,8 @@ def leaving_nodes(
     ids: set[str] = set()
     for site in sites:
         gone = {c.resource.name for c in plans[site.name].changes if c.effect in _GONE}
-        if gone and isinstance(site.provider, NamesMachines):
-            known = site.provider.machines(site.context)
+        if gone:
+            known = site.provider.machine_ids(site.context)
             ids |= {known[name] for name in gone & known.keys()}
     return {node.name: node.pool for node in nodes if node.machine_id and node.machine_id in ids}
 

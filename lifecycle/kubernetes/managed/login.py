@@ -16,7 +16,7 @@ import msgspec
 
 from ....schemas.control_planes import Managed
 from ....schemas.diagnostics import Diagnostic, Severity
-from ....stacks.control_plane import ControlPlaneAt
+from ....stacks.provider import ControlPlaneAt
 
 KUBECTL = "kubectl"
 FILE = "kubeconfig"

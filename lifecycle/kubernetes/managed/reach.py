@@ -10,7 +10,6 @@ import msgspec
 
 from ....schemas.control_planes import managed_by
 from ....schemas.spec import ClusterSpec
-from ....stacks.control_plane import RunsControlPlanes
 from ..kubectl import ApiRefused, ApiSilent, Kubectl
 from .here import kubectl_here
 from .login import FILE, write_kubeconfig
@@ -39,7 +38,7 @@ def reach(spec: ClusterSpec, sites: Iterable[OpenSite], folder: Path) -> Kubectl
     managed, name = managed_by(spec), managed_site(spec)
     found = next((site for site in sites if site.name == name), None)
     plane = None
-    if managed is not None and found is not None and isinstance(found.provider, RunsControlPlanes):
+    if managed is not None and found is not None:
         plane = found.provider.control_plane(found.context)
     if managed is None or plane is None:
         (folder / FILE).unlink(missing_ok=True)

@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+import yaml
 
 if TYPE_CHECKING:
     from testinfra.host import Host
 
 testinfra_hosts = ["ansible://head01"]
 
-CASES = Path(__file__).parents[3] / "tests/cases/topology"
-NAMES = sorted(path.parent.name for path in CASES.glob("*/topology.conf"))
+CASES = yaml.safe_load((Path(__file__).parents[3] / "tests/cases/topology.yaml").read_text())
 # Beside the scenario's own controller: another port, another folder, nodes that nobody reaches.
 CONF = """\
 ClusterName={case}
@@ -39,9 +39,9 @@ def groups(text: str) -> dict[str, str]:
     return dict(re.findall(r"^(?:BlockName|SwitchName)=(\S+).* Nodes=(\S+)", text, re.MULTILINE))
 
 
-@pytest.mark.parametrize("case", NAMES)
+@pytest.mark.parametrize("case", CASES)
 def test_slurmctld_takes_the_layout(host: Host, case: str) -> None:
-    text = (CASES / case / "topology.conf").read_text()
+    text = CASES[case]["conf"]
     folder = f"/run/topology/{case}"
     wanted = groups(text)
     kind = {True: "block", False: "tree"}["BlockName" in text]

@@ -1,19 +1,17 @@
-"""Golden cases of the renderer: values as JSON, the text they become beside them."""
+"""Cases of the renderer: values and the text they become, one file for each kind."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.golden_files import CASES, GoldenFiles, case_names, read_cases
 
 from gcluster.cli.render.surface import Surface
 
-CASES = Path(__file__).parents[2] / "cases" / "render"
-
-Golden = Callable[[str, str], tuple[Surface, Any, str]]
+Read = Callable[[str, str], tuple[Surface, dict[str, Any]]]
+Check = Callable[[str, str, str], None]
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -21,18 +19,25 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     for fixture in metafunc.fixturenames:
         kind = fixture.removesuffix("_case")
         if kind != fixture:
-            names = sorted(path.stem for path in (CASES / kind).glob("*.json"))
-            assert names
-            metafunc.parametrize(fixture, names)
+            metafunc.parametrize(fixture, case_names(CASES / "render" / f"{kind}.yaml"))
 
 
 @pytest.fixture
-def golden() -> Golden:
-    """Return what reads a case: the surface, the values, the expected text."""
+def read() -> Read:
+    """Return what reads a case: the surface and the values."""
 
-    def read(kind: str, name: str) -> tuple[Surface, Any, str]:
-        content = json.loads((CASES / kind / f"{name}.json").read_text(encoding="utf-8"))
-        expected = (CASES / kind / f"{name}.txt").read_text(encoding="utf-8")
-        return Surface(**content.pop("surface")), content, expected
+    def read_case(kind: str, name: str) -> tuple[Surface, dict[str, Any]]:
+        case = read_cases(CASES / "render" / f"{kind}.yaml")[name]
+        return Surface(**case["surface"]), case
 
-    return read
+    return read_case
+
+
+@pytest.fixture
+def check_text(golden: GoldenFiles) -> Check:
+    """Return what compares a text with that of a case."""
+
+    def check(kind: str, name: str, text: str) -> None:
+        golden.check_case(CASES / "render" / f"{kind}.yaml", name, "text", text)
+
+    return check

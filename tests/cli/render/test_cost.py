@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import msgspec
 import pytest
+from tests.cli.render.conftest import Check, Read
 
 from gcluster.cli.render.cells import width
 from gcluster.cli.render.cost import bills_text
@@ -15,45 +13,45 @@ from gcluster.cli.render.surface import Surface
 from gcluster.schemas.bill import Bill
 
 
-def _bill(golden: Callable[..., Any], name: str) -> Bill:
-    return msgspec.convert(golden("cost", name)[1]["bill"], Bill)
+def _bill(read: Read, name: str) -> Bill:
+    return msgspec.convert(read("cost", name)[1]["bill"], Bill)
 
 
-def test_a_case_is_rendered_as_its_golden_text(golden: Callable[..., Any], cost_case: str) -> None:
-    surface, values, expected = golden("cost", cost_case)
+def test_a_case_is_rendered_as_its_golden_text(
+    read: Read, check_text: Check, cost_case: str
+) -> None:
+    surface, values = read("cost", cost_case)
     bill = msgspec.convert(values["bill"], Bill)
-    assert bills_text([bill], surface, chart=values["chart"]) + "\n" == expected
+    check_text("cost", cost_case, bills_text([bill], surface, chart=values["chart"]) + "\n")
 
 
-def test_the_json_form_is_the_value_itself(golden: Callable[..., Any], cost_case: str) -> None:
-    bill = _bill(golden, cost_case)
+def test_the_json_form_is_the_value_itself(read: Read, cost_case: str) -> None:
+    bill = _bill(read, cost_case)
     assert msgspec.json.decode(document(bill), type=Bill) == bill
 
 
 @pytest.mark.parametrize("columns", [56, 64, 80, 100, 140])
 @pytest.mark.parametrize("chart", [False, True])
-def test_no_line_is_wider_than_the_terminal(
-    golden: Callable[..., Any], columns: int, chart: bool
-) -> None:
+def test_no_line_is_wider_than_the_terminal(read: Read, columns: int, chart: bool) -> None:
     surface = Surface(width=columns, live=True)
     for name in ("everything", "at-most", "own-machines", "this-machine"):
-        text = bills_text([_bill(golden, name)], surface, chart=chart)
+        text = bills_text([_bill(read, name)], surface, chart=chart)
         assert max(map(width, text.splitlines())) <= columns
 
 
-def test_a_pipe_keeps_every_column_however_narrow(golden: Callable[..., Any]) -> None:
-    text = bills_text([_bill(golden, "everything")], Surface(width=40))
+def test_a_pipe_keeps_every_column_however_narrow(read: Read) -> None:
+    text = bills_text([_bill(read, "everything")], Surface(width=40))
     titles = "POOL MACHINE NODES $/NODE $/h NOW $/h WORST $/MONTH kW"
     assert titles in {" ".join(line.split()) for line in text.splitlines()}
 
 
-def test_a_surface_without_unicode_gets_ascii_alone(golden: Callable[..., Any]) -> None:
+def test_a_surface_without_unicode_gets_ascii_alone(read: Read) -> None:
     for name in ("everything", "at-most"):
-        assert bills_text([_bill(golden, name)], Surface(unicode=False)).isascii()
+        assert bills_text([_bill(read, name)], Surface(unicode=False)).isascii()
 
 
-def test_the_bar_of_a_pool_has_its_share_of_the_dearest(golden: Callable[..., Any]) -> None:
-    lines = bills_text([_bill(golden, "everything")], Surface(), chart=True).splitlines()
+def test_the_bar_of_a_pool_has_its_share_of_the_dearest(read: Read) -> None:
+    lines = bills_text([_bill(read, "everything")], Surface(), chart=True).splitlines()
     bars = {line.split()[0]: line for line in lines if line.endswith(("73.60", "1,440.00"))}
     whole = bars["train"].count("█") + bars["train"].count("░")
     assert bars["train"].count("█") == round(61 / 1440 * whole)
@@ -61,13 +59,13 @@ def test_the_bar_of_a_pool_has_its_share_of_the_dearest(golden: Callable[..., An
     assert "░" not in bars["ours"]
 
 
-def test_the_oldest_price_that_is_shown_is_told(golden: Callable[..., Any]) -> None:
-    text = bills_text([_bill(golden, "everything")], Surface())
+def test_the_oldest_price_that_is_shown_is_told(read: Read) -> None:
+    text = bills_text([_bill(read, "everything")], Surface())
     assert "the oldest price is of 2026-08-02;" in text
 
 
-def test_a_cluster_above_its_budget_says_by_how_much(golden: Callable[..., Any]) -> None:
-    dear = msgspec.structs.replace(_bill(golden, "at-most"), max_usd_per_hour=2000.0)
+def test_a_cluster_above_its_budget_says_by_how_much(read: Read) -> None:
+    dear = msgspec.structs.replace(_bill(read, "at-most"), max_usd_per_hour=2000.0)
     assert (
         "budget $2,000.00/h: the worst case takes at most 150%, $990.35 too much"
         in bills_text([dear], Surface()).splitlines()
@@ -75,9 +73,9 @@ def test_a_cluster_above_its_budget_says_by_how_much(golden: Callable[..., Any])
 
 
 def test_several_clusters_end_with_their_sum_and_name_what_it_lacks(
-    golden: Callable[..., Any],
+    read: Read,
 ) -> None:
-    both = [_bill(golden, "everything"), _bill(golden, "at-most")]
+    both = [_bill(read, "everything"), _bill(read, "at-most")]
     last = bills_text(both, Surface()).splitlines()[-1]
     assert last == (
         "2 clusters: ≤3,124.95 $/h now, worst case ≤4,503.95 $/h, without everything.head"
@@ -85,7 +83,7 @@ def test_several_clusters_end_with_their_sum_and_name_what_it_lacks(
 
 
 def test_several_clusters_for_which_nothing_is_rented_have_no_sum(
-    golden: Callable[..., Any],
+    read: Read,
 ) -> None:
-    both = [_bill(golden, "own-machines"), _bill(golden, "this-machine")]
+    both = [_bill(read, "own-machines"), _bill(read, "this-machine")]
     assert bills_text(both, Surface()).splitlines()[-1] == "2 clusters: nothing is rented"

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import msgspec
 import pytest
+from tests.cli.render.conftest import Check, Read
 
 from gcluster.cli.render.diagnostics import diagnostics_text, summary_line
 from gcluster.cli.render.surface import Surface
@@ -25,11 +23,15 @@ secrets: {provider: age, key: AGE-SECRET-KEY-1QQQ}
 
 
 def test_a_case_is_rendered_as_its_golden_text(
-    golden: Callable[..., Any], diagnostics_case: str
+    read: Read, check_text: Check, diagnostics_case: str
 ) -> None:
-    surface, values, expected = golden("diagnostics", diagnostics_case)
+    surface, values = read("diagnostics", diagnostics_case)
     found = msgspec.convert(values["diagnostics"], list[Diagnostic])
-    assert diagnostics_text(found, surface, {"cluster.yaml": values["source"]}) + "\n" == expected
+    check_text(
+        "diagnostics",
+        diagnostics_case,
+        diagnostics_text(found, surface, {"cluster.yaml": values["source"]}) + "\n",
+    )
 
 
 def _finding(severity: str) -> Diagnostic:

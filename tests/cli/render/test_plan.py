@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import msgspec
+from tests.cli.render.conftest import Check, Read
 
 from gcluster.cli.render.document import document
 from gcluster.cli.render.plan import plan_text
 from gcluster.lifecycle.planning.changes import Plan
 
 
-def test_a_case_is_rendered_as_its_golden_text(golden: Callable[..., Any], plan_case: str) -> None:
-    surface, values, expected = golden("plan", plan_case)
+def test_a_case_is_rendered_as_its_golden_text(
+    read: Read, check_text: Check, plan_case: str
+) -> None:
+    surface, values = read("plan", plan_case)
     plan = msgspec.convert(values["plan"], Plan)
-    assert plan_text(plan, surface) + "\n" == expected
+    check_text("plan", plan_case, plan_text(plan, surface) + "\n")
 
 
-def test_the_json_form_is_the_value_itself(golden: Callable[..., Any], plan_case: str) -> None:
-    _, values, _ = golden("plan", plan_case)
+def test_the_json_form_is_the_value_itself(read: Read, plan_case: str) -> None:
+    _, values = read("plan", plan_case)
     plan = msgspec.convert(values["plan"], Plan)
     assert msgspec.json.decode(document(plan), type=Plan) == plan

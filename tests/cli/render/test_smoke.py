@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import msgspec
+from tests.cli.render.conftest import Check, Read
 
 from gcluster.cli.render.smoke import smoke_text, suspects_text
 from gcluster.cli.render.surface import Surface
@@ -17,11 +15,13 @@ from gcluster.lifecycle.smoke.run import SmokeResult
 from gcluster.lifecycle.smoke.search import Located
 
 
-def test_a_case_is_rendered_as_its_golden_text(golden: Callable[..., Any], smoke_case: str) -> None:
-    surface, values, expected = golden("smoke", smoke_case)
+def test_a_case_is_rendered_as_its_golden_text(
+    read: Read, check_text: Check, smoke_case: str
+) -> None:
+    surface, values = read("smoke", smoke_case)
     verdict = msgspec.convert(values["verdict"], Verdict)
     log = msgspec.convert(values["log"], AllReduceLog)
-    assert smoke_text(verdict, log, surface) + "\n" == expected
+    check_text("smoke", smoke_case, smoke_text(verdict, log, surface) + "\n")
 
 
 def test_what_the_search_found_is_told_below_the_verdict() -> None:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Any
 
 import msgspec
 import pytest
+from tests.cli.render.conftest import Check, Read
 
 from gcluster.cli.render.status import age, status_text
 from gcluster.lifecycle.status.conditions import ClusterStatus
@@ -16,11 +15,11 @@ NOW = datetime(2026, 11, 21, 8, 30, tzinfo=UTC)
 
 
 def test_a_case_is_rendered_as_its_golden_text(
-    golden: Callable[..., Any], status_case: str
+    read: Read, check_text: Check, status_case: str
 ) -> None:
-    surface, values, expected = golden("status", status_case)
+    surface, values = read("status", status_case)
     status = msgspec.convert(values["status"], ClusterStatus)
-    assert status_text(status, surface, now=NOW) + "\n" == expected
+    check_text("status", status_case, status_text(status, surface, now=NOW) + "\n")
 
 
 @pytest.mark.parametrize(

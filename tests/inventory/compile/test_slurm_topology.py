@@ -1,8 +1,6 @@
-"""Where nodes stand, as the files that Slurm reads: golden files for layouts of sites.
+"""Where nodes stand, as the files that Slurm reads, for layouts of sites.
 
-    PYTHONPATH=src python tests/inventory/compile/test_slurm_topology.py
-
-writes them as they are now; then read the diff. `make test-roles` shows them to a real slurmctld.
+`make test-roles` shows the same files (tests/cases/topology.yaml) to a real slurmctld.
 """
 
 from __future__ import annotations
@@ -15,29 +13,29 @@ import jinja2
 import msgspec
 import pytest
 import yaml
+from tests.golden_files import CASES, GoldenFiles, case_names, read_cases
 
 from gcluster.inventory.compile import slurm_topology as topology
 from gcluster.inventory.compile.node import node_facts
 from gcluster.inventory.compile.slurm_elastic import placeholders
 from gcluster.inventory.compile.slurm_topology import has_feature, slurm_release
 from gcluster.schemas.catalog import load_catalog
-from gcluster.schemas.load import load
+from gcluster.schemas.load import load_text
 from gcluster.schemas.spec import ClusterSoftware, ClusterSpec
 from gcluster.schemas.spec.software import Software
 
 sys.path.insert(0, str(Path(__file__).parent))
-import golden
+import golden as goldens
 
 sys.path.pop(0)
 
-CASES = Path(__file__).parents[2] / "cases/topology"
+CASE_FILE = CASES / "topology.yaml"
 TEMPLATES = Path(__file__).parents[3] / "roles/slurm/templates"
-NAMES = sorted(path.parent.name for path in CASES.glob("*/spec.yaml"))
 NEWEST = "25.11"
 
 
 def spec_of(case: str) -> ClusterSpec:
-    loaded = load(CASES / case / "spec.yaml")
+    loaded = load_text(read_cases(CASE_FILE)[case]["spec"])
     assert loaded.spec is not None, [d.summary for d in loaded.diagnostics]
     return loaded.spec
 
@@ -45,7 +43,7 @@ def spec_of(case: str) -> ClusterSpec:
 def told(case: str) -> Any:
     """Return role slurm's variable for a case."""
     spec, catalog = spec_of(case), load_catalog()
-    inventory = golden.inventory_of(spec)
+    inventory = goldens.inventory_of(spec)
     facts = node_facts(spec, catalog, inventory)
     hosts = [*inventory.with_role("compute"), *placeholders(spec)]
     controllers = [facts[name] for name, pool in spec.pools.items() if pool.role == "controller"]
@@ -65,15 +63,17 @@ def written(told_to_role: Any) -> str:
     return templates.get_template(name).render(slurm_managed="...", slurm_topology=told_to_role)
 
 
-@pytest.mark.parametrize("case", NAMES)
-def test_a_layout_is_the_file_that_is_written_down(case: str) -> None:
-    assert written(told(case)) == (CASES / case / "topology.conf").read_text()
+@pytest.mark.parametrize("case", case_names(CASE_FILE))
+def test_a_layout_is_the_file_that_is_written_down(case: str, golden: GoldenFiles) -> None:
+    golden.check_case(CASE_FILE, case, "conf", written(told(case)))
 
 
 @pytest.mark.parametrize("case", ["nvl72-racks", "leaves-below-units"])
-def test_a_slurm_that_reads_yaml_gets_it(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_slurm_that_reads_yaml_gets_it(
+    case: str, monkeypatch: pytest.MonkeyPatch, golden: GoldenFiles
+) -> None:
     monkeypatch.setattr(topology, "slurm_release", lambda _: NEWEST)
-    assert written(told(case)) == (CASES / case / "topology.yaml").read_text()
+    golden.check_case(CASE_FILE, case, "yaml", written(told(case)))
 
 
 def test_the_yaml_says_what_the_other_file_says(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -95,7 +95,7 @@ def test_nodes_of_a_cloud_in_no_placement_leave_it_flat() -> None:
 
 def test_a_machine_that_is_missing_moves_no_other_to_another_block() -> None:
     spec, catalog = spec_of("elastic-domains"), load_catalog()
-    there = golden.inventory_of(spec).with_role("compute")
+    there = goldens.inventory_of(spec).with_role("compute")
     hosts = [*there[:4], *there[5:], *placeholders(spec)]
     said: Any = topology.slurm_topology(spec, hosts, catalog)
     assert [group["nodes"] for group in said["groups"]] == [
@@ -119,11 +119,3 @@ def test_the_oldest_slurm_of_the_controllers_counts() -> None:
     assert slurm_release([node_facts(beside, catalog)["head"]]) == release, "it isn't installed"
     assert not has_feature(release, "topology/block")
     assert has_feature(None, "topology/block")
-
-
-if __name__ == "__main__":
-    for name in NAMES:
-        (CASES / name / "topology.conf").write_text(written(told(name)))
-    setattr(topology, "slurm_release", lambda _: NEWEST)  # noqa: B010  # another Slurm for a while
-    for name in ("nvl72-racks", "leaves-below-units"):
-        (CASES / name / "topology.yaml").write_text(written(told(name)))

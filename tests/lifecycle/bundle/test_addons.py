@@ -20,7 +20,7 @@ from gcluster.lifecycle.bundle.addons import (
 )
 from gcluster.lifecycle.kubernetes.addons.held import held_images
 from gcluster.lifecycle.outcome import LifecycleError
-from gcluster.lifecycle.preflight.addon_digests import CATALOG
+from gcluster.lifecycle.preflight.obstacles import CATALOG
 from gcluster.lifecycle.progress import silent
 from gcluster.schemas.bundle import BundledFile, BundledImage, BundleManifest
 from gcluster.schemas.catalog import Addon, load_catalog

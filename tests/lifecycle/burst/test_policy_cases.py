@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import re
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.golden_files import CASES, GoldenFiles, case_names, read_cases
+from tests.lifecycle.burst.cases import CASE_FILE, case_files
 
 from gcluster.lifecycle.burst.policy import WORDS, Decision
 from gcluster.lifecycle.burst.saved_queue import Tried, read_queue, try_out
-
-CASES = Path(__file__).parents[2] / "cases" / "burst" / "decide"
 
 
 def _told(decision: Decision) -> dict[str, Any]:
@@ -41,30 +39,28 @@ def _all(tried: Tried) -> dict[str, Any]:
     }
 
 
-def _of(case: Path) -> dict[str, Any]:
-    return _all(try_out(case / "spec.yaml", read_queue(case / "queue.json"), None))
-
-
-@pytest.mark.parametrize("case", sorted(CASES.iterdir()), ids=lambda case: case.name)
-def test_the_policy_decides_as_the_case_says(case: Path) -> None:
-    assert _of(case) == json.loads((case / "expected.json").read_text("utf-8"))
+@pytest.mark.parametrize("case", case_names(CASE_FILE))
+def test_the_policy_decides_as_the_case_says(
+    case: str, golden: GoldenFiles, tmp_path: Path
+) -> None:
+    spec, queue = case_files(case, tmp_path)
+    golden.check_case(CASE_FILE, case, "decides", _all(try_out(spec, read_queue(queue), None)))
 
 
 def test_every_word_speaks_against_some_job_of_the_cases() -> None:
-    told = [json.loads(path.read_text("utf-8")) for path in CASES.glob("*/expected.json")]
-    said = {word for each in told for job in each["jobs"].values() for word in job.get("stays", ())}
+    decided = [case["decides"] for case in read_cases(CASE_FILE).values()]
+    words = {
+        word for each in decided for job in each["jobs"].values() for word in job.get("stays", ())
+    }
     elsewhere = {"software", "price"}  # tests/lifecycle/burst/test_fitting.py
-    assert said == set(WORDS) - elsewhere
+    assert words == set(WORDS) - elsewhere
 
 
-def test_the_page_on_hybrid_clusters_tells_every_word_in_order_and_the_example_as_it_is() -> None:
-    page = (CASES.parents[3] / "docs" / "hybrid.md").read_text("utf-8")
+def test_the_page_on_hybrid_clusters_tells_every_word_in_order_and_the_example_as_it_is(
+    root: Path,
+) -> None:
+    page = (root / "docs" / "hybrid.md").read_text("utf-8")
     assert re.findall(r"^\| `(\w+)` \| ", page, re.MULTILINE) == list(WORDS)
-    example = (CASES.parent / "simulate" / "expected.txt").read_text("utf-8")
+    page = (root / "docs" / "burst-simulate.md").read_text("utf-8")
+    example = (CASES / "burst" / "simulate" / "expected.txt").read_text("utf-8")
     assert example.rstrip() in page
-
-
-if __name__ == "__main__":  # writes what is said now: read it
-    for name in sys.argv[1:] or [each.name for each in sorted(CASES.iterdir())]:
-        text = json.dumps(_of(CASES / name), indent=2, ensure_ascii=False)
-        (CASES / name / "expected.json").write_text(f"{text}\n", encoding="utf-8")

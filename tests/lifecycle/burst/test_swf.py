@@ -6,11 +6,12 @@ import gzip
 from pathlib import Path
 
 import pytest
+from tests.golden_files import CASES, GoldenFiles, case_names, read_cases, unpack
 
 from gcluster.lifecycle.burst.simulate.swf import FIELDS, read_swf
 from gcluster.lifecycle.outcome import Exit, LifecycleError
 
-CASES = Path(__file__).parents[2] / "cases" / "burst" / "swf"
+CASE_FILE = CASES / "burst" / "bad_traces.yaml"
 TRACE = """\
 ; Version: 2.2
 ; Computer: made by hand
@@ -36,11 +37,14 @@ def _told(error: LifecycleError) -> str:
     return "".join(lines)
 
 
-@pytest.mark.parametrize("case", sorted(CASES.iterdir()), ids=lambda case: case.name)
-def test_a_bad_trace_is_refused_with_the_line_of_each_mistake(case: Path) -> None:
+@pytest.mark.parametrize("case", case_names(CASE_FILE))
+def test_a_bad_trace_is_refused_with_the_line_of_each_mistake(
+    case: str, golden: GoldenFiles, tmp_path: Path
+) -> None:
+    unpack({"trace.swf": read_cases(CASE_FILE)[case]["trace"]}, tmp_path)
     with pytest.raises(LifecycleError) as refused:
-        read_swf(case / "trace.swf")
-    assert _told(refused.value) == (case / "expected.txt").read_text("utf-8")
+        read_swf(tmp_path / "trace.swf")
+    golden.check_case(CASE_FILE, case, "refused", _told(refused.value))
     assert refused.value.exit_code == Exit.SPEC
 
 

@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
-from gcluster.lifecycle.converge.findings import findings, reasons
 from gcluster.lifecycle.converge.pending import pending_steps
 from gcluster.lifecycle.converge.run import ConvergeResult
-from gcluster.lifecycle.converge.watch import Watch
+from gcluster.lifecycle.converge.watch import Watch, findings, reasons
 from gcluster.lifecycle.progress import Progress, StageProgress
 
 from .compiled import SMALL

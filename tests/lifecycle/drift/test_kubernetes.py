@@ -12,7 +12,7 @@ import pytest
 from tests.lifecycle.kubernetes.spec import TEXT, hosts_of, spec_of, wanted_of
 
 from gcluster.lifecycle.drift.fix import objects_put_back
-from gcluster.lifecycle.drift.scheduler import SlurmLook, scheduler_look
+from gcluster.lifecycle.drift.scheduler import SlurmDrift, scheduler_drift
 from gcluster.lifecycle.drift.values import SchedulerFindings
 from gcluster.lifecycle.kubernetes.objects import ObjectKey
 from gcluster.schemas.catalog import load_catalog
@@ -80,7 +80,7 @@ def printed(
 
 def judged(*texts: str) -> SchedulerFindings:
     spec = spec_of()
-    look = scheduler_look(spec, hosts_of(spec), load_catalog())
+    look = scheduler_drift(spec, hosts_of(spec), load_catalog())
     return look.judge({f"head{n}": text for n, text in enumerate(texts)}, JOINS)
 
 
@@ -170,7 +170,7 @@ def test_the_words_run_in_a_shell_and_ask_twice(tmp_path: Path) -> None:
     double.write_text('#!/bin/sh\necho "$@" >>"${0%/*}/asked"\nprintf x\n')
     double.chmod(0o755)
     spec = spec_of()
-    words = scheduler_look(spec, hosts_of(spec), load_catalog()).words
+    words = scheduler_drift(spec, hosts_of(spec), load_catalog()).words
     path = {"PATH": f"{tmp_path}:/usr/bin:/bin"}
     done = subprocess.run(["sh", "-c", words], env=path, capture_output=True, text=True, check=True)
     assert done.stdout == "x\x1dx\x1d\n"
@@ -184,4 +184,4 @@ def test_the_words_run_in_a_shell_and_ask_twice(tmp_path: Path) -> None:
 
 def test_a_cluster_of_slurm_is_asked_about_slurm() -> None:
     spec = spec_of(f"{TEXT.partition('scheduler:')[0]}scheduler: {{type: slurm}}\n")
-    assert isinstance(scheduler_look(spec, hosts_of(spec), load_catalog()), SlurmLook)
+    assert isinstance(scheduler_drift(spec, hosts_of(spec), load_catalog()), SlurmDrift)

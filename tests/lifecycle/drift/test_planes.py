@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from gcluster.lifecycle.drift.bandwidth import bandwidth_drift
-from gcluster.lifecycle.drift.scheduler import SlurmLook
+from gcluster.lifecycle.drift.observe import bandwidth_drift
+from gcluster.lifecycle.drift.scheduler import SlurmDrift
 from gcluster.lifecycle.state import Event, SmokeFinished, SpecApplied
 from gcluster.lifecycle.state.event_types import Known
 
@@ -28,7 +28,7 @@ def _events(*bodies: Known) -> list[Event]:
 
 
 def test_nodes_that_take_jobs_and_partitions_that_are_up_have_not_drifted() -> None:
-    found = SlurmLook("demo").judge({"head": SOUND}, NODES)
+    found = SlurmDrift("demo").judge({"head": SOUND}, NODES)
     assert (found.drifts, found.problem) == ((), "")
 
 
@@ -46,7 +46,7 @@ def test_a_node_out_of_service_is_told_with_who_and_when(
     row: str, who: str, mends: bool, hint: str
 ) -> None:
     said = SOUND.replace("gpu001|idle|Unknown|Unknown|none", f"gpu001|{row}")
-    (drift,) = SlurmLook("demo").judge({"head": said}, NODES).drifts
+    (drift,) = SlurmDrift("demo").judge({"head": said}, NODES).drifts
     assert (drift.who, drift.when, drift.mends) == (who, "2025-11-22T10:00:00Z", mends)
     assert drift.hint == hint
     assert drift.steps == (("slurm.join",) if mends else ())
@@ -54,23 +54,23 @@ def test_a_node_out_of_service_is_told_with_who_and_when(
 
 def test_a_node_that_the_scheduler_lost_is_told() -> None:
     said = SOUND.replace("node|gpu002|allocated|Unknown|Unknown|none\n", "")
-    (drift,) = SlurmLook("demo").judge({"head": said}, NODES).drifts
+    (drift,) = SlurmDrift("demo").judge({"head": said}, NODES).drifts
     assert (drift.where, drift.now) == ("gpu002", "the scheduler does not know it")
 
 
 def test_a_partition_that_is_down_is_told() -> None:
     said = SOUND.replace("train|up", "train|down")
-    (drift,) = SlurmLook("demo").judge({"head": said}, NODES).drifts
+    (drift,) = SlurmDrift("demo").judge({"head": said}, NODES).drifts
     assert (drift.kind, drift.name, drift.now) == ("partition", "train", "down")
 
 
 def test_of_two_controllers_the_one_that_answers_is_enough() -> None:
-    found = SlurmLook("demo").judge({"head1": "", "head2": SOUND}, NODES)
+    found = SlurmDrift("demo").judge({"head1": "", "head2": SOUND}, NODES)
     assert (found.drifts, found.problem) == ((), "")
 
 
 def test_a_silent_scheduler_is_not_known_to_be_well() -> None:
-    assert SlurmLook("demo").judge({"head": ""}, NODES).problem
+    assert SlurmDrift("demo").judge({"head": ""}, NODES).problem
 
 
 LIVE = (SmokeFinished(verdict="pass", busbw=400.0), SpecApplied(spec_hash="a"))

@@ -7,11 +7,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import mkdtemp
 
-from gcluster.lifecycle.kubernetes import look, report
+from gcluster.lifecycle.kubernetes import look
 from gcluster.lifecycle.kubernetes.kubectl import ApiSilent, Kubectl
-from gcluster.lifecycle.rolling import kubernetes as rolling
+from gcluster.lifecycle.scheduler import kubernetes as rolling
 from gcluster.lifecycle.smoke import job_pods
 from gcluster.lifecycle.ssh import SshResult, SshSession
+from gcluster.lifecycle.status import kubernetes as report
 
 _TABLES = (
     look.NODE_FIELDS,

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
-from gcluster.lifecycle.kubernetes import look, report
+from gcluster.lifecycle.kubernetes import look
 from gcluster.lifecycle.kubernetes.look import NodeSeen, PodSeen, holding, see_nodes, see_pods
-from gcluster.lifecycle.kubernetes.report import Waiting, in_short, jobs_of, kubernetes_report
 from gcluster.lifecycle.kubernetes.table import read_rows
+from gcluster.lifecycle.status import kubernetes as report
 from gcluster.lifecycle.status.conditions import PartitionQueue, QuotaUse, WaitingFor
+from gcluster.lifecycle.status.kubernetes import Waiting, in_short, jobs_of, kubernetes_report
 
 from .api_double import ApiDouble
 

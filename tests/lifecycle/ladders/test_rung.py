@@ -24,7 +24,7 @@ from gcluster.lifecycle.ladders.rung import (
 from gcluster.lifecycle.state.event_types import RungOutcome, RungTried
 from gcluster.lifecycle.state.rungs import Walk
 from gcluster.schemas.hostlist import fold
-from gcluster.stacks.laddered import RungOffer
+from gcluster.stacks.provider import PurchaseOption
 
 _PRICES = st.none() | st.integers(0, 40).map(float)
 
@@ -33,7 +33,7 @@ _PRICES = st.none() | st.integers(0, 40).map(float)
 def ladders(draw: st.DrawFn) -> PoolLadder:
     nodes = tuple(f"gpu{n:03d}" for n in range(1, draw(st.integers(1, 5)) + 1))
     offers = tuple(
-        RungOffer(
+        PurchaseOption(
             key=f"rung-{number}",
             market="spot",
             usd_per_hour=draw(_PRICES),
@@ -244,7 +244,7 @@ def _ladder(*keys: str, nodes: int = 2) -> PoolLadder:
         pool="gpu",
         site="east",
         nodes=tuple(f"gpu{n:03d}" for n in range(1, nodes + 1)),
-        rungs=tuple(RungOffer(key=key, market="spot", usd_per_hour=1.0) for key in keys),
+        rungs=tuple(PurchaseOption(key=key, market="spot", usd_per_hour=1.0) for key in keys),
     )
 
 
@@ -263,7 +263,7 @@ def test_a_rung_that_the_ladder_lost_holds_nothing() -> None:
 
 
 def test_an_unknown_price_is_over_a_ceiling_and_says_so() -> None:
-    unknown = RungOffer(key="a", market="spot", usd_per_hour=None)
+    unknown = PurchaseOption(key="a", market="spot", usd_per_hour=None)
     ladder = msgspec.structs.replace(_ladder("b"), rungs=(unknown,))
     room = Room(ceiling="budget.max_usd_per_hour", usd_per_hour=1e9)
     assert isinstance(decide(ladder, Walk(site="east")), Try)

@@ -9,10 +9,12 @@ from typing import Any
 from gcluster.inventory.hosts import Host
 from gcluster.schemas.spec import ClusterSpec
 from gcluster.stacks.aws.provider import AwsProvider
-from gcluster.stacks.control_plane import ControlPlaneAt
-from gcluster.stacks.laddered import Purchase
 from gcluster.stacks.provider import (
+    ControlPlaneAt,
+    Grown,
     Leftover,
+    Provider,
+    Purchase,
     Resource,
     ResourceChange,
     ResourceGraph,
@@ -22,10 +24,12 @@ from gcluster.stacks.provider import (
 NODES = ("ip-10-40-0-11.ec2.internal", "ip-10-40-0-12.ec2.internal")
 
 
-class StackDouble:
+class StackDouble(Provider):
     """The provider contract over an API server that runs already: apply lets nodes join it."""
 
     name = "aws"
+    has_purchase_options = True
+    replaces_nodes = True
 
     def __init__(self, api: Any, join: Callable[[str, str, str], None]) -> None:
         """Stand before an API server; `join` makes a node of a pool, of a machine."""
@@ -77,7 +81,7 @@ class StackDouble:
             ),
         )
 
-    def machines(self, _: SiteContext) -> dict[str, str]:
+    def machine_ids(self, _: SiteContext) -> dict[str, str]:
         """Return the ids of the instances."""
         return {name: self.ids[name] for name in self.made}
 
@@ -101,14 +105,6 @@ class StackDouble:
         """Return what each machine stands for."""
         planned = self.planned_hosts(spec, site)
         return {host.name: Purchase(pool=host.pool, nodes=(host.name,)) for host in planned}
-
-    def rungs(self, *_: object) -> tuple[()]:
-        """Return none: nothing is bought."""
-        return ()
-
-    def graph_taken(self, context: SiteContext) -> ResourceGraph:
-        """Return the machines."""
-        return self.graph(context.spec, context.site)
 
     def replace(self, context: SiteContext, names: Iterable[str]) -> None:
         """End machines and make them anew: their nodes come under other names and ids."""
@@ -144,10 +140,6 @@ class StackDouble:
             region="us-east-1",
         )
 
-    def refresh(self, context: SiteContext) -> tuple[Leftover, ...]:
-        """Return the machines."""
-        return self.sweep(context)
-
     def sweep(self, context: SiteContext) -> tuple[Leftover, ...]:
         """Return the machines, while the stack stands."""
         if not self.stands:
@@ -155,7 +147,7 @@ class StackDouble:
         names = (r.name for r in self.graph(context.spec, context.site).resources)
         return tuple(Leftover(kind="node", name=name, provider_id=name) for name in names)
 
-    def booked(self, _: SiteContext, found: Iterable[Leftover]) -> frozenset[str]:
+    def tracked_ids(self, _: SiteContext, found: Iterable[Leftover]) -> frozenset[str]:
         """Return all of it: the stack made it."""
         return frozenset(one.provider_id for one in found)
 
@@ -163,3 +155,11 @@ class StackDouble:
         """Take it down; whoever looks sees what was there then."""
         self.ended.append(context.site)
         self.stands = False
+
+    def grow(self, *_: object) -> Grown:
+        """Refuse: no pool here is elastic."""
+        raise NotImplementedError
+
+    def shrink(self, *_: object) -> None:
+        """Refuse, as `grow`."""
+        raise NotImplementedError

@@ -14,15 +14,15 @@ from tests.lifecycle.smoke.kubernetes_cluster import RECORDED
 from gcluster.lifecycle import sites
 from gcluster.lifecycle.cluster import Cluster
 from gcluster.lifecycle.down import DownResult, down
-from gcluster.lifecycle.drift.look import find_drift
+from gcluster.lifecycle.drift.observe import find_drift
 from gcluster.lifecycle.kubernetes.managed import joining, release
 from gcluster.lifecycle.operations import service
 from gcluster.lifecycle.outcome import Exit, LifecycleError
 from gcluster.lifecycle.planning.plan import make_plan
 from gcluster.lifecycle.progress import silent
-from gcluster.lifecycle.repair.result import Intended
+from gcluster.lifecycle.repair.attempt import Intended
 from gcluster.lifecycle.repair.work import repair
-from gcluster.lifecycle.rolling.services import service_of
+from gcluster.lifecycle.scheduler.select import scheduler_of
 from gcluster.lifecycle.sites import existing_hosts
 from gcluster.lifecycle.smoke.gate import last_certificate
 from gcluster.lifecycle.ssh import SshSession
@@ -99,7 +99,7 @@ class Eks:
         cluster = self.open()
         with SshSession(cluster.workdir) as session:
             hosts = existing_hosts(cluster)
-            return act(hosts, service_of(cluster.spec, hosts, session), [NODES[0]], *more)
+            return act(hosts, scheduler_of(cluster.spec, hosts, session), [NODES[0]], *more)
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ from gcluster.lifecycle.kubernetes.managed.release import give_back, look
 from gcluster.lifecycle.outcome import LifecycleError
 from gcluster.lifecycle.progress import silent
 from gcluster.lifecycle.ssh import SshResult, Unreachable
-from gcluster.stacks.control_plane import ControlPlaneAt
+from gcluster.stacks.provider import ControlPlaneAt
 
 PLANE = ControlPlaneAt(name="demo", endpoint="https://192.0.2.7", authority="Q0E=")
 

@@ -36,7 +36,7 @@ NODES = tuple(
 class StackOf(AwsProvider):
     """A cloud whose stack says which machine is which instance."""
 
-    def machines(self, context: Any) -> Mapping[str, str]:
+    def machine_ids(self, context: Any) -> Mapping[str, str]:
         """Return them."""
         del context
         return IDS

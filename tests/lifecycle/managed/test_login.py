@@ -16,7 +16,8 @@ from gcluster.lifecycle.kubernetes.managed.login import (
 )
 from gcluster.lifecycle.kubernetes.managed.needs import needs_of
 from gcluster.schemas.control_planes import Managed
-from gcluster.stacks.control_plane import ControlPlaneAt, read_output
+from gcluster.stacks.control_plane import read_output
+from gcluster.stacks.provider import ControlPlaneAt
 
 from .eks_spec import EKS, IMAGE, spec_of
 

@@ -32,7 +32,7 @@ class CloudDouble(AwsProvider):
 
     since: tuple[ResourceChange, ...] = ()
 
-    def look_back(self, context: Any) -> tuple[ResourceChange, ...]:
+    def detect_drift(self, context: Any) -> tuple[ResourceChange, ...]:
         """Return it."""
         del context
         return self.since

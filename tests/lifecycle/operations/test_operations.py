@@ -11,13 +11,19 @@ from tests.lifecycle.controller import HEAD, LocalShell
 from tests.lifecycle.rolling.scheduler import SchedulerDouble
 
 from gcluster.inventory.hosts import ClusterInventory, Host
-from gcluster.lifecycle.operations.chosen import chosen
-from gcluster.lifecycle.operations.reboot import RebootResult, paced, reboot_nodes
-from gcluster.lifecycle.operations.restart import FIT, RESTART, STARTED
+from gcluster.lifecycle.operations.reboot import (
+    FIT,
+    RESTART,
+    STARTED,
+    RebootResult,
+    paced,
+    reboot_nodes,
+)
+from gcluster.lifecycle.operations.selection import chosen
 from gcluster.lifecycle.operations.service import ServiceResult, drain, resume
 from gcluster.lifecycle.outcome import Exit, LifecycleError
 from gcluster.lifecycle.progress import silent
-from gcluster.lifecycle.rolling.slurm import SlurmService
+from gcluster.lifecycle.scheduler.slurm import Slurm
 from gcluster.lifecycle.ssh import Answer, SshResult, SshSession, Unreachable
 from gcluster.schemas.load import load_text
 
@@ -113,13 +119,13 @@ def _one(result: ServiceResult) -> tuple[bool, bool, str]:
 
 
 def test_a_drained_node_has_its_reason_and_the_jobs_that_run_on(controller: Controller) -> None:
-    result = drain(HOSTS, SlurmService(controller, HEAD), ["gpu001"], "NVLink of GPU 3")
+    result = drain(HOSTS, Slurm(controller, HEAD), ["gpu001"], "NVLink of GPU 3")
     assert _one(result) == (False, True, "NVLink of GPU 3")
     assert (result.nodes[0].jobs, result.exit_code) == (("12",), Exit.OK)
 
 
 def test_a_node_that_is_out_already_keeps_its_reason(controller: Controller) -> None:
-    assert _one(drain(HOSTS, SlurmService(controller, HEAD), ["gpu002"], "mine")) == (
+    assert _one(drain(HOSTS, Slurm(controller, HEAD), ["gpu002"], "mine")) == (
         False,
         False,
         "RMA 4711",
@@ -128,16 +134,16 @@ def test_a_node_that_is_out_already_keeps_its_reason(controller: Controller) -> 
 
 def test_a_drain_without_a_reason_is_a_mistake_of_usage(controller: Controller) -> None:
     with pytest.raises(LifecycleError) as caught:
-        drain(HOSTS, SlurmService(controller, HEAD), ["gpu001"], " ")
+        drain(HOSTS, Slurm(controller, HEAD), ["gpu001"], " ")
     assert caught.value.exit_code is Exit.USAGE
 
 
 def test_a_resumed_node_is_in_service(controller: Controller) -> None:
-    assert _one(resume(HOSTS, SlurmService(controller, HEAD), ["gpu002"])) == (True, True, "")
+    assert _one(resume(HOSTS, Slurm(controller, HEAD), ["gpu002"])) == (True, True, "")
 
 
 def test_a_node_that_is_down_is_not_in_service_by_being_resumed(controller: Controller) -> None:
-    result = resume(HOSTS, SlurmService(controller, HEAD), ["gpu003"])
+    result = resume(HOSTS, Slurm(controller, HEAD), ["gpu003"])
     assert _one(result) == (False, False, "Not responding")
     assert result.exit_code is Exit.FAILED
 
@@ -159,14 +165,14 @@ def test_a_resumed_node_that_stays_silent_is_told_and_not_waited_for_for_ever() 
 
 def test_a_node_in_the_hands_of_gcluster_is_not_given_back_half_way(controller: Controller) -> None:
     with pytest.raises(LifecycleError, match="gpu004 is being changed by gcluster") as caught:
-        resume(HOSTS, SlurmService(controller, HEAD), ["gpu"])
+        resume(HOSTS, Slurm(controller, HEAD), ["gpu"])
     assert caught.value.exit_code is Exit.REFUSED
 
 
 def test_a_scheduler_that_is_silent_is_no_traceback(controller: Controller) -> None:
     controller.has("squeue", "echo 'Unable to contact slurm controller' >&2; exit 1")
     with pytest.raises(LifecycleError, match="Unable to contact slurm controller"):
-        drain(HOSTS, SlurmService(controller, HEAD), ["gpu001"], "x")
+        drain(HOSTS, Slurm(controller, HEAD), ["gpu001"], "x")
 
 
 class Machines(SshSession):

@@ -30,8 +30,7 @@ from gcluster.lifecycle.outcome import Exit, LifecycleError
 from gcluster.lifecycle.progress import silent
 from gcluster.lifecycle.ssh import Answer, SshResult, SshSession, Unreachable
 from gcluster.lifecycle.status.conditions import QueueStatus
-from gcluster.lifecycle.status.slurm import SchedulerView
-from gcluster.lifecycle.status.slurm_report import SchedulerReport
+from gcluster.lifecycle.status.slurm import SchedulerReport, SchedulerView
 
 PROGRAM = Path(__file__).parents[3] / "roles" / "slurm" / "files" / "libexec" / "slurm-state"
 HOSTS = ClusterInventory(cluster="trial", hosts=(HEAD,))

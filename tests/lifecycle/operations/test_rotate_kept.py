@@ -11,9 +11,8 @@ import pytest
 from gcluster.inventory.hosts import ClusterInventory
 from gcluster.lifecycle.converge.pending import Pending
 from gcluster.lifecycle.converge.run import ConvergeResult
-from gcluster.lifecycle.operations import rotate_kept as rotation
-from gcluster.lifecycle.operations.rotate_kept import rotate_secret
-from gcluster.lifecycle.operations.rotate_munge import Rotated
+from gcluster.lifecycle.operations import rotate as rotation
+from gcluster.lifecycle.operations.rotate import Rotated, rotate_secret
 from gcluster.lifecycle.outcome import Exit, LifecycleError
 from gcluster.lifecycle.progress import silent
 from gcluster.lifecycle.secrets.makers import make_secrets

@@ -18,8 +18,8 @@ from tests.lifecycle.rolling.scheduler import SchedulerDouble
 from tests.lifecycle.trial import Trial
 
 from gcluster.inventory.hosts import ClusterInventory, Host
-from gcluster.lifecycle.operations import rotate_munge as rotation
-from gcluster.lifecycle.operations.rotate_munge import rotate_munge
+from gcluster.lifecycle.operations import rotate as rotation
+from gcluster.lifecycle.operations.rotate import rotate_munge
 from gcluster.lifecycle.outcome import Exit, LifecycleError
 from gcluster.lifecycle.progress import silent
 from gcluster.lifecycle.secrets.vault import SecretVault

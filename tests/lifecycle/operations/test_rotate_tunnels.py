@@ -11,15 +11,15 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from tests.schemas.validate_cases import Case
 
 from gcluster.inventory.bare_metal import bare_metal_hosts
 from gcluster.inventory.compile.steps import PHASES
 from gcluster.inventory.hosts import ClusterInventory, Host, SshTarget
 from gcluster.lifecycle.converge.pending import Pending
 from gcluster.lifecycle.converge.run import ConvergeResult
-from gcluster.lifecycle.operations import rotate_kept as rotation
-from gcluster.lifecycle.operations.rotate_munge import Rotated
-from gcluster.lifecycle.operations.rotate_tunnels import rotate_tunnels
+from gcluster.lifecycle.operations import rotate as rotation
+from gcluster.lifecycle.operations.rotate import Rotated, rotate_tunnels
 from gcluster.lifecycle.outcome import Exit, LifecycleError
 from gcluster.lifecycle.progress import silent
 from gcluster.lifecycle.secrets.makers import public_key
@@ -27,9 +27,6 @@ from gcluster.lifecycle.secrets.vault import SecretVault
 from gcluster.lifecycle.ssh import Unreachable
 from gcluster.lifecycle.state import StateStore
 from gcluster.schemas.catalog import load_catalog
-from gcluster.schemas.load import load
-
-CASES = Path(__file__).parents[2] / "cases/validate"
 
 
 class Gateways:
@@ -37,7 +34,7 @@ class Gateways:
 
     def __init__(self, folder: Path, case: str) -> None:
         """Take a spec of the cases; nothing is kept yet."""
-        loaded = load(CASES / case / "spec.yaml")
+        loaded = Case(*case.split("/")).load()
         assert loaded.spec is not None
         store = StateStore.open(f"file://{folder}/state")
         self.vault = SecretVault.open(store, None, "id", folder / "keys")

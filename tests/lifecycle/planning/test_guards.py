@@ -10,7 +10,7 @@ from gcluster.inventory.hosts import ClusterInventory, Host
 from gcluster.lifecycle.outcome import Exit, LifecycleError
 from gcluster.lifecycle.planning.changes import Gone, Guard, Hit, SitePlan
 from gcluster.lifecycle.planning.guards import gone_nodes, guards, refuse_guarded
-from gcluster.lifecycle.planning.hit import read_hit
+from gcluster.lifecycle.planning.job_impact import read_hit
 from gcluster.lifecycle.planning.plan import make_plan
 from gcluster.schemas.load import load_text
 from gcluster.schemas.spec import ClusterSpec

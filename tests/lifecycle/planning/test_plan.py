@@ -7,8 +7,7 @@ from tests.lifecycle.trial import METAL, Trial, closed_port
 
 from gcluster.lifecycle.cluster import open_cluster
 from gcluster.lifecycle.planning.changes import Plan
-from gcluster.lifecycle.planning.plan import make_plan
-from gcluster.lifecycle.planning.step_changes import NOT_THERE
+from gcluster.lifecycle.planning.plan import NOT_THERE, make_plan
 
 
 def _plan(trial: Trial) -> Plan:

@@ -15,8 +15,13 @@ from tests.lifecycle.trial import Trial
 from gcluster.lifecycle.outcome import Exit, LifecycleError
 from gcluster.lifecycle.planning.changes import Plan
 from gcluster.lifecycle.planning.plan import make_plan
-from gcluster.lifecycle.planning.plan_file import PlanFile, plan_file, refuse_other
-from gcluster.lifecycle.planning.plan_lines import NOT_HELD, plan_lines
+from gcluster.lifecycle.planning.plan_file import (
+    NOT_HELD,
+    PlanFile,
+    plan_file,
+    plan_lines,
+    refuse_other,
+)
 from gcluster.stacks.provider import ResourceChange
 
 _PLAIN: dict[type[inspect.Type], Callable[[int], Any]] = {

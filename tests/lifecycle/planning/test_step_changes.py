@@ -13,7 +13,7 @@ from gcluster.inventory.hosts import ClusterInventory, Host, SshTarget
 from gcluster.lifecycle.converge.pending import Pending, PendingStep
 from gcluster.lifecycle.observe import Observation
 from gcluster.lifecycle.planning.changes import StepChange
-from gcluster.lifecycle.planning.step_changes import step_changes
+from gcluster.lifecycle.planning.plan import step_changes
 from gcluster.schemas.load import load_text
 from gcluster.schemas.spec import ClusterSpec
 

@@ -8,7 +8,7 @@ import pytest
 
 from gcluster.inventory.compile.kubernetes_objects.facts import KubernetesFacts, kubernetes_facts
 from gcluster.lifecycle.outcome import LifecycleError
-from gcluster.lifecycle.preflight.addon_digests import refuse_unknown_digests, unknown_digests
+from gcluster.lifecycle.preflight.obstacles import refuse_unknown_digests, unknown_digests
 from gcluster.lifecycle.sites import inventory, provider_name
 from gcluster.schemas.catalog import load_catalog
 from gcluster.schemas.load import Loaded, load

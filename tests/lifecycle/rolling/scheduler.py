@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 
-from gcluster.lifecycle.rolling import NodeUse, ServiceSilent
 from gcluster.lifecycle.rolling.roll import Clock
+from gcluster.lifecycle.scheduler.base import NodeUse, SchedulerSilent
 
 Work = Callable[[Collection[str]], Mapping[str, str]]
 
@@ -35,7 +35,7 @@ class SchedulerDouble:
     def _sleep(self, seconds: float) -> None:
         self.time += seconds
 
-    def look(self, nodes: Collection[str]) -> Mapping[str, NodeUse]:
+    def nodes(self, nodes: Collection[str]) -> Mapping[str, NodeUse]:
         """Return the use of each known node."""
         self._answer()
         return {
@@ -55,7 +55,7 @@ class SchedulerDouble:
         self.reasons |= dict.fromkeys(nodes, reason)
         self.most_out = max(self.most_out, len(self.reasons))
 
-    def give_back(self, nodes: Collection[str]) -> None:
+    def resume(self, nodes: Collection[str]) -> None:
         """Take nodes back in; one that is not out is a mistake of the caller."""
         self._answer()
         for node in nodes:
@@ -84,4 +84,4 @@ class SchedulerDouble:
 
     def _answer(self) -> None:
         if self.time >= self.silent_from:
-            raise ServiceSilent("connection refused")
+            raise SchedulerSilent("connection refused")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from gcluster.lifecycle.rolling import NodeUse, Rolled, ServiceSilent, Window, roll
-from gcluster.lifecycle.rolling.patience import SILENCE_S, Patient
+from gcluster.lifecycle.rolling import Rolled, Window, roll
+from gcluster.lifecycle.rolling.roll import SILENCE_S, Patient
+from gcluster.lifecycle.scheduler.base import NodeUse, SchedulerSilent
 from gcluster.schemas.spec import Update
 
 from .scheduler import SchedulerDouble
@@ -21,11 +22,11 @@ class Away(SchedulerDouble):
         super().__init__(dict.fromkeys(NODES, 0.0))
         self.since, self.until = since, until
 
-    def look(self, nodes: Collection[str]) -> Mapping[str, NodeUse]:
+    def nodes(self, nodes: Collection[str]) -> Mapping[str, NodeUse]:
         """Return the use of each node, unless it is away."""
         if self.since <= self.time < self.until:
-            raise ServiceSilent("the connection was refused")
-        return super().look(nodes)
+            raise SchedulerSilent("the connection was refused")
+        return super().nodes(nodes)
 
 
 def change(scheduler: Away) -> Rolled:

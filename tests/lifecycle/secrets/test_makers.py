@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 
 import pytest
+from tests.schemas.validate_cases import Case
 
 from gcluster.lifecycle.outcome import LifecycleError
 from gcluster.lifecycle.secrets.makers import (
@@ -18,7 +19,7 @@ from gcluster.lifecycle.secrets.makers import (
 )
 from gcluster.lifecycle.secrets.vault import SecretVault
 from gcluster.lifecycle.state import StateStore
-from gcluster.schemas.load import load, load_text
+from gcluster.schemas.load import load_text
 from gcluster.schemas.spec import ClusterSpec
 
 _SPEC = """\
@@ -118,7 +119,6 @@ def test_a_password_that_changed_is_seen_before_anything_is_done(
     assert versions == [versions[0], versions[0], "new"]
 
 
-CASES = Path(__file__).parents[2] / "cases/validate/GC720"
 SECRETS = (
     "wireguard-key-gate",
     "wireguard-key-head",
@@ -129,7 +129,7 @@ SECRETS = (
 
 @pytest.fixture(scope="module")
 def tunnel_spec() -> ClusterSpec:
-    loaded = load(CASES / "passes/spec.yaml")
+    loaded = Case("GC720", "passes").load()
     assert loaded.spec is not None, loaded.diagnostics
     return loaded.spec
 

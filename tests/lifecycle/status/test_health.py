@@ -18,8 +18,7 @@ from gcluster.lifecycle.sites import open_sites
 from gcluster.lifecycle.status import health
 from gcluster.lifecycle.status.conditions import ClusterStatus, Condition, NodeStatus
 from gcluster.lifecycle.status.health import OBSERVED_KEY, read_status
-from gcluster.lifecycle.status.slurm import SchedulerView
-from gcluster.lifecycle.status.slurm_report import SchedulerReport
+from gcluster.lifecycle.status.slurm import SchedulerReport, SchedulerView
 from gcluster.schemas.catalog import load_catalog
 from gcluster.stacks.simulated import fleet
 

@@ -6,11 +6,12 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from tests.golden_files import CASES, read_cases, unpack
 from tests.lifecycle.controller import HEAD, DeadShell, LocalShell
 
 from gcluster.lifecycle.status.slurm import SchedulerView, ask_controller
 
-CASES = sorted((Path(__file__).parents[2] / "cases" / "slurm").iterdir())
+RECORDED = read_cases(CASES / "slurm.yaml")
 
 
 @pytest.fixture
@@ -19,11 +20,12 @@ def shell(tmp_path: Path) -> LocalShell:
     return LocalShell(tmp_path / "bin")
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_the_answer_is_read_as_the_case_says(shell: LocalShell, case: Path) -> None:
-    shell.has("sinfo", f"cat '{case}/sinfo.txt'")
-    shell.has("squeue", f"cat '{case}/squeue.txt'")
-    expected = msgspec.json.decode((case / "expected.json").read_bytes(), type=SchedulerView)
+@pytest.mark.parametrize("case", RECORDED)
+def test_the_answer_is_read_as_the_case_says(shell: LocalShell, case: str, tmp_path: Path) -> None:
+    for program in ("sinfo", "squeue"):
+        unpack({f"{program}.txt": RECORDED[case][program]}, tmp_path)
+        shell.has(program, f"cat '{tmp_path}/{program}.txt'")
+    expected = msgspec.convert(RECORDED[case]["view"], SchedulerView)
     assert ask_controller(shell, HEAD) == expected
 
 

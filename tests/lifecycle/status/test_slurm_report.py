@@ -8,7 +8,7 @@ import pytest
 from tests.lifecycle.controller import HEAD, DeadShell, LocalShell
 
 from gcluster.lifecycle.status.conditions import PartitionQueue, QuotaUse, WaitingFor
-from gcluster.lifecycle.status.slurm_report import queue_of, quotas_of, report_of, tasks_of
+from gcluster.lifecycle.status.slurm import queue_of, quotas_of, report_of, tasks_of
 
 ASSOCIATIONS = """\
 Current Association Manager state

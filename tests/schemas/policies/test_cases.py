@@ -1,58 +1,73 @@
-"""Golden cases of policies: a spec, policies beside it, and what is said, under tests/cases."""
+"""Golden cases of policies: a spec, policies, and what is found, in tests/cases/policies.yaml."""
 
 from __future__ import annotations
 
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
-import msgspec
 import pytest
+from tests.golden_files import (
+    CASES,
+    GoldenFiles,
+    case_names,
+    case_text,
+    finding,
+    read_cases,
+    unpack,
+)
 
 from gcluster.schemas.load import load
 from gcluster.schemas.policies import POLICY_CODES, find_policies, judge, load_policies
 
-CASES = Path(__file__).parents[2] / "cases" / "policies"
-_NAMES = sorted(path.name for path in CASES.iterdir())
+CASE_FILE = CASES / "policies.yaml"
+_NAMES = case_names(CASE_FILE)
 
 
-def told(case: str) -> list[dict[str, object]]:
-    """Return what is said about a case: the policies file first, then the spec."""
-    spec = CASES / case / "spec.yaml"
-    path = find_policies(spec)
-    assert path is not None
-    policies = load_policies(path)
-    return [
-        {
-            "file": Path(found.file).name,
-            "code": found.code,
-            "severity": found.severity,
-            "path": list(found.path),
-            "line": found.span.line if found.span else None,
-            "column": found.span.column if found.span else None,
-            "summary": found.summary,
-        }
-        for found in [*policies.diagnostics, *judge(policies, load(spec))]
-    ]
+@contextmanager
+def spec_of(case: str) -> Iterator[Path]:
+    """Give the spec of a case in a folder with its policies and its catalog."""
+    texts = {
+        f"{key}.yaml": case_text(CASE_FILE, case, key)
+        for key in read_cases(CASE_FILE)[case]
+        if key != "finds"
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        yield unpack(texts, Path(folder)) / "spec.yaml"
+
+
+def findings(case: str) -> list[dict[str, Any]]:
+    """Return what is found in a case: in the policies file first, then in the spec."""
+    with spec_of(case) as spec:
+        path = find_policies(spec)
+        assert path is not None
+        policies = load_policies(path)
+        found = [*policies.diagnostics, *judge(policies, load(spec))]
+        return [finding(each, spec.parent) for each in found]
 
 
 @pytest.mark.parametrize("case", _NAMES)
-def test_a_case_says_exactly_what_is_expected(case: str) -> None:
-    assert told(case) == msgspec.json.decode((CASES / case / "expected.json").read_bytes())
+def test_a_case_finds_exactly_what_is_expected(case: str, golden: GoldenFiles) -> None:
+    golden.check_case(CASE_FILE, case, "finds", findings(case))
 
 
 @pytest.mark.parametrize("case", _NAMES)
 def test_a_case_passes_when_its_name_says_so_and_only_then(case: str) -> None:
     silent = case.endswith("-pass") or case == "spec-with-errors-is-not-judged"
-    assert (told(case) == []) == silent
+    assert (findings(case) == []) == silent
 
 
 @pytest.mark.parametrize("case", _NAMES)
 def test_the_spec_of_a_case_is_right_but_for_its_policies(case: str) -> None:
     broken = case == "spec-with-errors-is-not-judged"
-    assert (load(CASES / case / "spec.yaml").spec is None) == broken
+    with spec_of(case) as spec:
+        assert (load(spec).spec is None) == broken
 
 
 def test_every_code_of_policies_has_a_case_and_is_explained() -> None:
-    said = {str(found["code"]) for case in _NAMES for found in told(case)}
+    said = {str(found["code"]) for case in _NAMES for found in findings(case)}
 
     assert {code for code in said if code.startswith("GC8")} == set(POLICY_CODES)
     for summary, explanation in POLICY_CODES.values():
@@ -62,7 +77,7 @@ def test_every_code_of_policies_has_a_case_and_is_explained() -> None:
 
 def test_every_breach_names_the_policy_and_its_owner() -> None:
     for case in _NAMES:
-        for found in told(case):
+        for found in findings(case):
             if found["code"] in {"GC801", "GC802"}:
                 assert str(found["summary"]).startswith('policy "')
                 assert " of ops@example.org: " in str(found["summary"])

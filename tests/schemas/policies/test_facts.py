@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pytest
+from tests.golden_files import case_names
+from tests.schemas.validate_cases import Case, all_cases
 
 from gcluster.schemas.catalog import load_catalog
 from gcluster.schemas.load import load, load_text
@@ -13,14 +15,10 @@ from gcluster.schemas.policies.facts import PLACES, Facts, shapes, written_shape
 from gcluster.schemas.policies.policy import Kind
 from gcluster.schemas.policies.shape import Shape
 
+from .test_cases import CASE_FILE, spec_of
+
 _ROOT = Path(__file__).parents[3]
-_SPECS = sorted(
-    [
-        *(_ROOT / "examples").rglob("*.yaml"),
-        *(_ROOT / "tests" / "cases" / "policies").glob("*/spec.yaml"),
-        *(_ROOT / "tests" / "cases" / "validate").glob("*/passes/spec.yaml"),
-    ]
-)
+_SPECS = sorted((_ROOT / "examples").rglob("*.yaml"))
 _KINDS = get_args(Kind)
 
 
@@ -54,6 +52,27 @@ def test_the_facts_of_a_spec_have_the_fields_that_expressions_are_checked_agains
     if facts is None:  # another file of an example, or a case whose spec is wrong on purpose
         assert path.name != "cluster.yaml"
         return
+    _check_fields(facts)
+
+
+@pytest.mark.parametrize("case", [c for c in all_cases() if c.name == "passes"], ids=str)
+def test_the_facts_of_a_golden_case_have_the_same_fields(case: Case) -> None:
+    with case.folder() as folder:
+        facts = _facts(folder / "spec.yaml")
+    assert facts is not None
+    _check_fields(facts)
+
+
+@pytest.mark.parametrize("case", case_names(CASE_FILE))
+def test_the_facts_of_a_case_of_policies_have_the_same_fields(case: str) -> None:
+    with spec_of(case) as spec:
+        facts = _facts(spec)
+    assert (facts is None) == (case == "spec-with-errors-is-not-judged")
+    if facts is not None:
+        _check_fields(facts)
+
+
+def _check_fields(facts: Facts) -> None:
     for kind in _KINDS:
         expected = shapes(kind)
         for item in facts.items(kind):

@@ -138,7 +138,7 @@ def test_a_plan_without_an_account_shows_what_would_be_bought_and_no_more(
         emit=lambda _: None,
         taken={"train001": NEXT, "train002": NEXT},
     )
-    found = AwsProvider(catalog).graph_taken(context).resources
+    found = AwsProvider(catalog).graph_as_bought(context).resources
     assert [r.name for r in found if r.kind == "LaunchTemplate" and r.pool == "train"] == [
         f"demo-east-train-{NEXT}"
     ]

@@ -149,7 +149,7 @@ def test_the_cloud_is_read_back_as_a_preview_and_one_resource_is_made_anew(
 ) -> None:
     urn = "urn:pulumi:east::gcluster-demo::aws:ec2/instance:Instance::demo-east-gpu001"
     stack = engine()
-    stack.look_back()
+    stack.detect_drift()
     stack.up(anew=[urn])
     log = (command.folder / "calls.jsonl").read_text(encoding="utf-8").splitlines()
     words = [json.loads(line)["words"] for line in log]

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from tests.lifecycle.publisher import Publisher, published
 
-from gcluster.lifecycle.drift.kubernetes_addons import WHOLE, judge
+from gcluster.lifecycle.drift.kubernetes import WHOLE, judge
 from gcluster.lifecycle.kubernetes.addons import together
 from gcluster.lifecycle.kubernetes.addons.record import (
     FIELDS,

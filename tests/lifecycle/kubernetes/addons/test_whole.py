@@ -16,7 +16,7 @@ from tests.lifecycle.controller import LocalShell
 from tests.lifecycle.publisher import Publisher, published
 
 from gcluster.lifecycle.cluster import Cluster, open_cluster
-from gcluster.lifecycle.drift.kubernetes import KubernetesLook
+from gcluster.lifecycle.drift.kubernetes import KubernetesDrift
 from gcluster.lifecycle.drift.values import Drift
 from gcluster.lifecycle.kubernetes.addons.ready import ready
 from gcluster.lifecycle.kubernetes.objects import wanted
@@ -123,7 +123,7 @@ class Whole:
         """Return what differs in the API."""
         cluster, observation = self.opened()
         found = wanted(cluster.spec, observation.desired, cluster.catalog)
-        look = KubernetesLook(cluster.name, found, [h.name for h in observation.desired.hosts])
+        look = KubernetesDrift(cluster.name, found, [h.name for h in observation.desired.hosts])
         answer = self.session.run(observation.desired.hosts[0], look.words)
         said = look.judge({"cp1": getattr(answer, "stdout", "")}, {})
         assert not said.problem, answer

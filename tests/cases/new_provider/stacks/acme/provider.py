@@ -8,17 +8,23 @@ from typing import TYPE_CHECKING
 
 from gcluster.inventory.hosts import Host, SshTarget, pool_host_names
 from gcluster.schemas.catalog import Catalog, load_catalog
-from gcluster.stacks.provider import Resource, ResourceChange, ResourceGraph, provider_error
+from gcluster.stacks.provider import (
+    Provider,
+    Resource,
+    ResourceChange,
+    ResourceGraph,
+    provider_error,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from gcluster.schemas.diagnostics import Diagnostic
     from gcluster.schemas.spec import ClusterSpec
-    from gcluster.stacks.provider import Grown, Leftover, Offer, SiteContext
+    from gcluster.stacks.provider import Grown, Leftover, SiteContext
 
 
-class AcmeProvider:
+class AcmeProvider(Provider):
     """Implements the contract; what would make a machine says that it can't."""
 
     name = "acme"
@@ -64,10 +70,6 @@ class AcmeProvider:
         """Return nothing."""
         return ()
 
-    def refresh(self, context: SiteContext) -> tuple[Leftover, ...]:
-        """Return nothing."""
-        return ()
-
     def destroy(self, context: SiteContext) -> None:
         """Do nothing."""
 
@@ -81,7 +83,3 @@ class AcmeProvider:
 
     def shrink(self, context: SiteContext, names: Iterable[str]) -> None:
         """Do nothing."""
-
-    def offers(self, context: SiteContext, pool: str) -> tuple[Offer, ...]:
-        """Return nothing."""
-        return ()

@@ -1,0 +1,334 @@
+"""`gcluster rotate`: a new value for a secret of the vault, given to the hosts whose steps take it.
+
+The new value is kept before the first host has it: killed from then on, the next `up` gives it to
+whoever lacks it.
+
+Tunnels: all gateways get their new keys before the first uses one (the role's configure, then
+join), so a tunnel is down for the time between two gateways' turns. gcluster reaches each gateway
+by SSH outside the tunnels.
+
+MUNGE: munged knows one key at a time, so there is no moment at which both are valid. The new key is
+put next to the old one on every machine first; then all change to it at once, in the time of one
+SSH command and a restart of munged. In between, machines that have changed and machines that have
+not do not understand each other: Slurm's daemons retry, running jobs need no key, and a node is
+counted as dead only after SlurmdTimeout (300 s), far longer. What a person notices is a command
+such as sbatch that is refused in those seconds.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Callable, Collection
+from concurrent.futures import ThreadPoolExecutor
+
+import msgspec
+
+from ...inventory.compile import CompiledCluster, compile_cluster
+from ...inventory.compile.munge import MUNGE_SECRET
+from ...inventory.compile.self_converge import SIGNERS_SECRET
+from ...inventory.compile.slurm_accounting import DATABASE_SECRET
+from ...inventory.compile.slurm_state import JWT_SECRET
+from ...inventory.hosts import ClusterInventory, Host
+from ...schemas.hostlist import fold
+from ..converge.pending import pending_steps
+from ..converge.run import converge
+from ..converge.stamps import read_stamps
+from ..converge.watch import reasons
+from ..outcome import Exit, failure
+from ..progress import Reporter, StageProgress
+from ..pull.keys import KEY_SECRET, signing_key
+from ..rolling.roll import Clock
+from ..run import Run
+from ..scheduler.base import Scheduler
+from ..secrets.makers import given_secrets, maker, rotate_tunnel_keys
+from ..secrets.vault import SecretVault, munge_key
+from ..ssh import Answer, SshResult, SshSession, Unreachable
+from .service import wait_for_answers
+
+SECRETS = {"jwt": JWT_SECRET, "database": DATABASE_SECRET, "signer": SIGNERS_SECRET}
+"""Word of the verb -> the secret that hosts are given."""
+
+
+def rotate_secret(
+    run: Run, hosts: ClusterInventory, session: SshSession, report: Reporter, word: str
+) -> Rotated:
+    """Make the secret behind a word of `SECRETS` anew and give it to its hosts.
+
+    Raises:
+        LifecycleError: the cluster has no such secret (GC908), it is one that the spec refers to,
+            or a host can't be reached (GC999): then nothing was changed.
+    """
+    cluster, secret = run.cluster, SECRETS[word]
+    reference = given_secrets(cluster.spec).get(secret)
+    if reference is not None:
+        raise failure(
+            "GC999",
+            f"the secret {secret} is yours, at {reference}: gcluster doesn't change it",
+            hint=f"change it there, then: gcluster up {cluster.spec_path}",
+        )
+    compiled = compile_cluster(
+        cluster.spec, hosts, cluster.catalog, cluster.bundle, cluster.kubernetes
+    )
+    roles = {s.role for g in compiled.groups for s in g.steps if secret in s.secrets.values()}
+    if not roles:
+        raise failure("GC908", f"{cluster.name} has no secret {secret}")
+    compiled = only(compiled, roles)
+    names = {host for group in compiled.groups for host in group.hosts}
+
+    def remake() -> None:
+        if secret == SIGNERS_SECRET:  # nodes know the signer by its public half
+            cluster.vault.keep(KEY_SECRET, signing_key())
+        cluster.vault.keep(secret, maker(cluster.vault, cluster.name, secret)())
+
+    return give(run, compiled, hosts, session, report, names=names, remake=remake)
+
+
+def only(compiled: CompiledCluster, roles: Collection[str]) -> CompiledCluster:
+    """Return the steps of some roles alone."""
+    groups = (
+        msgspec.structs.replace(g, steps=tuple(s for s in g.steps if s.role in roles))
+        for g in compiled.groups
+    )
+    return msgspec.structs.replace(compiled, groups=tuple(g for g in groups if g.steps))
+
+
+def give(
+    run: Run,
+    compiled: CompiledCluster,
+    hosts: ClusterInventory,
+    session: SshSession,
+    report: Reporter,
+    *,
+    names: Collection[str],
+    remake: Callable[[], None],
+) -> Rotated:
+    """Make secrets anew, and run the steps that take them on the named hosts.
+
+    Raises:
+        LifecycleError: none of them can be reached at all (GC908), or one isn't there now (GC999):
+            then nothing was changed.
+    """
+    cluster = run.cluster
+    found = ClusterInventory(
+        cluster=cluster.name,
+        hosts=tuple(h for h in hosts.hosts if h.name in names and h.connection == "ssh"),
+    )
+    if not found.hosts:
+        raise failure("GC908", f"{cluster.name} has no host that takes this secret")
+    answers = read_stamps(session, found.hosts)
+    stamps = {name: a for name, a in answers.items() if not isinstance(a, Unreachable)}
+    for name, answer in answers.items():
+        if isinstance(answer, Unreachable):
+            raise failure(
+                "GC999",
+                f"the key of {name} can't be changed: {answer.reason}",
+                detail="no key was changed",
+            )
+    remake()
+    versions = cluster.make_secrets(compiled)
+    pending = pending_steps(compiled, stamps, versions).for_hosts(frozenset(names))
+    with cluster.vault.materialise(compiled.secrets) as secret_files:
+        result = converge(
+            pending,
+            found,
+            session,
+            secret_files=secret_files,
+            run_dir=run.directory,
+            report=report,
+        )
+    left = reasons(result)
+    return Rotated(
+        cluster=cluster.name,
+        changed=tuple(host.name for host in found.hosts if host.name not in left),
+        left=left,
+        exit_code=Exit.PENDING if left else Exit.OK,
+    )
+
+
+_ROLE = "wireguard"
+
+
+def rotate_tunnels(
+    run: Run, hosts: ClusterInventory, session: SshSession, report: Reporter
+) -> Rotated:
+    """Make every gateway's key anew and give it to them.
+
+    Raises:
+        LifecycleError: no tunnel is there (GC908), or a gateway can't be reached (GC999): then no
+            key was changed.
+    """
+    cluster = run.cluster
+    compiled = compile_cluster(
+        cluster.spec, hosts, cluster.catalog, cluster.bundle, cluster.kubernetes
+    )
+    compiled = only(compiled, {_ROLE})
+    names = frozenset(_gateways(compiled))
+    if not names:
+        raise failure("GC908", f"{cluster.name} has no tunnels between its sites")
+    return give(
+        run,
+        compiled,
+        hosts,
+        session,
+        report,
+        names=names,
+        remake=lambda: rotate_tunnel_keys(cluster.vault, compiled.secrets),
+    )
+
+
+def _gateways(compiled: CompiledCluster) -> list[str]:
+    """Return the hosts that are gateways: one of each pool."""
+    return [
+        step.variables["wireguard_host"]
+        for group in compiled.groups
+        for step in group.steps
+        if step.phase == "configure"
+    ]
+
+
+_ROOT = '$([ "$(id -u)" = 0 ] || echo sudo -n)'
+STAGE = (
+    f"{_ROOT} sh -c 'umask 077 && base64 -d > /etc/munge/munge.key.next && "
+    "chown munge: /etc/munge/munge.key.next && chmod 0400 /etc/munge/munge.key.next && "
+    "sha256sum /etc/munge/munge.key.next'"
+)
+"""The key comes on standard input."""
+CHANGE = (
+    f"{_ROOT} sh -c 'cd /etc/munge && cp -p munge.key munge.key.old && "
+    "mv munge.key.next munge.key && systemctl restart munge'"
+)
+BACK = (
+    f"{_ROOT} sh -c 'cd /etc/munge && [ ! -f munge.key.old ] || "
+    "{ mv munge.key.old munge.key && systemctl restart munge; }; rm -f munge.key.next'"
+)
+CLEAN = f"{_ROOT} rm -f /etc/munge/munge.key.next /etc/munge/munge.key.old"
+CREDENTIAL = "munge --no-input"
+UNDERSTAND = "unmunge --output /dev/null"
+_LIMIT_S = 60
+_PARALLEL = 64
+
+
+class Rotated(msgspec.Struct, frozen=True, kw_only=True):
+    """How a rotation ended."""
+
+    cluster: str
+    changed: tuple[str, ...]
+    """Machines that have the new key and understand the controller's credentials."""
+    left: dict[str, str] = {}
+    """Machine -> why it has the old key or none; `gcluster up` gives it the new one."""
+    exit_code: Exit
+    """PENDING when a machine was left."""
+
+
+def rotate_munge(
+    hosts: ClusterInventory,
+    session: SshSession,
+    vault: SecretVault,
+    service: Scheduler,
+    report: Reporter,
+) -> Rotated:
+    """Give every machine another key; on failure all of them have the old one again.
+
+    Machines that can't be reached are left: they are given the new key by the next `up`. Killed
+    half-way, run it again, or `up`.
+
+    Raises:
+        LifecycleError: a controller can't be reached, or the new key doesn't work (GC999).
+    """
+    machines = [host for host in hosts.hosts if host.connection == "ssh"]
+    controllers = [host for host in machines if host.role == "controller"]
+    if not controllers:
+        raise failure("GC908", f"{hosts.cluster} has no controller")
+    key = munge_key()
+    _tell(report, f"putting the new key beside the old one on {len(machines)} machines")
+    left = _stage(session, machines, key)
+    _refuse_without(controllers, left, session, machines)
+    ready = [host for host in machines if host.name not in left]
+    # Kept first: killed from here on, the next `up` gives the new key to whoever has the old one.
+    before = vault.reveal(MUNGE_SECRET)
+    vault.keep(MUNGE_SECRET, key)
+    _tell(report, "changing to it: commands of Slurm may be refused for seconds, jobs go on")
+    session.run_many(ready, CHANGE, timeout_s=_LIMIT_S)
+    deaf = _deaf(session, controllers[0], ready)
+    if controllers[0].name in deaf or len(deaf) == len(ready):
+        session.run_many(ready, BACK, timeout_s=_LIMIT_S)
+        vault.keep(MUNGE_SECRET, before)
+        raise failure(
+            "GC999",
+            f"the new key does not work on {controllers[0].name}: {deaf[controllers[0].name]}",
+            detail="every machine has its old key again",
+        )
+    session.run_many(ready, CLEAN, timeout_s=_LIMIT_S)
+    _tell(report, "waiting until the controller has heard from every node")
+    nodes = [host.name for host in ready if host.role == "compute" and host.name not in deaf]
+    wait_for_answers(service, nodes, Clock())
+    left |= deaf
+    return Rotated(
+        cluster=hosts.cluster,
+        changed=tuple(host.name for host in ready if host.name not in deaf),
+        left=left,
+        exit_code=Exit.PENDING if left else Exit.OK,
+    )
+
+
+def _stage(session: SshSession, hosts: list[Host], key: bytes) -> dict[str, str]:
+    """Put the key beside the old one; return machine -> why it couldn't be."""
+    text, digest = base64.encodebytes(key).decode(), hashlib.sha256(key).hexdigest()
+
+    def one(host: Host) -> Answer:
+        return session.run(host, STAGE, stdin=text, timeout_s=_LIMIT_S)
+
+    return {
+        host.name: _why(answer) or "the key arrived damaged"
+        for host, answer in _each(hosts, one).items()
+        if not (_is_ok(answer) and isinstance(answer, SshResult) and digest in answer.stdout)
+    }
+
+
+def _refuse_without(
+    controllers: list[Host], left: dict[str, str], session: SshSession, machines: list[Host]
+) -> None:
+    """Nothing is changed while a controller would keep the old key: it would know nobody."""
+    lost = [host.name for host in controllers if host.name in left]
+    if lost:
+        session.run_many([h for h in machines if h.name not in left], CLEAN, timeout_s=_LIMIT_S)
+        raise failure(
+            "GC999",
+            f"the key of {fold(lost)} can't be changed: {left[lost[0]]}",
+            detail="no machine was changed",
+        )
+
+
+def _deaf(session: SshSession, controller: Host, hosts: list[Host]) -> dict[str, str]:
+    """Return machine -> why it doesn't understand a credential of the controller."""
+    made = session.run(controller, CREDENTIAL, timeout_s=_LIMIT_S)
+    if not isinstance(made, SshResult) or made.returncode:
+        return {host.name: _why(made) for host in hosts}
+
+    def one(host: Host) -> Answer:
+        return session.run(host, UNDERSTAND, stdin=made.stdout, timeout_s=_LIMIT_S)
+
+    return {
+        host.name: _why(answer) for host, answer in _each(hosts, one).items() if not _is_ok(answer)
+    }
+
+
+def _each(hosts: list[Host], call: Callable[[Host], Answer]) -> dict[Host, Answer]:
+    with ThreadPoolExecutor(min(_PARALLEL, max(1, len(hosts)))) as pool:
+        return dict(zip(hosts, pool.map(call, hosts), strict=True))
+
+
+def _is_ok(answer: Answer) -> bool:
+    return isinstance(answer, SshResult) and answer.returncode == 0
+
+
+def _why(answer: Answer) -> str:
+    if isinstance(answer, Unreachable):
+        return answer.reason
+    lines = answer.stderr.strip().splitlines()
+    return lines[-1] if lines else ""
+
+
+def _tell(report: Reporter, detail: str) -> None:
+    report(StageProgress(name="rotate", done=0, total=0, detail=detail))

@@ -1,0 +1,110 @@
+"""Whom a plan affects: jobs and their users on the nodes it touches, the queue, removed nodes.
+
+Nodes of a cloud have other names in its program, or are grouped in one resource. What a resource
+buys is known offline, by the spec that was applied and by the one that is to be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+from ...inventory.hosts import ClusterInventory
+from ...schemas.control_planes import managed_pools
+from ...schemas.hostlist import expand
+from ...schemas.spec import ClusterSpec, KubernetesScheduler
+from ...stacks.provider import ResourceChange
+from ..kubernetes.kubectl import ApiRefused, ApiSilent, kubectl_of
+from ..sites import OpenSite
+from ..ssh import SshSession, Unreachable
+from ..status.slurm import answered, asking
+from .changes import Gone, Hit
+
+_LOOK = asking("--format='%A|%u|%N'")
+_COLUMNS = 3
+_LIMIT_S = 30
+
+
+def ask_hit(
+    spec: ClusterSpec, session: SshSession, existing: ClusterInventory, nodes: Collection[str]
+) -> Hit | None:
+    """Ask the scheduler; None where the cluster has no controller that runs anything.
+
+    Args:
+        spec: as it was applied: its scheduler is the one that runs.
+        session: how the controllers are reached.
+        existing: hosts that exist.
+        nodes: those that a plan touches.
+    """
+    if not existing.has_scheduler:
+        return None
+    if isinstance(spec.scheduler, KubernetesScheduler):
+        return _of_kubernetes(session, existing, nodes)
+    here = next(h for h in existing.with_role("controller") if h.connection == "ssh")
+    answer = session.run_many([here], _LOOK, timeout_s=_LIMIT_S)[here.name]
+    if isinstance(answer, Unreachable):
+        return Hit(problem=f"{here.name}: {answer.reason}")
+    lines = answered(answer.stdout)[1] if answer.returncode == 0 else None
+    if lines is None:
+        return Hit(problem=f"{here.name}: the scheduler gave no answer")
+    return read_hit(lines, nodes)
+
+
+def _of_kubernetes(session: SshSession, existing: ClusterInventory, nodes: Collection[str]) -> Hit:
+    """Ask the API: it knows accounts, which are namespaces, and nobody's name."""
+    from ..kubernetes.work import see_work  # noqa: PLC0415  # its own
+
+    try:
+        work = see_work(kubectl_of(session, existing))
+    except (ApiRefused, ApiSilent) as error:
+        return Hit(problem=f"the scheduler gave no answer: {error}")
+    hit = [one for one in work if not one.nodes.isdisjoint(nodes)]
+    return Hit(
+        queue=len(work),
+        jobs=tuple(one.id for one in hit),
+        users=tuple(sorted({one.namespace for one in hit})),
+    )
+
+
+def read_hit(lines: Collection[str], nodes: Collection[str]) -> Hit:
+    """Read squeue's lines ("JOB|USER|NODES") against the nodes in question."""
+    touched = set(nodes)
+    rows = [row for line in lines if len(row := line.split("|")) == _COLUMNS]
+    hit = [(job, user) for job, user, where in rows if where and touched & set(expand(where))]
+    return Hit(
+        queue=len(rows),
+        jobs=tuple(dict.fromkeys(job for job, _ in hit)),
+        users=tuple(sorted({user for _, user in hit})),
+    )
+
+
+def gone_with(
+    site: OpenSite, changes: Iterable[ResourceChange], applied: ClusterSpec | None
+) -> tuple[Gone, ...]:
+    """Return the nodes that the spec drops, and those whose own resource goes or is made anew.
+
+    Nodes that a cloud's control plane runs are told by their machines' ids (`leaving_nodes`).
+
+    Args:
+        site: has the spec that is to be applied.
+        changes: what its apply would do.
+        applied: the spec as it was applied; None: nothing was, so nothing goes.
+
+    Raises:
+        ProviderError: the spec that was applied can't be planned.
+    """
+    provider, wanted = site.provider, site.context.spec
+    if applied is None or site.name not in applied.sites or not provider.has_purchase_options:
+        return ()
+    kept = {host.name for host in provider.planned_hosts(wanted, site.name)}
+    found = {
+        host.name: Gone(name=host.name, pool=host.pool, replaced=False)
+        for host in provider.planned_hosts(applied, site.name)
+        if host.name not in kept
+    }
+    ends = {c.resource.name: c.effect for c in changes if c.effect in {"replace", "delete"}}
+    bought = provider.purchases(applied, site.name) if ends else {}
+    for name in ends.keys() & bought.keys():
+        for node in bought[name].nodes:
+            found.setdefault(node, Gone(name=node, pool=bought[name].pool, replaced=node in kept))
+    run = managed_pools(applied) | managed_pools(wanted)
+    return tuple(node for _, node in sorted(found.items()) if node.pool not in run)

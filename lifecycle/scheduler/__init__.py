@@ -1,0 +1,1 @@
+"""The scheduler of a cluster, Slurm or Kubernetes, behind one interface."""

@@ -1,0 +1,61 @@
+"""The scheduler of a cluster, behind one interface: nodes with state and jobs, drain, resume.
+
+Two implementations: Slurm, asked on a controller, and Kubernetes, asked by its API.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Protocol
+
+import msgspec
+
+MARK = "gcluster up: "
+"""How the reason of a node begins that we took out of service. Only such nodes are given back."""
+
+
+class NodeUse(msgspec.Struct, frozen=True, kw_only=True):
+    """One node as the scheduler sees it."""
+
+    out: bool
+    """No job can start on it."""
+    jobs: tuple[str, ...] = ()
+    """Jobs that hold it: running, suspended, or not yet cleaned up after."""
+    reason: str = ""
+    """Why it is out, as an administrator, a health check or we wrote it."""
+    silent: bool = False
+    """The scheduler waits for its answer: what it says of the node is from before."""
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether we took it out of service, in this run or in one that was killed."""
+        return self.out and self.reason.startswith(MARK)
+
+    @property
+    def is_free(self) -> bool:
+        """Whether nothing runs there and nothing can start."""
+        return self.out and not self.jobs
+
+
+class SchedulerSilent(Exception):  # noqa: N818  # it says what happened, as Unreachable does
+    """The scheduler did not answer, so nobody knows what runs where; the text says why."""
+
+
+class Scheduler(Protocol):
+    """A cluster's scheduler. Every call may be repeated, and may raise SchedulerSilent."""
+
+    def nodes(self, nodes: Collection[str]) -> Mapping[str, NodeUse]:
+        """Return the use of each node; one that the scheduler doesn't know is left out."""
+        ...
+
+    def drain(self, nodes: Collection[str], reason: str) -> None:
+        """Let no further job start on the nodes; running ones go on."""
+        ...
+
+    def resume(self, nodes: Collection[str]) -> None:
+        """Let jobs start on the nodes again."""
+        ...
+
+    def requeue(self, jobs: Collection[str]) -> None:
+        """Put running jobs back in line; those that can't be are left running."""
+        ...

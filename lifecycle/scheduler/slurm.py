@@ -1,0 +1,87 @@
+"""Slurm as the scheduler: sinfo and squeue to observe, scontrol to act, run on a controller."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+
+from ...inventory.hosts import Host
+from ...schemas.hostlist import expand, fold
+from ..ssh import SshResult, SshSession, Unreachable
+from ..ssh.arguments import as_root
+from ..status.slurm import answered, asking, last_words
+from .base import NodeUse, SchedulerSilent
+
+_ON_NODES = "running,suspended,completing,configuring,stopped,signaling,stage_out"
+"""States of jobs that hold nodes (squeue(1), Slurm 25.05)."""
+_LOOK = asking(f"--states={_ON_NODES} --format='%A|%N'")
+_OUT = re.compile(r"drain|down|fail|power(?:ed|ing)_down|unknown|not_responding")
+_LIMIT_S = 30
+
+
+class Slurm:
+    """The controller's own commands, run there by SSH; scontrol as root."""
+
+    def __init__(self, session: SshSession, controller: Host) -> None:
+        """Hold the way to the controller; nothing is asked yet."""
+        self._session = session
+        self._controller = controller
+
+    def nodes(self, nodes: Collection[str]) -> Mapping[str, NodeUse]:
+        """Return the use of each node, in one SSH exec; raises SchedulerSilent."""
+        wanted = set(nodes)
+        found, lines = answered(self._run(_LOOK))
+        if lines is None:
+            raise SchedulerSilent("its answer was cut short")
+        jobs = _jobs(lines)
+        return {
+            node.name: NodeUse(
+                out=bool(_OUT.search(node.state)),
+                jobs=tuple(jobs.get(node.name, ())),
+                reason=node.reason,
+                silent=node.state.endswith("*"),
+            )
+            for node in found
+            if node.name in wanted
+        }
+
+    def drain(self, nodes: Collection[str], reason: str) -> None:
+        """Drain the nodes; raises SchedulerSilent."""
+        self._update(nodes, "State=DRAIN", f"Reason={reason}")
+
+    def resume(self, nodes: Collection[str]) -> None:
+        """Resume the nodes; raises SchedulerSilent."""
+        self._update(nodes, "State=RESUME")
+
+    def requeue(self, jobs: Collection[str]) -> None:
+        """Requeue the jobs; one that ended meanwhile, or can't be requeued, is left alone."""
+        words = ["scontrol", "requeue", ",".join(jobs)]
+        self._ask(as_root(self._controller, words))
+
+    def _update(self, nodes: Collection[str], *settings: str) -> None:
+        if nodes:
+            words = ["scontrol", "update", f"NodeName={fold(nodes)}", *settings]
+            self._run(as_root(self._controller, words))
+
+    def _ask(self, command: str) -> SshResult:
+        here = self._controller
+        answer = self._session.run_many([here], command, timeout_s=_LIMIT_S)[here.name]
+        if isinstance(answer, Unreachable):
+            raise SchedulerSilent(f"{here.name}: {answer.reason}")
+        return answer
+
+    def _run(self, command: str) -> str:
+        answer = self._ask(command)
+        if answer.returncode != 0:
+            raise SchedulerSilent(last_words(answer))
+        return answer.stdout
+
+
+def _jobs(lines: list[str]) -> dict[str, list[str]]:
+    """Return node -> the jobs that hold it."""
+    jobs: dict[str, list[str]] = {}
+    for line in lines:
+        job, _, where = line.partition("|")
+        for node in expand(where) if where else ():
+            jobs.setdefault(node, []).append(job)
+    return jobs

@@ -1,0 +1,127 @@
+"""What a node's RDMA adapters report of themselves: links, rails, interfaces, firmware."""
+
+from __future__ import annotations
+
+import re
+
+from .node import first_line, run, system_path
+
+Adapters = dict[str, dict[str, str]]
+"""Device to what ibstat says of it and of its first port."""
+LINK_LAYERS = {"infiniband": "InfiniBand", "roce": "Ethernet"}
+
+
+def interface_of(device: str) -> str:
+    """Return the network interface of an RDMA device; "" where it has none."""
+    folder = system_path("/sys/class/infiniband") / device / "device/net"
+    names = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
+    return names[0] if names else ""
+
+
+def interface_file(interface: str, name: str) -> str:
+    """Return what the kernel says of a network interface in one of its files."""
+    return first_line(system_path("/sys/class/net") / interface / name)
+
+
+def natural(name: str) -> list[int | str]:
+    """Return a key that sorts mlx5_10 after mlx5_9."""
+    return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", name)]
+
+
+def adapters() -> tuple[Adapters, str]:
+    """Return device -> what ibstat says of it and of its first port; a message when it's silent."""
+    code, text = run("ibstat")
+    if code:
+        return {}, f"ibstat doesn't answer: {text}"
+    found: Adapters = {}
+    device: dict[str, str] | None = None
+    for line in text.splitlines():
+        named = re.match(r"CA '(.*)'", line)
+        if named:
+            device = found.setdefault(named[1], {})
+        elif device is not None and ":" in line:
+            key, _, value = line.strip().partition(":")
+            device.setdefault(key.lower(), value.strip())
+    return found, ""
+
+
+def is_rail(port: dict[str, str], kind: str, gbps: float) -> bool:
+    """Say whether an adapter that nobody named may be a rail: not one that is up and slower."""
+    slower = port.get("state") == "Active" and float(port.get("rate") or 0) < gbps
+    return port.get("link layer") == LINK_LAYERS[kind] and not slower
+
+
+def rails(kind: str, devices: list[str], gbps: float = 0) -> tuple[Adapters, list[str]]:
+    """Return the devices of the rails with what they say, and what is wrong with that.
+
+    Devices that nobody named are all of the kind, in the order of their numbers; with a rate, those
+    that are slower (front end, storage) are none.
+    """
+    found, silent = adapters()
+    if silent:
+        return {}, [silent]
+    layer = LINK_LAYERS[kind]
+    of_kind = [name for name, port in found.items() if port.get("link layer") == layer]
+    chosen = devices or sorted(
+        (name for name in of_kind if is_rail(found[name], kind, gbps)), key=natural
+    )
+    wrong = [f"there is no device {name}" for name in chosen if name not in found]
+    wrong += [
+        f"{name} speaks {found[name].get('link layer')}, not {layer}"
+        for name in chosen
+        if name in found and name not in of_kind
+    ]
+    return {name: found[name] for name in chosen if name in found}, wrong
+
+
+def link_differences(
+    kind: str, devices: list[str], count: int, gbps: float
+) -> tuple[Adapters, list[str]]:
+    """Return the rails and everything that is wrong with their links.
+
+    Where devices are not named, adapters beside the rails may be down or slower.
+    """
+    chosen, wrong = rails(kind, devices, gbps)
+    if len(chosen) < count and not devices:
+        chosen, wrong = rails(kind, devices)
+    if not chosen:
+        return {}, wrong or [f"no adapter speaks {LINK_LAYERS[kind]}"]
+    bad = {name: why for name, port in chosen.items() if (why := link_fault(port, gbps))}
+    good, least = len(chosen) - len(bad), max(count, 1)
+    if devices or good < least:
+        wrong += [f"rail {place(chosen, name)}, {name}: {why}" for name, why in bad.items()]
+    if good < least:
+        wrong.append(f"{good} rails are up at their rate, not {least}")
+    surplus = not devices and len(chosen) > least
+    return {n: port for n, port in chosen.items() if not (surplus and n in bad)}, wrong
+
+
+def link_fault(port: dict[str, str], gbps: float) -> str:
+    """Return what is wrong with a port's link, "" when it is as it should be."""
+    state, physical = port.get("state", ""), port.get("physical state", "")
+    if state != "Active" or physical != "LinkUp":
+        return f"the port is {state or 'unknown'}, {physical or 'unknown'}"
+    rate = float(port.get("rate") or 0)
+    return f"{rate:g} Gb/s, not {gbps:g}" if rate < gbps else ""
+
+
+def place(chosen: Adapters, name: str) -> int:
+    """Return a rail's number, counted from 0."""
+    return list(chosen).index(name)
+
+
+def firmware(chosen: Adapters) -> list[str]:
+    """Return a line for each adapter with its firmware, and say where they differ."""
+    lines = [
+        f"{name} {port.get('ca type', '?')} firmware {port.get('firmware version', '?')}"
+        for name, port in chosen.items()
+    ]
+    kinds: dict[str | None, dict[str | None, list[str]]] = {}
+    for name, port in chosen.items():
+        versions = kinds.setdefault(port.get("ca type"), {})
+        versions.setdefault(port.get("firmware version"), []).append(name)
+    for kind, versions in kinds.items():
+        if len(versions) > 1:
+            told = "; ".join(f"{version} on {', '.join(on)}" for version, on in versions.items())
+            lines.append(f"adapters {kind} have different firmware: {told}")
+    return lines

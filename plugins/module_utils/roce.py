@@ -1,0 +1,190 @@
+"""RoCE's settings of an interface: which differ, and the actions that set them.
+
+Packets are sorted by their DSCP, the priority of RoCE's DSCP is kept lossless (PFC) and its senders
+slow down when the network says so (ECN); both verbs and connection manager mark their packets. The
+role roce installs this file on nodes as well, for the unit that sets an interface when it appears.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from .node import first_line, run, system_path
+from .rdma import interface_file, interface_of, rails
+
+SETTINGS = Path("/etc/gcluster/roce.json")
+"""What the unit that sets an interface when it appears is to set."""
+CNP_PRIORITY = 6
+"""Congestion notifications overtake the data they are about (NVIDIA, RoCE configuration guide)."""
+ECN_CAPABLE = 2
+"""Last bits of a packet's traffic class: ECT(0), switches may mark it instead of dropping."""
+
+
+class RoceError(Exception):
+    """Why an interface can't be set."""
+
+
+class FileText(NamedTuple):
+    """A file of the kernel and what is to be written to it."""
+
+    path: Path
+    text: str
+
+
+class Setting(NamedTuple):
+    """A setting that differs: what it should be, and the command or file that sets it."""
+
+    description: str
+    action: tuple[str, ...] | FileText
+
+    def apply(self) -> None:
+        """Set it."""
+        if isinstance(self.action, FileText):
+            self.action.path.write_text(self.action.text, encoding="utf-8")
+            return
+        code, text = run(*self.action)
+        if code:
+            raise RoceError(f"{' '.join(self.action)}: {text}")
+
+
+class Qos(NamedTuple):
+    """What mlnx_qos says of an interface."""
+
+    trust: str
+    pfc: list[str]
+    """0 or 1 for each priority."""
+    priorities: dict[int, int]
+    """DSCP to priority."""
+
+
+def traffic_class(settings: dict[str, Any]) -> int:
+    """Return the byte that marks RoCE's packets: its DSCP, and that ECN is understood."""
+    return int(settings["dscp"]) * 4 + ECN_CAPABLE
+
+
+def query_qos(interface: str) -> Qos:
+    """Return what mlnx_qos says of an interface."""
+    code, text = run("mlnx_qos", "-i", interface)
+    if code:
+        raise RoceError(f"mlnx_qos doesn't answer for {interface}: {text}")
+    trust = re.search(r"Priority trust state: *(\S+)", text)
+    pfc = re.search(r"enabled((?: +[01])+)", text)
+    priorities = {
+        int(dscp): int(priority)
+        for priority, listed in re.findall(r"prio:(\d) dscp:([\d,]+)", text)
+        for dscp in listed.strip(",").split(",")
+    }
+    return Qos(trust[1] if trust else "", pfc[1].split() if pfc else [], priorities)
+
+
+def kernel_files(device: str, interface: str, settings: dict[str, Any]) -> list[FileText]:
+    """Return the files of the kernel and what each must say."""
+    ecn = system_path("/sys/class/net") / interface / "ecn"
+    adapter = system_path("/sys/class/infiniband") / device
+    priority = settings["priority"]
+    return [
+        FileText(ecn / f"roce_np/enable/{priority}", "1"),
+        FileText(ecn / f"roce_rp/enable/{priority}", "1"),
+        FileText(ecn / "roce_np/cnp_dscp", str(settings["congestion_dscp"])),
+        FileText(ecn / "roce_np/cnp_802p_prio", str(CNP_PRIORITY)),
+        FileText(adapter / "tc/1/traffic_class", str(traffic_class(settings))),
+    ]
+
+
+def ring_sizes(interface: str) -> tuple[list[int], int]:
+    """Return how many entries the rings have, and how many they may have."""
+    _, text = run("ethtool", "--show-ring", interface)
+    found = [int(n) for n in re.findall(r"^[RT]X:\s*(\d+)", text, re.MULTILINE)]
+    return found[2:], min(found[:2], default=0)
+
+
+def due_settings(device: str, settings: dict[str, Any]) -> Iterator[Setting]:
+    """Yield the settings of a rail that aren't as asked."""
+    interface = interface_of(device)
+    if not interface:
+        raise RoceError(f"{device} has no interface of its own")
+    yield from _priority_settings(interface, settings)
+    mtu = str(settings["mtu"])
+    if interface_file(interface, "mtu") != mtu:
+        command = ("ip", "link", "set", "dev", interface, "mtu", mtu)
+        yield Setting(f"{interface} has MTU {mtu}", command)
+    yield from _connection_settings(device, settings)
+    for file in kernel_files(device, interface, settings):
+        if first_line(file.path).rpartition("=")[2] != file.text:  # "Global tclass=106"
+            yield Setting(f"{file.path} says {file.text}", file)
+    ring, most = ring_sizes(interface)
+    wanted = min(settings["ring"], most)
+    if ring and any(entries != wanted for entries in ring):
+        sizes = ("rx", str(wanted), "tx", str(wanted))
+        yield Setting(
+            f"{interface} has rings of {wanted}", ("ethtool", "--set-ring", interface, *sizes)
+        )
+    if re.search(r"[RT]X:\s*on", run("ethtool", "--show-pause", interface)[1]):
+        off = ("autoneg", "off", "rx", "off", "tx", "off")
+        yield Setting(
+            f"{interface} pauses priorities, not all", ("ethtool", "--pause", interface, *off)
+        )
+
+
+def _priority_settings(interface: str, settings: dict[str, Any]) -> Iterator[Setting]:
+    found = query_qos(interface)
+    dscp, priority = settings["dscp"], settings["priority"]
+    mask = ["1" if each == priority else "0" for each in range(8)]
+    tool = ("mlnx_qos", "-i", interface)
+    if found.trust != "dscp":
+        yield Setting(f"{interface} sorts packets by DSCP", (*tool, "--trust", "dscp"))
+    if found.priorities.get(dscp) != priority:
+        what = f"{interface} has DSCP {dscp} on priority {priority}"
+        yield Setting(what, (*tool, "--dscp2prio", f"set,{dscp},{priority}"))
+    if found.pfc != mask:
+        what = f"{interface} keeps priority {priority} lossless"
+        yield Setting(what, (*tool, "--pfc", ",".join(mask)))
+
+
+def _connection_settings(device: str, settings: dict[str, Any]) -> Iterator[Setting]:
+    port = ("-d", device, "-p", "1")
+    if run("cma_roce_mode", *port)[1] != "RoCE v2":
+        yield Setting(f"{device} connects with RoCE v2", ("cma_roce_mode", *port, "-m", "2"))
+    wanted = str(traffic_class(settings))
+    tos = run("cma_roce_tos", "-d", device)[1]
+    if tos.split()[-1:] != [wanted]:
+        what = f"{device} marks connections with {wanted}"
+        yield Setting(what, ("cma_roce_tos", "-d", device, "-t", wanted))
+
+
+def spread_interrupts(interface: str) -> None:
+    """Let the cores next to the adapter take its interrupts; says nothing where it can't."""
+    node = interface_file(interface, "device/numa_node")
+    if node and node != "-1":
+        run("set_irq_affinity_bynode.sh", node, interface)
+
+
+def set_interface(interface: str, settings: dict[str, Any]) -> list[str]:
+    """Set an interface where it is a rail's; return what was changed."""
+    chosen, _ = rails("roce", settings["devices"], settings["gbps"])
+    done = []
+    for device in chosen:
+        if interface_of(device) == interface:
+            for setting in list(due_settings(device, settings)):
+                setting.apply()
+                done.append(setting.description)
+            spread_interrupts(interface)
+    return done
+
+
+def main() -> None:
+    """Set the interface that is named: the program of the unit gcluster-roce@INTERFACE."""
+    try:
+        done = set_interface(sys.argv[1], json.loads(SETTINGS.read_text(encoding="utf-8")))
+    except RoceError as error:
+        sys.exit(str(error))
+    sys.stdout.writelines(f"{line}\n" for line in done)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,179 @@
+#!/usr/bin/python
+"""Install enroot and pyxis from files with known checksums."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: enroot_pyxis
+short_description: Install enroot and build pyxis for the Slurm that is here
+description:
+  - Installs and holds enroot from packages with known checksums.
+  - Builds pyxis for the headers of Slurm on the node, again when either changes.
+options:
+  enroot:
+    description: Version of enroot.
+    type: str
+    required: true
+  enroot_files:
+    description: Enroot's packages; empty where the node runs no containers.
+    type: list
+    elements: dict
+    default: []
+    suboptions: &file
+      url:
+        description: Where the file is.
+        type: str
+        required: true
+      checksum:
+        description: Its digest as sha256:HEX.
+        type: str
+        required: true
+  pyxis:
+    description: Version of pyxis.
+    type: str
+    required: true
+  pyxis_file:
+    description: Its sources.
+    type: dict
+    required: true
+    suboptions: *file
+  build:
+    description: Packages that it is built with.
+    type: list
+    elements: str
+    default: []
+author: The gcluster authors
+attributes:
+  check_mode: {support: full, description: Says what would be installed.}
+"""
+
+EXAMPLES = r"""
+- name: Install enroot, build pyxis for the Slurm that is here
+  gcluster.cluster.enroot_pyxis:
+    enroot: 3.5.0
+    pyxis: 0.20.0
+    pyxis_file:
+      url: https://github.com/NVIDIA/pyxis/archive/refs/tags/v0.20.0.tar.gz
+      checksum: sha256:0123...
+    build: [gcc, make, libslurm-dev]
+"""
+
+RETURN = r"""
+changes:
+  description: What was installed and held, or would be in check mode.
+  returned: success
+  type: list
+  elements: str
+"""
+
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ..module_utils.download import fetch, unpack
+from ..module_utils.files import write_text
+from ..module_utils.node import first_line, is_of_branch, run, system_path
+from ..module_utils.packages import PackageManager, package_manager
+from ..module_utils.state import Failed
+
+FILE: dict[str, Any] = {
+    "url": {"type": "str", "required": True},
+    "checksum": {"type": "str", "required": True},
+}
+ARGUMENTS: dict[str, Any] = {
+    "enroot": {"type": "str", "required": True},
+    "enroot_files": {"type": "list", "elements": "dict", "default": [], "options": FILE},
+    "pyxis": {"type": "str", "required": True},
+    "pyxis_file": {"type": "dict", "required": True, "options": FILE},
+    "build": {"type": "list", "elements": "str", "default": []},
+}
+PLUGIN = "/usr/local/lib/slurm/spank_pyxis.so"
+BUILT = "/usr/local/share/pyxis/gcluster-built"
+BUILD_TIMEOUT_S = 600
+HEADERS = ("libslurm-dev", "slurm-devel")
+ADVICE = "; a mirror goes into software.sources"
+HELD = ["enroot", "enroot+caps"]
+
+
+def download(file: dict[str, str], folder: Path) -> Path:
+    """Download a file and check it; return where it is."""
+    path = folder / file["url"].rpartition("/")[2]
+    digest = fetch(file["url"], path, ADVICE)
+    if digest != file["checksum"]:
+        raise Failed(f"{file['url']} is {digest}, not {file['checksum']}: it was not installed")
+    path.chmod(0o644)
+    return path
+
+
+def install_packages(manager: PackageManager, *names: str) -> None:
+    """Install packages, from files or the distribution; nothing is started."""
+    code, text = manager.install({}, list(names), {"allow_downgrade": True, "never": []})
+    if code:
+        errors = [line for line in text.splitlines() if line.startswith(("E:", "Error"))]
+        raise Failed("; ".join(errors or text.splitlines()[-3:]))
+
+
+def slurm_headers(manager: PackageManager) -> str:
+    """Return the version of Slurm's headers here."""
+    return next((version for name in HEADERS if (version := manager.installed(name))), "")
+
+
+def build_pyxis(manager: PackageManager, asked: dict[str, Any], folder: Path) -> None:
+    """Build pyxis against the headers that are here, and put it in place at once."""
+    unpack(download(asked["pyxis_file"], folder), folder)
+    source = next(folder.glob("pyxis-*/Makefile")).parent
+    into = ("install", "prefix=/usr/local", f"DESTDIR={folder}/tree")
+    code, text = run("make", "--directory", str(source), *into, timeout_s=BUILD_TIMEOUT_S)
+    if code:
+        raise Failed("pyxis can't be built:\n" + "\n".join(text.splitlines()[-15:]))
+    plugin = system_path(PLUGIN)
+    plugin.parent.mkdir(parents=True, exist_ok=True)
+    fresh = plugin.with_name(f".{plugin.name}.new")
+    shutil.copy(folder / "tree/usr/local/lib/slurm/spank_pyxis.so", fresh)
+    fresh.replace(plugin)
+    write_text(system_path(BUILT), f"{asked['pyxis']} {slurm_headers(manager)}\n", act=True)
+
+
+def apply(asked: dict[str, Any], *, act: bool) -> list[str]:
+    """Install what is missing (only with `act`); return it."""
+    manager, done = package_manager(), []
+    has_enroot = is_of_branch(manager.installed("enroot"), asked["enroot"])
+    missing = [name for name in asked["build"] if not manager.installed(name)]
+    built = first_line(system_path(BUILT)) if system_path(PLUGIN).exists() else ""
+    with tempfile.TemporaryDirectory(prefix="enroot-pyxis.", dir="/var/tmp") as scratch:
+        folder = Path(scratch)
+        folder.chmod(0o755)
+        if asked["enroot_files"] and not has_enroot:
+            done.append(f"enroot {asked['enroot']}")
+            if act:
+                files = [str(download(file, folder)) for file in asked["enroot_files"]]
+                install_packages(manager, *files)
+        if missing or built != f"{asked['pyxis']} {slurm_headers(manager)}":
+            done.append(f"pyxis {asked['pyxis']}")
+            if act:
+                install_packages(manager, *asked["build"])
+                build_pyxis(manager, asked, folder)
+    if asked["enroot_files"] and (act or has_enroot):
+        try:
+            held = manager.hold(HELD, installed_only=False, act=act)
+        except OSError as error:
+            raise Failed(str(error)) from error
+        done += [f"{name} held" for name in held]
+    return done
+
+
+def main() -> None:
+    """Run the module."""
+    module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
+    try:
+        done = apply(module.params, act=not module.check_mode)
+    except Failed as error:
+        module.fail_json(msg=str(error))
+    module.exit_json(changed=bool(done), changes=done)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,152 @@
+#!/usr/bin/python
+"""Verify NCCL or RCCL as programs load it, and what jobs are given for it."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: nccl_check
+short_description: Verify NCCL or RCCL
+description:
+  - Asks the loader which library programs get, and the node's job environment for the settings that jobs get.
+  - Where no job runs here and the tests are built, they reduce over all GPUs of the node. Every number must be
+    right, and the library says its version while it runs.
+options:
+  vendor:
+    description: Whose library it is.
+    type: str
+    choices: [nvidia, amd]
+    required: true
+  version:
+    description: Version of the library, with or without its package's revision.
+    type: str
+    required: true
+  gpus:
+    description: Number of GPUs of the machine.
+    type: int
+    required: true
+  tests:
+    description: Folder of nccl-tests or rccl-tests; empty where they aren't built.
+    type: str
+    default: ""
+  environment:
+    description: Settings that a job gets which says nothing of them; of NAME+ the value goes before what NAME has.
+    type: dict
+    default: {}
+author: The gcluster authors
+attributes:
+  check_mode: {support: full, description: Changes nothing in any mode.}
+"""
+
+EXAMPLES = r"""
+- name: Verify the library and reduce over the GPUs
+  gcluster.cluster.nccl_check:
+    vendor: nvidia
+    version: 2.30.4-1
+    gpus: 8
+    tests: /opt/nccl-tests
+    environment: {NCCL_IB_GID_INDEX: "3"}
+"""
+
+RETURN = r"""
+differences:
+  description: Everything that isn't as asked.
+  returned: failure
+  type: list
+  elements: str
+"""
+
+import re
+from pathlib import Path
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ..module_utils.node import is_of_branch, job_runs, run
+from ..module_utils.state import exit_with_differences
+
+ARGUMENTS: dict[str, Any] = {
+    "vendor": {"type": "str", "choices": ["nvidia", "amd"], "required": True},
+    "version": {"type": "str", "required": True},
+    "gpus": {"type": "int", "required": True},
+    "tests": {"type": "str", "default": ""},
+    "environment": {"type": "dict", "default": {}},
+}
+LIBRARY = {"nvidia": "libnccl.so.2", "amd": "librccl.so.1"}
+PRINTED = {
+    "nvidia": r"NCCL version (\d+\.\d+\.\d+)",
+    "amd": r"RCCL version\s*:?\s*(\d+\.\d+\.\d+)",
+}
+JOB_ENVIRONMENT = "/usr/local/libexec/gcluster/job-environment"
+TEST_TIMEOUT_S = 300
+
+
+def library_version(asked: dict[str, Any]) -> str:
+    """Return the library's version without its package's revision."""
+    return str(asked["version"]).split("-", maxsplit=1)[0]
+
+
+def library_differences(asked: dict[str, Any]) -> list[str]:
+    """Return what is wrong with the library that the loader gives to programs."""
+    name = LIBRARY[asked["vendor"]]
+    _, text = run("ldconfig", "--print-cache")
+    paths = re.findall(rf"(?m)^\s*{re.escape(name)} .*=> (\S+)$", text)
+    if not paths:
+        return [f"no program finds {name}"]
+    real = Path(paths[0]).resolve().name
+    version = real.rpartition(".so.")[2]
+    if asked["vendor"] == "nvidia" and not is_of_branch(library_version(asked), version):
+        return [f"programs load {real}, not {asked['version']}"]
+    return []
+
+
+def setting_differences(environment: dict[str, Any]) -> list[str]:
+    """Return the settings that a job without any of its own is not given."""
+    _, text = run("env", "-i", "/bin/sh", JOB_ENVIRONMENT)
+    lines = [line[len("export ") :] for line in text.splitlines()]
+    given = dict(line.partition("=")[::2] for line in lines)
+    wanted = {name.rstrip("+"): str(value) for name, value in environment.items()}
+    return [
+        f"jobs get {name}={given.get(name, '')}, not {value}"
+        for name, value in wanted.items()
+        if given.get(name) != value
+    ]
+
+
+def test_differences(asked: dict[str, Any]) -> list[str]:
+    """Return what is wrong with an AllReduce inside the node."""
+    program = f"{asked['tests']}/bin/all_reduce_perf"
+    if not Path(program).exists():
+        return [f"there is no {program}"]
+    if job_runs():
+        return []
+    sizes = ("-b", "8M", "-e", "64M", "-f", "2")
+    argv = (program, *sizes, "-g", str(asked["gpus"]), "-c", "1", "-n", "5")
+    code, text = run(*argv, timeout_s=TEST_TIMEOUT_S, environment={"NCCL_DEBUG": "VERSION"})
+    if code:
+        return [f"an AllReduce in the node fails: {' '.join(text.splitlines()[-3:])}"]
+    wrong = []
+    if not re.search(r"(?m)^# Out of bounds values : 0 OK", text):
+        wrong.append("an AllReduce in the node gives wrong numbers, or didn't check them")
+    printed = re.search(PRINTED[asked["vendor"]], text)
+    if not printed or printed.group(1) != library_version(asked):
+        version = printed.group(1) if printed else "an unknown version"
+        wrong.append(f"the tests run with {version}, not {asked['version']}")
+    return wrong
+
+
+def main() -> None:
+    """Run the module."""
+    module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
+    asked = module.params
+    exit_with_differences(
+        module,
+        lambda: [
+            *library_differences(asked),
+            *setting_differences(asked["environment"]),
+            *(test_differences(asked) if asked["tests"] else []),
+        ],
+    )
+
+
+if __name__ == "__main__":
+    main()

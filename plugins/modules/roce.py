@@ -1,0 +1,194 @@
+#!/usr/bin/python
+"""Set RoCE's interfaces, or verify them."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: roce
+short_description: Set RoCE's interfaces or verify them
+description:
+  - Sets DSCP, lossless priority (PFC), congestion notification (ECN), MTU, rings and pause of each rail's interface.
+  - With O(state=verified) asks the adapters, and looks for the index of the RoCE v2 GID, which must be one on
+    all rails because NCCL takes one for all.
+options:
+  state:
+    description:
+      - V(present) makes the changes that are due.
+      - V(verified) changes nothing and fails with everything that differs on the running node.
+    type: str
+    choices: [present, verified]
+    default: present
+  devices:
+    description: RDMA devices of the rails; empty for all that speak RoCE at the rate.
+    type: list
+    elements: str
+    default: []
+  rails:
+    description: Number of rails.
+    type: int
+    default: 0
+  gbps:
+    description: Rate of a rail in Gb/s; 0 where it isn't known.
+    type: float
+    default: 0
+  managed:
+    description: Whether the interfaces are set by gcluster; others are verified as far as links and GIDs.
+    type: bool
+    default: true
+  mtu:
+    description: MTU of the interfaces in bytes.
+    type: int
+    required: true
+  priority:
+    description: The lossless priority, 0 to 7.
+    type: int
+    required: true
+  dscp:
+    description: DSCP of RoCE's packets.
+    type: int
+    required: true
+  congestion_dscp:
+    description: DSCP of congestion notifications.
+    type: int
+    required: true
+  ring:
+    description: Entries of the receive and send rings, at most what the adapter has.
+    type: int
+    required: true
+author: The gcluster authors
+attributes:
+  check_mode: {support: full, description: Returns the changes that are due and makes none.}
+"""
+
+EXAMPLES = r"""
+- name: Set the interfaces that are there
+  gcluster.cluster.roce:
+    rails: 8
+    gbps: 400
+    mtu: 9000
+    priority: 3
+    dscp: 26
+    congestion_dscp: 48
+    ring: 8192
+"""
+
+RETURN = r"""
+changes:
+  description: What was changed, or would be in check mode.
+  returned: state is present
+  type: list
+  elements: str
+differences:
+  description: Everything that isn't as asked.
+  returned: verification failed
+  type: list
+  elements: str
+notes:
+  description: The firmware of each adapter, and the index of the GID for NCCL.
+  returned: state is verified
+  type: list
+  elements: str
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ..module_utils.changes import Change, exit_with_changes, exit_with_notes
+from ..module_utils.node import run
+from ..module_utils.rdma import Adapters, firmware, interface_of, link_differences, rails
+from ..module_utils.roce import RoceError, due_settings, spread_interrupts
+from ..module_utils.state import STATE, Failed
+
+ARGUMENTS: dict[str, Any] = {
+    "state": STATE,
+    "devices": {"type": "list", "elements": "str", "default": []},
+    "rails": {"type": "int", "default": 0},
+    "gbps": {"type": "float", "default": 0},
+    "managed": {"type": "bool", "default": True},
+    "mtu": {"type": "int", "required": True},
+    "priority": {"type": "int", "required": True},
+    "dscp": {"type": "int", "required": True},
+    "congestion_dscp": {"type": "int", "required": True},
+    "ring": {"type": "int", "required": True},
+}
+PACKET, MTU_OF_PACKET = 4096, 4200
+"""InfiniBand's largest packets in bytes, and the MTU from which on they fit."""
+
+
+def changes(asked: dict[str, Any], *, act: bool) -> list[Change]:
+    """Return the settings of all rails that aren't as asked."""
+    chosen, wrong = rails("roce", asked["devices"], asked["gbps"])
+    if not asked["devices"] and not asked["gbps"]:
+        raise Failed("which adapters carry RoCE isn't known: write devices under rdma of the pool")
+    if wrong or not chosen:
+        raise Failed("; ".join(wrong) or "no adapter speaks RoCE")
+    for device in chosen if act else ():
+        spread_interrupts(interface_of(device))
+    return [
+        Change(setting.description, setting.apply)
+        for device in chosen
+        for setting in due_settings(device, asked)
+    ]
+
+
+def gid_differences(chosen: Adapters) -> tuple[list[str], list[str]]:
+    """Return what is wrong with the rails' GIDs of RoCE v2 with an IPv4 address, and their index."""
+    code, text = run("show_gids")
+    if code:
+        return [f"show_gids doesn't answer: {text}"], []
+    indexes: dict[str, int] = {}
+    for line in text.splitlines():
+        row = re.match(r"(\S+)\s+1\s+(\d+)\s+\S+\s+(\d+\.\d+\.\d+\.\d+)\s+v2\s", f"{line} ")
+        if row:
+            indexes.setdefault(row[1], int(row[2]))
+    wrong = [
+        f"{name} has no RoCE v2 GID with an IPv4 address" for name in chosen if name not in indexes
+    ]
+    found = {indexes[name] for name in chosen if name in indexes}
+    if len(found) > 1:
+        listed = ", ".join(f"{indexes[name]} on {name}" for name in chosen if name in indexes)
+        wrong.append(f"the RoCE v2 GID has another index on some rails: {listed}")
+    return wrong, [f"NCCL_IB_GID_INDEX={index}" for index in found] if len(found) == 1 else []
+
+
+def verbs_differences(device: str, mtu: int) -> Iterator[str]:
+    """Yield what is wrong with the port as programs see it."""
+    code, text = run("ibv_devinfo", "-d", device)
+    active = re.search(r"active_mtu:\s*(\d+)", text)
+    if code or active is None:
+        yield f"ibv_devinfo doesn't answer for {device}: {text}"
+    elif mtu >= MTU_OF_PACKET and int(active[1]) < PACKET:
+        yield f"{device} sends packets of {active[1]} bytes, not {PACKET}: is the MTU {mtu}?"
+
+
+def differences(asked: dict[str, Any]) -> tuple[list[str], list[str]]:
+    """Return everything that isn't as asked, and notes on firmware and GIDs."""
+    chosen, wrong = link_differences("roce", asked["devices"], asked["rails"], asked["gbps"])
+    notes = firmware(chosen)
+    if not chosen:
+        return wrong, notes
+    of_gids, index = gid_differences(chosen)
+    wrong += of_gids
+    for device in chosen if asked["managed"] else ():
+        wrong += [f"not {setting.description}" for setting in due_settings(device, asked)]
+        wrong += verbs_differences(device, asked["mtu"])
+    return wrong, notes + index
+
+
+def main() -> None:
+    """Run the module."""
+    module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
+    asked = module.params
+    try:
+        if asked["state"] == "verified":
+            exit_with_notes(module, *differences(asked))
+        exit_with_changes(module, lambda: changes(asked, act=not module.check_mode))
+    except (Failed, RoceError) as error:
+        module.fail_json(msg=str(error))
+
+
+if __name__ == "__main__":
+    main()
