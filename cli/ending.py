@@ -1,12 +1,12 @@
 """How a command ends: every error becomes a message and one of the exit codes of the table."""
 
-# ruff: noqa: PLC0415  # imported when a command ends badly: most never need it
-
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import sys
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
@@ -16,8 +16,11 @@ import typer
 from typer.exceptions import TyperException
 
 from ..lifecycle.outcome import Exit
-from ..schemas.diagnostics import Diagnostic
-from .verbs import BY_NAME
+from ..schemas.diagnostics import Diagnostic, Severity
+from .commands import BY_NAME
+from .render.diagnostics import diagnostics_text
+from .render.document import document
+from .render.surface import stderr
 
 FORMAT = "gcluster.format"
 """Key of the context's shared store under which `--format` is kept for messages of errors."""
@@ -63,7 +66,7 @@ def catch_signals() -> None:
     def stop(_number: int, _frame: FrameType | None) -> None:
         for each in (signal.SIGINT, signal.SIGTERM):
             signal.signal(each, signal.default_int_handler)
-        os.write(2, b"\nstopping: what is under way ends first\n")
+        os.write(2, b"\nstopping after the current step\n")
         raise KeyboardInterrupt
 
     for each in (signal.SIGINT, signal.SIGTERM):
@@ -71,28 +74,21 @@ def catch_signals() -> None:
 
 
 def _interrupted(ctx: Any) -> Exit:
-    import shlex
-
-    from ..lifecycle.outcome import Exit
 
     verb = BY_NAME.get(ctx.invoked_subcommand or "")
     again = shlex.join(["gcluster", *(ctx.obj or [])])
-    hint = f"go on with: {again}" if verb is not None and verb.goes_on else ""
+    hint = f"resume with: {again}" if verb is not None and verb.resumable else ""
     _tell((_diagnostic("GC940", "interrupted", hint=hint),), ctx.meta.get(FORMAT, "text"), {}, 130)
     return Exit.INTERRUPTED
 
 
 def _failed(error: Exception, fmt: str) -> Exit:
-    from ..lifecycle.outcome import Exit, LifecycleError
-    from ..stacks.provider import ProviderError
 
     if os.environ.get("GCLUSTER_DEBUG"):
-        import traceback
-
         traceback.print_exception(error)
     code, sources = Exit.FAILED, {}
-    if isinstance(error, LifecycleError | ProviderError):
-        diagnostics = error.diagnostics
+    diagnostics: tuple[Diagnostic, ...] = getattr(error, "diagnostics", ())
+    if diagnostics:  # those of LifecycleError, ProviderError, CatalogError
         code = getattr(error, "exit_code", Exit.FAILED)
         loaded = getattr(error, "loaded", None)
         sources = {loaded.file: loaded.text} if loaded is not None else {}
@@ -115,7 +111,6 @@ def _internal(error: Exception) -> Diagnostic:
 
 
 def _diagnostic(code: str, summary: str, *, hint: str = "") -> Diagnostic:
-    from ..schemas.diagnostics import Diagnostic, Severity
 
     return Diagnostic(code=code, severity=Severity.ERROR, summary=summary, hint=hint)
 
@@ -125,13 +120,9 @@ def _tell(
 ) -> None:
     """Write errors: JSON as the one document on stdout, text on stderr."""
     if fmt == "json":
-        from .render.document import document
-
         value = {"ok": False, "exit_code": int(code), "diagnostics": diagnostics}
         sys.stdout.write(f"{document(value)}\n")
         return
-    from .render.diagnostics import diagnostics_text
-    from .render.surface import stderr
 
     sys.stdout.flush()
     sys.stderr.write(f"{diagnostics_text(diagnostics, stderr(), sources)}\n")
@@ -148,7 +139,6 @@ def _usage_error(error: TyperException) -> int:
 
 
 def _usage(message: str, hint: str) -> int:
-    from ..lifecycle.outcome import Exit
 
     _tell((_diagnostic("GC941", message, hint=hint),), "text", {}, Exit.USAGE)
     return Exit.USAGE

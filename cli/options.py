@@ -1,15 +1,16 @@
 """Arguments and options that several verbs share, spelled once."""
 
-# ruff: noqa: PLC0415  # imported when a shell's Tab asks
-
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
 import typer
 
+from ..lifecycle.places import data_home
 from .ending import FORMAT
 
 
@@ -51,8 +52,6 @@ def complete_target(incomplete: str) -> list[str]:
 
 def complete_spec(incomplete: str) -> list[str]:
     """Return YAML files and folders that begin so."""
-    from pathlib import Path
-
     folder = Path(incomplete) if incomplete.endswith("/") else Path(incomplete).parent
     try:
         entries = list(folder.iterdir())
@@ -73,9 +72,6 @@ def complete_spec(incomplete: str) -> list[str]:
 
 
 def _cluster_names(incomplete: str) -> Iterator[str]:
-    import json
-
-    from ..lifecycle.places import data_home
 
     for path in (data_home() / "clusters").glob("*.json"):
         try:

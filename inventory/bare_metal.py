@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 
-from ..schemas.hostlist import HostlistError, expand
+from ..schemas.derived.hostlist import HostlistError, expand
 from ..schemas.spec import BareMetalSite, ClusterSpec, HostEntry, Pool, Ssh
 from ..schemas.spec.sites import ListedHost
 from .hosts import Host, Placement, SshTarget, in_block

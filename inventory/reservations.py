@@ -14,7 +14,7 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from ..schemas.hostlist import expand, fold
+from ..schemas.derived.hostlist import expand, fold
 from ..schemas.spec import ClusterSpec, SlurmScheduler
 from .hosts import Host
 

@@ -14,7 +14,7 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from ..schemas.hostlist import fold, host_order
+from ..schemas.derived.hostlist import fold, host_order
 from .hosts import Host
 
 Plugin: TypeAlias = Literal["auto", "block", "tree", "none"]

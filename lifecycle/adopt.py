@@ -14,8 +14,7 @@ from typing import Any
 import msgspec
 import yaml
 
-from ..schemas.adopt.draft import Adopted, NotCarried, NothingToAdopt
-from ..schemas.adopt.written import machines_text, spec_text
+from ..schemas.adopt.draft import Adopted, NotCarried, NothingToAdopt, machines_text, spec_text
 from ..schemas.decoding import decode_json
 from ..schemas.diagnostics import Diagnostic
 from ..schemas.load import load

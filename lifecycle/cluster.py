@@ -14,10 +14,10 @@ from ..inventory.compile import CompiledCluster
 from ..inventory.compile.kubernetes import KubernetesAt
 from ..schemas.bundle import BundleManifest
 from ..schemas.catalog import Catalog, load_catalog
+from ..schemas.derived.state_url import parse_state_url
 from ..schemas.diagnostics import Diagnostic
 from ..schemas.load import Loaded, load, load_text
 from ..schemas.spec import ClusterSpec
-from ..schemas.state_url import parse_state_url
 from . import places
 from .bundle.living_on import applied_now, bundle_of, kubernetes_of
 from .known import IndexEntry, find, known_clusters, remember

@@ -7,10 +7,9 @@ from collections.abc import Collection, Iterable
 
 import msgspec
 
-from ..schemas.cost import HOURS_PER_MONTH
+from ..schemas.cost.pools import HOURS_PER_MONTH, storage_costs
 from ..schemas.spec import ClusterSpec, LustreStorage, ObjectStorage
 from ..schemas.spec.storage import Storage
-from ..schemas.storage_cost import storage_costs
 from ..stacks.provider import Leftover
 from .cluster import Cluster
 from .outcome import Exit, failure

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 
 from ..inventory.compile.self_converge import pulls
 from ..inventory.hosts import ClusterInventory, Host
+from ..schemas.derived.hostlist import fold
 from ..schemas.diagnostics import Diagnostic, Severity
-from ..schemas.hostlist import fold
 from ..schemas.spec import ClusterSpec
 from .cluster import Cluster
 from .converge.pending import Scope, pending_steps, worn_out

@@ -8,7 +8,7 @@ import msgspec
 
 from ..inventory.compile.self_converge import pulls
 from ..inventory.hosts import ClusterInventory, Host
-from ..schemas.control_planes import managed_by
+from ..schemas.derived.control_planes import managed_by
 from ..stacks.provider import ProviderError, Resource, ResourceChange
 from ..stacks.simulated import stamps as simulated_stamps
 from .cluster import Cluster

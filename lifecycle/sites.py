@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 
 from ..inventory.hosts import ClusterInventory, Host
-from ..schemas.control_planes import managed_by
+from ..schemas.derived.control_planes import managed_by
 from ..schemas.spec import ClusterSpec, Site
 from ..stacks.provider import Provider, SiteContext, SiteEvent
 from ..stacks.registry import provider

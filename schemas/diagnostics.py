@@ -1,8 +1,10 @@
-"""What is wrong with a spec, as values: checks return them, one renderer prints them."""
+"""Diagnostics as values: code, place, hint and patch; and suggestions for a wrong word."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import StrEnum
+from functools import lru_cache
 from typing import TypeAlias
 
 import msgspec
@@ -66,3 +68,33 @@ def in_file_order(diagnostics: list[Diagnostic]) -> list[Diagnostic]:
     """Sort by file, place and code; findings without a place come last."""
     nowhere = Span(line=2**31, column=0, end_line=2**31, end_column=0)
     return sorted(diagnostics, key=lambda d: (d.file, d.span or nowhere, d.code))
+
+
+def closest(word: str, options: Iterable[str]) -> str | None:
+    """Return the option that `word` most likely stands for, or None when nothing is close."""
+    return _closest(word[:64], tuple(sorted(options)))
+
+
+@lru_cache(maxsize=256)
+def _closest(word: str, options: tuple[str, ...]) -> str | None:
+    from difflib import get_close_matches  # noqa: PLC0415  # only where a word is wrong
+
+    plain = _plain(word)
+    for option in options:
+        if _plain(option) == plain:
+            return option
+
+    matches = get_close_matches(word, options, n=1, cutoff=0.6)
+    return matches[0] if matches else None
+
+
+def _plain(word: str) -> str:
+    """Drop what people mix up: case, hyphens and underscores (maxTime, max-time)."""
+    return word.replace("-", "").replace("_", "").casefold()
+
+
+def listing(options: Iterable[str], *, limit: int = 12) -> str:
+    """Return the options for a message, cut after `limit`."""
+    words = sorted(options)
+    shown = ", ".join(words[:limit])
+    return f"{shown} ... ({len(words):,} in all)" if len(words) > limit else shown

@@ -1,17 +1,16 @@
-"""Load a spec: YAML text to a typed spec with every mistake as a located diagnostic.
-
-Never raises for anything a file may hold or be.
-"""
+"""Load a spec: text, structure, checks; and the catalog files that it names."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from .catalog import Catalog
 from .checks import CheckContext, run_checks
+from .derived.host_lists import WithLists, with_lists
 from .diagnostics import (
     Diagnostic,
     PathTuple,
@@ -19,13 +18,51 @@ from .diagnostics import (
     Span,
     in_file_order,
 )
-from .own_catalogs import OwnCatalogs
+from .fix.upgrade import newer_version, upgrade
 from .spec import ClusterSpec
+from .structure.compose import compose
+from .structure.document import Document
 from .structure.fit import Structured, fit
-from .text.compose import compose
-from .text.document import Document
-from .text.source import decode, read_source
-from .with_host_lists import WithLists, with_lists
+from .structure.source import decode, read_source
+
+if TYPE_CHECKING:
+    from .catalog import Catalog
+
+
+class OwnCatalogs:
+    """A spec's own catalogs over gcluster's. What is wrong with them is kept in `diagnostics`."""
+
+    def __init__(
+        self, written: Iterable[str], folder: Path | None, *, given: Catalog | None = None
+    ) -> None:
+        """Know the files.
+
+        Args:
+            written: paths as in the spec.
+            folder: where they start; None: the current folder.
+            given: a catalog to use instead of all this.
+        """
+        start = folder or Path()
+        self._given = given
+        self.paths = tuple(start / name for name in written)
+        self.diagnostics: tuple[Diagnostic, ...] = ()
+
+    def load(self) -> Catalog:
+        """Return the catalog; files that are wrong are left out and reported."""
+        if self._given is not None:
+            return self._given
+        from .catalog import CatalogError, load_catalog  # noqa: PLC0415  # as late as possible
+
+        good: list[Path] = []
+        for path in self.paths:
+            try:
+                load_catalog([path])
+            except CatalogError as error:
+                self.diagnostics += error.diagnostics
+            else:
+                good.append(path)
+        return msgspec.structs.replace(load_catalog(good), complete=not self.diagnostics)
+
 
 API_VERSION = "gcluster/v1"
 """The version of the spec language that the types describe."""
@@ -126,20 +163,16 @@ def _newer(document: Document, file: str) -> Diagnostic | None:
     """Return the error of a spec for a newer gcluster."""
     if document.data.get("apiVersion") == API_VERSION:
         return None
-    from .migrate import newer_version  # noqa: PLC0415  # most are of this version
-
     return newer_version(document, file=file)
 
 
 def _structured(document: Document, file: str, spoilt: frozenset[PathTuple]) -> Structured:
     """Type the document; what does not fit may be an older spelling."""
 
-    def modernise() -> tuple[Diagnostic, ...]:
-        from . import migrate  # noqa: PLC0415  # most specs fit as they are
+    def older() -> tuple[Diagnostic, ...]:
+        return upgrade(document, file=file, spoilt=spoilt)
 
-        return migrate.modernise(document, file=file, spoilt=spoilt)
-
-    return fit(ClusterSpec, document, file=file, spoilt=spoilt, modernise=modernise)
+    return fit(ClusterSpec, document, file=file, spoilt=spoilt, upgrade=older)
 
 
 def _sorted(found: list[Diagnostic]) -> tuple[Diagnostic, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..schemas.cost import quote
+from ..schemas.cost.pools import quote
 
 if TYPE_CHECKING:
     from ..schemas.catalog import Machine

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from ...lifecycle.adopt import AdoptedFiles
 from .cells import printable
 from .diagnostics import diagnostics_text
 from .surface import Surface
-
-if TYPE_CHECKING:
-    from ...lifecycle.adopt import AdoptedFiles
 
 
 def adopted_text(written: AdoptedFiles, surface: Surface) -> str:

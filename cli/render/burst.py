@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
+from ...lifecycle.burst.explain import Explained
 from ...lifecycle.burst.policy import WORDS, Decision
 from ...lifecycle.burst.saved_queue import Tried
 from ...lifecycle.burst.simulate.report import CloudUse, Simulation, Waits
@@ -13,9 +13,6 @@ from .cells import printable
 from .grid import Column, grid
 from .quantities import duration, plural
 from .surface import Surface
-
-if TYPE_CHECKING:
-    from ...lifecycle.burst.explain import Explained
 
 _WAITS = (
     Column("WAIT", right=False),

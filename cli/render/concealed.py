@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from ...schemas.spec.words import SECRET_PATTERN
+from ...schemas.spec.model import SECRET_PATTERN
 
 _KEY = re.compile(
     r"(?:passw(?:or)?d|passphrase|secret|token|credential|(?:api|private|access)[_-]?key)"

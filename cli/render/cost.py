@@ -5,17 +5,14 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING
 
+from ...schemas.cost.bill import Bill, Sum
 from .cells import printable
 from .cost_chart import chart as chart_lines
 from .cost_figures import Sources, ascii_only, is_priced, money, names
 from .cost_notes import notes
 from .cost_tables import ladders, markets, pools
 from .surface import Surface
-
-if TYPE_CHECKING:
-    from ...schemas.bill import Bill, Sum
 
 
 def bills_text(bills: Sequence[Bill], surface: Surface, *, chart: bool = False) -> str:

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from ...schemas.cost.bill import Bill, PoolBill
 from .cells import pad, printable, width
 from .cost_figures import pool_money
 from .surface import Surface
-
-if TYPE_CHECKING:
-    from ...schemas.bill import Bill, PoolBill
 
 NOW, MOST = "█", "░"
 _LEAST = 8

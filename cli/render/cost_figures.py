@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
-from ...schemas.power import Power
+from ...schemas.cost.bill import Offer, PoolBill, Sum
+from ...schemas.cost.pools import Power
 from .cells import printable
-
-if TYPE_CHECKING:
-    from ...schemas.bill import Offer, PoolBill, Sum
 
 UNKNOWN = "–"  # noqa: RUF001  # the dash of tables; turned into "-" where there is no Unicode
 AT_MOST, AT_LEAST, LACKS = "≤", "≥", "+?"

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
+from ...schemas.cost.bill import Bill
 from .cells import printable
 from .cost_figures import (
     AT_LEAST,
@@ -16,9 +16,6 @@ from .cost_figures import (
     is_priced,
     names,
 )
-
-if TYPE_CHECKING:
-    from ...schemas.bill import Bill
 
 _HELD = frozenset({"reservation", "capacity-block"})
 """Markets that are paid while they are held."""

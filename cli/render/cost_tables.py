@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from ...schemas.cost.bill import Bill, PoolBill, SiteBill, Sum, Totals
+from ...schemas.cost.pools import StorageCost
 from .cells import pad, printable, width
 from .cost_figures import (
     AT_LEAST,
@@ -26,10 +27,6 @@ from .cost_figures import (
 )
 from .grid import Column, Grid, grid
 from .surface import Surface
-
-if TYPE_CHECKING:
-    from ...schemas.bill import Bill, PoolBill, SiteBill, Sum, Totals
-    from ...schemas.storage_cost import StorageCost
 
 _COLUMNS = (
     Column("POOL", right=False),

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from difflib import unified_diff
-from typing import TYPE_CHECKING
 
+from ...schemas.fix.apply import Mended
 from .cells import printable
 from .excerpt import source_lines
 from .surface import Surface, Tone
-
-if TYPE_CHECKING:
-    from ...schemas.mend.mending import Mended
 
 _TONES: dict[str, Tone] = {"-": "error", "+": "good", "@": "note"}
 

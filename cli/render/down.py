@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
 
+from ...lifecycle.down import DownResult
 from ...stacks.provider import Leftover
 from .cells import printable
 from .quantities import counts, plural, usd_per_hour
 from .surface import Surface
-
-if TYPE_CHECKING:
-    from ...lifecycle.down import DownResult
 
 _LISTED = 40
 

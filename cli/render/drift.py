@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import groupby
-from typing import TYPE_CHECKING
 
-from ...schemas.hostlist import fold
+from ...lifecycle.drift.fix import FixResult
+from ...lifecycle.drift.values import Drift, DriftReport
+from ...schemas.derived.hostlist import fold
 from .cells import printable
 from .diagnostics import diagnostics_text
 from .quantities import plural
 from .repair import repair_lines
 from .surface import Surface
-
-if TYPE_CHECKING:
-    from ...lifecycle.drift.fix import FixResult
-    from ...lifecycle.drift.values import Drift, DriftReport
 
 _PLANES = {
     "cloud": "sites",

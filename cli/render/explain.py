@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 from msgspec.structs import replace
 
 from ...schemas.codes import FAMILIES, CodeExplanation, example_of, family_of
+from ...schemas.fix.apply import fixed_text
 from ...schemas.load import Loaded, load_text
-from ...schemas.mend.fixes import fixed_text
 from .diagnostics import diagnostics_text
 from .diff import diff_text
 from .surface import Surface

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
+from ...lifecycle.audit.history import ToldRun
+from ...lifecycle.state import RunRecord
 from .cells import pad, printable
 from .quantities import duration
 from .surface import Surface, Tone
-
-if TYPE_CHECKING:
-    from ...lifecycle.audit.history import ToldRun
-    from ...lifecycle.state import RunRecord
 
 _TONES: dict[str, Tone] = {"ok": "good", "running": "note"}
 

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
+from ...lifecycle.images.ahead import Images
 from .quantities import duration, plural
 from .surface import Surface
-
-if TYPE_CHECKING:
-    from ...lifecycle.images.ahead import Images
 
 
 def images_text(images: Images, surface: Surface) -> str:

@@ -7,15 +7,12 @@ what was found; a file with neither is one test that passed.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
+from ...schemas.checked import Report
 from ...schemas.diagnostics import Diagnostic
 from .cells import printable
 from .places import shown
-
-if TYPE_CHECKING:
-    from ...schemas.checked import Report
 
 
 def junit_xml(report: Report) -> str:

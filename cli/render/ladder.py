@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
 
+from ...lifecycle.planning.changes import LadderView, RungState, RungView
 from .cells import pad, printable
 from .quantities import plural, usd_per_hour
 from .surface import Surface, Tone
-
-if TYPE_CHECKING:
-    from ...lifecycle.planning.changes import LadderView, RungState, RungView
 
 _MARKS: dict[RungState, tuple[str, Tone]] = {
     "stands": ("=", "good"),

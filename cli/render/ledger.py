@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
+from ...lifecycle.ledger_check import LedgerCheck
 from .cells import printable
 from .down import item_line, kept_lines
 from .quantities import plural, usd_per_hour
 from .surface import Surface
-
-if TYPE_CHECKING:
-    from ...lifecycle.ledger_check import LedgerCheck
 
 
 def ledger_text(check: LedgerCheck, surface: Surface) -> str:

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from ...schemas.fix.migration import Migration
 from .cells import printable
 from .diagnostics import diagnostics_text
 from .diff import diff_text
 from .surface import Surface
-
-if TYPE_CHECKING:
-    from ...schemas.migrate.rewriting import Migration
 
 
 def migration_text(migration: Migration, surface: Surface, *, written: bool) -> str:

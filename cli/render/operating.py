@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
 
+from ...lifecycle.status.conditions import Cause, PartitionQueue, QueueStatus, QuotaUse
 from .cells import pad, printable, width
 from .quantities import duration
 from .surface import Surface
-
-if TYPE_CHECKING:
-    from ...lifecycle.status.conditions import Cause, PartitionQueue, QueueStatus, QuotaUse
-
 
 _MOST_REASONS = 5
 

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
-from ...schemas.hostlist import fold
+from ...lifecycle.operations.queue_state import RestoreResult, SavedQueue
+from ...lifecycle.operations.reboot import Pace, RebootResult
+from ...lifecycle.operations.rotate import Rotated
+from ...lifecycle.operations.service import Served, ServiceResult
+from ...lifecycle.secrets.encryption import RotatedEncryption
+from ...schemas.derived.hostlist import fold
 from .cells import pad, printable, width
 from .quantities import duration
-
-if TYPE_CHECKING:
-    from ...lifecycle.operations.queue_state import RestoreResult, SavedQueue
-    from ...lifecycle.operations.reboot import Pace, RebootResult
-    from ...lifecycle.operations.rotate import Rotated
-    from ...lifecycle.operations.service import Served, ServiceResult
-    from ...lifecycle.secrets.encryption import RotatedEncryption
 
 
 def served_text(result: ServiceResult) -> str:

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
 
 from ...lifecycle.accounting.plan import BooksPlan
-from ...schemas.hostlist import fold
+from ...lifecycle.planning.changes import Disruption, Plan, SitePlan, StepChange
+from ...schemas.derived.hostlist import fold
 from ...stacks.provider import Effect, ResourceChange
 from .cells import pad, printable, width
 from .ladder import ladder_lines
 from .quantities import duration, plural, usd_per_hour
 from .repair import repair_lines
 from .surface import Surface, Tone
-
-if TYPE_CHECKING:
-    from ...lifecycle.planning.changes import Disruption, Plan, SitePlan, StepChange
 
 _MARKS: dict[Effect, tuple[str, Tone]] = {
     "create": ("+", "good"),

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
 
+from ...lifecycle.planning.changes import SiteAnswers
 from ...schemas.diagnostics import Severity
 from .diagnostics import diagnostics_text, summary_line
 from .surface import Surface
-
-if TYPE_CHECKING:
-    from ...lifecycle.planning.changes import SiteAnswers
 
 _ORDER = list(Severity)
 

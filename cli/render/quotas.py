@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ...schemas.catalog import load_catalog
+from ...schemas.cost.quotas import QuotaNeed, quota_needs
 from ...schemas.load import Loaded
-from ...schemas.quotas import QuotaNeed, quota_needs
 
 _UNITS = {"vcpu": "vCPU", "gpu": "GPU", "node": "nodes"}
 

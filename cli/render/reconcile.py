@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
 
+from ...lifecycle.gitops.record import ControllerRecord, Followed
 from .cells import pad, printable, width
 from .surface import Surface, Tone
-
-if TYPE_CHECKING:
-    from ...lifecycle.gitops.record import ControllerRecord, Followed
 
 _TONES: dict[str, Tone] = {
     "synced": "good",

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime
-from typing import TYPE_CHECKING
 
-from ...schemas.hostlist import fold
+from ...lifecycle.repair.attempt import Intended, RepairResult
+from ...lifecycle.state.repair_queue import Repair
+from ...schemas.derived.hostlist import fold
 from .cells import pad, printable, width
 from .diagnostics import diagnostics_text
 from .quantities import duration, plural
 from .surface import Surface
-
-if TYPE_CHECKING:
-    from ...lifecycle.repair.attempt import Intended, RepairResult
-    from ...lifecycle.state.repair_queue import Repair
 
 _LISTED = 24
 """Nodes of the queue that are listed; the rest is counted."""

@@ -1,20 +1,20 @@
 """What `gcluster validate` found in one or many specs: as text, and as one JSON document."""
 
-# ruff: noqa: PLC0415  # imported for the format that is asked for: a cold start pays for each
-
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...inventory.bare_metal import bare_metal_hosts
+from ...schemas.checked import CheckedSpec, Report
 from ...schemas.spec import ClusterSpec, Pool
 from .diagnostics import diagnostics_text, summary_line
 from .document import document
+from .github import workflow_commands
+from .junit import junit_xml
+from .quotas import needs, quota_lines
+from .sarif import sarif_log
 from .surface import Surface
-
-if TYPE_CHECKING:
-    from ...schemas.checked import CheckedSpec, Report
 
 
 def report_text(report: Report, surface: Surface) -> str:
@@ -36,7 +36,6 @@ def _quotas(checked: CheckedSpec) -> list[str]:
     """Return what a spec takes of cloud quotas; nothing is read for specs without clouds."""
     if checked.spec is None or not any(site.is_cloud for site in checked.spec.sites.values()):
         return []
-    from .quotas import quota_lines
 
     return quota_lines(checked.loaded)
 
@@ -93,7 +92,6 @@ def _spec_value(checked: CheckedSpec) -> dict[str, Any]:
 
 
 def _quota_needs(checked: CheckedSpec) -> list[Any]:
-    from .quotas import needs
 
     return list(needs(checked.loaded))
 
@@ -104,19 +102,16 @@ def _json(report: Report) -> str:
 
 
 def _sarif(report: Report) -> str:
-    from .sarif import sarif_log
 
     return document(sarif_log(report))
 
 
 def _github(report: Report) -> str:
-    from .github import workflow_commands
 
     return "\n".join([*workflow_commands(report.found()), totals(report)])
 
 
 def _junit(report: Report) -> str:
-    from .junit import junit_xml
 
     return junit_xml(report)
 

@@ -9,16 +9,14 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ... import __version__
+from ...schemas.checked import Report
+from ...schemas.codes import CodeExplanation, explanations
 from ...schemas.diagnostics import Diagnostic, Patch, Severity, Span
 from .cells import printable
 from .places import uri
-
-if TYPE_CHECKING:
-    from ...schemas.checked import Report
-    from ...schemas.codes import CodeExplanation
 
 SCHEMA = (
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
@@ -60,7 +58,6 @@ def sarif_log(report: Report) -> dict[str, Any]:
 
 
 def _driver(codes: Iterable[str], found: Iterable[Diagnostic]) -> dict[str, Any]:
-    from ...schemas.codes import explanations  # noqa: PLC0415  # reads every check
 
     known = explanations()
     levels: dict[str, Severity] = {}

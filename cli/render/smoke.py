@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from ...lifecycle.smoke.findings import fault_lines
 from ...lifecycle.smoke.judging.verdict import Verdict
 from ...lifecycle.smoke.reading.log import AllReduceLog, Row
+from ...lifecycle.smoke.run import SmokeResult
 from .cells import printable
 from .quantities import bandwidth, microseconds, plural, size
 from .surface import Surface
-
-if TYPE_CHECKING:
-    from ...lifecycle.smoke.run import SmokeResult
 
 _TITLES = ("size", "time", "algbw", "busbw", "wrong")
 _COLUMNS = 12

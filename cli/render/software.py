@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
 
+from ...schemas.stack import Lock, Resolved, ResolvedComponent, TestedSet
 from .cells import pad, printable, width
 from .surface import Surface
-
-if TYPE_CHECKING:
-    from ...schemas.stack import Lock, Resolved, ResolvedComponent, TestedSet
 
 _ORIGINS = {
     "asked": "as the spec says",

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from ...lifecycle.status.conditions import ClusterStatus, Condition, NodeStatus
 from .cells import pad, printable, width
 from .down import kept_lines
 from .operating import causes_lines, queue_lines, quota_lines
 from .quantities import bandwidth, duration
 from .repair import repair_lines
 from .surface import Surface, Tone
-
-if TYPE_CHECKING:
-    from ...lifecycle.status.conditions import ClusterStatus, Condition, NodeStatus
 
 _MARKS: dict[str, tuple[str, Tone]] = {
     "true": ("✔", "good"),

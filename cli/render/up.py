@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ...lifecycle.outcome import Exit
+from ...lifecycle.up import UpResult
 from .cells import printable
 from .diagnostics import diagnostics_text
 from .quantities import plural
 from .surface import Surface
-
-if TYPE_CHECKING:
-    from ...lifecycle.up import UpResult
 
 
 def nearby(path: str) -> str:

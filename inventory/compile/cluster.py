@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from ...schemas.bundle import BundleManifest
 from ...schemas.catalog import Catalog
-from ...schemas.control_planes import managed_pools
+from ...schemas.derived.control_planes import managed_pools
 from ...schemas.spec import ClusterSpec, KubernetesScheduler, PoolRole
 from ..hosts import ClusterInventory, Host
 from .allreduce import allreduce_steps

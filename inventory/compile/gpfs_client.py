@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ...schemas.mounts import mount_point
+from ...schemas.derived.storage import mount_point
 from ...schemas.spec import GpfsStorage
 from .ofed import rdma_kind
 from .steps import Json, Phase, Stage, Step

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ...schemas.derived.links import TUNNEL_PORT, gateway_links, networks_of_sites
 from ...schemas.spec import BareMetalSite, CloudSite, Hardening, HostEntry
 from ...schemas.spec.sites import ListedHost, SshFleetSite
-from ...schemas.tunnels import TUNNEL_PORT, gateway_links, networks_of_sites
 from .steps import Json, Phase, Stage, Step
 
 if TYPE_CHECKING:

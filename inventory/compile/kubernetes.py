@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from ...schemas.control_planes import API_PORT, api_name, balanced_site
-from ...schemas.kubernetes_bundle import BUNDLED, IMAGES, MORE_IMAGES, KubernetesBundle
+from ...schemas.bundle import BUNDLED, IMAGES, MORE_IMAGES, KubernetesBundle
+from ...schemas.derived.control_planes import API_PORT, api_name, balanced_site
 from ...schemas.spec import ClusterSpec, KubernetesScheduler
-from ...schemas.spec.kubernetes import VirtualAddress
+from ...schemas.spec.scheduler import VirtualAddress
 from ...schemas.spec.software import SourceRedirect
 from ..hosts import Host
 from .containerd import runs_kubernetes

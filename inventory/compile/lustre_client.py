@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, cast
 
-from ...schemas.mounts import mount_point
+from ...schemas.derived.storage import mount_point
 from ...schemas.spec import LustreStorage
 from .steps import Json, Phase, Stage, Step
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ...schemas.mounts import mount_point
+from ...schemas.derived.links import networks_of_sites
+from ...schemas.derived.storage import mount_point
 from ...schemas.spec import NfsStorage
-from ...schemas.tunnels import networks_of_sites
 from .steps import Json, Phase, Stage, Step
 
 if TYPE_CHECKING:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import msgspec
 
-from ...schemas.bundle import BundleManifest
+from ...schemas.bundle import BundleManifest, KubernetesBundle
 from ...schemas.catalog import Catalog, Fabric
 from ...schemas.catalog.machine import Gpu, Machine
-from ...schemas.kubernetes_bundle import KubernetesBundle
 from ...schemas.spec import ClusterSpec, Pool
 from ...schemas.stack.pools import resolved_pools
-from ...schemas.stack.resolved import Resolved
+from ...schemas.stack.resolve import Resolved
 from ..hosts import ClusterInventory
 from .storage import StorageFacts, storage_facts
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from typing import TypeAlias
 
-from ...schemas.hostlist import host_order
+from ...schemas.derived.hostlist import host_order
 
 _NUMBERED = re.compile(r"(.*?)([0-9]{1,9})")
 """Letters, then the number a range can run over; more digits than that are no count."""

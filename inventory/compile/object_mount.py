@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
-from ...schemas.mounts import mount_point
+from ...schemas.derived.storage import mount_point
 from ...schemas.spec import ObjectStorage
 from .package_sources import file_variables
 from .steps import Json, Phase, Stage, Step

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from ...schemas.derived.links import gateway_pool, is_tunnel, ways_out
 from ...schemas.spec import ClusterSpec
-from ...schemas.tunnels import gateway_pool, is_tunnel, ways_out
 from ..hosts import Host
 from .steps import Json, Phase, Stage, Step
 

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from ...schemas.catalog import Catalog
-from ...schemas.data_copies import staged
-from ...schemas.hostlist import fold
+from ...schemas.derived.hostlist import fold
+from ...schemas.derived.storage import staged
 from ...schemas.spec import ClusterSpec, Partition, PoolRole, SlurmScheduler
 from ..hosts import Host, elastic_nodes
 from .node import NodeFacts, only_simulated

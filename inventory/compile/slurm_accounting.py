@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from ...schemas.account_tree import AccountTree
+from ...schemas.derived.graph import AccountTree
 from ...schemas.spec import ClusterSpec, SlurmScheduler
 from ...schemas.spec.scheduler import Accounting
 from ..accounting.desired import keeps_accounts

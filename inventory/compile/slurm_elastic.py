@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...schemas.hostlist import fold
+from ...schemas.derived.hostlist import fold
 from ...schemas.spec import ClusterSpec, SlurmScheduler
 from ..hosts import Host, Placement, SshTarget, elastic_nodes
 from .slurm_scheduling import written_partitions

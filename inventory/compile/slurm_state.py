@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...schemas.mounts import mount_point
+from ...schemas.derived.storage import mount_point
 from ...schemas.spec import ClusterSpec, SlurmScheduler
 from .steps import Json
 

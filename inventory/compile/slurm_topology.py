@@ -9,6 +9,7 @@ import msgspec
 
 from ...schemas.spec import CloudSite, ClusterSpec, Pool, SlurmScheduler
 from ...schemas.spec.scheduler import Topology as Asked
+from ...schemas.stack.lock import load_lock, older
 from ..hosts import Host, in_block, pool_host_names
 from ..topology import FLAT, Topology, topology_of
 from .steps import Json
@@ -24,9 +25,6 @@ def slurm_release(controllers: Iterable[NodeFacts]) -> str | None:
     None where neither is known. Another Slurm of single pools is not installed, so it doesn't
     count. Reads the software lock.
     """
-    from ...schemas.stack.load import load_lock  # noqa: PLC0415  # only with a topology
-    from ...schemas.stack.versions import older  # noqa: PLC0415  # only with a topology
-
     lock = load_lock()
     found: str | None = None
     for node in controllers:
@@ -42,9 +40,6 @@ def slurm_release(controllers: Iterable[NodeFacts]) -> str | None:
 
 def has_feature(release: str | None, feature: str) -> bool:
     """Whether a Slurm has what came with some release; True where the release isn't known."""
-    from ...schemas.stack.load import load_lock  # noqa: PLC0415  # only with a topology
-    from ...schemas.stack.versions import older  # noqa: PLC0415  # only with a topology
-
     least = next(f.at_least for f in load_lock().features if f.feature == feature)
     return release is None or not older(release, least)
 

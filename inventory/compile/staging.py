@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from ...schemas.data_copies import data_there, staged
+from ...schemas.derived.storage import data_there, staged
 from .slurm_scheduling import spill_partitions
 from .steps import Json, Phase, Stage, Step
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from ...schemas.mounts import Mounts, mount_point
+from ...schemas.derived.storage import Mounts, mount_point
 from ...schemas.spec import ClusterSpec, LustreStorage
 from ..hosts import ClusterInventory
 

@@ -9,9 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from ipaddress import ip_address
 
-from ...schemas.spec import ClusterSpec
-from ...schemas.spec.link import Link
-from ...schemas.tunnels import (
+from ...schemas.derived.links import (
     TUNNEL_PORT,
     gateway_links,
     gateway_pool,
@@ -20,6 +18,8 @@ from ...schemas.tunnels import (
     tunnel_mtu,
     ways_out,
 )
+from ...schemas.spec import ClusterSpec
+from ...schemas.spec.link import Link
 from ..hosts import Host
 from .steps import Json, Phase, Stage, Step
 

@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ...schemas.bundle import MANIFEST, BundledFile, BundledImage, decode
+from ...schemas.bundle import BUNDLED, MANIFEST, MORE_IMAGES, BundledFile, BundledImage, decode
 from ...schemas.diagnostics import Diagnostic
-from ...schemas.kubernetes_bundle import BUNDLED, MORE_IMAGES
 from ..kubernetes.registry import Pulled, pull_pinned, write_pulled
 from ..outcome import LifecycleError
 from ..progress import Reporter, StageFinished, StageProgress, StageStarted

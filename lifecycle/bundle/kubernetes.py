@@ -16,14 +16,15 @@ from ...inventory.compile.kubernetes import (
     version_of,
 )
 from ...inventory.compile.node import NodeFacts
-from ...schemas.bundle import BundledFile, BundleManifest
-from ...schemas.diagnostics import Diagnostic, Severity
-from ...schemas.kubernetes_bundle import (
+from ...schemas.bundle import (
     BUNDLED,
     MANIFEST,
+    BundledFile,
+    BundleManifest,
     KubernetesBundle,
     decode_kubernetes,
 )
+from ...schemas.diagnostics import Diagnostic, Severity
 from ...schemas.spec import ClusterSpec, KubernetesScheduler
 from .. import places
 from ..kubernetes.bring import MODULES, broken_files

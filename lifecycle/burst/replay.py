@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ...schemas.catalog import Catalog, load_catalog
+from ...schemas.diagnostics import closest
 from ...schemas.load import load
 from ...schemas.spec import ClusterSpec
-from ...schemas.suggest import closest
 from ..outcome import Exit, failure
 from .policy import spilling_partitions
 from .simulate.report import Simulation, simulate

@@ -9,7 +9,7 @@ import msgspec
 
 from ...schemas.decoding import decode_json
 from ...schemas.diagnostics import Diagnostic, Severity, Span
-from ...schemas.text.source import decode, read_source
+from ...schemas.structure.source import decode, read_source
 from ..outcome import Exit, LifecycleError, failure
 from .policy import (
     Decision,

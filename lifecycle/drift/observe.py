@@ -14,7 +14,7 @@ import msgspec
 
 from ...inventory.compile import Step, compile_cluster
 from ...inventory.hosts import ClusterInventory, Host
-from ...schemas.control_planes import managed_by
+from ...schemas.derived.control_planes import managed_by
 from ...stacks.provider import ProviderError
 from ...stacks.simulated.stamps import read_stamps
 from ..cluster import Cluster

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import NamedTuple
 
-from ...schemas.cost import usd_per_hour
+from ...schemas.cost.pools import usd_per_hour
 from ...schemas.diagnostics import Diagnostic, Severity
 from ...schemas.fleet.ordering import Fleet
 from ..cluster import Cluster, open_applied

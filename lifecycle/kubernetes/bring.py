@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 from tempfile import mkdtemp
 
-from ...schemas.kubernetes_bundle import MANIFEST, KubernetesBundle, decode_kubernetes
+from ...schemas.bundle import MANIFEST, KubernetesBundle, decode_kubernetes
 from ..bundle.fetch import is_whole
 from ..outcome import Exit, failure
 from ..progress import Reporter

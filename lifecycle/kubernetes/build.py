@@ -12,7 +12,7 @@ from pathlib import Path
 from tempfile import mkdtemp
 from typing import Literal, cast
 
-from ...schemas.kubernetes_bundle import (
+from ...schemas.bundle import (
     BUNDLES,
     IMAGES,
     MANIFEST,

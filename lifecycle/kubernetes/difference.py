@@ -10,7 +10,7 @@ import msgspec
 
 from ...inventory.compile.kubernetes_objects.nodes import NO_PARTITION, PARTITION_DOMAIN
 from ...inventory.compile.kubernetes_objects.objects import DOMAIN
-from ...schemas.hostlist import fold
+from ...schemas.derived.hostlist import fold
 from ..accounting.plan import BooksPlan
 from .live import Live, LiveNode, is_ours
 from .objects import DIGEST, ObjectKey, Wanted

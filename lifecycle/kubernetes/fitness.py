@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from ...inventory.compile.kubernetes_objects.images import pause_image
 from ...inventory.compile.kubernetes_objects.pod_network import cni
 from ...inventory.hosts import ClusterInventory
+from ...schemas.bundle import KubernetesBundle
 from ...schemas.diagnostics import Diagnostic, PathTuple, Severity
-from ...schemas.kubernetes_bundle import KubernetesBundle
 from ...schemas.load import load_text
 from ...schemas.spec import ClusterSpec, KubernetesScheduler
 from ..cluster import Cluster

@@ -13,7 +13,7 @@ from ...inventory.compile.kubernetes_objects.objects import (
     FIELD_MANAGER,
     MANAGED_BY,
 )
-from ...schemas.kubernetes_release import CLAIMS_SINCE, MUTATING_POLICY_SINCE, has
+from ...schemas.derived.control_planes import CLAIMS_SINCE, MUTATING_POLICY_SINCE, has
 from .kubectl import Kubectl
 from .objects import DIGEST, ObjectKey, key_of
 

@@ -13,14 +13,8 @@ from typing import Literal, cast
 
 import msgspec
 
+from ...schemas.bundle import IMAGES, MANIFEST, KubernetesBundle, KubernetesFile, KubernetesImage
 from ...schemas.decoding import decode_yaml
-from ...schemas.kubernetes_bundle import (
-    IMAGES,
-    MANIFEST,
-    KubernetesBundle,
-    KubernetesFile,
-    KubernetesImage,
-)
 from ...stacks import atomic
 from ...stacks.https import opened
 from ..bundle.fetch import Wanted, fetch_all

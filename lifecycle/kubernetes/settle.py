@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable
 import msgspec
 
 from ...inventory.compile.kubernetes_objects.objects import FIELD_MANAGER, SYSTEM_NAMESPACE, Object
-from ...schemas.control_planes import managed_by
+from ...schemas.derived.control_planes import managed_by
 from ...schemas.diagnostics import Diagnostic, Severity
 from ...schemas.spec import KubernetesScheduler
 from ..accounting.plan import BooksPlan

@@ -6,13 +6,8 @@ Who only looks never builds. A plan of a bundle that isn't built is compiled wit
 from __future__ import annotations
 
 from ...inventory.compile.kubernetes import KubernetesAt
+from ...schemas.bundle import MANIFEST, NODE_FOLDER, KubernetesBundle, decode_kubernetes
 from ...schemas.diagnostics import Diagnostic, Severity
-from ...schemas.kubernetes_bundle import (
-    MANIFEST,
-    NODE_FOLDER,
-    KubernetesBundle,
-    decode_kubernetes,
-)
 from ...schemas.spec import ClusterSpec, KubernetesScheduler
 from ..outcome import Exit, LifecycleError
 from ..progress import Reporter

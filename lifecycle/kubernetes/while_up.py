@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ...schemas.control_planes import managed_by
+from ...schemas.derived.control_planes import managed_by
 from ...schemas.diagnostics import Diagnostic
 from ...schemas.spec import KubernetesScheduler
 from ..bundle.use import Bundle

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from ...schemas.derived.hostlist import fold
 from ...schemas.diagnostics import Diagnostic, Severity
-from ...schemas.hostlist import fold
 from ...stacks.provider import PurchaseOption
 
 if TYPE_CHECKING:

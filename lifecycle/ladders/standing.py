@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from ...inventory.hosts import pool_host_names
-from ...schemas.cost import HOURS_PER_MONTH, pool_cost, utilisation_of
+from ...schemas.cost.pools import HOURS_PER_MONTH, pool_cost, utilisation_of
 from ...schemas.diagnostics import Diagnostic, Severity
 from ...schemas.spec import ClusterSpec
 from ...schemas.spec.sites.site import CloudSite

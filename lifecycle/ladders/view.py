@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from ...schemas.cost import Cost
-from ...schemas.hostlist import fold
+from ...schemas.cost.pools import Cost
+from ...schemas.derived.hostlist import fold
 from ...stacks.provider import PurchaseOption
 from ..planning.changes import LadderView, RungState, RungView
 from .rung import Blocked, Decision, PoolLadder, Try, why_not

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from ...schemas.decoding import convert
+from ...schemas.derived.hostlist import fold
 from ...schemas.diagnostics import Diagnostic
-from ...schemas.hostlist import fold
 from ...stacks.provider import ProviderError
 from ...stacks.pulumi.errors import first_line
 from ..outcome import Exit, LifecycleError

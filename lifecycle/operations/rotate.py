@@ -30,7 +30,7 @@ from ...inventory.compile.self_converge import SIGNERS_SECRET
 from ...inventory.compile.slurm_accounting import DATABASE_SECRET
 from ...inventory.compile.slurm_state import JWT_SECRET
 from ...inventory.hosts import ClusterInventory, Host
-from ...schemas.hostlist import fold
+from ...schemas.derived.hostlist import fold
 from ..converge.pending import pending_steps
 from ..converge.run import converge
 from ..converge.stamps import read_stamps

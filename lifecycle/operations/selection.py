@@ -9,7 +9,7 @@ import difflib
 from collections.abc import Iterable
 
 from ...inventory.hosts import ClusterInventory, Host
-from ...schemas.hostlist import HostlistError, expand
+from ...schemas.derived.hostlist import HostlistError, expand
 from ...schemas.spec import ClusterSpec, KubernetesScheduler
 from ..outcome import Exit, failure
 from ..ssh import SshResult, SshSession

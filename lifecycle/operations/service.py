@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from ...inventory.hosts import ClusterInventory
-from ...schemas.hostlist import fold
+from ...schemas.derived.hostlist import fold
 from ..outcome import Exit, LifecycleError, failure
 from ..rolling.roll import Clock
 from ..scheduler.base import NodeUse, Scheduler, SchedulerSilent

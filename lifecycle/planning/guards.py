@@ -10,8 +10,8 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from ...inventory.hosts import ClusterInventory
+from ...schemas.derived.hostlist import expand, fold
 from ...schemas.diagnostics import Diagnostic, Severity
-from ...schemas.hostlist import expand, fold
 from ...schemas.spec import ClusterSpec
 from ..data import is_made
 from ..outcome import Exit, LifecycleError

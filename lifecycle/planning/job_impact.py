@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 
 from ...inventory.hosts import ClusterInventory
-from ...schemas.control_planes import managed_pools
-from ...schemas.hostlist import expand
+from ...schemas.derived.control_planes import managed_pools
+from ...schemas.derived.hostlist import expand
 from ...schemas.spec import ClusterSpec, KubernetesScheduler
 from ...stacks.provider import ResourceChange
 from ..kubernetes.kubectl import ApiRefused, ApiSilent, kubectl_of

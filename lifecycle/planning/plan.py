@@ -13,9 +13,9 @@ from msgspec.structs import replace
 
 from ...inventory.compile import CompiledCluster, compile_cluster
 from ...inventory.compile.steps import CHANGING_PHASES
-from ...schemas.cost import usd_per_hour
+from ...schemas.cost.pools import usd_per_hour
+from ...schemas.derived.hostlist import fold
 from ...schemas.diagnostics import Diagnostic
-from ...schemas.hostlist import fold
 from ...schemas.spec import ClusterSpec, KubernetesScheduler
 from ..accounting.plan import BooksPlan
 from ..accounting.settle import books_plan

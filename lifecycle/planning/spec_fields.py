@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 
 from ...schemas.spec import ClusterSpec
-from ...schemas.spec.market import Count
-from ...schemas.spec.noun import Noun, UpdatePolicy
+from ...schemas.spec.model import SpecModel, UpdatePolicy
+from ...schemas.spec.pool import Count
 from ...schemas.spec.units import Quantity
 from .changes import Disruption, FieldLine
 
@@ -48,7 +48,7 @@ def field_lines(before: ClusterSpec, after: ClusterSpec) -> tuple[FieldLine, ...
     return tuple(_nouns(before, after, ()))
 
 
-def policy_of(noun: type[Noun], field: str) -> UpdatePolicy:
+def policy_of(noun: type[SpecModel], field: str) -> UpdatePolicy:
     """Return the policy of a field, which stands beside it in its class.
 
     Raises:
@@ -61,7 +61,7 @@ def policy_of(noun: type[Noun], field: str) -> UpdatePolicy:
     raise KeyError(f"{noun.__name__}.{field}")
 
 
-def _nouns(before: Noun, after: Noun, keys: tuple[str, ...]) -> Iterator[FieldLine]:
+def _nouns(before: SpecModel, after: SpecModel, keys: tuple[str, ...]) -> Iterator[FieldLine]:
     names = dict(zip(after.__struct_fields__, after.__struct_encode_fields__, strict=True))
     for field, written in names.items():
         policy = policy_of(type(after), field)
@@ -73,7 +73,7 @@ def _values(
 ) -> Iterator[FieldLine]:
     if before == after:
         return
-    if isinstance(before, Noun) and type(before) is type(after):
+    if isinstance(before, SpecModel) and type(before) is type(after):
         yield from _nouns(before, after, keys)
     elif isinstance(before, dict) and isinstance(after, dict):
         yield from _maps(before, after, policy, keys)

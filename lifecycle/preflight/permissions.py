@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
-from ...schemas.state_url import parse_state_url
+from ...schemas.derived.state_url import parse_state_url
 from ...stacks.aws.layout import partition
 from ...stacks.permissions import kind_of
 from ...stacks.registry import provider

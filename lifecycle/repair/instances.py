@@ -10,8 +10,8 @@ from collections.abc import Callable, Collection, Iterable
 
 import msgspec
 
+from ...schemas.derived.hostlist import HostlistError, expand
 from ...schemas.diagnostics import Diagnostic
-from ...schemas.hostlist import HostlistError, expand
 from ...stacks.provider import ProviderError
 from ..cluster import Cluster
 from ..kubernetes import while_up

@@ -10,8 +10,8 @@ from collections.abc import Callable, Collection, Iterable
 import msgspec
 
 from ...inventory.hosts import ClusterInventory, Host
+from ...schemas.derived.hostlist import HostlistError, expand
 from ...schemas.diagnostics import Diagnostic
-from ...schemas.hostlist import HostlistError, expand
 from ...stacks.provider import ProviderError
 from ..cluster import Cluster
 from ..kubernetes.managed.repair import is_of_eks

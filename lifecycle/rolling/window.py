@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 
-from ...schemas.hostlist import host_order
+from ...schemas.derived.hostlist import host_order
 from ...schemas.spec import Update
 from ..scheduler.base import NodeUse
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Mapping
 
 from ...inventory.hosts import Host
-from ...schemas.hostlist import expand, fold
+from ...schemas.derived.hostlist import expand, fold
 from ..ssh import SshResult, SshSession, Unreachable
 from ..ssh.arguments import as_root
 from ..status.slurm import answered, asking, last_words

@@ -12,7 +12,7 @@ import msgspec
 import gcluster
 
 from ...inventory.hosts import ClusterInventory
-from ...schemas.hostlist import fold
+from ...schemas.derived.hostlist import fold
 from ..kubernetes import kubectl
 from ..ssh import SshSession, Unreachable
 from .findings import fault_lines

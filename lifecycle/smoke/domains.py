@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from ...inventory.hosts import Host
-from ...schemas.checks.placements import is_fabric_domain
+from ...schemas.checks.capacity.placement import is_fabric_domain
 from ...schemas.spec import ClusterSpec
 
 if TYPE_CHECKING:

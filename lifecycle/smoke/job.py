@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from ...schemas.hostlist import fold
+from ...schemas.derived.hostlist import fold
 from .judging.judge import judge
 from .judging.verdict import Expectation, Reason, Verdict
 from .launch import Launch

@@ -8,7 +8,7 @@ from ...inventory.compile.kubernetes_objects.fabric import FabricAccess, fabric_
 from ...inventory.compile.kubernetes_objects.facts import KubernetesFacts
 from ...inventory.compile.kubernetes_objects.images import pause_image
 from ...inventory.compile.slurm_nodes import gpu_count
-from ...schemas.control_planes import managed_by
+from ...schemas.derived.control_planes import managed_by
 from .launch import Launch, launches
 
 JOB = "allreduce"

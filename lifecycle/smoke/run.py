@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from ...inventory.hosts import ClusterInventory, Host
-from ...schemas.floor import FloorFigure, allreduce_floor
-from ...schemas.hostlist import fold
+from ...schemas.derived.floor import FloorFigure, allreduce_floor
+from ...schemas.derived.hostlist import fold
 from ...schemas.spec import ClusterSpec
 from ..outcome import failure
 from ..progress import Finding, Reporter, StageFinished, StageProgress, StageStarted

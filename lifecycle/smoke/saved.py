@@ -7,8 +7,8 @@ from typing import IO, TYPE_CHECKING, TypeVar
 
 import msgspec
 
-from ...schemas.floor import FloorFigure, floor_gbytes_per_s
-from ...schemas.suggest import closest
+from ...schemas.derived.floor import FloorFigure, floor_gbytes_per_s
+from ...schemas.diagnostics import closest
 from ..outcome import Exit, failure
 from .judging.judge import judge
 from .judging.verdict import Expectation, Verdict, Wire

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Callable
 
 from ...inventory.hosts import Host
-from ...schemas.hostlist import fold
+from ...schemas.derived.hostlist import fold
 from ..ssh import SshSession, Unreachable
 from ..status.slurm import SchedulerView, ask_controller
 from .launch import Launch

@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from ...schemas.state_url import parse_state_url
+from ...schemas.derived.state_url import parse_state_url
 from ..outcome import LifecycleError, failure
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from importlib.util import find_spec
 from shutil import which
 from typing import TYPE_CHECKING, Any
 
-from ...schemas.state_url import StateUrl
+from ...schemas.derived.state_url import StateUrl
 from ..outcome import failure
 from .bucket import ObstoreBucket, broken
 

@@ -8,7 +8,7 @@ from typing import Literal
 
 import msgspec
 
-from ...schemas.hostlist import expand
+from ...schemas.derived.hostlist import expand
 from .event_types import RungTried, RunStarted
 from .events import Event, is_stale
 

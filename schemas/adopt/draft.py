@@ -1,15 +1,128 @@
-"""What adopting gives: the spec and its catalog as plain data, and what is not in them."""
+"""The draft of a spec: sources that were read, and the YAML that is written."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Iterator
+from typing import Any, TypeAlias
 
 import msgspec
+import yaml
 
 from ..catalog import load_catalog
 from ..catalog.machine import Machine
+
+_WIDTH = 100
+
+
+def spec_text(adopted: Adopted, origin: str) -> str:
+    """Return the spec; what is not carried over stands in comments above it."""
+    lines = [f"# Adopted from {_line(origin)}."]
+    if adopted.not_carried:
+        lines.append("# Not carried over; look at each before the first `gcluster up`:")
+        lines += [f"# - {_line(each.where)}: {_line(each.why)}" for each in adopted.not_carried]
+    return "\n".join(lines) + "\n" + _yaml(adopted.spec)
+
+
+def machines_text(adopted: Adopted, origin: str) -> str:
+    """Return the catalog file of the machine types that gcluster doesn't know."""
+    head = f"# Machine types of {_line(origin)}: what is not known is left out, and not checked.\n"
+    return head + _yaml({"apiVersion": "gcluster/catalog/v1", "machines": list(adopted.machines)})
+
+
+def _line(text: str) -> str:
+    """Keep a text on its line of comment."""
+    return "".join(c if c.isprintable() else " " for c in text)
+
+
+def _yaml(data: Any) -> str:
+    text: str = yaml.safe_dump(
+        data, sort_keys=False, allow_unicode=True, default_flow_style=None, width=_WIDTH
+    )
+    return text
+
+
+Path: TypeAlias = tuple[str | int, ...]
+
+
+class Source:
+    """A mapping read from a file; `take` reads a value and marks it, `rest` gives the unread."""
+
+    def __init__(self, data: Any, path: Path = (), read: set[Path] | None = None) -> None:
+        """Hold data; parts made by `part` and `each` share what was read."""
+        self._data = data if isinstance(data, dict) else {}
+        self._path = path
+        self._read = set() if read is None else read
+
+    def take(self, *keys: str) -> Any:
+        """Return a value and mark it, with all below it, as read; None where it is not there."""
+        value = self._find(keys)
+        if value is not None:
+            self._read.add((*self._path, *keys))
+        return value
+
+    def text(self, *keys: str) -> str:
+        """Return a value as text; "" where there is none, or no plain value."""
+        value = self.take(*keys)
+        return "" if value is None or isinstance(value, dict | list) else str(value)
+
+    def number(self, *keys: str) -> int | None:
+        """Return a whole number; None where there is none, unread where it is something else."""
+        value = self._find(keys)
+        if isinstance(value, bool) or not isinstance(value, int | str):
+            return None
+        try:
+            found = int(value)
+        except ValueError:
+            return None
+        self.take(*keys)
+        return found
+
+    def part(self, *keys: str) -> Source:
+        """Return a mapping below this one; an empty one where there is none."""
+        return Source(self._find(keys), (*self._path, *keys), self._read)
+
+    def each(self, *keys: str) -> Iterator[Source]:
+        """Yield the mappings of a list below this one."""
+        found = self._find(keys)
+        for index, item in enumerate(found if isinstance(found, list) else ()):
+            if isinstance(item, dict):
+                yield Source(item, (*self._path, *keys, index), self._read)
+
+    def names(self) -> list[str]:
+        """Return the keys of this mapping."""
+        return [str(key) for key in self._data]
+
+    def rest(self) -> Iterator[tuple[Path, Any]]:
+        """Yield the path and value of each leaf below this mapping that nobody has read."""
+        yield from self._unread(self._data, self._path)
+
+    def _find(self, keys: tuple[str, ...]) -> Any:
+        found: Any = self._data
+        for key in keys:
+            if not isinstance(found, dict):
+                return None
+            found = found.get(key)
+        return found
+
+    def _unread(self, value: Any, path: Path) -> Iterator[tuple[Path, Any]]:
+        if path in self._read:
+            return
+        if isinstance(value, dict) and value:
+            for key, item in value.items():
+                yield from self._unread(item, (*path, str(key)))
+        elif isinstance(value, list) and any(isinstance(item, dict | list) for item in value):
+            for index, item in enumerate(value):
+                yield from self._unread(item, (*path, index))
+        elif value not in (None, {}, []):
+            yield path, value
+
+
+def words(path: Path) -> str:
+    """Write a path: Scheduling.SlurmQueues[0].Name."""
+    text = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)
+    return text.removeprefix(".")
+
 
 _LONGEST = 32
 

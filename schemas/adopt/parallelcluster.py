@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .draft import Adopted, Draft, NothingToAdopt
-from .source import Source, words
+from .draft import Adopted, Draft, NothingToAdopt, Source, words
 
 SITE = "aws"
 _SYSTEMS = {

@@ -6,8 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from .draft import Adopted, Draft, NothingToAdopt
-from .source import Source, words
+from .draft import Adopted, Draft, NothingToAdopt, Source, words
 
 SITE = "gcp"
 _VARIABLE = re.compile(r"\$\(vars\.([\w.]+)\)|\(\(\s*var\.([\w.]+)\s*\)\)")

@@ -4,11 +4,10 @@ Files under machines/<where>/, fabrics/, providers/, sources/ and addons/ come w
 entry a file, named after it; a user's own files add to them or override them.
 """
 
-from .addon import Addon
-from .citation import Citation
 from .fabric import Calibration, ExtraNetworks, Fabric, Floor
 from .load import Catalog, CatalogError, CatalogFile, load_catalog
 from .machine import (
+    Citation,
     Cpu,
     Gpu,
     Machine,
@@ -26,7 +25,7 @@ from .provider import (
     Region,
     ReservedNetwork,
 )
-from .source import ArtefactSource, File, Repository
+from .source import Addon, ArtefactSource, File, Repository
 
 __all__ = [
     "Addon",

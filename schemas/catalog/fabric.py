@@ -4,13 +4,12 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, field
 
-from ..spec.noun import Noun
+from ..spec.model import SpecModel
 from ..spec.units import ByteSize
-from .citation import Citation, Date
-from .machine import NicKind
+from .machine import Citation, Date, NicKind
 
 
-class ExtraNetworks(Noun, frozen=True):
+class ExtraNetworks(SpecModel, frozen=True):
     """Networks the fabric needs beside the nodes' own."""
 
     count: Annotated[int, Meta(ge=1)]
@@ -19,7 +18,7 @@ class ExtraNetworks(Noun, frozen=True):
     """Bytes."""
 
 
-class Calibration(Noun, frozen=True):
+class Calibration(SpecModel, frozen=True):
     """A measured AllReduce that the floor's factor comes from."""
 
     machine: str
@@ -34,8 +33,8 @@ class Calibration(Noun, frozen=True):
     date: Date
 
 
-class Floor(Noun, frozen=True, kw_only=True):
-    """What share of the ceiling a healthy cluster reaches; see `schemas/floor.py`."""
+class Floor(SpecModel, frozen=True, kw_only=True):
+    """What share of the ceiling a healthy cluster reaches; see `schemas/derived/floor.py`."""
 
     factor: Annotated[float, Meta(gt=0, le=1)]
     """Dimensionless: floor = factor x ceiling."""
@@ -47,7 +46,7 @@ class Floor(Noun, frozen=True, kw_only=True):
     """Smallest message the floor holds for: below it latency counts, and a healthy fabric fails."""
 
 
-class Fabric(Noun, frozen=True):
+class Fabric(SpecModel, frozen=True):
     """A fabric class of the catalog."""
 
     name: Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9-]*$(?!\n)")]

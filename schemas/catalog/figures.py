@@ -1,14 +1,19 @@
-"""The figures of a machine type one by one, each with its source and whether it is sure."""
+"""Figures of the catalog with their sources, and how often parts fail."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TypeAlias
+from functools import lru_cache
+from pathlib import Path
+from typing import Annotated, TypeAlias
 
 import msgspec
+from msgspec import Meta
 
-from .citation import Citation
-from .machine import Machine
+from ..decoding import convert
+from ..spec.model import SpecModel
+from ..structure.compose import compose
+from .machine import Citation, Date, Machine
 
 Value: TypeAlias = "str | float | bool | list[str]"
 
@@ -86,3 +91,60 @@ def _leaves(value: object, path: str) -> Iterator[tuple[str, Value]]:
 
 def _words(values: Iterable[object]) -> list[str]:
     return [str(value) for value in values]
+
+
+_FILE = Path(__file__).with_name("reliability.yaml")
+_HOURS_PER_DAY = 24
+
+
+class ObservedFailures(SpecModel, frozen=True, kw_only=True):
+    """What somebody counted; give interruptions of a job, or failures of a fleet."""
+
+    name: str
+    unexpected_interruptions: Annotated[int, Meta(ge=1)] | None = None
+    gpus: Annotated[int, Meta(ge=1)] | None = None
+    days: Annotated[float, Meta(gt=0)] | None = None
+    failures_per_1000_node_days: Annotated[float, Meta(gt=0)] | None = None
+    gpus_of_a_node: Annotated[int, Meta(ge=1)] | None = None
+    source: str
+    date: Date
+    note: str | None = None
+
+    @property
+    def per_gpu_hour(self) -> float:
+        """Failures that stop the job, for each GPU and hour.
+
+        419 / (16384 GPUs x 54 d x 24 h) = 1.97e-5; 6.5 / (1000 d x 8 GPUs x 24 h) = 3.39e-5.
+
+        Raises:
+            ValueError: the entry gives too little.
+        """
+        if self.unexpected_interruptions and self.gpus and self.days:
+            return self.unexpected_interruptions / (self.gpus * self.days * _HOURS_PER_DAY)
+        if self.failures_per_1000_node_days and self.gpus_of_a_node:
+            gpu_days = 1000 * self.gpus_of_a_node
+            return self.failures_per_1000_node_days / (gpu_days * _HOURS_PER_DAY)
+        raise ValueError(f"{self.name}: no count, or nothing to divide it by")
+
+
+class CheckpointSize(SpecModel, frozen=True, kw_only=True):
+    """What a checkpoint holds of each parameter of a model."""
+
+    bytes_per_parameter: Annotated[float, Meta(gt=0)]
+    unverified: bool = False
+    source: str
+    date: Date
+
+
+class Reliability(SpecModel, frozen=True, kw_only=True):
+    """The file; of the observations the first one is used."""
+
+    failures: Annotated[list[ObservedFailures], Meta(min_length=1)]
+    checkpoints: CheckpointSize
+
+
+@lru_cache(maxsize=1)
+def reliability() -> Reliability:
+    """Return the figures that come with gcluster."""
+    document = compose(_FILE.read_text(encoding="utf-8"), file=str(_FILE)).document
+    return convert(None if document is None else document.data, Reliability)

@@ -7,9 +7,10 @@ import inspect
 import sys
 from pathlib import Path
 
-from ..json_schema import Schema, schema_of
-from ..published import print_or_write, published, text_of
-from . import addon, citation, fabric, load, machine, provider, source
+from ..structure.json_schema import Schema, print_or_write, published, schema_of, text_of
+from . import fabric, load, machine, provider, source
+from . import machine as citation
+from . import source as addon
 from .load import CatalogFile
 
 SCHEMA_FILE = Path(__file__).parent.with_name("catalog.schema.json")

@@ -10,21 +10,20 @@ from typing import Annotated, Generic, Literal, TypeVar, cast
 import msgspec
 
 from ..diagnostics import Diagnostic
-from ..spec.noun import Noun
+from ..spec.model import SpecModel
+from ..structure.compose import compose
 from ..structure.fit import fit
-from ..text.compose import compose
-from ..text.source import decode, read_source
-from .addon import Addon
+from ..structure.source import decode, read_source
 from .fabric import Fabric
 from .machine import Machine
 from .provider import ProviderFacts
-from .source import ArtefactSource
+from .source import Addon, ArtefactSource
 
 _HERE = Path(__file__).parent
 _Entry = TypeVar("_Entry", bound=Machine | Fabric | ProviderFacts | ArtefactSource | Addon)
 
 
-class CatalogFile(Noun, frozen=True):
+class CatalogFile(SpecModel, frozen=True):
     """A file of the catalog: machine types, fabric classes, providers, sources, add-ons."""
 
     api_version: Annotated[

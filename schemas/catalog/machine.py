@@ -1,11 +1,74 @@
-"""One machine type: what a whole node of it has. What is not known is None, never 0."""
+"""Machine types of the catalog, their MIG profiles, and sources with their dates."""
 
+from functools import lru_cache
+from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
 
 from msgspec import Meta, field
 
-from ..spec.noun import Noun
-from .citation import Citation, Date
+from ..decoding import convert
+from ..spec.model import SpecModel
+from ..structure.compose import compose
+
+Date: TypeAlias = Annotated[str, Meta(pattern=r"^[0-9]{4}-[0-9]{2}(-[0-9]{2})?$(?!\n)")]
+"""YYYY-MM or YYYY-MM-DD."""
+
+
+class Citation(SpecModel, frozen=True):
+    """A source and the date it said so."""
+
+    source: Annotated[str, Meta(min_length=1)]
+    """Where it stands: a document, a page, a measurement."""
+    date: Date
+    """When the source was read, or what it is dated: YYYY-MM or YYYY-MM-DD."""
+
+
+PREFIX = "all-"
+"""What a configuration's name starts with that cuts all GPUs of a node alike."""
+_CLOSE = 0.1
+"""A GPU is the one whose memory is this close, as a part: 180 GB are 179 GiB to some sources."""
+
+
+class MigGpu(SpecModel, frozen=True):
+    """The profiles of one GPU."""
+
+    model: str
+    """As in the catalog of machines."""
+    memory_gb: Annotated[float, Meta(gt=0)]
+    """Memory of the whole GPU in GB, as its largest profile names it."""
+    profiles: Annotated[dict[str, Annotated[int, Meta(ge=1, le=7)]], Meta(min_length=1)]
+    """Profile -> slices of one GPU."""
+
+
+class MigProfiles(SpecModel, frozen=True):
+    """The file of profiles."""
+
+    api_version: Literal["gcluster/mig/v1"] = field(name="apiVersion")
+    source: str
+    date: Date
+    gpus: list[MigGpu]
+
+
+@lru_cache(maxsize=1)
+def mig_profiles() -> MigProfiles:
+    """Return the profiles that come with gcluster."""
+    path = Path(__file__).with_name("mig.yaml")
+    composed = compose(path.read_text(encoding="utf-8"), file=path.name)
+    return convert(composed.document and composed.document.data, MigProfiles)
+
+
+def profiles_of(model: str, memory_gib: float) -> dict[str, int] | None:
+    """Return configuration ("all-1g.10gb") -> slices of one GPU; None: nothing is known of it."""
+    for gpu in mig_profiles().gpus:
+        if gpu.model == model and abs(gpu.memory_gb - memory_gib) <= _CLOSE * gpu.memory_gb:
+            return {f"{PREFIX}{name}": slices for name, slices in gpu.profiles.items()}
+    return None
+
+
+def slices_of(model: str, memory_gib: float, configuration: str) -> int | None:
+    """Return the slices that one GPU gives; None: the configuration isn't known for it."""
+    return (profiles_of(model, memory_gib) or {}).get(configuration)
+
 
 NicKind: TypeAlias = Literal["infiniband", "roce", "efa", "ena", "gvnic", "ethernet"]
 Market: TypeAlias = Literal["on-demand", "spot", "reservation", "capacity-block", "flex-start"]
@@ -13,7 +76,7 @@ Market: TypeAlias = Literal["on-demand", "spot", "reservation", "capacity-block"
 (future reservation); flex-start: GCP's dynamic workload scheduler."""
 
 
-class Gpu(Noun, frozen=True):
+class Gpu(SpecModel, frozen=True):
     """The GPUs of one node."""
 
     vendor: Literal["nvidia", "amd"]
@@ -34,7 +97,7 @@ class Gpu(Noun, frozen=True):
     """Socket that each GPU hangs on, in the order of the device files (`nvidia-smi topo -m`)."""
 
 
-class Cpu(Noun, frozen=True):
+class Cpu(SpecModel, frozen=True):
     """The processors of one node; clouds often say vCPUs only."""
 
     architecture: Literal["x86_64", "aarch64"]
@@ -54,7 +117,7 @@ class Cpu(Noun, frozen=True):
         return self.vcpus or (self.sockets or 0) * (self.cores or 0) * (self.threads_per_core or 1)
 
 
-class Nvlink(Noun, frozen=True):
+class Nvlink(SpecModel, frozen=True):
     """The GPU interconnect (NVLink, or Infinity Fabric on AMD)."""
 
     domain_gpus: Annotated[int, Meta(ge=1)]
@@ -68,7 +131,7 @@ class Nvlink(Noun, frozen=True):
     NV18 in `nvidia-smi topo -m`)."""
 
 
-class Nic(Noun, frozen=True):
+class Nic(SpecModel, frozen=True):
     """Network interfaces of one kind."""
 
     kind: NicKind
@@ -81,7 +144,7 @@ class Nic(Noun, frozen=True):
     """For SSH, storage and the scheduler, not for the GPUs' traffic."""
 
 
-class Price(Noun, frozen=True):
+class Price(SpecModel, frozen=True):
     """What a node costs in one market."""
 
     usd_per_hour: Annotated[float, Meta(ge=0)]
@@ -94,7 +157,7 @@ class Price(Noun, frozen=True):
     """Where it holds; None: where the source doesn't say."""
 
 
-class Quota(Noun, frozen=True):
+class Quota(SpecModel, frozen=True):
     """An allowance of the cloud account that nodes of this type count against."""
 
     code: Annotated[str, Meta(min_length=1)]
@@ -107,7 +170,7 @@ class Quota(Noun, frozen=True):
     """Markets that count against it."""
 
 
-class Placement(Noun, frozen=True):
+class Placement(SpecModel, frozen=True):
     """What keeps nodes close, and how many fit in one."""
 
     kind: Literal[
@@ -118,7 +181,7 @@ class Placement(Noun, frozen=True):
     """Most nodes in one, without a support request."""
 
 
-class Machine(Noun, frozen=True):
+class Machine(SpecModel, frozen=True):
     """A machine type of the catalog."""
 
     name: Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$(?!\n)")]

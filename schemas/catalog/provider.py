@@ -4,12 +4,11 @@ from typing import Annotated
 
 from msgspec import Meta, field
 
-from ..spec.noun import Noun
-from .citation import Citation, Date
-from .machine import Market
+from ..spec.model import SpecModel
+from .machine import Citation, Date, Market
 
 
-class Region(Noun, frozen=True):
+class Region(SpecModel, frozen=True):
     """A region and its zones."""
 
     name: str
@@ -20,7 +19,7 @@ class Region(Noun, frozen=True):
     """Carbon intensity of its power, in kg CO2e per kWh."""
 
 
-class ReservedNetwork(Noun, frozen=True):
+class ReservedNetwork(SpecModel, frozen=True):
     """Addresses that no network of the cluster may use."""
 
     cidr: str
@@ -31,7 +30,7 @@ class ReservedNetwork(Noun, frozen=True):
     date: Date
 
 
-class LustreOffer(Noun, frozen=True, kw_only=True):
+class LustreOffer(SpecModel, frozen=True, kw_only=True):
     """One kind of managed Lustre and the sizes it comes in."""
 
     deployment: str
@@ -54,7 +53,7 @@ class LustreOffer(Noun, frozen=True, kw_only=True):
     date: Date
 
 
-class IdForm(Noun, frozen=True, kw_only=True):
+class IdForm(SpecModel, frozen=True, kw_only=True):
     """How the ids of one kind of thing look."""
 
     pattern: str
@@ -63,7 +62,7 @@ class IdForm(Noun, frozen=True, kw_only=True):
     """One that does, to show."""
 
 
-class CapacityBlock(Noun, frozen=True, kw_only=True):
+class CapacityBlock(SpecModel, frozen=True, kw_only=True):
     """Terms of capacity bought ahead for a time."""
 
     max_nodes: Annotated[int, Meta(ge=1)]
@@ -78,7 +77,7 @@ class CapacityBlock(Noun, frozen=True, kw_only=True):
     date: Date
 
 
-class ProviderFacts(Noun, frozen=True):
+class ProviderFacts(SpecModel, frozen=True):
     """A provider of the catalog."""
 
     name: str

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 import msgspec
 
-from ..suggest import closest
+from ..diagnostics import closest
 from .machine import Machine, Market, Price
 
 if TYPE_CHECKING:

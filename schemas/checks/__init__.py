@@ -1,25 +1,18 @@
 """Meaning: what a spec of the right structure must also satisfy. One concept a file.
 
-`CHECKS` is the register of all checks; reading it here imports every module (`groups.py`).
+`CHECKS` is the register of all checks; reading it here imports every module (`registry.MODULES`).
 """
 
-from typing import TYPE_CHECKING, Any
-
 from .context import CheckContext
-from .registry import Check, Finding
-from .run import run_checks
-
-if TYPE_CHECKING:
-    from .registry import CHECKS
+from .registry import Check, Finding, all_checks, run_checks
 
 __all__ = ["CHECKS", "Check", "CheckContext", "Finding", "run_checks"]
 
+CHECKS: dict[str, Check]
 
-def __getattr__(name: str) -> Any:
+
+def __getattr__(name: str) -> dict[str, Check]:
     """Give the whole register to whoever asks for it; `run_checks` needs only a part."""
     if name != "CHECKS":
         raise AttributeError(name)
-    from . import groups, registry  # noqa: PLC0415  # imports every check
-
-    groups.import_all()
-    return registry.CHECKS
+    return all_checks()

@@ -1,4 +1,4 @@
-"""What the cluster may cost at most, held against its budget."""
+"""What a cluster may cost, and when it ends by itself."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from datetime import date
 from typing import NamedTuple
 
-from ..cost import PoolCost, pool_cost
+from ..cost.pools import PoolCost, pool_cost
 from ..diagnostics import PathTuple, Severity
 from ..spec import CloudSite
 from .context import CheckContext
@@ -85,7 +85,7 @@ def _table(rented: list[_Rented], figures: list[float | None]) -> str:
 
 
 @check("GC820", summary="The worst case costs more an hour than the budget allows.")
-def above_hourly_budget(context: CheckContext) -> Iterator[Finding]:
+def hourly_budget_exceeded(context: CheckContext) -> Iterator[Finding]:
     """Every machine running, each bought the dearest way its pool allows, stays in the budget.
 
     Prices are the catalog's, of machines alone: disks, file systems and traffic come on top. Where
@@ -126,7 +126,7 @@ def _advice(rented: list[_Rented], ceiling: float, severity: Severity) -> str:
 
 
 @check("GC821", summary="The worst case costs more a month than the budget allows.")
-def above_monthly_budget(context: CheckContext) -> Iterator[Finding]:
+def monthly_budget_exceeded(context: CheckContext) -> Iterator[Finding]:
     """A month has 730 hours; elastic machines run for the share of it that `utilisation` says."""
     ceiling = context.budget.max_usd_per_month if context.budget is not None else None
     if ceiling is None:
@@ -147,7 +147,7 @@ def above_monthly_budget(context: CheckContext) -> Iterator[Finding]:
 
 
 @check("GC822", summary="A budget can't be judged, because a price is unknown.")
-def budget_not_judged(context: CheckContext) -> Iterator[Finding]:
+def budget_price_unknown(context: CheckContext) -> Iterator[Finding]:
     """An unknown price is never taken as 0.
 
     The catalog knows no price for a machine type in this market and region, or the pool names none.
@@ -187,7 +187,7 @@ def _is_misspelt(context: CheckContext, name: str) -> bool:
 
 
 @check("GC824", summary="A cluster expires in two ways.")
-def expires_twice(context: CheckContext) -> Iterator[Finding]:
+def expiry_ambiguous(context: CheckContext) -> Iterator[Finding]:
     """Give `expires` (so long after its first `up`) or `expires_on` (a day)."""
     budget = context.budget
     if budget is not None and budget.expires is not None and budget.expires_on is not None:
@@ -202,7 +202,7 @@ def expires_twice(context: CheckContext) -> Iterator[Finding]:
 
 
 @check("GC825", summary="A cluster expires on a day that does not exist, or at once.")
-def expires_never(context: CheckContext) -> Iterator[Finding]:
+def expiry_invalid(context: CheckContext) -> Iterator[Finding]:
     """`expires_on` is a day of the calendar, and `expires` some time."""
     budget = context.budget
     if budget is None:
@@ -222,3 +222,63 @@ def expires_never(context: CheckContext) -> Iterator[Finding]:
                 path=("budget", "expires_on"),
                 hint="write a day as 2027-03-31",
             )
+
+
+@check("GC860", summary="A cluster is shut down when it is idle for no time at all.")
+def idle_shutdown_zero(context: CheckContext) -> Iterator[Finding]:
+    """`idle_shutdown` is how long no job has run or waited: between two jobs there is always some.
+
+    Give it the time in which the people of the cluster send their next job.
+    """
+    budget = context.budget
+    if budget is not None and budget.idle_shutdown is not None and budget.idle_shutdown.value == 0:
+        yield Finding(
+            summary="a cluster that is shut down at its first idle moment is never used",
+            path=("budget", "idle_shutdown"),
+            hint="write a time such as 8h, or remove it",
+        )
+
+
+@check("GC861", summary="A cluster's end is announced before the time that leads to it begins.")
+def expiry_notice_too_long(context: CheckContext) -> Iterator[Finding]:
+    """`notice` is shorter than `expires` and `idle_shutdown`.
+
+    People are told for the whole notice before anything is removed. A notice as long as the time
+    itself begins with the cluster, or with its first idle moment, and tells nothing.
+    """
+    budget = context.budget
+    if budget is None or budget.notice is None:
+        return
+    for key in ("expires", "idle_shutdown"):
+        time = getattr(budget, key)
+        if time is not None and 0 < time.value <= budget.notice.value:
+            yield Finding(
+                summary=f"people are told {budget.notice} before, and {key} is {time}",
+                path=("budget", "notice"),
+                hint=f"write a notice that is shorter than {time}",
+                relies_on=(("budget", "notice"), ("budget", key)),
+            )
+
+
+@check("GC862", summary="A cluster that makes no machines ends by itself.")
+def expiry_without_machines(context: CheckContext) -> Iterator[Finding]:
+    """Removing a cluster removes the machines that gcluster made. Of bare metal there are none.
+
+    Its hosts stay as they are, with Slurm on them; only the cluster's keys and secrets would go.
+    """
+    budget = context.budget
+    if budget is None or not context.sites:
+        return
+    if any(site.makes_machines for site in context.sites.values()):
+        return
+    for key in ("expires", "expires_on", "idle_shutdown"):
+        if getattr(budget, key) is not None:
+            yield Finding(
+                summary="no site makes machines: there is nothing to remove when it ends",
+                path=("budget", key),
+                at_key=True,
+                severity=Severity.WARNING,
+                hint=f"remove {key}; the hosts are yours",
+                relies_on=(("budget", key), ("sites", "*", "provider")),
+            )
+            return

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from ..diagnostics import PathTuple
-from ..hostlist import HostlistError, expand
-from ..mounts import Mounts
-from ..routes import Routes
+from ..derived.hostlist import HostlistError, expand
+from ..derived.links import Routes
+from ..derived.storage import Mounts
+from ..diagnostics import PathTuple, closest
 from ..spec import (
     Budget,
     Checkpointing,
@@ -32,7 +32,6 @@ from ..spec import (
     Storage,
     User,
 )
-from ..suggest import closest
 
 if TYPE_CHECKING:
     from ..catalog import Catalog, Fabric, Machine, ProviderFacts

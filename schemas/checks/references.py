@@ -1,15 +1,15 @@
-"""Names that refer to something else of the spec: storage, pools, QOS, accounts, users, sites."""
+"""Names that refer to something else of the spec, and names that are given twice."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple, TypeVar
 
-from ..diagnostics import PathTuple
+from ..diagnostics import PathTuple, listing
 from ..spec import LustreStorage
-from ..suggest import listing
 from .context import CheckContext
-from .links import gateway_path
+from .network.links import gateway_path
 from .registry import Finding, check
 
 
@@ -230,3 +230,27 @@ def unknown_gateway(context: CheckContext) -> Iterator[Finding]:
         for number, name in enumerate(link.gateways)
     )
     yield from _unknown(context, named, "pools", "pool")
+
+
+T = TypeVar("T")
+
+
+def repeated(sources: Iterable[tuple[T, Sequence[str]]]) -> Iterator[tuple[T, T, list[str]]]:
+    """Yield (source, earlier source, words) for the words of a source that an earlier one has.
+
+    Words that one source says twice come with the source itself as the earlier one. Linear in
+    the number of words.
+    """
+    first_source: dict[str, int] = {}
+    all_sources: list[T] = []
+    for index, (source, words) in enumerate(sources):
+        all_sources.append(source)
+        again: dict[int, list[str]] = {}
+        for word in words:
+            before = first_source.setdefault(word, index)
+            if before != index:
+                again.setdefault(before, []).append(word)
+        if len(set(words)) != len(words):
+            again.setdefault(index, []).extend(w for w, n in Counter(words).items() if n > 1)
+        for before, repeats in again.items():
+            yield source, all_sources[before], repeats

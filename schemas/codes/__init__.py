@@ -4,10 +4,8 @@ A code never changes its meaning and is never used again for another; `register.
 `python -m gcluster.schemas.codes --write` adds new codes to it and renews docs/diagnostics.md.
 """
 
-from .examples import Example, example_of
-from .families import FAMILIES, family_of
-from .known import CodeExplanation, explanations
-from .registered import Entry, register
+from .explanations import CodeExplanation, Example, example_of, explanations
+from .registered import FAMILIES, Entry, family_of, register
 
 __all__ = [
     "FAMILIES",

@@ -5,8 +5,7 @@ from __future__ import annotations
 import sys
 
 from ... import __version__
-from .known import explanations
-from .page import PAGE, render
+from .explanations import PAGE, explanations, render
 from .registered import REGISTER, with_new
 
 

@@ -1,13 +1,87 @@
-"""The register of codes: append-only, so that no code ever gets a second meaning."""
+"""The register of codes: families, texts that are data, and who gave which code when."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 
-from .families import number_of
-from .texts import FOLDER, read
+from ..decoding import convert
+from ..structure.compose import compose
+
+
+class Family(msgspec.Struct, frozen=True, kw_only=True):
+    """A hundred of codes."""
+
+    hundred: int
+    """First digits of its codes: 2 of GC204, 10 of GC1003."""
+    title: str
+    about: str
+    """What belongs there, in a few words."""
+
+
+FAMILIES = (
+    Family(
+        hundred=0,
+        title="Structure",
+        about="what keeps a file from being read as a spec",
+    ),
+    Family(hundred=1, title="Capacity", about="machines, counts, hosts, zones, quotas"),
+    Family(hundred=2, title="Fabric", about="what the nodes' fast network is and can do"),
+    Family(hundred=3, title="Network", about="addresses and who may reach them"),
+    Family(hundred=4, title="Storage", about="sizes, mounts, throughput"),
+    Family(hundred=5, title="Scheduler and users", about="partitions, queues, accounts"),
+    Family(hundred=6, title="Software", about="versions that go together"),
+    Family(hundred=7, title="Hybrid", about="work that moves between sites"),
+    Family(hundred=8, title="Budget and policy", about="money, an organisation's rules, fleets"),
+    Family(
+        hundred=9,
+        title="Running",
+        about="state, providers, nodes, the AllReduce, this command line",
+    ),
+    Family(
+        hundred=10,
+        title="Running Kubernetes",
+        about="bundles, control planes, nodes and what is applied to them",
+    ),
+    Family(
+        hundred=11,
+        title="Upkeep",
+        about="drift, repair, pipelines, what ends by itself, adoption, secrets that change",
+    ),
+)
+
+
+def family_of(code: str) -> Family:
+    """Return the family of a code such as GC204."""
+    return FAMILIES[number_of(code) // 100]
+
+
+def number_of(code: str) -> int:
+    """Return what codes are ordered by: GC204 comes before GC1003."""
+    return int(code.removeprefix("GC"))
+
+
+FOLDER = Path(__file__).parent
+TEXTS = ("structure.yaml", "running.yaml", "kubernetes.yaml", "upkeep.yaml")
+"""Files of codes that are no rules of meaning."""
+_T = TypeVar("_T")
+
+
+class Text(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a code means, as data."""
+
+    summary: str
+    explanation: str
+
+
+def read(name: str, kind: type[_T]) -> _T:
+    """Return the typed content of a file beside this module."""
+    composed = compose((FOLDER / name).read_text(encoding="utf-8"), file=name)
+    return convert(composed.document and composed.document.data, kind)
+
 
 REGISTER = FOLDER / "register.yaml"
 _TOP = """\

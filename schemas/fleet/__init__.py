@@ -9,7 +9,7 @@ from ..diagnostics import Diagnostic, in_file_order
 from .claims import hosts_claimed_twice, names_given_twice, same_clusters, states_given_twice
 from .codes import FLEET_CODES
 from .member import Member
-from .networks import overlapping_networks
+from .ordering import overlapping_networks
 
 if TYPE_CHECKING:
     from ..load import Loaded

@@ -7,8 +7,8 @@ from ipaddress import ip_address
 from pathlib import PurePath
 from typing import NamedTuple
 
+from ..derived.hostlist import fold
 from ..diagnostics import Diagnostic, Severity
-from ..hostlist import fold
 from .member import Hosts, Member
 
 _LONGEST_RANGE = 48

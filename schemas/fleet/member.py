@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ..derived.hostlist import HostlistError, expand
 from ..diagnostics import PathTuple, Span
-from ..hostlist import HostlistError, expand
 from ..spec.sites import SITE_TYPES
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ class Member:
                 if hosts is not None:
                     yield hosts
         if lists and self._spec is not None:
-            from .listed import listed_hosts  # noqa: PLC0415  # few have lists
+            from .folder import listed_hosts  # noqa: PLC0415  # few have lists
 
             yield from listed_hosts(self._spec, lists)
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from ..json_schema import Schema, schema_of
-from ..published import print_or_write, published, text_of
+from ..structure.json_schema import Schema, print_or_write, published, schema_of, text_of
 from .policy import PolicyFile
 
 SCHEMA_FILE = Path(__file__).parent.with_name("policies.schema.json")

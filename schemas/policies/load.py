@@ -7,11 +7,11 @@ from pathlib import Path
 import msgspec
 
 from ..diagnostics import Diagnostic, Severity, Span, in_file_order
+from ..structure.compose import compose
+from ..structure.document import Document
 from ..structure.fit import fit
-from ..text.compose import compose
-from ..text.document import Document
-from ..text.source import decode, read_source
-from .compiled import CompiledPolicy, Compiler
+from ..structure.source import decode, read_source
+from .compile import CompiledPolicy, Compiler
 from .policy import PolicyFile
 
 

@@ -6,7 +6,7 @@ from typing import Annotated, Literal, TypeAlias
 
 from msgspec import Meta, field
 
-from ..spec.noun import Name, Noun
+from ..spec.model import Name, SpecModel
 
 Expression: TypeAlias = Annotated[str, Meta(min_length=1, max_length=2000)]
 """CEL; its length is one of the things that bound how long it can take."""
@@ -19,7 +19,7 @@ Kind: TypeAlias = Literal[
 """What a policy is asked about: once for the cluster, or once for each item of a kind."""
 
 
-class Policy(Noun, frozen=True):
+class Policy(SpecModel, frozen=True):
     """One rule: for each item it applies to, when `when` holds, `rule` must hold."""
 
     name: Annotated[Name, Meta(description="Name of the policy; every message carries it.")]
@@ -69,7 +69,7 @@ class Policy(Noun, frozen=True):
     ] = None
 
 
-class PolicyFile(Noun, frozen=True):
+class PolicyFile(SpecModel, frozen=True):
     """The rules of an organisation for the specs of a folder."""
 
     api_version: Annotated[

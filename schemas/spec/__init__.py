@@ -4,28 +4,26 @@ The JSON Schema editors use is generated from these types, and so is the loader'
 unknown key is an error. Structure lives here; meaning lives in `schemas/checks`.
 """
 
-from .accounts import Account, Qos
-from .boot import Boot, GpuSettings
-from .budget import Budget
-from .checkpointing import Checkpointing
-from .cluster import ClusterSpec
-from .firmware import Firmware, FirmwareWanted
-from .hardening import Hardening
-from .kubernetes import KubernetesGpu, KubernetesScheduler, VirtualAddress
+from .cluster import AllReduce, Budget, ClusterSpec, Monitoring, Smoke
 from .link import Link
-from .market import Count, Rung
-from .monitoring import Monitoring
-from .partition import Partition, Spill, SpillOnly
-from .pool import FabricClass, HostEntry, NodeCpu, Pool, PoolRole
+from .pool import Count, FabricClass, HostEntry, NodeCpu, Pool, PoolRole, Rung, Update
 from .rdma import Ipoib, Rdma
 from .scheduler import (
+    Account,
     Accounting,
     JobRules,
+    KubernetesGpu,
+    KubernetesScheduler,
     Maintenance,
+    Partition,
     PriorityWeights,
+    Qos,
     Scheduler,
     SlurmScheduler,
+    Spill,
+    SpillOnly,
     Topology,
+    VirtualAddress,
 )
 from .secrets import AgeSecrets, Secrets, SopsSecrets
 from .sites import (
@@ -37,12 +35,21 @@ from .sites import (
     LocalSite,
     SimulatedSite,
     Site,
-    SiteNoun,
+    SiteModel,
     Ssh,
 )
-from .smoke import AllReduce, Smoke
-from .software import ClusterSoftware, Software, SourceRedirect
+from .software import (
+    Boot,
+    ClusterSoftware,
+    Firmware,
+    FirmwareWanted,
+    GpuSettings,
+    Hardening,
+    Software,
+    SourceRedirect,
+)
 from .storage import (
+    Checkpointing,
     GpfsStorage,
     LustreServers,
     LustreStorage,
@@ -50,10 +57,9 @@ from .storage import (
     ObjectStorage,
     ScratchStorage,
     Storage,
-    StorageNoun,
+    StorageModel,
 )
-from .update import Update
-from .user import DirectoryUsers, User
+from .users import DirectoryUsers, User
 
 __all__ = [
     "Account",
@@ -104,7 +110,7 @@ __all__ = [
     "Secrets",
     "SimulatedSite",
     "Site",
-    "SiteNoun",
+    "SiteModel",
     "SlurmScheduler",
     "Smoke",
     "Software",
@@ -114,7 +120,7 @@ __all__ = [
     "SpillOnly",
     "Ssh",
     "Storage",
-    "StorageNoun",
+    "StorageModel",
     "Topology",
     "Update",
     "User",

@@ -4,9 +4,8 @@ from typing import Annotated, ClassVar, Literal, TypeAlias
 
 from msgspec import Meta, field
 
-from .noun import Name, Noun, updates
+from .model import Identifier, Name, SpecModel, updates
 from .units import Duration
-from .words import Identifier
 
 Endpoint: TypeAlias = Annotated[
     str,
@@ -18,7 +17,7 @@ Endpoint: TypeAlias = Annotated[
 """An address or DNS name, with a UDP port where it isn't 51820."""
 
 
-class Link(Noun, frozen=True):
+class Link(SpecModel, frozen=True):
     """How the nodes of two sites reach each other."""
 
     UPDATES: ClassVar = updates(in_place="between via id gateway endpoints mtu latency")

@@ -1,18 +1,115 @@
-"""Machines that are alike."""
+"""Pools: nodes that are alike, how they are bought and how they are updated."""
 
 from typing import Annotated, ClassVar, Literal, TypeAlias
 
 from msgspec import Meta, field
 
-from .boot import Boot, GpuSettings
-from .firmware import Firmware
-from .market import Count, Rung
-from .noun import Name, Noun, updates
+from .model import Bastion, HostKey, Identifier, LoginUser, Name, SpecModel, Tag, updates
 from .rdma import Rdma
-from .software import Software
-from .units import ByteSize
-from .update import Update
-from .words import Bastion, HostKey, Identifier, LoginUser, Tag
+from .software import Boot, Firmware, GpuSettings, Software
+from .units import ByteSize, Duration
+
+
+class Count(SpecModel, frozen=True):
+    """A pool that grows and shrinks with the queue."""
+
+    UPDATES: ClassVar = updates(shrink="max min")
+
+    max: Annotated[int, Meta(ge=0, description="Most machines at once.")]
+    min: Annotated[int, Meta(ge=0, description="Machines that are always there.")] = 0
+
+
+class Rung(SpecModel, frozen=True):
+    """One way to buy machines, where a word doesn't say enough. Give one of the keys."""
+
+    UPDATES: ClassVar = updates(
+        none="reservation capacity_block buy_capacity_block flex_start spot_max_usd_per_hour",
+    )
+
+    reservation: Annotated[
+        Identifier | None,
+        Meta(
+            description="Reserved capacity to use: an ODCR or its resource group (AWS), a "
+            "reservation (GCP).",
+            examples=["cr-0abc", "projects/p/reservations/r"],
+        ),
+    ] = None
+    capacity_block: Annotated[
+        Identifier | None,
+        Meta(
+            description="A capacity block you own (AWS), or a future reservation (GCP).",
+            examples=["cr-0abc"],
+        ),
+    ] = None
+    buy_capacity_block: Annotated[
+        Duration | None,
+        Meta(
+            description="Buy a capacity block for this long (AWS). It is paid at once and not "
+            "refundable, so `up` asks for it by name."
+        ),
+    ] = None
+    flex_start: Annotated[
+        Duration | None,
+        Meta(description="Wait in the cloud's queue for machines to run this long (GCP)."),
+    ] = None
+    spot_max_usd_per_hour: Annotated[
+        Annotated[float, Meta(gt=0)] | None,
+        Meta(description="Spot machines up to this price for a node, in USD per hour."),
+    ] = None
+
+    @property
+    def market(self) -> str:
+        """The market the rung buys in, as the catalog calls it; "" when no key is given."""
+        if self.reservation is not None:
+            return "reservation"
+        if self.capacity_block is not None or self.buy_capacity_block is not None:
+            return "capacity-block"
+        if self.flex_start is not None:
+            return "flex-start"
+        return "spot" if self.spot_max_usd_per_hour is not None else ""
+
+
+SHARE_AT_ONCE = 0.1
+"""Share of a pool that may be out of service at once where the spec says nothing."""
+
+
+class Update(SpecModel, frozen=True):
+    """A rolling change: nodes are drained, changed, verified and given back, a few at a time."""
+
+    UPDATES: ClassVar = updates(none="max_unavailable max_failed drain_timeout jobs")
+
+    max_unavailable: Annotated[
+        Annotated[int, Meta(ge=1)] | None,
+        Meta(
+            description="Nodes of the pool out of service at once; default: a tenth of the pool, "
+            "at least one.",
+        ),
+    ] = None
+    max_failed: Annotated[
+        int,
+        Meta(ge=0, description="Stop when more nodes than this failed; the rest stays as it was."),
+    ] = 0
+    drain_timeout: Annotated[
+        Duration | None,
+        Meta(
+            description="How long to wait for the jobs of a drained node; then it is given back "
+            "unchanged and named. Default: 1h."
+        ),
+    ] = None
+    jobs: Annotated[
+        Literal["wait", "requeue"],
+        Meta(description="Jobs on a drained node: wait for their end, or put them back in line."),
+    ] = "wait"
+
+    def at_once(self, nodes: int) -> int:
+        """Return how many of a pool's nodes may be out of service at once."""
+        return self.max_unavailable or max(1, int(nodes * SHARE_AT_ONCE))
+
+    @property
+    def wait_s(self) -> float:
+        """Seconds to wait for the jobs of a drained node."""
+        return 3600.0 if self.drain_timeout is None else self.drain_timeout.value
+
 
 PoolRole: TypeAlias = Literal["compute", "controller", "login"]
 
@@ -36,7 +133,7 @@ HostRange: TypeAlias = Annotated[
 ]
 
 
-class HostEntry(Noun, frozen=True):
+class HostEntry(SpecModel, frozen=True):
     """Hosts that need more said than their name; every key besides `name` overrides the site's."""
 
     UPDATES: ClassVar = updates(in_place="name address user port bastion host_key block leaf")
@@ -66,7 +163,7 @@ class HostEntry(Noun, frozen=True):
     leaf: Annotated[str | None, Meta(description="Leaf switch group the hosts hang on.")] = None
 
 
-class NodeCpu(Noun, frozen=True):
+class NodeCpu(SpecModel, frozen=True):
     """The processors of one node, as `lscpu` says them."""
 
     UPDATES: ClassVar = updates(in_place="sockets cores threads_per_core gpus")
@@ -84,7 +181,7 @@ class NodeCpu(Noun, frozen=True):
     ] = None
 
 
-class Pool(Noun, frozen=True):
+class Pool(SpecModel, frozen=True):
     """Machines of one site that are alike and are run alike."""
 
     UPDATES: ClassVar = updates(

@@ -4,8 +4,7 @@ from typing import Annotated, ClassVar, Literal, TypeAlias
 
 from msgspec import Meta, field
 
-from .noun import Noun, updates
-from .words import Cidr
+from .model import Cidr, SpecModel, updates
 
 RdmaDevice: TypeAlias = Annotated[
     str, Meta(pattern=r"^[a-z][a-z0-9_]{0,30}$(?!\n)", examples=["mlx5_0"])
@@ -17,7 +16,7 @@ Dscp: TypeAlias = Annotated[int, Meta(ge=0, le=63)]
 Priority: TypeAlias = Annotated[int, Meta(ge=0, le=7)]
 
 
-class Ipoib(Noun, frozen=True):
+class Ipoib(SpecModel, frozen=True):
     """IP over InfiniBand, on the first rail."""
 
     UPDATES: ClassVar = updates(rolling="network mode mtu")
@@ -39,7 +38,7 @@ class Ipoib(Noun, frozen=True):
     ] = None
 
 
-class PodRails(Noun, frozen=True):
+class PodRails(SpecModel, frozen=True):
     """RoCE's rails as pods see them (Kubernetes): whole interfaces, with addresses of their own."""
 
     UPDATES: ClassVar = updates(in_place="network interfaces")
@@ -61,7 +60,7 @@ class PodRails(Noun, frozen=True):
     ]
 
 
-class Rdma(Noun, frozen=True):
+class Rdma(SpecModel, frozen=True):
     """InfiniBand and RoCE adapters of a pool. Of a cloud's network only what the nodes decide."""
 
     UPDATES: ClassVar = updates(

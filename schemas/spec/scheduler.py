@@ -1,18 +1,196 @@
-"""The scheduler, its partitions, and who may use how much."""
+"""Schedulers: partitions, accounts and QOS, Slurm's and Kubernetes' own settings."""
 
 from typing import Annotated, ClassVar, Literal, TypeAlias
 
 from msgspec import Meta, field
 
-from .accounts import Account, Qos
-from .kubernetes import KubernetesScheduler
-from .noun import Name, Noun, updates
-from .partition import Partition
+from .model import Cidr, Name, Secret, SpecModel, updates
 from .units import ByteSize, Duration
-from .words import Secret
+from .users import UserName
 
 
-class Topology(Noun, frozen=True):
+class Qos(SpecModel, frozen=True):
+    """A quality of service: a Slurm QOS, or a Kubernetes PriorityClass."""
+
+    UPDATES: ClassVar = updates(
+        in_place="priority preempts preemptible grace gpu_limit gpu_limit_per_user max_time "
+        "max_jobs_per_user",
+    )
+
+    priority: Annotated[int, Meta(ge=0, le=1_000_000, description="Higher goes first.")] = 0
+    preempts: Annotated[
+        list[Name], Meta(description="Qualities of service whose jobs give way to these.")
+    ] = field(default_factory=list)
+    preemptible: Annotated[
+        Literal["no", "requeue", "cancel"],
+        Meta(description="What happens to its jobs when others need the nodes."),
+    ] = "no"
+    grace: Annotated[
+        Duration | None, Meta(description="Time a job gets to save before it gives way.")
+    ] = None
+    gpu_limit: Annotated[
+        Annotated[int, Meta(ge=0)] | None, Meta(description="GPUs of all its jobs together.")
+    ] = None
+    gpu_limit_per_user: Annotated[
+        Annotated[int, Meta(ge=0)] | None, Meta(description="GPUs of one user's jobs together.")
+    ] = None
+    max_time: Annotated[Duration | None, Meta(description="Longest run time of a job.")] = None
+    max_jobs_per_user: Annotated[
+        Annotated[int, Meta(ge=1)] | None, Meta(description="Running jobs of one user.")
+    ] = None
+
+
+class Account(SpecModel, frozen=True):
+    """A group that shares the cluster: a Slurm account, or a Kubernetes namespace."""
+
+    UPDATES: ClassVar = updates(in_place="share parent gpu_quota users qos default_qos")
+
+    share: Annotated[int, Meta(ge=1, description="Part of the whole, beside its siblings'.")] = 1
+    parent: Annotated[Name | None, Meta(description="Account it is part of.")] = None
+    gpu_quota: Annotated[
+        Annotated[int, Meta(ge=0)] | None, Meta(description="GPUs of all its jobs together.")
+    ] = None
+    users: Annotated[list[UserName], Meta(description="Members.")] = field(default_factory=list)
+    qos: Annotated[list[Name], Meta(description="What its jobs may ask for; empty: all.")] = field(
+        default_factory=list
+    )
+    default_qos: Annotated[Name | None, Meta(description="For jobs that ask for none.")] = None
+
+
+class SpillOnly(SpecModel, frozen=True):
+    """Jobs that may spill; each key narrows further."""
+
+    UPDATES: ClassVar = updates(in_place="data accounts qos max_time max_nodes")
+
+    data: Annotated[
+        list[Name], Meta(description="Storage a job may need: it is at the target, or has a copy.")
+    ] = field(default_factory=list)
+    accounts: Annotated[list[Name], Meta(description="Accounts that may spend.")] = field(
+        default_factory=list
+    )
+    qos: Annotated[list[Name], Meta(description="Qualities of service that may spill.")] = field(
+        default_factory=list
+    )
+    max_time: Annotated[Duration | None, Meta(description="Longest job.")] = None
+    max_nodes: Annotated[
+        Annotated[int, Meta(ge=1)] | None, Meta(description="Most nodes of one job.")
+    ] = None
+
+
+class Spill(SpecModel, frozen=True):
+    """Jobs that waited too long move to a pool elsewhere."""
+
+    UPDATES: ClassVar = updates(in_place="to after max_usd_per_hour max_usd_per_day only")
+
+    to: Annotated[Name, Meta(description="Compute pool they move to.")]
+    after: Annotated[Duration, Meta(description="How long a job waits first.")]
+    max_usd_per_hour: Annotated[
+        Annotated[float, Meta(gt=0)] | None, Meta(description="Ceiling of the spill, USD per hour.")
+    ] = None
+    max_usd_per_day: Annotated[
+        Annotated[float, Meta(gt=0)] | None, Meta(description="Ceiling of the spill, USD per day.")
+    ] = None
+    only: Annotated[SpillOnly, Meta(description="Jobs that may spill; default: all that fit.")] = (
+        SpillOnly()
+    )
+
+
+class Partition(SpecModel, frozen=True):
+    """Pools that jobs are sent to together: a Slurm partition, or a Kubernetes queue."""
+
+    UPDATES: ClassVar = updates(in_place="pools default max_time max_nodes qos accounts tier spill")
+
+    pools: Annotated[list[Name], Meta(min_length=1, description="Compute pools in this partition.")]
+    default: Annotated[
+        bool, Meta(description="Jobs that name no partition go here; one partition at most.")
+    ] = False
+    max_time: Annotated[
+        Duration | None, Meta(description="Longest run time of a job; default unlimited.")
+    ] = None
+    max_nodes: Annotated[
+        Annotated[int, Meta(ge=1)] | None, Meta(description="Most nodes of one job.")
+    ] = None
+    qos: Annotated[list[Name], Meta(description="Only these qualities of service.")] = field(
+        default_factory=list
+    )
+    accounts: Annotated[list[Name], Meta(description="Only these accounts.")] = field(
+        default_factory=list
+    )
+    tier: Annotated[
+        int,
+        Meta(ge=1, le=65533, description="Of two partitions on one node the higher goes first."),
+    ] = 1
+    spill: Annotated[Spill | None, Meta(description="Where jobs go that wait too long.")] = None
+
+
+class VirtualAddress(SpecModel, frozen=True):
+    """One address for several control planes on bare metal."""
+
+    UPDATES: ClassVar = updates(replace="address by")
+
+    address: Annotated[str, Meta(min_length=1, description="A free address of their network.")]
+    by: Annotated[Literal["kube-vip", "keepalived"], Meta(description="Who moves it.")] = "kube-vip"
+
+
+class KubernetesGpu(SpecModel, frozen=True):
+    """How pods get GPUs."""
+
+    UPDATES: ClassVar = updates(in_place="time_slices resource_claims", rolling="driver mig")
+
+    driver: Annotated[Literal["host", "container"], Meta(description="Who brings the driver.")] = (
+        "host"
+    )
+    mig: Annotated[
+        str | None,
+        Meta(description="MIG profile of all GPUs; default: off.", examples=["all-1g.10gb"]),
+    ] = None
+    time_slices: Annotated[int, Meta(ge=1, description="Pods that share one GPU in turns.")] = 1
+    resource_claims: Annotated[
+        bool, Meta(description="Dynamic resource allocation instead of the device plugin.")
+    ] = False
+
+
+class KubernetesScheduler(SpecModel, frozen=True, tag_field="type", tag="kubernetes"):
+    """Kubernetes by kubeadm, or the cloud's own control plane."""
+
+    UPDATES: ClassVar = updates(
+        in_place="partitions qos accounts kueue addons",
+        rolling="gpu",
+        replace="cni pod_cidr service_cidr virtual_address control_plane",
+    )
+
+    partitions: Annotated[
+        dict[Name, Partition],
+        Meta(description='Queues; default: one, "main", with every compute pool.'),
+    ] = field(default_factory=dict)
+    qos: Annotated[dict[Name, Qos], Meta(description="Priority classes.")] = field(
+        default_factory=dict
+    )
+    accounts: Annotated[dict[Name, Account], Meta(description="Namespaces with their quotas.")] = (
+        field(default_factory=dict)
+    )
+    cni: Annotated[
+        Literal["auto", "cilium", "calico", "routed"],
+        Meta(description="Pod network; auto: routed on local sites, cilium elsewhere."),
+    ] = "auto"
+    pod_cidr: Annotated[Cidr, Meta(description="Network of the pods.")] = "10.244.0.0/16"
+    service_cidr: Annotated[Cidr, Meta(description="Network of the services.")] = "10.96.0.0/12"
+    virtual_address: Annotated[
+        VirtualAddress | None,
+        Meta(description="Of several control planes; clouds use their load balancer."),
+    ] = None
+    control_plane: Annotated[
+        Literal["self", "eks", "gke", "aks"],
+        Meta(description="Who runs the control plane: controller pools, or the cloud."),
+    ] = "self"
+    gpu: Annotated[KubernetesGpu, Meta(description="How pods get GPUs.")] = KubernetesGpu()
+    kueue: Annotated[bool, Meta(description="Queue jobs by Kueue.")] = True
+    addons: Annotated[
+        list[Name], Meta(description="Add-ons of the catalog beside the built-in ones.")
+    ] = field(default_factory=list)
+
+
+class Topology(SpecModel, frozen=True):
     """How jobs are kept close together."""
 
     UPDATES: ClassVar = updates(in_place="plugin block_sizes")
@@ -27,7 +205,7 @@ class Topology(Noun, frozen=True):
     ] = field(default_factory=list)
 
 
-class Accounting(Noun, frozen=True):
+class Accounting(SpecModel, frozen=True):
     """slurmdbd and its database."""
 
     UPDATES: ClassVar = updates(in_place="pool database password purge_after")
@@ -47,7 +225,7 @@ class Accounting(Noun, frozen=True):
     ] = None
 
 
-class PriorityWeights(Noun, frozen=True):
+class PriorityWeights(SpecModel, frozen=True):
     """How much each factor weighs in a job's priority (priority/multifactor)."""
 
     UPDATES: ClassVar = updates(in_place="age fairshare job_size partition qos")
@@ -59,7 +237,7 @@ class PriorityWeights(Noun, frozen=True):
     qos: Annotated[int, Meta(ge=0, description="The priority of its QOS.")] = 100_000
 
 
-class Maintenance(Noun, frozen=True):
+class Maintenance(SpecModel, frozen=True):
     """A window in which no job runs on some pools."""
 
     UPDATES: ClassVar = updates(in_place="start duration pools every")
@@ -81,7 +259,7 @@ class Maintenance(Noun, frozen=True):
     )
 
 
-class JobRules(Noun, frozen=True):
+class JobRules(SpecModel, frozen=True):
     """What a GPU job must say, or it is refused with a sentence that tells what to add."""
 
     UPDATES: ClassVar = updates(in_place="require_time require_gpus")
@@ -97,7 +275,7 @@ RESUME_TIMEOUT_S = 1800.0
 boot and converge, and Slurm counts from the request, with the wait for capacity."""
 
 
-class SlurmScheduler(Noun, frozen=True, tag_field="type", tag="slurm"):
+class SlurmScheduler(SpecModel, frozen=True, tag_field="type", tag="slurm"):
     """Slurm, configless: nodes fetch their configuration from the controller."""
 
     UPDATES: ClassVar = updates(

@@ -4,8 +4,7 @@ from typing import Annotated, ClassVar, TypeAlias
 
 from msgspec import Meta
 
-from .noun import Noun, updates
-from .words import SECRET_PATTERN
+from .model import SECRET_PATTERN, SpecModel, updates
 
 AgeRecipient: TypeAlias = Annotated[
     str,
@@ -17,7 +16,7 @@ AgeRecipient: TypeAlias = Annotated[
 ]
 
 
-class AgeSecrets(Noun, frozen=True, tag_field="provider", tag="age"):
+class AgeSecrets(SpecModel, frozen=True, tag_field="provider", tag="age"):
     """age X25519 identity, by reference."""
 
     UPDATES: ClassVar = updates(none="key")
@@ -32,7 +31,7 @@ class AgeSecrets(Noun, frozen=True, tag_field="provider", tag="age"):
     ]
 
 
-class SopsSecrets(Noun, frozen=True, tag_field="provider", tag="sops"):
+class SopsSecrets(SpecModel, frozen=True, tag_field="provider", tag="sops"):
     """The program sops: for age recipients, or for whom the user's .sops.yaml says."""
 
     UPDATES: ClassVar = updates(none="file age")

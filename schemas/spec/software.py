@@ -1,14 +1,14 @@
-"""The software of the nodes: versions, or auto for the tested set of the software lock."""
+"""Software of a pool or the whole cluster, firmware, boot settings and hardening."""
 
 from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta, field
 
-from .noun import Noun, updates
-from .words import Fingerprint, Url, Version
+from .model import Cidr, FilePath, Fingerprint, SpecModel, Url, Version, updates
+from .units import ByteSize
 
 
-class Software(Noun, frozen=True):
+class Software(SpecModel, frozen=True):
     """Versions by component. `auto` resolves to the lock's tested set that fits all the others."""
 
     UPDATES: ClassVar = updates(
@@ -45,7 +45,7 @@ class Software(Noun, frozen=True):
     ] = "auto"
 
 
-class SourceRedirect(Noun, frozen=True):
+class SourceRedirect(SpecModel, frozen=True):
     """Where an artefact source is taken from instead of its vendor, and the key to trust there."""
 
     UPDATES: ClassVar = updates(in_place="url key_fingerprint key_url key checksums")
@@ -86,3 +86,126 @@ class ClusterSoftware(Software, frozen=True):
             examples=[{"nvidia-cuda": {"url": "https://mirror.example.edu/nvidia-cuda"}}],
         ),
     ] = field(default_factory=dict)
+
+
+Target = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$(?!\n)", examples=["NIC_0"])]
+"""Id in the BMC's firmware inventory (Redfish UpdateService/FirmwareInventory)."""
+
+
+class FirmwareWanted(SpecModel, frozen=True):
+    """What one part must have, and where its image is."""
+
+    UPDATES: ClassVar = updates(none="power_state", rolling="version image sha256")
+
+    version: Annotated[str, Meta(min_length=1, description="As the BMC writes it.")]
+    image: Annotated[
+        str | None,
+        Meta(description="Image: a file here, or a URL that the BMC reaches. Needed for updates."),
+    ] = None
+    sha256: Annotated[
+        Annotated[str, Meta(pattern=r"^[0-9a-f]{64}$(?!\n)")] | None,
+        Meta(description="Checksum of the image file; a file without it is refused."),
+    ] = None
+    power_state: Annotated[
+        Literal["On", "Off", "any"], Meta(description="State the machine must be in for it.")
+    ] = "On"
+
+
+class Firmware(SpecModel, frozen=True):
+    """Firmware through the BMC's Redfish service. Nothing is ever reset."""
+
+    UPDATES: ClassVar = updates(none="bmc credentials certificates update", rolling="wanted")
+
+    bmc: Annotated[
+        str,
+        Meta(
+            pattern=r"^https://[^\s]+$(?!\n)",
+            description="Redfish service of a node; {host} stands for the node's name.",
+            examples=["https://{host}-bmc.example.edu"],
+        ),
+    ]
+    credentials: Annotated[
+        FilePath,
+        Meta(description="File here with the BMC's user and password, on a line each."),
+    ]
+    certificates: Annotated[
+        FilePath | None, Meta(description="File that vouches for the BMCs; default: the system's.")
+    ] = None
+    wanted: Annotated[
+        dict[Target, FirmwareWanted], Meta(description="What parts must have; others are reported.")
+    ] = field(default_factory=dict)
+    update: Annotated[
+        list[Target],
+        Meta(description="Parts that `up` may update now, on drained nodes; default: none, ever."),
+    ] = field(default_factory=list)
+
+
+class Boot(SpecModel, frozen=True):
+    """The kernel's parameters. They hold from the next start on, and nothing restarts unasked."""
+
+    UPDATES: ClassVar = updates(none="reboot", rolling="parameters hugepages")
+
+    parameters: Annotated[
+        list[Annotated[str, Meta(pattern=r"^[^\s\"'\\$`]+$(?!\n)", examples=["pci=realloc=off"])]],
+        Meta(description="Kernel parameters beside the distribution's and the GPUs' own."),
+    ] = field(default_factory=list)
+    hugepages: Annotated[
+        ByteSize | None,
+        Meta(description="Memory of a node kept in pages of 1 GiB; default: none."),
+    ] = None
+    reboot: Annotated[
+        Literal["never", "when-drained"],
+        Meta(
+            description="Whether `up` may restart a node, without jobs, whose kernel or parameters "
+            "are not the running ones. Otherwise it says so and stops there."
+        ),
+    ] = "never"
+
+
+class GpuSettings(SpecModel, frozen=True):
+    """How NVIDIA's GPUs of a pool are set, and how their driver is built."""
+
+    UPDATES: ClassVar = updates(rolling="mig ecc modules peer_memory")
+
+    mig: Annotated[
+        Literal["unmanaged", "enabled", "disabled"], Meta(description="MIG mode of all GPUs.")
+    ] = "unmanaged"
+    ecc: Annotated[
+        Literal["unmanaged", "enabled", "disabled"], Meta(description="ECC of the GPUs' memory.")
+    ] = "unmanaged"
+    modules: Annotated[
+        Literal["dkms", "precompiled"],
+        Meta(description="Open kernel modules: built on the node, or by the distribution."),
+    ] = "dkms"
+    peer_memory: Annotated[
+        Literal["dma-buf", "nvidia-peermem"],
+        Meta(description="How network adapters reach the GPUs' memory."),
+    ] = "dma-buf"
+
+
+class Hardening(SpecModel, frozen=True):
+    """Hardening of every node. Rules stay only if gcluster can still log in with them."""
+
+    UPDATES: ClassVar = updates(in_place="management nodes fabric storage audit")
+
+    management: Annotated[
+        list[Cidr],
+        Meta(
+            description="Networks that people and gcluster log in from. With them the nodes get a "
+            "firewall that drops whatever no plane allows; without, none.",
+            examples=[["192.0.2.0/24"]],
+        ),
+    ] = field(default_factory=list)
+    nodes: Annotated[
+        list[Cidr],
+        Meta(description="Networks of the nodes: Slurm, MPI, NCCL; default: those of the sites."),
+    ] = field(default_factory=list)
+    fabric: Annotated[
+        list[Cidr], Meta(description="Networks of the fabric; everything may come in from them.")
+    ] = field(default_factory=list)
+    storage: Annotated[
+        list[Cidr], Meta(description="Networks of the storage servers: Lustre, NFS.")
+    ] = field(default_factory=list)
+    audit: Annotated[
+        bool, Meta(description="Run auditd with rules for accounts, keys, modules and mounts.")
+    ] = True

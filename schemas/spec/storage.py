@@ -1,22 +1,26 @@
-"""File systems and buckets that the nodes see: one kind a class, told apart by the key `type`."""
+"""Storage: file systems and object storage, what their nodes mount, and checkpoints."""
 
-from typing import Annotated, ClassVar, Literal, TypeAlias
+from typing import Annotated, ClassVar, Literal, TypeAlias, get_args
 
 from msgspec import Meta, field
 
-from .bucket import BucketUrl
-from .noun import Name, Noun, updates
+from .model import Cidr, FilePath, Identifier, MountPoint, Name, SpecModel, Version, updates
+from .sites import Site
 from .units import ByteSize, Duration, Throughput
-from .words import (
-    Cidr,
-    FilePath,
-    Identifier,
-    MountPoint,
-    Version,
-)
+
+_SCHEMES = "|".join(site.bucket_scheme for site in get_args(Site) if site.bucket_scheme)
+
+BucketUrl: TypeAlias = Annotated[
+    str,
+    Meta(
+        pattern=rf"^({_SCHEMES})://[^\s/]+(/[^\s]*)?$(?!\n)",
+        examples=["s3://datasets", "gs://datasets/train", "az://account/container"],
+    ),
+]
+"""A bucket, or a prefix in one; each cloud's sites say the scheme of their buckets."""
 
 
-class StorageNoun(Noun, frozen=True):
+class StorageModel(SpecModel, frozen=True):
     """What all storage has."""
 
     UPDATES: ClassVar = updates(
@@ -43,7 +47,7 @@ class StorageNoun(Noun, frozen=True):
     ] = None
 
 
-class LustreServers(Noun, frozen=True):
+class LustreServers(SpecModel, frozen=True):
     """Lustre servers to set up on hosts of the spec."""
 
     UPDATES: ClassVar = updates(
@@ -81,7 +85,7 @@ class LustreServers(Noun, frozen=True):
     ] = False
 
 
-class LustreStorage(StorageNoun, frozen=True, kw_only=True, tag_field="type", tag="lustre"):
+class LustreStorage(StorageModel, frozen=True, kw_only=True, tag_field="type", tag="lustre"):
     """A Lustre file system: managed by the site's cloud, existing, or served by hosts of ours."""
 
     UPDATES: ClassVar = updates(
@@ -141,7 +145,7 @@ class LustreStorage(StorageNoun, frozen=True, kw_only=True, tag_field="type", ta
     ] = None
 
 
-class NfsStorage(StorageNoun, frozen=True, kw_only=True, tag_field="type", tag="nfs"):
+class NfsStorage(StorageModel, frozen=True, kw_only=True, tag_field="type", tag="nfs"):
     """An NFS export: of a pool's host, or of a server that exists."""
 
     UPDATES: ClassVar = updates(in_place="clients root read_only", rolling="server export site")
@@ -171,7 +175,7 @@ class NfsStorage(StorageNoun, frozen=True, kw_only=True, tag_field="type", tag="
     site: Annotated[Name | None, Meta(description="Site that has it.")] = None
 
 
-class ObjectStorage(StorageNoun, frozen=True, kw_only=True, tag_field="type", tag="object"):
+class ObjectStorage(StorageModel, frozen=True, kw_only=True, tag_field="type", tag="object"):
     """A bucket seen as files (mountpoint-s3, gcsfuse, blobfuse2)."""
 
     UPDATES: ClassVar = updates(none="create", in_place="read_only cache", rolling="bucket site")
@@ -187,7 +191,7 @@ class ObjectStorage(StorageNoun, frozen=True, kw_only=True, tag_field="type", ta
     ] = None
 
 
-class GpfsStorage(StorageNoun, frozen=True, kw_only=True, tag_field="type", tag="gpfs"):
+class GpfsStorage(StorageModel, frozen=True, kw_only=True, tag_field="type", tag="gpfs"):
     """A Spectrum Scale file system that exists."""
 
     UPDATES: ClassVar = updates(
@@ -219,7 +223,7 @@ class GpfsStorage(StorageNoun, frozen=True, kw_only=True, tag_field="type", tag=
     site: Annotated[Name | None, Meta(description="Site whose nodes mount it.")] = None
 
 
-class ScratchStorage(StorageNoun, frozen=True, kw_only=True, tag_field="type", tag="local-nvme"):
+class ScratchStorage(StorageModel, frozen=True, kw_only=True, tag_field="type", tag="local-nvme"):
     """The nodes' own NVMe disks as one striped file system; empty after each start."""
 
     UPDATES: ClassVar = updates(in_place="site", destroy="format")
@@ -233,3 +237,23 @@ class ScratchStorage(StorageNoun, frozen=True, kw_only=True, tag_field="type", t
 
 Storage: TypeAlias = LustreStorage | NfsStorage | ObjectStorage | GpfsStorage | ScratchStorage
 """Any storage; `type:` chooses the branch."""
+
+
+class Checkpointing(SpecModel, frozen=True):
+    """The largest job's checkpoints."""
+
+    UPDATES: ClassVar = updates(none="storage every size parameters gpus")
+
+    storage: Annotated[Name, Meta(description="Storage they are written to.")]
+    every: Annotated[Duration, Meta(description="Time between two checkpoints.")]
+    size: Annotated[
+        ByteSize | None, Meta(description="Size of one checkpoint; or give `parameters`.")
+    ] = None
+    parameters: Annotated[
+        Annotated[float, Meta(gt=0)] | None,
+        Meta(description="Parameters of the model; one checkpoint is taken as 14 bytes each."),
+    ] = None
+    gpus: Annotated[
+        Annotated[int, Meta(ge=1)] | None,
+        Meta(description="GPUs of the job; default: all of the largest partition."),
+    ] = None

@@ -1,10 +1,7 @@
-"""Quantities that carry their unit in the spec: sizes, durations, bandwidths.
-
-Binary prefixes (KiB ... TiB) are powers of 1024, decimal ones (kB ... TB) powers of 1000, as in
-IEC 80000-13; bandwidths in b/s are bits. A bare number is refused: 12000 of what?
-"""
+"""Quantities with units: sizes, durations, bandwidths."""
 
 import re
+from collections.abc import Iterable
 from typing import Any, ClassVar, Self
 
 _MOST = 1e15
@@ -156,3 +153,19 @@ class BandwidthFloor(BusBandwidth):
     def __str__(self) -> str:
         """Print as written."""
         return "auto" if self.is_auto else super().__str__()
+
+
+def strictest(limits: Iterable[Duration | None]) -> Duration | None:
+    """Return what holds where each of some limits does."""
+    known = (limit for limit in limits if limit is not None)
+    return min(known, key=lambda limit: limit.value, default=None)
+
+
+def most_generous(limits: Iterable[Duration | None]) -> Duration | None:
+    """Return what holds where any of some limits may be chosen; None too where there are none."""
+    known: list[Duration] = []
+    for limit in limits:
+        if limit is None:
+            return None
+        known.append(limit)
+    return max(known, key=lambda limit: limit.value, default=None)

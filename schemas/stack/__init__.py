@@ -3,11 +3,9 @@
 The data is `schemas/catalog/stack.lock.yaml`; nothing here reads it before it is asked.
 """
 
-from .load import load_lock
-from .lock import Lock, TestedSet
+from .lock import Lock, TestedSet, load_lock
 from .pools import resolved_pools, resolved_software
-from .resolve import resolve
-from .resolved import Difference, Resolved, ResolvedComponent
+from .resolve import Difference, Resolved, ResolvedComponent, resolve
 
 __all__ = [
     "Difference",

@@ -1,13 +1,58 @@
-"""The software lock: sets of versions that were tested together, and rules that cut across them."""
+"""The lock of tested software sets: its types, its file and its versions."""
 
 from __future__ import annotations
 
+import re
+from functools import lru_cache
+from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
 
+import msgspec
 from msgspec import Meta, field
 
-from ..catalog.citation import Citation, Date
-from ..spec.noun import Noun
+from ..catalog import Machine
+from ..catalog.load import CatalogError
+from ..catalog.machine import Citation, Date
+from ..spec.model import SpecModel
+from ..structure.compose import compose
+from ..structure.fit import fit
+
+_Parts: TypeAlias = tuple[tuple[int, int, str], ...]
+
+
+@lru_cache(maxsize=1024)
+def parts(version: str) -> _Parts:
+    """Return a version's parts in an order that compares: 24.11.5 before 24.11.10."""
+    return tuple(
+        (1, int(word), "") if word.isdigit() else (0, 0, word)
+        for word in re.split(r"[.+~:-]", version)
+    )
+
+
+def fits(asked: str, version: str) -> bool:
+    """Say whether two versions can be one: one is the beginning of the other, part by part."""
+    mine, other = parts(asked), parts(version)
+    shorter = min(len(mine), len(other))
+    return mine[:shorter] == other[:shorter]
+
+
+def older(version: str, least: str) -> bool:
+    """Say whether a version is certainly older: 570 may be 570.133.20, 550 may not."""
+    mine, other = parts(version), parts(least)
+    shorter = min(len(mine), len(other))
+    return mine[:shorter] < other[:shorter]
+
+
+def longer(one: str, other: str) -> str:
+    """Return the one of two fitting versions that says more."""
+    return one if len(parts(one)) >= len(parts(other)) else other
+
+
+def release(version: str, size: int = 2) -> str | None:
+    """Return the release a version is of (24.11 of 24.11.5); None when it doesn't say."""
+    words = re.split(r"[.+~:-]", version)
+    return ".".join(words[:size]) if len(words) >= size else None
+
 
 Distribution: TypeAlias = Literal["debian-12", "debian-13", "ubuntu-22.04", "ubuntu-24.04", "el-9"]
 SchedulerType: TypeAlias = Literal["slurm", "kubernetes"]
@@ -24,7 +69,7 @@ Exact: TypeAlias = Annotated[str, Meta(pattern=r"^[0-9]+([.+~:-][A-Za-z0-9]+)*$(
 """A version, as far as its source says it: 580.126.16, or the branch 580."""
 
 
-class Component(Noun, frozen=True):
+class Component(SpecModel, frozen=True):
     """A piece of software that has a version."""
 
     key: str
@@ -32,7 +77,7 @@ class Component(Noun, frozen=True):
     part: Part
 
 
-class Evidence(Noun, frozen=True):
+class Evidence(SpecModel, frozen=True):
     """Who tested a set of versions, or runs it."""
 
     by: Literal["vendor", "image", "blueprint", "gcluster"]
@@ -43,7 +88,7 @@ class Evidence(Noun, frozen=True):
     date: Annotated[str, Meta(pattern=r"^[0-9]{4}(-[0-9]{2}){0,2}$(?!\n)")]
 
 
-class TestedSet(Noun, frozen=True):
+class TestedSet(SpecModel, frozen=True):
     """Versions that were tested together."""
 
     __test__ = False  # its name is no test's
@@ -69,7 +114,7 @@ class TestedSet(Noun, frozen=True):
     note: str | None = None
 
 
-class When(Noun, frozen=True):
+class When(SpecModel, frozen=True):
     """What a rule is about: a component at a version (its beginning) or from one on, or a GPU."""
 
     component: str | None = None
@@ -78,7 +123,7 @@ class When(Noun, frozen=True):
     gpu: str | None = None
 
 
-class Minimum(Noun, frozen=True):
+class Minimum(SpecModel, frozen=True):
     """The oldest version of a component that goes with another or with a GPU."""
 
     when: When
@@ -90,7 +135,7 @@ class Minimum(Noun, frozen=True):
     """What of the other component asks for it."""
 
 
-class Equal(Noun, frozen=True):
+class Equal(SpecModel, frozen=True):
     """Two components that must have one version."""
 
     component: str
@@ -99,7 +144,7 @@ class Equal(Noun, frozen=True):
     date: Date
 
 
-class Need(Noun, frozen=True):
+class RequiredPackage(SpecModel, frozen=True):
     """A package that a GPU needs beside its driver."""
 
     gpu: str
@@ -109,7 +154,7 @@ class Need(Noun, frozen=True):
     date: Date
 
 
-class PackageName(Noun, frozen=True):
+class PackageName(SpecModel, frozen=True):
     """How a component's package is called; the first entry that covers the version counts."""
 
     component: str
@@ -122,7 +167,7 @@ class PackageName(Noun, frozen=True):
     note: str | None = None
 
 
-class Kernels(Noun, frozen=True):
+class Kernels(SpecModel, frozen=True):
     """Kernels that a component has modules for."""
 
     component: str
@@ -133,7 +178,7 @@ class Kernels(Noun, frozen=True):
     date: Date
 
 
-class NodeImage(Noun, frozen=True):
+class NodeImage(SpecModel, frozen=True):
     """Distributions that a provider's nodes come in unless the spec names an image."""
 
     provider: str
@@ -143,7 +188,7 @@ class NodeImage(Noun, frozen=True):
     date: Date
 
 
-class SlurmPackage(Noun, frozen=True):
+class SlurmPackage(SpecModel, frozen=True):
     """Slurm of a distribution's own packages."""
 
     distribution: Distribution
@@ -152,7 +197,7 @@ class SlurmPackage(Noun, frozen=True):
     date: Date
 
 
-class Companion(Noun, frozen=True):
+class Companion(SpecModel, frozen=True):
     """A version for what no tested set says, taken where a pool uses something that needs it."""
 
     component: str
@@ -163,7 +208,7 @@ class Companion(Noun, frozen=True):
     date: Date
 
 
-class Feature(Noun, frozen=True):
+class Feature(SpecModel, frozen=True):
     """Something that needs a version of a component."""
 
     feature: str
@@ -173,14 +218,14 @@ class Feature(Noun, frozen=True):
     date: Date
 
 
-class Window(Noun, frozen=True):
+class Window(SpecModel, frozen=True):
     """How many releases nodes may be behind a control plane of this release or later."""
 
     behind: Annotated[int, Meta(ge=0)]
     from_: Exact | None = field(default=None, name="from")
 
 
-class Skew(Noun, frozen=True):
+class Skew(SpecModel, frozen=True):
     """How far nodes may be behind the control plane."""
 
     component: str
@@ -192,7 +237,7 @@ class Skew(Noun, frozen=True):
     """Releases in order, where their numbers can't be counted."""
 
 
-class Lock(Noun, frozen=True):
+class Lock(SpecModel, frozen=True):
     """The software lock."""
 
     api_version: Literal["gcluster/stack/v1"] = field(name="apiVersion")
@@ -202,7 +247,7 @@ class Lock(Noun, frozen=True):
     sets: list[TestedSet]
     minimums: list[Minimum] = field(default_factory=list)
     equals: list[Equal] = field(default_factory=list)
-    needs: list[Need] = field(default_factory=list)
+    needs: list[RequiredPackage] = field(default_factory=list)
     packages: list[PackageName] = field(default_factory=list)
     kernels: list[Kernels] = field(default_factory=list)
     distributions: list[NodeImage] = field(default_factory=list)
@@ -235,3 +280,97 @@ class Lock(Noun, frozen=True):
     def node_image(self, provider: str | None) -> NodeImage | None:
         """Return what a provider's nodes come in; None when not known or up to the hosts."""
         return next((image for image in self.distributions if image.provider == provider), None)
+
+
+class Need(msgspec.Struct, frozen=True, kw_only=True):
+    """What decides which parts of the software are used; None: not known."""
+
+    vendor: Literal["nvidia", "amd"] | None = None
+    """Maker of the GPUs; None: no GPU, a simulated one, or not known."""
+    gpu: str | None = None
+    architecture: str | None = None
+    nvswitch: bool | None = None
+    """Whether the node's GPUs hang on switches that a fabric manager runs."""
+    nvlink_domain: bool = False
+    """Whether GPUs of several nodes share an NVLink domain."""
+    fabric: str | None = None
+    plugin: str | None = None
+    provider: str | None = None
+    scheduler: SchedulerType | None = None
+
+    def uses(self, part: Part) -> bool:
+        """Say whether nodes use components of this part; an unknown scheduler or fabric may."""
+        if part in {"nvidia", "amd"}:
+            return self.vendor == part
+        if part == "nvswitch":
+            return self.vendor == "nvidia" and self.nvswitch is not False
+        if part == "nvlink-domain":
+            return self.vendor == "nvidia" and self.nvlink_domain
+        if part in {"slurm", "kubernetes"}:
+            return self.scheduler in {None, part}
+        return part in {"all", "image", self.plugin}
+
+
+def need_of(
+    machine: Machine | None,
+    fabric: str | None,
+    lock: Lock,
+    *,
+    provider: str | None = None,
+    scheduler: SchedulerType | None = None,
+) -> Need:
+    """Return what nodes of a machine type use.
+
+    Args:
+        machine: their type; None: nodes without a GPU, or not known.
+        fabric: their fabric class; None: the machine's, or not known.
+        lock: knows which plugin drives a fabric.
+        provider: of their site.
+        scheduler: of the cluster.
+    """
+    gpu = None if machine is None or machine.simulated else machine.gpu
+    nvlink = None if machine is None else machine.nvlink
+    fabric = fabric or (None if machine is None else machine.fabric)
+    spans = gpu is not None and nvlink is not None and nvlink.domain_gpus > gpu.count
+    return Need(
+        vendor=None if gpu is None else gpu.vendor,
+        gpu=None if gpu is None else gpu.model,
+        architecture=machine.cpu.architecture if machine and machine.cpu else None,
+        nvswitch=None if gpu is None else _has_nvswitch(gpu.count, nvlink is not None, spans=spans),
+        nvlink_domain=spans,
+        fabric=fabric,
+        plugin=None if gpu is None else lock.plugin(fabric),
+        provider=provider,
+        scheduler=scheduler,
+    )
+
+
+def _has_nvswitch(gpus: int, has_nvlink: bool, *, spans: bool) -> bool | None:
+    """Return whether the node runs a fabric manager; a domain of several nodes is run elsewhere."""
+    if spans or gpus == 1:
+        return False
+    return True if has_nvlink else None
+
+
+LOCK_FILE = Path(__file__).parent.parent / "catalog" / "stack.lock.yaml"
+
+
+@lru_cache(maxsize=1)
+def load_lock() -> Lock:
+    """Return gcluster's software lock."""
+    return read_lock(LOCK_FILE.read_text(encoding="utf-8"), file=LOCK_FILE.name)
+
+
+def read_lock(text: str, *, file: str) -> Lock:
+    """Type a lock's text.
+
+    Raises:
+        CatalogError: the text is no lock; its diagnostics say what is wrong and where.
+    """
+    composed = compose(text, file=file)
+    if composed.document is None:
+        raise CatalogError(*composed.diagnostics)
+    structured = fit(Lock, composed.document, file=file, spoilt=frozenset(composed.broken))
+    if not isinstance(structured.value, Lock):
+        raise CatalogError(*composed.diagnostics, *structured.diagnostics)
+    return structured.value

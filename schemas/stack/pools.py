@@ -1,4 +1,4 @@
-"""The software of each pool: the cluster's, with what the pool overrides, resolved."""
+"""The software of each pool of a spec."""
 
 from __future__ import annotations
 
@@ -10,12 +10,8 @@ from ..catalog import Catalog
 from ..catalog.machine import Machine
 from ..diagnostics import PathTuple
 from ..spec import ClusterSpec, KubernetesScheduler, Pool, Scheduler, Site, SlurmScheduler, Software
-from .load import load_lock
-from .lock import Lock, SchedulerType
-from .need import Need, need_of
-from .resolve import asked_versions, resolve_need
-from .resolved import Resolved, ResolvedComponent
-from .versions import parts
+from .lock import Lock, Need, SchedulerType, load_lock, need_of, parts
+from .resolve import Resolved, ResolvedComponent, asked_versions, resolve_need
 
 _CLUSTER_WIDE = ("slurm", "kubernetes")
 """Components whose daemons talk to each other across pools."""

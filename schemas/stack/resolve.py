@@ -1,18 +1,170 @@
-"""Resolve `auto`: the tested set that fits what the spec says, else the nearest one."""
+"""Resolve what a pool asks for to a set of versions, by the rules of the lock."""
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import msgspec
 
 from ..catalog import Machine
 from ..spec import Software
-from .lock import Component, Distribution, Lock, SchedulerType, TestedSet
-from .need import Need, need_of
-from .resolved import Difference, Origin, Resolved, ResolvedComponent
-from .rules import broken_minimums
-from .versions import fits, longer
+from .lock import (
+    Component,
+    Distribution,
+    Evidence,
+    Lock,
+    Need,
+    SchedulerType,
+    TestedSet,
+    fits,
+    longer,
+    need_of,
+    older,
+    release,
+)
+
+if TYPE_CHECKING:
+    from .lock import Equal, Lock, Minimum, Need, Skew, When
+
+Origin: TypeAlias = Literal["asked", "lock", "cluster", "distribution"]
+"""asked: the spec says it; lock: of the set; cluster: the same on all pools; distribution: of its
+own packages."""
+
+
+class ResolvedComponent(msgspec.Struct, frozen=True, kw_only=True):
+    """A component and its version."""
+
+    key: str
+    name: str
+    version: str
+    origin: Origin
+    verified: bool = True
+    """False: the set's evidence doesn't say this version together with the others."""
+    source: str = ""
+    """Where the version comes from, when not from the set's evidence."""
+
+
+class Difference(msgspec.Struct, frozen=True, kw_only=True):
+    """A component that the spec wants otherwise than the nearest set has it."""
+
+    key: str
+    name: str
+    asked: str
+    tested: str
+
+
+class Resolved(msgspec.Struct, frozen=True, kw_only=True):
+    """The software of a pool's nodes. Equal input gives an equal value."""
+
+    set: str | None
+    """The tested set that fits, else the nearest; None: no set was tested on such nodes."""
+    tested: bool
+    """Whether every version is one of the set."""
+    reason: str
+    """Why this set, in one sentence."""
+    distribution: Distribution | None = None
+    """None: what the hosts or the image have."""
+    containers: Literal["pyxis", "none"] = "none"
+    components: tuple[ResolvedComponent, ...] = ()
+    differences: tuple[Difference, ...] = ()
+    packages: tuple[str, ...] = ()
+    """Packages that the GPUs need beside these, in whatever version fits: nvlsm."""
+    evidence: Evidence | None = None
+
+    @property
+    def versions(self) -> dict[str, str]:
+        """Every version the nodes get, by component."""
+        return {component.key: component.version for component in self.components}
+
+    def version(self, key: str) -> str | None:
+        """Return a component's version; None when nothing says it."""
+        return self.versions.get(key)
+
+
+def broken_minimums(versions: Mapping[str, str], need: Need, lock: Lock) -> tuple[Minimum, ...]:
+    """Return the minimums that these versions don't reach on such nodes."""
+    return tuple(
+        minimum
+        for minimum in lock.minimums
+        if minimum.component in versions
+        and _applies(minimum.when, versions, need, lock)
+        and need.uses(lock.component(minimum.component).part)
+        and older(versions[minimum.component], minimum.at_least)
+    )
+
+
+def _applies(when: When, versions: Mapping[str, str], need: Need, lock: Lock) -> bool:
+    if when.gpu is not None:
+        return when.gpu == need.gpu
+    version = versions.get(when.component or "")
+    if version is None or not need.uses(lock.component(when.component or "").part):
+        return False
+    if when.from_ is not None:
+        return not older(version, when.from_)
+    return when.version is None or fits(version, when.version)
+
+
+def broken_equals(versions: Mapping[str, str], need: Need, lock: Lock) -> tuple[Equal, ...]:
+    """Return the pairs that differ though they must not, where the nodes certainly have both."""
+    if need.nvswitch is not True:
+        return ()
+    return tuple(
+        equal
+        for equal in lock.equals
+        if equal.component in versions
+        and equal.to in versions
+        and not fits(versions[equal.component], versions[equal.to])
+    )
+
+
+def package_name(lock: Lock, component: str, version: str) -> str | None:
+    """Return the package of a component at a version; None when no rule says it."""
+    for package in lock.packages:
+        if package.component != component:
+            continue
+        if package.below is None or older(version, package.below):
+            return package.name.format(branch=version.partition(".")[0])
+    return None
+
+
+def kernel_series(lock: Lock, component: str, provider: str, distribution: str) -> tuple[str, ...]:
+    """Return the kernels a component has modules for; empty: not known."""
+    for kernels in lock.kernels:
+        if (kernels.component, kernels.provider, kernels.distribution) == (
+            component,
+            provider,
+            distribution,
+        ):
+            return tuple(kernels.series)
+    return ()
+
+
+def behind(skew: Skew, node: str, control: str) -> int | None:
+    """Return how many releases a node is behind the control plane, negative when ahead.
+
+    None when a version doesn't say its release, or the release isn't known.
+    """
+    mine, its = release(node), release(control)
+    if mine is None or its is None:
+        return None
+    if skew.releases:
+        if mine not in skew.releases or its not in skew.releases:
+            return None
+        return skew.releases.index(its) - skew.releases.index(mine)
+    (node_major, node_minor), (major, minor) = (_numbers(mine), _numbers(its))
+    return minor - node_minor if major == node_major else None
+
+
+def window(skew: Skew, control: str) -> int:
+    """Return how many releases nodes may be behind a control plane of this version."""
+    reached = [w.behind for w in skew.windows if w.from_ is None or not older(control, w.from_)]
+    return reached[-1] if reached else skew.windows[0].behind
+
+
+def _numbers(text: str) -> tuple[int, int]:
+    major, _, minor = text.partition(".")
+    return int(major), int(minor) if minor.isdigit() else -1
 
 
 class _Candidate(msgspec.Struct, frozen=True, kw_only=True):

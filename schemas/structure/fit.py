@@ -1,19 +1,20 @@
-"""Fit plain data to the typed spec: the fast way when it fits, all errors when it does not."""
+"""Fit a document to a type: the fast way, and the parts that hold where some don't."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any, TypeVar, get_args
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, get_args
 
 import msgspec
 
 from ..decoding import convert
 from ..diagnostics import Diagnostic, PathTuple, Severity
-from ..json_schema import inlined_schema
-from ..mend.patches import patch_of
+from ..fix.patches import patch_of
 from ..spec.units import Quantity
-from ..text.document import Document
+from .document import Document
+from .json_schema import Schema, inlined_schema
 
 if TYPE_CHECKING:
     from .errors import StructureError
@@ -56,7 +57,7 @@ def fit(
     *,
     file: str,
     spoilt: frozenset[PathTuple] = frozenset(),
-    modernise: Callable[[], tuple[Diagnostic, ...]] = tuple,
+    upgrade: Callable[[], tuple[Diagnostic, ...]] = tuple,
 ) -> Structured:
     """Type a document.
 
@@ -65,13 +66,13 @@ def fit(
         document: what was composed.
         file: name for the diagnostics.
         spoilt: paths that were reported already; they are cut out in silence.
-        modernise: changes older spellings of the document to today's, told by warnings; called
+        upgrade: changes older spellings of the document to today's, told by warnings; called
             only when the document does not fit as it is.
     """
     typed = "" if spoilt else _typed(kind, document)
     if isinstance(typed, Structured):
         return typed
-    older = modernise()
+    older = upgrade()
     if older and not spoilt:
         typed = _typed(kind, document)
     if not isinstance(typed, Structured):
@@ -223,3 +224,80 @@ def _unexplained(reason: str, file: str) -> Diagnostic:
     return Diagnostic(
         code="GC006", severity=Severity.ERROR, summary=f"the spec does not fit: {reason}", file=file
     )
+
+
+Fits: TypeAlias = Callable[[Any], bool]
+
+_KINDS: dict[str, Fits] = {
+    "string": lambda value: type(value) is str,
+    "integer": lambda value: type(value) is int,
+    "number": lambda value: type(value) in {int, float},
+    "boolean": lambda value: type(value) is bool,
+    "null": lambda value: value is None,
+    "object": lambda value: type(value) is dict,
+    "array": lambda value: type(value) is list,
+}
+_LIMITS: dict[str, Callable[[Any, Any], bool]] = {
+    "minimum": lambda value, limit: value >= limit,
+    "maximum": lambda value, limit: value <= limit,
+    "exclusiveMinimum": lambda value, limit: value > limit,
+    "exclusiveMaximum": lambda value, limit: value < limit,
+    "minLength": lambda value, limit: len(value) >= limit,
+    "maxLength": lambda value, limit: len(value) <= limit,
+    "minItems": lambda value, limit: len(value) >= limit,
+    "maxItems": lambda value, limit: len(value) <= limit,
+    "minProperties": lambda value, limit: len(value) >= limit,
+    "maxProperties": lambda value, limit: len(value) <= limit,
+}
+
+
+def fitting(schema: Schema) -> Fits:
+    """Return the function that says whether a value fits a schema without references."""
+    if "anyOf" in schema:
+        branches = [fitting(branch) for branch in schema["anyOf"]]
+        return lambda value: any(fits(value) for fits in branches)
+    if "enum" in schema:
+        options = {(type(option), option) for option in schema["enum"]}
+        return lambda value: type(value) not in {dict, list} and (type(value), value) in options
+    needs = [_KINDS[schema["type"]], *_limits(schema)]
+    if schema["type"] == "object":
+        needs.append(_entries(schema))
+    elif "items" in schema:
+        item = fitting(schema["items"])
+        needs.append(lambda value: all(map(item, value)))
+    elif "pattern" in schema:
+        search = re.compile(schema["pattern"]).search
+        needs.append(lambda value: search(value) is not None)
+    if len(needs) == 1:
+        return needs[0]
+    return lambda value: all(fits(value) for fits in needs)
+
+
+def _limits(schema: Schema) -> list[Fits]:
+    """Return a function for each bound that the schema gives."""
+    return [
+        partial(_within, holds, schema[keyword])
+        for keyword, holds in _LIMITS.items()
+        if keyword in schema
+    ]
+
+
+def _within(holds: Callable[[Any, Any], bool], limit: float, value: Any) -> bool:
+    return holds(value, limit)
+
+
+def _entries(schema: Schema) -> Fits:
+    """Return the function that looks at the entries of a mapping."""
+    known = {key: fitting(value) for key, value in schema.get("properties", {}).items()}
+    required = frozenset(schema.get("required", ()))
+    others = schema.get("additionalProperties", True)
+    other: Fits = fitting(others) if isinstance(others, dict) else lambda _: others is not False
+    names = schema.get("propertyNames")
+    named: Fits = fitting({"type": "string", **names}) if names else lambda _: True
+
+    def fits(value: dict[str, Any]) -> bool:
+        if not required <= value.keys():
+            return False
+        return all(named(key) and known.get(key, other)(entry) for key, entry in value.items())
+
+    return fits

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from ..diagnostics import PathTuple
-from ..mend.fix import Fix, Insert, Quote, RenameKey, Replace, ReplaceWord
-from ..mend.patches import yaml_text
+from ..fix.edits import Fix, Insert, Quote, RenameKey, Replace, ReplaceWord
+from ..fix.patches import yaml_text
 
 if TYPE_CHECKING:
     from jsonschema.exceptions import ValidationError

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from ..diagnostics import PathTuple
-from ..json_schema import Schema
 from .errors import branch_for
+from .json_schema import Schema
 
 
 class Pruned:

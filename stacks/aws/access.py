@@ -7,8 +7,8 @@ import hashlib
 import pulumi
 import pulumi_aws as aws
 
+from ...schemas.derived.links import TUNNEL_PORT
 from ...schemas.spec import PoolRole
-from ...schemas.tunnels import TUNNEL_PORT
 from ..pulumi.component import Args, Component
 from ..pulumi.names import Names
 from .network import EVERYWHERE

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import pulumi
 import pulumi_aws as aws
 
-from ...schemas.control_planes import API_PORT
+from ...schemas.derived.control_planes import API_PORT
 from ..pulumi.component import Args, Component
 from ..pulumi.names import Names
 

@@ -6,7 +6,7 @@ import ipaddress
 from typing import cast
 
 from ...schemas.catalog import Catalog, Machine
-from ...schemas.control_planes import managed_by, managed_release
+from ...schemas.derived.control_planes import managed_by, managed_release
 from ...schemas.spec import AwsSite, ClusterSpec, KubernetesScheduler, Pool
 from ..pulumi.names import Names
 from .defaults import defaults

@@ -7,10 +7,10 @@ import re
 from typing import cast
 
 from ...schemas.catalog import Catalog
-from ...schemas.control_planes import api_name, balanced_site, managed_by, site_domain
+from ...schemas.derived.control_planes import api_name, balanced_site, managed_by, site_domain
+from ...schemas.derived.links import site_ends
 from ...schemas.spec import AwsSite, ClusterSpec
 from ...schemas.spec.sites.site import DEFAULT_CLOUD_CIDR
-from ...schemas.tunnels import site_ends
 from ..pulumi.labels import Labels
 from ..pulumi.names import Names
 from ..pulumi.spec_hash import spec_hash

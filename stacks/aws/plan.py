@@ -8,8 +8,8 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from ...schemas.catalog.machine import Market
+from ...schemas.derived.links import RouteTo
 from ...schemas.spec import PoolRole
-from ...schemas.tunnels import RouteTo
 from ..pulumi.labels import Labels
 from ..pulumi.names import Names
 

@@ -9,9 +9,9 @@ from typing import cast
 from ...inventory.hosts import pool_host_names
 from ...schemas.catalog import Catalog, Machine
 from ...schemas.catalog.machine import Market
-from ...schemas.control_planes import managed_by
+from ...schemas.derived.control_planes import managed_by
+from ...schemas.derived.links import gateway_links
 from ...schemas.spec import AwsSite, ClusterSpec, Pool, Rung
-from ...schemas.tunnels import gateway_links
 from .control_plane_plan import eks_image, eks_name
 from .defaults import defaults
 from .plan import (

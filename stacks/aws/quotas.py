@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from ...schemas.cost.quotas import QuotaNeed, still_needed
 from ...schemas.diagnostics import Diagnostic, Severity
-from ...schemas.quotas import QuotaNeed, still_needed
 from ...schemas.spec import ClusterSpec
 from ..pulumi.questions import Standing, finding
 from .api import Answer, Api

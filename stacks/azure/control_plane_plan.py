@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from ...schemas.control_planes import managed_by, managed_release
+from ...schemas.derived.control_planes import managed_by, managed_release
 from ...schemas.spec import AzureSite, ClusterSpec, KubernetesScheduler
 from ..pulumi.names import Limit, shortened
 

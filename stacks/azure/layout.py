@@ -8,10 +8,10 @@ from ipaddress import ip_network
 import msgspec
 
 from ...schemas.catalog import Catalog
-from ...schemas.control_planes import api_name, balanced_site, site_domain
+from ...schemas.derived.control_planes import api_name, balanced_site, site_domain
+from ...schemas.derived.links import SiteEnds, site_ends
 from ...schemas.spec import AzureSite, ClusterSpec
 from ...schemas.spec.sites.site import DEFAULT_CLOUD_CIDR
-from ...schemas.tunnels import SiteEnds, site_ends
 from ..provider import provider_error
 from . import pools, stores
 from .control_plane_plan import control_plane_plan

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
 
-from ...schemas.hostlist import expand, fold
+from ...schemas.derived.hostlist import expand, fold
 
 NAMES = "gcluster-names-"
 INTENT = "gcluster-intent-"

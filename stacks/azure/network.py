@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pulumi
 from pulumi_azure_native import network, privatedns
 
-from ...schemas.tunnels import TUNNEL_PORT
+from ...schemas.derived.links import TUNNEL_PORT
 from ..pulumi.component import Args, Component
 from ..pulumi.names import Names
 

@@ -8,8 +8,8 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
+from ...schemas.derived.links import RouteTo
 from ...schemas.spec import PoolRole
-from ...schemas.tunnels import RouteTo
 from .control_plane_plan import AksPlan
 
 SubnetName: TypeAlias = Literal["compute", "storage", "egress"]

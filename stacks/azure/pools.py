@@ -6,9 +6,9 @@ from itertools import product
 
 from ...inventory.hosts import pool_host_names
 from ...schemas.catalog import Catalog, Machine
+from ...schemas.derived.links import gateway_links
 from ...schemas.spec import AzureSite, ClusterSpec, Pool, Rung
 from ...schemas.stack import resolved_software
-from ...schemas.tunnels import gateway_links
 from ..provider import ProviderError, provider_error
 from .facts import facts
 from .identifiers import existing

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from ...schemas.cost.quotas import quota_needs
 from ...schemas.diagnostics import Diagnostic, Severity
-from ...schemas.quotas import quota_needs
 from ...schemas.spec import ClusterSpec
 from ..pulumi.questions import Standing, finding
 from .api import Api, refusals

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from ...schemas.control_planes import api_name, balanced_site, site_domain
+from ...schemas.derived.control_planes import api_name, balanced_site, site_domain
+from ...schemas.derived.links import RouteTo, gateway_links, site_ends
 from ...schemas.spec import ClusterSpec, GcpSite
 from ...schemas.spec.sites.site import DEFAULT_CLOUD_CIDR
-from ...schemas.tunnels import RouteTo, gateway_links, site_ends
 from .access_plan import AccessPlan, access
 from .control_plane_plan import GkePlan, control_plane_plan
 from .fabric_networks import FabricNetworkPlan, fabric_networks, fabric_range

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
+from ...schemas.cost.quotas import quota_needs
 from ...schemas.diagnostics import Diagnostic
-from ...schemas.quotas import quota_needs
 from ...schemas.spec import ClusterSpec
 from ..pulumi.labels import label_value
 from ..pulumi.questions import Cloud, Question, Standing, ask_all

@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 
 from ...schemas.decoding import decode_json
-from ...schemas.hostlist import expand
+from ...schemas.derived.hostlist import expand
 from ..provider import provider_error
 
 VARIABLE = "GCLUSTER_LOCAL_FAULTS"

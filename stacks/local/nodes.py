@@ -9,8 +9,8 @@ from pathlib import Path
 
 import msgspec
 
+from ...schemas.bundle import BUNDLES, NODE_FOLDER
 from ...schemas.diagnostics import Diagnostic
-from ...schemas.kubernetes_bundle import BUNDLES, NODE_FOLDER
 from ..provider import (
     ProviderError,
     Resource,

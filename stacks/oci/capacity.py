@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from ...schemas.cost.quotas import QuotaNeed, still_needed
 from ...schemas.diagnostics import Diagnostic, Severity
-from ...schemas.quotas import QuotaNeed, still_needed
 from ...schemas.spec import ClusterSpec
 from ..pulumi.questions import Standing, finding
 from .api import NOT_FOUND, Answer, Api, OciError

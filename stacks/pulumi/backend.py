@@ -7,7 +7,7 @@ from urllib.parse import quote, unquote, urlencode
 
 import msgspec
 
-from ...schemas.state_url import parse_state_url
+from ...schemas.derived.state_url import parse_state_url
 
 FILE = "file://"
 FOLDER = "pulumi"

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
 
 from ...inventory.hosts import Host
-from ...schemas.hostlist import fold
+from ...schemas.derived.hostlist import fold
 from ...schemas.spec import ClusterSpec
 from ..bursts import burst
 from ..provider import (

@@ -6,14 +6,15 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
 from gcluster.cli.app import app
+from gcluster.cli.commands import VERBS
 
 SPEC = """\
 apiVersion: gcluster/v1
@@ -79,11 +80,22 @@ def shell(places: Path) -> Run:
 
 @pytest.fixture
 def stand_in(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    """Put a double in place of a lifecycle module: the CLI is tested for what it does with it."""
+    """Put doubles in place of functions of a lifecycle module: a verb is tested by its use of it.
 
-    def put(module: str, **attributes: Any) -> None:
-        double = ModuleType(f"gcluster.lifecycle.{module}")
-        double.__dict__.update(attributes)
-        monkeypatch.setitem(sys.modules, f"gcluster.lifecycle.{module}", double)
+    A verb holds what it imports by name, so the name is replaced in every verb that has it.
+    """
+    verbs = [import_module(verb.module, "gcluster.cli") for verb in VERBS]
+
+    users: dict[tuple[str, str], list[Any]] = {}
+
+    def put(module: str, **doubles: Any) -> None:
+        real = import_module(f"gcluster.lifecycle.{module}")
+        for name, double in doubles.items():
+            if (module, name) not in users:
+                original = getattr(real, name)
+                users[module, name] = [v for v in verbs if getattr(v, name, None) is original]
+            assert users[module, name], f"no verb imports {name} of {module}"
+            for each in users[module, name]:
+                monkeypatch.setattr(each, name, double)
 
     return put

@@ -172,7 +172,7 @@ def test_nothing_heavy_is_imported_and_no_network_is_asked(shell: Run) -> None:
     told = shell("cost", _example("hybrid"), PYTHONPROFILEIMPORTTIME="1").stderr
     imported = set(re.findall(r"^import time:.*\| +(\S+)$", told, re.MULTILINE))
     tops = {name.partition(".")[0] for name in imported}
-    assert "gcluster.schemas.bill" in imported
+    assert "gcluster.schemas.cost.bill" in imported
     assert (
         tops & {"rich", "jsonschema", "pulumi", "ansible", "obstore", "asyncio", "socket"} == set()
     )

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from gcluster.cli import doctor
+from gcluster.cli.inspect import doctor
 from gcluster.lifecycle.preflight.doctor import DEBIAN_12, PROGRAMS, Machine
 
 WELL = Machine(

@@ -123,7 +123,7 @@ def test_the_question_names_the_data_that_will_be_destroyed(
         asked.append(question)
         return possible
 
-    monkeypatch.setattr("gcluster.cli.down.ask", ask)
+    monkeypatch.setattr("gcluster.cli.remove.down.ask", ask)
     going = msgspec.structs.replace(KEPT[1], kept_data=False)
     done = removing(DownResult(kept=(going,)), "--delete-data", "runs", named=("runs",))
     assert asked == ["remove it, and destroy the data of runs for ever?"]

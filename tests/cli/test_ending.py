@@ -85,7 +85,7 @@ def test_an_interrupted_command_says_how_to_go_on(
     stand_in("up", up=None)
     done = run("up", "my cluster.yaml", "--yes")
     assert done.exit_code == 130
-    assert "go on with: gcluster up 'my cluster.yaml' --yes" in done.stderr
+    assert "resume with: gcluster up 'my cluster.yaml' --yes" in done.stderr
 
 
 def test_an_interrupted_look_promises_nothing_to_go_on_with(failing: Callable[..., Any]) -> None:

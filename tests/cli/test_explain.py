@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
+from gcluster.cli.spec import explain as verb
 from gcluster.schemas import codes
 from gcluster.schemas.checks import CHECKS
 from gcluster.schemas.codes import FAMILIES, example_of, explanations
-from gcluster.schemas.codes.families import number_of
+from gcluster.schemas.codes.registered import number_of
 
 KNOWN = explanations()
 
@@ -92,7 +93,7 @@ def test_a_retired_code_is_told_with_what_it_meant(
     run: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gone = codes.Entry(code="GC799", since="0.1.0", retired=True, was="A moon is missing.")
-    monkeypatch.setattr(codes, "register", lambda: {"GC799": gone})
+    monkeypatch.setattr(verb, "register", lambda: {"GC799": gone})
     assert "it meant: A moon is missing." in run("explain", "gc799").stderr
 
 

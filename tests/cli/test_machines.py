@@ -10,11 +10,11 @@ from typing import Any, get_args
 
 import pytest
 
-from gcluster.cli.machines import MarketWord, OrderWord
 from gcluster.cli.render.cells import width
 from gcluster.cli.render.machine import machine_text
 from gcluster.cli.render.machines import MARKETS, UNKNOWN, table
 from gcluster.cli.render.surface import Surface
+from gcluster.cli.spec.machines import MarketWord, OrderWord
 from gcluster.schemas.catalog import Market, load_catalog
 from gcluster.schemas.catalog.selection import Order, Wanted, offers
 

@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from gcluster.cli.commands import SECTIONS
+
 SCRIPT = str(Path(sys.executable).with_name("gcluster"))
 
 
@@ -23,7 +25,7 @@ def test_version_is_printed_and_ends_well(shell: Callable[..., Any]) -> None:
 def test_help_shows_the_verbs_in_their_sections(shell: Callable[..., Any]) -> None:
     done = shell("--help")
     assert done.returncode == 0
-    order = [done.stdout.index(f"\n{title}:") for title in ("Write", "Run", "Look", "End")]
+    order = [done.stdout.index(f"\n{title}:") for title in SECTIONS]
     assert order == sorted(order)
 
 
@@ -94,7 +96,8 @@ def test_a_signal_ends_with_130_and_without_a_traceback(number: signal.Signals) 
 # The schema verb is replaced by one that waits: the shortest command that a signal can hit.
 _WAITS = """
 import sys, time
-from gcluster.cli import main, schema
+from gcluster.cli import main
+from gcluster.cli.spec import schema
 def command():
     print("at work", flush=True)
     time.sleep(60)

@@ -116,4 +116,4 @@ def test_validate_reads_the_lock_only_for_a_spec_that_says_something_about_softw
     assert "gcluster.schemas.stack" not in silent.stderr
     spec.write_text(f'{spec.read_text()}software: {{slurm: "24.11"}}\n', encoding="utf-8")
     asking = shell("validate", str(spec), PYTHONPROFILEIMPORTTIME="1")
-    assert "gcluster.schemas.stack.load" in asking.stderr
+    assert "gcluster.schemas.stack.lock" in asking.stderr

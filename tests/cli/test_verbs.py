@@ -1,4 +1,4 @@
-"""Every verb is registered, told in the help, and has a module that keeps what is told."""
+"""Every verb is listed in the help, and has a module that keeps what is said there."""
 
 from __future__ import annotations
 
@@ -12,25 +12,23 @@ from typing import Any
 import pytest
 
 import gcluster.cli
-from gcluster.cli.group import make_command
-from gcluster.cli.verbs import BY_NAME, QUICK, SECTIONS, VERBS
+from gcluster.cli.commands import BY_NAME, SECTIONS, VERBS
 
 NAMES = sorted(BY_NAME)
-_FOLDER = Path(str(gcluster.cli.__path__[0]))
+FOLDER = Path(str(gcluster.cli.__path__[0]))
 
 
-def _has_words(package: Path) -> bool:
-    return "\nWORDS = " in package.read_text(encoding="utf-8")
+def _module(name: str) -> Any:
+    return import_module(BY_NAME[name].module, "gcluster.cli")
 
 
-OF_WORDS = [p.parent.name for p in sorted(_FOLDER.glob("*/__init__.py")) if _has_words(p)]
+GROUPS = [name for name in NAMES if not hasattr(_module(name), "command")]
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_help_of_a_verb_is_the_first_line_of_its_docstring(name: str) -> None:
-    docstring = inspect.getdoc(import_module(f"gcluster.cli.{name}").command)
-    assert docstring is not None
-    assert docstring.splitlines()[0] == BY_NAME[name].help
+    function = getattr(_module(name), name if name in GROUPS else "command")
+    assert (inspect.getdoc(function) or "").splitlines()[0] == BY_NAME[name].help
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -43,27 +41,38 @@ def test_a_verb_shows_its_own_help(run: Callable[..., Any], name: str) -> None:
     assert " ".join(BY_NAME[name].help.split()) in " ".join(done.stdout.split())
 
 
-def test_every_module_with_a_command_is_a_verb() -> None:
-    with_command = {
-        path.stem
-        for path in _FOLDER.glob("*.py")
-        if path.stem != "app" and "\ndef command(" in path.read_text(encoding="utf-8")
+def test_every_module_of_a_section_is_a_verb() -> None:
+    modules = {
+        f".{path.parent.name}.{path.stem}"
+        for section in SECTIONS
+        for path in (FOLDER / section.lower()).glob("*.py")
+        if path.stem != "__init__"
     }
-    assert with_command | set(OF_WORDS) == set(NAMES)
+    assert modules == {verb.module for verb in VERBS}
 
 
-@pytest.mark.parametrize("name", OF_WORDS)
-def test_the_words_of_a_verb_are_the_modules_of_its_folder(
+@pytest.mark.parametrize("name", NAMES)
+def test_a_line_of_help_is_a_sentence_of_at_most_60_characters(name: str) -> None:
+    of_commands = [
+        (inspect.getdoc(command.callback) or "").splitlines()[0]
+        for command in (_module(name).app.registered_commands if name in GROUPS else ())
+    ]
+    for line in (BY_NAME[name].help, *of_commands):
+        assert len(line) <= 60, line
+        assert re.fullmatch(r"[A-Z].*\.", line)
+
+
+@pytest.mark.parametrize("name", GROUPS)
+def test_each_command_of_a_verb_is_listed_with_the_first_line_of_its_docstring(
     run: Callable[..., Any], name: str
 ) -> None:
-    package = import_module(f"gcluster.cli.{name}")
-    modules = {path.stem for path in (_FOLDER / name).glob("*.py")} - {"__init__"}
-    assert {word.replace("-", "_") for word in package.WORDS} == modules
-    for word, line in package.WORDS.items():
-        module = import_module(f"gcluster.cli.{name}.{word.replace('-', '_')}")
-        assert (inspect.getdoc(module.command) or "").splitlines()[0] == line
-        assert line in " ".join(run(name, "--help").stdout.split())
-        assert f"Usage: gcluster {name} {word}" in run(name, word, "--help").stdout
+    listing = " ".join(run(name, "--help").stdout.split())
+    commands = _module(name).app.registered_commands
+    assert commands
+    for command in commands:
+        line = (inspect.getdoc(command.callback) or "").splitlines()[0]
+        assert f"{command.name} {line}" in listing
+        assert f"Usage: gcluster {name} {command.name}" in run(name, command.name, "--help").stdout
 
 
 def test_the_help_lists_every_verb_under_its_section(run: Callable[..., Any]) -> None:
@@ -75,22 +84,4 @@ def test_the_help_lists_every_verb_under_its_section(run: Callable[..., Any]) ->
 def test_the_help_imports_no_verb(shell: Callable[..., Any]) -> None:
     done = shell("--help", PYTHONPROFILEIMPORTTIME="1")
     assert done.returncode == 0
-    assert [name for name in NAMES if f" gcluster.cli.{name}\n" in done.stderr] == []
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_garbage_is_collected_in_every_verb_that_takes_longer(
-    name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    switched: list[str] = []
-    monkeypatch.setattr("gc.enable", lambda: switched.append(name))
-    make_command(name)
-    assert switched == ([] if name in QUICK else [name])
-
-
-def test_quick_verbs_import_nothing_that_wants_a_clean_up(shell: Callable[..., Any]) -> None:
-    for words in (["schema"], ["explain", "GC101"], ["init", "/dev/null"], ["validate", "-"]):
-        told = shell(*words, PYTHONPROFILEIMPORTTIME="1").stderr
-        assert words[0] in QUICK
-        wants = r" (obstore|concurrent\.futures|tempfile|ansible_runner)$"
-        assert not re.search(wants, told, re.MULTILINE)
+    assert [verb for verb in VERBS if f" gcluster.cli{verb.module}\n" in done.stderr] == []

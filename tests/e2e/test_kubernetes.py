@@ -14,7 +14,7 @@ import pytest
 
 from gcluster.lifecycle import places
 from gcluster.lifecycle.kubernetes.build import built_folder
-from gcluster.schemas.kubernetes_bundle import BUNDLES, MANIFEST
+from gcluster.schemas.bundle import BUNDLES, MANIFEST
 
 from .conftest import until
 from .kubernetes_site import KubernetesCluster, kernel, name_servers, pod

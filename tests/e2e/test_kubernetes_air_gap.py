@@ -20,7 +20,7 @@ import pytest
 
 from gcluster.lifecycle.kubernetes.recipe import architecture, recipe
 from gcluster.lifecycle.kubernetes.registry import Pulled, write_pulled
-from gcluster.schemas.kubernetes_bundle import BUNDLED, IMAGES, MORE_IMAGES
+from gcluster.schemas.bundle import BUNDLED, IMAGES, MORE_IMAGES
 
 from .conftest import until
 from .kubernetes_site import PAUSE, SMOKE, KubernetesCluster, pod

@@ -14,8 +14,8 @@ with atheris.instrument_imports(include=["gcluster"]):
     from gcluster.cli.render.diagnostics import diagnostics_text
     from gcluster.cli.render.surface import Surface
     from gcluster.schemas.checks import CHECKS as _CHECKS  # noqa: F401  # all, before any input
+    from gcluster.schemas.fix.apply import fixed_text
     from gcluster.schemas.load import load_text
-    from gcluster.schemas.mend.fixes import fixed_text
     from gcluster.schemas.structure import errors as _errors  # noqa: F401  # as above
 
 _PAPER = Surface(width=80)

@@ -6,7 +6,7 @@ import pytest
 
 from gcluster.inventory.bare_metal import bare_metal_hosts
 from gcluster.inventory.hosts import Host, Placement, SshTarget
-from gcluster.schemas.hostlist import HostlistError
+from gcluster.schemas.derived.hostlist import HostlistError
 from gcluster.schemas.spec import (
     BareMetalSite,
     ClusterSpec,

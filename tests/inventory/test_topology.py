@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from gcluster.inventory.hosts import Host, Placement, SshTarget
 from gcluster.inventory.topology import FLAT, HostGroup, Topology, topology_of
-from gcluster.schemas.hostlist import expand
+from gcluster.schemas.derived.hostlist import expand
 
 GROUPS = st.sampled_from([None, "a", "b", "c"])
 

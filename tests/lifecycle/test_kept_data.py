@@ -51,7 +51,7 @@ class Data:
         self.there = dict(MADE)
         self.passphrases: dict[str, str] = {}
         refresh, destroy, apply = (
-            SimulatedProvider.refresh, SimulatedProvider.destroy, SimulatedProvider.apply,
+            SimulatedProvider.sweep, SimulatedProvider.destroy, SimulatedProvider.apply,
         )  # fmt: skip
 
         def found(context: SiteContext) -> tuple[Leftover, ...]:
@@ -208,7 +208,7 @@ def test_a_cluster_with_kept_data_has_not_ended(running: Running) -> None:
 def test_what_is_kept_has_the_price_of_its_size_where_the_catalog_knows_it(
     running: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from gcluster.schemas.storage_cost import StorageCost  # noqa: PLC0415  # for this test only
+    from gcluster.schemas.cost.pools import StorageCost  # noqa: PLC0415  # for this test only
 
     cost = StorageCost(name="fast", site="lab", type="lustre", gib=4800, usd_per_month=730.0)
     monkeypatch.setattr("gcluster.lifecycle.data.storage_costs", lambda _spec, _catalog: [cost])

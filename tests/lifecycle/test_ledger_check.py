@@ -173,7 +173,8 @@ def test_what_stands_in_a_stack_is_known(up: Trial, monkeypatch: pytest.MonkeyPa
         del context, found
         return frozenset({"vpc-1"})
 
-    monkeypatch.setattr(SimulatedProvider, "booked", booked, raising=False)
+    monkeypatch.setattr(SimulatedProvider, "has_stack", True)
+    monkeypatch.setattr(SimulatedProvider, "tracked_ids", booked)
     assert _names(_check(up)) == []
 
 
@@ -183,7 +184,8 @@ def test_a_stack_that_can_not_be_read_is_no_clean_site(
     def booked(*_: object) -> frozenset[str]:
         raise ProviderError(provider_error("GC965", "no engine").diagnostics[0])
 
-    monkeypatch.setattr(SimulatedProvider, "booked", booked, raising=False)
+    monkeypatch.setattr(SimulatedProvider, "has_stack", True)
+    monkeypatch.setattr(SimulatedProvider, "tracked_ids", booked)
     assert _check(up).exit_code is Exit.FAILED
 
 

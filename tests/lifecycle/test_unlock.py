@@ -39,7 +39,8 @@ def test_a_stack_is_freed_while_the_site_is_held(
         seen.append(lock_state(trial.open().store, context.site).held)
         return True
 
-    monkeypatch.setattr(SimulatedProvider, "cancel", cancel, raising=False)
+    monkeypatch.setattr(SimulatedProvider, "has_stack", True)
+    monkeypatch.setattr(SimulatedProvider, "cancel", cancel)
     assert unlock(trial.open(running=True), "lab", held).stack_freed
     assert seen == [True]
     assert not lock_state(trial.open().store, "lab").held
@@ -51,7 +52,8 @@ def test_why_a_stack_is_not_free_is_told_and_the_site_is_free_all_the_same(
     def cancel(_: SimulatedProvider, context: SiteContext) -> bool:
         raise provider_error("GC965", f"no engine for {context.site}")
 
-    monkeypatch.setattr(SimulatedProvider, "cancel", cancel, raising=False)
+    monkeypatch.setattr(SimulatedProvider, "has_stack", True)
+    monkeypatch.setattr(SimulatedProvider, "cancel", cancel)
     done = unlock(trial.open(running=True), "lab", held)
     assert [found.code for found in done.diagnostics] == ["GC965"]
     assert not done.stack_freed
@@ -64,7 +66,8 @@ def test_the_stack_of_a_lock_that_is_not_held_is_not_touched(
     def cancel(_: SimulatedProvider, __: SiteContext) -> bool:
         raise AssertionError
 
-    monkeypatch.setattr(SimulatedProvider, "cancel", cancel, raising=False)
+    monkeypatch.setattr(SimulatedProvider, "has_stack", True)
+    monkeypatch.setattr(SimulatedProvider, "cancel", cancel)
     with pytest.raises(LifecycleError) as error:
         unlock(trial.open(running=True), "lab", held - 1)
     assert error.value.diagnostics[0].code == "GC904"

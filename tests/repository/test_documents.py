@@ -7,7 +7,7 @@ import re
 import tomllib
 from pathlib import Path
 
-from gcluster.cli.verbs import BY_NAME
+from gcluster.cli.commands import BY_NAME
 
 # SHA-256 of the licence as the Apache Software Foundation publishes it.
 APACHE_2_0 = "cfc7749b96f63bd31c3c42b5c471bf756814053e847c10f3eb003417bc523d30"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gcluster.schemas.account_tree import AccountTree
+from gcluster.schemas.derived.graph import AccountTree
 from gcluster.schemas.spec import Account
 
 NAMES = [f"a{n}" for n in range(8)]

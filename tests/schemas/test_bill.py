@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from gcluster.schemas.bill import Bill, PoolBill, bill
 from gcluster.schemas.catalog import load_catalog
-from gcluster.schemas.cost import HOURS_PER_MONTH
+from gcluster.schemas.cost.bill import Bill, PoolBill, bill
+from gcluster.schemas.cost.pools import HOURS_PER_MONTH
 from gcluster.schemas.load import load, load_text
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

@@ -9,7 +9,7 @@ import pytest
 from tests.golden_files import GoldenFiles
 
 from gcluster.schemas import checks
-from gcluster.schemas.checks.groups import MODULES
+from gcluster.schemas.checks.registry import MODULES
 from gcluster.schemas.codes import explanations
 
 from .validate_cases import CODES, Case, all_cases
@@ -31,11 +31,11 @@ def test_every_check_has_a_passing_and_a_failing_case(code: str) -> None:
 def test_every_module_with_a_check_is_imported_and_every_check_is_a_function_of_its_own() -> None:
     folder = Path(checks.__path__[0])
     with_checks = {
-        module.stem
-        for module in folder.glob("*.py")
+        ".".join(module.relative_to(folder).with_suffix("").parts)
+        for module in folder.rglob("*.py")
         if re.search(r"^@check\(", module.read_text(encoding="utf-8"), re.MULTILINE)
     }
-    sources = {check.run.__module__.rsplit(".", 1)[-1] for check in checks.CHECKS.values()}
+    sources = {check.run.__module__.partition(".checks.")[2] for check in checks.CHECKS.values()}
     functions = [check.run for check in checks.CHECKS.values()]
 
     assert with_checks == sources

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from gcluster.schemas.checks import CHECKS, CheckContext, run
-from gcluster.schemas.checks.groups import MODULES
-from gcluster.schemas.json_schema import inlined_schema
+from gcluster.schemas.checks import CHECKS, CheckContext, registry
+from gcluster.schemas.checks.registry import MODULES
 from gcluster.schemas.load import load_text
 from gcluster.schemas.spec import ClusterSpec
+from gcluster.schemas.structure.json_schema import inlined_schema
 
 from .schema_values import values
 from .test_round_trip import written
@@ -27,9 +27,12 @@ def _unneeded(text: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> set[s
     """Return modules that found something and that the spec would not have imported."""
     seen: list[CheckContext] = []
     with monkeypatch.context() as patch:
-        patch.setattr(run, "import_for", seen.append)
+        patch.setattr(registry, "import_for", seen.append)
         found = load_text(text, folder=folder).diagnostics
-    modules = {CHECKS[d.code].run.__module__.rsplit(".", 1)[-1] for d in found if d.code in CHECKS}
+    prefix = "gcluster.schemas.checks."
+    modules = {
+        CHECKS[d.code].run.__module__.removeprefix(prefix) for d in found if d.code in CHECKS
+    }
     return {module for module in modules if not all(MODULES[module](c) for c in seen)}
 
 
@@ -65,8 +68,9 @@ def test_what_any_spec_is_told_comes_from_an_imported_module(
 def test_a_small_spec_imports_few_of_them() -> None:
     asked = (
         "import sys; from pathlib import Path; from gcluster.schemas.load import load;"
+        "from gcluster.schemas.checks.registry import MODULES;"
         f"load(Path({str(_ROOT / 'examples' / 'local.yaml')!r}));"
-        "print(sum(name.startswith('gcluster.schemas.checks.') for name in sys.modules))"
+        "print(sum(f'gcluster.schemas.checks.{name}' in sys.modules for name in MODULES))"
     )
     done = subprocess.run([sys.executable, "-c", asked], check=True, capture_output=True, text=True)
 

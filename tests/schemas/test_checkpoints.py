@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gcluster.schemas.catalog.reliability import ObservedFailures, reliability
-from gcluster.schemas.checkpoints import daly_interval_s, mtbf_s, waste
+from gcluster.schemas.catalog.figures import ObservedFailures, reliability
+from gcluster.schemas.derived.storage import daly_interval_s, mtbf_s, waste
 
 _TIMES = st.floats(min_value=1.0, max_value=1e7)
 

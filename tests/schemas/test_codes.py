@@ -14,10 +14,17 @@ import gcluster
 from gcluster.schemas.checks import CHECKS
 from gcluster.schemas.codes import FAMILIES, example_of, explanations, family_of, register
 from gcluster.schemas.codes.__main__ import main
-from gcluster.schemas.codes.families import number_of
-from gcluster.schemas.codes.page import render
-from gcluster.schemas.codes.registered import REGISTER, Entry, entries, with_new
-from gcluster.schemas.codes.texts import TEXTS, Text, read
+from gcluster.schemas.codes.explanations import render
+from gcluster.schemas.codes.registered import (
+    REGISTER,
+    TEXTS,
+    Entry,
+    Text,
+    entries,
+    number_of,
+    read,
+    with_new,
+)
 from gcluster.schemas.fleet import FLEET_CODES
 from gcluster.schemas.policies import POLICY_CODES
 

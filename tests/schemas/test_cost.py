@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from gcluster.schemas.catalog import Catalog, Machine, Price, load_catalog
 from gcluster.schemas.catalog.machine import Market
-from gcluster.schemas.cost import HOURS_PER_MONTH, Cost, RungCost, usd_per_hour
+from gcluster.schemas.cost.pools import HOURS_PER_MONTH, Cost, RungCost, usd_per_hour
 from gcluster.schemas.load import load_text
 
 _BARE_METAL = """\

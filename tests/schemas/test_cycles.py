@@ -7,7 +7,7 @@ from graphlib import CycleError, TopologicalSorter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gcluster.schemas.cycles import cycles
+from gcluster.schemas.derived.graph import cycles
 
 _NAMES = st.sampled_from("abcdef")
 _EDGES = st.dictionaries(_NAMES, st.lists(_NAMES, max_size=4), max_size=6)

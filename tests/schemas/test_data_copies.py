@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import yaml
 
-from gcluster.schemas.data_copies import DataThere, Staged, data_there, staged
+from gcluster.schemas.derived.storage import DataThere, Staged, data_there, staged
 from gcluster.schemas.load import load_text
 from gcluster.schemas.spec import ClusterSpec
 

@@ -8,7 +8,7 @@ from typing import get_args
 import pytest
 
 from gcluster.schemas.catalog import Calibration, Fabric, Machine, load_catalog
-from gcluster.schemas.floor import floor_gbytes_per_s
+from gcluster.schemas.derived.floor import floor_gbytes_per_s
 from gcluster.schemas.spec.pool import FabricClass
 
 CATALOG = load_catalog()

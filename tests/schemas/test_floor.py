@@ -9,7 +9,11 @@ from hypothesis import strategies as st
 from gcluster.schemas.catalog import Catalog, Fabric, Machine, Nic, load_catalog
 from gcluster.schemas.catalog.fabric import Floor
 from gcluster.schemas.catalog.machine import Gpu, Nvlink
-from gcluster.schemas.floor import allreduce_floor, floor_gbytes_per_s, nic_ceiling_gbytes_per_s
+from gcluster.schemas.derived.floor import (
+    allreduce_floor,
+    floor_gbytes_per_s,
+    nic_ceiling_gbytes_per_s,
+)
 from gcluster.schemas.load import load_text
 from gcluster.schemas.spec import ClusterSpec
 from gcluster.schemas.spec.units import ByteSize

@@ -8,9 +8,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from gcluster.schemas.host_lists import read_file, read_line
+from gcluster.schemas.derived.host_lists import read_file, read_line
 from gcluster.schemas.load import load, load_text
-from gcluster.schemas.spec.sites.listed_host import ListedHost
+from gcluster.schemas.spec.sites.bare_metal import ListedHost
 
 SPEC = """\
 apiVersion: gcluster/v1

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gcluster.schemas.hostlist import MAX_HOSTS, HostlistError, expand, fold, host_order
+from gcluster.schemas.derived.hostlist import MAX_HOSTS, HostlistError, expand, fold, host_order
 
 _NAMES = st.lists(
     st.one_of(

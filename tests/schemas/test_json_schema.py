@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft202012Validator
 
-from gcluster.schemas.json_schema import SCHEMA_FILE, cluster_schema, main, render
-from gcluster.schemas.text.compose import compose
+from gcluster.schemas.structure.compose import compose
+from gcluster.schemas.structure.json_schema import SCHEMA_FILE, cluster_schema, main, render
 
 _EXAMPLES = sorted((Path(__file__).parent.parent.parent / "examples").glob("*.yaml"))
 

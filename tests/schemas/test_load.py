@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gcluster.schemas.load import load, load_text
-from gcluster.schemas.text.source import MAX_BYTES
+from gcluster.schemas.structure.source import MAX_BYTES
 
 _EXAMPLES = sorted((Path(__file__).parent.parent.parent / "examples").glob("*.yaml"))
 _TEXTS = [path.read_text(encoding="utf-8") for path in _EXAMPLES]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gcluster.schemas.mounts import Mounts, MountTable, mount_point
+from gcluster.schemas.derived.storage import Mounts, MountTable, mount_point
 from gcluster.schemas.spec import NfsStorage, Pool
 
 _POOLS = {

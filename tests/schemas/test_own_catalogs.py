@@ -12,7 +12,7 @@ import gcluster.schemas.catalog
 from gcluster.schemas.catalog import load_catalog
 from gcluster.schemas.catalog.json_schema import SCHEMA_FILE, catalog_schema, main, render
 from gcluster.schemas.load import load
-from gcluster.schemas.text.compose import compose
+from gcluster.schemas.structure.compose import compose
 
 _ROOT = Path(__file__).parent.parent.parent
 _OWN = sorted(Path(str(gcluster.schemas.catalog.__file__)).parent.glob("*/**/*.yaml"))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from gcluster.schemas.catalog import load_catalog
+from gcluster.schemas.cost.quotas import quota_needs
 from gcluster.schemas.load import load_text
-from gcluster.schemas.quotas import quota_needs
 
 _SPEC = """apiVersion: gcluster/v1
 name: demo

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from gcluster.schemas.json_schema import cluster_schema
-from gcluster.schemas.reference import SHOWN, reference
+from gcluster.schemas.structure.json_schema import cluster_schema
+from gcluster.schemas.structure.reference import SHOWN, reference
 
 _ROOT = Path(__file__).parents[2]
 _EXAMPLES = {

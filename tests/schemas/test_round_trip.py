@@ -10,9 +10,9 @@ import msgspec
 from hypothesis import HealthCheck, given, settings
 from jsonschema import Draft202012Validator
 
-from gcluster.schemas.json_schema import cluster_schema, inlined_schema
 from gcluster.schemas.load import load_text
 from gcluster.schemas.spec import ClusterSpec
+from gcluster.schemas.structure.json_schema import cluster_schema, inlined_schema
 
 from .schema_values import values
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gcluster.schemas.routes import Routes, first_links
+from gcluster.schemas.derived.links import Routes, first_links
 from gcluster.schemas.spec import Link
 from gcluster.schemas.spec.units import Duration
 

@@ -9,17 +9,15 @@ import pytest
 from gcluster.schemas.catalog import CatalogError, load_catalog
 from gcluster.schemas.spec import Software
 from gcluster.schemas.stack import Lock, TestedSet, load_lock, resolve
-from gcluster.schemas.stack.load import read_lock
-from gcluster.schemas.stack.need import Need, need_of
-from gcluster.schemas.stack.resolve import resolve_need
-from gcluster.schemas.stack.rules import (
+from gcluster.schemas.stack.lock import Need, fits, need_of, older, parts, read_lock, release
+from gcluster.schemas.stack.resolve import (
     behind,
     broken_equals,
     broken_minimums,
     package_name,
+    resolve_need,
     window,
 )
-from gcluster.schemas.stack.versions import fits, older, parts, release
 
 LOCK = load_lock()
 SETS = {tested.name: tested for tested in LOCK.sets}

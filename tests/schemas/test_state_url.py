@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from gcluster.schemas.derived.state_url import StateUrl, parse_state_url
 from gcluster.schemas.load import load
-from gcluster.schemas.state_url import StateUrl, parse_state_url
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gcluster.schemas.suggest import closest, listing
+from gcluster.schemas.diagnostics import closest, listing
 
 
 @pytest.mark.parametrize(

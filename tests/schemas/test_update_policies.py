@@ -13,11 +13,11 @@ from msgspec import inspect
 import gcluster.schemas.spec as spec_package
 from gcluster.lifecycle.planning.spec_fields import policy_of
 from gcluster.schemas.spec import ClusterSpec
-from gcluster.schemas.spec.noun import Noun, UpdatePolicy
+from gcluster.schemas.spec.model import SpecModel, UpdatePolicy
 from gcluster.schemas.spec.units import Quantity
 
 
-def _nouns(base: type[Noun] = Noun) -> Iterator[type[Noun]]:
+def _nouns(base: type[SpecModel] = SpecModel) -> Iterator[type[SpecModel]]:
     for noun in base.__subclasses__():
         if noun.__module__.startswith(spec_package.__name__):
             yield noun
@@ -31,7 +31,7 @@ _ALL = sorted(set(_nouns()), key=lambda noun: noun.__qualname__)
 
 
 @pytest.mark.parametrize("noun", _ALL, ids=lambda noun: noun.__name__)
-def test_each_field_of_a_noun_has_one_policy(noun: type[Noun]) -> None:
+def test_each_field_of_a_noun_has_one_policy(noun: type[SpecModel]) -> None:
     own = {name for name in noun.__annotations__ if name in noun.__struct_fields__}
     said = noun.__dict__.get("UPDATES", {})
     assert set(said) == own
@@ -62,11 +62,11 @@ def test_whatever_a_spec_is_made_of_is_a_noun_or_one_value() -> None:
     seen: set[type] = set()
     _reached(inspect.type_info(ClusterSpec), seen)
     assert len(seen) > 60
-    assert {kind.__name__ for kind in seen if not issubclass(kind, Noun | Quantity)} == set()
+    assert {kind.__name__ for kind in seen if not issubclass(kind, SpecModel | Quantity)} == set()
 
 
 @pytest.mark.parametrize("noun", _ALL, ids=lambda noun: noun.__name__)
-def test_each_field_inherited_ones_too_is_told_with_a_policy(noun: type[Noun]) -> None:
+def test_each_field_inherited_ones_too_is_told_with_a_policy(noun: type[SpecModel]) -> None:
     for field in noun.__struct_fields__:
         assert policy_of(noun, field) in get_args(UpdatePolicy)
 

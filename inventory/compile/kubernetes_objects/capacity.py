@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ....schemas.catalog.mig import slices_of
+from ....schemas.catalog.machine import slices_of
 from ..slurm_nodes import gpu_count, memory_mib
 from .facts import KubernetesFacts
 

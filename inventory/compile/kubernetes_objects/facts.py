@@ -7,9 +7,9 @@ from functools import cached_property
 
 import msgspec
 
-from ....schemas.account_tree import AccountTree
 from ....schemas.catalog import Catalog, Machine
-from ....schemas.kubernetes_release import DEFAULT_RELEASE, release_of
+from ....schemas.derived.control_planes import DEFAULT_RELEASE, release_of
+from ....schemas.derived.graph import AccountTree
 from ....schemas.spec import Account, ClusterSpec, KubernetesScheduler, Partition
 from ...accounting.desired import EVERYONE, desired_accounting
 from ...accounting.records import Association

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ....schemas.kubernetes_release import has
+from ....schemas.derived.control_planes import has
 
 if TYPE_CHECKING:
     from .facts import KubernetesFacts

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ....schemas.kubernetes_release import CLAIMS_SINCE, has
+from ....schemas.derived.control_planes import CLAIMS_SINCE, has
 from ..steps import Json
 from .accounts import ACCOUNT_LABEL
 from .capacity import (

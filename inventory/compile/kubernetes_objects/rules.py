@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
-from ....schemas.kubernetes_release import MUTATING_POLICY_SINCE, has
+from ....schemas.derived.control_planes import MUTATING_POLICY_SINCE, has
 from ..steps import Json
 from .accounts import ACCOUNT_LABEL
 from .cel import literal

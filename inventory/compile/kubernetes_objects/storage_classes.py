@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ....schemas.mounts import mount_point
+from ....schemas.derived.storage import mount_point
 from ....schemas.spec import CloudSite, LustreStorage, NfsStorage, ScratchStorage
 from .objects import Object, new
 from .volume_sources import (

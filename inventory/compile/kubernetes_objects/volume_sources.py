@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from ....schemas.mounts import mount_point
+from ....schemas.derived.storage import mount_point
 from ....schemas.spec import LustreStorage, NfsStorage, ObjectStorage
 from ..lustre_client import lustre_device
 from ..steps import Json

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ....schemas.mounts import mount_point
+from ....schemas.derived.storage import mount_point
 from ....schemas.spec import ScratchStorage
 from ..steps import Json
 from .objects import DOMAIN, Object, new

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable
 
 import msgspec
 
-from ....schemas.hostlist import expand, fold
+from ....schemas.derived.hostlist import expand, fold
 from ...state import BurstStepped, EventLog, JobMoved, RoomPromised, RunStarted
 from ...state.event_types import BurstStep  # msgspec reads it
 from ...state.events import Event, EventFold

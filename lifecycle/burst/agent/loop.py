@@ -13,7 +13,7 @@ from functools import partial
 
 import msgspec
 
-from ....schemas.hostlist import fold as folded
+from ....schemas.derived.hostlist import fold as folded
 from ....stacks.provider import ProviderError
 from ...outcome import LifecycleError
 from ...state import BurstStepped, JobMoved

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 
-from ....schemas.hostlist import fold as folded
+from ....schemas.derived.hostlist import fold as folded
 from .book import Book, NodeRecord
 from .calls import Happened, Work
 from .crew import Crew

@@ -9,7 +9,7 @@ import msgspec
 from ....inventory.compile.slurm_scheduling import spill_partitions
 from ....inventory.hosts import elastic_nodes, pool_host_names
 from ....schemas.catalog import Catalog
-from ....schemas.hostlist import expand
+from ....schemas.derived.hostlist import expand
 from ....schemas.spec import ClusterSpec, SlurmScheduler
 from ....schemas.spec.scheduler import RESUME_TIMEOUT_S, SUSPEND_AFTER_S
 from ..policy import rule_of, spilling_partitions

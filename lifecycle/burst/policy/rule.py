@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from ....schemas.data_copies import DataThere  # fields of a Struct
+from ....schemas.derived.storage import DataThere  # fields of a Struct
 
 HOUR_S = 3600.0
 DAY_S = 86400.0

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from ....schemas.account_tree import AccountTree
-from ....schemas.cost import PoolCost, pool_cost
-from ....schemas.data_copies import data_there
-from ....schemas.limits import most_generous, strictest
-from ....schemas.parity import differing_versions
+from ....schemas.cost.pools import PoolCost, pool_cost
+from ....schemas.derived.graph import AccountTree
+from ....schemas.derived.storage import data_there
 from ....schemas.spec import ClusterSpec, Partition, Pool, SlurmScheduler, Spill
-from ....schemas.spec.market import Rung as BoughtSo
+from ....schemas.spec.pool import Rung as BoughtSo
 from ....schemas.spec.scheduler import RESUME_TIMEOUT_S, SUSPEND_AFTER_S
-from ....schemas.spec.units import Duration
+from ....schemas.spec.units import Duration, most_generous, strictest
+from ....schemas.stack.parity import differing_versions
 from .rule import Ceiling, Rule, Rung, Target
 
 if TYPE_CHECKING:

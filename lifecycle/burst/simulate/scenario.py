@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import msgspec
 
-from ....schemas.cost import pool_cost
+from ....schemas.cost.pools import pool_cost
 from ....schemas.spec import ClusterSpec, Pool
 from ..policy import PendingJob, Rule, rule_of
 from .swf import Trace, TraceJob

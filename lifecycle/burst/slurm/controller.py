@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from ....inventory.compile.slurm_elastic import SPOOL
 from ....inventory.hosts import Host
-from ....schemas.hostlist import fold
+from ....schemas.derived.hostlist import fold
 from ...ssh import SshSession, Unreachable
 from ...ssh.arguments import as_root
 from ...status.slurm import last_words

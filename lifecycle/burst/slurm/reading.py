@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
-from ....schemas.hostlist import HostlistError, expand
+from ....schemas.derived.hostlist import HostlistError, expand
 from ..agent.scheduler import JobSeen, NodeSeen, Request, Seen
 from ..policy import PendingJob
 

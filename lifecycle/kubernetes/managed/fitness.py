@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable
 
-from ....schemas.control_planes import managed_by
+from ....schemas.derived.control_planes import managed_by
 from ....schemas.diagnostics import Diagnostic, Severity
 from ....schemas.spec import ClusterSpec
 from .login import missing_programs, refusal

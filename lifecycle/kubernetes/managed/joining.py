@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ....inventory.hosts import Host
-from ....schemas.control_planes import managed_by, managed_pools
+from ....schemas.derived.control_planes import managed_by, managed_pools
+from ....schemas.derived.hostlist import fold
 from ....schemas.diagnostics import Diagnostic, Severity
-from ....schemas.hostlist import fold
 from ....schemas.spec import ClusterSpec
 from ....stacks.control_plane import KINDS
 from ....stacks.provider import ResourceChange

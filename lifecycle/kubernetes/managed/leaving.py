@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from ....inventory.hosts import Host
-from ....schemas.control_planes import managed_by, managed_pools
+from ....schemas.derived.control_planes import managed_by, managed_pools
 from ....schemas.spec import ClusterSpec
 
 if TYPE_CHECKING:

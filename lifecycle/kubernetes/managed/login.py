@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from ....schemas.control_planes import Managed
+from ....schemas.derived.control_planes import Managed
 from ....schemas.diagnostics import Diagnostic, Severity
 from ....stacks.provider import ControlPlaneAt
 

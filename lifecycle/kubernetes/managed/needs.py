@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-from ....schemas.control_planes import managed_by
+from ....schemas.derived.control_planes import managed_by
 from ....schemas.load import load
 from ...cluster import SpecError
 from ...preflight.doctor import Need

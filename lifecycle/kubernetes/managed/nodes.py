@@ -14,7 +14,7 @@ import msgspec
 
 from ....inventory.compile.kubernetes_objects.nodes import POOL
 from ....inventory.hosts import Host, Placement, SshTarget
-from ....schemas.control_planes import managed_pools
+from ....schemas.derived.control_planes import managed_pools
 from ....schemas.spec import ClusterSpec
 
 if TYPE_CHECKING:

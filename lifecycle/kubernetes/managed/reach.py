@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from ....schemas.control_planes import managed_by
+from ....schemas.derived.control_planes import managed_by
 from ....schemas.spec import ClusterSpec
 from ..kubectl import ApiRefused, ApiSilent, Kubectl
 from .here import kubectl_here

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from ....schemas.control_planes import managed_by, managed_pools
-from ....schemas.hostlist import HostlistError, expand
+from ....schemas.derived.control_planes import managed_by, managed_pools
+from ....schemas.derived.hostlist import HostlistError, expand
 from ....schemas.spec import ClusterSpec
 from ...outcome import Exit, LifecycleError, failure
 

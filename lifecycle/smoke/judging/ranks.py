@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from math import ceil
 
-from ....schemas.hostlist import fold
+from ....schemas.derived.hostlist import fold
 from ..reading.log import AllReduceLog
 from .numbers import counted_wrong
 from .verdict import Expectation, Reason, Warned

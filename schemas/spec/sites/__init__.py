@@ -9,9 +9,8 @@ from typing import get_args
 
 from .aws import AwsNetwork, AwsSite, AwsSubnets
 from .azure import AzureNetwork, AzureSite, AzureSubnets
-from .bare_metal import BareMetalNetwork, BareMetalSite, Ssh
+from .bare_metal import BareMetalNetwork, BareMetalSite, ListedHost, Ssh
 from .gcp import GcpNetwork, GcpSite
-from .listed_host import ListedHost
 from .local import LocalNetwork, LocalSite
 from .oci import OciNetwork, OciSite, OciSubnets
 from .simulated import SimulatedFaults, SimulatedSite
@@ -22,7 +21,7 @@ from .site import (
     Dns,
     NodeRoles,
     Proxy,
-    SiteNoun,
+    SiteModel,
 )
 from .ssh_fleet import SshFleetSite
 
@@ -38,7 +37,7 @@ Site = (
 )
 """Any site; `provider:` chooses the branch."""
 
-SITE_TYPES: Mapping[str, type[SiteNoun]] = {
+SITE_TYPES: Mapping[str, type[SiteModel]] = {
     str(kind.__struct_config__.tag): kind for kind in get_args(Site)
 }
 """Type of the sites of each provider, by its name; their traits say what holds for it."""
@@ -70,7 +69,7 @@ __all__ = [
     "SimulatedFaults",
     "SimulatedSite",
     "Site",
-    "SiteNoun",
+    "SiteModel",
     "Ssh",
     "SshFleetSite",
 ]

@@ -4,12 +4,11 @@ from typing import Annotated, ClassVar
 
 from msgspec import Meta, field
 
-from ..noun import Noun, updates
-from ..words import Identifier
+from ..model import Identifier, SpecModel, updates
 from .site import CloudNetwork, CloudSite
 
 
-class AzureSubnets(Noun, frozen=True):
+class AzureSubnets(SpecModel, frozen=True):
     """Subnets that exist."""
 
     UPDATES: ClassVar = updates(replace="compute storage")

@@ -1,17 +1,38 @@
-"""Machines that exist already and answer to SSH."""
+"""Sites whose machines exist: their hosts are named or listed."""
 
 from collections.abc import Iterable, Mapping
 from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
-from ..noun import Noun, updates
-from ..words import Bastion, Cidr, FilePath, HostKey, LoginUser
-from .listed_host import ListedHost
-from .site import Proxy, SiteNoun
+from ..model import Bastion, Cidr, FilePath, HostKey, LoginUser, SpecModel, updates
+from .site import Proxy, SiteModel
+
+Address = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9.:_-]*$(?!\n)")]
+"""An IPv4 or IPv6 address, or a DNS name."""
 
 
-class Ssh(Noun, frozen=True):
+class ListedHost(SpecModel, frozen=True):
+    """A machine of the list; what it leaves out is the site's."""
+
+    UPDATES: ClassVar = updates(in_place="address name user port host_key")
+
+    address: Annotated[
+        Address,
+        Meta(description="Address that SSH and the other nodes use.", examples=["192.0.2.11"]),
+    ]
+    name: Annotated[
+        str | None,
+        Meta(description="Host of a pool that it is; without names, the next that has none."),
+    ] = None
+    user: Annotated[LoginUser | None, Meta(description="Login user.")] = None
+    port: Annotated[
+        Annotated[int, Meta(ge=1, le=65535)] | None, Meta(description="TCP port of sshd.")
+    ] = None
+    host_key: Annotated[HostKey | None, Meta(description="Public host key to pin.")] = None
+
+
+class Ssh(SpecModel, frozen=True):
     """How the machine that runs gcluster reaches the hosts of a site."""
 
     UPDATES: ClassVar = updates(
@@ -41,7 +62,7 @@ class Ssh(Noun, frozen=True):
     ] = None
 
 
-class BareMetalNetwork(Noun, frozen=True):
+class BareMetalNetwork(SpecModel, frozen=True):
     """The network the hosts are on; it exists already."""
 
     UPDATES: ClassVar = updates(in_place="cidr")
@@ -52,7 +73,7 @@ class BareMetalNetwork(Noun, frozen=True):
     ] = None
 
 
-class BareMetalSite(SiteNoun, frozen=True, kw_only=True, tag_field="provider", tag="bare-metal"):
+class BareMetalSite(SiteModel, frozen=True, kw_only=True, tag_field="provider", tag="bare-metal"):
     """Hosts named by the spec's pools; gcluster installs software, never an operating system."""
 
     UPDATES: ClassVar = updates(in_place="ssh network proxy")

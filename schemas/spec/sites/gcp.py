@@ -4,8 +4,7 @@ from typing import Annotated, ClassVar
 
 from msgspec import Meta, field
 
-from ..noun import updates
-from ..words import Identifier
+from ..model import Identifier, updates
 from .site import CloudNetwork, CloudSite
 
 

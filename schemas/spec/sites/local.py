@@ -5,11 +5,11 @@ from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta
 
-from ..noun import Noun, updates
-from .site import SiteNoun
+from ..model import SpecModel, updates
+from .site import SiteModel
 
 
-class LocalNetwork(Noun, frozen=True):
+class LocalNetwork(SpecModel, frozen=True):
     """The container network of a local site."""
 
     UPDATES: ClassVar = updates(replace="cidr internal")
@@ -24,7 +24,7 @@ class LocalNetwork(Noun, frozen=True):
     ] = False
 
 
-class LocalSite(SiteNoun, frozen=True, tag_field="provider", tag="local"):
+class LocalSite(SiteModel, frozen=True, tag_field="provider", tag="local"):
     """Containers on this machine: no cloud, no GPU, everything else real."""
 
     UPDATES: ClassVar = updates(replace="runtime network")

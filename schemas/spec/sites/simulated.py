@@ -4,12 +4,12 @@ from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
-from ..noun import Noun, updates
+from ..model import SpecModel, updates
 from ..units import Duration
-from .site import SiteNoun
+from .site import SiteModel
 
 
-class SimulatedFaults(Noun, frozen=True):
+class SimulatedFaults(SpecModel, frozen=True):
     """What goes wrong, reproducibly for one seed."""
 
     UPDATES: ClassVar = updates(
@@ -41,7 +41,7 @@ class SimulatedFaults(Noun, frozen=True):
     ] = None
 
 
-class SimulatedSite(SiteNoun, frozen=True, tag_field="provider", tag="simulated"):
+class SimulatedSite(SiteModel, frozen=True, tag_field="provider", tag="simulated"):
     """Simulated nodes: nothing runs on them and no job can; plans, state and scale are real."""
 
     UPDATES: ClassVar = updates(none="latency max_nodes faults")

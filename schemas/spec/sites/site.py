@@ -5,11 +5,10 @@ from typing import Annotated, ClassVar
 
 from msgspec import Meta, field
 
-from ..noun import Name, Noun, updates
-from ..words import Cidr, FilePath, Identifier, LoginUser, Tag, Url
+from ..model import Cidr, FilePath, Identifier, LoginUser, Name, SpecModel, Tag, Url, updates
 
 
-class SiteNoun(Noun, frozen=True):
+class SiteModel(SpecModel, frozen=True):
     """Base of all sites. The traits say what kind of provider it is; they are not written."""
 
     makes_machines: ClassVar[bool] = True
@@ -52,7 +51,7 @@ class SiteNoun(Noun, frozen=True):
         return {}
 
 
-class Proxy(Noun, frozen=True):
+class Proxy(SpecModel, frozen=True):
     """How nodes reach the outside."""
 
     UPDATES: ClassVar = updates(in_place="https no_proxy")
@@ -65,7 +64,7 @@ class Proxy(Noun, frozen=True):
     ] = field(default_factory=list)
 
 
-class Dns(Noun, frozen=True):
+class Dns(SpecModel, frozen=True):
     """A private DNS zone that exists; default: one is made for the cluster."""
 
     UPDATES: ClassVar = updates(in_place="zone domain")
@@ -78,7 +77,7 @@ class Dns(Noun, frozen=True):
     ] = None
 
 
-class NodeRoles(Noun, frozen=True):
+class NodeRoles(SpecModel, frozen=True):
     """Identities that exist; default: one with least privilege is made."""
 
     UPDATES: ClassVar = updates(in_place="node burst")
@@ -95,7 +94,7 @@ class NodeRoles(Noun, frozen=True):
     ] = None
 
 
-class CloudSsh(Noun, frozen=True):
+class CloudSsh(SpecModel, frozen=True):
     """How to log in to machines that the site makes."""
 
     UPDATES: ClassVar = updates(in_place="via", replace="user key")
@@ -117,7 +116,7 @@ DEFAULT_CLOUD_CIDR = "10.40.0.0/16"
 """What a cloud's network is made with where the spec says nothing."""
 
 
-class CloudNetwork(Noun, frozen=True):
+class CloudNetwork(SpecModel, frozen=True):
     """The nodes' network: made with this CIDR, or existing."""
 
     UPDATES: ClassVar = updates(in_place="admin_cidrs mtu", replace="cidr")
@@ -136,7 +135,7 @@ class CloudNetwork(Noun, frozen=True):
     ] = None
 
 
-class CloudSite(SiteNoun, frozen=True, kw_only=True):
+class CloudSite(SiteModel, frozen=True, kw_only=True):
     """What every cloud site may say."""
 
     UPDATES: ClassVar = updates(

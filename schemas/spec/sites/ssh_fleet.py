@@ -5,10 +5,8 @@ from typing import Annotated, ClassVar
 
 from msgspec import Meta, field
 
-from ..noun import updates
-from ..words import FilePath
-from .bare_metal import BareMetalSite
-from .listed_host import ListedHost
+from ..model import FilePath, updates
+from .bare_metal import BareMetalSite, ListedHost
 
 Line = Annotated[
     str,
@@ -55,7 +53,7 @@ class SshFleetSite(BareMetalSite, frozen=True, kw_only=True, tag_field="provider
     @property
     def listed(self) -> tuple[ListedHost, ...]:
         """The list as entries; lines that can't be read are left out (a check tells them)."""
-        from ...host_lists import read_line  # noqa: PLC0415  # only for such sites
+        from ...derived.host_lists import read_line  # noqa: PLC0415  # only for such sites
 
         read = (read_line(item) if isinstance(item, str) else item for item in self.hosts)
         return tuple(entry for entry in read if isinstance(entry, ListedHost))

@@ -10,7 +10,7 @@ from gcluster.cli.render.cells import width
 from gcluster.cli.render.cost import bills_text
 from gcluster.cli.render.document import document
 from gcluster.cli.render.surface import Surface
-from gcluster.schemas.bill import Bill
+from gcluster.schemas.cost.bill import Bill
 
 
 def _bill(read: Read, name: str) -> Bill:

@@ -16,8 +16,8 @@ from gcluster.inventory.bare_metal import bare_metal_hosts
 from gcluster.inventory.compile import CompiledCluster, compile_cluster
 from gcluster.inventory.compile.kubernetes import KubernetesAt
 from gcluster.inventory.hosts import ClusterInventory, Host, SshTarget, pool_host_names
+from gcluster.schemas.bundle import decode_kubernetes
 from gcluster.schemas.catalog import load_catalog
-from gcluster.schemas.kubernetes_bundle import decode_kubernetes
 from gcluster.schemas.load import load
 from gcluster.schemas.spec import BareMetalSite, ClusterSpec, KubernetesScheduler
 

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from gcluster.inventory.compile.kubernetes_objects.objects import CLUSTER_LABEL, MANAGED_BY
-from gcluster.schemas.kubernetes_release import MUTATING_POLICY_SINCE
+from gcluster.schemas.derived.control_planes import MUTATING_POLICY_SINCE
 
 from .compiled import GOLDEN, NAMES, Object, facts_of, files_of, objects_of, of_kind, spec_of
 from .strict import mistakes, newest_release

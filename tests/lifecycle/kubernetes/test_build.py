@@ -12,7 +12,7 @@ from gcluster.lifecycle.kubernetes import build, golang
 from gcluster.lifecycle.kubernetes.recipe import recipe
 from gcluster.lifecycle.outcome import LifecycleError, failure
 from gcluster.lifecycle.progress import silent
-from gcluster.schemas.kubernetes_bundle import IMAGES, MANIFEST
+from gcluster.schemas.bundle import IMAGES, MANIFEST
 
 
 def test_a_missing_bundle_is_built_and_found_again_without_building(compiled: list[str]) -> None:

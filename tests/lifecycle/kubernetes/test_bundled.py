@@ -25,9 +25,8 @@ from gcluster.lifecycle.kubernetes.release import Release
 from gcluster.lifecycle.kubernetes.source import bundled_at, how_it_stands
 from gcluster.lifecycle.outcome import LifecycleError
 from gcluster.lifecycle.progress import silent
-from gcluster.schemas.bundle import BundledImage, BundleManifest
+from gcluster.schemas.bundle import BUNDLED, IMAGES, MORE_IMAGES, BundledImage, BundleManifest
 from gcluster.schemas.catalog import load_catalog
-from gcluster.schemas.kubernetes_bundle import BUNDLED, IMAGES, MORE_IMAGES
 from gcluster.schemas.load import load
 
 from .release_double import VERSION, Servers

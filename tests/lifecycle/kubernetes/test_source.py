@@ -13,7 +13,7 @@ from gcluster.lifecycle.kubernetes.source import how_it_stands, ready_kubernetes
 from gcluster.lifecycle.outcome import Exit, LifecycleError
 from gcluster.lifecycle.planning.plan import make_plan
 from gcluster.lifecycle.progress import silent
-from gcluster.schemas.kubernetes_bundle import IMAGES
+from gcluster.schemas.bundle import IMAGES
 from gcluster.schemas.load import load
 
 from .spec import TEXT, spec_of

@@ -23,7 +23,7 @@ from gcluster.lifecycle.ladders.rung import (
 )
 from gcluster.lifecycle.state.event_types import RungOutcome, RungTried
 from gcluster.lifecycle.state.rungs import Walk
-from gcluster.schemas.hostlist import fold
+from gcluster.schemas.derived.hostlist import fold
 from gcluster.stacks.provider import PurchaseOption
 
 _PRICES = st.none() | st.integers(0, 40).map(float)

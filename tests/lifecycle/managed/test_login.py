@@ -15,7 +15,7 @@ from gcluster.lifecycle.kubernetes.managed.login import (
     write_kubeconfig,
 )
 from gcluster.lifecycle.kubernetes.managed.needs import needs_of
-from gcluster.schemas.control_planes import Managed
+from gcluster.schemas.derived.control_planes import Managed
 from gcluster.stacks.control_plane import read_output
 from gcluster.stacks.provider import ControlPlaneAt
 

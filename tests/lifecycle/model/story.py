@@ -24,7 +24,7 @@ from gcluster.lifecycle.state import (
     unlock,
 )
 from gcluster.lifecycle.state import lock as locks
-from gcluster.lifecycle.state.ledger_fold import LedgerFold
+from gcluster.lifecycle.state.ledger import LedgerFold
 from gcluster.lifecycle.up import up
 from gcluster.schemas.spec import SimulatedSite
 from gcluster.schemas.spec.sites import SimulatedFaults

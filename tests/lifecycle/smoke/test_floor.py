@@ -9,7 +9,7 @@ from gcluster.lifecycle.smoke.launch import launches
 from gcluster.lifecycle.smoke.reading.log import AllReduceLog, Half, Row
 from gcluster.lifecycle.smoke.run import floor_of
 from gcluster.schemas.catalog import load_catalog
-from gcluster.schemas.floor import FloorFigure
+from gcluster.schemas.derived.floor import FloorFigure
 from gcluster.schemas.load import load_text
 
 

@@ -13,11 +13,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gcluster.schemas.adopt.ansible import adopt_ansible
-from gcluster.schemas.adopt.draft import Adopted, NothingToAdopt
+from gcluster.schemas.adopt.draft import (
+    Adopted,
+    NothingToAdopt,
+    Source,
+    machines_text,
+    spec_text,
+    words,
+)
 from gcluster.schemas.adopt.parallelcluster import adopt_parallelcluster
-from gcluster.schemas.adopt.source import Source, words
 from gcluster.schemas.adopt.toolkit import adopt_toolkit
-from gcluster.schemas.adopt.written import machines_text, spec_text
 from gcluster.schemas.load import Loaded, load
 
 CASES = Path(__file__).parent.parent.parent / "cases" / "adopt"

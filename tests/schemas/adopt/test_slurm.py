@@ -9,11 +9,9 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gcluster.schemas.adopt.draft import Adopted, NothingToAdopt
+from gcluster.schemas.adopt.draft import Adopted, NothingToAdopt, machines_text, spec_text
 from gcluster.schemas.adopt.slurm import adopt_slurm
-from gcluster.schemas.adopt.slurm_output import read_slurm, record_of
-from gcluster.schemas.adopt.slurm_partitions import slurm_seconds
-from gcluster.schemas.adopt.written import machines_text, spec_text
+from gcluster.schemas.adopt.slurm_output import read_slurm, record_of, slurm_seconds
 from gcluster.schemas.load import Loaded, load
 
 CASES = Path(__file__).parent.parent.parent / "cases" / "adopt"
@@ -170,7 +168,7 @@ def test_every_node_is_in_one_pool_whatever_the_nodes_are(nodes: list[dict[str, 
     ]
     text = "\n".join(["SlurmctldHost[0] = head", *lines, "PartitionName=a", "PartitionName=b"])
     found = adopt_slurm(read_slurm([text]), name="x", user="u", origin="x", date="2026-11-22")
-    from gcluster.schemas.hostlist import expand  # noqa: PLC0415  # here alone
+    from gcluster.schemas.derived.hostlist import expand  # noqa: PLC0415  # here alone
 
     hosts = [
         h for name, p in found.spec["pools"].items() if name != "head" for h in expand(p["hosts"])

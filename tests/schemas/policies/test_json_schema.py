@@ -8,7 +8,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from gcluster.schemas.policies.json_schema import SCHEMA_FILE, main, policies_schema, render
-from gcluster.schemas.text.compose import compose
+from gcluster.schemas.structure.compose import compose
 
 _EXAMPLE = Path(__file__).parents[3] / "examples" / "policies" / "policies.yaml"
 

@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gcluster.schemas.json_schema import inlined_schema
 from gcluster.schemas.load import load_text
 from gcluster.schemas.spec import ClusterSpec
+from gcluster.schemas.structure.compose import compose
+from gcluster.schemas.structure.document import Document
 from gcluster.schemas.structure.errors import structure_errors
 from gcluster.schemas.structure.fit import fit
-from gcluster.schemas.text.compose import compose
-from gcluster.schemas.text.document import Document
+from gcluster.schemas.structure.json_schema import inlined_schema
 
 _EXAMPLES = sorted((Path(__file__).parents[3] / "examples").glob("*.yaml"))
 _DOCUMENTS = [compose(path.read_text(encoding="utf-8"), file=path.name) for path in _EXAMPLES]

@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 from tests.schemas.validate_cases import CODES, cases
 
+from gcluster.schemas.fix.apply import fixed_text, mend
 from gcluster.schemas.load import load, load_text
-from gcluster.schemas.mend.fixes import fixed_text
-from gcluster.schemas.mend.mending import mend
 
 _SPEC = """\
 apiVersion: gcluster/v1

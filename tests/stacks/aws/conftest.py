@@ -14,8 +14,8 @@ from botocore.awsrequest import AWSResponse
 from gcluster.schemas.catalog import Catalog, load_catalog
 from gcluster.schemas.diagnostics import Diagnostic
 from gcluster.schemas.spec import ClusterSpec
+from gcluster.schemas.structure.compose import compose
 from gcluster.schemas.structure.fit import fit
-from gcluster.schemas.text.compose import compose
 from gcluster.stacks.aws.api import Api
 from gcluster.stacks.aws.layout import site_plan
 from gcluster.stacks.aws.plan import SitePlan

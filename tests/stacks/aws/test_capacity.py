@@ -9,8 +9,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from gcluster.schemas.catalog import Catalog
+from gcluster.schemas.cost.quotas import QuotaNeed, quota_needs
 from gcluster.schemas.diagnostics import Severity
-from gcluster.schemas.quotas import QuotaNeed, quota_needs
 from gcluster.stacks.aws import capacity, quotas
 from gcluster.stacks.aws.api import Api
 from gcluster.stacks.aws.plan import SitePlan

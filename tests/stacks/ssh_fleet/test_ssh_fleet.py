@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from gcluster.inventory.hosts import Host, SshTarget
-from gcluster.schemas.cost import pool_cost
+from gcluster.schemas.cost.pools import pool_cost
 from gcluster.schemas.diagnostics import Severity
 from gcluster.schemas.load import load_text
 from gcluster.schemas.spec import ClusterSpec

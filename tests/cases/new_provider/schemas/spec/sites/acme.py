@@ -4,8 +4,8 @@ from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
+from gcluster.schemas.spec.model import Identifier
 from gcluster.schemas.spec.sites.site import CloudNetwork, CloudSite
-from gcluster.schemas.spec.words import Identifier
 
 
 class AcmeNetwork(CloudNetwork, frozen=True):

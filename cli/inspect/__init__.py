@@ -1,0 +1,1 @@
+"""Verbs that show what is there; drift alone changes it, with --fix."""

@@ -1,0 +1,33 @@
+"""`gcluster history`: every run on a cluster, who started it and how it ended."""
+
+from typing import Annotated
+
+import typer
+
+from ...lifecycle.audit.history import history
+from ...lifecycle.audit.trail import audit_lines
+from ...lifecycle.cluster import open_cluster
+from ...lifecycle.outcome import Exit
+from ..options import Format, OutputFormat, Target
+from ..render.document import document
+from ..render.history import history_text
+from ..render.output import say
+from ..render.surface import stdout
+
+
+def command(
+    cluster: Target,
+    events: Annotated[
+        bool, typer.Option("--events", help="Print every event instead, a line of JSON each.")
+    ] = False,
+    fmt: OutputFormat = Format.TEXT,
+) -> Exit:
+    """List the runs that changed a cluster and how they ended."""
+    opened = open_cluster(cluster, running=True)
+    if events:
+        for line in audit_lines(opened):
+            say(line.decode())
+        return Exit.OK
+    runs = history(opened)
+    say(document(runs) if fmt is Format.JSON else history_text(runs, stdout()))
+    return Exit.OK

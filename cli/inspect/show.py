@@ -1,0 +1,37 @@
+"""`gcluster show`: one run on a cluster, event by event."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ...lifecycle.audit.artifacts import read_artifacts
+from ...lifecycle.audit.history import show
+from ...lifecycle.cluster import open_cluster
+from ...lifecycle.outcome import Exit, failure
+from ..options import Format, OutputFormat, Target
+from ..render.document import document
+from ..render.history import run_text
+from ..render.output import say
+from ..render.surface import stdout
+
+
+def command(
+    cluster: Target,
+    run: Annotated[str, typer.Argument(metavar="RUN", help="Id of a run, or how it begins.")],
+    artifacts: Annotated[
+        Path | None,
+        typer.Option("--artifacts", metavar="FILE", help="Write its logs here too (tar, gzip)."),
+    ] = None,
+    fmt: OutputFormat = Format.TEXT,
+) -> Exit:
+    """Show the events of one run; history lists the runs."""
+    opened = open_cluster(cluster, running=True)
+    told = show(opened, run)
+    if artifacts is not None:
+        data = read_artifacts(opened.store, told.run.id)
+        if data is None:
+            raise failure("GC907", f"run {told.run.id} has left no logs in the state")
+        artifacts.write_bytes(data)
+    say(document(told) if fmt is Format.JSON else run_text(told, stdout()))
+    return Exit.OK

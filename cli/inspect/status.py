@@ -1,0 +1,25 @@
+"""`gcluster status`: the cluster as it is now."""
+
+from datetime import UTC, datetime
+
+from ...lifecycle.cluster import open_cluster
+from ...lifecycle.outcome import Exit
+from ...lifecycle.status.health import read_status
+from ..options import Format, OutputFormat, Target
+from ..render.document import document
+from ..render.output import say
+from ..render.status import status_text
+from ..render.surface import stdout
+
+
+def command(cluster: Target, fmt: OutputFormat = Format.TEXT) -> Exit:
+    """Show nodes, conditions and the queue.
+
+    Exit code 1 when a condition doesn't hold.
+    """
+    status = read_status(open_cluster(cluster, running=True))
+    if fmt is Format.JSON:
+        say(document(status))
+    else:
+        say(status_text(status, stdout(), now=datetime.now(UTC)))
+    return Exit.OK if status.healthy else Exit.FAILED

@@ -1,0 +1,1 @@
+"""Verbs that plan and change clusters."""

@@ -1,0 +1,46 @@
+"""`gcluster backup`: the queue, saved for a controller that is to be replaced."""
+
+from typing import Annotated
+
+import typer
+
+from ...lifecycle.cluster import open_cluster
+from ...lifecycle.operations.queue_state import save_queue, saved_queues
+from ...lifecycle.outcome import Exit
+from ...lifecycle.run import Run
+from ...lifecycle.sites import existing_hosts
+from ...lifecycle.ssh import SshSession
+from ...lifecycle.state import acquire
+from ..options import Format, OutputFormat, Target
+from ..render.document import document
+from ..render.operations import saved_text
+from ..render.output import say
+
+
+def command(
+    cluster: Target,
+    list_saved: Annotated[
+        bool, typer.Option("--list", help="List what was saved; save nothing.")
+    ] = False,
+    fmt: OutputFormat = Format.TEXT,
+) -> Exit:
+    """Save the controller's queue, encrypted, in the state.
+
+    slurmctld pauses for the seconds that the copy takes; running jobs go on.
+    """
+    opened = open_cluster(cluster, running=True)
+    if list_saved:
+        found = saved_queues(opened)
+        lines = "\n".join(map(saved_text, found)) or "nothing was saved"
+        say(document(list(found)) if fmt is Format.JSON else lines)
+        return Exit.OK
+    opened.identify()
+    with (
+        SshSession(opened.workdir) as session,
+        acquire(opened.store, tuple(opened.spec.sites), reason="backup") as lock,
+        Run(opened, "backup", lock) as run,
+    ):
+        saved = save_queue(opened, existing_hosts(opened), session)
+        run.finish(Exit.OK)
+    say(document(saved) if fmt is Format.JSON else saved_text(saved))
+    return Exit.OK

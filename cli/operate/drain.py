@@ -1,0 +1,36 @@
+"""`gcluster drain`: nodes out of service, for a reason that everybody sees."""
+
+from typing import Annotated
+
+import typer
+
+from ...lifecycle.cluster import open_cluster
+from ...lifecycle.operations.service import drain
+from ...lifecycle.outcome import Exit
+from ...lifecycle.scheduler.select import scheduler_of
+from ...lifecycle.sites import existing_hosts
+from ...lifecycle.ssh import SshSession
+from ..options import Format, Nodes, OutputFormat, Target
+from ..render.document import document
+from ..render.operations import served_text
+from ..render.output import say
+
+
+def command(
+    cluster: Target,
+    nodes: Nodes,
+    reason: Annotated[
+        str, typer.Option("--reason", metavar="TEXT", help="Why; the scheduler shows it.")
+    ],
+    fmt: OutputFormat = Format.TEXT,
+) -> Exit:
+    """Drain nodes; running jobs finish.
+
+    gcluster drain demo gpu017 --reason "NVLink of GPU 3" · gcluster drain demo train --reason move
+    """
+    opened = open_cluster(cluster, running=True)
+    with SshSession(opened.workdir) as session:
+        hosts = existing_hosts(opened)
+        result = drain(hosts, scheduler_of(opened.spec, hosts, session), nodes, reason)
+    say(document(result) if fmt is Format.JSON else served_text(result))
+    return result.exit_code

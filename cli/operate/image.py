@@ -1,0 +1,43 @@
+"""`gcluster image`: the install phases of roles, in an image before nodes boot from it."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ...lifecycle.cluster import open_cluster
+from ...lifecycle.images.ahead import make_images
+from ...lifecycle.outcome import Exit
+from ..options import Format, OutputFormat, Target
+from ..render.document import document
+from ..render.image import images_text
+from ..render.output import say
+from ..render.progress import open_progress
+from ..render.surface import stdout
+
+
+def command(
+    cluster: Target,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="DIR",
+            help="Write the install phases of each pool as DIR/POOL/install.yml too: nodes of an "
+            "image on which a builder of yours ran it skip them.",
+        ),
+    ] = None,
+    fmt: OutputFormat = Format.TEXT,
+) -> Exit:
+    """Build images with the roles already installed.
+
+    Nodes boot from them. Local sites are baked here, and `up` starts nodes from the image. Images
+    of clouds are made by a builder of your own with the playbooks of --out. Exit code 4 when no
+    site bakes.
+    """
+    opened = open_cluster(cluster)
+    with open_progress(fmt.value) as report:
+        images = make_images(opened, report, out=out)
+    say(document(images) if fmt is Format.JSON else images_text(images, stdout()))
+    return Exit.OK

@@ -1,0 +1,64 @@
+"""`gcluster plan`: what `up` would change, as text, JSON or Markdown, and as a file to approve."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from msgspec.structs import replace
+
+from ...lifecycle.cluster import open_cluster
+from ...lifecycle.outcome import Exit
+from ...lifecycle.planning.plan import make_plan
+from ...lifecycle.planning.plan_file import plan_file, write_plan
+from ...lifecycle.preflight.obstacles import ask_cluster
+from ..options import PlanFormat, PlanOutput, Target
+from ..render.diagnostics import diagnostics_text
+from ..render.document import document
+from ..render.output import say
+from ..render.plan import plan_text
+from ..render.plan_markdown import plan_markdown
+from ..render.preflight import preflight_text
+from ..render.surface import stdout
+
+
+def command(
+    cluster: Target,
+    detailed_exitcode: Annotated[
+        bool,
+        typer.Option("--detailed-exitcode", help="Exit 3 when there is something to change."),
+    ] = False,
+    preflight: Annotated[
+        bool,
+        typer.Option(
+            "--preflight", help="Ask every site what would stop up; 4 when something does."
+        ),
+    ] = False,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out", metavar="FILE", help="Write the plan too, for up --plan: cluster.gcplan."
+        ),
+    ] = None,
+    fmt: PlanOutput = PlanFormat.TEXT,
+) -> Exit:
+    """Show what up would change, and change nothing.
+
+    + is new, ~ changes, - goes away, ! is replaced or can't be seen.
+    """
+    opened = open_cluster(cluster)
+    plan = make_plan(opened)
+    if preflight:
+        plan = replace(plan, preflight=ask_cluster(opened))
+    if out is not None:
+        write_plan(out, plan_file(opened, plan))
+    if plan.diagnostics and fmt is PlanFormat.TEXT:
+        say(f"{diagnostics_text(plan.diagnostics, stdout())}\n")
+    if fmt is PlanFormat.MARKDOWN:
+        say(plan_markdown(plan))
+    else:
+        say(document(plan) if fmt is PlanFormat.JSON else plan_text(plan, stdout()))
+    if plan.preflight is not None and fmt is PlanFormat.TEXT:
+        say(f"\n{preflight_text(plan.preflight, stdout())}")
+    if any(said.is_error for site in plan.preflight or () for said in site.diagnostics):
+        return Exit.REFUSED
+    return Exit.PENDING if detailed_exitcode and not plan.is_empty else Exit.OK

@@ -1,0 +1,46 @@
+"""`gcluster restore`: a saved queue back to the controller."""
+
+from typing import Annotated
+
+import typer
+
+from ...lifecycle.cluster import open_cluster
+from ...lifecycle.operations.queue_state import restore_queue
+from ...lifecycle.outcome import Exit
+from ...lifecycle.run import Run
+from ...lifecycle.sites import existing_hosts
+from ...lifecycle.ssh import SshSession
+from ...lifecycle.state import acquire
+from ..options import Format, OutputFormat, Target
+from ..render.document import document
+from ..render.operations import restored_text
+from ..render.output import say
+
+
+def command(
+    cluster: Target,
+    saved: Annotated[
+        str | None, typer.Argument(metavar="[ID]", help="Of a saved queue; default: the newest.")
+    ] = None,
+    discard_queue: Annotated[
+        bool, typer.Option("--discard-queue", help="Lose the jobs that the controller has now.")
+    ] = False,
+    fmt: OutputFormat = Format.TEXT,
+) -> Exit:
+    """Load a saved queue into the controller or its successor.
+
+    Where the controller is gone, the next `gcluster up` makes one that begins with this queue. Exit
+    code 4 when there are jobs that would be lost.
+    """
+    opened = open_cluster(cluster, running=True)
+    opened.identify()
+    with (
+        SshSession(opened.workdir) as session,
+        acquire(opened.store, tuple(opened.spec.sites), reason="restore") as lock,
+        Run(opened, "restore", lock) as run,
+    ):
+        hosts = existing_hosts(opened)
+        result = restore_queue(opened, hosts, session, saved, discard=discard_queue)
+        run.finish(Exit.OK)
+    say(document(result) if fmt is Format.JSON else restored_text(result))
+    return Exit.OK

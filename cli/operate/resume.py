@@ -1,0 +1,26 @@
+"""`gcluster resume`: drained nodes back into service."""
+
+from ...lifecycle.cluster import open_cluster
+from ...lifecycle.operations.service import resume
+from ...lifecycle.outcome import Exit
+from ...lifecycle.scheduler.select import scheduler_of
+from ...lifecycle.sites import existing_hosts
+from ...lifecycle.ssh import SshSession
+from ..options import Format, Nodes, OutputFormat, Target
+from ..render.document import document
+from ..render.operations import served_text
+from ..render.output import say
+
+
+def command(cluster: Target, nodes: Nodes, fmt: OutputFormat = Format.TEXT) -> Exit:
+    """Return drained nodes to service.
+
+    Nodes that gcluster itself is changing are refused: it verifies them first. Exit code 1 when one
+    is still out afterwards, because it is down.
+    """
+    opened = open_cluster(cluster, running=True)
+    with SshSession(opened.workdir) as session:
+        hosts = existing_hosts(opened)
+        result = resume(hosts, scheduler_of(opened.spec, hosts, session), nodes)
+    say(document(result) if fmt is Format.JSON else served_text(result))
+    return result.exit_code

@@ -1,0 +1,133 @@
+"""`gcluster rotate`: keys of a running cluster, made anew."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import TypeAlias
+
+from ...inventory.hosts import ClusterInventory
+from ...lifecycle.cluster import open_cluster
+from ...lifecycle.operations.rotate import Rotated, rotate_munge, rotate_secret, rotate_tunnels
+from ...lifecycle.operations.selection import refuse_kubernetes
+from ...lifecycle.outcome import Exit
+from ...lifecycle.progress import Reporter
+from ...lifecycle.run import Run
+from ...lifecycle.scheduler.select import scheduler_of
+from ...lifecycle.secrets.encryption import rotate_encryption
+from ...lifecycle.sites import existing_hosts
+from ...lifecycle.ssh import SshSession
+from ...lifecycle.state import acquire
+from ..app import group
+from ..options import Format, OutputFormat, Target
+from ..render.document import document
+from ..render.operations import rotated_encryption_text, rotated_text
+from ..render.output import say
+from ..render.progress import open_progress
+
+app = group("rotate")
+
+
+Rotate: TypeAlias = Callable[[Run, ClusterInventory, SshSession, Reporter], Rotated]
+
+
+def rotated(cluster: str, fmt: Format, what: str, rotate: Rotate) -> Exit:
+    """Rotate keys under the cluster's lock and show which hosts have them."""
+    opened = open_cluster(cluster, running=True)
+    hosts = existing_hosts(opened)
+    opened.identify()
+    with (
+        open_progress(fmt.value) as report,
+        SshSession(opened.workdir) as session,
+        acquire(opened.store, tuple(opened.spec.sites), reason=f"rotate {what}") as lock,
+        Run(opened, f"rotate {what}", lock) as run,
+    ):
+        result = rotate(run, hosts, session, report)
+        run.finish(result.exit_code)
+    say(document(result) if fmt is Format.JSON else rotated_text(result))
+    return result.exit_code
+
+
+@app.callback()
+def rotate() -> None:
+    """Rotate keys and passwords of a running cluster."""
+
+
+@app.command("munge")
+def munge(cluster: Target, fmt: OutputFormat = Format.TEXT) -> Exit:
+    """Rotate the MUNGE key; running jobs go on.
+
+    For the seconds of the change commands of Slurm may be refused. Exit code 3 when a machine could
+    not be reached: the next up gives it the new key.
+    """
+
+    def rotate(
+        run: Run, hosts: "ClusterInventory", session: SshSession, report: "Reporter"
+    ) -> "Rotated":
+        why = "has no MUNGE key: its nodes know each other by certificates"
+        refuse_kubernetes(run.cluster.spec, why, hint="control planes renew them, each week")
+        service = scheduler_of(run.cluster.spec, hosts, session)
+        return rotate_munge(hosts, session, run.cluster.vault, service, report)
+
+    return rotated(cluster, fmt, "munge", rotate)
+
+
+@app.command("jwt")
+def jwt(cluster: Target, fmt: OutputFormat = Format.TEXT) -> Exit:
+    """Rotate slurmrestd's token key; old tokens become invalid.
+
+    Clients of slurmrestd need new tokens (scontrol token). Nothing is changed where a host can't be
+    reached. Exit code 3 when one was left: the next up fixes it.
+    """
+    return rotated(cluster, fmt, "jwt", partial(rotate_secret, word="jwt"))
+
+
+@app.command("database")
+def database(cluster: Target, fmt: OutputFormat = Format.TEXT) -> Exit:
+    """Rotate the password of the Slurm accounting database.
+
+    slurmdbd restarts with it; jobs go on. Nothing is changed where its host can't be reached. A
+    password that the spec refers to is yours to change.
+    """
+    return rotated(cluster, fmt, "database", partial(rotate_secret, word="database"))
+
+
+@app.command("signer")
+def signer(cluster: Target, fmt: OutputFormat = Format.TEXT) -> Exit:
+    """Rotate the key that signs what nodes converge to.
+
+    Nodes get the new key over SSH; one that is off gets it from the next up.
+    Nothing is changed where one can't be reached.
+    """
+    return rotated(cluster, fmt, "signer", partial(rotate_secret, word="signer"))
+
+
+@app.command("encryption")
+def encryption(cluster: Target, fmt: OutputFormat = Format.TEXT) -> Exit:
+    """Encrypt all stored secrets with the spec's current keys.
+
+    They get a new data key, which the provider of the spec encrypts: another one, or the same. The
+    old provider is needed once more. No host is asked or changed. Killed half-way, run it again.
+    """
+    opened = open_cluster(cluster)
+    applied = opened.applied_spec or opened.spec
+    opened.identify()
+    sites = tuple({*applied.sites, *opened.spec.sites})
+    with (
+        open_progress(fmt.value) as report,
+        acquire(opened.store, sites, reason="rotate encryption") as lock,
+        Run(opened, "rotate encryption", lock) as run,
+    ):
+        result = rotate_encryption(run, report)
+        run.finish(result.exit_code)
+    say(document(result) if fmt is Format.JSON else rotated_encryption_text(result))
+    return result.exit_code
+
+
+@app.command("tunnels")
+def tunnels(cluster: Target, fmt: OutputFormat = Format.TEXT) -> Exit:
+    """Rotate the keys of gateways between sites.
+
+    Connections live on. A tunnel pauses until both of its ends have changed, which takes seconds.
+    Nothing is changed where a gateway can't be reached. Exit code 3 when one was left: the next up
+    fixes it.
+    """
+    return rotated(cluster, fmt, "tunnels", rotate_tunnels)

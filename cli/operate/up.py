@@ -1,0 +1,171 @@
+"""`gcluster up`: from a spec to a running cluster that has passed its AllReduce."""
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ...lifecycle.bundle.use import Bundle
+from ...lifecycle.cluster import open_cluster
+from ...lifecycle.ladders.standing import Wishes
+from ...lifecycle.outcome import Exit, failure
+from ...lifecycle.planning.changes import Plan
+from ...lifecycle.planning.plan_file import PlanFile, read_plan
+from ...lifecycle.progress import StageFinished
+from ...lifecycle.up import up
+from ..asking import ask, ask_name
+from ..options import Format, OutputFormat, Target, Yes
+from ..render.document import document
+from ..render.ladder import purchase
+from ..render.output import say
+from ..render.plan import plan_text
+from ..render.progress import LineProgress, open_progress
+from ..render.surface import stdout
+from ..render.up import up_text
+
+
+def command(  # noqa: PLR0917  # typer reads the options from the parameters
+    cluster: Target,
+    yes: Yes = False,
+    requeue_jobs: Annotated[
+        bool,
+        typer.Option(
+            "--requeue-jobs",
+            help="Put jobs on nodes that must be drained back in line; don't wait for their end.",
+        ),
+    ] = False,
+    buy_capacity_block: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--buy-capacity-block",
+            metavar="POOL",
+            help="Let a capacity block be bought for this pool: paid at once, not refundable.",
+        ),
+    ] = None,
+    first_rung: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--first-rung",
+            metavar="POOL",
+            help="Buy this pool anew from the first rung of its market: its nodes are replaced.",
+        ),
+    ] = None,
+    bundle: Annotated[
+        Path | None,
+        typer.Option(
+            "--bundle", metavar="DIR", help="Let the nodes take everything from this bundle alone."
+        ),
+    ] = None,
+    bundle_key: Annotated[
+        str | None,
+        typer.Option(
+            "--bundle-key",
+            metavar="FINGERPRINT",
+            help="With --bundle: the one key that may have signed it.",
+        ),
+    ] = None,
+    no_bundle: Annotated[
+        bool,
+        typer.Option("--no-bundle", help="Let the nodes take packages from the sources again."),
+    ] = False,
+    plan: Annotated[
+        Path | None,
+        typer.Option(
+            "--plan",
+            metavar="FILE",
+            help="Do what this plan says, and nothing else; nobody is asked (plan --out makes it).",
+        ),
+    ] = None,
+    allow: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--allow",
+            metavar="THING",
+            help="Let this happen, which a guard holds back, as the refusal names it: "
+            "controller:head01, storage:scratch, login:login01, pool:train, budget.",
+        ),
+    ] = None,
+    fmt: OutputFormat = Format.TEXT,
+) -> Exit:
+    """Create or change a cluster until it passes the AllReduce.
+
+    Shows what would change and asks. Kill it at any point and run it again: it goes on.
+    Exit code 4 when the AllReduce fails, 3 when nodes in use were left as they are.
+    """
+    began = time.monotonic()
+    said = (requeue_jobs, buy_capacity_block, first_rung, bundle, bundle_key, no_bundle)
+    approved = _approved(plan, alone=not any(said))
+    opened = open_cluster(cluster)
+    buys = frozenset(buy_capacity_block or ())
+    with open_progress(fmt.value) as report:
+        seconds = time.monotonic() - began
+        report(StageFinished(name="spec", ok=True, summary="0 errors", seconds=seconds))
+        result = up(
+            opened,
+            report,
+            confirm=_yes if yes else _asker(report, fmt, buys),
+            wishes=Wishes(buy=buys, again=frozenset(first_rung or ())),
+            requeue_jobs=requeue_jobs,
+            bundle=_bundle(bundle, bundle_key, gone=no_bundle),
+            approved=approved,
+            allow=frozenset(allow or ()),
+        )
+    say(document(result) if fmt is Format.JSON else up_text(result, cluster, stdout()))
+    return result.exit_code
+
+
+def _bundle(folder: Path | None, key: str | None, *, gone: bool) -> Bundle | None:
+    """Return what was said of a bundle; None: nothing, so that it stays as it was."""
+    if (gone and folder is not None) or (key is not None and folder is None):
+        summary = "--bundle-key goes with --bundle DIR, and --no-bundle with neither"
+        raise failure("GC941", summary, hint="gcluster up --help", exit_code=Exit.USAGE)
+    return None if folder is None and not gone else Bundle(folder=folder, trusted=key)
+
+
+def _approved(plan: Path | None, *, alone: bool) -> PlanFile | None:
+    """Read the approved plan; what changes a plan can't be said beside it."""
+    if plan is None:
+        return None
+    if not alone:
+        raise failure(
+            "GC941",
+            "--plan goes with none of the options that change what is done",
+            hint="what was approved is done as it is: gcluster up SPEC --plan FILE",
+            exit_code=Exit.USAGE,
+        )
+
+    return read_plan(plan)
+
+
+def _yes(_: Plan) -> bool:
+    return True
+
+
+def _asker(report: LineProgress, fmt: Format, buys: frozenset[str]) -> Callable[[Plan], bool]:
+    """Return what shows a plan and asks; in JSON nobody is asked and nothing is shown.
+
+    A purchase is asked for by the pool's name, with its price.
+    """
+
+    def confirm(plan: Plan) -> bool:
+
+        report.pause()
+        if fmt is Format.TEXT:
+            say(f"{plan_text(plan, stdout())}\n")
+        possible = fmt is Format.TEXT
+        return all(
+            ask_name(question, pool, possible=possible) for pool, question in _purchases(plan, buys)
+        ) and ask("do this?", possible=possible)
+
+    return confirm
+
+
+def _purchases(plan: Plan, buys: frozenset[str]) -> Iterator[tuple[str, str]]:
+    """Yield (pool, what is asked) for each capacity block that may be bought."""
+    for ladder in plan.ladders:
+        for rung in ladder.rungs:
+            if ladder.pool in buys and rung.buy_hours is not None and rung.state != "stands":
+                what = f"a capacity block of {ladder.count} nodes: {purchase(rung)}"
+                yield ladder.pool, f"pool {ladder.pool} may buy {what}"

@@ -1,0 +1,1 @@
+"""Verbs that remove clusters and locks."""

@@ -1,0 +1,42 @@
+"""`gcluster expire`: one look at the end of clusters: announced, withdrawn, removed when due."""
+
+from typing import Annotated
+
+import typer
+
+from ...lifecycle.cluster import open_cluster
+from ...lifecycle.expiry.look_after import look_after
+from ...lifecycle.outcome import Exit
+from ...lifecycle.state.store import utc_now
+from ..options import Format, OutputFormat, complete_target
+from ..render.document import document
+from ..render.output import say
+from ..render.progress import open_progress
+
+
+def command(
+    clusters: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="CLUSTER...",
+            help="Paths of specs, or names of clusters.",
+            autocompletion=complete_target,
+        ),
+    ],
+    fmt: OutputFormat = Format.TEXT,
+) -> Exit:
+    """Remove expired clusters.
+
+    It is announced before, and never happens while jobs run. Meant for a timer: each look announces
+    what is due soon, withdraws what holds no more, and removes what was announced long enough, but
+    its data. Exit code 3 while an end is ahead, 4 when jobs keep a cluster.
+    """
+    looked = []
+    with open_progress(fmt.value) as report:
+        for target in clusters:
+            looked.append(look_after(open_cluster(target), report, now=utc_now()))  # noqa: PERF401  # each is told
+    if fmt is Format.JSON:
+        say(document(looked))
+    else:
+        say("\n".join(f"{each.cluster}: {each.words}" for each in looked))
+    return max((each.exit_code for each in looked), default=Exit.OK)

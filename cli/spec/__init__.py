@@ -1,0 +1,1 @@
+"""Verbs that write, check and price specs; none touches a cluster."""

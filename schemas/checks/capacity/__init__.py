@@ -1,0 +1,1 @@
+"""Checks of capacity: pools, machines, hosts, where they are and how they are bought."""

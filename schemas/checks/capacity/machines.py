@@ -1,0 +1,193 @@
+"""Sites, machine types and the processors that a pool says its machines have."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from ...diagnostics import Severity, listing
+from ...spec import Pool
+from ..context import CheckContext
+from ..registry import Finding, check
+
+if TYPE_CHECKING:
+    from ...catalog import Machine
+
+
+@check("GC102", summary="A pool names a machine type that the catalog does not have.")
+def unknown_machine(context: CheckContext) -> Iterator[Finding]:
+    """`machine` must be a machine type of the catalog.
+
+    A machine type stands for a whole node (GPUs, CPUs, NICs), not for GPUs by the piece: write
+    hgx-h100-8, not H100:8.
+    """
+    at_site: dict[str | None, Mapping[str, Machine]] = {}
+    for name, pool in context.pools.items():
+        if pool.machine is None or pool.machine in context.machines:
+            continue
+        if not context.catalog.complete:
+            return  # it may be in the file that can't be read, and that is said already
+        place = context.catalog_name(pool)
+        if place not in at_site:
+            at_site[place] = _of_provider(context.machines, place)
+        machines = at_site[place]
+        meant, hint = _meant(pool.machine, machines), ""
+        if meant:
+            hint = f"a machine type is a whole node: write {listing(meant)}"
+        elif (close := context.suggest(pool.machine, machines)) is not None:
+            meant = [close]
+        question = f': did you mean "{meant[0]}"?' if len(meant) == 1 else ""
+        yield Finding(
+            summary=f'pool "{name}": unknown machine type "{pool.machine}"{question}',
+            path=("pools", name, "machine"),
+            hint=hint or f"machine types: {listing(machines)}",
+            meant=meant[0] if len(meant) == 1 else None,
+        )
+
+
+def _of_provider(machines: Mapping[str, Machine], place: str | None) -> Mapping[str, Machine]:
+    """Return the machine types that a provider's sites can have; all where it is not known."""
+    fitting = {name: machine for name, machine in machines.items() if place in machine.sites}
+    return fitting or machines
+
+
+def _meant(written: str, machines: Mapping[str, Machine]) -> list[str]:
+    """Return the machine types with the GPU and count that "H100:8" or "8xH100" asks for."""
+    match = re.fullmatch(r"([A-Za-z]+[0-9]+[A-Za-z]*)(?:[:x]([0-9]+))?", written, re.ASCII)
+    if match:
+        model, count = match[1], match[2]
+    elif match := re.fullmatch(r"([0-9]+)x([A-Za-z]+[0-9]+[A-Za-z]*)", written, re.ASCII):
+        count, model = match[1], match[2]
+    else:
+        return []
+    return sorted(
+        name
+        for name, machine in machines.items()
+        if machine.gpu is not None
+        and machine.gpu.model.casefold() == model.casefold()
+        and (count is None or str(machine.gpu.count) == count)
+    )
+
+
+@check("GC103", summary="A compute pool names no machine type.")
+def compute_needs_machine(context: CheckContext) -> Iterator[Finding]:
+    """Every compute pool needs `machine`.
+
+    The scheduler must know the GPUs, CPUs and memory of a compute node before it runs a job
+    there. Controllers and logins may leave the machine type out.
+    """
+    for name, pool in context.pools.items():
+        if pool.role == "compute" and pool.machine is None:
+            place = context.catalog_name(pool)
+            fitting = [n for n, m in context.machines.items() if place in m.sites]
+            yield Finding(
+                summary=f'compute pool "{name}" names no machine type',
+                path=("pools", name),
+                at_key=True,
+                hint=f"add machine: one of {listing(fitting)}" if fitting else "add machine: TYPE",
+                relies_on=(("pools", name, "machine"), ("pools", name, "role")),
+            )
+
+
+@check("GC104", summary="A machine type can't be had at the pool's site.")
+def machine_not_at_site(context: CheckContext) -> Iterator[Finding]:
+    """The machine type must exist at the pool's site.
+
+    Local nodes are containers on this machine and have no GPU: they take the simulated types
+    (sim.*). Simulated GPUs on bare metal are accepted for trials, with a warning.
+    """
+    for name, pool in context.pools.items():
+        machine = context.machines.get(pool.machine) if pool.machine is not None else None
+        provider, place = context.provider(pool), context.catalog_name(pool)
+        if machine is None or place is None or place in machine.sites:
+            continue
+        trial = machine.simulated and context.exists(pool.site)
+        what = "has no GPU of its own" if provider == "local" else f"is {provider}"
+        summary = f'pool "{name}": {machine.name} can\'t be had at site "{pool.site}", which {what}'
+        if trial:
+            summary = f'pool "{name}" gives its real hosts simulated GPUs ({machine.name})'
+        yield Finding(
+            summary=summary,
+            path=("pools", name, "machine"),
+            severity=Severity.WARNING if trial else Severity.ERROR,
+            hint=_instead(machine, place, context.machines),
+            relies_on=(("pools", name, "machine"), ("pools", name, "site")),
+        )
+
+
+def _instead(machine: Machine, place: str, machines: Mapping[str, Machine]) -> str:
+    """Say which machine type of the same GPU the site has, else which it has at all."""
+    fitting = {name: other for name, other in machines.items() if place in other.sites}
+    alike = [n for n, other in fitting.items() if other.gpu_key == machine.gpu_key]
+    return f"use {listing(alike or fitting)}"
+
+
+_EXAMPLES = {
+    "processors": "cpu: {sockets: 2, cores: 56, threads_per_core: 2}",
+    "memory": "memory: 2048 GiB",
+}
+"""What to write, as on a DGX H100."""
+
+
+@check("GC118", summary="Nobody says what processors or memory the nodes of a pool have.")
+def node_hardware_unknown(context: CheckContext) -> Iterator[Finding]:
+    """Say `cpu` and `memory` of bare-metal machine types that are a board, not a server.
+
+    An HGX board comes in servers of many makers, so the catalog can't know their processors.
+    Slurm takes what its configuration says: without any it counts one CPU and next to no memory,
+    and jobs that ask for more never start. `lscpu` and `free` on a node tell them.
+    """
+    if context.slurm is None:
+        return
+    for name, pool in context.pools.items():
+        machine = context.machine(pool)
+        if pool.role != "compute" or machine is None or not context.exists(pool.site):
+            continue
+        missing = _missing(pool, machine)
+        if missing:
+            yield Finding(
+                summary=f'pool "{name}": the {" and ".join(missing)} of {machine.name} '
+                f"{'is' if missing == ['memory'] else 'are'} not known",
+                path=("pools", name, "machine"),
+                severity=Severity.WARNING,
+                hint=f"add {', '.join(_EXAMPLES[what] for what in missing)} as `lscpu` and `free` "
+                "say them",
+                relies_on=tuple(
+                    ("pools", name, key) for key in ("machine", "site", "role", "cpu", "memory")
+                ),
+            )
+
+
+def _missing(pool: Pool, machine: Machine) -> list[str]:
+    """Return which of processors and memory neither the pool nor the catalog says."""
+    missing = []
+    if pool.cpu is None and (machine.cpu is None or not machine.cpu.threads):
+        missing.append("processors")
+    if pool.memory is None and machine.memory_gib is None:
+        missing.append("memory")
+    return missing
+
+
+@check("GC101", summary="A pool names a site that is not declared.")
+def unknown_site(context: CheckContext) -> Iterator[Finding]:
+    """A pool's `site` must be one of the names under `sites`.
+
+    Every pool takes its machines from one site. Declare the site under `sites`, or correct the
+    name.
+    """
+    declared = context.declared_sites
+    if declared is None:
+        return
+    hint = f"declared sites: {listing(declared)}" if declared else ""
+    for name, pool in context.pools.items():
+        if pool.site in declared:
+            continue
+        meant = context.suggest(pool.site, declared)
+        question = f': did you mean "{meant}"?' if meant else ""
+        yield Finding(
+            summary=f'pool "{name}" names an unknown site "{pool.site}"{question}',
+            path=("pools", name, "site"),
+            hint=hint,
+            meant=meant,
+        )

@@ -1,0 +1,287 @@
+"""How machines of a cloud are bought: spot, reservations and capacity blocks."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from ...diagnostics import PathTuple, Severity
+from ...fix.edits import Remove
+from ...spec import Pool, Rung
+from ...spec.units import Duration
+from ..context import CheckContext
+from ..registry import Finding, check
+from .placement import zones_of_pool
+
+_KEYS = (
+    "reservation",
+    "capacity_block",
+    "buy_capacity_block",
+    "flex_start",
+    "spot_max_usd_per_hour",
+)
+
+_WRITTEN = {
+    "on-demand": "on-demand",
+    "spot": "spot",
+    "reservation": "{reservation: ID}",
+    "capacity-block": "{capacity_block: ID}",
+    "flex-start": "flex-start",
+}
+
+_SOLD = {
+    "on-demand": "on demand",
+    "spot": "as spot",
+    "reservation": "by reservation",
+    "capacity-block": "by capacity block",
+    "flex-start": "by flex-start",
+}
+
+
+def rungs(context: CheckContext) -> Iterator[tuple[str, Pool, str | Rung, PathTuple]]:
+    """Yield (pool name, pool, rung, place) for every rung of the pools of clouds."""
+    for name, pool in context.pools.items():
+        if pool.market and context.cloud(pool) is not None:
+            for index, rung in enumerate(pool.market):
+                yield name, pool, rung, ("pools", name, "market", index)
+
+
+def market_of(rung: str | Rung) -> str:
+    """Return the market that a rung buys in; "" when it doesn't say."""
+    return rung.market if isinstance(rung, Rung) else rung
+
+
+def given(rung: str | Rung) -> list[str]:
+    """Return the keys that a rung gives."""
+    return [] if isinstance(rung, str) else [key for key in _KEYS if getattr(rung, key) is not None]
+
+
+def _markets(context: CheckContext, pool: Pool) -> tuple[str, Sequence[str]]:
+    """Return (who sells, how) for a pool; nothing: not known."""
+    machine, facts = context.machine(pool), context.facts(pool)
+    if machine is not None and machine.markets is not None:
+        return machine.name, machine.markets
+    return ("", ()) if facts is None else (facts.name, facts.markets)
+
+
+@check("GC124", summary="A market in which the machine type is not sold.")
+def market_not_offered(context: CheckContext) -> Iterator[Finding]:
+    """Not every machine type is sold in every way.
+
+    Flex-start is Google's, capacity blocks are sold by AWS and (as future reservations) by Google,
+    Azure reserves no ND machines, and the newest types are not sold on demand. A pool that names no
+    market is bought on demand.
+    """
+    for name, pool in context.pools.items():
+        who, sold = _markets(context, pool)
+        if not sold or context.cloud(pool) is None or pool.market or "on-demand" in sold:
+            continue
+        yield Finding(
+            summary=f'pool "{name}": {who} is not sold on demand, and the pool names no market',
+            path=("pools", name, "machine"),
+            hint=f"add market: [{_WRITTEN[sold[0]]}] or another of {_listed(sold)}",
+            relies_on=tuple(("pools", name, key) for key in ("machine", "site", "market")),
+        )
+    for name, pool, rung, path in rungs(context):
+        who, sold = _markets(context, pool)
+        market = market_of(rung)
+        if not sold or not market or market in sold or len(given(rung)) > 1:
+            continue
+        others = any(market_of(other) in sold for other in pool.market)
+        yield Finding(
+            summary=f'pool "{name}": {who} is not sold {_SOLD[market]}',
+            path=path,
+            hint=f"it is sold as {_listed(sold)}",
+            fix=Remove(path) if others else None,
+            relies_on=(path, ("pools", name, "machine"), ("pools", name, "site")),
+        )
+
+
+def _listed(sold: Sequence[str]) -> str:
+    return ", ".join(_WRITTEN[market] for market in sold)
+
+
+@check("GC125", summary="A rung of a market says nothing, or several things.")
+def purchase_option_ambiguous(context: CheckContext) -> Iterator[Finding]:
+    """Each rung of `market` is one way to buy: a word, or a mapping with one key.
+
+    Rungs are tried in order, so two ways are two rungs.
+    """
+    for name, _, rung, path in rungs(context):
+        keys = given(rung)
+        if not isinstance(rung, Rung) or len(keys) == 1:
+            continue
+        what = f"says {len(keys)} ways to buy: {', '.join(keys)}" if keys else "says no way to buy"
+        yield Finding(
+            summary=f'pool "{name}": a rung of market {what}',
+            path=path,
+            hint="write a rung for each: "
+            + ", ".join(f"{{{key}: ...}}" for key in keys or _KEYS[:2]),
+        )
+
+
+@check("GC126", summary="A way to buy is given twice.")
+def purchase_option_duplicate(context: CheckContext) -> Iterator[Finding]:
+    """Rungs are tried in order, so the same one a second time is never reached."""
+    seen: set[tuple[str, str | Rung]] = set()
+    for name, _, rung, path in rungs(context):
+        if (name, rung) in seen:
+            yield Finding(
+                summary=f'pool "{name}": this rung of market is there already',
+                path=path,
+                severity=Severity.WARNING,
+                hint="keep the first",
+                fix=Remove(path),
+                relies_on=(("pools", name, "market"), ("pools", name, "site")),
+            )
+        seen.add((name, rung))
+
+
+_DAY = 86_400
+_ZONE_IN_PATH = re.compile(r"(?:^|/)zones/([^/]+)/")
+
+
+@check("GC128", summary="A pool is larger than one capacity block.")
+def block_too_small(context: CheckContext) -> Iterator[Finding]:
+    """A capacity block has at most so many machines (AWS: 64), and a pool is launched from one.
+
+    Make a second pool with a block of its own. With `mixed: true` the rest may come from another
+    rung.
+    """
+    for name, pool, rung, path in rungs(context):
+        facts, size = context.facts(pool), context.size(name)
+        if market_of(rung) != "capacity-block" or facts is None or facts.capacity_block is None:
+            continue
+        most = facts.capacity_block.max_nodes
+        if size is None or size <= most or (pool.mixed and len(pool.market) > 1):
+            continue
+        yield Finding(
+            summary=f'pool "{name}": {size:,} nodes, but one capacity block has at most {most:,}',
+            path=path,
+            hint=f"at most count: {most}; make a second pool with a block of its own",
+            relies_on=tuple(("pools", name, key) for key in ("market", "count", "site", "mixed")),
+        )
+
+
+@check("GC129", summary="A capacity block of a length that is not sold.")
+def capacity_block_length(context: CheckContext) -> Iterator[Finding]:
+    """Capacity blocks are sold for certain numbers of days; AWS: 1 to 14, then whole weeks.
+
+    Only a provider whose terms the catalog knows sells them at the moment of `up`; elsewhere name
+    one that you own, with `capacity_block`.
+    """
+    for name, pool, rung, path in rungs(context):
+        facts = context.facts(pool)
+        if not isinstance(rung, Rung) or rung.buy_capacity_block is None or facts is None:
+            continue
+        where = (*path, "buy_capacity_block")
+        relies_on = (where, ("pools", name, "site"))
+        if facts.capacity_block is None:
+            if "capacity-block" in facts.markets:
+                yield Finding(
+                    summary=f'pool "{name}": gcluster can\'t buy a capacity block of {facts.name}',
+                    path=where,
+                    at_key=True,
+                    hint="write capacity_block: ID with one that you own",
+                    relies_on=relies_on,
+                )
+            continue
+        days = rung.buy_capacity_block.value / _DAY
+        sold = facts.capacity_block.day_steps
+        if sold and days not in sold:
+            near = sorted(
+                {max((d for d in sold if d < days), default=sold[0])}
+                | {min((d for d in sold if d > days), default=sold[-1])}
+            )
+            yield Finding(
+                summary=f'pool "{name}": no capacity block is sold for {rung.buy_capacity_block}',
+                path=where,
+                hint=f"write {' or '.join(f'{day}d' for day in near)}",
+                relies_on=relies_on,
+            )
+
+
+@check("GC130", summary="A capacity block would be bought, and its price is not given back.")
+def capacity_block_not_refundable(context: CheckContext) -> Iterator[Finding]:
+    """`buy_capacity_block` spends money that nothing brings back.
+
+    The whole block is paid when it is bought, whether it is used or not, and `down` can't return
+    it. `up` asks for it by name. To use a block that you own already, write `capacity_block: ID`.
+    """
+    for name, pool, rung, path in rungs(context):
+        facts = context.facts(pool)
+        terms = None if facts is None else facts.capacity_block
+        if not isinstance(rung, Rung) or rung.buy_capacity_block is None or terms is None:
+            continue
+        days = rung.buy_capacity_block.value / _DAY
+        if not terms.refundable and (not terms.day_steps or days in terms.day_steps):
+            yield Finding(
+                summary=f'pool "{name}": a capacity block of {rung.buy_capacity_block} is paid at '
+                "once and not refundable",
+                path=(*path, "buy_capacity_block"),
+                severity=Severity.WARNING,
+                hint="`up` asks before it buys; write capacity_block: ID to use one that you own",
+                relies_on=((*path, "buy_capacity_block"), ("pools", name, "site")),
+            )
+
+
+@check("GC131", summary="A flex-start of a length that is not offered.")
+def flex_start_length(context: CheckContext) -> Iterator[Finding]:
+    """Flex-start machines run for a time within bounds; Google: 10 minutes to 7 days.
+
+    Machines that must run longer are bought in another way.
+    """
+    for name, pool, rung, path in rungs(context):
+        facts = context.facts(pool)
+        bounds = None if facts is None else facts.flex_start_seconds
+        if not isinstance(rung, Rung) or rung.flex_start is None or not bounds:
+            continue
+        least, most = min(bounds), max(bounds)
+        if not least <= rung.flex_start.value <= most:
+            yield Finding(
+                summary=f'pool "{name}": flex-start is for {Duration(least)} to {Duration(most)}, '
+                f"not {rung.flex_start}",
+                path=(*path, "flex_start"),
+                hint=f"write {Duration(most if rung.flex_start.value > most else least)}",
+                relies_on=((*path, "flex_start"), ("pools", name, "site")),
+            )
+
+
+@check("GC132", summary="A reservation is in one zone, the pool is not.")
+def reservation_zone_mismatch(context: CheckContext) -> Iterator[Finding]:
+    """Reserved capacity stands in one zone, and so must the pool that uses it.
+
+    An id that names its zone (zones/us-central1-a/reservations/r) must name the pool's. Of other
+    ids only the cloud knows the zone: with several zones in the pool all but one will find nothing.
+    """
+    for name, pool, rung, path in rungs(context):
+        if not isinstance(rung, Rung) or len(given(rung)) != 1:
+            continue
+        identifier = rung.reservation or rung.capacity_block
+        zones = list(dict.fromkeys(zone for zone, _ in zones_of_pool(context, name)))
+        if identifier is None or not zones:
+            continue
+        match = _ZONE_IN_PATH.search(identifier)
+        relies_on = (
+            path,
+            *(("pools", name, key) for key in ("zones", "site")),
+            ("sites", pool.site),
+        )
+        if match and match[1] not in zones:
+            yield Finding(
+                summary=f'pool "{name}": the reservation is in {match[1]}, the pool in '
+                f"{', '.join(zones)}",
+                path=path,
+                hint=f"write zones: [{match[1]}]",
+                relies_on=relies_on,
+            )
+        elif len(zones) > 1:
+            yield Finding(
+                summary=f'pool "{name}": reserved capacity is in one zone, the pool names '
+                f"{len(zones)}",
+                path=path,
+                severity=Severity.WARNING,
+                hint=f"write zones: [{match[1] if match else zones[0]}], the zone of the "
+                "reservation",
+                relies_on=relies_on,
+            )

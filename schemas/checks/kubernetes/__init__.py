@@ -1,0 +1,1 @@
+"""Checks of clusters whose scheduler is Kubernetes."""

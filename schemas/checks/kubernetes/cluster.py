@@ -1,0 +1,231 @@
+"""What a cluster under Kubernetes needs, and the networks of its pods and services."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from ipaddress import ip_address, ip_network
+
+from ...derived.control_planes import OLDEST, has, release_of
+from ...diagnostics import PathTuple, Severity
+from ..context import CheckContext
+from ..network.cidrs import parsed
+from ..registry import Finding, check
+from ..scheduler.services import controller_pools
+
+_CIDR = ("network", "cidr")
+_PROVIDERS = {"eks": "aws", "gke": "gcp", "aks": "azure"}
+
+
+@check("GC532", summary="The control planes' address is not a free one of their network.")
+def control_plane_address_in_use(context: CheckContext) -> Iterator[Finding]:
+    """`virtual_address` is an address of the controllers' network that no host has.
+
+    One host after the other answers to it, so it lies in the network they are on.
+    """
+    kubernetes = context.kubernetes
+    if kubernetes is None or kubernetes.virtual_address is None:
+        return
+    written = kubernetes.virtual_address.address
+    path: PathTuple = ("scheduler", "virtual_address", "address")
+
+    try:
+        address = ip_address(written)
+    except ValueError:
+        yield Finding(
+            summary=f'"{written[:60]}" is no address',
+            path=path,
+            hint="write a free address such as 10.20.0.10",
+        )
+        return
+    for group in context.host_groups:
+        if written in (group.addresses or ()):
+            yield Finding(
+                summary=f"{written} is the address of a host: pool {group.pool}, line "
+                f"{context.line_of(group.path)}",
+                path=path,
+                hint="choose a free address",
+                relies_on=(path, group.path),
+            )
+    for name in dict.fromkeys(context.pools[pool].site for pool in controller_pools(context)):
+        cidr = context.sites[name].networks.get(_CIDR) if context.exists(name) else None
+        try:
+            network = ip_network(cidr) if cidr is not None else None
+        except ValueError:
+            continue
+        if network is not None and address not in network:
+            yield Finding(
+                summary=f'{written} is not in {cidr}, the network of site "{name}"',
+                path=path,
+                hint=f"choose a free address of {cidr}",
+                relies_on=(path, ("sites", name, "network", "cidr"), ("pools", "*", "role")),
+            )
+
+
+@check("GC533", summary="The cloud's control plane does not fit the sites or pools.")
+def managed_control_plane_mismatch(context: CheckContext) -> Iterator[Finding]:
+    """eks, gke and aks run the control plane of nodes in their own cloud.
+
+    Then no pool is a controller. With `control_plane: self` controller pools run it, anywhere.
+    """
+    kubernetes = context.kubernetes
+    if kubernetes is None or kubernetes.control_plane == "self":
+        return
+    provider = _PROVIDERS[kubernetes.control_plane]
+    path: PathTuple = ("scheduler", "control_plane")
+    for name, pool in context.pools.items():
+        other = context.provider(pool)
+        if pool.role != "controller" and other not in {None, provider}:
+            yield Finding(
+                summary=f"{kubernetes.control_plane} runs the nodes of {provider}, but pool "
+                f'"{name}" is at a site of {other}',
+                path=path,
+                hint="write control_plane: self",
+                relies_on=(path, ("pools", "*", "site"), ("pools", "*", "role")),
+            )
+            break
+    for name in controller_pools(context):
+        yield Finding(
+            summary=f'pool "{name}" is a controller, but {kubernetes.control_plane} runs the '
+            "control plane",
+            path=("pools", name, "role"),
+            hint="remove the pool, or write control_plane: self",
+            relies_on=(path, ("pools", name, "role")),
+        )
+
+
+@check("GC534", summary="Pod networks are to be routed where the network does not.")
+def pod_routes_unsupported(context: CheckContext) -> Iterator[Finding]:
+    """`cni: routed` gives each node routes to the pods of the others, and no overlay.
+
+    That works where all nodes are on one network that passes every address: on local sites. Clouds
+    drop packets of addresses they did not give; on bare metal the nodes have to be on one segment.
+    """
+    kubernetes = context.kubernetes
+    if kubernetes is None or kubernetes.cni != "routed":
+        return
+    path: PathTuple = ("scheduler", "cni")
+    for name in context.pools_of_site:
+        site = context.sites.get(name)
+        if site is None or site.is_made_here:
+            continue
+        yield Finding(
+            summary=f'site "{name}" ({site.provider}) does not route the pods\' addresses'
+            if site.is_cloud
+            else f'the pods\' addresses are routed at site "{name}" only if its nodes are on one '
+            "segment",
+            path=path,
+            severity=Severity.ERROR if site.is_cloud else Severity.WARNING,
+            hint="write cni: cilium or calico",
+            relies_on=(path, ("sites", name, "provider"), ("pools", "*", "site")),
+        )
+        break
+
+
+@check("GC535", summary="GPUs are to be sliced by MIG that can't be.")
+def mig_unsupported(context: CheckContext) -> Iterator[Finding]:
+    """MIG is NVIDIA's: AMD GPUs are partitioned in other ways, which gcluster does not set up."""
+    kubernetes = context.kubernetes
+    if kubernetes is None or kubernetes.gpu.mig is None:
+        return
+    path: PathTuple = ("scheduler", "gpu", "mig")
+    for name, pool in context.pools.items():
+        machine = context.machine(pool)
+        if machine is not None and machine.gpu is not None and machine.gpu.vendor != "nvidia":
+            yield Finding(
+                summary=f'pool "{name}" has {machine.gpu.model}, which has no MIG',
+                path=path,
+                hint="remove mig",
+                relies_on=(path, ("pools", name, "machine")),
+            )
+            break
+
+
+@check("GC620", summary="Kubernetes is too old to be set up.")
+def kubernetes_release_too_old(context: CheckContext) -> Iterator[Finding]:
+    """Control planes of one's own are set up by kubeadm's configuration v1beta4, of 1.31 and newer.
+
+    A cloud's own control plane says itself which releases it takes.
+    """
+    kubernetes = context.kubernetes
+    if kubernetes is None or kubernetes.control_plane != "self":
+        return
+
+    path: PathTuple = ("software", "kubernetes")
+    release = release_of(context.software.kubernetes)
+    if release is not None and not has(release, OLDEST):
+        yield Finding(
+            summary=f"Kubernetes {release} can't be set up: kubeadm reads this configuration from "
+            f"{OLDEST} on",
+            path=path,
+            hint=f'write kubernetes: "{OLDEST}" or newer, or auto',
+            relies_on=(path, ("scheduler", "control_plane")),
+        )
+
+
+_PODS: PathTuple = ("scheduler", "pod_cidr")
+_SERVICES: PathTuple = ("scheduler", "service_cidr")
+_PLANE: PathTuple = ("scheduler", "control_plane")
+_NODE_PREFIX = 24
+"""Each node gets a network of this size for its pods: kube-controller-manager's default
+(node-cidr-mask-size-ipv4, kubernetes.io, read 2026-11)."""
+_LARGEST_SERVICES, _SMALLEST_SERVICES = 12, 28
+"""Prefixes: the API server takes 20 bits at most, and the tenth address is the DNS server's
+(kubeadm, MaximumBitsForServiceSubnet and MinimumAddressesInServiceSubnet; read 2026-11)."""
+
+
+@check("GC320", summary="Pods or services do not fit into their network.")
+def pod_cidr_too_small(context: CheckContext) -> Iterator[Finding]:
+    """Each node takes a /24 of `pod_cidr` for its pods, so a /16 is for 256 nodes.
+
+    Networks of pods and services are IPv4, as the nodes' addresses are; that of the services is a
+    /12 to a /28. A cloud's own control plane has rules of its own for their sizes.
+    """
+    kubernetes = context.kubernetes
+    if kubernetes is None:
+        return
+    for who, text, path in (
+        ("pods", kubernetes.pod_cidr, _PODS),
+        ("services", kubernetes.service_cidr, _SERVICES),
+    ):
+        network = parsed(text)
+        if isinstance(network, str):
+            continue
+        if network.version != 4:  # noqa: PLR2004  # IPv4
+            yield Finding(
+                summary=f"the {who}' network is IPv6, and nodes have IPv4 addresses",
+                path=path,
+                hint="write an IPv4 network such as "
+                + ("10.244.0.0/16" if who == "pods" else "10.96.0.0/12"),
+            )
+        elif kubernetes.control_plane == "self" and who == "pods":
+            yield from _pods(context, network.prefixlen)
+        elif kubernetes.control_plane == "self":
+            yield from _services(network.prefixlen)
+
+
+def _pods(context: CheckContext, prefix: int) -> Iterator[Finding]:
+    """Yield that some nodes would get no network for their pods."""
+    sizes = [context.size(name) for name in context.pools]
+    nodes = max(1, sum(size or 0 for size in sizes))
+    have = 2 ** (_NODE_PREFIX - prefix) if prefix <= _NODE_PREFIX else 0
+    if nodes > have:
+        needed = _NODE_PREFIX - (nodes - 1).bit_length()
+        yield Finding(
+            summary=f"a /{prefix} has networks for the pods of {have:,} nodes, and there are "
+            f"{nodes:,}",
+            path=_PODS,
+            hint=f"a /{needed} is large enough",
+            relies_on=(_PODS, _PLANE, ("pools", "*", "count"), ("pools", "*", "hosts")),
+        )
+
+
+def _services(prefix: int) -> Iterator[Finding]:
+    if not _LARGEST_SERVICES <= prefix <= _SMALLEST_SERVICES:
+        size = "large" if prefix < _LARGEST_SERVICES else "small"
+        yield Finding(
+            summary=f"a /{prefix} is too {size} for the services",
+            path=_SERVICES,
+            hint=f"take one from /{_LARGEST_SERVICES} to /{_SMALLEST_SERVICES}, such as "
+            "10.96.0.0/12",
+            relies_on=(_SERVICES, _PLANE),
+        )

@@ -1,0 +1,282 @@
+"""Control planes in clouds: an address in common, and what a cloud's own one takes of a spec."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...derived.control_planes import BALANCED_PROVIDERS
+from ...diagnostics import PathTuple, Severity
+from ...spec import (
+    AwsSite,
+    AzureSite,
+    CloudSite,
+    GpfsStorage,
+    KubernetesScheduler,
+    LustreStorage,
+    ScratchStorage,
+)
+from ...spec.sites.site import DEFAULT_CLOUD_CIDR
+from ..context import CheckContext
+from ..registry import Finding, check
+from ..scheduler.services import controller_hosts, controller_pools
+
+_PLANE: PathTuple = ("scheduler", "control_plane")
+_HOSTS = tuple(("pools", "*", key) for key in ("role", "count", "hosts", "site"))
+_NODES: tuple[PathTuple, ...] = (_PLANE, ("pools", "*", "site"), ("pools", "*", "role"))
+_DRIVERS = {"eks": ("host",), "aks": ("container",), "gke": ("host", "container")}
+"""Who may bring the driver of NVIDIA's GPUs. EKS' image is Amazon Linux, which NVIDIA has no driver
+container for; AKS' own driver and NVIDIA's operator can't be together (learn.microsoft.com,
+"NVIDIA GPU Operator on AKS", November 2026)."""
+_GOOGLES = frozenset({"gpudirect-tcpx", "gpudirect-tcpxo", "gib"})
+_EKS_PREFIX = 22
+"""Smallest network in which two subnets of 16 addresses are left beside nodes and logins."""
+
+
+def _managed(context: CheckContext) -> KubernetesScheduler | None:
+    kubernetes = context.kubernetes
+    return None if kubernetes is None or kubernetes.control_plane == "self" else kubernetes
+
+
+def _node_sites(context: CheckContext) -> list[str]:
+    """Return the sites of the nodes, each once."""
+    nodes = (pool.site for pool in context.pools.values() if pool.role == "compute")
+    return list(dict.fromkeys(nodes))
+
+
+@check("GC598", summary="Control planes in a cloud have no address in common.")
+def cloud_control_plane_address_missing(context: CheckContext) -> Iterator[Finding]:
+    """An internal load balancer stands before several control planes, under a name of their zone.
+
+    AWS, Google Cloud and Azure have one here; it stands in one site, and its name needs a domain.
+    """
+    kubernetes, hosts = context.kubernetes, controller_hosts(context)
+    if kubernetes is None or kubernetes.control_plane != "self" or (hosts or 0) <= 1:
+        return
+    names = list(dict.fromkeys(context.pools[pool].site for pool in controller_pools(context)))
+    sites = {name: context.sites[name] for name in names if name in context.sites}
+    clouds = {name: site for name, site in sites.items() if isinstance(site, CloudSite)}
+    if not clouds:
+        return
+    needs = (*_HOSTS, _PLANE, *(("sites", name) for name in sites))
+    if len(sites) > 1:
+        yield Finding(
+            summary=f"control planes stand at {len(sites)} sites, and a cloud's load balancer "
+            "stands in one",
+            path=("scheduler",),
+            at_key=True,
+            hint="put all control planes into one site",
+            relies_on=needs,
+        )
+        return
+    [(name, site)] = clouds.items()
+    if site.provider not in BALANCED_PROVIDERS:
+        yield Finding(
+            summary=f'site "{name}" ({site.provider}) gets no load balancer before '
+            f"{hosts or 0:,} control planes",
+            path=("scheduler",),
+            at_key=True,
+            hint="have one control plane there, or put them into another site",
+            relies_on=needs,
+        )
+    elif site.dns is not None and site.dns.domain is None and not isinstance(site, AzureSite):
+        yield Finding(
+            summary="the load balancer before the control planes needs a name, and the zone's "
+            "domain is not said",
+            path=("sites", name, "dns"),
+            hint="add domain: gpu.example.edu to dns",
+            relies_on=needs,
+        )
+
+
+@check("GC599", summary="An address is to move between machines of a cloud.")
+def control_plane_vip_in_cloud(context: CheckContext) -> Iterator[Finding]:
+    """Clouds send an address to the machine that they gave it to, whoever else says it has it.
+
+    So `virtual_address` is for bare metal; in a cloud an internal load balancer takes its place.
+    """
+    kubernetes = context.kubernetes
+    if kubernetes is None or kubernetes.virtual_address is None:
+        return
+    for pool in controller_pools(context):
+        site = context.sites.get(context.pools[pool].site)
+        if site is not None and site.is_cloud:
+            yield Finding(
+                summary=f"an address of {site.provider} does not move between machines by "
+                f"{kubernetes.virtual_address.by}",
+                path=("scheduler", "virtual_address"),
+                hint="remove virtual_address: a load balancer is made",
+                relies_on=(*_HOSTS, ("scheduler", "virtual_address")),
+            )
+            break
+
+
+@check("GC730", summary="A cloud's control plane has nodes at several sites.")
+def managed_nodes_at_several_sites(context: CheckContext) -> Iterator[Finding]:
+    """eks, gke and aks run the nodes of one network, so all compute pools are at one site."""
+    kubernetes, sites = _managed(context), _node_sites(context)
+    if kubernetes is not None and len(sites) > 1:
+        yield Finding(
+            summary=f"{kubernetes.control_plane} runs the nodes of one site, and pools are at "
+            f"{', '.join(sites)}",
+            path=_PLANE,
+            hint="put all compute pools into one site, or write control_plane: self",
+            relies_on=_NODES,
+        )
+
+
+@check("GC731", summary="A cloud's control plane brings itself what the spec says.")
+def managed_by_cloud(context: CheckContext) -> Iterator[Finding]:
+    """eks, gke and aks bring the pod network and the API server's address: `cni` is auto.
+
+    Pods' network is then VPC CNI (EKS), Dataplane V2 (GKE) or Azure CNI by Cilium (AKS).
+    """
+    kubernetes = _managed(context)
+    if kubernetes is None:
+        return
+    cloud = kubernetes.control_plane
+    if kubernetes.cni != "auto":
+        yield Finding(
+            summary=f"{cloud} brings its own pod network, not {kubernetes.cni}",
+            path=("scheduler", "cni"),
+            hint="remove cni",
+            relies_on=(_PLANE, ("scheduler", "cni")),
+        )
+    if kubernetes.virtual_address is not None:
+        yield Finding(
+            summary=f"{cloud} has an address of its own",
+            path=("scheduler", "virtual_address"),
+            hint="remove virtual_address",
+            relies_on=(_PLANE, ("scheduler", "virtual_address")),
+        )
+
+
+@check("GC732", summary="EKS has no two subnets for its control plane.")
+def eks_without_subnets(context: CheckContext) -> Iterator[Finding]:
+    """EKS puts interfaces into subnets of two zones, also where all nodes are in one.
+
+    In a network that is made two small ones are made; in a VPC that exists they are named:
+    `subnets: {compute: ..., control_plane: [subnet-a, subnet-b]}`.
+    """
+    kubernetes = _managed(context)
+    if kubernetes is None or kubernetes.control_plane != "eks":
+        return
+    for name in _node_sites(context):
+        site = context.sites.get(name)
+        if not isinstance(site, AwsSite):
+            continue
+        network, path = site.network, ("sites", name, "network")
+        named = [] if network.subnets is None else network.subnets.control_plane
+        if network.vpc is not None:
+            if len(named) < 2:  # noqa: PLR2004  # as the text says
+                yield Finding(
+                    summary=f'site "{name}" names {len(named)} subnets for EKS, which needs two',
+                    path=path,
+                    hint="add control_plane: [SUBNET, SUBNET] to subnets, in two zones",
+                    relies_on=(*_NODES, path),
+                )
+            continue
+        prefix = int((network.cidr or DEFAULT_CLOUD_CIDR).partition("/")[2] or 0)
+        if prefix > _EKS_PREFIX:
+            yield Finding(
+                summary=f"{network.cidr} has no room for EKS' two subnets",
+                path=(*path, "cidr"),
+                hint=f"take a network of /{_EKS_PREFIX} or larger",
+                relies_on=(*_NODES, path),
+            )
+
+
+@check("GC733", summary="Nothing grows a pool under a cloud's control plane.")
+def managed_elastic_pool(context: CheckContext) -> Iterator[Finding]:
+    """Node autoscaling is left for later: pools under eks, gke and aks have their least nodes."""
+    kubernetes = _managed(context)
+    for name, pool in context.pools.items() if kubernetes is not None else ():
+        if kubernetes is not None and pool.role == "compute" and pool.is_elastic:
+            path = ("pools", name, "count")
+            yield Finding(
+                summary=f'pool "{name}" stays at its least: nothing grows it under '
+                f"{kubernetes.control_plane} yet",
+                path=path,
+                severity=Severity.WARNING,
+                hint="write the number of nodes that you want",
+                relies_on=(_PLANE, path),
+            )
+
+
+@check("GC734", summary="GPUs' driver can't come that way under the cloud's control plane.")
+def managed_gpu_driver(context: CheckContext) -> Iterator[Finding]:
+    """On EKS the image has the driver (`host`), on AKS the GPU operator brings it (`container`).
+
+    GKE does both: with `host` it brings driver and device plugin itself, and no operator runs.
+    """
+    kubernetes = _managed(context)
+    if kubernetes is None or kubernetes.gpu.driver in _DRIVERS[kubernetes.control_plane]:
+        return
+    path: PathTuple = ("scheduler", "gpu", "driver")
+    for pool in context.pools.values():
+        machine = context.machine(pool)
+        gpu = None if machine is None else machine.gpu
+        if pool.role == "compute" and gpu is not None and gpu.vendor == "nvidia":
+            [other] = _DRIVERS[kubernetes.control_plane]
+            yield Finding(
+                summary=f"under {kubernetes.control_plane} the driver does not come by "
+                f"{kubernetes.gpu.driver}",
+                path=path,
+                hint=f"write gpu: {{driver: {other}}}",
+                relies_on=(_PLANE, path, ("pools", "*", "machine"), ("pools", "*", "role")),
+            )
+            break
+
+
+@check("GC735", summary="Storage needs something of nodes that only their cloud sets up.")
+def managed_storage_unsupported(context: CheckContext) -> Iterator[Finding]:
+    """No role runs on nodes of eks, gke and aks: they mount by CSI drivers, not by our clients.
+
+    So Lustre of one's own, GPFS and arrays of local disks are for control planes of one's own.
+    """
+    kubernetes = _managed(context)
+    for name, storage in context.storage.items() if kubernetes is not None else ():
+        own = isinstance(storage, LustreStorage) and bool(storage.mgs or storage.servers)
+        if kubernetes is not None and (own or isinstance(storage, GpfsStorage | ScratchStorage)):
+            yield Finding(
+                summary=f'storage "{name}" is mounted by the nodes themselves, which '
+                f"{kubernetes.control_plane} sets up",
+                path=("storage", name),
+                hint="use a managed file system, NFS or a bucket, or control_plane: self",
+                relies_on=(_PLANE, ("storage", name)),
+            )
+
+
+@check("GC736", summary="GKE's nodes do not get a pool's fabric.")
+def gke_fabric_unsupported(context: CheckContext) -> Iterator[Finding]:
+    """Under GKE a fabric's libraries come by Google's installers, on Container-Optimized OS.
+
+    There is one for GPUDirect-TCPXO and one for gIB, and none here for TCPX. With `driver:
+    container` nodes have Ubuntu instead, for NVIDIA's operator.
+    """
+    kubernetes = context.kubernetes
+    if kubernetes is None or kubernetes.control_plane != "gke":
+        return
+    driver = ("scheduler", "gpu", "driver")
+    for name, pool in context.pools.items():
+        fabric = context.fabric(pool)
+        path = ("pools", name)
+        if pool.role != "compute" or fabric is None or fabric.name not in _GOOGLES:
+            continue
+        if fabric.name == "gpudirect-tcpx":
+            yield Finding(
+                summary=f'pool "{name}": nothing brings {fabric.name} to GKE\'s nodes',
+                path=path,
+                at_key=True,
+                hint="write fabric: ethernet or control_plane: self, or take machines with "
+                "gpudirect-tcpxo",
+                relies_on=(_PLANE, path),
+            )
+        elif kubernetes.gpu.driver == "container":
+            yield Finding(
+                summary=f'pool "{name}": {fabric.name} comes to Container-Optimized OS, and '
+                "driver: container gives nodes Ubuntu",
+                path=driver,
+                severity=Severity.WARNING,
+                hint="write driver: host",
+                relies_on=(_PLANE, driver, path),
+            )

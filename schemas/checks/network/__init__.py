@@ -1,0 +1,1 @@
+"""Checks of address ranges, access from outside, existing networks and links between sites."""

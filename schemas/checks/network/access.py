@@ -1,0 +1,182 @@
+"""Who may reach the cluster from outside, and the addresses it is reached at."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from ipaddress import IPv4Network
+
+from ...derived.links import is_tunnel
+from ...diagnostics import PathTuple, Severity
+from ...fix.edits import Remove
+from ...spec import CloudSite, LocalSite
+from ..context import CheckContext
+from ..registry import Finding, check
+from .cidrs import admin_networks, parsed, readable
+
+_WIDEST = {4: 8, 6: 16}
+"""Shortest prefix that one organisation has: /8 blocks were given to single ones (IANA IPv4 address
+space registry); of IPv6 the registries themselves get /12 (IANA IPv6 unicast assignments)."""
+
+
+@check("GC310", summary="SSH is open to the world.")
+def ssh_open_to_world(context: CheckContext) -> Iterator[Finding]:
+    """`admin_cidrs` names the networks that may reach SSH, never all of them.
+
+    Login nodes that answer the whole internet are attacked within minutes. Name the network of your
+    office or VPN; a single address is written 192.0.2.7/32.
+    """
+    for placed in readable(admin_networks(context)):
+        if placed.network.prefixlen == 0:
+            yield Finding(
+                summary=f"{placed.written.who}: {placed.network} opens SSH to the world",
+                path=placed.written.path,
+                hint="name your own network, such as 192.0.2.0/24, or one address: 192.0.2.7/32",
+                fix=Remove(placed.written.path),
+            )
+
+
+@check("GC311", summary="SSH is open to a large part of the world.")
+def ssh_open_to_large_range(context: CheckContext) -> Iterator[Finding]:
+    """A network of more than 16 million addresses (IPv4 /8) is nobody's own.
+
+    Name the networks that people really come from.
+    """
+    for placed in readable(admin_networks(context)):
+        network = placed.network
+        if 0 < network.prefixlen < _WIDEST[network.version]:
+            yield Finding(
+                summary=f"{placed.written.who}: {network} is more than any one network",
+                path=placed.written.path,
+                severity=Severity.WARNING,
+                hint="name your own network, such as 192.0.2.0/24",
+            )
+
+
+@check("GC312", summary="A compute pool asks for public addresses.")
+def compute_public_address(context: CheckContext) -> Iterator[Finding]:
+    """Compute nodes are reached through the login or controller node, never from outside.
+
+    Machines with several NICs get no public address by themselves anyway. The way out is a NAT.
+    """
+    for name, pool in context.pools.items():
+        if pool.public_address and pool.role == "compute" and context.cloud(pool) is not None:
+            path = ("pools", name, "public_address")
+            yield Finding(
+                summary=f'compute pool "{name}" asks for public addresses',
+                path=path,
+                hint="remove public_address; log in through a login pool that has it",
+                fix=Remove(path),
+                relies_on=(path, ("pools", name, "role"), ("pools", name, "site")),
+            )
+
+
+@check("GC313", summary="A public address that nobody may reach.")
+def public_ip_without_cidrs(context: CheckContext) -> Iterator[Finding]:
+    """A public address is of use where `admin_cidrs` says who may reach SSH there.
+
+    Without any, SSH is closed from outside.
+    """
+    for name, pool in context.pools.items():
+        site = context.cloud(pool)
+        if not pool.public_address or pool.role == "compute" or site is None:
+            continue
+        if not site.network.admin_cidrs:
+            yield Finding(
+                summary=f'pool "{name}" has a public address, but site "{pool.site}" lets nobody '
+                "reach it",
+                path=("pools", name, "public_address"),
+                severity=Severity.WARNING,
+                hint=f"add to the network of site {pool.site}: admin_cidrs: [192.0.2.0/24], your "
+                "own network",
+                relies_on=(
+                    ("pools", name, "public_address"),
+                    ("pools", name, "role"),
+                    ("sites", pool.site, "network"),
+                ),
+            )
+
+
+@check("GC317", summary="Nobody can log in to a cloud site.")
+def site_without_login(context: CheckContext) -> Iterator[Finding]:
+    """Gcluster and people reach a cloud's nodes over SSH to its controller or login node.
+
+    That is open to the networks of `admin_cidrs`, to sites that a link joins, and to whatever
+    reaches a network of yours that exists. A site with none of them would be made and then not be
+    reached. A tunnel (`via: wireguard`) is no way in: gcluster logs in to set it up.
+    """
+    links = [link for link in context.links if not is_tunnel(link, context.sites)]
+    linked = {site for link in links for site in link.between}
+    for name, site in context.sites.items():
+        if not isinstance(site, CloudSite) or site.network.admin_cidrs or name in linked:
+            continue
+        pools = [context.pools[pool] for pool in context.pools_of_site.get(name, ())]
+        doors = [pool for pool in pools if pool.role != "compute"]
+        if not doors or site.existing_network or any(p.public_address for p in doors):
+            continue
+        yield Finding(
+            summary=f'nobody can log in to site "{name}": it names no admin_cidrs and no link '
+            "leads there",
+            path=("sites", name),
+            at_key=True,
+            severity=Severity.WARNING,
+            hint="add network: {admin_cidrs: [192.0.2.0/24]} with the network you come from",
+            relies_on=(("sites", name, "network"), ("links",), ("pools", "*", "role")),
+        )
+
+
+_PRIVATE = ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16")  # RFC 1918
+_RESERVED_ADDRESSES = 3
+"""Network, gateway and broadcast."""
+_AUTO_PREFIX = 24
+
+
+def _path(site: str) -> PathTuple:
+    return ("sites", site, "network", "cidr")
+
+
+def _networks(context: CheckContext) -> Iterator[tuple[str, IPv4Network]]:
+    """Yield (site, network) of the local sites whose CIDR is valid."""
+    for name, site in context.sites.items():
+        if isinstance(site, LocalSite) and site.network.cidr != "auto":
+            network = parsed(site.network.cidr)
+            if isinstance(network, IPv4Network):
+                yield name, network
+
+
+@check("GC302", summary="A local network is too small for its nodes.")
+def cidr_too_small(context: CheckContext) -> Iterator[Finding]:
+    """A site's network needs an address for each node and three more.
+
+    The three are the network itself, the gateway and the broadcast address. "auto" takes a /24.
+    """
+    sizes = {name: network.num_addresses for name, network in _networks(context)}
+    for name, site in context.sites.items():
+        if isinstance(site, LocalSite) and site.network.cidr == "auto":
+            sizes[name] = 2 ** (32 - _AUTO_PREFIX)
+    for name, size in sizes.items():
+        pools = context.pools_of_site.get(name, ())
+        needed = sum(context.size(pool) or 0 for pool in pools) + _RESERVED_ADDRESSES
+        if needed > size:
+            prefix = 32 - (needed - 1).bit_length()
+            yield Finding(
+                summary=f'the network of site "{name}" has {size:,} addresses, '
+                f"its nodes need {needed:,}",
+                path=_path(name),
+                hint=f"a /{prefix} is large enough, such as 10.64.0.0/{prefix}",
+                relies_on=(_path(name), *(("pools", pool, "count") for pool in pools)),
+            )
+
+
+@check("GC303", summary="A local network is not a private one.")
+def public_cidr(context: CheckContext) -> Iterator[Finding]:
+    """Local networks lie in 10.0.0.0/8, 172.16.0.0/12 or 192.168.0.0/16 (RFC 1918).
+
+    A public or loopback range would hide the real machines behind it from this one.
+    """
+    for name, network in _networks(context):
+        if not any(network.subnet_of(IPv4Network(private)) for private in _PRIVATE):
+            yield Finding(
+                summary=f'site "{name}": {network} is not a private network',
+                path=_path(name),
+                hint=f"take it from {', '.join(_PRIVATE)}",
+            )

@@ -1,0 +1,1 @@
+"""Checks of partitions, accounts, users, topology and the scheduler's services."""

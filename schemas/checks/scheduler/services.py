@@ -1,0 +1,258 @@
+"""Controllers and the services beside them: accounting, REST API, monitoring."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...diagnostics import PathTuple, Severity
+from ...fix.edits import Insert, Replace
+from ...spec import ObjectStorage, ScratchStorage
+from ..context import CheckContext
+from ..registry import Finding, check
+
+
+def controller_pools(context: CheckContext) -> list[str]:
+    """Return the pools whose hosts are controllers."""
+    return [name for name, pool in context.pools.items() if pool.role == "controller"]
+
+
+def controller_hosts(context: CheckContext) -> int | None:
+    """Return how many hosts are controllers; None when that isn't known."""
+    sizes = [context.size(name) for name in controller_pools(context)]
+    return None if None in sizes else sum(size or 0 for size in sizes)
+
+
+_HOSTS = tuple(("pools", "*", key) for key in ("role", "hosts", "count"))
+
+
+@check("GC529", summary="The state that controllers share lies where they can't share it.")
+def controller_state_not_shared(context: CheckContext) -> Iterator[Finding]:
+    """Slurm's backup controller takes over with the state that the first one wrote.
+
+    So `state_save` is a file system that every controller mounts: NFS, Lustre or GPFS. Local disks
+    and buckets are none. Served by a controller itself it goes away with that controller.
+    """
+    name = context.slurm.state_save if context.slurm is not None else None
+    storage = context.storage.get(name or "")
+    if name is None or storage is None:
+        return
+    path: PathTuple = ("scheduler", "state_save")
+    needs = (path, ("storage", name), ("pools", "*", "role"), ("pools", "*", "site"))
+    if isinstance(storage, ScratchStorage | ObjectStorage):
+        kind = "each node's own disks" if isinstance(storage, ScratchStorage) else "a bucket"
+        yield Finding(
+            summary=f'controllers can\'t share their state on "{name}": it is {kind}',
+            path=path,
+            hint="name an NFS, Lustre or GPFS storage",
+            relies_on=needs,
+        )
+        return
+    controllers = controller_pools(context)
+    mounting = set(context.mounts.mounted_by(name))
+    for pool in controllers:
+        if pool not in mounting and context.mounts.is_certain(name):
+            yield Finding(
+                summary=f'controller pool "{pool}" does not mount "{name}", where the state is',
+                path=path,
+                hint=f"add {pool} to the pools of {name}",
+                relies_on=needs,
+            )
+    server = context.mounts.server(name)
+    if server in controllers and (controller_hosts(context) or 0) > 1:
+        yield Finding(
+            summary=f'controller pool "{server}" serves "{name}" itself: the shared state goes '
+            "away with it",
+            path=path,
+            severity=Severity.WARNING,
+            hint="share the state on a server that is no controller",
+            relies_on=(*needs, *_HOSTS),
+        )
+
+
+@check("GC530", summary="The number of Kubernetes control planes is even.")
+def control_plane_count_even(context: CheckContext) -> Iterator[Finding]:
+    """More than half of etcd's members have to work, so their number is odd.
+
+    Four bear the loss of one, like three, and two bear none: the even one only adds a part that
+    can fail.
+    """
+    kubernetes = context.kubernetes
+    hosts = controller_hosts(context)
+    if kubernetes is None or kubernetes.control_plane != "self" or not hosts or hosts % 2:
+        return
+    pool = controller_pools(context)[-1]
+    key = "count" if context.pools[pool].hosts is None else "hosts"
+    yield Finding(
+        summary=f"{hosts:,} control planes bear the loss of {hosts // 2 - 1:,}, "
+        f"as {hosts - 1:,} would",
+        path=("pools", pool, key),
+        hint=f"make it {hosts - 1} or {hosts + 1}",
+        relies_on=(*_HOSTS, ("scheduler", "control_plane")),
+    )
+
+
+@check("GC531", summary="Several control planes have no address in common.")
+def control_plane_endpoint_missing(context: CheckContext) -> Iterator[Finding]:
+    """Nodes ask one address, and it moves to a control plane that works.
+
+    Clouds have load balancers for that. On bare metal name a free address of their network:
+    `virtual_address: {address: 10.20.0.10}`.
+    """
+    kubernetes = context.kubernetes
+    hosts = controller_hosts(context)
+    if kubernetes is None or kubernetes.control_plane != "self" or not hosts or hosts == 1:
+        return
+    sites = {context.pools[pool].site for pool in controller_pools(context)}
+    known = [context.sites[site] for site in sites if site in context.sites]
+    if kubernetes.virtual_address is None and not all(s.makes_machines for s in known):
+        yield Finding(
+            summary=f"{hosts:,} control planes on bare metal have no address in common",
+            path=("scheduler",),
+            at_key=True,
+            hint="add virtual_address: {address: a free one of their network}",
+            relies_on=(*_HOSTS, ("scheduler", "virtual_address"), ("scheduler", "control_plane")),
+        )
+
+
+_ACCOUNTING: PathTuple = ("scheduler", "accounting")
+
+
+@check("GC551", summary="A database is named without its password, or a password without it.")
+def accounting_database_incomplete(context: CheckContext) -> Iterator[Finding]:
+    """A database that exists needs the password of slurmdbd; one that is set up gets its own."""
+    accounting = context.slurm.accounting if context.slurm is not None else None
+    if accounting is None or (accounting.database is None) == (accounting.password is None):
+        return
+    given, missing = "database", "password"
+    if accounting.database is None:
+        given, missing = missing, given
+    path: PathTuple = (*_ACCOUNTING, given)
+    yield Finding(
+        summary=f"accounting names a {given}, but no {missing}",
+        path=path,
+        hint="add password: env:SLURMDB_PASSWORD (a reference, never the password)"
+        if missing == "password"
+        else "add database: host:port, or remove password",
+        relies_on=(path, (*_ACCOUNTING, missing)),
+    )
+
+
+@check("GC552", summary="A service runs on nodes that run jobs.")
+def service_on_workers(context: CheckContext) -> Iterator[Finding]:
+    """Accounting and metrics take memory from jobs, and jobs take them down.
+
+    Let them run with the controller, or on a login pool. A pool that may have no node can't run
+    them at all.
+    """
+    named: list[tuple[str, str | None, PathTuple]] = []
+    if context.slurm is not None and context.slurm.accounting is not None:
+        named.append(("accounting", context.slurm.accounting.pool, (*_ACCOUNTING, "pool")))
+    if context.monitoring is not None:
+        named.append(("monitoring", context.monitoring.pool, ("monitoring", "pool")))
+    for who, word, path in named:
+        pool = context.pools.get(word or "")
+        if word is None or pool is None or pool.role != "compute":
+            continue
+        empty = pool.least == 0
+        yield Finding(
+            summary=f'{who} is to run on pool "{word}", which '
+            f"{'may have no node' if empty else 'runs jobs'}",
+            path=path,
+            severity=Severity.ERROR if empty else Severity.WARNING,
+            hint="name a controller or login pool, or leave pool out",
+            relies_on=(path, ("pools", word, "role"), ("pools", word, "count")),
+        )
+
+
+@check("GC571", summary="Dashboards or alerts are asked for without the metrics they show.")
+def metrics_missing(context: CheckContext) -> Iterator[Finding]:
+    """Grafana shows, and alerts watch, what Prometheus collects.
+
+    So `grafana`, `waste_alert` and `retention` need `prometheus: true`.
+    """
+    monitoring = context.monitoring
+    if monitoring is None or monitoring.prometheus:
+        return
+    asked = {
+        "grafana": monitoring.grafana,
+        "waste_alert": monitoring.waste_alert is not None,
+        "retention": monitoring.retention is not None,
+    }
+    said = [key for key, is_asked in asked.items() if is_asked]
+    if said:
+        path: PathTuple = ("monitoring", "prometheus")
+        written = "prometheus" in (context.declared("monitoring") or ())
+        yield Finding(
+            summary=f"{' and '.join(said)} without the metrics of Prometheus",
+            path=("monitoring", said[0]),
+            at_key=True,
+            hint="add prometheus: true",
+            relies_on=(path, *(("monitoring", key) for key in asked)),
+            fix=Replace(path, "true") if written else Insert(path[:1], "prometheus", "true"),
+        )
+
+
+@check("GC561", summary="A directory is asked over a connection that everybody can read.")
+def ldap_without_tls(context: CheckContext) -> Iterator[Finding]:
+    """ldap:// sends names and passwords in the clear, and nothing proves who answers.
+
+    SSSD refuses to check passwords over it unless the connection is upgraded (StartTLS). Write
+    ldaps://.
+    """
+    directory = context.directory
+    if directory is not None and directory.ldap.startswith("ldap://"):
+        yield Finding(
+            summary=f"{directory.ldap} is not encrypted",
+            path=("users", "ldap"),
+            severity=Severity.WARNING,
+            hint=f"write ldaps://{directory.ldap.removeprefix('ldap://')}",
+        )
+
+
+@check(
+    "GC562", summary="A directory is asked by somebody without a password, or by nobody with one."
+)
+def ldap_bind_incomplete(context: CheckContext) -> Iterator[Finding]:
+    """`bind_dn` and `bind_password` belong together; without both it is asked anonymously."""
+    directory = context.directory
+    if directory is None or (directory.bind_dn is None) == (directory.bind_password is None):
+        return
+    given, missing = "bind_dn", "bind_password"
+    if directory.bind_dn is None:
+        given, missing = missing, given
+    path: PathTuple = ("users", given)
+    yield Finding(
+        summary=f"users names a {given}, but no {missing}",
+        path=path,
+        at_key=True,
+        hint="add bind_password: env:LDAP_PASSWORD (a reference, never the password)"
+        if missing == "bind_password"
+        else "add bind_dn, or remove bind_password",
+        relies_on=(path, ("users", missing)),
+    )
+
+
+@check("GC563", summary="Nobody says where in a directory its people are, or which ids they have.")
+def ldap_search_base_missing(context: CheckContext) -> Iterator[Finding]:
+    """SSSD needs a search base: `base`, else the domain of the directory's host.
+
+    An address or a name without a domain has none. `ids` goes from `min` up to `max`.
+    """
+    directory = context.directory
+    if directory is None:
+        return
+    if directory.search_base is None:
+        yield Finding(
+            summary=f"{directory.ldap} has no domain that tells where people are",
+            path=("users", "ldap"),
+            hint="add base: dc=example,dc=edu",
+            relies_on=(("users", "ldap"), ("users", "base")),
+        )
+    ids = directory.ids
+    if ids.max is not None and ids.max < ids.min:
+        yield Finding(
+            summary=f"ids from {ids.min} up to {ids.max} are none",
+            path=("users", "ids", "max"),
+            hint=f"write a number above {ids.min}, or leave max out",
+            relies_on=(("users", "ids"),),
+        )

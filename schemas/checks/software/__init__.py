@@ -1,0 +1,1 @@
+"""Checks of versions that have to go together."""

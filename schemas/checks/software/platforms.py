@@ -1,0 +1,208 @@
+"""Distribution, processor architecture and the GPU vendor's software of a pool."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from ...diagnostics import PathTuple, Severity, listing
+from ...fix.edits import Remove
+from ...spec import Pool
+from ..context import CheckContext
+from ..registry import Finding, check
+from .versions import once, relies_on, stacks, the_lock
+
+if TYPE_CHECKING:
+    from ...stack.lock import Component
+    from ...stack.pools import PoolStack
+
+_MAKERS = {"nvidia": "NVIDIA", "nvswitch": "NVIDIA", "amd": "AMD"}
+_PLUGINS = {"efa", "tcpxo", "gib", "ofed"}
+
+
+def _asked(stack: PoolStack) -> Iterator[Component]:
+    return (component for component in the_lock().components if component.key in stack.asked)
+
+
+def _vendor(stack: PoolStack) -> str | None:
+    """Return the maker of a pool's GPUs, simulated ones included; None: none, or not known."""
+    gpu = None if stack.machine is None else stack.machine.gpu
+    return None if gpu is None else gpu.vendor
+
+
+@check("GC606", summary="Software of another maker than the GPUs.")
+def software_of_other_vendor(context: CheckContext) -> Iterator[Finding]:
+    """Drivers, CUDA and NCCL are for NVIDIA's GPUs; ROCm and RCCL are for AMD's.
+
+    A version at the root is for the pools it fits; when none of the pools has such GPUs, it is a
+    mistake.
+    """
+    found = stacks(context)
+    yield from once(_wrong_maker(found))
+
+
+def _wrong_maker(found: Mapping[str, PoolStack]) -> Iterator[tuple[PoolStack, Finding]]:
+    computing = [stack for stack in found.values() if stack.pool.role == "compute"]
+    vendors = {_vendor(stack) for stack in computing}
+    for stack in computing:
+        vendor = _vendor(stack)
+        for component in _asked(stack):
+            path = stack.where(component.key)
+            maker = _MAKERS.get(component.part)
+            if maker is None or vendor is None or maker.lower() == vendor:
+                continue
+            if path[0] == "software" and vendors & {None, maker.lower()}:
+                continue
+            instead = "rocm and rccl" if vendor == "amd" else "driver, cuda and nccl"
+            yield (
+                stack,
+                Finding(
+                    summary=f"{component.name} is for {maker} GPUs, these are {vendor.upper()}'s",
+                    path=path,
+                    hint=f"leave {component.key} out; here go {instead}",
+                    relies_on=(*relies_on(stack, component.key), ("pools", "*", "machine")),
+                    fix=Remove(path=path),
+                ),
+            )
+
+
+@check("GC607", summary="A version of a fabric's software where no pool has that fabric.")
+def fabric_software_without_fabric(context: CheckContext) -> Iterator[Finding]:
+    """`efa`, `tcpxo`, `gib` and `ofed` are used by pools of the matching fabric class only.
+
+    Leave the version out, or give a pool the fabric class.
+    """
+    computing = {n: s for n, s in stacks(context).items() if s.pool.role == "compute"}
+    fabrics = {stack.need.fabric or "" for stack in computing.values()}
+    if computing and "" not in fabrics:
+        first = next(iter(computing.values()))
+        plugins = {the_lock().plugin(fabric) for fabric in fabrics}
+        for component in _of_fabrics(first, at_root=True):
+            if component.part not in plugins:
+                why = f"no pool's fabric takes it ({listing(fabrics)})"
+                yield _unused(first, component, why)
+    for stack in computing.values():
+        fabric = stack.need.fabric
+        for component in _of_fabrics(stack, at_root=False):
+            if fabric is not None and component.part != the_lock().plugin(fabric):
+                yield _unused(stack, component, f"the fabric is {fabric}")
+
+
+def _of_fabrics(stack: PoolStack, *, at_root: bool) -> list[Component]:
+    """Return the fabric software that is asked for, at the root or by the pool itself."""
+    of_fabrics = [c for c in _asked(stack) if c.part in _PLUGINS]
+    return [c for c in of_fabrics if (stack.where(c.key)[0] == "software") == at_root]
+
+
+def _unused(stack: PoolStack, component: Component, why: str) -> Finding:
+    path = stack.where(component.key)
+    return Finding(
+        summary=f"{component.name} {stack.asked[component.key]} is not used: {why}",
+        path=path,
+        severity=Severity.WARNING,
+        hint=f"leave {component.key} out",
+        relies_on=(
+            *relies_on(stack, component.key),
+            *(("pools", "*", key) for key in ("fabric", "machine")),
+        ),
+        fix=Remove(path=path),
+    )
+
+
+@check("GC609", summary="One image for machines of two processor architectures.")
+def mixed_architectures(context: CheckContext) -> Iterator[Finding]:
+    """A machine image holds programs for x86_64 or for aarch64 (Grace), never for both.
+
+    Give the pools of one architecture an `image` of their own.
+    """
+    first: dict[tuple[str | None, str], tuple[str, str]] = {}
+    for name, pool in context.pools.items():
+        image, path = _image(context, name, pool)
+        machine = context.machine(pool) if image is not None else None
+        if image is None or machine is None or machine.cpu is None:
+            continue
+        architecture = machine.cpu.architecture
+        before, other = first.setdefault((context.provider(pool), image), (name, architecture))
+        if other != architecture:
+            yield Finding(
+                summary=f'pool "{name}" is {architecture}, but boots the image of pool "{before}", '
+                f"which is {other}",
+                path=path,
+                hint=f"give pool {name} an image for {architecture}",
+                relies_on=tuple(
+                    ("pools", p, key)
+                    for p in (name, before)
+                    for key in ("machine", "image", "site")
+                ),
+            )
+
+
+def _image(context: CheckContext, name: str, pool: Pool) -> tuple[str | None, PathTuple]:
+    """Return the image that a pool names or takes from its site, and the place to speak about."""
+    if pool.image is not None:
+        return pool.image, ("pools", name, "image")
+    site = context.cloud(pool)
+    return (None if site is None else site.image), ("pools", name, "machine")
+
+
+@check("GC610", summary="A distribution that the pool's nodes can't have.")
+def distribution_not_at_provider(context: CheckContext) -> Iterator[Finding]:
+    """Local nodes are made from gcluster's own image; cloud nodes from the vendor's GPU image.
+
+    Another distribution on a cloud needs an `image` of your own, at the site or the pool.
+    """
+    found = ((stack, _not_offered(context, stack)) for stack in stacks(context).values())
+    yield from once((stack, finding) for stack, finding in found if finding is not None)
+
+
+def _not_offered(context: CheckContext, stack: PoolStack) -> Finding | None:
+    written = stack.software.distribution
+    offered = the_lock().node_image(stack.need.provider)
+    site = context.cloud(stack.pool)
+    own_image = stack.pool.image is not None or (site is not None and site.image is not None)
+    if written == "auto" or offered is None or written in offered.distributions or own_image:
+        return None
+    path = stack.where("distribution")
+    mend = "" if site is None else ", or name an image of your own"
+    return Finding(
+        summary=f"{offered.provider} nodes don't come as {written}: {offered.why}",
+        path=path,
+        hint=f"leave distribution out, or write {' or '.join(offered.distributions)}{mend}",
+        relies_on=(*relies_on(stack, "distribution"), ("pools", stack.name, "image")),
+        fix=Remove(path=path),
+    )
+
+
+@check("GC613", summary="A Slurm that the distribution's packages don't have.")
+def slurm_not_in_distribution(context: CheckContext) -> Iterator[Finding]:
+    """Slurm comes from the distribution's packages unless the image brings another.
+
+    Debian 13 has 24.11, Ubuntu 24.04 has 23.11, Debian 12 and EPEL 9 have 22.05, Ubuntu 22.04 has
+    21.08. Any other version needs packages from a source of your own; local nodes have none.
+    """
+    found = ((stack, _other_slurm(context, stack)) for stack in stacks(context).values())
+    yield from once((stack, finding) for stack, finding in found if finding is not None)
+
+
+def _other_slurm(context: CheckContext, stack: PoolStack) -> Finding | None:
+    from ...stack.lock import fits  # noqa: PLC0415  # only with software
+
+    written, resolved = stack.asked.get("slurm"), stack.resolved
+    package = the_lock().slurm_package(resolved.distribution)
+    by_set = resolved.set is not None and resolved.tested and resolved.evidence is not None
+    if written is None or package is None or context.slurm is None or fits(written, package):
+        return None
+    if by_set and any(c.key == "slurm" and c.verified for c in resolved.components):
+        return None
+    local = stack.need.provider == "local"
+    path = stack.where("slurm")
+    return Finding(
+        summary=f"Slurm {written} is not in the packages of {resolved.distribution}, "
+        f"which have {package}",
+        path=path,
+        severity=Severity.ERROR if local else Severity.WARNING,
+        hint=f'write slurm: "{package}" or leave it out'
+        + ("" if local else "; else bring packages of a pinned source in the nodes' image"),
+        relies_on=relies_on(stack, "slurm", "distribution"),
+        fix=Remove(path=path) if local else None,
+    )

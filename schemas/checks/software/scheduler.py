@@ -1,0 +1,195 @@
+"""Versions of Slurm and Kubernetes, and the sources that packages come from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from ...diagnostics import PathTuple, Severity, listing
+from ...fix.edits import Remove
+from ...spec import ClusterSoftware, Software
+from ..context import CheckContext
+from ..registry import Finding, check
+from .versions import once, relies_on, stacks, the_lock
+
+if TYPE_CHECKING:
+    from ...stack.pools import PoolStack
+
+_TYPE = ("scheduler", "type")
+
+
+def _written(context: CheckContext) -> Iterator[tuple[PathTuple, Software]]:
+    """Yield every `software` of the spec with its place."""
+    if context.software != ClusterSoftware():
+        yield ("software",), context.software
+    for name, pool in context.pools.items():
+        if pool.software is not None:
+            yield ("pools", name, "software"), pool.software
+
+
+@check("GC611", summary="Pyxis under Kubernetes.")
+def pyxis_under_kubernetes(context: CheckContext) -> Iterator[Finding]:
+    """Pyxis is a plugin of Slurm: it starts a job's container through enroot.
+
+    Under Kubernetes every pod is a container already.
+    """
+    if context.kubernetes is None:
+        return
+    for where, software in _written(context):
+        if software.containers == "pyxis":
+            yield Finding(
+                summary="pyxis runs containers of Slurm jobs, the scheduler is Kubernetes",
+                path=(*where, "containers"),
+                hint="leave containers out",
+                relies_on=((*where, "containers"), _TYPE),
+                fix=Remove(path=(*where, "containers")),
+            )
+
+
+@check("GC612", summary="A version of the scheduler that the cluster does not run.")
+def software_of_other_scheduler(context: CheckContext) -> Iterator[Finding]:
+    """`slurm` is a version under `scheduler: {type: slurm}`, `kubernetes` under the other one."""
+    if context.scheduler is None:
+        return
+    runs, other = ("Slurm", "kubernetes") if context.slurm else ("Kubernetes", "slurm")
+    for where, software in _written(context):
+        version = getattr(software, other)
+        if version != "auto":
+            yield Finding(
+                summary=f"a version of {other} ({version}), but the scheduler is {runs}",
+                path=(*where, other),
+                at_key=True,
+                hint=f"leave {other} out, or write scheduler: {{type: {other}}}",
+                relies_on=((*where, other), _TYPE),
+                fix=Remove(path=(*where, other)),
+            )
+
+
+@check("GC614", summary="Slurm is too old for topology/block.")
+def slurm_too_old_for_blocks(context: CheckContext) -> Iterator[Finding]:
+    """topology/block came with Slurm 23.11; an older slurmctld does not start with it.
+
+    Take a newer Slurm or distribution, or `topology: {plugin: tree}`.
+    """
+    topology = None if context.slurm is None else context.slurm.topology
+    if topology is None or not (topology.plugin == "block" or topology.block_sizes):
+        return
+    from ...stack.lock import older  # noqa: PLC0415  # only with blocks
+
+    for stack in stacks(context).values():
+        if stack.pool.role != "controller":
+            continue
+        version = stack.asked.get("slurm")
+        packaged = the_lock().slurm_package(stack.software.distribution)
+        least = next(f.at_least for f in the_lock().features if f.feature == "topology/block")
+        have = version or packaged
+        if have is None or not older(have, least):
+            continue
+        key = "slurm" if version else "distribution"
+        of = "" if version else f" (of {stack.software.distribution})"
+        yield Finding(
+            summary=f"Slurm {have}{of} has no topology/block: it takes {least} or newer",
+            path=stack.where(key),
+            hint=f'write slurm: "{least}" or newer, or topology: {{plugin: tree}}',
+            relies_on=(
+                *(("software", k) for k in ("slurm", "distribution")),
+                ("pools", stack.name),
+                ("scheduler", "topology"),
+            ),
+        )
+
+
+@check("GC615", summary="Nodes' Slurm too new or too old for the controller's.")
+def slurm_version_skew(context: CheckContext) -> Iterator[Finding]:
+    """A slurmd must not be newer than slurmctld, nor older than that understands.
+
+    slurmctld talks to the two major releases before its own, from 24.11 on to three. Upgrade the
+    controller first.
+    """
+    if context.slurm is not None:
+        yield from _skewed(context, "slurm", "slurmd", "slurmctld")
+
+
+@check("GC616", summary="Nodes' Kubernetes too new or too old for the control plane's.")
+def kubernetes_version_skew(context: CheckContext) -> Iterator[Finding]:
+    """A kubelet must not be newer than the API server, nor more than three minor releases older.
+
+    Upgrade the control plane first, then the nodes.
+    """
+    if context.kubernetes is not None:
+        yield from _skewed(context, "kubernetes", "kubelet", "the control plane")
+
+
+def _skewed(context: CheckContext, key: str, daemon: str, control: str) -> Iterator[Finding]:
+    found = stacks(context)
+    controllers = [stack for stack in found.values() if stack.pool.role == "controller"]
+    version = controllers[0].asked.get(key) if len(controllers) == 1 else None
+    if version is None:
+        return
+    nodes = [stack for stack in found.values() if stack.pool.role != "controller"]
+    pairs = ((stack, _apart(stack, key, version, (daemon, control))) for stack in nodes)
+    yield from once((stack, finding) for stack, finding in pairs if finding is not None)
+
+
+def _apart(stack: PoolStack, key: str, control: str, names: tuple[str, str]) -> Finding | None:
+    from ...stack.resolve import behind, window  # noqa: PLC0415  # only with software
+
+    written = stack.asked.get(key)
+    skew = next(skew for skew in the_lock().skews if skew.component == key)
+    distance = None if written is None else behind(skew, written, control)
+    allowed = window(skew, control)
+    if distance is None or 0 <= distance <= allowed:
+        return None
+    newer = f"newer than {names[1]} {control}"
+    older = f"{distance} releases older than {names[1]} {control}, which talks to {allowed}"
+    return Finding(
+        summary=f"{names[0]} {written} is {newer if distance < 0 else older}",
+        path=stack.where(key),
+        hint=f'write {key}: "{control}" here, or upgrade the controller first'
+        if distance < 0
+        else f"upgrade these nodes: at most {allowed} releases behind",
+        relies_on=(*relies_on(stack, key), ("pools", "*", "role")),
+    )
+
+
+@check("GC617", summary="An artefact source that the catalog doesn't have.")
+def unknown_source(context: CheckContext) -> Iterator[Finding]:
+    """`software.sources` names sources of the catalog: the vendors' repositories and downloads.
+
+    A redirect of a name that no role asks for would change nothing, and nodes would go on to load
+    from the vendor.
+    """
+    known = context.catalog.sources
+    for name in context.software.sources:
+        if name not in known and context.catalog.complete:
+            meant = context.suggest(name, known)
+            question = f': did you mean "{meant}"?' if meant else ""
+            yield Finding(
+                summary=f'unknown artefact source "{name}"{question}',
+                path=("software", "sources", name),
+                hint=f"the catalog has {listing(known)}",
+                at_key=True,
+                relies_on=(("catalog",),),
+            )
+
+
+@check("GC618", summary="A mirror whose signing key nobody vouches for.")
+def mirror_without_signing_key(context: CheckContext) -> Iterator[Finding]:
+    """Nodes trust a repository by the fingerprint of its key, and refuse packages without one.
+
+    Where the catalog knows no fingerprint of the vendor's key, the spec has to say it, read from
+    the vendor through another way than the download.
+    """
+    for name, redirect in context.software.sources.items():
+        source = context.catalog.sources.get(name)
+        if source is None or not source.repositories:
+            continue
+        if redirect.key_fingerprint is None and source.key_fingerprint is None:
+            yield Finding(
+                summary=f'no fingerprint is known of the key that signs "{name}"',
+                path=("software", "sources", name),
+                severity=Severity.ERROR,
+                hint="write key_fingerprint, read from the vendor through another way",
+                at_key=True,
+                relies_on=(("software", "sources", name), ("catalog",)),
+            )

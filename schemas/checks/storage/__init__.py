@@ -1,0 +1,1 @@
+"""Checks of file systems, object storage and checkpoints."""

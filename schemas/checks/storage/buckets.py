@@ -1,0 +1,172 @@
+"""Object storage: buckets, and copies of data at other sites."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...derived.graph import cycles
+from ...diagnostics import PathTuple, Severity
+from ...fix.edits import Remove
+from ...spec import LustreStorage, ObjectStorage
+from ..context import CheckContext
+from ..registry import Finding, check
+from .lustre import lustre
+
+
+def _scheme(url: str) -> str:
+    return url.split(":", 1)[0]
+
+
+def _schemes(context: CheckContext, site: str | None) -> list[str]:
+    """Return the schemes of a site's own buckets; empty where it has none or that isn't known."""
+    facts = context.site_facts(site)
+    return [] if facts is None else facts.bucket_schemes
+
+
+def _buckets(context: CheckContext) -> Iterator[tuple[str, ObjectStorage]]:
+    for name, storage in context.storage.items():
+        if isinstance(storage, ObjectStorage):
+            yield name, storage
+
+
+@check("GC431", summary="Nodes of one cloud mount a bucket of another.")
+def bucket_cloud_mismatch(context: CheckContext) -> Iterator[Finding]:
+    """A bucket of another cloud works with its keys, but every byte leaves that cloud.
+
+    The traffic is slow and paid for (egress), and the nodes' own identity does not open it. Keep a
+    copy in a bucket of the site's cloud.
+    """
+    for name, storage in _buckets(context):
+        own = _schemes(context, storage.site)
+        if own and _scheme(storage.bucket) not in own:
+            path: PathTuple = ("storage", name, "bucket")
+            yield Finding(
+                summary=f'storage "{name}": {_scheme(storage.bucket)}:// is not the object storage '
+                f'of site "{storage.site}"',
+                path=path,
+                severity=Severity.WARNING,
+                hint=f"keep the data in a bucket of {own[0]}://, in the site's region",
+                relies_on=(path, ("storage", name, "site")),
+            )
+
+
+@check("GC432", summary="Managed Lustre imports from, or exports to, a bucket it can't reach.")
+def lustre_bucket_cloud_mismatch(context: CheckContext) -> Iterator[Finding]:
+    """A managed file system is linked with buckets of its own cloud only."""
+    for name, storage in lustre(context):
+        own = _schemes(context, storage.site)
+        for key, url in (("import", storage.import_from), ("export", storage.export_to)):
+            if not own or url is None or _scheme(url) in own:
+                continue
+            path: PathTuple = ("storage", name, key)
+            yield Finding(
+                summary=f'storage "{name}": Lustre at site "{storage.site}" can\'t be linked with '
+                f"{url}",
+                path=path,
+                hint=f"use a bucket of {' or '.join(f'{scheme}://' for scheme in own)}",
+                relies_on=(path, ("storage", name, "site")),
+            )
+
+
+@check("GC433", summary="It is not said, or not possible, which cloud makes a bucket.")
+def bucket_site_missing(context: CheckContext) -> Iterator[Finding]:
+    """`create: true` makes the bucket at `site`, or at the only site whose cloud has such ones."""
+    for name, storage in _buckets(context):
+        if not storage.create:
+            continue
+        scheme = _scheme(storage.bucket)
+        if storage.site is not None:
+            makers = [storage.site] if scheme in _schemes(context, storage.site) else []
+            if storage.site not in context.sites:
+                continue
+        else:
+            makers = [site for site in context.sites if scheme in _schemes(context, site)]
+        if len(makers) == 1:
+            continue
+        path: PathTuple = ("storage", name, "create")
+        yield Finding(
+            summary=f'storage "{name}": several sites could make {storage.bucket}'
+            if makers
+            else f'storage "{name}": no site of the spec has {scheme}:// buckets',
+            path=path,
+            hint=f"add site: {makers[0]}"
+            if makers
+            else f"remove create and make it yourself, or declare the site whose cloud has "
+            f"{scheme}://",
+            relies_on=(
+                path,
+                ("storage", name, "site"),
+                ("storage", name, "bucket"),
+                ("sites", "*", "provider"),
+            ),
+        )
+
+
+@check("GC436", summary="Storages are copies of each other in a circle.")
+def copy_cycle(context: CheckContext) -> Iterator[Finding]:
+    """`copy_of` leads to the storage that holds the data first.
+
+    In a circle none would: each waits for another's data.
+    """
+    edges = {
+        name: [storage.copy_of] for name, storage in context.storage.items() if storage.copy_of
+    }
+    for circle in cycles(edges):
+        paths: list[PathTuple] = [("storage", name, "copy_of") for name in circle]
+        if len(circle) == 1:
+            summary = f'storage "{circle[0]}" is a copy of itself'
+        else:
+            summary = f"storage is a copy in a circle: {' of '.join([*circle, circle[0]])}"
+        yield Finding(
+            summary=summary,
+            path=paths[0],
+            hint="leave copy_of out where the data is made",
+            relies_on=tuple(paths),
+        )
+
+
+@check("GC437", summary="Data is to be staged, but from nowhere.")
+def staging_source_missing(context: CheckContext) -> Iterator[Finding]:
+    """`stage_within` says how long copying from `copy_of` may take, so it needs `copy_of`."""
+    for name, storage in context.storage.items():
+        if storage.stage_within is not None and storage.copy_of is None:
+            path: PathTuple = ("storage", name, "stage_within")
+            yield Finding(
+                summary=f'storage "{name}" is to be staged, but is no copy of another',
+                path=path,
+                at_key=True,
+                hint="add copy_of: the storage that has the data, or remove stage_within",
+                relies_on=(path, ("storage", name, "copy_of")),
+                fix=Remove(path) if len(context.storage) == 1 else None,
+            )
+
+
+@check("GC438", summary="Data is to be staged by nodes that don't see where it comes from.")
+def staging_source_unreachable(context: CheckContext) -> Iterator[Finding]:
+    """The nodes of a job copy what it needs: they mount the storage, and what it is a copy of.
+
+    Where the origin is at another site, keep a copy in a bucket that both sites mount, and stage
+    from that. A Lustre with `import` fetches from its bucket by itself.
+    """
+    for name, storage in context.storage.items():
+        source = storage.copy_of
+        if storage.stage_within is None or source not in context.storage:
+            continue
+        fetches = isinstance(storage, LustreStorage) and storage.import_from is not None
+        if fetches or not context.mounts.are_certain:
+            continue
+        seen_by = frozenset(context.mounts.mounted_by(source))
+        blind = [pool for pool in context.mounts.mounted_by(name) if pool not in seen_by]
+        if not blind:
+            continue
+        path: PathTuple = ("storage", name, "copy_of")
+        pools = ", ".join(f'"{pool}"' for pool in blind)
+        yield Finding(
+            summary=f'storage "{name}" is staged from "{source}", which pool {pools} does not mount'
+            if len(blind) == 1
+            else f'storage "{name}" is staged from "{source}", which pools {pools} do not mount',
+            path=path,
+            hint=f'let them mount "{source}" too, at a folder of its own, or name one in copy_of '
+            "that they mount",
+            relies_on=(path, ("storage",), ("pools", "*", "site")),
+        )

@@ -1,0 +1,239 @@
+"""Lustre: which kind a site can make, and which nodes can reach it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...diagnostics import PathTuple, Severity
+from ...fix.edits import Insert, Remove
+from ...spec import CloudSite, LustreStorage
+from ..context import CheckContext
+from ..registry import Finding, check
+
+_SOURCES = ("mgs", "existing", "servers", "capacity")
+_OF_MADE = {
+    "throughput": ("mgs", "existing", "servers"),
+    "deployment": ("mgs", "existing", "servers"),
+    "efa": ("mgs", "servers"),
+    "zone": ("mgs", "existing", "servers"),
+    "kms_key": ("mgs", "existing", "servers"),
+    "import": ("mgs", "servers"),
+    "export": ("mgs", "servers"),
+}
+"""Keys that say how a cloud makes a file system, and the sources that they mean nothing with."""
+
+
+def lustre(context: CheckContext) -> Iterator[tuple[str, LustreStorage]]:
+    """Yield the Lustre file systems by name."""
+    for name, storage in context.storage.items():
+        if isinstance(storage, LustreStorage):
+            yield name, storage
+
+
+def source_of(storage: LustreStorage) -> str | None:
+    """Return the one key that says where it comes from; None when there is none or several."""
+    given = _given(storage)
+    return given[0] if len(given) == 1 else None
+
+
+def _given(storage: LustreStorage) -> list[str]:
+    return [key for key in _SOURCES if getattr(storage, key) is not None]
+
+
+@check("GC411", summary="A Lustre file system says in no way, or in several, where it comes from.")
+def lustre_source_ambiguous(context: CheckContext) -> Iterator[Finding]:
+    """Give one of `mgs`, `existing`, `servers` and `capacity`.
+
+    `mgs` (with `fsname`) is a file system that runs already, `existing` the id of a cloud's managed
+    one, `servers` hosts of the spec to set it up on, and `capacity` a managed one to make.
+    """
+    for name, storage in lustre(context):
+        given = _given(storage)
+        if len(given) == 1:
+            continue
+        path: PathTuple = ("storage", name)
+        keys = tuple((*path, key) for key in _SOURCES)
+        if not given:
+            yield Finding(
+                summary=f'storage "{name}" does not say where the file system comes from',
+                path=path,
+                at_key=True,
+                hint="give mgs and fsname (it runs), existing (its id), servers (hosts of the "
+                "spec), or capacity (to make it)",
+                relies_on=keys,
+            )
+        else:
+            yield Finding(
+                summary=f'storage "{name}" says in {len(given)} ways where the file system comes '
+                f"from: {', '.join(given)}",
+                path=(*path, given[1]),
+                at_key=True,
+                hint=f"keep one of {' and '.join(given)}",
+                relies_on=keys,
+            )
+
+
+@check("GC412", summary="A Lustre file system is reached by its MGS, but has no name.")
+def lustre_without_name(context: CheckContext) -> Iterator[Finding]:
+    """A client mounts MGS:/fsname, so `mgs` needs `fsname` beside it."""
+    for name, storage in lustre(context):
+        if storage.mgs is not None and storage.fsname is None:
+            path = ("storage", name, "mgs")
+            yield Finding(
+                summary=f'storage "{name}": the management server alone does not say which file '
+                "system",
+                path=path,
+                hint="add fsname: the name it was made with (lctl get_param mgs.MGS.filesystems)",
+                relies_on=(path, ("storage", name, "fsname")),
+            )
+
+
+@check("GC413", summary="A key says how to make a Lustre file system that is not made.")
+def lustre_key_of_created(context: CheckContext) -> Iterator[Finding]:
+    """`throughput`, `deployment`, `zone` and the like belong to a file system that a cloud makes.
+
+    With `mgs`, `existing` or `servers` they would change nothing. `efa` may stand beside
+    `existing`: whether a file system can be reached over EFA was decided when it was made, and the
+    clients have to know.
+    """
+    for name, storage in lustre(context):
+        source = source_of(storage)
+        for key, without in _OF_MADE.items():
+            if source in without and _is_said(storage, key):
+                path = ("storage", name, key)
+                yield Finding(
+                    summary=f'storage "{name}" is not made (it has {source}), '
+                    f"so {key} means nothing",
+                    path=path,
+                    at_key=True,
+                    hint=f"remove {key}",
+                    relies_on=(path, ("storage", name, source or "")),
+                    fix=Remove(path),
+                )
+
+
+def _is_said(storage: LustreStorage, key: str) -> bool:
+    if key == "deployment":
+        return storage.deployment != "auto"
+    attribute = {"import": "import_from", "export": "export_to"}.get(key, key)
+    return bool(getattr(storage, attribute))
+
+
+@check("GC414", summary="A managed Lustre file system has no site, or one that makes none.")
+def lustre_without_cloud(context: CheckContext) -> Iterator[Finding]:
+    """A cloud makes file systems for its own sites: `capacity` and `existing` need a `site` there.
+
+    On bare metal and on local sites there is nobody to make one. Reach one that runs with `mgs` and
+    `fsname`, or set it up on hosts of the spec with `servers`.
+    """
+    clouds = [name for name, site in context.sites.items() if site.is_cloud]
+    for name, storage in lustre(context):
+        source = source_of(storage)
+        if source not in {"capacity", "existing"}:
+            continue
+        path: PathTuple = ("storage", name, "site")
+        site = context.sites.get(storage.site or "")
+        needs = (("storage", name, source), path, ("sites", "*", "provider"))
+        if storage.site is None:
+            only = clouds[0] if len(clouds) == 1 and len(context.sites) == 1 else None
+            yield Finding(
+                summary=f'storage "{name}" does not say which site has the managed file system',
+                path=path[:-1],
+                at_key=True,
+                hint=f"add site: {clouds[0]}"
+                if clouds
+                else "no site of the spec is a cloud: give mgs and fsname, or servers",
+                relies_on=needs,
+                fix=Insert(path[:-1], "site", only) if only else None,
+            )
+        elif site is not None and not site.is_cloud and site.runs_jobs:
+            yield Finding(
+                summary=f'storage "{name}": site "{storage.site}" ({site.provider}) makes no file '
+                "systems",
+                path=path,
+                hint="give mgs and fsname, or servers, or the site of a cloud",
+                relies_on=needs,
+            )
+
+
+_MANAGED = frozenset({"capacity", "existing"})
+_POOLS = (("pools", "*", "machine"), ("pools", "*", "site"))
+
+
+@check("GC417", summary="A Lustre file system is to be reached over EFA where there is none.")
+def lustre_without_efa(context: CheckContext) -> Iterator[Finding]:
+    """EFA is AWS's; both the file system and the nodes need it.
+
+    A file system with `efa: true` costs no more, but comes in larger steps, so it is a mistake
+    where no machine that mounts it has an EFA interface. It can be chosen only when the file system
+    is made: one without EFA has to be made anew and its data copied.
+    """
+    for name, storage in lustre(context):
+        if not storage.efa or source_of(storage) not in _MANAGED:
+            continue
+        path: PathTuple = ("storage", name, "efa")
+        facts = context.site_facts(storage.site)
+        if facts is not None and not any(offer.efa for offer in facts.lustre):
+            yield Finding(
+                summary=f'storage "{name}": {facts.name} has no EFA',
+                path=path,
+                hint="remove efa",
+                relies_on=(path, ("storage", name, "site")),
+                fix=Remove(path),
+            )
+        elif facts is not None and context.mounts.is_certain(name) and _no_efa(context, name):
+            yield Finding(
+                summary=f'storage "{name}" is to be reached over EFA, but no machine that mounts '
+                "it has EFA",
+                path=path,
+                hint="remove efa, or mount it on machines with EFA, such as p5.48xlarge",
+                relies_on=(("storage", name), *_POOLS),
+            )
+
+
+def _no_efa(context: CheckContext, name: str) -> bool:
+    """Say whether the machines of all pools that mount it are known, and none has EFA."""
+    machines = [
+        context.machine(context.pools[pool])
+        for pool in context.mounts.mounted_by(name)
+        if context.pools[pool].role == "compute"
+    ]
+    known = [machine.nics for machine in machines if machine is not None and machine.nics]
+    none = not any(nic.kind == "efa" for nics in known for nic in nics)
+    return bool(machines) and len(known) == len(machines) and none
+
+
+@check("GC418", summary="A Lustre file system stands in another zone than its nodes.")
+def lustre_zone_mismatch(context: CheckContext) -> Iterator[Finding]:
+    """Managed Lustre stands in one zone; nodes belong in the same one.
+
+    EFA does not leave its zone, so there it is an error. Otherwise traffic between zones is slower
+    and paid for.
+    """
+    for name, storage in lustre(context):
+        site = context.sites.get(storage.site or "")
+        if source_of(storage) != "capacity" or not isinstance(site, CloudSite):
+            continue
+        zone = storage.zone or site.zone
+        if zone is None:
+            continue
+        for pool in context.mounts.mounted_by(name):
+            what = context.pools[pool]
+            zones = what.zones or ([site.zone] if site.zone is not None else [])
+            if what.site != storage.site or not zones or zone in zones:
+                continue
+            key = "zone" if storage.zone is not None else "site"
+            yield Finding(
+                summary=f'storage "{name}" stands in zone {zone}, but pool "{pool}" in '
+                f"{', '.join(zones)}",
+                path=("storage", name, key),
+                severity=Severity.ERROR if storage.efa else Severity.WARNING,
+                hint=f"make it in zone {zones[0]}" + (", EFA stays in one" if storage.efa else ""),
+                relies_on=(
+                    ("storage", name),
+                    ("pools", pool, "zones"),
+                    ("pools", pool, "site"),
+                    ("sites", storage.site or ""),
+                ),
+            )
+            break

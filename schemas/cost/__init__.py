@@ -1,0 +1,1 @@
+"""What a cluster costs an hour and draws, what quotas it needs, and the bill of a plan."""

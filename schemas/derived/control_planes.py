@@ -1,0 +1,118 @@
+"""Who runs the control plane of Kubernetes, and what its releases have."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from ..spec import AwsSite, AzureSite, CloudSite, ClusterSpec, GcpSite, KubernetesScheduler
+
+if TYPE_CHECKING:
+    from ..catalog import Catalog
+
+Managed: TypeAlias = Literal["eks", "gke", "aks"]
+API_PORT = 6443
+"""Port of API servers that we run: kubeadm's default."""
+_API = "api"
+_SEVERAL = 2
+BALANCED_PROVIDERS = ("aws", "gcp", "azure")
+"""Providers whose stacks put an internal load balancer before several API servers."""
+
+
+def managed_by(spec: ClusterSpec) -> Managed | None:
+    """Return the cloud's service that runs the control plane; None: controller pools do."""
+    kubernetes = spec.scheduler
+    if not isinstance(kubernetes, KubernetesScheduler) or kubernetes.control_plane == "self":
+        return None
+    return kubernetes.control_plane
+
+
+def managed_pools(spec: ClusterSpec) -> frozenset[str]:
+    """Return the pools whose machines are nodes that a cloud's service runs."""
+    if managed_by(spec) is None:
+        return frozenset()
+    return frozenset(name for name, pool in spec.pools.items() if pool.role == "compute")
+
+
+def balanced_site(spec: ClusterSpec) -> str | None:
+    """Return the cloud site whose load balancer stands before the API servers; None: none does."""
+    kubernetes = spec.scheduler
+    if not isinstance(kubernetes, KubernetesScheduler) or kubernetes.virtual_address is not None:
+        return None
+    pools = [pool for pool in spec.pools.values() if pool.role == "controller"]
+    sites = {pool.site for pool in pools}
+    if (
+        managed_by(spec) is not None
+        or len(sites) != 1
+        or sum(p.most or 1 for p in pools) < _SEVERAL
+    ):
+        return None
+    [name] = sites
+    return name if spec.sites[name].provider in BALANCED_PROVIDERS else None
+
+
+def api_name(spec: ClusterSpec, site: str) -> str | None:
+    """Return the name of a cloud site's load balancer; None where its domain is not known."""
+    domain = site_domain(spec, site)
+    return f"{_API}.{domain}" if domain else None
+
+
+def site_domain(spec: ClusterSpec, site: str) -> str | None:
+    """Return the domain that a cloud site's names are made below, without a dot at the end.
+
+    None: the site has none, or uses a zone that exists and says no domain.
+    """
+    here = spec.sites[site]
+    if not isinstance(here, CloudSite):
+        return None
+    if here.dns is not None:
+        said = here.dns.domain
+        if said is None and isinstance(here, AzureSite):
+            said = here.dns.zone.rpartition("/")[2]
+        return said.rstrip(".") if said else None
+    if isinstance(here, AwsSite):
+        return f"{spec.name}.{site}.internal"
+    if isinstance(here, GcpSite):
+        return f"{site}.{spec.name}.internal"
+    return f"{spec.name}.internal" if isinstance(here, AzureSite) else None
+
+
+def managed_release(spec: ClusterSpec, catalog: Catalog) -> str:
+    """Return the minor release that a cloud's control plane is made with: "1.35"."""
+    from ..stack.pools import resolved_pools  # noqa: PLC0415  # reads the lock
+
+    asked = release_of(spec.software.kubernetes)
+    if asked is not None:
+        return asked
+    known = (pool.version("kubernetes") for pool in resolved_pools(spec, catalog).values())
+    return release_of(next(filter(None, known), None)) or DEFAULT_RELEASE
+
+
+DEFAULT_RELEASE = "1.35"
+"""Release of clusters whose spec says none and whose nodes no tested set fits (local nodes)."""
+OLDEST = "1.31"
+"""kubeadm's configuration v1beta4, which nodes are set up by, came with it (kubernetes.io, kubeadm
+configuration v1beta4; read 2026-11)."""
+CLAIMS_SINCE = "1.34"
+"""DynamicResourceAllocation is stable (resource.k8s.io/v1) from here on. Source: Kubernetes
+enhancement 4381, stable in 1.34 (kubernetes/enhancements, read 2026-11)."""
+MUTATING_POLICY_SINCE = "1.36"
+"""MutatingAdmissionPolicy is stable from here on. Source: Kubernetes enhancement 3962, kep.yaml:
+beta in 1.34 and off by default, stable in 1.36 (kubernetes/enhancements, read 2026-11)."""
+
+_MINOR = re.compile(r"^v?(\d+)\.(\d+)")
+
+
+def release_of(version: str | None) -> str | None:
+    """Return the minor release of a version, "1.35" of "1.35.4"; None for "auto" and no version."""
+    found = _MINOR.match(version or "")
+    return f"{found[1]}.{found[2]}" if found else None
+
+
+def has(release: str, since: str) -> bool:
+    """Say whether a release is that one or a later one."""
+    return _numbers(release) >= _numbers(since)
+
+
+def _numbers(release: str) -> list[int]:
+    return [int(part) for part in release.split(".")]

@@ -1,0 +1,153 @@
+"""The bus bandwidth that a healthy AllReduce reaches on a fabric, for this many nodes.
+
+All figures are bus bandwidths in GB/s (10^9 bytes), as nccl-tests print them (doc/PERFORMANCE.md).
+
+With N nodes, n GPUs in all, and B the bandwidth of a node's NICs in GB/s, one direction, an
+AllReduce of S bytes sends at least 2 (N-1)/N S through the NICs of each node. So it takes
+t >= 2 (N-1)/N S/B, and its bus bandwidth, S/t * 2 (n-1)/n, is at most
+
+    B * N/(N-1) * (n-1)/n
+
+and never more than what NVLink reaches inside one node, which is measured (`nvlink.busbw`). The
+floor is a share of the smaller one:
+
+    floor(N) = factor * min(NVLink busbw, B * N/(N-1) * (n-1)/n)
+
+On one node no NIC takes part, and the second term is dropped. On two nodes with 8 NICs of 400 Gb/s
+(B = 400) it is 750 and NVLink is the limit; on 64 nodes it is 406. A floor taken from two nodes
+would fail a healthy cluster of 64. The factors stand with their calibration in
+catalog/fabrics/*.yaml; a class without any has no floor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from ..spec import ClusterSpec
+from ..spec.units import ByteSize
+
+if TYPE_CHECKING:
+    from ..catalog import Catalog, Fabric, Machine
+
+_IN_ONE_DOMAIN = "nvlink"
+"""The class whose traffic passes no NIC."""
+
+
+class FloorFigure(msgspec.Struct, frozen=True, kw_only=True):
+    """A floor, or why there is none."""
+
+    gbytes_per_s: float | None
+    """Least bus bandwidth in GB/s; None: none is asked."""
+    reason: str
+    """What it is made of: "0.85 of 480 GB/s (NVLink), infiniband-ndr, 2 nodes"; or why none."""
+
+
+def floor_gbytes_per_s(machine: Machine, fabric: Fabric, nodes: int) -> FloorFigure:
+    """Return the floor of an AllReduce over all GPUs of `nodes` machines that are alike.
+
+    Args:
+        machine: type of the nodes.
+        fabric: what carries the traffic between them.
+        nodes: N, 1 or more.
+    """
+    if machine.simulated:
+        return _none(f"{machine.name} is simulated")
+    if machine.gpu is None:
+        return _none(f"{machine.name} has no GPU")
+    gpus = nodes * machine.gpu.count
+    if gpus == 1:
+        return _none("one GPU alone sends nothing")
+    if fabric.floor is None:
+        return _none(f"no AllReduce is published that a floor of {fabric.name} could follow from")
+    terms = [_nvlink_term(machine, gpus, fabric)] if machine.gpu.count > 1 else []
+    if nodes > 1 and fabric.name != _IN_ONE_DOMAIN:
+        terms.append(_nic_term(machine, fabric, nodes))
+    unknown = [term for term in terms if isinstance(term, str)]
+    if unknown:
+        return _none("; ".join(unknown))
+    ceiling, limit = min(term for term in terms if not isinstance(term, str))
+    factor = fabric.floor.factor
+    count = "1 node" if nodes == 1 else f"{nodes} nodes"
+    return FloorFigure(
+        gbytes_per_s=factor * ceiling,
+        reason=f"{factor:g} of {ceiling:.4g} GB/s ({limit}), {fabric.name}, {count}",
+    )
+
+
+def nic_ceiling_gbytes_per_s(bandwidth: float, nodes: int, gpus_per_node: int) -> float:
+    """Return B * N/(N-1) * (n-1)/n for `bandwidth` B in GB/s and N > 1 `nodes`."""
+    gpus = nodes * gpus_per_node
+    return bandwidth * nodes / (nodes - 1) * (gpus - 1) / gpus
+
+
+def allreduce_floor(spec: ClusterSpec, catalog: Catalog, nodes: Mapping[str, int]) -> FloorFigure:
+    """Return what `smoke.allreduce.floor` asks of one AllReduce.
+
+    Args:
+        spec: a spec that passed its checks.
+        catalog: the machine types and fabric classes that it names.
+        nodes: pool -> nodes of it that take part, 1 or more: one fabric domain.
+    """
+    asked = spec.smoke.allreduce.floor
+    if asked is None:
+        return FloorFigure(gbytes_per_s=None, reason="")
+    if not asked.is_auto:
+        return FloorFigure(gbytes_per_s=asked.value / 1e9, reason="")
+    domain = _domain(spec, catalog, nodes)
+    if isinstance(domain, str):
+        return _none(domain)
+    machine, fabric = domain
+    largest = ByteSize.parse(spec.smoke.allreduce.sizes.rpartition("..")[2])
+    if fabric.floor is not None and largest.value < fabric.floor.from_size.value:
+        return _none(
+            f"it holds for messages from {fabric.floor.from_size}, and the largest is {largest}"
+        )
+    return floor_gbytes_per_s(machine, fabric, sum(nodes.values()))
+
+
+def _domain(
+    spec: ClusterSpec, catalog: Catalog, nodes: Mapping[str, int]
+) -> tuple[Machine, Fabric] | str:
+    """Return the machine type and the fabric class that all pools share, or what is missing."""
+    named = {spec.pools[pool].machine or "" for pool in nodes}
+    machines = [catalog.machines[name] for name in named if name in catalog.machines]
+    simulated = sorted(machine.name for machine in machines if machine.simulated)
+    if simulated:
+        return f"{' and '.join(simulated)} {'is' if len(simulated) == 1 else 'are'} simulated"
+    if len(machines) != 1 or len(named) != 1:
+        return f"pools {', '.join(sorted(nodes))} are not of one machine type that is known"
+    classes = {spec.pools[pool].fabric or machines[0].fabric or "" for pool in nodes}
+    fabrics = [catalog.fabrics[name] for name in classes if name in catalog.fabrics]
+    if len(classes) != 1:
+        return f"pools {', '.join(sorted(nodes))} are of several fabric classes"
+    if not fabrics:
+        return f"the fabric class of {machines[0].name} is not known; a pool can name it"
+    return machines[0], fabrics[0]
+
+
+def _nvlink_term(machine: Machine, gpus: int, fabric: Fabric) -> tuple[float, str] | str:
+    link = machine.nvlink
+    if link is None or link.busbw_gbytes_per_s is None:
+        return f"no AllReduce inside one {machine.name} is published"
+    if fabric.name == _IN_ONE_DOMAIN and gpus > link.domain_gpus:
+        return f"{gpus} GPUs are more than one NVLink domain of {machine.name} ({link.domain_gpus})"
+    is_amd = machine.gpu is not None and machine.gpu.vendor == "amd"
+    return link.busbw_gbytes_per_s, "Infinity Fabric" if is_amd else "NVLink"
+
+
+def _nic_term(machine: Machine, fabric: Fabric, nodes: int) -> tuple[float, str] | str:
+    cards = [nic for nic in machine.nics or () if not nic.front_end]
+    fitting = [nic for nic in cards if fabric.nic_kind in (None, nic.kind)]
+    if not fitting or machine.gpu is None:
+        return f"no NICs of {machine.name} for {fabric.name} are known"
+    if any(nic.gbps is None for nic in fitting):
+        return f"the speed of {machine.name}'s NICs is not known"
+    bandwidth = sum(nic.count * (nic.gbps or 0) for nic in fitting) / 8
+    return nic_ceiling_gbytes_per_s(bandwidth, nodes, machine.gpu.count), "NICs"
+
+
+def _none(reason: str) -> FloorFigure:
+    return FloorFigure(gbytes_per_s=None, reason=f"no floor: {reason}")

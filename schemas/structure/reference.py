@@ -1,0 +1,208 @@
+"""The reference of the spec language, written from its types: docs/spec.md.
+
+`python -m gcluster.schemas.structure.reference examples docs/spec.md` writes it again. The examples
+in it are cut out of the specs under examples/, which the tests validate.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from .json_schema import Schema, cluster_schema
+
+SHOWN: Mapping[str, tuple[str, ...]] = {
+    "sites": ("hybrid", "gcp-a3-mega-slurm", "azure-ndv5-slurm", "local", "simulated-2000"),
+    "links": ("hybrid",),
+    "pools": ("hybrid", "superpod-127"),
+    "storage": ("hybrid", "gcp-a3-mega-slurm"),
+    "scheduler": ("superpod-127", "kubernetes-h200"),
+    "users": ("aws-p5-slurm", "superpod-127"),
+    "ssh_authorities": ("bare-metal",),
+    "software": ("hybrid",),
+    "monitoring": ("superpod-127",),
+    "checkpointing": ("gcp-a3-mega-slurm",),
+    "smoke": ("hybrid",),
+    "secrets": ("hybrid",),
+    "state": ("hybrid",),
+    "budget": ("hybrid",),
+    "tags": ("aws-p5-slurm",),
+    "hardening": ("superpod-127",),
+    "converge": ("superpod-127",),
+}
+"""Root key -> examples (by file name without .yaml) that its section is shown from."""
+
+_INTRODUCTION = """\
+# The spec language
+
+<!-- Written by `make docs` from the types in schemas/spec; edit those. -->
+
+One YAML file describes one cluster. Unknown keys are errors with a suggestion. Plain scalars are
+read by YAML 1.2: only `true` and `false` are booleans. Sizes carry their unit (`12000 GiB`,
+`400 GB/s`, `30m`), prices are USD per hour, host ranges are Slurm's (`gpu[001-512]`). `gcluster
+schema` prints the same as a JSON Schema, which gives completion and hover texts in editors.
+`apiVersion: gcluster/v1` is a promise: a file that loads today keeps loading, and `gcluster
+migrate` rewrites what has a newer spelling.
+
+A required key is marked **bold**.
+"""
+
+
+def reference(examples: Mapping[str, str]) -> str:
+    """Return the page.
+
+    Args:
+        examples: text of each example by its file name without .yaml.
+    """
+    definitions = _definitions()
+    root = definitions["ClusterSpec"]
+    lines = [_INTRODUCTION, "## The root", "", *_table(root, linked=True)]
+    for key, value in root["properties"].items():
+        structs = [name for name in _structs(value, definitions) if name in definitions]
+        if not structs and key not in SHOWN:
+            continue
+        lines += ["", f"## `{key}`", "", _text(value)]
+        for example in SHOWN.get(key, ()):
+            lines += [
+                "",
+                f"From [examples/{example}.yaml](../examples/{example}.yaml):",
+                "",
+                "```yaml",
+                *_section(examples[example], key),
+                "```",
+            ]
+        for name in structs:
+            lines += _definition(name, definitions[name])
+    return "\n".join(lines).rstrip() + "\n"
+
+
+@cache
+def _definitions() -> Schema:
+    definitions: Schema = cluster_schema()["$defs"]
+    return definitions
+
+
+def _definition(name: str, definition: Schema) -> Iterator[str]:
+    """Yield the heading and table of one noun."""
+    tag = _tag(definition)
+    yield from ("", f"### {name}" + (f": `{tag[0]}: {tag[1]}`" if tag else ""), "")
+    yield from (_text(definition), "", *_table(definition))
+
+
+def _table(definition: Schema, *, linked: bool = False) -> Iterator[str]:
+    """Yield a table of the keys of one noun."""
+    yield "| key | value | default | what it says |"
+    yield "| --- | --- | --- | --- |"
+    required = definition.get("required", ())
+    for key, value in definition.get("properties", {}).items():
+        shown = f"**`{key}`**" if key in required else f"`{key}`"
+        if linked and key in SHOWN:
+            shown = f"[{shown}](#{key})"
+        default = "" if key in required else _default(value)
+        yield f"| {shown} | {_cell(_kind(value))} | {_cell(default)} | {_cell(_text(value))} |"
+
+
+def _default(value: Schema) -> str:
+    default = value.get("default")
+    if "default" not in value or default is None or default in ([], {}):
+        return ""
+    if isinstance(default, bool):
+        return f"`{str(default).lower()}`"
+    return "" if isinstance(default, dict) else f"`{default}`"
+
+
+def _kind(value: Schema) -> str:
+    """Say in words what may be written."""
+    if "$ref" in value:
+        return f"[{_name(value['$ref'])}](#{_anchor(_name(value['$ref']))})"
+    if "enum" in value:
+        return " or ".join(f"`{option}`" for option in value["enum"])
+    if "anyOf" in value:
+        kinds = [_kind(branch) for branch in value["anyOf"] if branch.get("type") != "null"]
+        return " or ".join(dict.fromkeys(kinds))
+    if value.get("type") == "array":
+        return f"list of {_kind(value.get('items', {}))}"
+    if value.get("type") == "object":
+        return f"name → {_kind(value['additionalProperties'])}"
+    return _scalar(value)
+
+
+def _scalar(value: Schema) -> str:
+    kind = {"boolean": "true or false", "integer": "whole number", "number": "number"}.get(
+        value.get("type", ""), "text"
+    )
+    least, most = value.get("minimum"), value.get("maximum")
+    if least is not None and most is not None:
+        kind += f" from {least} to {most}"
+    elif least is not None:
+        kind += f" ≥ {least}"
+    examples = value.get("examples", ())
+    return f"{kind}, such as `{examples[0]}`" if examples else kind
+
+
+def _structs(value: Any, definitions: Schema) -> list[str]:
+    """Return the nouns that a value is made of, nested ones after those that hold them."""
+    found: dict[str, None] = {}
+    waiting = [value]
+    while waiting:
+        node = waiting.pop(0)
+        if isinstance(node, list):
+            waiting += node
+        elif isinstance(node, dict):
+            name = _name(node["$ref"]) if "$ref" in node else ""
+            if name and name not in found:
+                found[name] = None
+                waiting.append(definitions[name].get("properties", {}))
+            waiting += [part for key, part in node.items() if key not in ("$ref", "discriminator")]
+    return list(found)
+
+
+def _section(text: str, key: str) -> list[str]:
+    """Return the lines of one root key of an example."""
+    match = re.search(rf"^{key}:.*\n(?:(?:[ #].*|)\n)*", text, re.MULTILINE)
+    if match is None:
+        raise ValueError(f"the example has no {key}")
+    return match[0].rstrip().splitlines()
+
+
+def _tag(definition: Schema) -> tuple[str, str] | None:
+    for key in ("provider", "type", "source"):
+        options = definition.get("properties", {}).get(key, {}).get("enum", ())
+        if len(options) == 1:
+            return key, options[0]
+    return None
+
+
+def _name(reference: str) -> str:
+    return reference.rsplit("/", 1)[-1]
+
+
+def _anchor(name: str) -> str:
+    """Return the anchor of a noun's heading as Markdown renderers make it."""
+    tag = _tag(_definitions()[name])
+    heading = f"{name}: {tag[0]}: {tag[1]}" if tag else name
+    return re.sub(r"[^a-z0-9 -]", "", heading.lower()).replace(" ", "-")
+
+
+def _text(value: Schema) -> str:
+    return " ".join(str(value.get("description", "")).split())
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def main(arguments: list[str]) -> int:
+    """Write the page: the folder of the examples, then the file."""
+    folder, out = map(Path, arguments)
+    examples = {path.stem: path.read_text(encoding="utf-8") for path in folder.glob("*.yaml")}
+    out.write_text(reference(examples), encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))

@@ -1,1 +1,0 @@
-"""YAML text to plain data that knows where everything stands."""
