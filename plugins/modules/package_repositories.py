@@ -100,7 +100,6 @@ changes:
 
 import os
 import re
-import shutil
 import tempfile
 import urllib.error
 import urllib.parse
@@ -113,22 +112,27 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ..module_utils.node import run
 from ..module_utils.openpgp_keys import certificates, primary_fingerprints
+from ..module_utils.repositories import (
+    APT_KEYS,
+    APT_ONLY_SOURCES,
+    APT_PREFERENCES,
+    APT_SOURCES,
+    DNF_KEYS,
+    DNF_REPOSITORIES,
+    HEAD,
+    OURS,
+    Repository,
+    apt_url,
+    key_path,
+    replace,
+    uses_apt,
+    wanted_files,
+)
 from ..module_utils.state import STATE
 
-Repository = dict[str, Any]
 Files = dict[Path, bytes]
-APT_SOURCES = Path("/etc/apt/sources.list.d")
 APT_ONLY = Path("/etc/apt/apt.conf.d/95gcluster-only")
-APT_ONLY_SOURCES = Path("/etc/apt/gcluster-sources.d")
-APT_KEYS = Path("/etc/apt/keyrings")
-APT_PREFERENCES = Path("/etc/apt/preferences.d")
-DNF_REPOSITORIES = Path("/etc/yum.repos.d")
-DNF_KEYS = Path("/etc/pki/rpm-gpg")
-OURS = "gcluster-"
-HEAD = "# Written by gcluster. Changes made here are lost; change the spec.\n"
-PREFERRED, OTHERWISE = 600, 100
 FETCH_TIMEOUT_S, TIMEOUT_S = 60, 3600
-DEBIAN_ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 
 
 class Refused(Exception):  # noqa: N818  # it says what happened
@@ -188,60 +192,6 @@ def fetched_key(repository: Repository, folder: Path) -> bytes:
     return keyring.read_bytes()
 
 
-def uses_apt() -> bool:
-    """Say whether this node's packages are apt's."""
-    return shutil.which("apt-get") is not None
-
-
-def key_path(name: str) -> Path:
-    """Return where a source's key is trusted from."""
-    return APT_KEYS / f"{OURS}{name}.gpg" if uses_apt() else DNF_KEYS / f"RPM-GPG-KEY-{OURS}{name}"
-
-
-def as_apt_says(url: str) -> str:
-    """Return a repository's URL in apt's own spelling."""
-    return re.sub("^file:/+", "file:/", url).rstrip("/") + "/"
-
-
-def apt_source(repository: Repository, architecture: str, keyring: Path) -> str:
-    """Return a deb822 source."""
-    components = repository["components"]
-    return "".join(
-        (
-            HEAD,
-            "Types: deb\n",
-            f"URIs: {as_apt_says(repository['url'])}\n",
-            f"Suites: {repository['suite']}\n",
-            f"Components: {' '.join(components)}\n" if components else "",
-            f"Architectures: {DEBIAN_ARCHITECTURES[architecture]}\n",
-            f"Signed-By: {keyring}\n",
-        )
-    )
-
-
-def apt_preferences(repository: Repository) -> str:
-    """Return pins: the source's own packages from it, anything else only where nobody has it."""
-    site = urllib.parse.urlsplit(repository["url"]).hostname or ""
-    pin = f'Pin: origin "{site}"\n'
-    own = " ".join(repository["packages"])
-    first = f"Package: {own}\n{pin}Pin-Priority: {PREFERRED}\n\n" if own else ""
-    return f"{HEAD}{first}Package: *\n{pin}Pin-Priority: {OTHERWISE}\n"
-
-
-def dnf_repository(repository: Repository, key: Path) -> str:
-    """Return a repository file of dnf."""
-    lines = {
-        "name": f"{repository['name']} (gcluster)",
-        "baseurl": repository["url"],
-        "enabled": 1,
-        "gpgcheck": 1,
-        "repo_gpgcheck": int(repository["signed_index"]),
-        "gpgkey": f"file://{key}",
-    }
-    body = "".join(f"{key}={value}\n" for key, value in lines.items())
-    return f"{HEAD}[{OURS}{repository['name']}]\n{body}"
-
-
 def try_apt(name: str, text: str, keyring: bytes, folder: Path) -> None:
     """Load the index of one new source apart from the others; Refused when that fails."""
     parts = folder / f"{name}.parts"
@@ -287,26 +237,6 @@ def reasons(text: str) -> str:
     return "; ".join(dict.fromkeys(told or lines[-3:]))
 
 
-def wanted_files(repository: Repository, architecture: str, sources: Path) -> dict[Path, str]:
-    """Return path -> text of what a repository needs beside its key."""
-    name, key = repository["name"], key_path(repository["name"])
-    if uses_apt():
-        return {
-            sources / f"{OURS}{name}.sources": apt_source(repository, architecture, key),
-            APT_PREFERENCES / f"{OURS}{name}": apt_preferences(repository),
-        }
-    return {DNF_REPOSITORIES / f"{OURS}{name}.repo": dnf_repository(repository, key)}
-
-
-def replace(path: Path, content: bytes) -> None:
-    """Put a file in place at once, readable by all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    fresh = path.with_name(f".{path.name}.new")
-    fresh.write_bytes(content)
-    fresh.chmod(0o644)
-    fresh.replace(path)
-
-
 def changes_of(repository: Repository, architecture: str, sources: Path, folder: Path) -> Files:
     """Return path -> content of what must change for a repository, after it was tried."""
     key = key_path(repository["name"])
@@ -340,7 +270,7 @@ def stale_files(kept: set[str], sources: Path) -> Iterator[Path]:
                 yield path
 
 
-def only_these(*, act: bool) -> list[str]:
+def use_only_ours(*, act: bool) -> list[str]:
     """Let apt read our sources alone; return what changed."""
     text = f'Dir::Etc::SourceList "/dev/null";\nDir::Etc::SourceParts "{APT_ONLY_SOURCES}";\n'
     content = f"// {HEAD[2:]}{text}".encode()
@@ -351,7 +281,7 @@ def only_these(*, act: bool) -> list[str]:
     return [f"changed {APT_ONLY}"]
 
 
-def everyone_again(*, act: bool) -> list[str]:
+def use_all_sources(*, act: bool) -> list[str]:
     """Let apt read the node's other sources again; return what changed."""
     if not APT_ONLY.exists():
         return []
@@ -384,7 +314,7 @@ def install(
             if act and not uses_apt() and key_path(repository["name"]) in changes:
                 ask("rpm", "--import", str(key_path(repository["name"])))
     if not refused and uses_apt():
-        changed += only_these(act=act) if only else everyone_again(act=act)
+        changed += use_only_ours(act=act) if only else use_all_sources(act=act)
         # An image may have been baked without them.
         unread = [each["url"] for each in repositories if not changed and not has_index(each)]
         changed += [f"{url}: no index yet" for url in unread]
@@ -405,7 +335,7 @@ def verify(repositories: list[Repository], *, only: bool) -> list[str]:
         name, key = repository["name"], key_path(repository["name"])
         if not key.exists() or primary_fingerprints(key) != [repository["key_fingerprint"]]:
             wrong.append(f"{name}: {key} doesn't hold just the pinned key")
-        url = as_apt_says(repository["url"])
+        url = apt_url(repository["url"])
         if uses_apt():
             ours.append(url)
             if [url, str(key)] not in [line[:2] for line in used]:
@@ -431,7 +361,7 @@ def apt_indexes(*options: str) -> list[list[str]]:
 
 def has_index(repository: Repository) -> bool:
     """Say whether apt has read a package index of a source, which may lie compressed."""
-    url = as_apt_says(repository["url"])
+    url = apt_url(repository["url"])
     files = [Path(line[2]) for line in apt_indexes() if line[0] == url]
     return any(list(file.parent.glob(f"{file.name}*")) for file in files)
 
