@@ -50,6 +50,6 @@ def judge(
         loaded: the spec; one with errors is not judged, since what it means is not known.
         catalog: machine types for facts and prices; default: those that come with gcluster.
     """
-    from . import judging  # noqa: PLC0415  # as above
+    from . import evaluate  # noqa: PLC0415  # as above
 
-    return judging.judge(policies, loaded, catalog=catalog)
+    return evaluate.judge(policies, loaded, catalog=catalog)

@@ -19,6 +19,7 @@ from ..spec.units import Quantity
 from .shape import (
     ANY,
     SCALAR,
+    TEXT,
     Shape,
     filled,
     list_of,
@@ -190,7 +191,7 @@ JOINED: Mapping[str, Mapping[str, Shape]] = {
 
 
 def _item_shape(kind: str) -> Shape:
-    shape = with_fields(written_shape(kind), name=SCALAR, **JOINED.get(kind, {}))
+    shape = with_fields(written_shape(kind), name=TEXT, **JOINED.get(kind, {}))
     if kind != "site" and "site" in (shape.fields or {}):
         shape = with_fields(shape, site=_item_shape("site"))
     return shape

@@ -11,7 +11,7 @@ from ..structure.compose import compose
 from ..structure.document import Document
 from ..structure.fit import fit
 from ..structure.source import decode, read_source
-from .compiled import CompiledPolicy, Compiler
+from .compile import CompiledPolicy, Compiler
 from .policy import PolicyFile
 
 

@@ -20,6 +20,13 @@ class Shape(msgspec.Struct, frozen=True, kw_only=True):
     """Any key may be asked for."""
     is_open: bool = False
     """Nothing is known about it, so anything may be asked."""
+    is_text: bool = False
+    """It is text or null."""
+
+    @property
+    def is_plain_record(self) -> bool:
+        """Whether it has fields that are fixed, and no other form."""
+        return self.fields is not None and self.items is None and not self.is_open
 
     def field(self, name: str) -> Shape | None:
         """Return the shape of a field; None when there is no such field."""
@@ -32,6 +39,8 @@ class Shape(msgspec.Struct, frozen=True, kw_only=True):
 
 ANY = Shape(is_open=True)
 SCALAR = Shape()
+TEXT = Shape(is_text=True)
+_NULL = Shape()
 
 
 def record(**fields: Shape) -> Shape:
@@ -76,7 +85,7 @@ def _shape(info: inspect.Type) -> Shape:
         return _shape(info.type)
     if isinstance(info, inspect.StructType):
         fields = {field.encode_name: _shape(field.type) for field in info.fields}
-        tag = {info.tag_field: SCALAR} if info.tag_field else {}
+        tag = {info.tag_field: TEXT} if info.tag_field else {}
         return Shape(fields={**tag, **fields})
     if isinstance(info, inspect.UnionType):
         return _merged([_shape(part) for part in info.types])
@@ -84,11 +93,25 @@ def _shape(info: inspect.Type) -> Shape:
         return Shape(items=_shape(info.value_type), is_map=True)
     if isinstance(info, inspect.ListType | inspect.VarTupleType | inspect.SetType):
         return Shape(items=_shape(info.item_type))
-    return ANY if isinstance(info, inspect.AnyType) else SCALAR
+    return next((shape for kinds, shape in _SINGLE if isinstance(info, kinds)), _literal(info))
+
+
+_SINGLE: tuple[tuple[type, Shape], ...] = (
+    (inspect.NoneType, _NULL),
+    (inspect.StrType, TEXT),
+    (inspect.AnyType, ANY),
+)
+
+
+def _literal(info: inspect.Type) -> Shape:
+    """Return the shape of one of several words; of anything else that is a single value."""
+    words = info.values if isinstance(info, inspect.LiteralType) else [None]
+    return TEXT if all(isinstance(word, str) for word in words) else SCALAR
 
 
 def _merged(shapes: list[Shape]) -> Shape:
     """Return what can be asked of a value that has one of these shapes."""
+    shapes = [shape for shape in shapes if shape is not _NULL] or [SCALAR]
     named = [shape.fields for shape in shapes if shape.fields is not None]
     names = dict.fromkeys(name for fields in named for name in fields)
     inner = [shape.items for shape in shapes if shape.items is not None]
@@ -98,4 +121,5 @@ def _merged(shapes: list[Shape]) -> Shape:
         items=_merged(inner) if inner else None,
         is_map=any(shape.is_map for shape in shapes),
         is_open=any(shape.is_open for shape in shapes),
+        is_text=all(shape.is_text for shape in shapes),
     )

@@ -60,7 +60,7 @@ def test_nothing_is_left_and_the_book_is_closed(
 
 def print_latency(bursting: Bursting, job: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Print where the time from the request to the running job went, in seconds."""
-    words = "now responding|Allocate JobId"
+    words = "now responding|Allocate JobId|Started JobId"  # the main scheduler's, backfill's
     journal = bursting.on_head(
         f"journalctl --unit slurmctld --output json --no-pager | grep -E '{words}'"
     )

@@ -62,10 +62,10 @@ def test_values_that_double_in_every_loop_are_refused(rule: str) -> None:
         "users.all(u, u in users)",
         "users.all(u, size(users + users) > 0)",
         "users.all(u, [users] == [users])",
-        "users.map(u, u).all(u, u == u)",
-        "users.all(u, (true ? users : pools) == users)",
+        "users.all(u, (true ? users : users) == users)",
         "users.all(u, dyn(users) != users)",
-        "users.exists(u, pools.all(p, p.site == sites[0]))",
+        "users.all(u, cost.pools == cost.pools)",
+        "users.all(u, [1, 2].all(users, users > 0) && pools == pools)",
     ],
 )
 def test_whole_lists_are_not_compared_in_every_round(rule: str) -> None:
@@ -81,6 +81,9 @@ def test_whole_lists_are_not_compared_in_every_round(rule: str) -> None:
         "pools.all(p, p.market.all(m, m != 'spot') && p.count.max + 1 > 0)",
         "pools.all(p, p.machine == null || p.machine.gpu.count * p.count.max <= 64)",
         "users.filter(u, u.sudo).map(u, u.name) == []",
+        "users.all(u, u == u && size(users) < 1000 && users[0].uid > 0)",
+        "users.exists(u, pools.all(p, p.site == sites[0]))",
+        "users.all(u, pools.exists(p, p.name == u.name) || 'users == users' != r'\\d' || u.sudo)",
     ],
 )
 def test_ordinary_comparisons_are_not_refused(rule: str) -> None:

@@ -104,6 +104,8 @@ def test_where_escapes_hide_the_place_the_whole_rule_is_shown() -> None:
         ("pool", "has(pool.machine.gpu) && pool.tags.anything == 'x'"),
         ("pool", "pool.software == null || pool.software.driver == '580'"),
         ("site", "site.network == null || site.network.cidr != null"),
+        ("site", "site.hosts == null || site.hosts.all(h, h.name != '')"),
+        ("site", "[null] != site.hosts && site['network'] == null"),
         ("cluster", "pools.map(p, p.count.max).exists(n, n > 1) && size(pools) < 3"),
         ("cluster", "cluster.scheduler.partitions.main.max_time == null"),
         ("cluster", "cost.pools.train.usd_per_hour == null || cost.unpriced == []"),

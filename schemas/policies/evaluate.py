@@ -7,7 +7,7 @@ from ..diagnostics import Diagnostic, PathTuple, Severity, Span, in_file_order
 from ..load import Loaded
 from ..structure.document import Document
 from .cel import EvaluationError
-from .compiled import CompiledPolicy
+from .compile import CompiledPolicy
 from .facts import Facts, Item
 from .load import LoadedPolicies
 
