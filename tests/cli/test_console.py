@@ -9,7 +9,7 @@ from typing import Any, TextIO
 
 import pytest
 
-from gcluster.cli.render.surface import PIPE_WIDTH, Surface, surface_of
+from gcluster.cli.console import PIPE_WIDTH, Console, console_of
 
 
 @pytest.fixture
@@ -24,23 +24,23 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def test_a_terminal_shows_colour_and_live_bars(terminal: TextIO) -> None:
-    assert surface_of(terminal) == Surface(width=93, colour=True, unicode=True, live=True)
+    assert console_of(terminal) == Console(width=93, colour=True, unicode=True, live=True)
 
 
 def test_no_color_takes_the_colour_and_leaves_the_bars(
     terminal: TextIO, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
-    surface = surface_of(terminal)
-    assert (surface.colour, surface.live) == (False, True)
+    console = console_of(terminal)
+    assert (console.colour, console.live) == (False, True)
 
 
 def test_a_dumb_terminal_is_written_to_as_a_pipe_is(
     terminal: TextIO, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TERM", "dumb")
-    surface = surface_of(terminal)
-    assert (surface.colour, surface.live) == (False, False)
+    console = console_of(terminal)
+    assert (console.colour, console.live) == (False, False)
 
 
 def test_a_pipe_has_a_constant_width_whatever_the_environment_says(
@@ -48,16 +48,16 @@ def test_a_pipe_has_a_constant_width_whatever_the_environment_says(
 ) -> None:
     monkeypatch.setenv("COLUMNS", "20")
     stream = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
-    assert surface_of(stream) == Surface(width=PIPE_WIDTH)
+    assert console_of(stream) == Console(width=PIPE_WIDTH)
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
 def test_another_encoding_than_utf_8_gets_plain_marks(encoding: str) -> None:
-    surface = surface_of(io.TextIOWrapper(io.BytesIO(), encoding=encoding))
-    assert surface.plain("✔ 3 → 4 · more …") == "ok 3 -> 4 | more ..."
+    console = console_of(io.TextIOWrapper(io.BytesIO(), encoding=encoding))
+    assert console.plain("✔ 3 → 4 · more …") == "ok 3 -> 4 | more ..."
 
 
 def test_paint_adds_nothing_where_there_is_no_colour() -> None:
-    assert Surface().paint("error", "x") == "x"
-    assert Surface(colour=True).paint("error", "x") == "\x1b[1;31mx\x1b[0m"
-    assert Surface(colour=True).paint("error", "") == ""
+    assert Console().paint("error", "x") == "x"
+    assert Console(colour=True).paint("error", "x") == "\x1b[1;31mx\x1b[0m"
+    assert Console(colour=True).paint("error", "") == ""

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from .cells import pad, width
-from .surface import Surface
+from ..console import Console, pad, width
 
 _GAP = 2
 
@@ -29,14 +28,14 @@ class Grid(NamedTuple):
     """Titles of the columns that there was no room for."""
 
 
-def grid(columns: Sequence[Column], rows: Sequence[Sequence[str]], surface: Surface) -> Grid:
+def grid(columns: Sequence[Column], rows: Sequence[Sequence[str]], console: Console) -> Grid:
     """Lay out a table. Only a person's terminal has columns left out: pipes get all of them."""
     sizes = [
         max(width(column.title), *(width(row[number]) for row in rows))
         for number, column in enumerate(columns)
     ]
     kept = list(range(len(columns)))
-    while surface.live and _breadth(sizes, kept) > surface.width:
+    while console.live and _breadth(sizes, kept) > console.width:
         going = max(kept, key=lambda number: columns[number].may_go)
         if not columns[going].may_go:
             break
