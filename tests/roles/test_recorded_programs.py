@@ -43,7 +43,7 @@ def asked(
         (tools / name).chmod(0o755)
     libexec = tmp_path / "libexec"
     libexec.mkdir()
-    for folder in ("package_sources", role):
+    for folder in (role,):
         for path in (ROOT / "roles" / folder / "files/libexec").iterdir():
             if path.is_file():
                 (libexec / path.name).write_bytes(path.read_bytes())
