@@ -1,21 +1,18 @@
-"""Writes the golden logs of all fabric classes: python -m tests.lifecycle.smoke.write_logs.
+"""Logs of all fabric classes, written by hand after the tools' formats.
 
-The lines have the formats of nccl-tests 2.11 to 2.18, of rccl-tests, NCCL and its plugins;
-the numbers are made up. What each log must be judged as stands in cases.yaml beside it.
+The lines have the formats of nccl-tests 2.11 to 2.18, rccl-tests, NCCL and its plugins (2026-11);
+the numbers are made up.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from pathlib import Path
+from functools import cache
 from typing import NamedTuple
-
-import yaml
 
 from gcluster.lifecycle.smoke.saved import expectation
 from gcluster.schemas.catalog import load_catalog
 
-FABRICS = Path(__file__).parents[2] / "cases" / "smoke" / "fabrics"
 GIB = 1 << 30
 ROUGH = 60.0
 """GB/s where no floor is known."""
@@ -35,6 +32,8 @@ class Setup(NamedTuple):
     said: tuple[str, ...] = ()
     inside: str = "P2P/CUMEM"
     tail: str = ""
+    floor: float | None = None
+    """GB/s that the fabric class asks of these nodes."""
 
 
 def srun(rank: int, line: str) -> str:
@@ -71,11 +70,17 @@ SETUPS = {
         mpirun,
         "2.11",
         said=("NET/OFI Selected Provider is efa (found 4 nics)",),
+        floor=37.5,
     ),  # a table
     "efa-v2": Setup(
-        "p5.48xlarge", "NET/AWS Libfabric/0/GDRDMA/Shared", "NET/Socket/0", mpirun, said=EFA
+        "p5.48xlarge",
+        "NET/AWS Libfabric/0/GDRDMA/Shared",
+        "NET/Socket/0",
+        mpirun,
+        said=EFA,
+        floor=408.0,
     ),  # a table
-    "efa-v3": Setup("p5en.48xlarge", LIBFABRIC, "NET/Socket/0", srun, said=EFA),
+    "efa-v3": Setup("p5en.48xlarge", LIBFABRIC, "NET/Socket/0", srun, said=EFA, floor=380.0),
     "efa-v4": Setup("p6-b200.48xlarge", LIBFABRIC, "NET/Socket/0", said=EFA),
     "ethernet": Setup("dgx-h100", "NET/Socket/0", "NET/IB/0", srun),
     "gib": Setup(
@@ -84,6 +89,7 @@ SETUPS = {
         "NET/IB/0/GDRDMA",
         kubectl,
         said=("NET/gIB : Initializing gIB v1.1.0",),
+        floor=332.5,
     ),  # a table
     "gpudirect-tcpx": Setup("a3-highgpu-8g", "NET/GPUDirectTCPX_v7/0", "NET/Socket/0", kubectl),
     "gpudirect-tcpxo": Setup(
@@ -92,12 +98,19 @@ SETUPS = {
         "NET/FastSocket/0",
         kubectl,
         said=("NET/FasTrak plugin initialized", "Initializing network FasTrak"),
+        floor=281.25,
     ),  # a table
     "infiniband-hdr": Setup(
         "dgx-h100", "NET/IBext_v8/0(3)/GDRDMA", "NET/Socket/0", hydra, "2.13", said=IB
     ),  # a table
     "infiniband-ndr": Setup(
-        "Standard_ND96isr_H100_v5", "NET/IB/0/GDRDMA", "NET/Socket/0", srun, nodes=4, said=IB
+        "Standard_ND96isr_H100_v5",
+        "NET/IB/0/GDRDMA",
+        "NET/Socket/0",
+        srun,
+        nodes=4,
+        said=IB,
+        floor=408.0,
     ),  # a table
     "infiniband-xdr": Setup("hgx-b200-8", "NET/IB/0/GDRDMA", "NET/Socket/0", said=IB),
     "nvlink": Setup("gb200-nvl72", "P2P/MNNVL", "NET/IB/0/GDRDMA", srun, nodes=4),
@@ -116,6 +129,7 @@ SETUPS = {
         said=IB,
         inside="P2P/IPC",
         tail=" comm 0x7f2e1c000b70 nRanks 16",
+        floor=266.9,
     ),  # a table
 }
 
@@ -204,48 +218,31 @@ def _facts(setup: Setup, ranks: int, gpus: int, via: str | None) -> Iterator[str
         yield from (setup.label(rank, f"{before} {line}") for line in lines)
 
 
-def main() -> None:
-    """Write all logs and what they must be judged as."""
-    for name, setup in SETUPS.items():
-        folder = FABRICS / name
-        folder.mkdir(parents=True, exist_ok=True)
-        good = log_of(name, setup.via)
-        logs = {
-            "passes": ("pass", [], good),
-            "wrong-transport": ("fail", ["wrong-transport"], log_of(name, setup.foreign)),
-            "no-transport": ("fail", ["no-transport"], log_of(name, None)),
-            "missing-rank": ("fail", ["missing-rank"], [x for x in good if "Rank  3 " not in x]),
-            "truncated": ("fail", ["truncated"], good[: -(4 if setup.version == "2.18" else 2)]),
-        }
-        if any("#wrong" in line for line in good):
-            wrong = log_of(name, setup.via, wrong=2)
-            logs["wrong-result"] = ("fail", ["wrong-result"], wrong)
-        if (expected := _floor(name)) is not None:
-            slow = log_of(name, setup.via, share=0.9)
-            logs["below-floor"] = ("fail", ["below-floor"], slow)
-        cases = {
-            case: {"verdict": verdict, "codes": codes} for case, (verdict, codes, _) in logs.items()
-        }
-        about = {
-            "source": "synthetic: formats of nccl-tests, rccl-tests, NCCL; numbers made up",
-            "date": "2026-11",
-            "fabric": name.removesuffix("-rccl"),
-            "machine": setup.machine,
-            "nodes": setup.nodes,
-            "floor": expected,
-            "cases": cases,
-        }
-        (folder / "cases.yaml").write_text(yaml.safe_dump(about, sort_keys=False), encoding="utf-8")
-        for case, (_, _, lines) in logs.items():
-            text = "".join(f"{line}\n" for line in lines)
-            (folder / f"{case}.log").write_bytes(text.encode())
+class Case(NamedTuple):
+    """A log and how it must be judged."""
+
+    verdict: str
+    codes: list[str]
+    text: str
 
 
-def _floor(name: str) -> float | None:
-    setup, catalog = SETUPS[name], load_catalog()
-    fabric = catalog.fabrics[name.removesuffix("-rccl")]
-    return expectation(catalog.machines[setup.machine], fabric, setup.nodes).floor
-
-
-if __name__ == "__main__":
-    main()
+@cache
+def cases_of(name: str) -> dict[str, Case]:
+    """Return the logs of a setup: one that passes, and one for each way to fail."""
+    setup = SETUPS[name]
+    good = log_of(name, setup.via)
+    logs = {
+        "passes": ([], good),
+        "wrong-transport": (["wrong-transport"], log_of(name, setup.foreign)),
+        "no-transport": (["no-transport"], log_of(name, None)),
+        "missing-rank": (["missing-rank"], [line for line in good if "Rank  3 " not in line]),
+        "truncated": (["truncated"], good[: -(4 if setup.version == "2.18" else 2)]),
+    }
+    if any("#wrong" in line for line in good):
+        logs["wrong-result"] = (["wrong-result"], log_of(name, setup.via, wrong=2))
+    if setup.floor is not None:
+        logs["below-floor"] = (["below-floor"], log_of(name, setup.via, share=0.9))
+    return {
+        case: Case("fail" if codes else "pass", codes, "".join(f"{line}\n" for line in lines))
+        for case, (codes, lines) in logs.items()
+    }
