@@ -14,7 +14,7 @@ from typer.core import TyperCommand, TyperGroup
 from .. import __version__
 from . import ending
 from .commands import BY_NAME, SECTIONS, VERBS
-from .render.output import say
+from .console import say
 
 CONTEXT = {"help_option_names": ["-h", "--help"]}
 

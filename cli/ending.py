@@ -18,9 +18,9 @@ from typer.exceptions import TyperException
 from ..lifecycle.outcome import Exit
 from ..schemas.diagnostics import Diagnostic, Severity
 from .commands import BY_NAME
+from .console import stderr
 from .render.diagnostics import diagnostics_text
 from .render.document import document
-from .render.surface import stderr
 
 FORMAT = "gcluster.format"
 """Key of the context's shared store under which `--format` is kept for messages of errors."""

@@ -11,11 +11,10 @@ from ...lifecycle.preflight.doctor import needs, this_machine
 from ...lifecycle.preflight.permissions import needs_of as permissions_of
 from ...stacks.permissions import document as policy_document
 from ...stacks.permissions import needed
+from ..console import say, stdout
 from ..options import Format, OutputFormat
-from ..render.doctor import doctor_report, doctor_text
 from ..render.document import document
-from ..render.output import say
-from ..render.surface import stdout
+from ..render.status import doctor_report, doctor_text
 
 
 def command(

@@ -10,14 +10,12 @@ from ...lifecycle.drift.fix import fix_drift
 from ...lifecycle.drift.observe import find_drift
 from ...lifecycle.outcome import Exit
 from ...lifecycle.planning.changes import Plan
-from ..asking import ask
+from ..console import ask, say, stdout
 from ..options import PlanFormat, PlanOutput, Target, Yes
 from ..render.document import document
 from ..render.drift import drift_markdown, drift_text, fixed_text
-from ..render.output import say
 from ..render.plan import plan_text
 from ..render.progress import LineProgress, open_progress
-from ..render.surface import stdout
 
 
 def command(  # noqa: PLR0917  # typer reads the options from the parameters

@@ -8,11 +8,10 @@ from ...lifecycle.audit.history import history
 from ...lifecycle.audit.trail import audit_lines
 from ...lifecycle.cluster import open_cluster
 from ...lifecycle.outcome import Exit
+from ..console import say, stdout
 from ..options import Format, OutputFormat, Target
 from ..render.document import document
-from ..render.history import history_text
-from ..render.output import say
-from ..render.surface import stdout
+from ..render.status import history_text
 
 
 def command(

@@ -4,12 +4,11 @@ from ...lifecycle.cluster import open_cluster
 from ...lifecycle.ledger_check import check_ledger
 from ...lifecycle.outcome import Exit
 from ..app import group
+from ..console import say, stdout
 from ..options import Format, OutputFormat, Target
 from ..render.diagnostics import diagnostics_text
 from ..render.document import document
-from ..render.ledger import ledger_text
-from ..render.output import say
-from ..render.surface import stdout
+from ..render.status import ledger_text
 
 app = group("ledger")
 

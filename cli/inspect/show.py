@@ -9,11 +9,10 @@ from ...lifecycle.audit.artifacts import read_artifacts
 from ...lifecycle.audit.history import show
 from ...lifecycle.cluster import open_cluster
 from ...lifecycle.outcome import Exit, failure
+from ..console import say, stdout
 from ..options import Format, OutputFormat, Target
 from ..render.document import document
-from ..render.history import run_text
-from ..render.output import say
-from ..render.surface import stdout
+from ..render.status import run_text
 
 
 def command(

@@ -5,11 +5,10 @@ from datetime import UTC, datetime
 from ...lifecycle.cluster import open_cluster
 from ...lifecycle.outcome import Exit
 from ...lifecycle.status.health import read_status
+from ..console import say, stdout
 from ..options import Format, OutputFormat, Target
 from ..render.document import document
-from ..render.output import say
 from ..render.status import status_text
-from ..render.surface import stdout
 
 
 def command(cluster: Target, fmt: OutputFormat = Format.TEXT) -> Exit:

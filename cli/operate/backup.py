@@ -11,10 +11,10 @@ from ...lifecycle.run import Run
 from ...lifecycle.sites import existing_hosts
 from ...lifecycle.ssh import SshSession
 from ...lifecycle.state import acquire
+from ..console import say
 from ..options import Format, OutputFormat, Target
 from ..render.document import document
 from ..render.operations import saved_text
-from ..render.output import say
 
 
 def command(

@@ -20,11 +20,10 @@ from ...lifecycle.outcome import Exit, LifecycleError, failure
 from ...lifecycle.state.process import who
 from ...schemas.spec.units import Duration
 from ..app import group
+from ..console import say, stdout
 from ..options import Format, OutputFormat, SpecPath, complete_target
 from ..render.burst import explained_text, round_text, simulation_text
 from ..render.document import document
-from ..render.output import say
-from ..render.surface import stdout
 
 app = group("burst")
 

@@ -10,10 +10,10 @@ from ...lifecycle.outcome import Exit
 from ...lifecycle.scheduler.select import scheduler_of
 from ...lifecycle.sites import existing_hosts
 from ...lifecycle.ssh import SshSession
+from ..console import say
 from ..options import Format, Nodes, OutputFormat, Target
 from ..render.document import document
 from ..render.operations import served_text
-from ..render.output import say
 
 
 def command(

@@ -8,12 +8,11 @@ import typer
 from ...lifecycle.cluster import open_cluster
 from ...lifecycle.images.ahead import make_images
 from ...lifecycle.outcome import Exit
+from ..console import say, stdout
 from ..options import Format, OutputFormat, Target
 from ..render.document import document
-from ..render.image import images_text
-from ..render.output import say
+from ..render.operations import images_text
 from ..render.progress import open_progress
-from ..render.surface import stdout
 
 
 def command(

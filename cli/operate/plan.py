@@ -11,14 +11,13 @@ from ...lifecycle.outcome import Exit
 from ...lifecycle.planning.plan import make_plan
 from ...lifecycle.planning.plan_file import plan_file, write_plan
 from ...lifecycle.preflight.obstacles import ask_cluster
+from ..console import say, stdout
 from ..options import PlanFormat, PlanOutput, Target
 from ..render.diagnostics import diagnostics_text
 from ..render.document import document
-from ..render.output import say
 from ..render.plan import plan_text
 from ..render.plan_markdown import plan_markdown
-from ..render.preflight import preflight_text
-from ..render.surface import stdout
+from ..render.up import preflight_text
 
 
 def command(

@@ -8,11 +8,10 @@ import typer
 from ...lifecycle.cluster import open_cluster
 from ...lifecycle.operations.reboot import Pace, reboot
 from ...lifecycle.outcome import Exit
-from ..asking import ask
+from ..console import ask, say
 from ..options import Format, Nodes, OutputFormat, Target, Yes
 from ..render.document import document
 from ..render.operations import paces_text, rebooted_text
-from ..render.output import say
 from ..render.progress import LineProgress, open_progress
 
 

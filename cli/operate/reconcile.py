@@ -21,11 +21,10 @@ from ...lifecycle.state import StateStore
 from ...lifecycle.state.process import who
 from ...schemas.spec.units import Duration
 from ..app import group
+from ..console import say, stdout
 from ..options import Format, OutputFormat, Target, complete_target
 from ..render.document import document
-from ..render.output import say
-from ..render.reconcile import controllers_text, followed_text
-from ..render.surface import stdout
+from ..render.operations import controllers_text, followed_text
 
 app = group("reconcile")
 

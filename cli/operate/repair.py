@@ -9,13 +9,11 @@ from ...lifecycle.cluster import open_cluster
 from ...lifecycle.outcome import Exit
 from ...lifecycle.repair.attempt import Intended
 from ...lifecycle.repair.work import repair
-from ..asking import ask
+from ..console import ask, say, stdout
 from ..options import Format, OutputFormat, Target, Yes
 from ..render.document import document
-from ..render.output import say
+from ..render.operations import intended_text, repaired_text
 from ..render.progress import LineProgress, open_progress
-from ..render.repair import intended_text, repaired_text
-from ..render.surface import stdout
 
 
 def command(

@@ -17,10 +17,10 @@ from ...lifecycle.sites import existing_hosts
 from ...lifecycle.ssh import SshSession
 from ...lifecycle.state import acquire
 from ..app import group
+from ..console import say
 from ..options import Format, OutputFormat, Target
 from ..render.document import document
 from ..render.operations import rotated_encryption_text, rotated_text
-from ..render.output import say
 from ..render.progress import open_progress
 
 app = group("rotate")

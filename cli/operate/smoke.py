@@ -12,12 +12,11 @@ from ...lifecycle.outcome import Exit, LifecycleError, failure
 from ...lifecycle.smoke.gate import run_gate
 from ...lifecycle.smoke.saved import judge_saved
 from ...schemas.catalog import CatalogError, load_catalog
+from ..console import say, stdout
 from ..options import Format, OutputFormat, complete_target
 from ..render.document import document
-from ..render.output import say
 from ..render.progress import open_progress
 from ..render.smoke import smoke_text, suspects_text
-from ..render.surface import stdout
 
 
 def command(  # noqa: PLR0917  # typer passes them by name

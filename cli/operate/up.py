@@ -15,14 +15,11 @@ from ...lifecycle.planning.changes import Plan
 from ...lifecycle.planning.plan_file import PlanFile, read_plan
 from ...lifecycle.progress import StageFinished
 from ...lifecycle.up import up
-from ..asking import ask, ask_name
+from ..console import ask, ask_name, say, stdout
 from ..options import Format, OutputFormat, Target, Yes
 from ..render.document import document
-from ..render.ladder import purchase
-from ..render.output import say
-from ..render.plan import plan_text
+from ..render.plan import plan_text, purchase
 from ..render.progress import LineProgress, open_progress
-from ..render.surface import stdout
 from ..render.up import up_text
 
 

@@ -9,13 +9,11 @@ from ...lifecycle.cluster import open_cluster
 from ...lifecycle.down import down
 from ...lifecycle.outcome import Exit
 from ...stacks.provider import Leftover
-from ..asking import ask
+from ..console import ask, say, stdout
 from ..options import Format, OutputFormat, Target, Yes
 from ..render.document import document
-from ..render.down import down_text, existing_text
-from ..render.output import say
 from ..render.progress import LineProgress, open_progress
-from ..render.surface import stdout
+from ..render.up import down_text, existing_text
 
 
 def command(

@@ -8,9 +8,9 @@ from ...lifecycle.cluster import open_cluster
 from ...lifecycle.expiry.look_after import look_after
 from ...lifecycle.outcome import Exit
 from ...lifecycle.state.store import utc_now
+from ..console import say
 from ..options import Format, OutputFormat, complete_target
 from ..render.document import document
-from ..render.output import say
 from ..render.progress import open_progress
 
 

@@ -8,11 +8,10 @@ import typer
 from ...lifecycle.cluster import open_cluster
 from ...lifecycle.outcome import Exit, failure
 from ...lifecycle.unlock import unlock
+from ..console import say, stdout
 from ..options import Format, OutputFormat, Target
 from ..render.diagnostics import diagnostics_text
 from ..render.document import document
-from ..render.output import say
-from ..render.surface import stdout
 
 _LOCK = re.compile(r"(?P<site>\w+([.-]\w+)*)/(?P<epoch>\d+)", re.ASCII)
 """A site or burst.agent, then its number: nothing that would lead elsewhere in the state."""

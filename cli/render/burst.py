@@ -9,10 +9,9 @@ from ...lifecycle.burst.explain import Explained
 from ...lifecycle.burst.policy import WORDS, Decision
 from ...lifecycle.burst.saved_queue import Tried
 from ...lifecycle.burst.simulate.report import CloudUse, Simulation, Waits
-from .cells import printable
-from .grid import Column, grid
+from ..console import Console, printable
 from .quantities import duration, plural
-from .surface import Surface
+from .table import Column, grid
 
 _WAITS = (
     Column("WAIT", right=False),
@@ -24,14 +23,14 @@ _WAITS = (
 )
 
 
-def simulation_text(found: Simulation, surface: Surface) -> str:
+def simulation_text(found: Simulation, console: Console) -> str:
     """Return what a replay came to: waits, both sides, who didn't move, what was assumed."""
     where = f"{plural(found.jobs, 'job')} on partition {found.partition}"
     used = f"in use for {found.home.utilisation:.1%} of the time"
     lines = [
         f"{printable(found.trace)}: {where}, {found.days:,.1f} days",
         "",
-        *_waits(found, surface),
+        *_waits(found, console),
         "",
         f"home:  {plural(found.home.nodes, 'node')} {used}",
         *_cloud(found.cloud),
@@ -41,17 +40,17 @@ def simulation_text(found: Simulation, surface: Surface) -> str:
     if found.cloud is not None and found.cloud.stayed:
         lines += ["", "waited long enough and ran at home, by what last held them:"]
         lines += _words(found.cloud.stayed)
-    lines += ["", *(surface.paint("faint", line) for line in _assumed(found))]
-    return surface.plain("\n".join(lines))
+    lines += ["", *(console.paint("faint", line) for line in _assumed(found))]
+    return console.plain("\n".join(lines))
 
 
-def _waits(found: Simulation, surface: Surface) -> list[str]:
+def _waits(found: Simulation, console: Console) -> list[str]:
     rows = [_row("all jobs", found.waits)]
     if found.cloud is not None:
         rows += [_row("  at home", found.waits_home), _row("  spilled", found.waits_cloud)]
     if found.waits_without is not None:
         rows.append(_row("without spill", found.waits_without))
-    return grid(_WAITS, rows, surface).lines
+    return grid(_WAITS, rows, console).lines
 
 
 def _row(title: str, waits: Waits) -> list[str]:
@@ -103,16 +102,16 @@ def _assumed(found: Simulation) -> Iterator[str]:
         yield f"{plural(count, 'line')} left out: {why}"
 
 
-def round_text(found: Tried, surface: Surface) -> str:
+def round_text(found: Tried, console: Console) -> str:
     """Return a decided queue: each job with every reason for and against."""
-    lines = [line for decision in found.decisions for line in _decision(decision, found, surface)]
+    lines = [line for decision in found.decisions for line in _decision(decision, found, console)]
     spilling = sum(decision.spills for decision in found.decisions)
     total = plural(len(found.decisions), "job")
     lines.append(f"{spilling} of {total} of {found.partition} would spill to {found.pool}")
-    return surface.plain("\n".join(lines))
+    return console.plain("\n".join(lines))
 
 
-def explained_text(found: Explained, surface: Surface) -> str:
+def explained_text(found: Explained, console: Console) -> str:
     """Return why a job of a running cluster spills or stays, and what has become of it."""
     lines = [f"job {printable(found.job)}, partition {printable(found.partition)}"]
     if found.moved is not None:
@@ -132,11 +131,11 @@ def explained_text(found: Explained, surface: Surface) -> str:
             decisions=(found.decision,),
             promise=found.promise,
         )
-        lines += _decision(found.decision, tried, surface)
-    return surface.plain("\n".join(lines).rstrip("\n"))
+        lines += _decision(found.decision, tried, console)
+    return console.plain("\n".join(lines).rstrip("\n"))
 
 
-def _decision(decision: Decision, found: Tried, surface: Surface) -> Iterator[str]:
+def _decision(decision: Decision, found: Tried, console: Console) -> Iterator[str]:
     name = printable(decision.job)
     if decision.spills:
         nodes = plural(decision.new_nodes, "new node")
@@ -144,16 +143,16 @@ def _decision(decision: Decision, found: Tried, surface: Surface) -> Iterator[st
         cost = decision.adds_usd_per_hour
         adds = "at a price that isn't known" if cost is None else f"for ${cost:,.2f}/h at most"
         how = f", bought as {', '.join(decision.rungs)}" if decision.rungs else ""
-        yield f"{surface.paint('good', name)} spills to {found.pool}: {nodes}{idle} {adds}{how}"
+        yield f"{console.paint('good', name)} spills to {found.pool}: {nodes}{idle} {adds}{how}"
         if decision.stage:
             yield f"  staged first: {', '.join(decision.stage)}"
     else:
         final = ", and always will as it is" if decision.is_final else ""
-        yield f"{surface.paint('warning', name)} stays{final}"
+        yield f"{console.paint('warning', name)} stays{final}"
         if found.promise is not None and found.promise.job == decision.job:
             yield f"  has its room at the latest at {_moment(found.promise.at)}"
     for reason in decision.reasons:
-        mark = surface.paint("good", "✔") if reason.holds else surface.paint("error", "✘")
+        mark = console.paint("good", "✔") if reason.holds else console.paint("error", "✘")
         yield f"  {mark} {reason.word:<9} {printable(reason.text)}"
     yield ""
 

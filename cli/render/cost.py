@@ -7,45 +7,57 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 
 from ...schemas.cost.bill import Bill, Sum
-from .cells import printable
-from .cost_chart import chart as chart_lines
-from .cost_figures import Sources, ascii_only, is_priced, money, names
-from .cost_notes import notes
-from .cost_tables import ladders, markets, pools
-from .surface import Surface
+from ..console import Console, printable
+from .cost_tables import (
+    AT_LEAST,
+    AT_MOST,
+    FREE,
+    LACKS,
+    OWN,
+    UNKNOWN,
+    Sources,
+    ascii_only,
+    is_priced,
+    ladders,
+    markets,
+    money,
+    names,
+    pools,
+)
+from .cost_tables import chart as chart_lines
 
 
-def bills_text(bills: Sequence[Bill], surface: Surface, *, chart: bool = False) -> str:
+def bills_text(bills: Sequence[Bill], console: Console, *, chart: bool = False) -> str:
     """Return what each cluster costs, and all of them together where there are several."""
-    texts = ["\n".join(_bill(bill, surface, chart=chart)) for bill in bills]
+    texts = ["\n".join(_bill(bill, console, chart=chart)) for bill in bills]
     if len(bills) > 1:
         texts.append(_together(bills))
-    text = surface.plain("\n\n".join(texts))
-    return text if surface.unicode else ascii_only(text)
+    text = console.plain("\n\n".join(texts))
+    return text if console.unicode else ascii_only(text)
 
 
-def _bill(bill: Bill, surface: Surface, *, chart: bool) -> Iterator[str]:
+def _bill(bill: Bill, console: Console, *, chart: bool) -> Iterator[str]:
     sources = Sources()
-    yield from _folded(f"{printable(bill.cluster)}: {_headline(bill)}", surface)
-    yield from _budget(bill, surface)
+    yield from _folded(f"{printable(bill.cluster)}: {_headline(bill)}", console)
+    yield from _budget(bill, console)
     yield ""
     gone: list[str] = []
     if chart:
-        yield from chart_lines(bill, surface)
+        yield from chart_lines(bill, console)
     else:
-        table = pools(bill, sources, surface)
+        table = pools(bill, sources, console)
         gone = table.gone
         yield from table.lines
-    bought = ladders(bill, sources, surface)
+    bought = ladders(bill, sources, console)
     yield from _section("bought so, in this order; $/h for a node:", bought)
     if not chart:
         yield from _section(
             "every node of a pool in each market it is sold in, $/h:",
-            markets(bill, sources, surface),
+            markets(bill, sources, console),
         )
     told = [*notes(bill, gone, chart=chart)]
-    yield from _section("", list(chain.from_iterable(_wrapped(note, surface) for note in told)))
-    yield from _section("prices, as the catalog has them:", [*_sources(sources, surface)])
+    yield from _section("", list(chain.from_iterable(_wrapped(note, console) for note in told)))
+    yield from _section("prices, as the catalog has them:", [*_sources(sources, console)])
 
 
 def _section(title: str, lines: list[str]) -> Iterator[str]:
@@ -76,7 +88,7 @@ def _dollars(total: Sum, unit: str, *, digits: int = 2) -> str:
     return f"{'at most ' if total.is_bound else ''}${total.usd:,.{digits}f}{unit}"
 
 
-def _budget(bill: Bill, surface: Surface) -> Iterator[str]:
+def _budget(bill: Bill, console: Console) -> Iterator[str]:
     """Yield what is left of each ceiling of the budget."""
     for ceiling, total, unit, what, digits in (
         (bill.max_usd_per_hour, bill.totals.hour, "/h", "the worst case", 2),
@@ -86,40 +98,40 @@ def _budget(bill: Bill, surface: Surface) -> Iterator[str]:
             continue
         begin = f"budget ${ceiling:,.{digits}f}{unit}"
         if total.usd is None:
-            yield from _folded(f"{begin}: not judged, {what} is unknown", surface)
+            yield from _folded(f"{begin}: not judged, {what} is unknown", console)
             continue
         rest = ceiling - total.usd
         share = f"{what} takes {'at most ' if total.is_bound else ''}{total.usd / ceiling:.0%}"
         without = f", without {names(total.lacks)}" if total.lacks else ""
         if rest < 0:
             text = f"{begin}: {share}, ${-rest:,.{digits}f} too much{without}"
-            yield from (surface.paint("error", line) for line in _folded(text, surface))
+            yield from (console.paint("error", line) for line in _folded(text, console))
         else:
-            yield from _folded(f"{begin}: {share}, ${rest:,.{digits}f} left{without}", surface)
+            yield from _folded(f"{begin}: {share}, ${rest:,.{digits}f} left{without}", console)
 
 
-def _wrapped(note: str, surface: Surface) -> list[str]:
-    return [surface.paint("faint", line) for line in _folded(note, surface)]
+def _wrapped(note: str, console: Console) -> list[str]:
+    return [console.paint("faint", line) for line in _folded(note, console)]
 
 
-def _folded(text: str, surface: Surface) -> list[str]:
+def _folded(text: str, console: Console) -> list[str]:
     return textwrap.wrap(
         text,
-        width=max(40, min(surface.width, 100)),
+        width=max(40, min(console.width, 100)),
         subsequent_indent="  ",
         break_long_words=False,
         break_on_hyphens=False,
     )
 
 
-def _sources(sources: Sources, surface: Surface) -> Iterator[str]:
+def _sources(sources: Sources, console: Console) -> Iterator[str]:
     """Yield each source of a price with its date, then the oldest date."""
     for (source, date, unverified), number in sources.numbers.items():
         doubt = "; not confirmed" if unverified else ""
-        yield from _wrapped(f"[{number}] {printable(source)}, {date}{doubt}", surface)
+        yield from _wrapped(f"[{number}] {printable(source)}, {date}{doubt}", console)
     if sources.oldest is not None:
         yield from _wrapped(
-            f"the oldest price is of {sources.oldest}; nothing was looked up now", surface
+            f"the oldest price is of {sources.oldest}; nothing was looked up now", console
         )
 
 
@@ -138,3 +150,122 @@ def _together(bills: Sequence[Bill]) -> str:
 def _added(sums: Sequence[Sum]) -> str:
     known = [each.usd for each in sums if each.usd is not None]
     return money(sum(known) if known else None, is_bound=any(each.is_bound for each in sums))
+
+
+_HELD = frozenset({"reservation", "capacity-block"})
+"""Markets that are paid while they are held."""
+
+
+def notes(bill: Bill, gone: list[str], *, chart: bool) -> Iterator[str]:
+    """Yield one note after the other; each only where it applies.
+
+    Args:
+        bill: what is shown.
+        gone: columns that there was no room for.
+        chart: whether bars are shown, and no comparison of the markets.
+    """
+    yield from _marks(bill, chart=chart)
+    yield from _month(bill)
+    yield from _holdings(bill)
+    yield from _power(bill)
+    yield from _not_counted(bill, chart=chart)
+    if gone:
+        yield f"no room for {', '.join(gone)}: widen the terminal, or --format json"
+
+
+def _marks(bill: Bill, *, chart: bool) -> Iterator[str]:
+    offers = [
+        offer
+        for pool in bill.pools
+        for offer in (*pool.ladder, *(() if chart or not pool.nodes else pool.markets))
+    ]
+    if any(offer.is_bound for offer in offers):
+        yield (
+            f"{AT_MOST} at most: that market has no price of its own here, and the on-demand price "
+            "or the spec's limit stands in"
+        )
+    lacks = bill.totals.hour.lacks or bill.totals.month.lacks
+    if lacks:
+        yield f"{LACKS} the price of {names(lacks)} is unknown and in no sum; {UNKNOWN} not known"
+    elif any(offer.usd_per_hour is None for offer in offers):
+        yield f"{UNKNOWN} sold so, at a price that is not known"
+    if any(offer.market in _HELD for pool in bill.pools for offer in pool.ladder):
+        yield "a reservation or capacity block is paid while it is held, nodes running or not"
+
+
+def _month(bill: Bill) -> Iterator[str]:
+    if is_priced(bill.pools):
+        elastic = any(pool.nodes_now != pool.nodes for pool in bill.pools)
+        share = f", elastic nodes running {100 * bill.utilisation:.4g}% of it" if elastic else ""
+        yield f"a month has {bill.hours_per_month} h{share}, at the worst case's prices"
+
+
+def _holdings(bill: Bill) -> Iterator[str]:
+    if bill.own_unpriced:
+        yield (
+            f"{OWN}: machines that exist ({names(bill.own_unpriced)}); nothing is rented for "
+            "them, and the catalog has no price of yours, so they are in no sum"
+        )
+    free = [pool.name for pool in bill.pools if pool.holding == "free"]
+    if free:
+        yield f"{FREE}: on this machine or in a file ({names(free)}); nothing is rented for them"
+
+
+def _power(bill: Bill) -> Iterator[str]:
+    drawing = [pool for pool in bill.pools if pool.power.kw is not None]
+    lacks = bill.totals.kw_lacks
+    if not drawing:
+        if lacks:
+            yield f"power unknown: no figure for {names(lacks)}"
+            yield "carbon unknown, as the power is"
+        return
+    pues = {s.provider: p.power.pue for s in bill.sites for p in drawing if p.site == s.name}
+    factors = [
+        f"{provider}: PUE unknown, without cooling" if pue is None else f"{provider}: x PUE {pue:g}"
+        for provider, pue in pues.items()
+    ]
+    partial = lacks or any(pool.power.basis == "gpus" for pool in drawing)
+    total = f"{AT_LEAST if partial else ''}{bill.totals.kw or 0.0:,.1f} kW"
+    yield f"power {total}, every node running at its limit ({'; '.join(factors)})"
+    alone = [pool.name for pool in drawing if pool.power.basis == "gpus"]
+    if alone:
+        yield f"{AT_LEAST} the GPUs alone ({names(alone)}): the rest of the node is not known"
+    if lacks:
+        yield f"power unknown, in no sum: {names(lacks)}"
+    yield from _carbon(bill)
+
+
+def _carbon(bill: Bill) -> Iterator[str]:
+    known = [p.power.kg_co2_per_hour for p in bill.pools if p.power.kg_co2_per_hour is not None]
+    if known:
+        yield f"carbon of that power: {sum(known):,.1f} kg CO2e/h"
+    dark = [
+        f"{site.name} ({site.region})" if site.region else site.name
+        for site in bill.sites
+        if any(
+            pool.power.kw is not None and pool.power.kg_co2_per_hour is None
+            for pool in bill.pools
+            if pool.site == site.name
+        )
+    ]
+    if dark:
+        yield f"carbon unknown: no kg CO2e per kWh is known for {names(dark)}"
+
+
+def _not_counted(bill: Bill, *, chart: bool) -> Iterator[str]:
+    """Yield what costs money and is in no figure."""
+    priced = [each for each in bill.storage if each.usd_per_month is not None]
+    if priced and chart:
+        month = sum(each.usd_per_month or 0.0 for each in priced)
+        yield f"not in the bars: storage {names(s.name for s in priced)}, ${month:,.0f} a month"
+    elif priced:
+        yield "a budget is held against the machines alone, without storage"
+    storage = []
+    for each in bill.storage:
+        if each.usd_per_month is None:
+            size = f", {each.gib:,.0f} GiB" if each.gib is not None else ", by what it holds"
+            storage.append(f"storage {printable(each.name)} ({each.type}{size}; price unknown)")
+    if any(pool.holding == "rented" for pool in bill.pools):
+        storage.append("boot disks, addresses, gateways and traffic")
+    if storage:
+        yield f"not counted: {'; '.join(storage)}"

@@ -1,32 +1,16 @@
-"""The tables of a bill: pools by site, the ladder of each, and every market beside the others."""
+"""The tables and bars of a bill, and the figures in their cells."""
 
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from msgspec.structs import replace
 
-from ...schemas.cost.bill import Bill, PoolBill, SiteBill, Sum, Totals
-from ...schemas.cost.pools import StorageCost
-from .cells import pad, printable, width
-from .cost_figures import (
-    AT_LEAST,
-    FREE,
-    OWN,
-    UNKNOWN,
-    Sources,
-    is_priced,
-    kilowatts,
-    money,
-    node_money,
-    nodes,
-    offer_text,
-    pool_money,
-    sum_money,
-)
-from .grid import Column, Grid, grid
-from .surface import Surface
+from ...schemas.cost.bill import Bill, Offer, PoolBill, SiteBill, Sum, Totals
+from ...schemas.cost.pools import Power, StorageCost
+from ..console import Console, pad, printable, width
+from .table import Column, Grid, grid
 
 _COLUMNS = (
     Column("POOL", right=False),
@@ -41,7 +25,7 @@ _COLUMNS = (
 _MARKETS = ("on-demand", "spot", "reservation", "capacity-block", "flex-start")
 
 
-def pools(bill: Bill, sources: Sources, surface: Surface) -> Grid:
+def pools(bill: Bill, sources: Sources, console: Console) -> Grid:
     """Return the pools below their sites, with the sums of each site and of the cluster."""
     rows: list[list[str]] = []
     strong: list[int] = []
@@ -59,10 +43,10 @@ def pools(bill: Bill, sources: Sources, surface: Surface) -> Grid:
     if priced:
         strong.append(len(rows) + 1)
         rows.append(_with_storage(bill))
-    table = grid(_COLUMNS, rows, surface)
+    table = grid(_COLUMNS, rows, console)
     return Grid(
         [
-            surface.paint("strong", line) if number in {0, *strong} else line
+            console.paint("strong", line) if number in {0, *strong} else line
             for number, line in enumerate(table.lines)
         ],
         table.gone,
@@ -136,7 +120,7 @@ def _more(total: Sum, usd: float) -> Sum:
     return replace(total, usd=usd + (total.usd or 0.0))
 
 
-def ladders(bill: Bill, sources: Sources, surface: Surface) -> list[str]:
+def ladders(bill: Bill, sources: Sources, console: Console) -> list[str]:
     """Return a line for each pool with prices: its rungs in order."""
     told = {
         pool.name: [
@@ -147,10 +131,10 @@ def ladders(bill: Bill, sources: Sources, surface: Surface) -> list[str]:
         for pool in bill.pools
         if pool.ladder
     }
-    return _lists(told, surface, " > ")
+    return _lists(told, console, " > ")
 
 
-def markets(bill: Bill, sources: Sources, surface: Surface) -> list[str]:
+def markets(bill: Bill, sources: Sources, console: Console) -> list[str]:
     """Return what all nodes of each pool cost in every market; lists where a table has no room."""
     rented = [pool for pool in bill.pools if pool.markets and pool.nodes]
     if not rented:
@@ -163,13 +147,13 @@ def markets(bill: Bill, sources: Sources, surface: Surface) -> list[str]:
         [printable(name), *(found.get(market, "") for market in shown)]
         for name, found in cells.items()
     ]
-    lines = grid(columns, rows, surface).lines
-    if surface.live and max(map(width, lines)) > surface.width:
+    lines = grid(columns, rows, console).lines
+    if console.live and max(map(width, lines)) > console.width:
         told = {
             name: [f"{market} {found[market]}" for market in shown if market in found]
             for name, found in cells.items()
         }
-        return _lists(told, surface, ", ")
+        return _lists(told, console, ", ")
     return lines
 
 
@@ -177,19 +161,169 @@ def _by_market(pool: PoolBill, sources: Sources) -> dict[str, str]:
     return {o.market: offer_text(o, sources, times=pool.nodes) for o in pool.markets}
 
 
-def _lists(told: dict[str, list[str]], surface: Surface, between: str) -> list[str]:
-    return list(_listed(told, surface, between))
+def _lists(told: dict[str, list[str]], console: Console, between: str) -> list[str]:
+    return list(_listed(told, console, between))
 
 
-def _listed(told: dict[str, list[str]], surface: Surface, between: str) -> Iterator[str]:
+def _listed(told: dict[str, list[str]], console: Console, between: str) -> Iterator[str]:
     """Yield names with their lists behind them, wrapped where that is too long."""
     left = min(24, max((width(printable(name)) for name in told), default=0))
     for name, parts in told.items():
         yield from textwrap.wrap(
             between.join(parts),
-            width=max(40, surface.width),
+            width=max(40, console.width),
             initial_indent=f"{pad(printable(name), left)}  ",
             subsequent_indent=" " * (left + 2),
             break_long_words=False,
             break_on_hyphens=False,
         )
+
+
+NOW, MOST = "█", "░"
+_LEAST = 8
+"""Columns that a bar has at least, however narrow the terminal."""
+_NAME = 24
+"""Most columns of a pool's name beside its bar; longer ones stand above it."""
+
+
+def chart(bill: Bill, console: Console) -> list[str]:
+    """Return a line of bar and figures for each pool, and what the bars mean."""
+    dearest = max((pool.usd_per_hour or 0.0 for pool in bill.pools), default=0.0)
+    figures = {pool.name: _figures(pool) for pool in bill.pools}
+    right = max((width(text) for text in figures.values()), default=0)
+    left = min(_NAME, max((width(printable(pool.name)) for pool in bill.pools), default=0))
+    room = max(_LEAST, console.width - left - right - 4)
+    lines: list[str] = []
+    for pool in bill.pools:
+        name = printable(pool.name)
+        if width(name) > left:
+            lines.append(name)
+            name = ""
+        drawn = _bar(pool, dearest, room, console)
+        lines.append(f"{pad(name, left)}  {drawn}  {figures[pool.name]}")
+    if not dearest:
+        return lines
+    scale = f"{NOW} now, {MOST} worst case; the longest: ${dearest:,.2f}/h"
+    return [*lines, "", console.paint("faint", scale)]
+
+
+def _bar(pool: PoolBill, dearest: float, room: int, console: Console) -> str:
+    """Draw a bar as long as its share of the dearest; what costs anything has a cell at least."""
+    now = _cells(pool.usd_per_hour_now, dearest, room)
+    most = max(now, _cells(pool.usd_per_hour, dearest, room))
+    drawn = console.paint("good", NOW * now) + console.paint("warning", MOST * (most - now))
+    return drawn + " " * (room - most)
+
+
+def _cells(value: float | None, dearest: float, room: int) -> int:
+    if not value or not dearest:
+        return 0
+    return min(room, max(1, round(value / dearest * room)))
+
+
+def _figures(pool: PoolBill) -> str:
+    now = pool_money(pool, pool.usd_per_hour_now, is_bound=pool.is_bound_now)
+    most = pool_money(pool, pool.usd_per_hour, is_bound=pool.is_bound)
+    return now if now == most else f"{now} .. {most}"
+
+
+UNKNOWN = "–"  # noqa: RUF001  # the dash of tables; turned into "-" where there is no Unicode
+AT_MOST, AT_LEAST, LACKS = "≤", "≥", "+?"
+OWN, FREE = "own", "free"
+_ASCII = str.maketrans({"–": "-", "≤": "<=", "≥": ">=", "█": "#", "░": "."})  # noqa: RUF001  # as above
+
+
+def ascii_only(text: str) -> str:
+    """Return the text with its marks as they are written without Unicode."""
+    return text.translate(_ASCII)
+
+
+class Sources:
+    """Where prices come from, numbered in the order in which they are first shown."""
+
+    def __init__(self) -> None:
+        """Begin with none."""
+        self.numbers: dict[tuple[str, str, bool], int] = {}
+
+    def mark(self, offer: Offer) -> str:
+        """Return " [1]" for a price that has a source."""
+        if offer.source is None or offer.date is None:
+            return ""
+        return f" [{self.cite(offer.source, offer.date, unverified=offer.unverified)}]"
+
+    def cite(self, source: str, date: str, *, unverified: bool = False) -> int:
+        """Return the number of a source."""
+        return self.numbers.setdefault((source, date, unverified), len(self.numbers) + 1)
+
+    @property
+    def oldest(self) -> str | None:
+        """The oldest date of a price that is shown."""
+        return min((date for _, date, _ in self.numbers), default=None)
+
+
+def money(value: float | None, *, is_bound: bool = False, digits: int = 2) -> str:
+    """Return "880.64", "≤880.64", or the dash of what isn't known."""
+    if value is None:
+        return UNKNOWN
+    return f"{AT_MOST if is_bound else ''}{value:,.{digits}f}"
+
+
+def names(those: Iterable[str], most: int = 8) -> str:
+    """Return "head, login and 12 more", safe to show."""
+    every = [*those]
+    shown = ", ".join(map(printable, every[:most]))
+    return shown if len(every) <= most else f"{shown} and {len(every) - most:,} more"
+
+
+def is_priced(pools: Iterable[PoolBill]) -> bool:
+    """Say whether money is paid for any: rented, or one's own with a price."""
+    return any(p.holding == "rented" or (p.holding == "own" and p.ladder) for p in pools)
+
+
+def pool_money(pool: PoolBill, value: float | None, *, is_bound: bool, digits: int = 2) -> str:
+    """Return a pool's money; machines that nobody is paid for are said to be own or free."""
+    if pool.holding == "free":
+        return FREE
+    if value is None and pool.holding == "own":
+        return OWN
+    return money(value, is_bound=is_bound, digits=digits)
+
+
+def sum_money(total: Sum, *, digits: int = 2) -> str:
+    """Return a sum, marked where a price in it isn't known."""
+    text = money(total.usd, is_bound=total.is_bound, digits=digits)
+    return f"{text} {LACKS}" if total.lacks and total.usd is not None else text
+
+
+def node_money(pool: PoolBill) -> str:
+    """Return what one node costs: "39.33..55.04" where the rungs differ."""
+    rates = [offer.usd_per_hour for offer in pool.ladder]
+    if pool.holding == "free" or not rates:
+        return pool_money(pool, None, is_bound=False)
+    known = [rate for rate in rates if rate is not None]
+    if len(known) < len(rates):
+        return UNKNOWN
+    least, most = min(known), max(known)
+    text = money(most, is_bound=pool.is_bound or all(o.is_bound for o in pool.ladder))
+    return text if least == most else f"{least:,.2f}..{text}"
+
+
+def nodes(pool: PoolBill) -> str:
+    """Return "16", or "0..16" where machines come and go."""
+    if pool.nodes_now == pool.nodes:
+        return f"{pool.nodes:,}"
+    return f"{pool.nodes_now:,}..{pool.nodes:,}"
+
+
+def kilowatts(power: Power) -> str:
+    """Return a pool's power, every machine running; marked where only the GPUs' is known."""
+    if power.kw is None:
+        return UNKNOWN
+    return f"{AT_LEAST if power.basis == 'gpus' else ''}{power.kw:,.1f}"
+
+
+def offer_text(offer: Offer, sources: Sources, *, times: int = 1) -> str:
+    """Return "≤880.64 [1]" for so many nodes in a market."""
+    rate = offer.usd_per_hour
+    text = money(None if rate is None else rate * times, is_bound=offer.is_bound)
+    return f"{text}{sources.mark(offer)}"

@@ -1,14 +1,16 @@
-"""Findings as a person reads them: what, where, the line with a caret, and what to do instead."""
+"""Findings: what, where, the line with a caret, what to do instead; diffs of specs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from difflib import unified_diff
+from typing import NamedTuple
 
 from ...schemas.diagnostics import Diagnostic, Severity, Span
-from .cells import printable
-from .concealed import starred
-from .excerpt import excerpt, source_lines
-from .surface import Surface, Tone
+from ...schemas.fix.apply import Mended
+from ...schemas.spec.model import SECRET_PATTERN
+from ..console import Console, Tone, columns, printable, width
 
 _TONES: dict[Severity, Tone] = {
     Severity.ERROR: "error",
@@ -18,13 +20,13 @@ _TONES: dict[Severity, Tone] = {
 
 
 def diagnostics_text(
-    diagnostics: Iterable[Diagnostic], surface: Surface, sources: Mapping[str, str] | None = None
+    diagnostics: Iterable[Diagnostic], console: Console, sources: Mapping[str, str] | None = None
 ) -> str:
     """Return the findings as text, in the order given; "" for none.
 
     Args:
         diagnostics: what was found.
-        surface: what it is written on.
+        console: what it is written on.
         sources: file -> its text, for the excerpts.
     """
     told = list(diagnostics)
@@ -35,7 +37,7 @@ def diagnostics_text(
             split[file] = source_lines(text)
         if diagnostic.is_secret and diagnostic.span is not None:
             _mask(split.get(file, []), diagnostic.span)
-    return "\n".join(line for diagnostic in told for line in _lines(diagnostic, surface, split))
+    return "\n".join(line for diagnostic in told for line in _lines(diagnostic, console, split))
 
 
 def _mask(lines: list[str], span: Span) -> None:
@@ -45,25 +47,25 @@ def _mask(lines: list[str], span: Span) -> None:
         lines[span.line - 1] = starred(line, span.column - 1, span.end_column - 1)
 
 
-def _lines(diagnostic: Diagnostic, surface: Surface, sources: Mapping[str, list[str]]) -> list[str]:
+def _lines(diagnostic: Diagnostic, console: Console, sources: Mapping[str, list[str]]) -> list[str]:
     tone = _TONES[diagnostic.severity]
-    title = surface.paint(tone, f"{diagnostic.severity}[{diagnostic.code}]")
-    lines = [f"{title}: {surface.plain(printable(diagnostic.summary))}"]
+    title = console.paint(tone, f"{diagnostic.severity}[{diagnostic.code}]")
+    lines = [f"{title}: {console.plain(printable(diagnostic.summary))}"]
     source = sources.get(diagnostic.file)
     if diagnostic.span is not None and source is not None:
         span = diagnostic.span
         place = f"{printable(diagnostic.file)}:{span.line}:{span.column}"
         gutter = " " * len(str(span.line))
-        lines.append(f"{gutter}{surface.paint('gutter', '-->')} {place}")
-        lines += excerpt(source, span, surface, tone)
+        lines.append(f"{gutter}{console.paint('gutter', '-->')} {place}")
+        lines += excerpt(source, span, console, tone)
     elif diagnostic.file:
-        lines.append(f" {surface.paint('gutter', '-->')} {_place(diagnostic)}")
+        lines.append(f" {console.paint('gutter', '-->')} {_place(diagnostic)}")
     lines += [
-        f"  {surface.paint('gutter', '|')} {surface.plain(printable(line))}".rstrip()
+        f"  {console.paint('gutter', '|')} {console.plain(printable(line))}".rstrip()
         for line in diagnostic.detail.splitlines()
     ]
     if diagnostic.hint:
-        lines.append(_help(diagnostic, surface))
+        lines.append(_help(diagnostic, console))
     return lines
 
 
@@ -74,14 +76,14 @@ def _place(diagnostic: Diagnostic) -> str:
     return printable(diagnostic.file) + (f":{span.line}:{span.column}" if span and exact else "")
 
 
-def _help(diagnostic: Diagnostic, surface: Surface) -> str:
+def _help(diagnostic: Diagnostic, console: Console) -> str:
     """Return the help line; the code of a check leads to its explanation."""
     first, *rest = diagnostic.hint.splitlines() or [""]
     is_check = diagnostic.code[:3] not in {"GC0", "GC9"}
     more = f"   (gcluster explain {diagnostic.code})" if is_check else ""
-    text = f"  {surface.paint('note', 'help')}: {surface.plain(printable(first))}"
-    text += surface.paint("faint", more)
-    return "\n".join([text, *(f"        {surface.plain(printable(line))}" for line in rest)])
+    text = f"  {console.paint('note', 'help')}: {console.plain(printable(first))}"
+    text += console.paint("faint", more)
+    return "\n".join([text, *(f"        {console.plain(printable(line))}" for line in rest)])
 
 
 def summary_line(diagnostics: Iterable[Diagnostic]) -> str:
@@ -91,3 +93,150 @@ def summary_line(diagnostics: Iterable[Diagnostic]) -> str:
         counts[diagnostic.severity] += 1
     parts = [f"{n} {severity}{'' if n == 1 else 's'}" for severity, n in counts.items() if n]
     return ", ".join(parts) or "no findings"
+
+
+_LEAD = 0.4
+"""Share of the room that stays to the left of the caret when a long line is cut."""
+_FAR = 4
+"""Rooms of characters looked at on either side of a caret: a line may be megabytes long."""
+_LEAST_ROOM = 12
+
+
+class _View(NamedTuple):
+    """What is shown of a line: the text, the columns before the caret, the caret's length."""
+
+    text: str
+    offset: int
+    length: int
+
+
+def source_lines(text: str) -> list[str]:
+    """Split as the loader counts lines: at line feeds, carriage returns and both together."""
+    return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+
+
+def excerpt(lines: Sequence[str], span: Span, console: Console, tone: Tone) -> list[str]:
+    """Return the gutter, the line and the caret line; nothing where there is no such line.
+
+    Any span is taken: what reaches beyond the line is cut to it.
+    """
+    if not 0 < span.line <= len(lines):
+        return []
+    number = str(span.line)
+    view = _view(concealed(lines[span.line - 1]), span, console, len(number) + 3)
+    gutter = " " * len(number)
+    bar = console.paint("gutter", "|")
+    return [
+        f"{gutter} {bar}",
+        f"{console.paint('gutter', number)} {bar} {view.text}".rstrip(),
+        f"{gutter} {bar} {' ' * view.offset}{console.paint(tone, '^' * view.length)}",
+    ]
+
+
+def _view(line: str, span: Span, console: Console, taken: int) -> _View:
+    """Fit the line into what the console leaves beside the gutter."""
+    room = max(_LEAST_ROOM, console.width - taken)
+    start = min(max(span.column - 1, 0), len(line))
+    end = span.end_column - 1 if span.end_line == span.line else len(line)
+    end = min(max(end, start), len(line))
+    first, last = max(0, start - _FAR * room), start + _FAR * room
+    cells = columns(line[first:last], unicode=console.unicode)
+    at = start - first
+    length = max(1, sum(map(width, cells[at : end - first])))
+    if not first and last >= len(line) and sum(map(width, cells)) <= room:
+        return _View("".join(cells), sum(map(width, cells[:at])), length)
+    kept = _first_kept(cells, at, length, room)
+    view = _cut(cells, kept, room, "…" if console.unicode else "~", more=last < len(line))
+    offset = sum(map(width, cells[kept:at])) + (1 if kept else 0)
+    return _View(view, offset, max(1, min(length, room - 1 - offset)))
+
+
+def _first_kept(cells: list[str], at: int, length: int, room: int) -> int:
+    """Return the first cell to show, so that the caret has some of the line before it."""
+    before = sum(map(width, cells[:at]))
+    lead = int(room * _LEAD)
+    if before + length < room or before <= lead:
+        return 0
+    kept, seen = at, 0
+    while kept > 0 and seen + width(cells[kept - 1]) <= lead:
+        kept -= 1
+        seen += width(cells[kept])
+    return kept
+
+
+def _cut(cells: list[str], first: int, room: int, mark: str, *, more: bool) -> str:
+    """Return the cells from `first` that fit; ends that are cut are marked."""
+    shown, used = [mark] if first else [], 1 if first else 0
+    for place in range(first, len(cells)):
+        used += width(cells[place])
+        if used > room - 1:
+            return "".join([*shown, mark])
+        shown.append(cells[place])
+    return "".join([*shown, mark] if more else shown)
+
+
+_KEY = re.compile(
+    r"(?:passw(?:or)?d|passphrase|secret|token|credential|(?:api|private|access)[_-]?key)"
+    r"[\w-]{0,64}[\"']?[ \t]{0,64}:(?=[ \t\"'])[ \t]*",
+    re.IGNORECASE,
+)
+_QUOTED = re.compile(r"\"(?:[^\"\\]|\\.)*\"?|'(?:[^']|'')*'?")
+_IN_FLOW = re.compile(r"[^,}\]]*")
+_PLAIN = re.compile(r"(?:(?! #).)*")
+_REFERENCE = re.compile(SECRET_PATTERN)
+
+
+def concealed(line: str) -> str:
+    """Return the line with asterisks over such values; it stays as long as it was.
+
+    References ("env:NAME"), maps and lists are shown: they are no secrets.
+    """
+    shown = line
+    for key in _KEY.finditer(line):
+        value = _value(line, key.end())
+        if value and value[0] not in "{[&*|>#" and not _REFERENCE.match(value.strip("\"'")):
+            shown = starred(shown, key.end(), key.end() + len(value))
+    return shown
+
+
+def starred(line: str, start: int, end: int) -> str:
+    """Return the line with asterisks in place of these characters."""
+    return f"{line[:start]}{'*' * (end - start)}{line[end:]}"
+
+
+def _value(line: str, at: int) -> str:
+    quoted = _QUOTED.match(line, at)
+    if quoted is not None:
+        return quoted[0]
+    flows = "{" in line[:at] or "[" in line[:at]
+    found = (_IN_FLOW if flows else _PLAIN).match(line, at)
+    return found[0].rstrip() if found is not None else ""
+
+
+_DIFF_TONES: dict[str, Tone] = {"-": "error", "+": "good", "@": "note"}
+
+
+def diff_text(file: str, before: str, after: str, console: Console) -> str:
+    """Return the diff from `before` to `after`; "" when they are the same."""
+    lines = list(
+        unified_diff(source_lines(before), source_lines(after), file, file, lineterm="", n=2)
+    )
+    return "\n".join(_line(line, console, head=place < 2) for place, line in enumerate(lines))  # noqa: PLR2004  # the two lines that name the file
+
+
+def _line(line: str, console: Console, *, head: bool) -> str:
+    text = line[:1] + console.plain(printable(line[1:]))
+    if head:
+        return console.paint("strong", text)
+    tone = _DIFF_TONES.get(line[:1])
+    return text if tone is None else console.paint(tone, text)
+
+
+def mended_text(mended: Mended, console: Console, *, written: bool) -> str:
+    """Return the diff of one spec and a line that says how much of it was found and mended."""
+    file, count = mended.before.file, len(mended.applied)
+    verb = "mended" if written else "would be mended"
+    findings = f"{count} finding{'' if count == 1 else 's'}"
+    how = "" if written else " (write with --fix --write); what is then left:"
+    diff = diff_text(file, mended.before.text, mended.after.text, console)
+    return f"{diff}\n\n{printable(file)}: {findings} {verb}{how}\n"

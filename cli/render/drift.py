@@ -8,11 +8,10 @@ from itertools import groupby
 from ...lifecycle.drift.fix import FixResult
 from ...lifecycle.drift.values import Drift, DriftReport
 from ...schemas.derived.hostlist import fold
-from .cells import printable
+from ..console import Console, printable
 from .diagnostics import diagnostics_text
+from .operations import repair_lines
 from .quantities import plural
-from .repair import repair_lines
-from .surface import Surface
 
 _PLANES = {
     "cloud": "sites",
@@ -26,27 +25,27 @@ _LONGEST = 60_000
 """Characters at most: a comment of GitHub holds 65,536."""
 
 
-def drift_text(report: DriftReport, surface: Surface) -> str:
+def drift_text(report: DriftReport, console: Console) -> str:
     """Return the report as text: plane by plane, alike things on several hosts as one line."""
-    lines = [_verdict(report, surface)]
+    lines = [_verdict(report, console)]
     for plane, rows in _rows(report.drifts):
-        lines.append(surface.paint("strong", _PLANES[plane]))
-        lines += [f"  {surface.paint('warning', '~')} {row}" for row in rows[:_LISTED]]
+        lines.append(console.paint("strong", _PLANES[plane]))
+        lines += [f"  {console.paint('warning', '~')} {row}" for row in rows[:_LISTED]]
         lines += [f"    and {len(rows) - _LISTED:,} more"] if len(rows) > _LISTED else []
     lines += [
-        f"  {surface.paint('error', '!')} {printable(name)}: {printable(why)} (not known)"
+        f"  {console.paint('error', '!')} {printable(name)}: {printable(why)} (not known)"
         for name, why in report.silent.items()
     ]
     lines += _notes(report)
-    lines += repair_lines(report.cluster, report.repairs, surface)
+    lines += repair_lines(report.cluster, report.repairs, console)
     if any(drift.mends for drift in report.drifts):
         lines.append(f"mend it with: gcluster drift {report.cluster} --fix")
-    return surface.plain("\n".join(lines))
+    return console.plain("\n".join(lines))
 
 
 def drift_markdown(report: DriftReport) -> str:
     """Return the report as a comment; the same drift gives the same bytes, so it holds no ages."""
-    plain = Surface()
+    plain = Console()
     lines = [
         f"<!-- gcluster drift: {report.cluster} -->",
         f"### gcluster drift: `{report.cluster}`",
@@ -68,35 +67,35 @@ def drift_markdown(report: DriftReport) -> str:
     return f"{text[:_LONGEST].rpartition(chr(10))[0]}\n\n</details>\n\nToo long for a comment."
 
 
-def fixed_text(result: FixResult, surface: Surface) -> str:
+def fixed_text(result: FixResult, console: Console) -> str:
     """Return how mending ended: what was mended, and what still differs."""
     if result.after is None:
-        return drift_text(result.before, surface)
-    lines = [diagnostics_text(result.diagnostics, surface)] if result.diagnostics else []
+        return drift_text(result.before, console)
+    lines = [diagnostics_text(result.diagnostics, console)] if result.diagnostics else []
     left = {_key(drift) for drift in result.after.drifts}
     mended = [d for d in result.before.drifts if d.mends and _key(d) not in left]
     for _, rows in _rows(mended):
-        lines += [f"  {surface.paint('good', '✔')} {row}" for row in rows]
+        lines += [f"  {console.paint('good', '✔')} {row}" for row in rows]
     lines += [
-        f"  {surface.paint('error', 'x')} {host}: {printable(why)}"
+        f"  {console.paint('error', 'x')} {host}: {printable(why)}"
         for host, why in result.failed.items()
     ]
-    return surface.plain("\n".join([*lines, drift_text(result.after, surface)]))
+    return console.plain("\n".join([*lines, drift_text(result.after, console)]))
 
 
 def _key(drift: Drift) -> tuple[str, str, str, str]:
     return drift.plane, drift.where, drift.kind, drift.name
 
 
-def _verdict(report: DriftReport, surface: Surface) -> str:
+def _verdict(report: DriftReport, console: Console) -> str:
     looked = f"{plural(report.hosts, 'node')} looked at in {report.seconds:.1f} s"
     if report.drifts:
         many = plural(len(report.drifts), "difference")
-        said = surface.paint("warning", f"{report.cluster} has drifted: {many}")
-        return f"{said}   {surface.paint('faint', looked)}"
+        said = console.paint("warning", f"{report.cluster} has drifted: {many}")
+        return f"{said}   {console.paint('faint', looked)}"
     if report.silent:
-        return f"{report.cluster}: nothing known has drifted   {surface.paint('faint', looked)}"
-    return f"{report.cluster} is as up left it   {surface.paint('faint', looked)}"
+        return f"{report.cluster}: nothing known has drifted   {console.paint('faint', looked)}"
+    return f"{report.cluster} is as up left it   {console.paint('faint', looked)}"
 
 
 def _rows(drifts: Iterable[Drift]) -> Iterator[tuple[str, list[str]]]:

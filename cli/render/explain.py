@@ -12,9 +12,8 @@ from msgspec.structs import replace
 from ...schemas.codes import FAMILIES, CodeExplanation, example_of, family_of
 from ...schemas.fix.apply import fixed_text
 from ...schemas.load import Loaded, load_text
-from .diagnostics import diagnostics_text
-from .diff import diff_text
-from .surface import Surface
+from ..console import Console
+from .diagnostics import diagnostics_text, diff_text
 
 _FILE = "cluster.yaml"
 """What the example is called: people see their own file there."""
@@ -45,26 +44,26 @@ def shown_example(code: str) -> Shown | None:
     return Shown(fails=fails, passes=passes)
 
 
-def explained_text(code: CodeExplanation, example: Shown | None, surface: Surface) -> str:
+def explained_text(code: CodeExplanation, example: Shown | None, console: Console) -> str:
     """Return all that is known of a code."""
-    title = f"{surface.paint('strong', code.code)}   {surface.plain(code.summary)}"
-    parts = [title, surface.plain(_wrapped(code.explanation, surface))]
+    title = f"{console.paint('strong', code.code)}   {console.plain(code.summary)}"
+    parts = [title, console.plain(_wrapped(code.explanation, console))]
     if example is not None:
-        parts += _example_parts(example, surface)
+        parts += _example_parts(example, console)
     family = family_of(code.code)
-    parts.append(surface.paint("faint", f"family: {family.title.lower()} (GC{family.hundred})"))
+    parts.append(console.paint("faint", f"family: {family.title.lower()} (GC{family.hundred})"))
     return "\n\n".join(parts)
 
 
-def _example_parts(example: Shown, surface: Surface) -> list[str]:
+def _example_parts(example: Shown, console: Console) -> list[str]:
     fails = example.fails
-    said = diagnostics_text(fails.diagnostics, surface, {fails.file: fails.text})
-    parts = [surface.paint("strong", "An example that gets it:"), said]
+    said = diagnostics_text(fails.diagnostics, console, {fails.file: fails.text})
+    parts = [console.paint("strong", "An example that gets it:"), said]
     if example.passes is not None and example.passes != fails.text:  # else a named file differs
-        diff = diff_text(_FILE, fails.text, example.passes, surface)
+        diff = diff_text(_FILE, fails.text, example.passes, console)
         by_machine = fixed_text(fails.text, fails.diagnostics).text == example.passes
         how = "Corrected, as gcluster validate --fix does it:" if by_machine else "Corrected:"
-        parts += [surface.paint("strong", how), diff]
+        parts += [console.paint("strong", how), diff]
     return parts
 
 
@@ -86,15 +85,15 @@ def explained_value(code: CodeExplanation, example: Shown | None) -> dict[str, A
     return value
 
 
-def listed(codes: Iterable[CodeExplanation], surface: Surface) -> str:
+def listed(codes: Iterable[CodeExplanation], console: Console) -> str:
     """Return every code with its summary, family by family."""
     known = list(codes)
     parts = []
     for family in FAMILIES:
         rows = [code for code in known if family_of(code.code) is family]
         if rows:
-            title = surface.paint("strong", f"GC{family.hundred}  {family.title}")
-            lines = [f"  {row.code}  {surface.plain(row.summary)}" for row in rows]
+            title = console.paint("strong", f"GC{family.hundred}  {family.title}")
+            lines = [f"  {row.code}  {console.plain(row.summary)}" for row in rows]
             parts.append("\n".join([f"{title}: {family.about}", *lines]))
     return "\n\n".join(parts)
 
@@ -107,5 +106,5 @@ def listed_value(codes: Iterable[CodeExplanation]) -> dict[str, Any]:
     }
 
 
-def _wrapped(text: str, surface: Surface) -> str:
-    return textwrap.fill(text, width=min(_WIDEST, surface.width), break_on_hyphens=False)
+def _wrapped(text: str, console: Console) -> str:
+    return textwrap.fill(text, width=min(_WIDEST, console.width), break_on_hyphens=False)

@@ -1,16 +1,16 @@
-"""The list of machine types: one row each, in as many columns as the terminal has room for."""
+"""Machine types: the list, in as many columns as fit, and the page of one."""
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable, Iterator
 from itertools import compress
 from typing import Any, NamedTuple
 
-from ...schemas.catalog import Price
-from ...schemas.catalog.figures import is_unverified
-from ...schemas.catalog.selection import Offer, Wanted, short_fabric, short_place
-from .cells import pad, printable, width
-from .surface import Surface
+from ...schemas.catalog import Machine, Price, Quota
+from ...schemas.catalog.figures import Figure, Value, figures, is_unverified
+from ...schemas.catalog.selection import Offer, Wanted, places, short_fabric, short_place
+from ..console import Console, pad, printable, width
 
 UNKNOWN = "–"  # noqa: RUF001  # the dash of tables; turned into "-" where there is no Unicode
 MARK = "*"
@@ -37,28 +37,28 @@ class _Column(NamedTuple):
     """Left out first where there is no room: the highest."""
 
 
-def table(offers: list[Offer], wanted: Wanted, surface: Surface) -> str:
+def table(offers: list[Offer], wanted: Wanted, console: Console) -> str:
     """Return the machine types as a table, with a legend of what it shows."""
     if not offers:
         return "no machine type of the catalog fits"
-    columns, room = _fitting(offers, surface)
+    columns, room = _fitting(offers, console)
     cells = [[_cell(column, offer) for column in columns] for offer in offers]
     widths = [
         max(width(column.title), *(width(row[number]) for row in cells))
         for number, column in enumerate(columns)
     ]
     titles = _line("NAME", [column.title for column in columns], columns, widths, room)
-    lines = [surface.paint("strong", titles)]
+    lines = [console.paint("strong", titles)]
     for offer, row in zip(offers, cells, strict=True):
         name = printable(offer.machine.name)
-        if width(name) > room and surface.live:
+        if width(name) > room and console.live:
             lines.append(name)
             name = ""
         lines.append(_line(name, row, columns, widths, room))
     shown = "\n".join(cell for row in cells for cell in row)
-    legend = [surface.paint("faint", text) for text in _legend(wanted, columns, shown)]
+    legend = [console.paint("faint", text) for text in _legend(wanted, columns, shown)]
     text = "\n".join([*lines, "", *legend])
-    return surface.plain(text if surface.unicode else text.replace(UNKNOWN, "-"))
+    return console.plain(text if console.unicode else text.replace(UNKNOWN, "-"))
 
 
 def listed(offer: Offer) -> dict[str, Any]:
@@ -91,7 +91,7 @@ def _told_price(price: Price | None) -> dict[str, Any] | None:
     )
 
 
-def _fitting(offers: list[Offer], surface: Surface) -> tuple[list[_Column], int]:
+def _fitting(offers: list[Offer], console: Console) -> tuple[list[_Column], int]:
     """Choose the columns that there is room for, and how wide names may be beside them.
 
     Only a person's terminal has columns left out or long names on lines of their own: what is
@@ -101,12 +101,12 @@ def _fitting(offers: list[Offer], surface: Surface) -> tuple[list[_Column], int]
     sizes = [max(width(c.title), *(width(_cell(c, o)) for o in offers)) for c in _COLUMNS]
     kept = [True] * len(_COLUMNS)
     least = min(longest, 18)
-    while (rest := sum(compress(sizes, kept)) + sum(kept)) + least > surface.width:
+    while (rest := sum(compress(sizes, kept)) + sum(kept)) + least > console.width:
         going = [c.may_go if k else 0 for c, k in zip(_COLUMNS, kept, strict=True)]
-        if not surface.live or not max(going):
+        if not console.live or not max(going):
             break
         kept[going.index(max(going))] = False
-    return list(compress(_COLUMNS, kept)), max(least, min(longest, surface.width - rest))
+    return list(compress(_COLUMNS, kept)), max(least, min(longest, console.width - rest))
 
 
 def _line(name: str, cells: list[str], columns: list[_Column], widths: list[int], room: int) -> str:
@@ -221,7 +221,138 @@ def _legend(wanted: Wanted, columns: list[_Column], shown: str) -> Iterator[str]
     if UNKNOWN in shown:
         yield f"{UNKNOWN} not known"
     if MARK in shown:
-        yield f"{MARK} not confirmed: one source only, or sources differ"
+        yield _ABOUT_MARK
     if wanted.region:
         yield f"a type whose zones aren't known may still not be offered in {wanted.region}"
     yield "gcluster machines NAME: where each figure comes from and when it was read"
+
+
+_UNITS = {
+    "_gib": "GiB",
+    "gbytes_per_s": "GB/s",
+    "gbps": "Gb/s",
+    "_gb": "GB",
+    "_w": "W",
+}
+"""Units by how a field's name ends."""
+_TOGETHER = ("prices.", "quotas.")
+"""Figures that are told in one line for each element."""
+
+
+_LONGEST_WORD = 40
+"""A list without blanks that is longer gets some, so that it can be wrapped."""
+
+
+def machine_text(machine: Machine, console: Console) -> str:
+    """Return a machine type as text."""
+    sources: dict[tuple[str, str], int] = {}
+    rows = [
+        (label, told, sources.setdefault((source, date), len(sources) + 1))
+        for label, told, source, date in _rows(machine)
+    ]
+    left = max(width(label) for label, _, _ in rows)
+    lines = [f"{console.paint('strong', printable(machine.name))}   {_places(machine)}", ""]
+    for label, told, number in rows:
+        lines += _row(label, told, number, left, console)
+    lines += ["", *(_source(number, *key, console) for key, number in sources.items())]
+    if machine.note:
+        lines += ["", *_wrapped(f"note: {printable(machine.note)}", "", "      ", console)]
+    if machine.unverified:
+        lines += ["", console.paint("faint", _ABOUT_MARK)]
+    return console.plain("\n".join(lines))
+
+
+_ABOUT_MARK = f"{MARK} not confirmed: one source only, or sources differ"
+
+
+def told(machine: Machine) -> dict[str, Any]:
+    """Return a machine type for JSON: each figure with its path, source, date and mark."""
+    return {
+        "name": machine.name,
+        "where": list(places(machine)),
+        "simulated": machine.simulated,
+        "note": machine.note,
+        "figures": figures(machine),
+    }
+
+
+def _places(machine: Machine) -> str:
+    return ", ".join(map(printable, places(machine)))
+
+
+def _rows(machine: Machine) -> Iterator[tuple[str, str, str, str]]:
+    """Yield label, value, source and date."""
+    found = figures(machine)
+    for figure in found:
+        if not figure.path.startswith(_TOGETHER):
+            text = _with_unit(figure.path, figure.value)
+            yield figure.path, _marked(text, figure.unverified), figure.source, figure.date
+    for number, price in enumerate(machine.prices):
+        path = f"prices.{number}"
+        yield (
+            path,
+            _marked(_machine_price(price), is_unverified(machine, path)),
+            price.source,
+            price.date,
+        )
+    for number, quota in enumerate(machine.quotas):
+        path = f"quotas.{number}"
+        source, date = _source_of(found, path)
+        yield path, _marked(_quota(quota), is_unverified(machine, path)), source, date
+
+
+def _source_of(found: tuple[Figure, ...], path: str) -> tuple[str, str]:
+    figure = next(figure for figure in found if figure.path.startswith(f"{path}."))
+    return figure.source, figure.date
+
+
+def _marked(text: str, unverified: bool) -> str:
+    return f"{text}{MARK}" if unverified else text
+
+
+def _with_unit(path: str, value: Value) -> str:
+    if isinstance(value, list):
+        return ", ".join(map(printable, value))
+    if isinstance(value, str):
+        return printable(value)
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    unit = next((unit for end, unit in _UNITS.items() if path.endswith(end)), "")
+    return f"{value:,.10g} {unit}".rstrip()
+
+
+def _machine_price(price: Price) -> str:
+    where = f" in {printable(price.region)}" if price.region else ""
+    return f"${price.usd_per_hour:,.2f}/h {price.market}{where}"
+
+
+def _quota(quota: Quota) -> str:
+    unit = {"vcpu": "vCPU", "gpu": "GPU", "node": "node"}[quota.unit]
+    plural = "s" if quota.per_node != 1 and unit != "vCPU" else ""
+    markets = ", ".join(quota.markets)
+    return f"{printable(quota.code)}: {quota.per_node} {unit}{plural} a node ({markets})"
+
+
+def _row(label: str, told: str, number: int, left: int, console: Console) -> Iterator[str]:
+    begin = f"  {pad(label, left)}  "
+    if max(map(len, told.split()), default=0) > _LONGEST_WORD:
+        told = told.replace(",", ", ")
+    shown = _wrapped(f"{told} [{number}]", begin, " " * width(begin), console)
+    yield from shown
+
+
+def _source(number: int, source: str, date: str, console: Console) -> str:
+    begin = f"  [{number}] "
+    text = f"{printable(source)}, {date}"
+    return "\n".join(_wrapped(text, begin, " " * width(begin), console))
+
+
+def _wrapped(text: str, first: str, rest: str, console: Console) -> list[str]:
+    return textwrap.wrap(
+        text,
+        width=max(40, min(console.width, 100)),
+        initial_indent=first,
+        subsequent_indent=rest,
+        break_long_words=True,  # a path may be longer than the room beside its name
+        break_on_hyphens=False,
+    )

@@ -1,17 +1,24 @@
-"""Nodes that were drained, resumed or restarted, as text."""
+"""What operations did: service of nodes, queues, keys, images, repairs, controllers."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
 
+from ...lifecycle.gitops.record import ControllerRecord, Followed
+from ...lifecycle.images.ahead import Images
 from ...lifecycle.operations.queue_state import RestoreResult, SavedQueue
 from ...lifecycle.operations.reboot import Pace, RebootResult
 from ...lifecycle.operations.rotate import Rotated
 from ...lifecycle.operations.service import Served, ServiceResult
+from ...lifecycle.repair.attempt import Intended, RepairResult
 from ...lifecycle.secrets.encryption import RotatedEncryption
+from ...lifecycle.state.repair_queue import Repair
+from ...lifecycle.status.conditions import Cause, PartitionQueue, QueueStatus, QuotaUse
 from ...schemas.derived.hostlist import fold
-from .cells import pad, printable, width
-from .quantities import duration
+from ..console import Console, Tone, pad, printable, width
+from .diagnostics import diagnostics_text
+from .quantities import duration, plural
 
 
 def served_text(result: ServiceResult) -> str:
@@ -81,3 +88,197 @@ def rotated_text(result: Rotated) -> str:
     lines += [f"{name}: left with the old key: {printable(w)}" for name, w in result.left.items()]
     lines += [f"gcluster up {result.cluster} gives it to them"] * bool(result.left)
     return "\n".join(lines)
+
+
+_MOST_REASONS = 5
+
+
+def queue_lines(queue: QueueStatus) -> Iterator[str]:
+    """Yield the queue as a whole, and by partition where there are several."""
+    yield f"queue        {_jobs(queue)}"
+    if len(queue.partitions) > 1:
+        size = max(width(one.name) for one in queue.partitions)
+        for one in queue.partitions:
+            yield f"  {pad(one.name, size)}  {_jobs(one)}"
+    for waiting in queue.reasons[:_MOST_REASONS]:
+        yield f"  {waiting.jobs:,} wait: {printable(waiting.reason)}"
+    if more := queue.reasons[_MOST_REASONS:]:
+        yield f"  {sum(one.jobs for one in more):,} wait for other reasons"
+
+
+def quota_lines(quotas: Iterable[QuotaUse]) -> list[str]:
+    """Return what accounts have now and may have."""
+    rows = [(printable(one.account), _used(one)) for one in quotas]
+    size = max((width(account) for account, _ in rows), default=0)
+    return ["accounts"] * bool(rows) + [f"  {pad(account, size)}  {used}" for account, used in rows]
+
+
+MANY_CAUSES = 20
+"""Causes that are told one by one; a hall without power has one for each of its nodes."""
+
+
+def causes_lines(causes: Sequence[Cause], console: Console) -> Iterator[str]:
+    """Yield each cause and what to do about it; of very many the first, and their number."""
+    for cause in causes[:MANY_CAUSES]:
+        yield console.paint("error", f"cause: {printable(cause.summary)}")
+        yield f"  next: {printable(cause.next_step)}"
+    if len(causes) > MANY_CAUSES:
+        yield f"and {len(causes) - MANY_CAUSES} causes more: --format json has them"
+
+
+def _used(quota: QuotaUse) -> str:
+    limit = "" if quota.limit is None else f" of {quota.limit:,}"
+    return f"{quota.used:,}{limit} {quota.resource.removeprefix('gres/')}"
+
+
+def _jobs(queue: QueueStatus | PartitionQueue) -> str:
+    waits = queue.oldest_wait_s
+    oldest = f", the oldest for {duration(waits)}" if waits is not None else ""
+    return f"{queue.running} running, {queue.pending} pending{oldest}"
+
+
+def images_text(images: Images, console: Console) -> str:
+    """Return a line for each site, and one for each playbook."""
+    return console.plain("\n".join(_lines(images, console)))
+
+
+def _lines(images: Images, console: Console) -> Iterator[str]:
+    for image in images.sites:
+        title = console.paint("strong", f"site {image.site} ({image.provider})")
+        what = f"image {image.key[:12]} with {plural(len(image.steps), 'step')}"
+        how = "was there" if image.was_there else f"baked in {duration(image.seconds)}"
+        yield f"{title}  {what}, {how}"
+    for site, provider in images.unbaked.items():
+        title = console.paint("strong", f"site {site} ({provider})")
+        yield f"{title}  its nodes boot from no image that gcluster bakes"
+    for pool, path in images.playbooks.items():
+        yield f"pool {pool}: wrote {path}, to be run with the collection gcluster.cluster"
+
+
+_LISTED = 24
+"""Nodes of the queue that are listed; the rest is counted."""
+_TRIED = {"retry": "booted and converged again", "replace": "made anew"}
+
+
+def repair_lines(
+    cluster: str, queue: tuple[Repair, ...], console: Console, *, now: datetime | None = None
+) -> list[str]:
+    """Return the queue under its heading; none where it is empty.
+
+    Args:
+        cluster: its name, for the command that goes on.
+        queue: oldest first.
+        console: what it is written on.
+        now: the moment that waiting is counted to; None: no times, so that a plan stays the same.
+    """
+    if not queue:
+        return []
+    waiting = sum(1 for entry in queue if entry.state == "waiting")
+    parts = [f"{waiting} waiting"] if waiting else []
+    parts += [f"{len(queue) - waiting} given up"] if len(queue) > waiting else []
+    lines = [console.paint("strong", f"repair queue   {', '.join(parts)}")]
+    names = max(width(entry.node) for entry in queue[:_LISTED])
+    for entry in queue[:_LISTED]:
+        mark = console.paint("error", "x") if entry.state == "given-up" else "·"
+        since = ""
+        if now is not None:
+            waited = duration(max(0.0, (now - entry.since).total_seconds()))
+            since = console.paint("faint", f"   for {waited}")
+        lines.append(f"  {mark} {pad(entry.node, names)}  {printable(entry.reason)}{since}")
+    if len(queue) > _LISTED:
+        lines.append(f"  and {len(queue) - _LISTED:,} more")
+    words = "" if waiting else " NODE"
+    return [*lines, f"  work on them with: gcluster repair {cluster}{words}"]
+
+
+def intended_text(intended: tuple[Intended, ...]) -> str:
+    """Return what will be tried, node by node."""
+    lines = []
+    for item in intended:
+        tries = ", then ".join(_TRIED[action] for action in item.actions) or "given up"
+        lines.append(f"  {item.entry.node}: {printable(item.entry.reason)}")
+        lines.append(f"      {tries}")
+    return "\n".join(lines)
+
+
+def repaired_text(result: RepairResult, console: Console) -> str:
+    """Return how it ended: who serves, who was given up and why, what still waits."""
+    if not (result.admitted or result.given_up or result.held):
+        nothing = f"{result.cluster}: the repair queue has nothing that waits"
+        return console.plain("\n".join([nothing, *_left(result, console)]))
+    lines = []
+    if result.diagnostics:
+        lines.append(diagnostics_text(result.diagnostics, console))
+    if result.admitted:
+        many = plural(len(result.admitted), "node")
+        lines.append(f"{console.paint('good', '✔')} {many} in service: {fold(result.admitted)}")
+    lines += _named(console.paint("error", "x"), "given up", result.given_up.items())
+    lines += _named(console.paint("warning", "·"), "left alone", result.held.items())
+    lines += _left(result, console)
+    if result.admitted:
+        lines.append(f"prove them with: gcluster smoke {result.cluster}")
+    return console.plain("\n".join(lines))
+
+
+def _named(mark: str, what: str, nodes: Iterable[tuple[str, str]]) -> list[str]:
+    return [f"{mark} {node} {what}: {printable(why)}" for node, why in nodes]
+
+
+def _left(result: RepairResult, console: Console) -> list[str]:
+    told = {*result.given_up, *result.held}
+    rest = tuple(entry for entry in result.queue if entry.node not in told)
+    return repair_lines(result.cluster, rest, console)
+
+
+_TONES: dict[str, Tone] = {
+    "synced": "good",
+    "down": "faint",
+    "paused": "note",
+    "waiting": "warning",
+    "locked": "warning",
+    "orphaned": "warning",
+}
+_SHORT = 10
+"""Digits of a commit that are shown."""
+
+
+def controllers_text(records: Iterable[ControllerRecord], console: Console) -> str:
+    """Return every controller with its clusters; says so where there is none."""
+    lines = [line for record in records for line in _controller(record, console)]
+    return console.plain("\n".join(lines) or "nothing is followed on this machine")
+
+
+def followed_text(followed: Followed, console: Console) -> str:
+    """Return one cluster."""
+    return console.plain("\n".join(_cluster(followed, console, width(followed.name))))
+
+
+def _controller(record: ControllerRecord, console: Console) -> Iterator[str]:
+    yield console.paint("strong", f"{printable(record.repo)}   {record.branch}:{record.path}")
+    if record.read_at is not None:
+        head = f"{record.commit[:_SHORT]} {printable(record.title)}"
+        yield f"  {head}   read {record.read_at:%Y-%m-%d %H:%M} UTC"
+    for found in record.problem:
+        place = f"{printable(found.file)}: " if found.file else ""
+        yield console.paint("error", f"  {place}{printable(found.summary)} [{found.code}]")
+    if record.problem:
+        yield "  nothing of it was applied"
+    columns = max((width(name) for name in record.clusters), default=0)
+    for followed in record.clusters.values():
+        yield from _cluster(followed, console, columns)
+
+
+def _cluster(followed: Followed, console: Console, columns: int) -> Iterator[str]:
+    phase = console.paint(_TONES.get(followed.phase, "error"), pad(followed.phase, 8))
+    commit = followed.applied[:_SHORT] or "-"
+    since = f"since {followed.since:%Y-%m-%d %H:%M} UTC"
+    reason = f"   {printable(followed.reason)}" if followed.reason else ""
+    yield f"  {pad(followed.name, columns)}  {phase}  {pad(commit, _SHORT)}  {since}{reason}"
+    if followed.next_try is not None:
+        times = f"failed {followed.failures} times" if followed.failures > 1 else "failed once"
+        yield f"    {times}; tried again after {followed.next_try:%Y-%m-%d %H:%M:%S} UTC"
+    if followed.ends:
+        yield f"    {console.paint('warning', printable(followed.ends))}"
+    for found in followed.diagnostics:
+        if found.hint:
+            yield f"    {printable(found.summary)} [{found.code}]: {printable(found.hint)}"

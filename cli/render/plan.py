@@ -1,4 +1,4 @@
-"""A plan as a tree: sites, their machines, and the steps that would run, each with its cost."""
+"""A plan as a tree: sites, machines, purchase options, and the steps with their cost."""
 
 from __future__ import annotations
 
@@ -6,14 +6,20 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from ...lifecycle.accounting.plan import BooksPlan
-from ...lifecycle.planning.changes import Disruption, Plan, SitePlan, StepChange
+from ...lifecycle.planning.changes import (
+    Disruption,
+    LadderView,
+    Plan,
+    RungState,
+    RungView,
+    SitePlan,
+    StepChange,
+)
 from ...schemas.derived.hostlist import fold
 from ...stacks.provider import Effect, ResourceChange
-from .cells import pad, printable, width
-from .ladder import ladder_lines
+from ..console import Console, Tone, pad, printable, width
+from .operations import repair_lines
 from .quantities import duration, plural, usd_per_hour
-from .repair import repair_lines
-from .surface import Surface, Tone
 
 _MARKS: dict[Effect, tuple[str, Tone]] = {
     "create": ("+", "good"),
@@ -45,17 +51,17 @@ _RIGHT = 76
 """Column where what stands at the right of a heading ends."""
 
 
-def plan_text(plan: Plan, surface: Surface) -> str:
+def plan_text(plan: Plan, console: Console) -> str:
     """Return the plan as text; says so where there is nothing to do."""
-    lines = [*_body(plan, surface)]
+    lines = [*_body(plan, console)]
     if plan.is_empty:
         lines = [f"{plan.cluster} is as its spec says: nothing to change"]
-    lines += ladder_lines(plan.ladders, surface)
-    lines += [*upgrades(plan, surface), *fields(plan, surface), *guarded(plan, surface)]
-    lines += repair_lines(plan.cluster, plan.repairs, surface)
+    lines += ladder_lines(plan.ladders, console)
+    lines += [*upgrades(plan, console), *fields(plan, console), *guarded(plan, console)]
+    lines += repair_lines(plan.cluster, plan.repairs, console)
     age = f"observed {duration(plan.observed_age_s)} ago"
-    lines.append(surface.paint("faint", f"afterwards {cost(plan)} · {age}"))
-    return surface.plain("\n".join(lines))
+    lines.append(console.paint("faint", f"afterwards {cost(plan)} · {age}"))
+    return console.plain("\n".join(lines))
 
 
 def cost(plan: Plan) -> str:
@@ -68,60 +74,60 @@ def cost(plan: Plan) -> str:
     return f"{now}, at most {usd_per_hour(plan.worst_usd_per_hour)}"
 
 
-def _body(plan: Plan, surface: Surface) -> Iterator[str]:
-    for title, rows in sections(plan, surface):
+def _body(plan: Plan, console: Console) -> Iterator[str]:
+    for title, rows in sections(plan, console):
         yield title
         yield from rows
-    yield from unreachable(plan, surface)
+    yield from unreachable(plan, console)
     yield ""
     yield totals(plan)
 
 
-def sections(plan: Plan, surface: Surface) -> Iterator[tuple[str, list[str]]]:
+def sections(plan: Plan, console: Console) -> Iterator[tuple[str, list[str]]]:
     """Yield (heading, lines) of each site, of nodes that belong to none, and of the accounts."""
     pools_told: set[str] = set()
     for site in plan.sites:
         pools = {c.resource.pool for c in site.changes if c.resource.pool}
         pools_told |= pools
         rows = [
-            *_resources(plan.cluster, site, surface),
-            *_steps((s for s in plan.steps if s.pool in pools), surface),
+            *_resources(plan.cluster, site, console),
+            *_steps((s for s in plan.steps if s.pool in pools), console),
         ]
-        title = _heading(site, surface, empty=not rows)
+        title = _heading(site, console, empty=not rows)
         if site.unobserved:
-            mark = surface.paint("error", "!")
+            mark = console.paint("error", "!")
             said = f"not observed, all of it is shown as new: {printable(site.unobserved)}"
             rows.insert(0, f"  {mark} {said}")
         yield title, rows
     rest = [step for step in plan.steps if step.pool not in pools_told]
     if rest:
-        yield surface.paint("strong", "nodes"), [*_steps(rest, surface)]
+        yield console.paint("strong", "nodes"), [*_steps(rest, console)]
     for title, kept in (
         ("accounts and maintenance windows", plan.books),
         ("objects of Kubernetes", plan.objects),
     ):
-        rows = [] if kept is None else [*_books(kept, surface)]
+        rows = [] if kept is None else [*_books(kept, console)]
         if rows:
-            yield surface.paint("strong", title), rows
+            yield console.paint("strong", title), rows
     if plan.kubernetes and any(step.step == "kubernetes.install" for step in plan.steps):
-        yield surface.paint("strong", "bundle"), [f"  {printable(plan.kubernetes)}"]
+        yield console.paint("strong", "bundle"), [f"  {printable(plan.kubernetes)}"]
 
 
-def upgrades(plan: Plan, surface: Surface) -> Iterator[str]:
+def upgrades(plan: Plan, console: Console) -> Iterator[str]:
     """Yield a line for each thing that another gcluster or software lock brings."""
     if not plan.upgrades:
         return
-    yield surface.paint("strong", "since the last up")
+    yield console.paint("strong", "since the last up")
     for line in plan.upgrades:
         said = f"{line.before} → {line.after}" if line.before or line.after else "changed"
-        yield f"  {surface.paint('warning', '~')} {printable(line.what)}  {printable(said)}"
+        yield f"  {console.paint('warning', '~')} {printable(line.what)}  {printable(said)}"
 
 
-def fields(plan: Plan, surface: Surface) -> Iterator[str]:
+def fields(plan: Plan, console: Console) -> Iterator[str]:
     """Yield a line for each field of the spec that differs from what was applied."""
     if not plan.fields:
         return
-    yield surface.paint("strong", "spec")
+    yield console.paint("strong", "spec")
     for field in plan.fields:
         mark, tone = _STEP_MARKS[field.disruption]
         values = f": {field.before or '…'} → {field.after or '…'}" if field.before else ""
@@ -129,38 +135,38 @@ def fields(plan: Plan, surface: Surface) -> Iterator[str]:
         why = {"replace": "replaced", "destroy": "destroyed"}.get(
             field.disruption, _DISRUPTION[field.disruption]
         )
-        yield _row(surface.paint(tone, mark), f"{printable(field.path)}{values}{added}", why)
+        yield _row(console.paint(tone, mark), f"{printable(field.path)}{values}{added}", why)
 
 
-def guarded(plan: Plan, surface: Surface) -> Iterator[str]:
+def guarded(plan: Plan, console: Console) -> Iterator[str]:
     """Yield who is hit, and what `up` does only when it is named."""
     hit = plan.hit
     if hit is not None and (hit.queue or hit.problem):
         people = f" of {', '.join(hit.users)}" if hit.users else ""
         jobs = f"{plural(len(hit.jobs), 'job')}{people} on nodes that are touched"
         told = hit.problem or f"{jobs}, {plural(hit.queue or 0, 'job')} in the queue"
-        yield f"  {surface.paint('warning', '!')} {printable(told)}"
+        yield f"  {console.paint('warning', '!')} {printable(told)}"
     for guard in plan.guards:
-        mark = surface.paint("error", "!")
+        mark = console.paint("error", "!")
         yield f"  {mark} {printable(guard.reason)}: only with --allow {guard.thing}"
 
 
-def unreachable(plan: Plan, surface: Surface) -> Iterator[str]:
+def unreachable(plan: Plan, console: Console) -> Iterator[str]:
     """Yield a line for each host that did not answer."""
     for host in plan.unreachable:
-        mark = surface.paint("error", "!")
+        mark = console.paint("error", "!")
         yield f"  {mark} {printable(host)} (what would run there is unknown)"
 
 
-def _books(books: BooksPlan, surface: Surface) -> Iterator[str]:
+def _books(books: BooksPlan, console: Console) -> Iterator[str]:
     """Yield what changes in the scheduler's own books, in the order it happens."""
     for words in books.changes:
         mark, tone = _BOOK_MARKS.get(words.partition(" ")[0], ("~", "warning"))
-        yield f"  {surface.paint(tone, mark)} {printable(words)}"
+        yield f"  {console.paint(tone, mark)} {printable(words)}"
     for words in books.held_back:
-        yield f"  {surface.paint('faint', '=')} {printable(words)}"
+        yield f"  {console.paint('faint', '=')} {printable(words)}"
     if books.problem:
-        yield f"  {surface.paint('error', '!')} unknown: {printable(books.problem)}"
+        yield f"  {console.paint('error', '!')} unknown: {printable(books.problem)}"
 
 
 def totals(plan: Plan) -> str:
@@ -177,15 +183,15 @@ def totals(plan: Plan) -> str:
     return "; ".join([things, *more])
 
 
-def _heading(site: SitePlan, surface: Surface, *, empty: bool) -> str:
+def _heading(site: SitePlan, console: Console, *, empty: bool) -> str:
     title = f"site {site.site} ({site.provider})"
     new = sum(1 for c in site.changes if c.effect == "create")
     right = f"+ {plural(new, 'resource')}" if new else "nothing to change" if empty else ""
-    gap = " " * max(2, min(_RIGHT, surface.width) - width(title) - len(right))
-    return f"{surface.paint('strong', title)}{gap}{surface.paint('good', right)}".rstrip()
+    gap = " " * max(2, min(_RIGHT, console.width) - width(title) - len(right))
+    return f"{console.paint('strong', title)}{gap}{console.paint('good', right)}".rstrip()
 
 
-def _resources(cluster: str, site: SitePlan, surface: Surface) -> Iterator[str]:
+def _resources(cluster: str, site: SitePlan, console: Console) -> Iterator[str]:
     """Yield one line for the changes of one effect, kind, pool and reason together.
 
     What every name of a cloud site starts with, the cluster and the site, is left out.
@@ -201,7 +207,7 @@ def _resources(cluster: str, site: SitePlan, surface: Surface) -> Iterator[str]:
         one = len(names) == 1
         many = f"{kind} {names[0]}" if one else f"{plural(len(names), kind)} {fold(names)}"
         where = f" (pool {pool})" if pool and pool not in names else ""
-        yield _row(surface.paint(tone, mark), f"{printable(many)}{where}", printable(reason))
+        yield _row(console.paint(tone, mark), f"{printable(many)}{where}", printable(reason))
 
 
 def _likeness(change: ResourceChange) -> tuple[Effect, str, str, str]:
@@ -209,7 +215,7 @@ def _likeness(change: ResourceChange) -> tuple[Effect, str, str, str]:
     return change.effect, resource.kind, resource.pool or "", change.reason
 
 
-def _steps(steps: Iterable[StepChange], surface: Surface) -> Iterator[str]:
+def _steps(steps: Iterable[StepChange], console: Console) -> Iterator[str]:
     """Yield one line for the steps that run on the same nodes for the same reason."""
     alike: dict[tuple[str, str, str], list[StepChange]] = {}
     for step in steps:
@@ -219,7 +225,7 @@ def _steps(steps: Iterable[StepChange], surface: Surface) -> Iterator[str]:
         names = [step.step for step in group]
         shown = names[0] if len(names) == 1 else f"{len(names)} steps {names[0]} … {names[-1]}"
         why = ", ".join(part for part in (disruption, printable(reason)) if part)
-        yield _row(surface.paint(tone, mark), f"{shown} on {hosts}", why)
+        yield _row(console.paint(tone, mark), f"{shown} on {hosts}", why)
 
 
 def _disruption(step: StepChange) -> str:
@@ -235,3 +241,52 @@ def _disruption(step: StepChange) -> str:
 
 def _row(mark: str, what: str, why: str) -> str:
     return f"  {mark} {pad(what, 56)}   {why}".rstrip()
+
+
+_LADDER_MARKS: dict[RungState, tuple[str, Tone]] = {
+    "stands": ("=", "good"),
+    "next": ("+", "good"),
+    "after": (" ", "faint"),
+    "skipped": ("-", "warning"),
+    "refused": ("!", "error"),
+}
+
+
+def ladder_lines(ladders: Iterable[LadderView], console: Console) -> Iterator[str]:
+    """Yield the lines of each ladder that has something to tell: more than one plain rung."""
+    for ladder in ladders:
+        [only, *more] = ladder.rungs
+        if not more and not only.reason and only.buy_hours is None:
+            continue
+        how = "rungs may mix" if ladder.mixes else "all on one rung"
+        title = f"how {ladder.pool} is bought ({plural(ladder.count, 'node')}, {how})"
+        yield console.paint("strong", title)
+        for rung in ladder.rungs:
+            mark, tone = _LADDER_MARKS[rung.state]
+            what = f"{pad(rung.key, 32)} {pad(_price(rung), 24)} {_state(rung)}"
+            yield f"  {console.paint(tone, mark)} {what}".rstrip()
+        if ladder.note:
+            yield f"    {printable(ladder.note)}"
+
+
+def _price(rung: RungView) -> str:
+    price = usd_per_hour(rung.usd_per_hour)
+    return f"at most {price}" if rung.is_bound and rung.usd_per_hour is not None else price
+
+
+def _state(rung: RungView) -> str:
+    words = {
+        "stands": f"{rung.nodes} on it",
+        "next": f"asked next, for {rung.nodes}",
+        "after": "then this",
+        "skipped": f"skipped: {rung.reason}",
+        "refused": f"refused: {rung.reason}",
+    }
+    told = words[rung.state]
+    return printable(f"{purchase(rung)}; {told}" if rung.buy_hours is not None else told)
+
+
+def purchase(rung: RungView) -> str:
+    """Return what a capacity block costs: "24 h for $2,641.92, paid at once, not refundable"."""
+    price = "a price that is unknown" if rung.usd_at_once is None else f"${rung.usd_at_once:,.2f}"
+    return f"{rung.buy_hours} h for {price}, paid at once, not refundable"

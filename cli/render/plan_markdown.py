@@ -13,13 +13,12 @@ from msgspec.structs import replace
 
 from ...lifecycle.planning.changes import DISRUPTIONS, Plan, disruption_of
 from ...schemas.diagnostics import Diagnostic
-from .ladder import ladder_lines
-from .plan import cost, fields, guarded, sections, totals, unreachable, upgrades
+from ..console import Console
+from .operations import repair_lines
+from .plan import cost, fields, guarded, ladder_lines, sections, totals, unreachable, upgrades
 from .quantities import plural
-from .repair import repair_lines
-from .surface import Surface
 
-_SURFACE = Surface()
+_CONSOLE = Console()
 _LONGEST = 60_000
 """Characters at most: a comment of GitHub holds 65,536, one of GitLab a million."""
 _WORDS = {
@@ -39,15 +38,15 @@ def plan_markdown(plan: Plan) -> str:
         "",
         *_summary(steady),
     ]
-    lines += [f"> {line.strip()}" for line in guarded(steady, _SURFACE)]
+    lines += [f"> {line.strip()}" for line in guarded(steady, _CONSOLE)]
     lines += [""] if steady.guards else []
-    lines += _folded("since the last up", [*upgrades(steady, _SURFACE)][1:])
-    lines += _folded("spec", [*fields(steady, _SURFACE)][1:])
-    for title, rows in sections(steady, _SURFACE):
+    lines += _folded("since the last up", [*upgrades(steady, _CONSOLE)][1:])
+    lines += _folded("spec", [*fields(steady, _CONSOLE)][1:])
+    for title, rows in sections(steady, _CONSOLE):
         lines += _folded(" ".join(title.split()), rows)
-    lines += _folded("not reachable", [*unreachable(steady, _SURFACE)])
-    lines += _folded("repair queue", repair_lines(plan.cluster, plan.repairs, _SURFACE)[1:])
-    lines += _folded("how machines are bought", [*ladder_lines(plan.ladders, _SURFACE)])
+    lines += _folded("not reachable", [*unreachable(steady, _CONSOLE)])
+    lines += _folded("repair queue", repair_lines(plan.cluster, plan.repairs, _CONSOLE)[1:])
+    lines += _folded("how machines are bought", [*ladder_lines(plan.ladders, _CONSOLE)])
     lines += _said(plan.diagnostics)
     return _short("\n".join(lines).rstrip())
 

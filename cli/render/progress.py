@@ -9,6 +9,18 @@ from types import TracebackType
 from typing import Literal, TextIO, TypeAlias
 
 import msgspec
+from rich.console import Console as RichConsole
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    SpinnerColumn,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+)
+from rich.progress import Progress as Bars
+from rich.table import Column
+from rich.text import Text
 
 from ...lifecycle.progress import (
     Finding,
@@ -17,10 +29,9 @@ from ...lifecycle.progress import (
     StageProgress,
     StageStarted,
 )
-from .cells import pad, printable, width
+from ..console import Console, console_of, pad, printable, width
 from .diagnostics import diagnostics_text
 from .quantities import duration
-from .surface import Surface, surface_of
 
 Format: TypeAlias = Literal["text", "json"]
 
@@ -29,15 +40,15 @@ LINE_COLUMNS = 76
 """Where the time at the end of a stage's line ends, on terminals that are wide enough."""
 
 
-def finished_line(event: StageFinished, surface: Surface) -> str:
+def finished_line(event: StageFinished, console: Console) -> str:
     """Return the line of a stage that ended: mark, name, summary, time."""
-    mark = surface.paint("good", "✔") if event.ok else surface.paint("error", "✘")
+    mark = console.paint("good", "✔") if event.ok else console.paint("error", "✘")
     name = pad(printable(event.name), NAME_COLUMNS - 1)
     took = duration(event.seconds)
     summary = printable(event.summary)
-    room = min(LINE_COLUMNS, surface.width) - NAME_COLUMNS - 2 - len(took)
+    room = min(LINE_COLUMNS, console.width) - NAME_COLUMNS - 2 - len(took)
     gap = " " * max(3, room - width(summary))
-    return surface.plain(f"{mark} {name} {summary}{gap}{surface.paint('faint', took)}")
+    return console.plain(f"{mark} {name} {summary}{gap}{console.paint('faint', took)}")
 
 
 class LineProgress(AbstractContextManager["LineProgress"]):
@@ -46,7 +57,7 @@ class LineProgress(AbstractContextManager["LineProgress"]):
     def __init__(self, stream: TextIO) -> None:
         """Write to `stream`."""
         self.stream = stream
-        self.surface = surface_of(stream)
+        self.console = console_of(stream)
         self._tenths: dict[str, int] = {}
         self._lock = threading.Lock()
 
@@ -55,7 +66,7 @@ class LineProgress(AbstractContextManager["LineProgress"]):
         with self._lock:
             text = self._text(event)
             if text is not None:
-                self.stream.write(f"{self.surface.plain(text)}\n")
+                self.stream.write(f"{self.console.plain(text)}\n")
                 self.stream.flush()
 
     def pause(self) -> None:
@@ -83,9 +94,9 @@ class LineProgress(AbstractContextManager["LineProgress"]):
                 at = f"{event.done}/{event.total}"
                 return f"  {pad(event.name, NAME_COLUMNS - 1)} {at} {printable(event.detail)}"
             case StageFinished():
-                return finished_line(event, self.surface)
+                return finished_line(event, self.console)
             case Finding():
-                return diagnostics_text([event.diagnostic], self.surface)
+                return diagnostics_text([event.diagnostic], self.console)
 
 
 class JsonProgress(LineProgress):
@@ -102,8 +113,95 @@ def open_progress(fmt: Format) -> LineProgress:
     """
     if fmt == "json":
         return JsonProgress(sys.stderr)
-    if surface_of(sys.stdout).live:
-        from .bars import BarProgress  # noqa: PLC0415  # rich takes a while
-
+    if console_of(sys.stdout).live:
         return BarProgress(sys.stdout)
     return LineProgress(sys.stdout)
+
+
+class BarProgress(LineProgress):
+    """Bars while stages run; each ends as the line that a pipe would get, above the bars."""
+
+    def __init__(self, stream: TextIO) -> None:
+        """Draw on `stream`, a terminal."""
+        super().__init__(stream)
+        self._bars: Bars | None = None
+        self._tasks: dict[str, TaskID] = {}
+
+    def __call__(self, event: Progress) -> None:
+        """Draw the event; safe to call from several threads."""
+        with self._lock:
+            match event:
+                case StageStarted():
+                    self._task(event.name, event.total)
+                case StageProgress():
+                    self._live().update(
+                        self._task(event.name, event.total),
+                        completed=event.done,
+                        total=event.total,
+                        detail=printable(event.detail),
+                    )
+                case _:
+                    if isinstance(event, StageFinished) and event.name in self._tasks:
+                        self._live().remove_task(self._tasks.pop(event.name))
+                    self._above(self._text(event) or "")
+            if not self._tasks:
+                self._stop()
+
+    def pause(self) -> None:
+        """Take the bars away to make room for a question; they come back with the next event."""
+        with self._lock:
+            self._stop()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Take the bars away, whatever the way out."""
+        self.pause()
+
+    def _task(self, name: str, total: int | None) -> TaskID:
+        if name not in self._tasks:
+            self._tasks[name] = self._live().add_task(name, total=total, detail="")
+        return self._tasks[name]
+
+    def _live(self) -> Bars:
+        if self._bars is None:
+            self._bars = _columns(
+                RichConsole(file=self.stream, highlight=False), self.console.unicode
+            )
+            self._bars.start()
+        return self._bars
+
+    def _stop(self) -> None:
+        if self._bars is not None:
+            self._bars.stop()
+            self._bars = None
+            self._tasks.clear()
+
+    def _above(self, text: str) -> None:
+        """Write lines that stay, above the bars."""
+        if self._bars is not None:
+            self._bars.console.print(Text.from_ansi(self.console.plain(text)), soft_wrap=True)
+        else:
+            self.stream.write(f"{self.console.plain(text)}\n")
+            self.stream.flush()
+
+
+def _columns(console: RichConsole, unicode: bool) -> Bars:
+    return Bars(
+        SpinnerColumn("dots" if unicode else "line"),
+        TextColumn(f"{{task.description:<{NAME_COLUMNS - 1}}}", markup=False),
+        BarColumn(bar_width=24),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn(
+            "{task.fields[detail]}",
+            markup=False,
+            table_column=Column(ratio=1, no_wrap=True, overflow="ellipsis"),
+        ),
+        console=console,
+        transient=True,
+        expand=True,
+    )

@@ -6,23 +6,23 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ...inventory.bare_metal import bare_metal_hosts
+from ...schemas.catalog import load_catalog
 from ...schemas.checked import CheckedSpec, Report
+from ...schemas.cost.quotas import QuotaNeed, quota_needs
+from ...schemas.load import Loaded
 from ...schemas.spec import ClusterSpec, Pool
+from ..console import Console
+from .ci import junit_xml, sarif_log, workflow_commands
 from .diagnostics import diagnostics_text, summary_line
 from .document import document
-from .github import workflow_commands
-from .junit import junit_xml
-from .quotas import needs, quota_lines
-from .sarif import sarif_log
-from .surface import Surface
 
 
-def report_text(report: Report, surface: Surface) -> str:
+def report_text(report: Report, console: Console) -> str:
     """Return the report as a person reads it."""
     found = list(report.found())
     lines: list[str] = []
     if found:
-        lines.append(diagnostics_text(found, surface, report.texts()))
+        lines.append(diagnostics_text(found, console, report.texts()))
         lines += ["", summary_line(found)] if not report.many else [""]
     lines += [_right(spec) for checked in report.specs if (spec := checked.spec) is not None]
     if report.many:
@@ -123,3 +123,23 @@ FORMATS: Mapping[str, Callable[[Report], str]] = {
     "junit": _junit,
 }
 """What writes each format for programs; each imports what it needs when it is asked for."""
+
+
+_UNITS = {"vcpu": "vCPU", "gpu": "GPU", "node": "nodes"}
+
+
+def needs(loaded: Loaded) -> tuple[QuotaNeed, ...]:
+    """Return the quotas that a spec that is right needs; of clouds only."""
+    spec = loaded.spec
+    if spec is None or not any(site.is_cloud for site in spec.sites.values()):
+        return ()
+    return quota_needs(spec, load_catalog(loaded.catalogs))
+
+
+def quota_lines(loaded: Loaded) -> list[str]:
+    """Return a line for each: what to ask the cloud for, where, and for which pools."""
+    return [
+        f"    quota of {need.provider} {need.region}: {need.amount:,} {_UNITS[need.unit]} of "
+        f"{need.code} ({', '.join(need.pools)})"
+        for need in needs(loaded)
+    ]

@@ -8,47 +8,46 @@ from ...lifecycle.smoke.findings import fault_lines
 from ...lifecycle.smoke.judging.verdict import Verdict
 from ...lifecycle.smoke.reading.log import AllReduceLog, Row
 from ...lifecycle.smoke.run import SmokeResult
-from .cells import printable
+from ..console import Console, printable
 from .quantities import bandwidth, microseconds, plural, size
-from .surface import Surface
 
 _TITLES = ("size", "time", "algbw", "busbw", "wrong")
 _COLUMNS = 12
 
 
-def smoke_text(verdict: Verdict, log: AllReduceLog, surface: Surface) -> str:
+def smoke_text(verdict: Verdict, log: AllReduceLog, console: Console) -> str:
     """Return the table, the verdict and the reasons against it.
 
     Of each size the slower of the two halves (out of place, in place) is shown, and the wrong
     values of both.
     """
-    lines = [*_table(log, surface), "", _headline(verdict, surface)]
+    lines = [*_table(log, console), "", _headline(verdict, console)]
     if verdict.floor_reason:
-        lines.append(f"  {surface.paint('faint', printable(_floor(verdict)))}")
+        lines.append(f"  {console.paint('faint', printable(_floor(verdict)))}")
     lines += [
-        f"  {surface.paint('error', reason.code)}: {printable(reason.message)}"
+        f"  {console.paint('error', reason.code)}: {printable(reason.message)}"
         for reason in verdict.reasons
     ]
     lines += [
-        f"  {surface.paint('warning', warned.code)}: {printable(warned.message)}"
+        f"  {console.paint('warning', warned.code)}: {printable(warned.message)}"
         for warned in verdict.warnings
         if warned.code != "no-floor"
     ]
-    return surface.plain("\n".join(lines).lstrip("\n"))
+    return console.plain("\n".join(lines).lstrip("\n"))
 
 
-def suspects_text(result: SmokeResult, surface: Surface) -> str:
+def suspects_text(result: SmokeResult, console: Console) -> str:
     """Return what the search for the fault of each failed AllReduce found; "" without a search."""
     lines = [
-        f"\n  {surface.paint('error', '✘')} {printable(line)}"
+        f"\n  {console.paint('error', '✘')} {printable(line)}"
         for located in result.located.values()
         for line in fault_lines(located)
     ]
-    return surface.plain("".join(lines))
+    return console.plain("".join(lines))
 
 
-def _headline(verdict: Verdict, surface: Surface) -> str:
-    mark = surface.paint("good", "✔") if verdict.passed else surface.paint("error", "✘")
+def _headline(verdict: Verdict, console: Console) -> str:
+    mark = console.paint("good", "✔") if verdict.passed else console.paint("error", "✘")
     facts = [plural(verdict.ranks, "rank")]
     if verdict.busbw is not None and verdict.largest is not None:
         facts.append(f"{bandwidth(verdict.busbw)} busbw at {size(verdict.largest)}")
@@ -66,9 +65,9 @@ def _floor(verdict: Verdict) -> str:
     return verdict.floor_reason if verdict.floor is None else f"floor: {verdict.floor_reason}"
 
 
-def _table(log: AllReduceLog, surface: Surface) -> Iterator[str]:
+def _table(log: AllReduceLog, console: Console) -> Iterator[str]:
     if log.rows:
-        yield surface.paint("faint", "".join(title.rjust(_COLUMNS) for title in _TITLES))
+        yield console.paint("faint", "".join(title.rjust(_COLUMNS) for title in _TITLES))
     for row in log.rows:
         yield "".join(cell.rjust(_COLUMNS) for cell in _cells(row))
 

@@ -22,11 +22,10 @@ from ...schemas.adopt.slurm import adopt_slurm
 from ...schemas.adopt.slurm_output import read_slurm
 from ...schemas.adopt.toolkit import adopt_toolkit, named
 from ..app import group
+from ..console import say, stdout
 from ..options import Format, OutputFormat
-from ..render.adopt import adopted_text
 from ..render.document import document
-from ..render.output import say
-from ..render.surface import stdout
+from ..render.spec import adopted_text
 
 app = group("adopt")
 

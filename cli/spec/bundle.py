@@ -9,9 +9,9 @@ from ...lifecycle.bundle.check import check_bundle
 from ...lifecycle.bundle.collect import collect
 from ...lifecycle.kubernetes.bring import bring
 from ...lifecycle.outcome import Exit, LifecycleError, failure
+from ..console import say
 from ..options import Format, OutputFormat, complete_spec
 from ..render.document import document
-from ..render.output import say
 from ..render.progress import open_progress
 
 

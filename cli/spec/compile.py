@@ -7,9 +7,9 @@ import typer
 
 from ...lifecycle.compile_tree import compile_tree
 from ...lifecycle.outcome import Exit
+from ..console import say
 from ..options import Format, OutputFormat, SpecPath
 from ..render.document import document
-from ..render.output import say
 
 
 def command(

@@ -14,12 +14,11 @@ from ...schemas.diagnostics import Diagnostic
 from ...schemas.load import Loaded
 from ...schemas.spec import ClusterSpec
 from ...schemas.spec.units import Percent
+from ..console import say, stderr, stdout
 from ..options import Format, OutputFormat, complete_spec
 from ..render.cost import bills_text
 from ..render.diagnostics import diagnostics_text
 from ..render.document import document
-from ..render.output import say
-from ..render.surface import stderr, stdout
 
 STDIN_LIMIT = 8 * 2**20 + 1
 """Bytes read from standard input: one more than a spec may have, so that the limit is told."""

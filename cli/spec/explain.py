@@ -9,11 +9,10 @@ import typer
 from ...lifecycle.outcome import Exit, LifecycleError, failure
 from ...schemas.codes import CodeExplanation, explanations, register
 from ...schemas.codes.registered import number_of
+from ..console import say, stdout
 from ..options import Format, OutputFormat
 from ..render.document import document
 from ..render.explain import explained_text, explained_value, listed, listed_value, shown_example
-from ..render.output import say
-from ..render.surface import stdout
 
 
 def _complete(incomplete: str) -> list[str]:

@@ -10,7 +10,7 @@ import typer
 from ...lifecycle.gitops.pipelines import Pipelines, write_pipelines
 from ...lifecycle.outcome import Exit, failure
 from ...schemas.spec.model import Name
-from ..render.output import say
+from ..console import say
 
 TEMPLATES = Path(__file__).parent / "templates"
 

@@ -9,12 +9,10 @@ from ...lifecycle.outcome import Exit, LifecycleError, failure
 from ...schemas.catalog import Catalog, CatalogError, Machine, load_catalog
 from ...schemas.catalog.selection import Wanted, offers, unknown_words
 from ...schemas.diagnostics import closest, listing
+from ..console import say, stdout
 from ..options import Format, OutputFormat
 from ..render.document import document
-from ..render.machine import machine_text, told
-from ..render.machines import listed, table
-from ..render.output import say
-from ..render.surface import stdout
+from ..render.machines import listed, machine_text, table, told
 
 MarketWord: TypeAlias = Literal["on-demand", "spot", "reservation", "capacity-block", "flex-start"]
 """The markets of the catalog, repeated here because typer wants them before it is read."""

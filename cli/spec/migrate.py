@@ -8,11 +8,10 @@ import typer
 from ...lifecycle.outcome import Exit
 from ...lifecycle.rewrite import rewrite
 from ...schemas.fix.migration import Migration, migration
+from ..console import say, stdout
 from ..options import Format, OutputFormat, complete_spec
 from ..render.document import document
-from ..render.migrate import migration_text
-from ..render.output import say
-from ..render.surface import stdout
+from ..render.spec import migration_text
 
 
 def command(
@@ -45,8 +44,8 @@ def command(
 
 def _say(migrations: list[Migration], write: bool) -> None:
 
-    surface = stdout()
-    say("\n\n".join(migration_text(each, surface, written=write) for each in migrations))
+    console = stdout()
+    say("\n\n".join(migration_text(each, console, written=write) for each in migrations))
 
 
 def _report(migrations: list[Migration], write: bool) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from ...lifecycle.outcome import Exit
 from ...schemas.catalog import json_schema as catalog_schema
 from ...schemas.policies import json_schema as policies_schema
 from ...schemas.structure import json_schema
-from ..render.output import say
+from ..console import say
 
 
 class Document(StrEnum):

@@ -13,11 +13,10 @@ from ...schemas.load import load
 from ...schemas.spec import ClusterSpec
 from ...schemas.stack import Resolved, load_lock
 from ...schemas.stack.pools import resolved_pools
+from ..console import say, stdout
 from ..options import Format, OutputFormat, complete_spec
 from ..render.document import document
-from ..render.output import say
-from ..render.software import pools_text, sets_text
-from ..render.surface import stdout
+from ..render.spec import pools_text, sets_text
 
 
 def command(

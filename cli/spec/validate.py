@@ -11,11 +11,10 @@ from ...lifecycle.outcome import Exit, failure
 from ...lifecycle.rewrite import rewrite
 from ...schemas.checked import STDIN, Gathered, Report, check, gather
 from ...schemas.fix.apply import Mended, mend
+from ..console import Console, say, stdout
 from ..options import ReportFormat, ReportFormatOption, complete_spec
-from ..render.diff import mended_text
-from ..render.output import say
+from ..render.diagnostics import mended_text
 from ..render.report import FORMATS, report_text
-from ..render.surface import Surface, stdout
 
 STDIN_LIMIT = 8 * 2**20 + 1
 """Bytes read from standard input: one more than a spec may have, so that the limit is told."""
@@ -102,7 +101,7 @@ def _mend(gathered: Gathered, write: bool, *, quiet: bool) -> list[Mended]:
 def _tell(report: Report, fmt: ReportFormat, output: Path | None) -> None:
     """Write the report: to the terminal, or to a file with the text on the terminal."""
     if output is not None:
-        written = report_text(report, Surface()) if fmt == "text" else FORMATS[fmt](report)
+        written = report_text(report, Console()) if fmt == "text" else FORMATS[fmt](report)
         output.write_text(f"{written}\n", encoding="utf-8", errors="backslashreplace")
     if output is not None or fmt == "text":
         say(report_text(report, stdout()))

@@ -39,19 +39,8 @@ def lustre_server_steps(node: NodeFacts) -> list[Step]:
         "lustre_server_metadata_devices": list(servers.metadata_devices),
         "lustre_server_object_devices": list(servers.object_devices),
     }
-    phases: tuple[tuple[Phase, dict[str, Json]], ...] = (
-        ("install", {}),
-        ("preflight", variables),
-        ("join", variables),
-        ("verify", variables),
-    )
+    phases: tuple[Phase, ...] = ("preflight", "join", "verify")
     return [
-        Step(
-            stage=Stage.STORAGE,
-            role="lustre_server",
-            phase=phase,
-            variables=own,
-            spares_jobs=phase == "install",
-        )
-        for phase, own in phases
+        Step(stage=Stage.STORAGE, role="lustre_server", phase=phase, variables=variables)
+        for phase in phases
     ]

@@ -10,10 +10,8 @@ from typing import Any, get_args
 
 import pytest
 
-from gcluster.cli.render.cells import width
-from gcluster.cli.render.machine import machine_text
-from gcluster.cli.render.machines import MARKETS, UNKNOWN, table
-from gcluster.cli.render.surface import Surface
+from gcluster.cli.console import Console, width
+from gcluster.cli.render.machines import MARKETS, UNKNOWN, machine_text, table
 from gcluster.cli.spec.machines import MarketWord, OrderWord
 from gcluster.schemas.catalog import Market, load_catalog
 from gcluster.schemas.catalog.selection import Order, Wanted, offers
@@ -31,8 +29,8 @@ machines:
 """
 
 
-def _table(wanted: Wanted, surface: Surface) -> str:
-    return table(offers(load_catalog(), wanted), wanted, surface)
+def _table(wanted: Wanted, console: Console) -> str:
+    return table(offers(load_catalog(), wanted), wanted, console)
 
 
 def test_the_words_of_the_command_are_those_of_the_catalog() -> None:
@@ -153,7 +151,7 @@ def test_one_machine_comes_as_json_too(run: Run) -> None:
 
 @pytest.mark.parametrize("name", sorted(load_catalog().machines))
 def test_every_machine_can_be_told_in_80_columns(name: str) -> None:
-    text = machine_text(load_catalog().machines[name], Surface(width=80))
+    text = machine_text(load_catalog().machines[name], Console(width=80))
     assert all(width(line) <= 80 for line in text.splitlines())
 
 
@@ -174,14 +172,14 @@ def test_a_wrong_file_of_ones_own_is_located(run: Run, tmp_path: Path) -> None:
 
 
 def test_the_table_fits_a_terminal_of_100_columns_with_every_column() -> None:
-    text = _table(Wanted(), Surface(width=100, live=True))
+    text = _table(Wanted(), Console(width=100, live=True))
     assert all(width(line) <= 100 for line in text.splitlines())
     assert "no room for" not in text
 
 
 @pytest.mark.parametrize("columns", [60, 72, 80])
 def test_a_narrow_terminal_leaves_columns_out_and_says_which(columns: int) -> None:
-    text = _table(Wanted(cloud="azure"), Surface(width=columns, live=True))
+    text = _table(Wanted(cloud="azure"), Console(width=columns, live=True))
     rows = text.partition("\n\n")[0].splitlines()
     assert all(width(line) <= columns for line in rows)
     assert "$/h" in rows[0]
@@ -198,6 +196,6 @@ def test_a_pipe_keeps_one_row_for_each_type_whatever_the_terminal(shell: Run) ->
 
 
 def test_a_terminal_without_unicode_gets_plain_dashes() -> None:
-    text = _table(Wanted(gpu="h100"), Surface(unicode=False))
+    text = _table(Wanted(gpu="h100"), Console(unicode=False))
     assert text.isascii()
     assert "- not known" in text

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from gcluster.cli.render.software import pools_text, sets_text
-from gcluster.cli.render.surface import Surface
+from gcluster.cli.console import Console
+from gcluster.cli.render.spec import pools_text, sets_text
 from gcluster.schemas.stack import load_lock
 
 _H100 = """\
@@ -97,7 +97,7 @@ def test_a_pool_without_a_spec_is_a_usage_error(run: Run) -> None:
 
 
 def test_lines_of_versions_keep_to_the_width_and_ascii_stays_ascii() -> None:
-    text = sets_text(load_lock(), Surface(width=60, unicode=False))
+    text = sets_text(load_lock(), Console(width=60, unicode=False))
     versions = [line for line in text.splitlines() if line.endswith(",")]
     assert versions
     assert max(map(len, versions)) <= 60
@@ -105,7 +105,7 @@ def test_lines_of_versions_keep_to_the_width_and_ascii_stays_ascii() -> None:
 
 
 def test_no_pools_is_no_text() -> None:
-    assert pools_text({}, Surface()) == ""
+    assert pools_text({}, Console()) == ""
 
 
 def test_validate_reads_the_lock_only_for_a_spec_that_says_something_about_software(

@@ -87,7 +87,7 @@ def test_without_yes_and_without_a_terminal_nothing_is_changed(
 def test_a_person_is_asked_and_only_a_yes_is_a_yes(
     bringing: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, typed: str, code: int
 ) -> None:
-    monkeypatch.setattr("gcluster.cli.asking.can_ask", lambda: True)
+    monkeypatch.setattr("gcluster.cli.console.can_ask", lambda: True)
     monkeypatch.setattr("typer.testing.CliRunner.invoke", _typing(typed))
     assert bringing(UpResult()).exit_code == code
 

@@ -48,7 +48,7 @@ def buying(
             prompts.append(prompt)
             return next(answers)
 
-        monkeypatch.setattr("gcluster.cli.asking.can_ask", lambda: bool(typed))
+        monkeypatch.setattr("gcluster.cli.console.can_ask", lambda: bool(typed))
         monkeypatch.setattr("builtins.input", answer)
         stand_in("cluster", open_cluster=lambda target: target)
         stand_in("up", up=up)

@@ -11,14 +11,14 @@ import sys
 import atheris
 
 with atheris.instrument_imports(include=["gcluster"]):
+    from gcluster.cli.console import Console
     from gcluster.cli.render.diagnostics import diagnostics_text
-    from gcluster.cli.render.surface import Surface
     from gcluster.schemas.checks import CHECKS as _CHECKS  # noqa: F401  # all, before any input
     from gcluster.schemas.fix.apply import fixed_text
     from gcluster.schemas.load import load_text
     from gcluster.schemas.structure import errors as _errors  # noqa: F401  # as above
 
-_PAPER = Surface(width=80)
+_PAPER = Console(width=80)
 
 
 def one_input(content: bytes) -> None:

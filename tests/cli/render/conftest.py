@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from tests.golden_files import CASES, GoldenFiles, case_names, read_cases
 
-from gcluster.cli.render.surface import Surface
+from gcluster.cli.console import Console
 
-Read = Callable[[str, str], tuple[Surface, dict[str, Any]]]
+Read = Callable[[str, str], tuple[Console, dict[str, Any]]]
 Check = Callable[[str, str, str], None]
 
 
@@ -24,11 +24,11 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.fixture
 def read() -> Read:
-    """Return what reads a case: the surface and the values."""
+    """Return what reads a case: the console and the values."""
 
-    def read_case(kind: str, name: str) -> tuple[Surface, dict[str, Any]]:
+    def read_case(kind: str, name: str) -> tuple[Console, dict[str, Any]]:
         case = read_cases(CASES / "render" / f"{kind}.yaml")[name]
-        return Surface(**case["surface"]), case
+        return Console(**case["console"]), case
 
     return read_case
 

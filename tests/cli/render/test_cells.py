@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gcluster.cli.render.cells import columns, pad, printable, width
+from gcluster.cli.console import columns, pad, printable, width
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gcluster.cli.render.concealed import concealed
+from gcluster.cli.render.diagnostics import concealed
 
 WORD = "hunter2 & more"
 

@@ -6,8 +6,8 @@ import msgspec
 import pytest
 from tests.cli.render.conftest import Check, Read
 
+from gcluster.cli.console import Console
 from gcluster.cli.render.diagnostics import diagnostics_text, summary_line
-from gcluster.cli.render.surface import Surface
 from gcluster.schemas.diagnostics import Diagnostic, Severity
 from gcluster.schemas.load import load_text
 
@@ -25,12 +25,12 @@ secrets: {provider: age, key: AGE-SECRET-KEY-1QQQ}
 def test_a_case_is_rendered_as_its_golden_text(
     read: Read, check_text: Check, diagnostics_case: str
 ) -> None:
-    surface, values = read("diagnostics", diagnostics_case)
+    console, values = read("diagnostics", diagnostics_case)
     found = msgspec.convert(values["diagnostics"], list[Diagnostic])
     check_text(
         "diagnostics",
         diagnostics_case,
-        diagnostics_text(found, surface, {"cluster.yaml": values["source"]}) + "\n",
+        diagnostics_text(found, console, {"cluster.yaml": values["source"]}) + "\n",
     )
 
 
@@ -54,12 +54,12 @@ def test_the_summary_counts_by_severity_and_leaves_out_what_is_none(
 
 
 def test_nothing_found_is_no_text() -> None:
-    assert diagnostics_text([], Surface()) == ""
+    assert diagnostics_text([], Console()) == ""
 
 
 def test_a_secret_that_is_written_out_is_never_shown() -> None:
     found = load_text(_WRITTEN_OUT, file="cluster.yaml").diagnostics
-    shown = diagnostics_text(found, Surface(width=200), {"cluster.yaml": _WRITTEN_OUT})
+    shown = diagnostics_text(found, Console(width=200), {"cluster.yaml": _WRITTEN_OUT})
 
     assert len(found) == 3
     assert "hunter2" not in shown

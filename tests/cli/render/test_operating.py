@@ -4,10 +4,17 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from gcluster.cli.render.operating import causes_lines, queue_lines, quota_lines
-from gcluster.cli.render.operations import paces_text, rebooted_text, saved_text, served_text
+from gcluster.cli.console import Console
+from gcluster.cli.render.operations import (
+    causes_lines,
+    paces_text,
+    queue_lines,
+    quota_lines,
+    rebooted_text,
+    saved_text,
+    served_text,
+)
 from gcluster.cli.render.status import status_text
-from gcluster.cli.render.surface import Surface
 from gcluster.lifecycle.operations.queue_state import SavedQueue
 from gcluster.lifecycle.operations.reboot import Pace, RebootResult
 from gcluster.lifecycle.operations.service import Served, ServiceResult
@@ -22,7 +29,7 @@ from gcluster.lifecycle.status.conditions import (
     WaitingFor,
 )
 
-SURFACE = Surface(width=100)
+SURFACE = Console(width=100)
 
 
 def test_partitions_are_listed_where_there_are_several() -> None:

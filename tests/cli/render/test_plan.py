@@ -13,9 +13,9 @@ from gcluster.lifecycle.planning.changes import Plan
 def test_a_case_is_rendered_as_its_golden_text(
     read: Read, check_text: Check, plan_case: str
 ) -> None:
-    surface, values = read("plan", plan_case)
+    console, values = read("plan", plan_case)
     plan = msgspec.convert(values["plan"], Plan)
-    check_text("plan", plan_case, plan_text(plan, surface) + "\n")
+    check_text("plan", plan_case, plan_text(plan, console) + "\n")
 
 
 def test_the_json_form_is_the_value_itself(read: Read, plan_case: str) -> None:

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
+from gcluster.cli.console import Console
 from gcluster.cli.render.progress import JsonProgress, LineProgress, finished_line, open_progress
-from gcluster.cli.render.surface import Surface
 from gcluster.lifecycle.progress import Finding, StageFinished, StageProgress, StageStarted
 from gcluster.schemas.diagnostics import Diagnostic, Severity
 
@@ -63,7 +63,7 @@ def test_progress_without_a_total_says_nothing_and_fails_nothing() -> None:
 )
 def test_a_stage_ends_on_one_line_with_its_time_at_the_right(ok: bool, mark: str) -> None:
     line = finished_line(
-        StageFinished(name="nodes", ok=ok, summary="5/5 up", seconds=6.2), Surface()
+        StageFinished(name="nodes", ok=ok, summary="5/5 up", seconds=6.2), Console()
     )
     assert line.startswith(mark)
     assert line.endswith("   6.2 s")
@@ -71,7 +71,7 @@ def test_a_stage_ends_on_one_line_with_its_time_at_the_right(ok: bool, mark: str
 
 
 def test_a_long_summary_keeps_its_distance_from_the_time() -> None:
-    line = finished_line(StageFinished(name="x", ok=True, summary="y" * 99, seconds=1), Surface())
+    line = finished_line(StageFinished(name="x", ok=True, summary="y" * 99, seconds=1), Console())
     assert line.endswith("y   1.0 s")
 
 
@@ -93,7 +93,7 @@ def _drain(terminal: int, into: list[bytes]) -> None:
 def test_a_terminal_shows_bars_that_leave_only_the_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "90")
-    from gcluster.cli.render.bars import BarProgress  # noqa: PLC0415  # rich, only here
+    from gcluster.cli.render.progress import BarProgress  # noqa: PLC0415  # rich, only here
 
     got: list[bytes] = []
     ours, theirs = pty.openpty()

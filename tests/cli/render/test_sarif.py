@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.schemas.validate_cases import Case, all_cases
 
+from gcluster.cli.render.ci import FINGERPRINT, sarif_log
 from gcluster.cli.render.document import document
-from gcluster.cli.render.sarif import FINGERPRINT, sarif_log
 from gcluster.schemas.checked import CheckedSpec, Report, check, gather
 from gcluster.schemas.diagnostics import Diagnostic, Patch, Severity, Span
 from gcluster.schemas.load import Loaded, load_text

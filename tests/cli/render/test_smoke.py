@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 from tests.cli.render.conftest import Check, Read
 
+from gcluster.cli.console import Console
 from gcluster.cli.render.smoke import smoke_text, suspects_text
-from gcluster.cli.render.surface import Surface
 from gcluster.lifecycle.smoke.bisect import Fault
 from gcluster.lifecycle.smoke.judging.judge import judge
 from gcluster.lifecycle.smoke.judging.verdict import Expectation, Verdict
@@ -18,10 +18,10 @@ from gcluster.lifecycle.smoke.search import Located
 def test_a_case_is_rendered_as_its_golden_text(
     read: Read, check_text: Check, smoke_case: str
 ) -> None:
-    surface, values = read("smoke", smoke_case)
+    console, values = read("smoke", smoke_case)
     verdict = msgspec.convert(values["verdict"], Verdict)
     log = msgspec.convert(values["log"], AllReduceLog)
-    check_text("smoke", smoke_case, smoke_text(verdict, log, surface) + "\n")
+    check_text("smoke", smoke_case, smoke_text(verdict, log, console) + "\n")
 
 
 def test_what_the_search_found_is_told_below_the_verdict() -> None:
@@ -33,7 +33,7 @@ def test_what_the_search_found_is_told_below_the_verdict() -> None:
     )
     verdict = judge(AllReduceLog(), Expectation(ranks=1))
     result = SmokeResult(verdict=verdict, log=AllReduceLog(), runs=(), located={"n[1-4]": located})
-    assert suspects_text(result, Surface()).splitlines() == [
+    assert suspects_text(result, Console()).splitlines() == [
         "",
         "  ✘ node gpu003 is at fault",
         "  ✘ the link between a and b is at fault",

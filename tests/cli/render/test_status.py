@@ -17,9 +17,9 @@ NOW = datetime(2026, 11, 21, 8, 30, tzinfo=UTC)
 def test_a_case_is_rendered_as_its_golden_text(
     read: Read, check_text: Check, status_case: str
 ) -> None:
-    surface, values = read("status", status_case)
+    console, values = read("status", status_case)
     status = msgspec.convert(values["status"], ClusterStatus)
-    check_text("status", status_case, status_text(status, surface, now=NOW) + "\n")
+    check_text("status", status_case, status_text(status, console, now=NOW) + "\n")
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,9 @@ import pytest
 from tests.lifecycle.trial import Trial
 
 import gcluster
+from gcluster.cli.console import Console
 from gcluster.cli.render.plan import plan_text
 from gcluster.cli.render.plan_markdown import plan_markdown
-from gcluster.cli.render.surface import Surface
 from gcluster.lifecycle.audit import built as built_module
 from gcluster.lifecycle.audit.built import upgrade_lines
 from gcluster.lifecycle.planning.changes import UpgradeLine
@@ -38,7 +38,7 @@ def test_another_gcluster_and_another_role_are_told_by_the_plan(
     plan = make_plan(trial.open())
     assert [line.what for line in plan.upgrades] == ["gcluster", "role slurm"]
     assert plan.upgrades[0].after == "9.9.9"
-    for text in (plan_text(plan, Surface()), plan_markdown(plan)):
+    for text in (plan_text(plan, Console()), plan_markdown(plan)):
         assert f"gcluster  {plan.upgrades[0].before} → 9.9.9" in text
         assert "role slurm  changed" in text
 

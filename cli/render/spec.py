@@ -1,0 +1,131 @@
+"""Verbs that write specs: software sets, adopted specs, migrations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from ...lifecycle.adopt import AdoptedFiles
+from ...schemas.fix.migration import Migration
+from ...schemas.stack import Lock, Resolved, ResolvedComponent, TestedSet
+from ..console import Console, pad, printable, width
+from .diagnostics import diagnostics_text, diff_text
+
+_ORIGINS = {
+    "asked": "as the spec says",
+    "lock": "from the set",
+    "cluster": "one for the cluster",
+    "distribution": "the distribution's package",
+}
+_MARK = "*"
+"""Behind a version that the set's evidence doesn't say together with the others."""
+
+
+def pools_text(pools: Mapping[str, Resolved], console: Console) -> str:
+    """Return what each pool gets; pools that get the same stand together."""
+    alike: dict[Resolved, list[str]] = {}
+    for name, resolved in pools.items():
+        alike.setdefault(resolved, []).append(name)
+    blocks = ["\n".join(_pool(names, resolved, console)) for resolved, names in alike.items()]
+    marked = any(not c.verified for resolved in alike for c in resolved.components)
+    if marked:
+        blocks.append(console.paint("faint", f"{_MARK} not tested together with the rest"))
+    return console.plain("\n\n".join(blocks))
+
+
+def _pool(names: list[str], resolved: Resolved, console: Console) -> Iterator[str]:
+    title = f"pool {names[0]}" if len(names) == 1 else f"pools {', '.join(names)}"
+    yield console.paint("strong", printable(title))
+    told = [("set", f"{resolved.set or 'none'}: {resolved.reason}")]
+    if resolved.evidence is not None:
+        evidence = resolved.evidence
+        told.append(("tested", f"{evidence.who}, {evidence.date}: {evidence.what}"))
+        told.append(("source", evidence.source))
+    told.append(("system", resolved.distribution or "what the hosts have"))
+    for name, text in told:
+        yield f"  {pad(name, 8)}{text}"
+    rows = [_row(component) for component in resolved.components]
+    columns = [max((width(row[n]) for row in rows), default=0) for n in range(2)]
+    for name, version, origin in rows:
+        yield f"    {pad(name, columns[0])}  {pad(version, columns[1])}  {origin}".rstrip()
+    for package in resolved.packages:
+        yield f"    {package}  beside the fabric manager, whatever version fits the driver"
+    for difference in resolved.differences:
+        text = f"{difference.name} {difference.asked}: the set has {difference.tested}"
+        yield f"  {console.paint('warning', 'differs')} {text}"
+
+
+def _row(component: ResolvedComponent) -> tuple[str, str, str]:
+    version = component.version if component.verified else f"{component.version}{_MARK}"
+    origin = _ORIGINS[component.origin]
+    return component.name, version, f"{origin}; {component.source}" if component.source else origin
+
+
+def sets_text(lock: Lock, console: Console) -> str:
+    """Return the tested sets, newest first."""
+    newest = sorted(lock.sets, key=lambda s: (s.evidence.date, s.name), reverse=True)
+    return console.plain("\n\n".join("\n".join(_set(each, lock, console)) for each in newest))
+
+
+def _set(tested: TestedSet, lock: Lock, console: Console) -> Iterator[str]:
+    nodes = " ".join(tested.gpus) or "no GPU"
+    where = ", ".join((*tested.distributions, *tested.architectures))
+    yield f"{console.paint('strong', tested.name)}   {nodes}, {where}"
+    versions = (
+        f"{component.name} {tested.versions[component.key]}"
+        f"{_MARK if component.key in tested.unverified else ''}"
+        for component in lock.components
+        if component.key in tested.versions
+    )
+    yield from _wrapped(versions, console)
+    evidence = tested.evidence
+    faint = f"{evidence.who}, {evidence.date}: {evidence.what}; {evidence.source}"
+    yield f"  {console.paint('faint', faint)}"
+
+
+def _wrapped(words: Iterator[str], console: Console) -> Iterator[str]:
+    """Yield the words in lines that fit the console."""
+    line = ""
+    for word in words:
+        if line and width(line) + width(word) + len("  , ,") > console.width:
+            yield f"  {line},"
+            line = word
+        else:
+            line = f"{line}, {word}" if line else word
+    yield f"  {line}"
+
+
+def adopted_text(written: AdoptedFiles, console: Console) -> str:
+    """Return the files, what is not in them, and what `validate` says of the spec."""
+    lines = [f"wrote {path}" for path in (written.spec, written.machines) if path]
+    if written.not_carried:
+        lines += ["", console.paint("warning", "not carried over:")]
+        lines += [
+            f"  {printable(each.where)}   {console.paint('faint', printable(each.why))}"
+            for each in written.not_carried
+        ]
+    if written.findings:
+        lines += ["", diagnostics_text(written.findings, console)]
+    lines += ["", f"next: gcluster validate {written.spec}\n      gcluster plan {written.spec}"]
+    return console.plain("\n".join(lines))
+
+
+def migration_text(migration: Migration, console: Console, *, written: bool) -> str:
+    """Return one file's changes as text."""
+    file = printable(migration.file)
+    sources = {migration.file: migration.before}
+    if migration.unreadable:
+        return diagnostics_text(migration.unreadable, console, sources)
+    parts = []
+    if migration.changes:
+        parts.append(diff_text(migration.file, migration.before, migration.after, console))
+        parts += [console.plain(f"  {printable(each.summary)}") for each in migration.changes]
+        count = len(migration.changes)
+        spellings = f"{count} older spelling{'' if count == 1 else 's'}"
+        done = "rewritten" if written else "would be rewritten: --write does it"
+        parts.append(f"{file}: {spellings} {done}")
+    if migration.left:
+        parts.append(diagnostics_text(migration.left, console, sources))
+        parts.append(f"{file}: what is shown above has to be rewritten by hand")
+    if not parts:
+        parts.append(f"{file}: nothing to do, it is in today's spelling")
+    return "\n".join(parts)
