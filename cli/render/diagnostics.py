@@ -45,7 +45,8 @@ def _mask(lines: list[str], span: Span) -> None:
     """Put asterisks over what may be a secret, for every excerpt of its line."""
     if 0 < span.line <= len(lines):
         line = lines[span.line - 1]
-        lines[span.line - 1] = starred(line, span.column - 1, span.end_column - 1)
+        start, end = span.column - 1, span.end_column - 1
+        lines[span.line - 1] = f"{line[:start]}{'*' * (end - start)}{line[end:]}"
 
 
 def _lines(diagnostic: Diagnostic, console: Console, sources: Mapping[str, list[str]]) -> list[str]:
