@@ -16,8 +16,8 @@ from ..stacks.provider import Provider, SiteContext, SiteEvent
 from ..stacks.registry import provider
 from . import places
 from .carried import lay_out
-from .ladders.standing import NO_WISHES, Ladders, Wishes
 from .outcome import LifecycleError, failure
+from .purchase.fallback_lists import NO_WISHES, FallbackLists, Wishes
 from .secrets.makers import make_passphrase, read_passphrase
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def open_sites(
     providers = {
         name: provider(provider_name(site), catalog) for name, site in cluster.spec.sites.items()
     }
-    book = Ladders(cluster, providers, wishes)
+    book = FallbackLists(cluster, providers, wishes)
     decisions = book.decide_all()
     return tuple(
         OpenSite(
@@ -115,9 +115,11 @@ def open_sites(
     )
 
 
-def ladders_of(cluster: Cluster, sites: Iterable[OpenSite], wishes: Wishes = NO_WISHES) -> Ladders:
+def ladders_of(
+    cluster: Cluster, sites: Iterable[OpenSite], wishes: Wishes = NO_WISHES
+) -> FallbackLists:
     """Return the ladders of the pools of open sites, as they stand now."""
-    return Ladders(cluster, {site.name: site.provider for site in sites}, wishes)
+    return FallbackLists(cluster, {site.name: site.provider for site in sites}, wishes)
 
 
 def at_each(sites: Iterable[OpenSite], call: Callable[[OpenSite], T]) -> dict[str, T]:

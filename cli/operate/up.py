@@ -9,7 +9,7 @@ import typer
 
 from ...lifecycle.bundle.use import Bundle
 from ...lifecycle.cluster import open_cluster
-from ...lifecycle.ladders.standing import Wishes
+from ...lifecycle.purchase.fallback_lists import Wishes
 from ...lifecycle.outcome import Exit, failure
 from ...lifecycle.planning.changes import Plan
 from ...lifecycle.planning.plan_file import PlanFile, read_plan
@@ -41,12 +41,12 @@ def command(  # noqa: PLR0917  # typer reads the options from the parameters
             help="Let a capacity block be bought for this pool: paid at once, not refundable.",
         ),
     ] = None,
-    first_rung: Annotated[
+    from_first_option: Annotated[
         list[str] | None,
         typer.Option(
-            "--first-rung",
+            "--from-first-option",
             metavar="POOL",
-            help="Buy this pool anew from the first rung of its market: its nodes are replaced.",
+            help="Buy this pool again from the first option of its market: its nodes are replaced.",
         ),
     ] = None,
     bundle: Annotated[
@@ -92,7 +92,7 @@ def command(  # noqa: PLR0917  # typer reads the options from the parameters
     Exit code 4 when the AllReduce fails, 3 when nodes in use were left as they are.
     """
     began = time.monotonic()
-    said = (requeue_jobs, buy_capacity_block, first_rung, bundle, bundle_key, no_bundle)
+    said = (requeue_jobs, buy_capacity_block, from_first_option, bundle, bundle_key, no_bundle)
     approved = _approved(plan, alone=not any(said))
     opened = open_cluster(cluster)
     buys = frozenset(buy_capacity_block or ())
@@ -103,7 +103,7 @@ def command(  # noqa: PLR0917  # typer reads the options from the parameters
             opened,
             report,
             confirm=_yes if yes else _asker(report, fmt, buys),
-            wishes=Wishes(buy=buys, again=frozenset(first_rung or ())),
+            wishes=Wishes(buy=buys, again=frozenset(from_first_option or ())),
             requeue_jobs=requeue_jobs,
             bundle=_bundle(bundle, bundle_key, gone=no_bundle),
             approved=approved,

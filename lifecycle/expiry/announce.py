@@ -16,7 +16,7 @@ from ..kubernetes.kubectl import ApiRefused, ApiSilent, kubectl_of
 from ..operations.selection import controller_of
 from ..outcome import LifecycleError, failure
 from ..ssh import SshSession, Unreachable
-from ..state import EndAnnounced
+from ..state import ExpiryAnnounced
 from ..status.slurm import last_words
 
 RESERVATION = "gcluster_end"
@@ -27,7 +27,7 @@ _LIMIT_S = 30
 
 
 def announce(
-    spec: ClusterSpec, hosts: ClusterInventory, session: SshSession, told: EndAnnounced
+    spec: ClusterSpec, hosts: ClusterInventory, session: SshSession, told: ExpiryAnnounced
 ) -> None:
     """Write the notice where people log in, and reserve the time after an expiry. Safe to repeat.
 
@@ -80,7 +80,7 @@ def withdraw(spec: ClusterSpec, hosts: ClusterInventory, session: SshSession) ->
     )
 
 
-def notice(cluster: str, told: EndAnnounced) -> str:
+def notice(cluster: str, told: ExpiryAnnounced) -> str:
     """Return what people read."""
     when = f"{datetime.fromtimestamp(told.earliest, UTC):%Y-%m-%d %H:%M} UTC"
     saves = (

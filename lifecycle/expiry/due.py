@@ -8,14 +8,14 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 
 from ...schemas.spec import Budget
-from ..state import EndAnnounced, EndKind, EndWithdrawn, Event, RunFinished, RunStarted
+from ..state import Event, ExpiryAnnounced, ExpiryKind, ExpiryWithdrawn, RunFinished, RunStarted
 from .jobs import Jobs
 
 
 class Ending(msgspec.Struct, frozen=True, kw_only=True):
     """What makes a cluster end."""
 
-    kind: EndKind
+    kind: ExpiryKind
     due: datetime
     """When its time is up."""
     notice: timedelta
@@ -27,7 +27,7 @@ class Life(msgspec.Struct, frozen=True, kw_only=True):
     """A cluster from its first `up` on, until it is taken down."""
 
     began: datetime
-    announced: EndAnnounced | None = None
+    announced: ExpiryAnnounced | None = None
     """What people were told last, and still holds."""
 
 
@@ -43,9 +43,9 @@ def life(events: Iterable[Event]) -> Life | None:
                     now = Life(began=event.time)
             case RunFinished(exit_code=0) if commands.get(event.run) == "down":
                 now = None
-            case EndAnnounced() as announced if now is not None:
+            case ExpiryAnnounced() as announced if now is not None:
                 now = msgspec.structs.replace(now, announced=announced)
-            case EndWithdrawn() if now is not None:
+            case ExpiryWithdrawn() if now is not None:
                 now = msgspec.structs.replace(now, announced=None)
     return now
 

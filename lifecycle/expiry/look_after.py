@@ -19,7 +19,7 @@ from ..outcome import Exit
 from ..progress import Reporter
 from ..sites import existing_hosts
 from ..ssh import SshSession
-from ..state import EndAnnounced, EndKind, EndWithdrawn
+from ..state import ExpiryAnnounced, ExpiryKind, ExpiryWithdrawn
 from .announce import announce, withdraw
 from .due import Ending, Life, ending, life
 from .jobs import Jobs, ask_jobs, running_spec
@@ -37,7 +37,7 @@ class Looked(msgspec.Struct, frozen=True, kw_only=True):
     """none: nothing ends it soon. announced: people know. withdrawn: it holds no more. kept: its
     time is up, and jobs run or nobody knows. removed: it is gone, but for its data. leftovers: it
     was begun to be removed."""
-    kind: EndKind | None = None
+    kind: ExpiryKind | None = None
     earliest: datetime | None = None
     """Not removed before."""
     why: str = ""
@@ -100,7 +100,7 @@ def look_after(
     return _due(cluster, told, jobs if idles else ask(cluster), report)
 
 
-def _same(told: EndAnnounced, end: Ending) -> bool:
+def _same(told: ExpiryAnnounced, end: Ending) -> bool:
     """Say whether people were told of this end; one later than they know is told anew."""
     slack = max(_SLACK_S, end.notice.total_seconds() / 10) if end.kind == "idle" else 1.0
     return told.kind == end.kind and abs(told.due - end.due.timestamp()) <= slack
@@ -108,7 +108,7 @@ def _same(told: EndAnnounced, end: Ending) -> bool:
 
 def _announced(cluster: Cluster, end: Ending, now: datetime) -> Looked:
     earliest = max(end.due, now + end.notice)
-    told = EndAnnounced(
+    told = ExpiryAnnounced(
         kind=end.kind, due=end.due.timestamp(), earliest=earliest.timestamp(), why=end.why
     )
     spec, hosts = running_spec(cluster), existing_hosts(cluster)
@@ -130,11 +130,11 @@ def _withdrawn(cluster: Cluster, living: Life) -> Looked:
     with exported(cluster), SshSession(cluster.workdir) as session:
         session.trust(hosts.hosts)
         withdraw(spec, hosts, session)
-        cluster.events.append(EndWithdrawn(why=f"not any more: {living.announced.why}"))
+        cluster.events.append(ExpiryWithdrawn(why=f"not any more: {living.announced.why}"))
     return Looked(cluster=cluster.name, state="withdrawn")
 
 
-def _due(cluster: Cluster, told: EndAnnounced, jobs: Jobs, report: Reporter) -> Looked:
+def _due(cluster: Cluster, told: ExpiryAnnounced, jobs: Jobs, report: Reporter) -> Looked:
     """Remove a cluster that nobody uses."""
     if jobs.why_not:
         return _looked(cluster, "kept", told, jobs.why_not)
@@ -145,7 +145,7 @@ def _due(cluster: Cluster, told: EndAnnounced, jobs: Jobs, report: Reporter) -> 
     return _looked(cluster, state, told, told.why)
 
 
-def _looked(cluster: Cluster, state: EndState, told: EndAnnounced, why: str) -> Looked:
+def _looked(cluster: Cluster, state: EndState, told: ExpiryAnnounced, why: str) -> Looked:
     return Looked(
         cluster=cluster.name,
         state=state,

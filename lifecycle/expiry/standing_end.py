@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from ...inventory.hosts import ClusterInventory
 from ..outcome import Exit, failure
 from ..ssh import SshSession
-from ..state import EndWithdrawn
+from ..state import ExpiryWithdrawn
 from ..state.store import utc_now
 from .announce import withdraw
 from .due import Life, ending, life
@@ -89,7 +89,7 @@ def put_off(cluster: Cluster, hosts: ClusterInventory, session: SshSession) -> N
     living = life(cluster.events.read())
     if living is not None and living.announced is not None and _is_put_off(cluster, living):
         withdraw(running_spec(cluster), hosts, session)
-        cluster.events.append(EndWithdrawn(why="the spec gives it more time"))
+        cluster.events.append(ExpiryWithdrawn(why="the spec gives it more time"))
 
 
 def _is_put_off(cluster: Cluster, living: Life) -> bool:

@@ -22,9 +22,8 @@ from ..accounting.settle import books_plan
 from ..audit.built import built, upgrade_lines
 from ..cluster import Cluster
 from ..converge.pending import Pending, Scope, pending_steps
-from ..ladders.standing import Ladders
-from ..ladders.view import ladder_views, usd_taken
 from ..observe import Observation, observe
+from ..purchase.fallback_lists import FallbackLists, fallback_views, usd_taken
 from ..repair.queue import queue
 from ..rolling.change import in_service, must_roll
 from ..scheduler.select import node_jobs
@@ -104,7 +103,7 @@ def plan_with_jobs(
     cluster: Cluster,
     observation: Observation,
     session: SshSession,
-    ladders: Ladders | None = None,
+    ladders: FallbackLists | None = None,
     *,
     scope: Scope | None = None,
 ) -> Plan:
@@ -221,7 +220,7 @@ def _plan(
     cluster: Cluster,
     observation: Observation,
     pending: Pending,
-    ladders: Ladders | None,
+    ladders: FallbackLists | None,
     *,
     jobs: Mapping[str, Collection[str]] | None,
     books: BooksPlan | None,
@@ -240,7 +239,7 @@ def _plan(
         worst_usd_per_hour=cost.usd_per_hour,
         observed_age_s=round(observation.age_s, 1),
         diagnostics=(*cluster.warnings, *other_provider(cluster)),
-        ladders=() if ladders is None else ladder_views(ladders),
+        ladders=() if ladders is None else fallback_views(ladders),
         books=books,
         repairs=queue(cluster.events),
     )

@@ -121,30 +121,30 @@ class ResourcesDeleted(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     deleted: tuple[Deletion, ...]
 
 
-RungOutcome: TypeAlias = Literal[
+PurchaseOutcome: TypeAlias = Literal[
     "trying", "held", "refused", "skipped", "bought", "taken-back", "given-up", "again"
 ]
 """trying: about to be asked for. held: came, and stays. refused: no capacity. skipped: not asked
-for. bought: a capacity block is paid. taken-back: removed again. given-up: the walk ended short.
+for. bought: a capacity block is paid. taken-back: removed again. given-up: the list ended short.
 again: the pool shall be bought again from its first purchase option."""
 
 
-class RungTried(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """A pool came one step further on the ladder of its market."""
+class PurchaseAttempted(msgspec.Struct, frozen=True, kw_only=True, tag="RungTried"):
+    """One step on the fallback list of a pool's market."""
 
     site: str
     pool: str
-    rung: str
-    """Key of the rung; "" where the step is about none."""
-    outcome: RungOutcome
+    option: str = msgspec.field(name="rung")
+    """Key of the purchase option; "" where the step is about none."""
+    outcome: PurchaseOutcome
     nodes: str = ""
     """What it is about, as a Slurm host range; of a refusal those that could not be had."""
     loose: str = ""
-    """Of a refusal: nodes that came, and that shall be taken back before the next rung."""
+    """Of a refusal: nodes that came, and that shall be taken back before the next option."""
     reason: str = ""
-    """The cloud's own words, or why the rung was not asked for."""
+    """The cloud's own words, or why the option was not asked for."""
     ends: bool = False
-    """The walk is over with this: the next one may try every rung again."""
+    """The last step: the next `up` may try every option again."""
 
 
 BurstStep: TypeAlias = Literal["asked", "made", "refused", "joined", "leaving", "gone"]
@@ -219,13 +219,13 @@ class RepairStepped(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """Why they are not fit."""
 
 
-EndKind: TypeAlias = Literal["expires", "idle"]
+ExpiryKind: TypeAlias = Literal["expires", "idle"]
 
 
-class EndAnnounced(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+class ExpiryAnnounced(msgspec.Struct, frozen=True, kw_only=True, tag="EndAnnounced"):
     """People were told that the cluster ends by itself, and when at the earliest."""
 
-    kind: EndKind
+    kind: ExpiryKind
     due: float
     """When its time is up, seconds since 1970."""
     earliest: float
@@ -233,7 +233,7 @@ class EndAnnounced(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     why: str
 
 
-class EndWithdrawn(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+class ExpiryWithdrawn(msgspec.Struct, frozen=True, kw_only=True, tag="EndWithdrawn"):
     """What was announced holds no more."""
 
     why: str
@@ -258,13 +258,13 @@ Known: TypeAlias = (
     | ResourcesCreated
     | ResourcesFailed
     | ResourcesDeleted
-    | RungTried
+    | PurchaseAttempted
     | BurstStepped
     | JobMoved
     | RoomPromised
     | RepairStepped
-    | EndAnnounced
-    | EndWithdrawn
+    | ExpiryAnnounced
+    | ExpiryWithdrawn
 )
 Body: TypeAlias = Known | Unreadable
 RunOutcome: TypeAlias = Literal["running", "finished", "interrupted"]

@@ -24,7 +24,7 @@ from .process import who
 from .store import StateStore, utc_now
 
 PREFIX = "events"
-_KINDS: dict[str, type[Known]] = {kind.__name__: kind for kind in get_args(Known)}
+_KINDS: dict[str, type[Known]] = {str(kind.__struct_config__.tag): kind for kind in get_args(Known)}
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,7 +45,9 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def kind(self) -> str:
         """Name of the kind."""
-        return self.body.kind if isinstance(self.body, Unreadable) else type(self.body).__name__
+        if isinstance(self.body, Unreadable):
+            return self.body.kind
+        return str(self.body.__struct_config__.tag)
 
 
 class _Stored(msgspec.Struct, frozen=True, kw_only=True):

@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from gcluster.lifecycle.ladders.standing import Wishes
 from gcluster.lifecycle.outcome import Exit, failure
 from gcluster.lifecycle.planning.changes import LadderView, RungView
+from gcluster.lifecycle.purchase.fallback_lists import Wishes
 
 from .test_up import PLAN, UpResult
 
@@ -97,5 +97,5 @@ def test_where_nobody_can_type_a_named_purchase_needs_yes(buying: Callable[..., 
 
 
 def test_the_first_rung_is_wished_for_by_pool(buying: Callable[..., Any]) -> None:
-    _, _, wished = buying("--yes", "--first-rung", "gpu")
+    _, _, wished = buying("--yes", "--from-first-option", "gpu")
     assert wished == [Wishes(again=frozenset({"gpu"}))]

@@ -1,7 +1,7 @@
 """A double of a cloud that lacks machines: no cloud refuses on demand, so this one stands for AWS.
 
-The ladder, the names and the words of the refusals are those of the AWS provider; machines are a
-file. What it is told to be out of, it refuses, as EC2 does: node by node, the others come.
+The fallback, the names and the words of the refusals are those of the AWS provider; machines are a
+file. What it is attempts_text to be out of, it refuses, as EC2 does: node by node, the others come.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from typing import Any
 
 from gcluster.inventory.hosts import Host, SshTarget
 from gcluster.lifecycle.cluster import Cluster
-from gcluster.lifecycle.ladders.standing import NO_WISHES, Wishes
 from gcluster.lifecycle.planning.plan import make_plan
 from gcluster.lifecycle.progress import Reporter, silent
-from gcluster.lifecycle.state import RungTried
+from gcluster.lifecycle.purchase.fallback_lists import NO_WISHES, Wishes
+from gcluster.lifecycle.state import PurchaseAttempted
 from gcluster.lifecycle.up import UpResult, up
 from gcluster.schemas.load import load_text
 from gcluster.schemas.spec import ClusterSpec
@@ -37,7 +37,7 @@ from gcluster.stacks.provider import (
 from gcluster.stacks.pulumi.errors import translate
 
 SPOT, NEXT = "spot-use1-az4", "on-demand-use1-az4"
-"""Keys of the rungs that the spec begins with."""
+"""Keys of the options that the spec begins with."""
 NODES = ["gpu001", "gpu002"]
 EC2_SAID = (
     "creating EC2 Instance: InsufficientInstanceCapacity: We currently do not have sufficient "
@@ -46,7 +46,7 @@ EC2_SAID = (
 
 SPEC = """\
 apiVersion: gcluster/v1
-name: walk
+name: progress
 sites:
   east:
     provider: aws
@@ -81,24 +81,24 @@ class CloudDouble(Provider):
         self.before_each: Callable[[], None] = lambda: None
         """Called before each machine is made: where a process may be killed."""
         self.asked: list[dict[str, str]] = []
-        """What each apply was told: node -> rung."""
+        """What each apply was attempts_text: node -> option."""
         self.most = 0.0
         """USD/h of the machines that ever stood at once."""
 
     @property
     def machines(self) -> dict[str, str]:
-        """Node -> rung, of those that exist."""
+        """Node -> option, of those that exist."""
         return json.loads(self._path.read_bytes()) if self._path.exists() else {}
 
-    def on(self, rung: str) -> list[str]:
-        """Return the GPU nodes that stand on a rung."""
+    def on(self, option: str) -> list[str]:
+        """Return the GPU nodes that stand on a option."""
         there = self.machines.items()
-        return sorted(node for node, at in there if at == rung and node.startswith("gpu"))
+        return sorted(node for node, at in there if at == option and node.startswith("gpu"))
 
     def purchase_options(
         self, spec: ClusterSpec, site: str, pool: str
     ) -> tuple[PurchaseOption, ...]:
-        """Return AWS's own ladder."""
+        """Return AWS's own fallback list."""
         return self._aws.purchase_options(spec, site, pool)
 
     def purchases(self, spec: ClusterSpec, site: str) -> dict[str, Purchase]:
@@ -126,39 +126,39 @@ class CloudDouble(Provider):
         there = self.machines
         found = []
         for wanted in self.graph(context.spec, context.site).resources:
-            rung, now = self._rung(context, wanted), there.get(wanted.name, "")
-            if rung != now:
-                effect: Any = "create" if not now else "replace" if rung else "delete"
+            option, now = self._rung(context, wanted), there.get(wanted.name, "")
+            if option != now:
+                effect: Any = "create" if not now else "replace" if option else "delete"
                 found.append(ResourceChange(effect=effect, resource=wanted))
         return tuple(found)
 
     def apply(self, context: SiteContext) -> None:
-        """Make it so, node by node; what is on another rung goes first."""
+        """Make it so, node by node; what is on another option goes first."""
         self.asked.append(dict(context.taken))
         offers = {
             p: self.purchase_options(context.spec, context.site, p) for p in context.spec.pools
         }
         lacking = {}
         for wanted in self.graph(context.spec, context.site).resources:
-            rung, now = self._rung(context, wanted), self.machines.get(wanted.name, "")
-            if rung == now:
+            option, now = self._rung(context, wanted), self.machines.get(wanted.name, "")
+            if option == now:
                 continue
             if now:
                 self.put({n: r for n, r in self.machines.items() if n != wanted.name})
-            if not rung:
+            if not option:
                 continue
             self.before_each()
-            offer = next(o for o in offers[wanted.pool or ""] if o.key == rung)
-            if offer.buy_hours is not None and rung not in self.bought:
+            offer = next(o for o in offers[wanted.pool or ""] if o.key == option)
+            if offer.buy_hours is not None and option not in self.bought:
                 assert wanted.pool in context.buys, "nobody asked for this purchase"
-                self.bought.append(rung)
-            if self.stock.get(rung, 1) <= 0:
-                name = f"walk-east-{wanted.name}"
-                lacking[name] = translate(self.says(rung), resource=f"Instance {name}")
+                self.bought.append(option)
+            if self.stock.get(option, 1) <= 0:
+                name = f"progress-east-{wanted.name}"
+                lacking[name] = translate(self.says(option), resource=f"Instance {name}")
                 continue
-            if rung in self.stock:
-                self.stock[rung] -= 1
-            self.put({**self.machines, wanted.name: rung})
+            if option in self.stock:
+                self.stock[option] -= 1
+            self.put({**self.machines, wanted.name: option})
             self.most = max(self.most, self._cost(context, offers))
         if lacking:
             raise ProviderError(*lacking.values(), lacking=lacking)
@@ -191,7 +191,7 @@ class CloudDouble(Provider):
         return context.taken.get(wanted.name, first)
 
     def put(self, machines: Mapping[str, str]) -> None:
-        """Let exactly these machines exist: node -> rung."""
+        """Let exactly these machines exist: node -> option."""
         self._path.parent.mkdir(parents=True, exist_ok=True)
         self._path.write_text(json.dumps(dict(machines)))
 
@@ -200,7 +200,7 @@ class CloudDouble(Provider):
     ) -> float:
         rates = {(p, o.key): o.usd_per_hour or 0.0 for p, found in offers.items() for o in found}
         pools = {h.name: h.pool for h in self.planned_hosts(context.spec, context.site)}
-        return sum(rates.get((pools[node], rung), 0.0) for node, rung in self.machines.items())
+        return sum(rates.get((pools[node], option), 0.0) for node, option in self.machines.items())
 
 
 def _simulated(host: Host) -> Host:
@@ -215,7 +215,7 @@ def _simulated(host: Host) -> Host:
     )
 
 
-class WalkTrial:
+class PurchaseTrial:
     """A cluster on the double, driven as the command line drives one."""
 
     def __init__(self, folder: Path) -> None:
@@ -254,12 +254,12 @@ class WalkTrial:
         )
 
     def steps(self) -> list[tuple[str, str, str]]:
-        """Return (rung, outcome, nodes) of every step that the pool's walk has made."""
+        """Return (option, outcome, nodes) of every step that the pool's progress has made."""
         bodies = (event.body for event in self.open().events.read())
         return [
-            (body.rung, body.outcome, body.nodes)
+            (body.option, body.outcome, body.nodes)
             for body in bodies
-            if isinstance(body, RungTried) and body.pool == "gpu"
+            if isinstance(body, PurchaseAttempted) and body.pool == "gpu"
         ]
 
     def plan(self) -> Any:
@@ -271,7 +271,7 @@ class Killed(BaseException):
     """What is raised where a process would be killed."""
 
 
-def kill_at(walk: WalkTrial, number: int) -> None:
+def kill_at(purchase: PurchaseTrial, number: int) -> None:
     """Let the process die before it makes its n-th machine from now on, once."""
     steps = count(1)
 
@@ -279,4 +279,4 @@ def kill_at(walk: WalkTrial, number: int) -> None:
         if next(steps) == number:
             raise Killed
 
-    walk.cloud.before_each = step
+    purchase.cloud.before_each = step

@@ -10,7 +10,7 @@ import pytest
 
 from gcluster.lifecycle import sites
 
-from .cloud_double import WalkTrial
+from .cloud_double import PurchaseTrial
 from .trial import Trial
 
 
@@ -32,8 +32,8 @@ def trial(own_places: Path) -> Trial:
 
 
 @pytest.fixture
-def walk(own_places: Path, monkeypatch: pytest.MonkeyPatch) -> WalkTrial:
+def purchase(own_places: Path, monkeypatch: pytest.MonkeyPatch) -> PurchaseTrial:
     """Give a cluster whose sites are the double's."""
-    trial = WalkTrial(own_places / "here")
+    trial = PurchaseTrial(own_places / "here")
     monkeypatch.setattr(sites, "provider", lambda *_: trial.cloud)
     return trial

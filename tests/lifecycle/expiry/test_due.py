@@ -11,7 +11,13 @@ from hypothesis import strategies as st
 
 from gcluster.lifecycle.expiry.due import ending, life
 from gcluster.lifecycle.expiry.jobs import Jobs, read_jobs
-from gcluster.lifecycle.state import EndAnnounced, EndWithdrawn, Event, RunFinished, RunStarted
+from gcluster.lifecycle.state import (
+    Event,
+    ExpiryAnnounced,
+    ExpiryWithdrawn,
+    RunFinished,
+    RunStarted,
+)
 from gcluster.lifecycle.state.event_types import Body
 from gcluster.schemas.spec import Budget
 from gcluster.schemas.structure.fit import decode_quantity
@@ -85,7 +91,7 @@ def _events(*bodies: tuple[str, Body]) -> list[Event]:
     ]
 
 
-TOLD = EndAnnounced(kind="expires", due=1.0, earliest=2.0, why="w")
+TOLD = ExpiryAnnounced(kind="expires", due=1.0, earliest=2.0, why="w")
 UP, DOWN = (RunStarted(command=c, spec_hash="h") for c in ("up", "down"))
 OK = RunFinished(outcome="ok", exit_code=0)
 
@@ -107,7 +113,7 @@ def test_what_was_announced_holds_until_it_is_withdrawn_or_the_life_ends() -> No
     told = life(_events(("1", UP), ("", TOLD)))
     assert told is not None
     assert told.announced == TOLD
-    free = life(_events(("1", UP), ("", TOLD), ("", EndWithdrawn(why=""))))
+    free = life(_events(("1", UP), ("", TOLD), ("", ExpiryWithdrawn(why=""))))
     assert free is not None
     assert free.announced is None
     new = life(_events(("1", UP), ("", TOLD), ("2", DOWN), ("2", OK), ("3", UP)))

@@ -22,12 +22,12 @@ from gcluster.lifecycle.expiry.jobs import Jobs, jobs_on
 from gcluster.lifecycle.expiry.kubernetes import read_idle
 from gcluster.lifecycle.outcome import LifecycleError
 from gcluster.lifecycle.ssh import Answer, Unreachable
-from gcluster.lifecycle.state import EndAnnounced
+from gcluster.lifecycle.state import ExpiryAnnounced
 from gcluster.schemas.catalog import load_catalog
 
 HOSTS = ClusterInventory(cluster="trial", hosts=(HEAD,))
 CATALOG = load_catalog()
-TOLD = EndAnnounced(kind="expires", due=4e9, earliest=4e9, why="over")
+TOLD = ExpiryAnnounced(kind="expires", due=4e9, earliest=4e9, why="over")
 LINE = (
     '{{"kind":"Event","apiVersion":"audit.k8s.io/v1","level":"Request","auditID":"363a8052",'
     '"stage":"ResponseComplete","requestURI":"/api/v1/namespaces/{namespace}/{kind}/x/binding",'

@@ -22,7 +22,7 @@ from gcluster.lifecycle.expiry.look_after import Looked, look_after
 from gcluster.lifecycle.outcome import Exit, LifecycleError
 from gcluster.lifecycle.progress import silent
 from gcluster.lifecycle.ssh import Answer
-from gcluster.lifecycle.state import EndAnnounced, Journal, acquire
+from gcluster.lifecycle.state import ExpiryAnnounced, Journal, acquire
 from gcluster.schemas.catalog import load_catalog
 
 BUDGET = "budget: {expires: 10h, notice: 2h}\n"
@@ -223,7 +223,7 @@ def test_nothing_is_announced_when_people_can_not_be_told(
     monkeypatch.undo()
 
 
-TOLD = EndAnnounced(kind="expires", due=4e9, earliest=4e9, why="it's $(touch /tmp/x) `id` over")
+TOLD = ExpiryAnnounced(kind="expires", due=4e9, earliest=4e9, why="it's $(touch /tmp/x) `id` over")
 HOSTS = ClusterInventory(cluster="demo", hosts=(HEAD,))
 SLURM = spec_of(f"{TEXT.partition('scheduler:')[0]}scheduler: {{type: slurm}}\n")
 CATALOG = load_catalog()
@@ -256,7 +256,7 @@ def test_a_notice_is_one_word_for_the_shell_and_tells_when_and_why(tmp_path: Pat
 
 def test_an_idle_cluster_gets_no_reservation(tmp_path: Path) -> None:
     session = Written(tmp_path)
-    announce(SLURM, HOSTS, session, EndAnnounced(kind="idle", due=1.0, earliest=2.0, why="w"))
+    announce(SLURM, HOSTS, session, ExpiryAnnounced(kind="idle", due=1.0, earliest=2.0, why="w"))
     assert not any("reservation" in command for command in session.ran)
 
 

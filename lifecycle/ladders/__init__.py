@@ -1,1 +1,0 @@
-"""The rungs that a pool is bought on: which is next, where each stands, how they are walked."""
