@@ -8,118 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from gcluster.lifecycle.kubernetes.image_archive import Image, packed, write_archive
-
 from .kubernetes_node import Node, a_node
-
-GIVEN = json.dumps({"token": "abcdef.0123456789abcdef", "ca_hash": "sha256:89ab"})
 
 
 @pytest.fixture
 def node(tmp_path: Path) -> Node:
     return a_node(tmp_path)
-
-
-def test_an_init_that_was_cut_off_is_taken_back_before_the_next(node: Node) -> None:
-    node.write("etc/kubernetes/gcluster/init-unfinished")
-    node.write("var/lib/etcd/data/member/snap/db")
-    code, said, error = node.run("kubernetes-init")
-    assert (code, said) == (
-        0,
-        "took back an init that was cut off\ninitialised the control plane\n",
-    ), error
-    assert [c.split()[1] for c in node.calls() if c.startswith("kubeadm")] == ["reset", "init"]
-    assert list((node.root / "var/lib/etcd").iterdir()) == []
-    assert not (node.root / "etc/kubernetes/gcluster/init-unfinished").exists()
-
-
-def test_a_control_plane_that_was_whole_is_never_taken_back(node: Node) -> None:
-    node.write("etc/kubernetes/admin.conf")
-    assert node.run("kubernetes-init")[:2] == (0, "")
-    assert not [call for call in node.calls() if call.startswith("kubeadm")]
-
-
-def test_the_token_of_a_day_that_init_makes_is_removed(node: Node) -> None:
-    assert node.run("kubernetes-init")[0] == 0
-    removed = [c for c in node.calls() if "delete secret" in c]
-    assert len(removed) == 1
-    assert "type=bootstrap.kubernetes.io/token" in removed[0]
-
-
-def archive(folder: Path) -> Path:
-    image = Image(reference="gcluster.local/k8s/pause:3.10.1", layers=(packed(b"layer"),))
-    write_archive([image], "amd64", folder / "images.tar")
-    return folder / "images.tar"
-
-
-def test_images_that_containerd_holds_are_not_imported_again(node: Node, tmp_path: Path) -> None:
-    digests = write_archive(
-        [Image(reference="gcluster.local/k8s/pause:3.10.1", layers=(packed(b"layer"),))],
-        "amd64",
-        tmp_path / "images.tar",
-    )
-    held = "\n".join(f"{name} type {digest} 1MiB" for name, digest in digests.items())
-    node.double("ctr", f"printf '%s\\n' 'REF TYPE DIGEST SIZE' '{held}'")
-    assert node.run("kubernetes-images", str(tmp_path / "images.tar")) == (0, "", "")
-    assert not [call for call in node.calls() if "import" in call]
-
-
-def test_an_image_that_is_still_missing_after_the_import_is_named(
-    node: Node, tmp_path: Path
-) -> None:
-    node.double("ctr", "echo REF TYPE DIGEST SIZE")
-    code, said, error = node.run("kubernetes-images", str(archive(tmp_path)))
-    assert code == 1
-    assert said == "gcluster.local/k8s/pause:3.10.1\n"
-    assert "gcluster.local/k8s/pause:3.10.1" in error
-
-
-def test_a_file_that_is_no_archive_is_said(node: Node, tmp_path: Path) -> None:
-    (tmp_path / "images.tar").write_text("nothing")
-    code, _, error = node.run("kubernetes-images", str(tmp_path / "images.tar"))
-    assert code == 1
-    assert "is no OCI archive" in error
-
-
-def test_another_version_is_not_let_in_by_an_install(node: Node, tmp_path: Path) -> None:
-    (node.root / "usr/bin").mkdir(parents=True)
-    for version in ("1.35.4", "1.36.0"):
-        node.write(f"store/{version}/kube")
-    programs = json.dumps({"kube": ["kubelet"]})
-    link = node.root / "usr/bin/kubelet"
-    old, new = (str(tmp_path / "store" / version) for version in ("1.35.4", "1.36.0"))
-    assert node.run("kubernetes-place", old, "--first", stdin=programs)[1] == f"{link}\n"
-    assert node.run("kubernetes-place", new, "--first", stdin=programs)[1] == ""
-    assert link.resolve() == Path(old, "kube")
-    assert node.run("kubernetes-place", new, stdin=programs)[1] == f"{link}\n"
-    assert link.resolve() == Path(new, "kube")
-
-
-def _balanced(node: Node) -> Path:
-    node.write("etc/kubernetes/gcluster/own-name", "10.0.0.2 api.demo.internal\n")
-    program = node.write("usr/local/libexec/gcluster/kubernetes-call-itself")
-    program.write_text(f'#!/bin/sh\necho "call-itself" >>{node.root}/calls\n', encoding="utf-8")
-    program.chmod(0o755)
-    return node.write("etc/hosts", "127.0.0.1 localhost")
-
-
-def test_a_first_control_plane_means_itself_before_it_is_made_and_another_once_it_has_joined(
-    node: Node,
-) -> None:
-    _balanced(node)
-    assert node.run("kubernetes-init")[0] == 0
-    assert [call.split()[0] for call in node.calls()[:2]] == ["call-itself", "kubeadm"]
-    (node.root / "calls").unlink()
-    node.write("run/gcluster-join.json", GIVEN)
-    assert node.run("kubernetes-join")[0] == 0
-    assert [call.split()[0] for call in node.calls()] == ["kubeadm", "call-itself"]
-
-
-def test_the_common_name_is_added_to_the_hosts_once(node: Node) -> None:
-    hosts = _balanced(node)
-    assert node.run("kubernetes-call-itself")[1] == "calls itself by the common name\n"
-    assert node.run("kubernetes-call-itself")[:2] == (0, "")
-    assert hosts.read_text() == "127.0.0.1 localhost\n10.0.0.2 api.demo.internal\n"
 
 
 def _nodes(*found: tuple[str, str]) -> str:
@@ -135,35 +29,6 @@ def _running(node: Node, version: str) -> None:
     node.write("etc/kubernetes/admin.conf")
     program = node.write("usr/bin/kubelet", f"#!/bin/sh\necho Kubernetes v{version}\n")
     program.chmod(0o755)
-
-
-@pytest.mark.parametrize(
-    ("wanted", "told"),
-    [
-        ("1.35.4", ""),
-        ("1.34.9", ""),
-        ("1.34", ""),
-        ("1.36.0", "skips a minor: go to 1.35 first"),
-        ("1.33.9", "is older"),
-        ("1.34.2", "is older"),
-    ],
-)
-def test_a_version_is_one_minor_ahead_at_most_and_never_behind(
-    node: Node, wanted: str, told: str
-) -> None:
-    _running(node, "1.34.4")
-    node.double("kubectl", _nodes(("cp01", "v1.34.4"), ("gpu001", "v1.34.4")))
-    code, said, _ = node.run("kubernetes-skew", wanted, "controller")
-    assert code == 0
-    assert (told in said) if told else not said
-
-
-def test_the_control_plane_waits_for_a_node_that_was_left_behind(node: Node) -> None:
-    _running(node, "1.34.4")
-    node.double("kubectl", _nodes(("cp01", "v1.34.4"), ("gpu001", "v1.33.9")))
-    said = node.run("kubernetes-skew", "1.35.4", "controller")[1]
-    assert said == "node gpu001 runs 1.33.9: bring it to 1.34 before 1.35.4 comes\n"
-    assert not node.run("kubernetes-skew", "1.34.9", "controller")[1]
 
 
 def test_the_first_control_plane_writes_etcd_away_and_moves_what_all_share(node: Node) -> None:
