@@ -20,7 +20,7 @@ MANIFESTS = "/etc/kubernetes/manifests"
 LOCK = "/run/gcluster-kubeadm.lock"
 LOGS = "/var/log/gcluster"
 RUNTIME = "unix:///run/containerd/containerd.sock"
-RESTORE = "/usr/local/libexec/gcluster/kubernetes-restore"
+RESTORE = "/usr/local/libexec/gcluster/kubernetes-restore.py"
 SHOWN_LINES, SEARCHED_LINES = 5, 60
 
 

@@ -38,7 +38,7 @@ def test_the_first_control_plane_writes_etcd_away_and_moves_what_all_share(node:
     snapshot.chmod(0o755)
     node.write("etc/kubernetes/gcluster/upgrade.yaml")
     program = str(node.bin / "kubeadm")
-    code, said, error = node.run("kubernetes-upgrade", "1.35.4", "first", program)
+    code, said, error = node.run("kubernetes-upgrade.py", "1.35.4", "first", program)
     assert (code, said) == (0, "brought the control plane to 1.35.4\n"), error
     assert [call.split()[:3] for call in node.calls()] == [
         ["snapshot"],
@@ -46,18 +46,18 @@ def test_the_first_control_plane_writes_etcd_away_and_moves_what_all_share(node:
         ["kubeadm", "upgrade", "apply"],
     ]
     assert "--skip-phases=addon" in node.calls()[-1].split()
-    assert node.run("kubernetes-upgrade", "1.35.4", "first", program)[:2] == (0, "")
+    assert node.run("kubernetes-upgrade.py", "1.35.4", "first", program)[:2] == (0, "")
 
 
 @pytest.mark.parametrize("turn", ["controller", "node"])
 def test_another_host_follows_and_says_why_it_could_not(node: Node, turn: str) -> None:
     _running(node, "1.34.4")
     program = str(node.bin / "kubeadm")
-    assert node.run("kubernetes-upgrade", "1.35.4", turn, program)[0] == 0
+    assert node.run("kubernetes-upgrade.py", "1.35.4", turn, program)[0] == 0
     assert node.calls()[-1].startswith("kubeadm upgrade node --skip-phases=addon --config=")
     (node.root / "etc/kubernetes/gcluster/upgraded-to").unlink()
     node.double("kubeadm", 'echo "error execution phase preflight: no" >&2; exit 1')
-    code, _, error = node.run("kubernetes-upgrade", "1.35.4", turn, program)
+    code, _, error = node.run("kubernetes-upgrade.py", "1.35.4", turn, program)
     assert code == 1
     assert "error execution phase preflight: no" in error
 
@@ -78,12 +78,12 @@ def test_kube_proxy_and_coredns_come_once_after_every_node(
     if upgraded:
         node.write("etc/kubernetes/gcluster/upgraded-to", f"{upgraded}\n")
     told = "brought kube-proxy and CoreDNS to 1.35.4\n" if brought else ""
-    assert node.run("kubernetes-upgrade", "--addons") == (0, told, "")
+    assert node.run("kubernetes-upgrade.py", "--addons") == (0, told, "")
     ran = [call for call in node.calls() if call.startswith("kubeadm")]
     # This phase alone knows no --yes: kubeadm 1.35.4 refuses it.
     whole = "kubeadm upgrade apply phase addon all --config="
     assert [call.startswith(whole) and " --yes" not in call for call in ran] == [True] * brought
-    assert node.run("kubernetes-upgrade", "--addons") == (0, "", "")
+    assert node.run("kubernetes-upgrade.py", "--addons") == (0, "", "")
     assert [call for call in node.calls() if call.startswith("kubeadm")] == ran
 
 
@@ -102,7 +102,7 @@ def test_a_kubelet_started_anew_is_waited_for_and_so_is_what_it_starts_anew(node
         f"case $* in *readyz*) [ -e {node.root}/again ] && echo ok; touch {node.root}/again ;; "
         "*) echo v1.35.4 ;; esac",
     )
-    assert node.run("kubernetes-upgrade", "--kubelet") == (0, "started the kubelet anew\n", "")
+    assert node.run("kubernetes-upgrade.py", "--kubelet") == (0, "started the kubelet anew\n", "")
     asked = [call for call in node.calls() if "readyz" in call]
     assert len(asked) == 3
 
@@ -111,16 +111,16 @@ def test_a_kubelet_that_does_not_report_its_new_version_is_an_error(node: Node) 
     _exchanged(node)
     (node.root / "etc/kubernetes/admin.conf").unlink()
     node.double("kubectl", "echo v1.34.4")
-    code, _, error = node.run("kubernetes-upgrade", "--kubelet")
+    code, _, error = node.run("kubernetes-upgrade.py", "--kubelet")
     assert code == 1
     assert "the kubelet 1.35.4 has reported itself: v1.34.4" in error
 
 
 def test_a_host_of_that_version_and_one_that_is_no_node_are_left_alone(node: Node) -> None:
     program = str(node.bin / "kubeadm")
-    assert node.run("kubernetes-upgrade", "1.35.4", "node", program) == (0, "", "")
+    assert node.run("kubernetes-upgrade.py", "1.35.4", "node", program) == (0, "", "")
     _running(node, "1.35.4")
-    assert node.run("kubernetes-upgrade", "1.35.4", "node", program) == (0, "", "")
+    assert node.run("kubernetes-upgrade.py", "1.35.4", "node", program) == (0, "", "")
     assert node.calls() == []
 
 
@@ -153,6 +153,6 @@ def test_a_node_joined_that_lacks_nothing_but_a_network_that_comes_later(
     node: Node, options: list[str], message: str, code: int
 ) -> None:
     not_ready(node, message)
-    ended, _, said = node.run("kubernetes-check", "node", *options)
+    ended, _, said = node.run("kubernetes-check.py", "node", *options)
     assert ended == code, said
     assert (message in said) == bool(code)
