@@ -198,7 +198,6 @@ schema: environment ## write the JSON Schemas again from the types
 docs: schema ## write the generated pages again (spec reference, codes)
 	@python -m gcluster.schemas.structure.reference examples docs/spec.md
 	@python -m gcluster.schemas.codes --write
-	@python tests/repository/recordings.py
 
 .PHONY: lock
 lock: environment ## resolve the lock again (UPGRADE=1 takes newer versions)

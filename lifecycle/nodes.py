@@ -8,7 +8,7 @@ from functools import partial
 import msgspec
 from msgspec.structs import replace
 
-from ..inventory.compile.self_converge import pulls
+from ..inventory.compile.node import pulls
 from ..inventory.hosts import ClusterInventory, Host
 from ..schemas.derived.hostlist import fold
 from ..schemas.diagnostics import Diagnostic, Severity

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from ...schemas.spec import LustreStorage
 from .lustre_client import lustre_fsname, lustre_served
+from .node import NodeFacts
+from .roles import role_compiler
 from .steps import Json, Phase, Stage, Step
 
-if TYPE_CHECKING:
-    from .node import NodeFacts
 
-
+@role_compiler("lustre_server", after=("lustre_client",))
 def lustre_server_steps(node: NodeFacts) -> list[Step]:
     """Return the steps of role lustre_server; a pool serves at most one file system.
 

@@ -35,7 +35,7 @@ def asked(
     played.symlink_to(ROOT / "molecule" / role / "recordings")
     player = PLAYER.replace("/usr/local/lib/recordings", str(played))
     player = player.replace('(RECORDINGS / "case").read_text().strip()', repr(case))
-    for name in (path.name for path in (played / "good").iterdir()):
+    for name in (path.name for path in played.iterdir()):
         (tools / name).write_text(player)
         (tools / name).chmod(0o755)
     for name in ("systemctl", "stat"):  # the node's own, not what is asked here
