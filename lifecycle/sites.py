@@ -115,10 +115,10 @@ def open_sites(
     )
 
 
-def ladders_of(
+def fallback_lists_of(
     cluster: Cluster, sites: Iterable[OpenSite], wishes: Wishes = NO_WISHES
 ) -> FallbackLists:
-    """Return the ladders of the pools of open sites, as they stand now."""
+    """Return the fallback lists of the pools of open sites, as they are now."""
     return FallbackLists(cluster, {site.name: site.provider for site in sites}, wishes)
 
 

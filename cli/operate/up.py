@@ -9,11 +9,11 @@ import typer
 
 from ...lifecycle.bundle.use import Bundle
 from ...lifecycle.cluster import open_cluster
-from ...lifecycle.purchase.fallback_lists import Wishes
 from ...lifecycle.outcome import Exit, failure
 from ...lifecycle.planning.changes import Plan
 from ...lifecycle.planning.plan_file import PlanFile, read_plan
 from ...lifecycle.progress import StageFinished
+from ...lifecycle.purchase.fallback_lists import Wishes
 from ...lifecycle.up import up
 from ..console import ask, ask_name, say, stdout
 from ..options import Format, OutputFormat, Target, Yes

@@ -11,7 +11,6 @@ from collections.abc import Collection, Mapping
 
 from msgspec.structs import replace
 
-from ...inventory.compile import CompiledCluster, compile_cluster
 from ...inventory.compile.steps import CHANGING_PHASES
 from ...schemas.cost.pools import usd_per_hour
 from ...schemas.derived.hostlist import fold
@@ -21,6 +20,7 @@ from ..accounting.plan import BooksPlan
 from ..accounting.settle import books_plan
 from ..audit.built import built, upgrade_lines
 from ..cluster import Cluster
+from ..compiled import Compiled, compile_for
 from ..converge.pending import Pending, Scope, pending_steps
 from ..observe import Observation, observe
 from ..purchase.fallback_lists import FallbackLists, fallback_views, usd_taken
@@ -28,7 +28,7 @@ from ..repair.queue import queue
 from ..rolling.change import in_service, must_roll
 from ..scheduler.select import node_jobs
 from ..secrets.encryption import other_provider
-from ..sites import ladders_of, open_sites
+from ..sites import fallback_lists_of, open_sites
 from ..ssh import SshSession
 from ..state import Journal
 from .changes import Disruption, Gone, Plan, StepChange
@@ -96,14 +96,18 @@ def make_plan(cluster: Cluster) -> Plan:
     sites = open_sites(cluster)
     with SshSession(cluster.workdir) as session:
         observation = observe(cluster, sites, session, guess=True)
-        return plan_with_jobs(cluster, observation, session, ladders_of(cluster, sites))
+        compiled = compile_for(cluster, observation)
+        return plan_with_jobs(
+            cluster, observation, session, compiled, fallback_lists_of(cluster, sites)
+        )
 
 
 def plan_with_jobs(
     cluster: Cluster,
     observation: Observation,
     session: SshSession,
-    ladders: FallbackLists | None = None,
+    compiled: Compiled,
+    fallbacks: FallbackLists | None = None,
     *,
     scope: Scope | None = None,
 ) -> Plan:
@@ -111,7 +115,6 @@ def plan_with_jobs(
 
     With `scope` it is the plan of that part, without accounts, maintenance windows and objects.
     """
-    compiled = compile_for(cluster, observation)
     pending = pending_for(cluster, compiled, observation)
     if scope is not None:
         pending = scope.of(pending)
@@ -119,9 +122,9 @@ def plan_with_jobs(
     jobs = node_jobs(cluster.spec, session, observation.existing) if rolls else None
     now = int(time.time())
     books = None if scope is not None else books_plan(cluster.spec, observation, session, now)
-    plan = _plan(cluster, observation, pending, ladders, jobs=jobs, books=books)
+    plan = _plan(cluster, observation, pending, fallbacks, jobs=jobs, books=books)
     before = Journal(cluster.events).built()
-    plan = replace(plan, upgrades=upgrade_lines(before, built(compiled)))
+    plan = replace(plan, upgrades=upgrade_lines(before, built(compiled.cluster)))
     if scope is None and isinstance(cluster.spec.scheduler, KubernetesScheduler):
         plan = _with_kubernetes(cluster, plan, observation, session)
     return _guarded(cluster, plan, observation, session, rolls)
@@ -194,22 +197,13 @@ def _guarded(
     )
 
 
-def compile_for(cluster: Cluster, observation: Observation) -> CompiledCluster:
-    """Compile the spec for the hosts that it asks for; what was compiled last is kept."""
-    made_of = (observation.desired, cluster.bundle, cluster.kubernetes)
-    if cluster.compiled is None or cluster.compiled[0] != made_of:
-        desired, bundle, kubernetes = made_of
-        compiled = compile_cluster(cluster.spec, desired, cluster.catalog, bundle, kubernetes)
-        cluster.compiled = (made_of, compiled)
-    return cluster.compiled[1]
-
-
-def pending_for(cluster: Cluster, compiled: CompiledCluster, observation: Observation) -> Pending:
+def pending_for(cluster: Cluster, compiled: Compiled, observation: Observation) -> Pending:
     """Return the steps whose stamp on the node differs from the compiled spec.
 
     Nodes that were given up are left out.
     """
-    pending = pending_steps(compiled, observation.stamps, cluster.secret_versions(compiled))
+    secrets = cluster.secret_versions(compiled.cluster)
+    pending = pending_steps(compiled.cluster, observation.stamps, secrets)
     if not observation.aside:
         return pending
     hosts = frozenset(host.name for host in observation.desired.hosts)
@@ -220,12 +214,12 @@ def _plan(
     cluster: Cluster,
     observation: Observation,
     pending: Pending,
-    ladders: FallbackLists | None,
+    fallbacks: FallbackLists | None,
     *,
     jobs: Mapping[str, Collection[str]] | None,
     books: BooksPlan | None,
 ) -> Plan:
-    """Compare; the same spec, observation, ladders, jobs (by node) and books, the same plan."""
+    """Compare; the same spec, observation, fallback lists, jobs and books, the same plan."""
     cost = usd_per_hour(cluster.spec, cluster.catalog)
     return Plan(
         cluster=cluster.name,
@@ -235,11 +229,11 @@ def _plan(
         unreachable=tuple(
             f"{host}: {reason}" for host, reason in sorted(observation.unreachable.items())
         ),
-        usd_per_hour=cost.usd_per_hour_now if ladders is None else usd_taken(ladders, cost),
+        usd_per_hour=cost.usd_per_hour_now if fallbacks is None else usd_taken(fallbacks, cost),
         worst_usd_per_hour=cost.usd_per_hour,
         observed_age_s=round(observation.age_s, 1),
         diagnostics=(*cluster.warnings, *other_provider(cluster)),
-        ladders=() if ladders is None else fallback_views(ladders),
+        ladders=() if fallbacks is None else fallback_views(fallbacks),
         books=books,
         repairs=queue(cluster.events),
     )

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from ...schemas.decoding import convert
-from ...schemas.diagnostics import Diagnostic, Severity
 from ...schemas.derived.hostlist import fold
-from ...stacks.provider import Provider, PurchaseOptionError
+from ...schemas.diagnostics import Diagnostic, Severity
+from ...stacks.provider import ProviderError, PurchaseOption
 from ...stacks.pulumi.errors import first_line
 from ..outcome import Exit, LifecycleError
 from ..sites import OpenSite

@@ -14,8 +14,8 @@ import msgspec
 
 from ...inventory.hosts import pool_host_names
 from ...schemas.cost.pools import HOURS_PER_MONTH, Cost, pool_cost, utilisation_of
-from ...schemas.diagnostics import Diagnostic, Severity
 from ...schemas.derived.hostlist import fold
+from ...schemas.diagnostics import Diagnostic, Severity
 from ...schemas.spec import ClusterSpec
 from ...schemas.spec.sites.site import CloudSite
 from ...stacks.provider import Provider, PurchaseOption

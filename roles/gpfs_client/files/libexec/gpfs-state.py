@@ -1,37 +1,49 @@
 #!/usr/bin/python3
 """Bring a node into the GPFS cluster that owns its file systems, or say how it differs.
 
-usage: gpfs-state (plan | apply | verify) < expected.json
-       gpfs-state (plan-build | build)    kernel modules for the kernel that runs
-       gpfs-state mount                   what /etc/gcluster/gpfs.json names, at the start of GPFS
+usage: gpfs-state.py (plan | apply | verify) < expected.json
+       gpfs-state.py (plan-build | build)   kernel modules for the kernel that runs
+       gpfs-state.py mount                  what /etc/gcluster/gpfs.json names, at GPFS' start
 
 plan and apply print a line for each change. A node can't add itself: a host of the cluster does,
 over root's SSH, as GPFS' own commands go. Where that isn't allowed, the commands to run there are
 told. GPFS is stopped only where no job runs.
 """
 
+from __future__ import annotations
+
 import json
 import os
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+Expected = dict[str, Any]
 SETTINGS = Path("/etc/gcluster/gpfs.json")
 GRANTED = Path("/run/gcluster/granted-job")
 UNIT = "gcluster-gpfs-mounts.service"
 MM = "/usr/lpp/mmfs/bin"
+FEWEST_FIELDS = 3
 ACTIVE_WAIT_S, ANSWER_WAIT_S = 180, 10
 """A node becomes active within seconds; a cluster that recovers takes minutes."""
 
 
-def run(*argv, timeout=900):
+def run(*argv: str, timeout: float = 900) -> tuple[int, str]:
     """Run a program, GPFS' own among them; return its status and what it printed."""
     environment = {**os.environ, "PATH": f"{os.environ.get('PATH', '')}:{MM}"}
     try:
         done = subprocess.run(
-            argv, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT, text=True, check=False, timeout=timeout,
+            argv,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+            timeout=timeout,
         )
     except FileNotFoundError:
         return 127, f"{argv[0]}: not found"
@@ -40,7 +52,7 @@ def run(*argv, timeout=900):
     return done.returncode, done.stdout.strip()
 
 
-def job_runs():
+def job_runs() -> bool:
     """Say whether Slurm runs a job here, beside the one by which it gave this node for a change."""
     code, steps = run("pgrep", "--list-full", "--exact", "slurmstepd")
     try:
@@ -51,13 +63,14 @@ def job_runs():
     return code == 0 and not given
 
 
-def rows(*argv):
+def rows(*argv: str) -> dict[str, list[dict[str, str]]]:
     """Return rows of a command's -Y output as dictionaries, by section ("" for one without)."""
     _, text = run(*argv, "-Y")
-    heads, found = {}, {}
+    heads: dict[str, list[str]] = {}
+    found: dict[str, list[dict[str, str]]] = {}
     for line in text.splitlines():
         fields = line.split(":")
-        if len(fields) < 3:
+        if len(fields) < FEWEST_FIELDS:
             continue
         if fields[2] == "HEADER":
             heads[fields[1]] = fields
@@ -66,43 +79,43 @@ def rows(*argv):
     return found
 
 
-def cluster_name():
+def cluster_name() -> str:
     """Return the name of the cluster that the node is in, "" for none."""
     found = rows("mmlscluster").get("clusterSummary", [])
     return found[0].get("clusterName", "") if found else ""
 
 
-def state():
+def state() -> str:
     """Return the state of GPFS on this node: active, arbitrating, down, unknown."""
     found = rows("mmgetstate").get("", [])
     return found[0].get("state", "unknown") if found else "unknown"
 
 
-def settings():
+def settings() -> dict[str, str]:
     """Return what GPFS runs with here."""
     found = rows("mmdiag", "--config").get("config", [])
-    return {row.get("name"): row.get("value") for row in found}
+    return {row.get("name", ""): row.get("value", "") for row in found}
 
 
-def different(expected):
+def different(expected: Expected) -> dict[str, str]:
     """Return settings that don't run as asked; autoload isn't among what mmdiag shows."""
     now = settings()
     asked = {key: value for key, value in expected["settings"].items() if key != "autoload"}
     return {key: value for key, value in asked.items() if now.get(key) != value}
 
 
-def mounted(path):
+def mounted(path: str) -> dict[str, str] | None:
     """Return what is mounted at a path; nothing where nothing is."""
     code, text = run("findmnt", "--json", "--output", "SOURCE,FSTYPE", "--mountpoint", path)
     return json.loads(text)["filesystems"][-1] if code == 0 else None
 
 
-def has_modules():
+def has_modules() -> bool:
     """Say whether the portability layer is built for the kernel that runs."""
     return run("modinfo", "--field", "filename", "mmfs26")[0] == 0
 
 
-def build(act):
+def build(*, act: bool) -> None:
     """Build the portability layer where it is missing."""
     if has_modules():
         return
@@ -114,14 +127,14 @@ def build(act):
         sys.exit(f"mmbuildgpl: {text[-1500:]}\nare the headers of {os.uname().release} there?")
 
 
-def must(*argv):
+def must(*argv: str) -> None:
     """Run a command of GPFS; end with what it says when it fails."""
     code, text = run(*argv)
     if code:
         sys.exit(f"{' '.join(argv)}: {text}")
 
 
-def add(expected):
+def add(expected: Expected) -> None:
     """Let a host of the cluster add this node as a client."""
     node = expected["node"]
     commands = (f"{MM}/mmaddnode -N {node} --accept", f"{MM}/mmchlicense client --accept -N {node}")
@@ -141,7 +154,7 @@ def add(expected):
     )
 
 
-def start():
+def start() -> None:
     """Start GPFS and wait until the node is active."""
     must("mmstartup")
     end = time.monotonic() + ACTIVE_WAIT_S
@@ -151,13 +164,16 @@ def start():
         time.sleep(2)
 
 
-def join(expected, act):
+def join(expected: Expected, *, act: bool) -> None:
     """Do, or tell, what lets the node be in the cluster with its settings."""
     told = ",".join(f"{key}={value}" for key, value in sorted(expected["settings"].items()))
     configure = ("mmchconfig", told, "-N", expected["node"])
     found = cluster_name()
     if found and found != expected["cluster"]:
-        sys.exit(f"the node is in the GPFS cluster {found}, not {expected['cluster']}: remove it there first")
+        sys.exit(
+            f"the node is in the GPFS cluster {found}, not {expected['cluster']}:"
+            " remove it there first"
+        )
     if not found:
         print(f"in the cluster {expected['cluster']}")
         if not act:
@@ -178,7 +194,7 @@ def join(expected, act):
             start()
 
 
-def mount(expected, act=True):
+def mount(expected: Expected, *, act: bool = True) -> None:
     """Mount, or tell, what isn't."""
     for wanted in expected["mounts"]:
         if mounted(wanted["path"]):
@@ -187,10 +203,15 @@ def mount(expected, act=True):
         options = wanted.get("options", [])
         if act:
             Path(wanted["path"]).mkdir(parents=True, exist_ok=True)
-            must("mmmount", wanted["filesystem"], wanted["path"], *(["-o", ",".join(options)] if options else []))
+            must(
+                "mmmount",
+                wanted["filesystem"],
+                wanted["path"],
+                *(["-o", ",".join(options)] if options else []),
+            )
 
 
-def differences(expected):
+def differences(expected: Expected) -> Iterator[str]:
     """Yield everything that isn't as asked."""
     found = cluster_name()
     if found != expected["cluster"]:
@@ -208,13 +229,17 @@ def differences(expected):
         path, there = wanted["path"], mounted(wanted["path"])
         if there is None:
             yield f"{path} is not mounted"
-        elif (there["fstype"], there["source"].removeprefix("/dev/")) != ("gpfs", wanted["filesystem"]):
-            yield f"{path} is {there['source']} ({there['fstype']}), not {wanted['filesystem']} (gpfs)"
+        elif (there["fstype"], there["source"].removeprefix("/dev/")) != (
+            "gpfs",
+            wanted["filesystem"],
+        ):
+            found_there = f"{there['source']} ({there['fstype']})"
+            yield f"{path} is {found_there}, not {wanted['filesystem']} (gpfs)"
         elif run("stat", "--file-system", path, timeout=ANSWER_WAIT_S)[0]:
             yield f"{path} doesn't answer"
 
 
-def main():
+def main() -> None:
     """Act, or fail with what is wrong."""
     verb = sys.argv[1]
     if verb in {"build", "plan-build"}:

@@ -1,14 +1,17 @@
 #!/usr/bin/python3
-"""Say how long the certificates of this control plane hold, and renew those that are about to run out.
+"""Print how long the certificates of this control plane are valid, and renew them in time.
 
-usage: kubernetes-certificates             prints {path: days left} of all but the authorities'
-       kubernetes-certificates --renew     renews all when one has less than 60 days left, and restarts
-                                           what reads them; prints what it did
+usage: kubernetes-certificates.py           prints {path: days left} of all but the authorities'
+       kubernetes-certificates.py --renew   renews all when one has less than 60 days left, and
+                                            restarts what reads them; prints what it did
 
-The timer kubernetes-certificates runs the second one each week: it needs no one's time, and an upgrade
-of Kubernetes renews them anyway.
+The timer kubernetes-certificates runs the second one each week: it needs no one's time, and an
+upgrade of Kubernetes renews them anyway.
 """
 
+from __future__ import annotations
+
+import base64
 import json
 import subprocess
 import sys
@@ -24,7 +27,7 @@ READERS = ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "etcd"
 _DAY_S = 86400
 
 
-def main():
+def main() -> None:
     """Print the days left, or renew."""
     left = days_left()
     if "--renew" not in sys.argv:
@@ -33,7 +36,9 @@ def main():
     low = sorted(name for name, days in left.items() if days < RENEWED_BELOW_DAYS)
     if not low:
         return
-    done = subprocess.run(["kubeadm", "certs", "renew", "all"], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        ["kubeadm", "certs", "renew", "all"], capture_output=True, text=True, check=False
+    )
     if done.returncode != 0:
         sys.exit(f"kubeadm certs renew failed: {done.stderr.strip()[-400:]}")
     for reader in READERS:
@@ -41,8 +46,8 @@ def main():
     print(f"renewed, since they would have run out soon: {', '.join(low)}")
 
 
-def days_left():
-    """Return the certificates of this host, but for the authorities', and the whole days they hold."""
+def days_left() -> dict[str, int]:
+    """Return path -> whole days left of this host's certificates, but not the authorities'."""
     files = [p for p in sorted(PKI.rglob("*.crt")) if not p.name.endswith("ca.crt")]
     found = {str(p): p.read_text() for p in files}
     for name in CONFIGS:
@@ -52,10 +57,8 @@ def days_left():
     return {name: remaining(text) for name, text in found.items()}
 
 
-def embedded(config):
+def embedded(config: Path) -> str:
     """Return the client certificate of a kubeconfig."""
-    import base64
-
     for line in config.read_text().splitlines():
         key, _, value = line.strip().partition(": ")
         if key == "client-certificate-data":
@@ -63,17 +66,25 @@ def embedded(config):
     return ""
 
 
-def remaining(certificate):
+def remaining(certificate: str) -> int:
     """Return the whole days that a certificate holds; 0 where there is none."""
-    done = subprocess.run(["openssl", "x509", "-enddate", "-noout"], input=certificate, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        ["openssl", "x509", "-enddate", "-noout"],
+        input=certificate,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     if done.returncode != 0:
         return 0
-    ends = datetime.strptime(done.stdout.strip().partition("=")[2], "%b %d %H:%M:%S %Y %Z").replace(tzinfo=timezone.utc)
+    ends = datetime.strptime(done.stdout.strip().partition("=")[2], "%b %d %H:%M:%S %Y %Z").replace(
+        tzinfo=timezone.utc
+    )
     return max(0, (ends - datetime.now(timezone.utc)).days)
 
 
-def restart(manifest):
-    """Have the kubelet start a static pod anew: it does so when its manifest goes and comes back."""
+def restart(manifest: Path) -> None:
+    """Restart a static pod: the kubelet does so when its manifest goes and comes back."""
     if not manifest.exists():
         return
     away = Path("/etc/kubernetes/gcluster") / manifest.name

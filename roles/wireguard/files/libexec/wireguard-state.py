@@ -1,12 +1,15 @@
 #!/usr/bin/python3
 """Bring a gateway's tunnels to what /etc/wireguard/gcluster.json asks for, or say how they differ.
 
-usage: wireguard-state (up | apply | plan | verify | down)
+usage: wireguard-state.py (up | apply | plan | verify | down)
 
 up and apply make the interface, tell it its key and peers, route the other sites' networks into it
-and let packets pass; apply and plan print a line for each change. What stays as it is isn't touched,
-so that connections live on. verify asks the kernel, and every gateway beyond for an answer.
+and let packets pass; apply and plan print a line for each change. What stays as it is isn't
+touched, so that connections live on. verify asks the kernel, and every gateway beyond for an
+answer.
 """
+
+from __future__ import annotations
 
 import hashlib
 import ipaddress
@@ -14,28 +17,44 @@ import json
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+Expected = dict[str, Any]
+Peer = dict[str, Any]
 FOLDER = Path("/etc/wireguard")
-EXPECTED, KEY, PEER_KEYS = FOLDER / "gcluster.json", FOLDER / "gcluster.key", FOLDER / "gcluster.peers"
+EXPECTED, KEY, PEER_KEYS = (
+    FOLDER / "gcluster.json",
+    FOLDER / "gcluster.key",
+    FOLDER / "gcluster.peers",
+)
 INTERFACE, TABLE, UNIT = "gcluster", "gcluster_tunnel", "gcluster-tunnel.service"
+FITTING = "tcp flags syn tcp option maxseg size set rt mtu"
+DROPS = 2
+"""Rules that drop what isn't of the sites."""
 FORWARD = Path("/proc/sys/net/ipv4/ip_forward")
 ANSWER_S, FRESH_S = 30, 180
-"""How long a gateway beyond has to answer; a session's age at which WireGuard drops it (its paper, 6.1)."""
+"""How long a gateway has to answer; the age at which WireGuard drops a session (its paper, 6.1)."""
 
 
-def run(*argv, stdin=None):
+def run(*argv: str, stdin: str | None = None) -> tuple[int, str]:
     """Run a program; return its status and what it printed."""
     try:
         done = subprocess.run(
-            argv, input=stdin, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+            argv,
+            input=stdin,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
         )
     except FileNotFoundError:
         return 127, f"{argv[0]}: not found"
     return done.returncode, done.stdout.strip()
 
 
-def must(*argv, stdin=None):
+def must(*argv: str, stdin: str | None = None) -> str:
     """Run a program that has to succeed; return what it printed."""
     code, said = run(*argv, stdin=stdin)
     if code:
@@ -43,10 +62,11 @@ def must(*argv, stdin=None):
     return said
 
 
-def load():
+def load() -> Expected:
     """Return what is asked for; each peer with its public key."""
     try:
-        expected, keys = (json.loads(path.read_text()) for path in (EXPECTED, PEER_KEYS))
+        expected: Expected = json.loads(EXPECTED.read_text())
+        keys = json.loads(PEER_KEYS.read_text())
     except (OSError, ValueError) as error:
         sys.exit(f"the tunnels aren't configured: {error}")
     for peer in expected["peers"]:
@@ -56,31 +76,34 @@ def load():
     return expected
 
 
-def own_address(networks):
-    """Return the address that this host has in its own site's networks; "" where it has none there."""
+def own_address(networks: list[str]) -> str:
+    """Return the address that this host has in its own site's networks; "" where it has none."""
     own = [ipaddress.ip_network(network) for network in networks]
     for link in json.loads(must("ip", "-json", "-4", "address", "show")):
         for address in link.get("addr_info", ()):
             if any(ipaddress.ip_address(address["local"]) in network for network in own):
-                return address["local"]
+                return str(address["local"])
     return ""
 
 
-def link():
+def link() -> dict[str, Any]:
     """Return the interface as the kernel has it; {} without one."""
     code, said = run("ip", "-json", "link", "show", INTERFACE)
     return json.loads(said)[0] if code == 0 else {}
 
 
-def shown():
-    """Return the running port and public key, and public key -> peer; nothing without an interface."""
+def shown() -> tuple[int | None, str, dict[str, Peer]]:
+    """Return the port, the public key, and public key -> peer; nothing without an interface."""
     code, said = run("wg", "show", INTERFACE, "dump")
     if code:
         return None, "", {}
     first, *rest = (line.split("\t") for line in said.splitlines())
     peers = {
         line[0]: {
-            "endpoint": line[2], "networks": sorted(line[3].split(",")), "handshake": int(line[4]), "received": int(line[5]),
+            "endpoint": line[2],
+            "networks": sorted(line[3].split(",")),
+            "handshake": int(line[4]),
+            "received": int(line[5]),
             "keepalive": 0 if line[7] == "off" else int(line[7]),
         }
         for line in rest
@@ -88,15 +111,15 @@ def shown():
     return int(first[2]), first[1], peers
 
 
-def routes():
+def routes() -> dict[str, str]:
     """Return network -> address that packets of this host carry, of the routes into the tunnels."""
     code, said = run("ip", "-json", "-4", "route", "show", "dev", INTERFACE)
     found = json.loads(said or "[]") if code == 0 else []
     return {route["dst"]: route.get("prefsrc", "") for route in found}
 
 
-def rules(expected):
-    """Return the firewall's part: between the sites' own networks only, segments that fit the tunnel.
+def rules(expected: Expected) -> str:
+    """Return the firewall's table: only between the sites' networks, segments that fit the tunnel.
 
     A host's forwarding is open for all once it is on: this closes the tunnel to others.
     """
@@ -104,8 +127,8 @@ def rules(expected):
     return (
         f"table inet {TABLE}\ndelete table inet {TABLE}\ntable inet {TABLE} {{\n"
         "  chain forward {\n    type filter hook forward priority filter; policy accept;\n"
-        f"    oifname {INTERFACE} tcp flags syn tcp option maxseg size set rt mtu comment \"{mark(expected)}\"\n"
-        f"    iifname {INTERFACE} tcp flags syn tcp option maxseg size set rt mtu\n"
+        f'    oifname {INTERFACE} {FITTING} comment "{mark(expected)}"\n'
+        f"    iifname {INTERFACE} {FITTING}\n"
         f"    iifname {INTERFACE} oifname {INTERFACE} accept\n"
         f"    iifname {INTERFACE} ip daddr != {{ {own} }} drop\n"
         f"    oifname {INTERFACE} ip saddr != {{ {own} }} drop\n"
@@ -113,37 +136,37 @@ def rules(expected):
     )
 
 
-def mark(expected):
+def mark(expected: Expected) -> str:
     """Return what the firewall's part is known by: it is another one for other networks."""
     return "for " + hashlib.sha256(" ".join(expected["networks"]).encode()).hexdigest()[:16]
 
 
-def is_filtered(expected):
+def is_filtered(expected: Expected) -> bool:
     """Say whether the firewall's part holds, for these networks and no others."""
     code, said = run("nft", "list", "chain", "inet", TABLE, "forward")
-    return code == 0 and f'comment "{mark(expected)}"' in said and said.count("drop") == 2
+    return code == 0 and f'comment "{mark(expected)}"' in said and said.count("drop") == DROPS
 
 
-def networks_of(peer):
+def networks_of(peer: Peer) -> list[str]:
     """Return a peer's networks as the kernel writes them."""
     return sorted(str(ipaddress.ip_network(network)) for network in peer["networks"])
 
 
-def is_lost(found, peer):
+def is_lost(found: Peer, peer: Peer) -> bool:
     """Say whether a peer is looked for at another address than the one asked for.
 
-    While it has a session the address that its last right packet came from stays. Names aren't compared.
+    While it has a session, the address of its last valid packet stays. Names aren't compared.
     """
     if not peer["endpoint"] or found["endpoint"] == peer["endpoint"]:
         return False
     try:
         ipaddress.ip_address(peer["endpoint"].rpartition(":")[0].strip("[]"))
     except ValueError:
-        return found["endpoint"] == "(none)"
-    return time.time() - found["handshake"] > FRESH_S
+        return bool(found["endpoint"] == "(none)")
+    return bool(time.time() - found["handshake"] > FRESH_S)
 
 
-def peer_differences(expected):
+def peer_differences(expected: Expected) -> Iterator[tuple[str, list[str]]]:
     """Yield (what changes, arguments of `wg set`) of the key, the port and each peer."""
     port, public, peers = shown()
     if port != expected["port"]:
@@ -153,8 +176,12 @@ def peer_differences(expected):
     for peer in expected["peers"]:
         found = peers.pop(peer["key"], None)
         networks = networks_of(peer)
-        wrong = found is None or found["networks"] != networks or found["keepalive"] != peer["keepalive"]
-        if wrong or is_lost(found, peer):
+        if (
+            found is None
+            or found["networks"] != networks
+            or found["keepalive"] != peer["keepalive"]
+            or is_lost(found, peer)
+        ):
             to = ["peer", peer["key"], "allowed-ips", ",".join(networks)]
             to += ["persistent-keepalive", str(peer["keepalive"])]
             to += ["endpoint", peer["endpoint"]] if peer["endpoint"] else []
@@ -163,7 +190,7 @@ def peer_differences(expected):
         yield "forgets a gateway that is no longer asked for", ["peer", key, "remove"]
 
 
-def make():
+def make() -> None:
     """Make the interface; the userspace implementation stands in where the kernel has none."""
     code, said = run("ip", "link", "add", INTERFACE, "type", "wireguard")
     if code == 0:
@@ -172,14 +199,17 @@ def make():
         sys.exit(f"no interface of WireGuard can be made: {said}")
 
 
-def apply(expected, act, from_unit):
+def apply(expected: Expected, *, act: bool, from_unit: bool) -> None:
     """Do, or tell, what brings the running tunnels to what is asked for.
 
     The unit makes the interface: what wireguard-go's process belongs to lasts then, unlike a login.
     """
     source = own_address(expected["networks"])
     if not source:
-        sys.exit(f"this host has no address in {', '.join(expected['networks'])}: its site's network is wrong")
+        sys.exit(
+            f"this host has no address in {', '.join(expected['networks'])}:"
+            " its site's network is wrong"
+        )
     found = link()
     if not found:
         print("the interface is made")
@@ -191,7 +221,9 @@ def apply(expected, act, from_unit):
         make()
         found = link()
     # Removed peers first: a network belongs to one peer at a time.
-    for what, arguments in sorted(peer_differences(expected), key=lambda pair: "remove" not in pair[1]):
+    for what, arguments in sorted(
+        peer_differences(expected), key=lambda pair: "remove" not in pair[1]
+    ):
         print(f"the tunnel {what}")
         if act:
             must("wg", "set", INTERFACE, *arguments)
@@ -199,7 +231,12 @@ def apply(expected, act, from_unit):
         print(f"the interface is up with MTU {expected['mtu']}")
         if act:
             must("ip", "link", "set", INTERFACE, "mtu", str(expected["mtu"]), "up")
-    pass_packets(expected, act)
+    pass_packets(expected, act=act)
+    route(expected, source, act=act)
+
+
+def route(expected: Expected, source: str, *, act: bool) -> None:
+    """Route the other sites' networks into the tunnels, and no others."""
     now = routes()
     wanted = {network for peer in expected["peers"] for network in networks_of(peer)}
     for network in sorted(wanted):
@@ -213,7 +250,7 @@ def apply(expected, act, from_unit):
             must("ip", "route", "del", network, "dev", INTERFACE)
 
 
-def pass_packets(expected, act):
+def pass_packets(expected: Expected, *, act: bool) -> None:
     """Let packets of the sites pass, and no others."""
     if not is_filtered(expected):
         print("packets of the sites pass, of any size, and no others")
@@ -228,28 +265,33 @@ def pass_packets(expected, act):
                 sys.exit(f"packets can't be forwarded: {error}")
 
 
-def peer_states(expected):
+def peer_states(expected: Expected) -> Iterator[str]:
     """Yield what is wrong with each tunnel: first a packet is sent, which makes a session."""
     for peer in expected["peers"]:
         who = f"{peer['name']} of {peer['site']}"
         if not peer["address"]:
             continue  # its machine isn't there yet
         end, before = time.monotonic() + ANSWER_S, received(peer)
-        while (code := run("ping", "-n", "-q", "-c", "1", "-W", "2", peer["address"])[0]) and time.monotonic() < end:
+        while (
+            code := run("ping", "-n", "-q", "-c", "1", "-W", "2", peer["address"])[0]
+        ) and time.monotonic() < end:
             time.sleep(1)
         if code and received(peer) > before:
             yield f"there is a session with {who}, but {peer['address']} doesn't answer through it"
         elif code:
             where = peer["endpoint"] or "it has to come from there"
-            yield f"no session with {who} ({where}): is UDP {expected['port']} open, is its key this cluster's?"
+            yield (
+                f"no session with {who} ({where}): is UDP {expected['port']} open, is its key this"
+                " cluster's?"
+            )
 
 
-def received(peer):
+def received(peer: Peer) -> int:
     """Return how many bytes came from a peer."""
-    return shown()[2].get(peer["key"], {}).get("received", 0)
+    return int(shown()[2].get(peer["key"], {}).get("received", 0))
 
 
-def differences(expected):
+def differences(expected: Expected) -> Iterator[str]:
     """Yield how the running gateway differs from what was asked for."""
     found = link()
     if not found:
@@ -261,13 +303,7 @@ def differences(expected):
         yield f"the interface has MTU {found['mtu']}, not {expected['mtu']}"
     for what, _ in peer_differences(expected):
         yield f"not so: the tunnel {what}"
-    for peer in expected["peers"]:
-        for network in networks_of(peer):
-            first = str(ipaddress.ip_network(network).network_address + 1)
-            code, said = run("ip", "-json", "-4", "route", "get", first)
-            device = json.loads(said)[0].get("dev", "") if code == 0 else "nothing"
-            if device != INTERFACE:
-                yield f"the kernel sends {first} of {peer['site']} to {device}, not into the tunnel"
+    yield from route_differences(expected)
     if FORWARD.read_text().strip() != "1":
         yield "packets are not forwarded"
     if not is_filtered(expected):
@@ -276,7 +312,18 @@ def differences(expected):
         yield "the tunnels are not there after a restart"
 
 
-def main():
+def route_differences(expected: Expected) -> Iterator[str]:
+    """Yield networks that the kernel sends elsewhere."""
+    for peer in expected["peers"]:
+        for network in networks_of(peer):
+            first = str(ipaddress.ip_network(network).network_address + 1)
+            code, said = run("ip", "-json", "-4", "route", "get", first)
+            device = json.loads(said)[0].get("dev", "") if code == 0 else "nothing"
+            if device != INTERFACE:
+                yield f"the kernel sends {first} of {peer['site']} to {device}, not into the tunnel"
+
+
+def main() -> None:
     """Act, or fail with what is wrong."""
     verb = sys.argv[1]
     if verb == "down":

@@ -1,15 +1,17 @@
 #!/usr/bin/python3
 """Fill storage from what it is a copy of, as the cluster's spec says (stage_within).
 
-usage: gcluster-stage NAME...            stage these now; for people and their job scripts
-       gcluster-stage --mounted NAME...  only see that both sides of each are mounted
-       gcluster-stage --job              what the partition of SLURM_JOB_ID needs; Slurm's prolog calls it
+usage: gcluster-stage.py NAME...            stage these now; for people and their job scripts
+       gcluster-stage.py --mounted NAME...  only see that both sides of each are mounted
+       gcluster-stage.py --job              what the job SLURM_JOB_ID needs; for Slurm's prolog
 
-Only one node stages a storage at a time; others wait for it, inside the same limit. With --job only the
-first node of the job copies: the job starts when all its nodes are through. A job whose data can't be
-brought goes back in line, held, with the reason as its AdminComment: the node is not to blame.
-Ends with 0 when all is there, 1 when not.
+Only one node stages a storage at a time; others wait for it, inside the same limit. With --job only
+the first node of the job copies: the job starts when all its nodes are through. A job whose data
+can't be brought goes back in line, held, with the reason as its AdminComment: the node is not to
+blame. Ends with 0 when all is there, 1 when not.
 """
+
+from __future__ import annotations
 
 import argparse
 import contextlib
@@ -19,40 +21,46 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+Copy = dict[str, Any]
 SETTINGS = Path(os.environ.get("GCLUSTER_STAGING", "/etc/gcluster/staging.json"))
-STAGE_DATA = Path(__file__).resolve().with_name("stage-data")
+STAGE_DATA = Path(__file__).resolve().with_name("stage-data.py")
 LOCK = ".gcluster-staging"
+OUT_OF_TIME = 3
+"""Status of stage-data.py."""
 BEAT_S = float(os.environ.get("GCLUSTER_STAGING_BEAT", "5"))
 """How often whoever holds the lock touches it; silent for twelve times as long, it is gone."""
 
 
-class Failed(Exception):
+class StagingError(Exception):
     """Why a storage isn't there."""
 
 
-def settings():
+def settings() -> dict[str, Any]:
     """Return what the role has written."""
     try:
-        return json.loads(SETTINGS.read_text(encoding="utf-8"))
+        found: dict[str, Any] = json.loads(SETTINGS.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise Failed(f"nothing can be staged on this node: there is no {SETTINGS}") from None
+        raise StagingError(f"nothing can be staged on this node: there is no {SETTINGS}") from None
+    return found
 
 
-def mounted(copy):
+def mounted(copy: Copy) -> None:
     """Refuse a side that isn't mounted: the node's own disk would be copied, or filled."""
     for side in ("source", "destination"):
         if not os.path.ismount(copy[side]):
-            raise Failed(f"{copy['name']}: nothing is mounted at {copy[side]}")
+            raise StagingError(f"{copy['name']}: nothing is mounted at {copy[side]}")
 
 
 @contextlib.contextmanager
-def alone(folder, end):
+def alone(folder: str, end: float) -> Iterator[None]:
     """Hold the lock of a storage; wait for whoever has it.
 
-    A lock is a file that is made once. Its holder touches it; no clocks are compared, so those of two nodes
-    may differ.
+    A lock is a file that is made once. Its holder touches it; no clocks are compared, so those of
+    two nodes may differ.
     """
     lock, seen, since = Path(folder, LOCK), None, time.monotonic()
     while True:
@@ -70,11 +78,11 @@ def alone(folder, end):
                 gone.unlink()
                 continue
         if time.monotonic() > end:
-            raise Failed("another node has been staging it all the time")
+            raise StagingError("another node has been staging it all the time")
         time.sleep(min(1.0, BEAT_S))
     ended = threading.Event()
 
-    def beat():
+    def beat() -> None:
         while not ended.wait(BEAT_S):
             with contextlib.suppress(FileNotFoundError):
                 os.utime(lock, follow_symlinks=False)
@@ -90,7 +98,7 @@ def alone(folder, end):
             lock.unlink()
 
 
-def stage(copy):
+def stage(copy: Copy) -> None:
     """Bring one storage's data, inside its limit."""
     mounted(copy)
     end = time.monotonic() + copy["within_s"]
@@ -100,45 +108,49 @@ def stage(copy):
             command = [STAGE_DATA, "--within", str(left), copy["source"], copy["destination"]]
             done = subprocess.run(command, capture_output=True, text=True, check=False)
     except OSError as error:
-        raise Failed(f"{copy['name']}: {error}") from None
-    except Failed as failed:
-        raise Failed(f"{copy['name']}: {failed}") from None
+        raise StagingError(f"{copy['name']}: {error}") from None
+    except StagingError as failed:
+        raise StagingError(f"{copy['name']}: {failed}") from None
     said = (done.stderr.strip().splitlines() or done.stdout.strip().splitlines() or ["no word"])[-1]
-    if done.returncode == 3:
-        raise Failed(f"{copy['name']} was not there in {copy['within_s']} s; what was copied is kept")
+    if done.returncode == OUT_OF_TIME:
+        raise StagingError(
+            f"{copy['name']} was not there in {copy['within_s']} s; what was copied is kept"
+        )
     if done.returncode:
-        raise Failed(f"{copy['name']}: {said}")
+        raise StagingError(f"{copy['name']}: {said}")
     print(f"{copy['name']}: {done.stdout.strip()}")
 
 
-def chosen(names):
+def chosen(names: list[str]) -> list[Copy]:
     """Return the copies of these names.
 
-    Raises Failed: nothing of that name can be staged.
+    Raises StagingError: nothing of that name can be staged.
     """
     known = {copy["name"]: copy for copy in settings()["copies"]}
     for name in names:
         if name not in known:
-            raise Failed(f"{name} can't be staged here; what can: {', '.join(sorted(known)) or 'nothing'}")
+            raise StagingError(
+                f"{name} can't be staged here; what can: {', '.join(sorted(known)) or 'nothing'}"
+            )
     return [known[name] for name in names]
 
 
-def is_first_node():
+def is_first_node() -> bool:
     """Say whether this is the job's first node."""
     words = ["scontrol", "show", "hostnames", os.environ.get("SLURM_JOB_NODELIST", "")]
     nodes = subprocess.run(words, capture_output=True, text=True, check=True).stdout.split()
     return nodes[:1] == [os.environ.get("SLURMD_NODENAME")]
 
 
-def needed(said):
-    """Return the copies that the job needs: of what it names in its comment, else of what its partition says."""
+def needed(said: dict[str, Any]) -> set[str]:
+    """Return the copies that the job needs: those of its comment, else those of its partition."""
     words = os.environ.get("SLURM_JOB_COMMENT", "").split()
     named = [word.removeprefix("data=") for word in words if word.startswith("data=")]
     needs = named[-1].split(",") if named else said["needs"]
     return {said["copies"][name] for name in needs if name in said["copies"]}
 
 
-def for_job():
+def for_job() -> None:
     """Stage what a job needs; a job whose data can't be brought goes back in line."""
     job, partition = os.environ["SLURM_JOB_ID"], os.environ.get("SLURM_JOB_PARTITION", "")
     said = settings()["before_jobs"].get(partition)
@@ -148,14 +160,15 @@ def for_job():
     try:
         for copy in chosen(names):
             stage(copy)
-    except Failed as failed:
+    except StagingError as failed:
         print(failed, file=sys.stderr)
-        reason = f"AdminComment=gcluster: data is not there: {failed}; scontrol release {job} tries again"
+        why = f"data is not there: {failed}; scontrol release {job} tries again"
+        reason = f"AdminComment=gcluster: {why}"
         subprocess.run(["scontrol", "requeuehold", job], check=True)
         subprocess.run(["scontrol", "update", f"JobId={job}", reason], check=False)
 
 
-def main():
+def main() -> None:
     """Stage, or look."""
     parser = argparse.ArgumentParser(description="fill storage from what it is a copy of")
     parser.add_argument("--job", action="store_true", help="what the job in the environment needs")
@@ -170,7 +183,7 @@ def main():
             return
         for copy in chosen(said.names):
             (mounted if said.mounted else stage)(copy)
-    except (Failed, subprocess.CalledProcessError) as failed:
+    except (StagingError, subprocess.CalledProcessError) as failed:
         sys.exit(str(failed))
 
 
