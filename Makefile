@@ -170,7 +170,7 @@ lint-python: environment ## check Python style and format (ruff)
 .PHONY: lint-types
 lint-types: environment ## check types: all Python, the clouds against their real SDKs (mypy strict)
 	@mypy --no-error-summary --exclude '/ansible_collections/.*/roles/' src/gcluster bench .ci/*.py \
-		$$(dirname roles/*/files/*/__init__.py) roles/allreduce/files/allreduce.py
+		$$(dirname roles/*/files/*/__init__.py) roles/*/files/*.py roles/*/files/libexec/*.py
 
 .PHONY: lint-roles
 lint-roles: environment ## check roles and YAML (ansible-lint production, yamllint)
@@ -196,9 +196,8 @@ schema: environment ## write the JSON Schemas again from the types
 
 .PHONY: docs
 docs: schema ## write the generated pages again (spec reference, codes)
-	@python -m gcluster.schemas.structure.reference examples docs/spec.md
+	@python -m gcluster.schemas.structure.reference examples docs
 	@python -m gcluster.schemas.codes --write
-	@python tests/repository/recordings.py
 
 .PHONY: lock
 lock: environment ## resolve the lock again (UPGRADE=1 takes newer versions)

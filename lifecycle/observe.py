@@ -6,7 +6,7 @@ import time
 
 import msgspec
 
-from ..inventory.compile.self_converge import pulls
+from ..inventory.compile.node import pulls
 from ..inventory.hosts import ClusterInventory, Host
 from ..schemas.derived.control_planes import managed_by
 from ..stacks.provider import ProviderError, Resource, ResourceChange

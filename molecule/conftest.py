@@ -10,10 +10,12 @@ import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import msgspec
 import pytest
+
+ROLES = Path(__file__).parents[1] / "roles"
 
 
 class Played(subprocess.CompletedProcess[str]):
@@ -31,13 +33,12 @@ class Played(subprocess.CompletedProcess[str]):
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
-    from testinfra.backend.base import CommandResult
     from testinfra.host import Host
 
 Play: TypeAlias = Callable[..., Played]
 Recorded: TypeAlias = "Callable[[str], AbstractContextManager[None]]"
 Verified: TypeAlias = Callable[[str], Played]
-Answered: TypeAlias = "Callable[[str], CommandResult]"
+Answered: TypeAlias = "Callable[[str], Answer]"
 
 
 @pytest.fixture(scope="session")
@@ -97,25 +98,60 @@ def verified(converge: Play, recorded: Recorded) -> Verified:
     return play
 
 
+class Answer(NamedTuple):
+    """What verify said: as a command says it, and as a module does."""
+
+    rc: int
+    stdout: str
+    stderr: str
+
+
 @pytest.fixture(scope="session")
-def verify_command(converge: Play) -> str:
-    """Return the last command that verify gives the node, as a shell runs it."""
+def verify_call(converge: Play) -> tuple[str, dict[str, Any]]:
+    """Return the last module that verify runs on the node, and its arguments."""
     run = converge("-vvv", phases=["verify"])
     assert run.returncode == 0, run.stdout
     *_, shown = run.stdout.split('"module_args": ')
     given, _ = json.JSONDecoder().raw_decode(shown)
-    return f"printf %s {shlex.quote(given['stdin'] or '')} | {shlex.join(given['argv'])}"
+    tasks = ROLES / Path(os.environ["MOLECULE_SCENARIO_DIRECTORY"]).name / "tasks/verify.yml"
+    called = re.findall(r"^ +((?:ansible|gcluster)\.\w+\.\w+):", tasks.read_text(), re.MULTILINE)
+    return called[-1], given
 
 
 @pytest.fixture
-def answered(host: Host, recorded: Recorded, verify_command: str) -> Answered:
-    """Return a function that gives the node verify's command while tools answer as in a case.
+def answered(host: Host, recorded: Recorded, verify_call: tuple[str, dict[str, Any]]) -> Answered:
+    """Return a function that runs verify's module on the node while tools answer as in a case.
 
-    Where verify is this one command, it fails as the command does; a play takes ten times as long.
+    Where verify is this one task, it fails as the module does; a play takes ten times as long.
     """
+    module, given = verify_call
 
-    def ask(case: str) -> CommandResult:
+    def ask(case: str) -> Answer:
         with recorded(case):
-            return host.run(verify_command)
+            if "argv" not in given:
+                return _asked_module(module, given)
+            words = f"printf %s {shlex.quote(given['stdin'] or '')} | {shlex.join(given['argv'])}"
+            run = host.run(words)
+            return Answer(run.rc, run.stdout, run.stderr)
 
     return ask
+
+
+def _asked_module(module: str, given: dict[str, Any]) -> Answer:
+    run = subprocess.run(
+        [
+            "ansible", "all[0]", "--become", "--inventory", os.environ["MOLECULE_INVENTORY_FILE"],
+            "--module-name", module, "--args", json.dumps(given),
+        ],
+        env={
+            **os.environ,
+            "ANSIBLE_CALLBACK_RESULT_FORMAT": "json",  # molecule's is yaml
+            "ANSIBLE_FORCE_COLOR": "false",  # likewise
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+    )  # fmt: skip
+    said, _ = json.JSONDecoder().raw_decode(run.stdout[run.stdout.index("=> {") + 3 :])
+    lines = "\n".join(said.get("changes", []))
+    return Answer(run.returncode, lines, str(said.get("msg", "")) if run.returncode else "")

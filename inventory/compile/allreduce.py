@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from ...schemas.spec import KubernetesScheduler
+from .node import NodeFacts
+from .roles import role_compiler
 from .steps import Stage, Step
 
 
-def allreduce_steps() -> list[Step]:
-    """Return the steps of role allreduce."""
+@role_compiler("allreduce", after=("mpi",))
+def allreduce_steps(node: NodeFacts) -> list[Step]:
+    """Return the steps of role allreduce; under Kubernetes only nodes that run jobs need it."""
+    if isinstance(node.spec.scheduler, KubernetesScheduler) and node.pool.role != "compute":
+        return []
     return [
         Step(
             stage=Stage.SCHEDULER, role="allreduce", phase="install", variables={}, spares_jobs=True

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from .node import NodeFacts
+from .roles import role_compiler
 from .steps import Json, Phase, Stage, Step
 
-if TYPE_CHECKING:
-    from .node import NodeFacts
 
-
+@role_compiler(
+    "amd_gpu", sources=("amdgpu", "rocm"), components=("rocm", "rccl"), after=("nvidia_driver",)
+)
 def amd_gpu_steps(node: NodeFacts) -> list[Step]:
     """Return the steps of role amd_gpu; none without AMD's GPUs or a known version of ROCm.
 

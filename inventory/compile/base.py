@@ -2,32 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import msgspec
 
 from ...schemas.spec import ClusterSpec, PoolRole, User
-from ..hosts import Host
+from .node import NodeFacts
+from .roles import role_compiler
 from .steps import Json, Stage, Step
 
 
-def base_steps(
-    spec: ClusterSpec, known_hosts: Iterable[Host], role: PoolRole, *, sets_time: bool
-) -> list[Step]:
+@role_compiler("base", after=("bundle_source",))
+def base_steps(node: NodeFacts) -> list[Step]:
     """Return the steps of role base.
 
-    Args:
-        spec: the cluster.
-        known_hosts: controllers and logins, which every node finds by name. Never the compute
-            nodes: the scheduler tells their addresses, and a new one must not change the others.
-        role: of the pool: who may log in depends on it.
-        sets_time: whether the node's clock is its own; a container's isn't.
+    Every node finds controllers and logins by name, never the compute nodes: the scheduler tells
+    their addresses, and a new one must not change the others. Who may log in depends on the pool's
+    role.
     """
+    spec = node.spec
     users = [_user(user) for user in spec.local_users]
-    time: dict[str, Json] = {"base_time": sets_time}
-    names = [{"name": host.name, "address": host.address} for host in known_hosts]
+    time: dict[str, Json] = {"base_time": node.has_own_clock}
+    names = [{"name": host.name, "address": host.address} for host in node.cluster.found_by_name]
     configure = {"base_cluster": spec.name, "base_hosts": names, "base_users": users, **time}
-    ssh = _ssh(spec, role)
+    ssh = _ssh(spec, node.pool.role)
     configure |= ssh
     return [
         Step(stage=Stage.BASE, role="base", phase="preflight", variables={}),

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from .node import NodeFacts
+from .roles import role_compiler
 from .steps import Json, Phase, Stage, Step
-
-if TYPE_CHECKING:
-    from .node import NodeFacts
 
 COMPONENTS = {"nvidia": "container_toolkit", "amd": "amd_container_toolkit"}
 """GPU vendor -> its toolkit in the software lock."""
@@ -21,6 +18,12 @@ def container_toolkit_sources(node: NodeFacts) -> tuple[str, ...]:
     return ("amd-container-toolkit",) if node.has_gpu_of("amd") else ("nvidia-container-toolkit",)
 
 
+@role_compiler(
+    "container_toolkit",
+    sources=("nvidia-container-toolkit", "amd-container-toolkit"),
+    chosen=container_toolkit_sources,
+    after=("ofed",),
+)
 def container_toolkit_steps(node: NodeFacts) -> list[Step]:
     """Return the steps of role container_toolkit; none without GPUs or where nothing needs it.
 

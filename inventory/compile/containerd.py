@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ...schemas.spec import KubernetesScheduler
 from ...schemas.spec.software import SourceRedirect
+from .node import NodeFacts
+from .roles import role_compiler
 from .steps import Json, Phase, Stage, Step
-
-if TYPE_CHECKING:
-    from .node import NodeFacts
 
 IMAGES_SOURCE = "kubernetes-images"
 """Artefact source of Kubernetes' own images."""
@@ -27,6 +24,17 @@ def runs_kubernetes(node: NodeFacts) -> bool:
     return node.pool.role != "login"
 
 
+def kubernetes_sources(node: NodeFacts) -> tuple[str, ...]:
+    """Return the artefact sources whose packages these nodes take."""
+    return () if node.kubernetes is not None else ("kubernetes", "docker-ce")
+
+
+@role_compiler(
+    "containerd",
+    sources=("kubernetes", "docker-ce"),
+    chosen=kubernetes_sources,
+    components=("kubernetes",),
+)
 def containerd_steps(node: NodeFacts) -> list[Step]:
     """Return the steps of role containerd; none where Kubernetes isn't the scheduler."""
     if not runs_kubernetes(node):
@@ -49,11 +57,6 @@ def containerd_steps(node: NodeFacts) -> list[Step]:
         _step("configure", configured),
         _step("verify", {}),
     ]
-
-
-def kubernetes_sources(node: NodeFacts) -> tuple[str, ...]:
-    """Return the artefact sources whose packages these nodes take."""
-    return () if node.kubernetes is not None else ("kubernetes", "docker-ce")
 
 
 def _step(phase: Phase, variables: dict[str, Json]) -> Step:

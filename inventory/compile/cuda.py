@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from .node import NodeFacts
+from .roles import role_compiler
 from .steps import Json, Phase, Stage, Step
 
-if TYPE_CHECKING:
-    from .node import NodeFacts
 
-
+@role_compiler("cuda", sources=("nvidia-cuda",), components=("cuda",), after=("amd_gpu",))
 def cuda_steps(node: NodeFacts) -> list[Step]:
     """Return the steps of role cuda; none without NVIDIA's GPUs or a known version."""
     version = node.version("cuda")

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from .node import NodeFacts
+from .roles import role_compiler
 from .steps import Json, Phase, Stage, Step
-
-if TYPE_CHECKING:
-    from .node import NodeFacts
 
 FIRST_OF_CUDA_13 = 580
 """Driver branch from which on CUDA is 13 (CUDA release notes, table of drivers; read 2026-11)."""
 
 
+@role_compiler("dcgm", sources=("nvidia-cuda",), after=("nccl",))
 def dcgm_steps(node: NodeFacts) -> list[Step]:
     """Return the steps of role dcgm; none without NVIDIA's GPUs or a known version.
 

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import msgspec
 
 from ...schemas.bundle import BundleManifest
+from .node import NodeFacts
+from .roles import role_compiler
 from .steps import Json, Phase, Stage, Step
-
-if TYPE_CHECKING:
-    from .node import NodeFacts
 
 DEPOT_PORT = 8480
 DEPOT_ROOT = "/srv/gcluster/depot"
@@ -44,16 +41,14 @@ def living_on(
     }
 
 
-def depot_steps(node: NodeFacts, *, serves_roles: bool = False) -> list[Step]:
+@role_compiler("depot")
+def depot_steps(node: NodeFacts) -> list[Step]:
     """Return the steps of role depot: on controllers, where nodes take anything from them.
 
-    They come before everything else of the cluster: the other nodes' packages come from there.
-
-    Args:
-        node: the pool.
-        serves_roles: nodes converge themselves, with roles from there.
+    They come before everything else of the cluster: the other nodes' packages come from
+    there, and the roles of nodes that converge themselves.
     """
-    if node.pool.role != "controller" or (node.bundle is None and not serves_roles):
+    if node.pool.role != "controller" or (node.bundle is None and not node.cluster.pulls):
         return []
     repositories = [] if node.bundle is None else _repositories(node.bundle, node.bundle_root)
     served: dict[str, Json] = {"depot_port": DEPOT_PORT}
@@ -64,6 +59,7 @@ def depot_steps(node: NodeFacts, *, serves_roles: bool = False) -> list[Step]:
     ]
 
 
+@role_compiler("bundle_source", after=("depot",))
 def bundle_source_steps(node: NodeFacts) -> list[Step]:
     """Return the steps of role package_sources that make the bundle a pool's only source."""
     if node.bundle is None:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ...schemas.spec.software import SourceRedirect
+from .node import NodeFacts
 from .package_sources import file_variables, source_url
+from .roles import role_compiler
 from .steps import Json, Phase, Stage, Step
-
-if TYPE_CHECKING:
-    from .node import NodeFacts
 
 SOURCE = "aws-efa"
 
 
+@role_compiler("efa", components=("efa",), plugins=("efa",), after=("roce",))
 def efa_steps(node: NodeFacts) -> list[Step]:
     """Return the steps of role efa; none on other fabrics or without a known version."""
     version = node.version("efa")

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
+from .node import NodeFacts
 from .package_sources import file_variables
+from .roles import role_compiler
 from .steps import Json, Phase, Stage, Step
-
-if TYPE_CHECKING:
-    from .node import NodeFacts
 
 PLUGIN_LINE = (
     "required /usr/local/lib/slurm/spank_pyxis.so runtime_path=/run/pyxis container_scope=job"
@@ -25,6 +23,7 @@ def plugin_lines(nodes: Iterable[NodeFacts]) -> list[str]:
     return [PLUGIN_LINE] if has_it else []
 
 
+@role_compiler("enroot_pyxis", components=("containers",))
 def enroot_pyxis_steps(node: NodeFacts) -> list[Step]:
     """Return the steps of role enroot_pyxis; none where the spec asks for no containers.
 

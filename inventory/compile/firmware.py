@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import msgspec
 
+from .node import NodeFacts
+from .roles import role_compiler
 from .steps import Json, Phase, Stage, Step
 
-if TYPE_CHECKING:
-    from .node import NodeFacts
 
-
+@role_compiler("firmware", after=("node_health",))
 def firmware_steps(node: NodeFacts) -> list[Step]:
     """Return the steps of role firmware; none for nodes that have no firmware of their own.
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from .node import NodeFacts
+from .roles import role_compiler
 from .steps import Json, Phase, Stage, Step
-
-if TYPE_CHECKING:
-    from .node import NodeFacts
 
 _PHASES: tuple[Phase, ...] = ("install", "join", "verify")
 
 
+@role_compiler("gdrcopy", sources=("nvidia-cuda",), after=("cuda",))
 def gdrcopy_steps(node: NodeFacts) -> list[Step]:
     """Return the steps of role gdrcopy; none without NVIDIA's GPUs or a known version."""
     version = node.version("gdrcopy")

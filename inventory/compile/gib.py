@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from .node import NodeFacts
+from .roles import role_compiler
 from .steps import Json, Phase, Stage, Step
 
-if TYPE_CHECKING:
-    from .node import NodeFacts
 
-
+@role_compiler(
+    "gib", sources=("google-gib",), components=("gib",), plugins=("gib",), after=("gpudirect_tcpx",)
+)
 def gib_steps(node: NodeFacts) -> list[Step]:
     """Return the steps of role gib; none on other fabrics or without a known version."""
     version = node.version("gib")

@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ...schemas.derived.storage import mount_point
 from ...schemas.spec import GpfsStorage
+from .node import NodeFacts
 from .ofed import rdma_kind
+from .roles import role_compiler
 from .steps import Json, Phase, Stage, Step
-
-if TYPE_CHECKING:
-    from .node import NodeFacts
-
 
 SOURCE = "storage-scale"
 """Artefact source of IBM's packages."""
 
 
+def gpfs_sources(node: NodeFacts) -> tuple[str, ...]:
+    """Return the source of IBM's packages; none where the nodes' image has them."""
+    versions = (s.variables.get("gpfs_client_version") for s in gpfs_client_steps(node))
+    return (SOURCE,) if any(versions) else ()
+
+
+@role_compiler(
+    "gpfs_client",
+    sources=("storage-scale",),
+    chosen=gpfs_sources,
+    storage=("gpfs",),
+    after=("nfs",),
+)
 def gpfs_client_steps(node: NodeFacts) -> list[Step]:
     """Return the steps of role gpfs_client; none where a pool mounts no GPFS.
 
@@ -58,12 +67,6 @@ def gpfs_client_steps(node: NodeFacts) -> list[Step]:
         Step(stage=Stage.STORAGE, role="gpfs_client", phase=phase, variables=variables)
         for phase, variables in phases
     ]
-
-
-def gpfs_sources(node: NodeFacts) -> tuple[str, ...]:
-    """Return the source of IBM's packages; none where the nodes' image has them."""
-    versions = (s.variables.get("gpfs_client_version") for s in gpfs_client_steps(node))
-    return (SOURCE,) if any(versions) else ()
 
 
 def _settings(node: NodeFacts, storage: GpfsStorage) -> dict[str, Json]:

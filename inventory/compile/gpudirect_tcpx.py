@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ...schemas.spec.software import SourceRedirect
+from .node import NodeFacts
 from .package_sources import source_url
+from .roles import role_compiler
 from .steps import Json, Phase, Stage, Step
-
-if TYPE_CHECKING:
-    from .node import NodeFacts
 
 SOURCE = "google-gpudirect"
 DAEMON, PLUGIN = "tcpgpudmarxd-dev", "nccl-plugin-gpudirecttcpx-dev"
@@ -24,6 +21,14 @@ def gpudirect_tcpx_sources(node: NodeFacts) -> tuple[str, ...]:
     return ("google-tcpxo",) if node.fabric_class == "gpudirect-tcpxo" else ()
 
 
+@role_compiler(
+    "gpudirect_tcpx",
+    sources=("google-tcpxo",),
+    chosen=gpudirect_tcpx_sources,
+    components=("tcpxo",),
+    plugins=("tcpx", "tcpxo"),
+    after=("efa",),
+)
 def gpudirect_tcpx_steps(node: NodeFacts) -> list[Step]:
     """Return the steps of role gpudirect_tcpx; none on other fabrics or without known versions."""
     kind = KINDS.get(node.fabric_class or "")

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ...schemas.derived.links import TUNNEL_PORT, gateway_links, networks_of_sites
 from ...schemas.spec import BareMetalSite, CloudSite, Hardening, HostEntry
 from ...schemas.spec.sites import ListedHost, SshFleetSite
+from .node import NodeFacts
+from .roles import role_compiler
 from .steps import Json, Phase, Stage, Step
-
-if TYPE_CHECKING:
-    from .node import NodeFacts
 
 _UNPRIVILEGED = "1024-65535"
 """srun, MPI and NCCL listen where the kernel says; Slurm's own 6817 to 6819 are among them."""
@@ -19,6 +16,7 @@ _SERVERS = ["111", "988", _UNPRIVILEGED]
 _ALL = "1-65535"
 
 
+@role_compiler("hardening", after=("pam_slurm_adopt",))
 def hardening_steps(node: NodeFacts) -> list[Step]:
     """Return the steps of role hardening; none where the spec doesn't ask for it.
 

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from .node import NodeFacts
 from .ofed import drivers_of, rails, rdma_kind
+from .roles import role_compiler
 from .steps import Json, Stage, Step
-
-if TYPE_CHECKING:
-    from .node import NodeFacts
 
 _MTUS = {"datagram": 4092, "connected": 65520}
 """Most that IPoIB carries in a packet: the fabric's 4096 less 4 bytes (RFC 4391); RFC 4755."""
 
 
+@role_compiler("infiniband", after=("ofed",))
 def infiniband_steps(node: NodeFacts) -> list[Step]:
     """Return the steps of role infiniband: on machines whose fabric class is InfiniBand.
 

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ...schemas.spec import Boot
+from .node import NodeFacts
+from .roles import role_compiler
 from .steps import Json, Phase, Stage, Step
-from .storage import uses_lustre
-
-if TYPE_CHECKING:
-    from .node import NodeFacts
 
 GPU_BOOT_PARAMETERS = ("iommu=pt",)
 """GPUs and NICs reach each other's memory untranslated; NVIDIA (GPUDirect RDMA documentation, on
@@ -20,6 +16,7 @@ AMD_BOOT_PARAMETERS = ("pci=realloc=off", "numa_balancing=disable")
 them, and pages don't wander between processors under RCCL. Read 2026-11."""
 
 
+@role_compiler("kernel", components=("kernel",), after=("sssd",))
 def kernel_steps(node: NodeFacts) -> list[Step]:
     """Return the steps of role kernel: on machines with GPUs or Lustre, and where a kernel is said.
 
@@ -27,7 +24,7 @@ def kernel_steps(node: NodeFacts) -> list[Step]:
     """
     asked = node.version("kernel") or ""
     boot = node.pool.boot
-    needed = node.gpu is not None or asked or boot != Boot() or uses_lustre(node)
+    needed = node.gpu is not None or asked or boot != Boot() or node.uses_lustre
     if not node.is_machine or not needed:
         return []
     own_hardware = node.gpu is not None and not node.spec.sites[node.pool.site].is_cloud

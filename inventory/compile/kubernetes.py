@@ -7,7 +7,6 @@ which all of them are reached.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -18,10 +17,9 @@ from ...schemas.spec.scheduler import VirtualAddress
 from ...schemas.spec.software import SourceRedirect
 from ..hosts import Host
 from .containerd import runs_kubernetes
+from .node import NodeFacts
+from .roles import role_compiler
 from .steps import Json, Phase, Stage, Step
-
-if TYPE_CHECKING:
-    from .node import NodeFacts
 
 ENCRYPTION_SECRET = "kubernetes-encryption"  # noqa: S105  # the secret's name
 """Name of the secret by which Kubernetes' own secrets are encrypted where they are stored."""
@@ -95,13 +93,10 @@ def pinned_image(node: NodeFacts, name: str) -> str:
     return f"{root}/{image}@{digest}" if digest else ""
 
 
-def kubernetes_steps(node: NodeFacts, control_planes: Sequence[Host]) -> list[Step]:
-    """Return the steps of role kubernetes for the hosts of one pool; none where it isn't asked for.
-
-    Args:
-        node: the pool.
-        control_planes: hosts of the controller pools, in the order of the inventory.
-    """
+@role_compiler("kubernetes", after=("containerd", "node_health"))
+def kubernetes_steps(node: NodeFacts) -> list[Step]:
+    """Return the steps of role kubernetes for a pool; none where it isn't asked for."""
+    control_planes = node.cluster.controllers
     if not runs_kubernetes(node) or not control_planes:
         return []
     is_control_plane = node.pool.role == "controller"

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from ...schemas.derived.storage import mount_point
 from ...schemas.spec import LustreStorage
+from .node import NodeFacts
+from .roles import role_compiler
 from .steps import Json, Phase, Stage, Step
-
-if TYPE_CHECKING:
-    from .node import NodeFacts
 
 _SOURCES = {"aws": "fsx-lustre", "gcp": "gcp-lustre", "azure": "amlfs"}
 """Provider -> who builds clients for its kernels; elsewhere they are Whamcloud's."""
@@ -21,6 +20,20 @@ MOUNT_SECONDS = 120
 _NID = re.compile(r"^(?P<host>[^@]+)@(?P<net>[a-z]+[a-z0-9]*)$")
 
 
+def lustre_sources(node: NodeFacts) -> tuple[str, ...]:
+    """Return the artefact source of a pool's Lustre packages."""
+    if lustre_served(node):
+        return ("lustre-server",)
+    return (_SOURCES.get(node.provider, "lustre"),)
+
+
+@role_compiler(
+    "lustre_client",
+    sources=("fsx-lustre", "gcp-lustre", "amlfs", "lustre", "lustre-server"),
+    chosen=lustre_sources,
+    components=("lustre",),
+    storage=("lustre",),
+)
 def lustre_client_steps(node: NodeFacts) -> list[Step]:
     """Return the steps of role lustre_client: on machines that mount or serve Lustre.
 
@@ -56,13 +69,6 @@ def lustre_client_steps(node: NodeFacts) -> list[Step]:
         Step(stage=Stage.STORAGE, role="lustre_client", phase=phase, variables=variables)
         for phase, variables in phases
     ]
-
-
-def lustre_sources(node: NodeFacts) -> tuple[str, ...]:
-    """Return the artefact source of a pool's Lustre packages."""
-    if lustre_served(node):
-        return ("lustre-server",)
-    return (_SOURCES.get(node.provider, "lustre"),)
 
 
 def lustre_served(node: NodeFacts) -> list[str]:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from ...schemas.spec import LustreStorage
 from .lustre_client import lustre_fsname, lustre_served
+from .node import NodeFacts
+from .roles import role_compiler
 from .steps import Json, Phase, Stage, Step
 
-if TYPE_CHECKING:
-    from .node import NodeFacts
 
-
+@role_compiler("lustre_server", after=("lustre_client",))
 def lustre_server_steps(node: NodeFacts) -> list[Step]:
     """Return the steps of role lustre_server; a pool serves at most one file system.
 
@@ -39,19 +39,8 @@ def lustre_server_steps(node: NodeFacts) -> list[Step]:
         "lustre_server_metadata_devices": list(servers.metadata_devices),
         "lustre_server_object_devices": list(servers.object_devices),
     }
-    phases: tuple[tuple[Phase, dict[str, Json]], ...] = (
-        ("install", {}),
-        ("preflight", variables),
-        ("join", variables),
-        ("verify", variables),
-    )
+    phases: tuple[Phase, ...] = ("preflight", "join", "verify")
     return [
-        Step(
-            stage=Stage.STORAGE,
-            role="lustre_server",
-            phase=phase,
-            variables=own,
-            spares_jobs=phase == "install",
-        )
-        for phase, own in phases
+        Step(stage=Stage.STORAGE, role="lustre_server", phase=phase, variables=variables)
+        for phase in phases
     ]

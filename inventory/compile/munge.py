@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from ...schemas.spec import KubernetesScheduler
+from .node import NodeFacts
+from .roles import role_compiler
 from .steps import Stage, Step
 
 MUNGE_SECRET = "munge"  # noqa: S105  # the secret's name
 """Name of the secret that holds the cluster's MUNGE key."""
 
 
-def munge_steps() -> list[Step]:
-    """Return the steps of role munge."""
+@role_compiler("munge", after=("node_health",))
+def munge_steps(node: NodeFacts) -> list[Step]:
+    """Return the steps of role munge; none under Kubernetes."""
+    if isinstance(node.spec.scheduler, KubernetesScheduler):
+        return []
     return [
         Step(stage=Stage.SCHEDULER, role="munge", phase="install", variables={}, spares_jobs=True),
         Step(

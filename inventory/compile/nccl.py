@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from .node import NodeFacts
 from .package_sources import file_variables
+from .roles import role_compiler
 from .steps import Json, Phase, Stage, Step
-
-if TYPE_CHECKING:
-    from .node import NodeFacts
 
 JOB_ENVIRONMENT = "/usr/local/libexec/gcluster/job-environment"
 """Prints what jobs are given; Slurm runs it before each task."""
@@ -17,6 +14,7 @@ TESTS = {"nvidia": "nccl-tests", "amd": "rccl-tests"}
 """GPU vendor -> artefact source of the tests."""
 
 
+@role_compiler("nccl", components=("nccl",), after=("gdrcopy",))
 def nccl_steps(node: NodeFacts) -> list[Step]:
     """Return the steps of role nccl; none without real GPUs or a known version of the library.
 

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ...schemas.derived.links import networks_of_sites
 from ...schemas.derived.storage import mount_point
 from ...schemas.spec import NfsStorage
+from .node import NodeFacts
+from .roles import role_compiler
 from .steps import Json, Phase, Stage, Step
-
-if TYPE_CHECKING:
-    from .node import NodeFacts
 
 _CONNECTIONS = 8
 """TCP connections of a mount (nconnect, at most 16): one is bound to one core and one flow of the
 network. Azure Files and Netapp advise 4 to 8; read 2026-11."""
 
 
+@role_compiler("nfs", storage=("nfs",), after=("object_mount",))
 def nfs_steps(node: NodeFacts) -> list[Step]:
     """Return the steps of role nfs; none where a pool neither mounts nor serves NFS.
 

@@ -7,11 +7,20 @@ import msgspec
 from ...schemas.bundle import BundleManifest, KubernetesBundle
 from ...schemas.catalog import Catalog, Fabric
 from ...schemas.catalog.machine import Gpu, Machine
-from ...schemas.spec import ClusterSpec, Pool
+from ...schemas.derived.storage import Mounts, mount_point
+from ...schemas.spec import ClusterSpec, LustreStorage, Pool, PoolRole
 from ...schemas.stack.pools import resolved_pools
 from ...schemas.stack.resolve import Resolved
-from ..hosts import ClusterInventory
-from .storage import StorageFacts, storage_facts
+from ..hosts import ClusterInventory, Host
+
+_ROLE_ORDER: tuple[PoolRole, ...] = ("controller", "login", "compute")
+"""Controllers first: nodes fetch their configuration from them."""
+
+
+def is_simulated(spec: ClusterSpec, catalog: Catalog) -> bool:
+    """Whether nodes stand for machines they are not: claimed CPUs and memory, made-up GPUs."""
+    made_here = any(site.is_made_here for site in spec.sites.values())
+    return made_here or only_simulated(spec, catalog)
 
 
 def only_simulated(spec: ClusterSpec, catalog: Catalog) -> bool:
@@ -20,10 +29,85 @@ def only_simulated(spec: ClusterSpec, catalog: Catalog) -> bool:
     return bool(named) and all(catalog.machines[name].simulated for name in named)
 
 
+class Server(msgspec.Struct, frozen=True):
+    """A host of the spec that serves storage: few, and every node that mounts it finds them."""
+
+    name: str
+    address: str
+    """"" while the machine is only planned."""
+
+
+class StorageFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """The storage of one pool's nodes, by the names that the spec gives it."""
+
+    mounts: tuple[str, ...] = ()
+    """What they mount, the outer of two nested mount points first."""
+    serves: tuple[str, ...] = ()
+    """What they serve."""
+    servers: dict[str, tuple[Server, ...]] = {}
+    """Storage -> the hosts of the spec that serve it, in the inventory's order."""
+    devices: dict[str, str] = {}
+    """Storage that a provider made or found -> what is mounted of it."""
+
+
+def storage_facts(spec: ClusterSpec, inventory: ClusterInventory | None) -> dict[str, StorageFacts]:
+    """Return pool -> its storage; what a pool serves may be among what it mounts.
+
+    Args:
+        spec: a spec that passed its checks.
+        inventory: hosts and what providers made; None: nothing is known of them.
+    """
+    known = Mounts(spec.storage, spec.pools)
+    hosts = () if inventory is None else inventory.hosts
+    serving = {
+        pool: [Server(h.name, h.address) for h in hosts if h.pool == pool] for pool in known.servers
+    }
+    servers = {
+        name: tuple(serving[pool])
+        for name in spec.storage
+        if (pool := known.server(name)) is not None
+    }
+    devices = {} if inventory is None else inventory.storage
+
+    def of(pool: str) -> StorageFacts:
+        serves = tuple(sorted(known.servers.get(pool, ())))
+        mounted = sorted(known.of(pool), key=lambda name: (mount_point(spec.storage[name]), name))
+        named = {*mounted, *serves}
+        return StorageFacts(
+            mounts=tuple(mounted),
+            serves=serves,
+            servers={name: found for name, found in servers.items() if name in named},
+            devices={name: found for name, found in devices.items() if name in named},
+        )
+
+    return {pool: of(pool) for pool in spec.pools}
+
+
+class ClusterFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """The whole cluster, for the few roles that must know other hosts than the node's own.
+
+    Compute nodes are not to know each other: a node more must not change what the others run.
+    """
+
+    hosts: tuple[Host, ...] = ()
+    """In the inventory's order."""
+    by_pool: dict[str, tuple[Host, ...]] = {}
+    """Pool -> its hosts; pools by role, then by name."""
+    nodes: dict[str, NodeFacts] = {}
+    """Pool -> its nodes, without this."""
+    controllers: tuple[Host, ...] = ()
+    found_by_name: tuple[Host, ...] = ()
+    """Controllers and logins: few, and every node finds them by name."""
+    simulated: bool = False
+    """Nodes stand for machines that they are not: claimed CPUs and memory, made-up GPUs."""
+    pulls: bool = False
+    """Compute nodes converge themselves."""
+
+
 class NodeFacts(msgspec.Struct, frozen=True, kw_only=True):
     """One pool's nodes: they are alike, so what holds for one holds for all.
 
-    Nothing here depends on how many nodes there are or what they are called.
+    Nothing here but `cluster` depends on how many nodes there are or what they are called.
     """
 
     name: str
@@ -46,6 +130,8 @@ class NodeFacts(msgspec.Struct, frozen=True, kw_only=True):
     """Programs and images of Kubernetes that its nodes take; None: packages and a registry."""
     kubernetes_root: str = ""
     """URL of that bundle as its nodes see it."""
+    cluster: ClusterFacts = ClusterFacts()
+    """The other hosts; of nodes that are looked at alone nothing is known of others."""
 
     @property
     def provider(self) -> str:
@@ -110,6 +196,12 @@ class NodeFacts(msgspec.Struct, frozen=True, kw_only=True):
         nics = () if self.machine is None else self.machine.nics or ()
         return sum(nic.count for nic in nics if not nic.front_end)
 
+    @property
+    def uses_lustre(self) -> bool:
+        """Whether it mounts or serves Lustre, whose modules are built for one kernel."""
+        named = {*self.storage.mounts, *self.storage.serves}
+        return any(isinstance(self.spec.storage[name], LustreStorage) for name in named)
+
     def version(self, component: str) -> str | None:
         """Return a component's version by its key in the software lock; None: nothing says it."""
         return self.software.version(component)
@@ -151,3 +243,45 @@ def node_facts(
         name: msgspec.structs.replace(node, software=resolved[name]) if node.is_machine else node
         for name, node in found.items()
     }
+
+
+def with_cluster(
+    spec: ClusterSpec,
+    catalog: Catalog,
+    inventory: ClusterInventory,
+    nodes: dict[str, NodeFacts],
+) -> dict[str, NodeFacts]:
+    """Return pool -> its nodes, with what is known of the cluster's other hosts.
+
+    The order of keys in the spec doesn't matter: pools are ordered by role, then by name.
+    """
+    pools = sorted(spec.pools, key=lambda name: (_ROLE_ORDER.index(spec.pools[name].role), name))
+    by_pool = _by_pool(pools, inventory)
+
+    def hosts_of(*roles: PoolRole) -> tuple[Host, ...]:
+        return tuple(h for name in pools if spec.pools[name].role in roles for h in by_pool[name])
+
+    cluster = ClusterFacts(
+        hosts=inventory.hosts,
+        by_pool=by_pool,
+        nodes=nodes,
+        controllers=hosts_of("controller"),
+        found_by_name=hosts_of("controller", "login"),
+        simulated=is_simulated(spec, catalog),
+        pulls=pulls(spec, inventory),
+    )
+    return {name: msgspec.structs.replace(nodes[name], cluster=cluster) for name in pools}
+
+
+def pulls(spec: ClusterSpec, inventory: ClusterInventory) -> bool:
+    """Return whether the compute nodes converge themselves."""
+    nodes = sum(h.role == "compute" and h.connection == "ssh" for h in inventory.hosts)
+    return spec.converge == "pull" and nodes > 0 and bool(inventory.with_role("controller"))
+
+
+def _by_pool(pools: list[str], inventory: ClusterInventory) -> dict[str, tuple[Host, ...]]:
+    """Return pool -> hosts in one pass (asking the inventory pool by pool is quadratic)."""
+    lists: dict[str, list[Host]] = {name: [] for name in pools}
+    for host in inventory.hosts:
+        lists[host.pool].append(host)
+    return {name: tuple(members) for name, members in lists.items()}

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ...schemas.spec import Storage
+from .node import NodeFacts
+from .roles import role_compiler
 from .steps import Json, Phase, Stage, Step
-
-if TYPE_CHECKING:
-    from .node import NodeFacts
 
 CHECK_PROGRAM = "/usr/libexec/gcluster/node-health-check"
 """What slurm.conf names as HealthCheckProgram; the role's install phase puts it there."""
@@ -17,6 +14,7 @@ _MOUNTED_AS = {"lustre": "lustre", "nfs": "nfs", "gpfs": "gpfs", "object": "fuse
 """Storage class -> start of its type in /proc/mounts; a scratch disk may be of any type."""
 
 
+@role_compiler("node_health", after=("containerd", "enroot_pyxis"))
 def node_health_steps(node: NodeFacts) -> list[Step]:
     """Return the steps of role node_health.
 

@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from ...schemas.derived.storage import mount_point
 from ...schemas.spec import ObjectStorage
+from .node import NodeFacts
 from .package_sources import file_variables
+from .roles import role_compiler
 from .steps import Json, Phase, Stage, Step
-
-if TYPE_CHECKING:
-    from .node import NodeFacts
 
 _TOOLS = {"s3": "mountpoint-s3", "gs": "gcsfuse", "az": "blobfuse2"}
 """Scheme of a bucket -> the tool, which is also its artefact source; OCI's buckets have none."""
 _SCHEME_END = "://"
 
 
+def object_sources(node: NodeFacts) -> tuple[str, ...]:
+    """Return the artefact sources of the tools that a pool needs."""
+    return tuple(sorted({_TOOLS[_scheme(storage)] for _, storage in _buckets(node)}))
+
+
+@role_compiler(
+    "object_mount",
+    sources=("mountpoint-s3", "gcsfuse", "blobfuse2"),
+    chosen=object_sources,
+    storage=("object",),
+    after=("lustre_server",),
+)
 def object_mount_steps(node: NodeFacts) -> list[Step]:
     """Return the steps of role object_mount for the buckets whose kind has a tool."""
     tools = object_sources(node)
@@ -36,11 +47,6 @@ def object_mount_steps(node: NodeFacts) -> list[Step]:
         Step(stage=Stage.STORAGE, role="object_mount", phase=phase, variables=variables)
         for phase, variables in phases
     ]
-
-
-def object_sources(node: NodeFacts) -> tuple[str, ...]:
-    """Return the artefact sources of the tools that a pool needs."""
-    return tuple(sorted({_TOOLS[_scheme(storage)] for _, storage in _buckets(node)}))
 
 
 def _buckets(node: NodeFacts) -> list[tuple[str, ObjectStorage]]:

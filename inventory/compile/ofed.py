@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
+from .node import NodeFacts
+from .roles import role_compiler
 from .steps import Json, Phase, Stage, Step
-
-if TYPE_CHECKING:
-    from .node import NodeFacts
 
 SOURCE = "doca"
 """Artefact source of DOCA-OFED."""
@@ -62,6 +61,14 @@ def ofed_sources(node: NodeFacts) -> tuple[str, ...]:
     return (SOURCE,) if drivers_of(node) == "doca" else ()
 
 
+@role_compiler(
+    "ofed",
+    sources=("doca",),
+    chosen=ofed_sources,
+    components=("ofed",),
+    plugins=("ofed",),
+    after=("dcgm",),
+)
 def ofed_steps(node: NodeFacts) -> list[Step]:
     """Return the steps of role ofed: on machines whose fabric is InfiniBand or RoCE."""
     if rdma_kind(node) is None:

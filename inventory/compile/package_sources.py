@@ -2,33 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
-
+from ...schemas.catalog.source import ArtefactSource, Repository
 from ...schemas.spec.software import SourceRedirect
+from .node import NodeFacts
+from .roles import needed_sources, role_compiler
 from .steps import Json, Stage, Step
-
-if TYPE_CHECKING:
-    from ...schemas.catalog.source import ArtefactSource, Repository
-    from .node import NodeFacts
 
 _OF_VERSION = frozenset({"version", "minor"})
 """What a path may name of the version: whole, or its first two numbers."""
 
 
-def package_sources_steps(node: NodeFacts, sources: Iterable[str]) -> list[Step]:
+@role_compiler("package_sources", after=("site_routes",))
+def package_sources_steps(node: NodeFacts) -> list[Step]:
     """Return the steps of role package_sources; none where no source has a repository.
 
     Every distribution's repositories are handed over: the node takes those of its own, so that
     hosts whose distribution nobody wrote down are served too.
-
-    Args:
-        node: the nodes of a pool.
-        sources: names in the catalog.
     """
     if node.bundle is not None:  # it is their one source
         return []
-    found = [line for name in sources for line in _repositories(node, node.catalog.sources[name])]
+    found = [
+        line
+        for name in needed_sources(node)
+        for line in _repositories(node, node.catalog.sources[name])
+    ]
     if not found:
         return []
     return [

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ...schemas.spec import ClusterSpec, DirectoryUsers, SlurmScheduler
+from .node import NodeFacts
+from .roles import role_compiler
 from .steps import Json, Phase, Stage, Step
 
-if TYPE_CHECKING:
-    from .node import NodeFacts
 
-
+@role_compiler("pam_slurm_adopt", after=("firmware",))
 def pam_slurm_adopt_steps(node: NodeFacts) -> list[Step]:
     """Return the steps of role pam_slurm_adopt: for compute machines under Slurm.
 

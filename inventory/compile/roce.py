@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from .node import NodeFacts
 from .ofed import rails, rdma_kind
+from .roles import role_compiler
 from .steps import Json, Phase, Stage, Step
 
-if TYPE_CHECKING:
-    from .node import NodeFacts
 
-
+@role_compiler("roce", after=("infiniband",))
 def roce_steps(node: NodeFacts) -> list[Step]:
     """Return the steps of role roce: on machines whose fabric class is RoCE.
 

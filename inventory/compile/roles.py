@@ -1,63 +1,37 @@
-"""The roles that make a machine ready for jobs, in the order they run: one line each.
+"""The list of role compilers: what makes steps of a role out of what is known of a pool's nodes.
 
-`base`, `munge`, `slurm`, `kubernetes`, `mpi` and `allreduce` need more than a node's facts and are
-called by `cluster.py` itself.
+Each is registered where it is defined, by `@role_compiler("ROLE")` above its function, and found
+here: a new role needs no line in any other module. `compile_cluster` calls all of them alike.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+import pkgutil
+from collections.abc import Callable, Collection, Iterable
+from functools import cache
+from importlib import import_module
+from typing import NamedTuple, TypeAlias
 
-from .amd_gpu import amd_gpu_steps
-from .container_toolkit import (
-    container_toolkit_sources,
-    container_toolkit_steps,
-)
-from .containerd import containerd_steps, kubernetes_sources
-from .cuda import cuda_steps
-from .dcgm import dcgm_steps
-from .efa import efa_steps
-from .enroot_pyxis import enroot_pyxis_steps
-from .firmware import firmware_steps
-from .gdrcopy import gdrcopy_steps
-from .gib import gib_steps
-from .gpfs_client import gpfs_client_steps, gpfs_sources
-from .gpudirect_tcpx import (
-    gpudirect_tcpx_sources,
-    gpudirect_tcpx_steps,
-)
-from .hardening import hardening_steps
-from .infiniband import infiniband_steps
-from .kernel import kernel_steps
-from .lustre_client import lustre_client_steps, lustre_sources
-from .lustre_server import lustre_server_steps
-from .nccl import nccl_steps
-from .nfs import nfs_steps
-from .node_health import node_health_steps
-from .nvidia_driver import nvidia_driver_steps
-from .object_mount import object_mount_steps, object_sources
-from .ofed import ofed_sources, ofed_steps
-from .package_sources import package_sources_steps
-from .pam_slurm_adopt import pam_slurm_adopt_steps
-from .roce import roce_steps
-from .sssd import sssd_steps
-from .staging import staging_steps
-from .steps import Step
+from .node import NodeFacts
+from .steps import Stage, Step
 
-if TYPE_CHECKING:
-    from .node import NodeFacts
+Compile: TypeAlias = Callable[[NodeFacts], list[Step]]
+"""Returns the steps of a role on a pool's nodes; none where they don't need it."""
+Choose: TypeAlias = Callable[[NodeFacts], tuple[str, ...]]
+_STAGES = list(Stage)
+_PACKAGE = __name__.rpartition(".")[0]
 
 
-class NodeRole(NamedTuple):
-    """A role, and the artefact sources of the catalog that its packages come from."""
+class RoleCompiler(NamedTuple):
+    """A role, what of the spec it acts on, and the artefact sources that its packages come from."""
 
-    steps: Callable[[NodeFacts], list[Step]]
-    """Empty: these nodes don't need the role."""
+    name: str
+    """Of the role; where two compilers make steps of one role, of what the second is for."""
+    steps: Compile
     sources: tuple[str, ...] = ()
     """Names in `schemas/catalog/sources/`; `package_sources` gives their repositories to the nodes
     that run the role."""
-    chosen: Callable[[NodeFacts], tuple[str, ...]] | None = None
+    chosen: Choose | None = None
     """Says which of the sources these nodes take; None: all."""
     components: tuple[str, ...] = ()
     """Versions of the spec's `software` that it acts on; `up` says of the others that they are left
@@ -66,86 +40,128 @@ class NodeRole(NamedTuple):
     """Kinds of storage, as `type:` says them, that it mounts or serves."""
     plugins: tuple[str, ...] = ()
     """Fabrics that it sets up, by the catalog's key of what drives them."""
+    after: tuple[str, ...] = ()
+    """Role compilers whose steps come before its own within a stage."""
+    removed: bool = False
+    """Hosts whose spec no longer asks for the role run its phase `remove`."""
+
+    def sources_of(self, node: NodeFacts) -> tuple[str, ...]:
+        """Return the artefact sources that a pool's nodes take for this role."""
+        return self.sources if self.chosen is None else self.chosen(node)
 
 
-NODE_ROLES: tuple[NodeRole, ...] = (
-    NodeRole(sssd_steps),
-    NodeRole(kernel_steps, components=("kernel",)),
-    NodeRole(
-        nvidia_driver_steps, sources=("nvidia-cuda",), components=("driver", "fabric_manager")
-    ),
-    NodeRole(amd_gpu_steps, sources=("amdgpu", "rocm"), components=("rocm", "rccl")),
-    NodeRole(cuda_steps, sources=("nvidia-cuda",), components=("cuda",)),
-    NodeRole(gdrcopy_steps, sources=("nvidia-cuda",)),
-    NodeRole(nccl_steps, components=("nccl",)),
-    NodeRole(dcgm_steps, sources=("nvidia-cuda",)),
-    NodeRole(
-        ofed_steps, sources=("doca",), chosen=ofed_sources, components=("ofed",), plugins=("ofed",)
-    ),
-    NodeRole(
-        container_toolkit_steps,
-        sources=("nvidia-container-toolkit", "amd-container-toolkit"),
-        chosen=container_toolkit_sources,
-    ),
-    NodeRole(infiniband_steps),
-    NodeRole(roce_steps),
-    NodeRole(efa_steps, components=("efa",), plugins=("efa",)),
-    NodeRole(
-        gpudirect_tcpx_steps,
-        sources=("google-tcpxo",),
-        chosen=gpudirect_tcpx_sources,
-        components=("tcpxo",),
-        plugins=("tcpx", "tcpxo"),
-    ),
-    NodeRole(gib_steps, sources=("google-gib",), components=("gib",), plugins=("gib",)),
-    NodeRole(enroot_pyxis_steps, components=("containers",)),
-    NodeRole(
-        lustre_client_steps,
-        sources=("fsx-lustre", "gcp-lustre", "amlfs", "lustre", "lustre-server"),
-        chosen=lustre_sources,
-        components=("lustre",),
-        storage=("lustre",),
-    ),
-    NodeRole(lustre_server_steps),
-    NodeRole(
-        object_mount_steps,
-        sources=("mountpoint-s3", "gcsfuse", "blobfuse2"),
-        chosen=object_sources,
-        storage=("object",),
-    ),
-    NodeRole(nfs_steps, storage=("nfs",)),
-    NodeRole(gpfs_client_steps, sources=("storage-scale",), chosen=gpfs_sources, storage=("gpfs",)),
-    NodeRole(
-        containerd_steps,
-        sources=("kubernetes", "docker-ce"),
-        chosen=kubernetes_sources,
-        components=("kubernetes",),
-    ),
-    NodeRole(staging_steps),
-    NodeRole(node_health_steps),
-    NodeRole(firmware_steps),
-    NodeRole(pam_slurm_adopt_steps),
-    NodeRole(hardening_steps),
-)
-"""Within a stage they run in this order."""
+_registered: dict[str, RoleCompiler] = {}
 
 
-ACTED_ON = frozenset(key for role in NODE_ROLES for key in role.components) | {"slurm"}
-"""Keys of the spec's `software` that some role acts on."""
-STORAGE_ACTED_ON = frozenset(kind for role in NODE_ROLES for kind in role.storage)
-"""Kinds of storage that some role mounts."""
-PLUGINS_ACTED_ON = frozenset(key for role in NODE_ROLES for key in role.plugins)
-"""Fabrics that some role sets up."""
+def role_compiler(  # one argument for each thing that a role may declare
+    name: str,
+    *,
+    sources: tuple[str, ...] = (),
+    chosen: Choose | None = None,
+    components: tuple[str, ...] = (),
+    storage: tuple[str, ...] = (),
+    plugins: tuple[str, ...] = (),
+    after: tuple[str, ...] = (),
+    removed: bool = False,
+) -> Callable[[Compile], Compile]:
+    """Register the function below as what compiles a role; the arguments are `RoleCompiler`'s.
+
+    Raises:
+        ValueError: the name is taken.
+    """
+
+    def register(steps: Compile) -> Compile:
+        if name in _registered:
+            raise ValueError(name)
+        _registered[name] = RoleCompiler(
+            name, steps, sources, chosen, components, storage, plugins, after, removed
+        )
+        return steps
+
+    return register
 
 
-def node_role_steps(node: NodeFacts) -> list[Step]:
-    """Return the steps of all roles that a pool's nodes need, after their package repositories."""
-    steps: list[Step] = []
-    sources: list[str] = []
-    for role in NODE_ROLES:
-        own = role.steps(node)
-        if own:
-            steps += own
-            needed = role.sources if role.chosen is None else role.chosen(node)
-            sources += [name for name in needed if name not in sources]
-    return [*package_sources_steps(node, sources), *steps]
+@cache
+def role_compilers() -> tuple[RoleCompiler, ...]:
+    """Return all role compilers in the order that their steps have within a stage.
+
+    They come as their modules are named and as they stand there, each behind those it comes after.
+
+    Raises:
+        KeyError: one comes after a role that nobody compiles.
+    """
+    package = import_module(_PACKAGE)
+    for module in pkgutil.walk_packages(package.__path__, f"{_PACKAGE}."):
+        import_module(module.name)
+    ordered: dict[str, RoleCompiler] = {}
+    for role in sorted(_registered.values(), key=_place):
+        _add(role, ordered)
+    return tuple(ordered.values())
+
+
+def node_steps(node: NodeFacts) -> tuple[Step, ...]:
+    """Return all steps of a pool's nodes, by stage, then in the order of the role compilers."""
+    steps = (step for role in role_compilers() for step in role.steps(node))
+    return tuple(sorted(steps, key=lambda step: _STAGES.index(step.stage)))
+
+
+def compiled_components() -> frozenset[str]:
+    """Return the keys of the spec's `software` that some role acts on."""
+    return frozenset(key for role in role_compilers() for key in role.components)
+
+
+def compiled_storage() -> frozenset[str]:
+    """Return the kinds of storage that some role mounts or serves."""
+    return frozenset(kind for role in role_compilers() for kind in role.storage)
+
+
+def compiled_fabrics() -> frozenset[str]:
+    """Return the fabrics that some role sets up, by the catalog's key of what drives them."""
+    return frozenset(key for role in role_compilers() for key in role.plugins)
+
+
+@cache
+def removal_steps() -> tuple[Step, ...]:
+    """Return the steps of the phases `remove`, dependent roles first; they need no variables.
+
+    Nothing may remain of a tunnel between sites and the routes to it. What other roles leave behind
+    is visible: packages stay, and slurm.conf tells a daemon of Slurm to serve no more.
+    """
+    return tuple(
+        Step(stage=Stage.BASE, role=role.name, phase="remove", variables={}, spares_jobs=True)
+        for role in reversed(role_compilers())
+        if role.removed
+    )
+
+
+def must_remove(step: Step, compiled: Collection[str], stamped: Collection[str]) -> bool:
+    """Whether a host must run one of `removal_steps`.
+
+    Args:
+        step: the step.
+        compiled: the roles that the host's pool is compiled to.
+        stamped: steps whose stamps the host has.
+    """
+    return step.role not in compiled and f"{step.role}.configure" in stamped
+
+
+def needed_sources(node: NodeFacts) -> Iterable[str]:
+    """Return the artefact sources of all roles that a pool's nodes run, each once, by stage."""
+    found = [
+        (_STAGES.index(steps[0].stage), role)
+        for role in role_compilers()
+        if role.sources and (steps := role.steps(node))
+    ]
+    found.sort(key=lambda item: item[0])
+    return dict.fromkeys(source for _, role in found for source in role.sources_of(node))
+
+
+def _place(role: RoleCompiler) -> tuple[str, int]:
+    """Return where a role compiler is defined: its module and line."""
+    return role.steps.__module__, role.steps.__code__.co_firstlineno
+
+
+def _add(role: RoleCompiler, ordered: dict[str, RoleCompiler]) -> None:
+    for name in role.after:
+        _add(_registered[name], ordered)
+    ordered.setdefault(role.name, role)

@@ -10,9 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ...schemas.spec import ClusterSpec, PoolRole
-from ..hosts import ClusterInventory, Host
+from ...schemas.spec import ClusterSpec
+from ..hosts import Host
 from .depot import DEPOT_PORT
+from .node import NodeFacts
+from .roles import role_compiler
 from .steps import Json, Phase, Stage, Step
 
 DESK_PORT = 8482
@@ -23,12 +25,6 @@ SIGNERS_SECRET = "converge-signers"  # noqa: S105  # the name of a public key, k
 
 _LOOK_EVERY_S = 60
 _LOOK_EVERY_SIMULATED_S = 5
-
-
-def pulls(spec: ClusterSpec, inventory: ClusterInventory) -> bool:
-    """Say whether the compute nodes converge themselves."""
-    nodes = sum(h.role == "compute" and h.connection == "ssh" for h in inventory.hosts)
-    return spec.converge == "pull" and nodes > 0 and bool(inventory.with_role("controller"))
 
 
 def licence(pool: str) -> str:
@@ -44,18 +40,16 @@ def licences(spec: ClusterSpec, compute: Mapping[str, Sequence[Host]]) -> list[J
     ]
 
 
-def self_converge_steps(
-    pool: str, role: PoolRole, controllers: Sequence[Host], *, cluster: str, simulated: bool
-) -> list[Step]:
-    """Return the steps of role self_converge for the hosts of one pool.
+@role_compiler("self_converge", after=("allreduce",))
+def self_converge_steps(node: NodeFacts) -> list[Step]:
+    """Return the steps of role self_converge; none where the spec doesn't ask for it.
 
-    Args:
-        pool: its name.
-        role: of the pool; logins have none of it.
-        controllers: the first has the depot and the desk.
-        cluster: its name, whose signer nodes trust.
-        simulated: nodes of one machine, which look often.
+    The first controller has the depot and the desk. Simulated nodes share one machine and look
+    often.
     """
+    role = node.pool.role
+    if not node.cluster.pulls:
+        return []
     if role == "controller":
         desk: dict[str, Json] = {"self_converge_role": "desk"}
         return [
@@ -65,14 +59,16 @@ def self_converge_steps(
         ]
     if role != "compute":
         return []
-    address = controllers[0].address or controllers[0].name
+    address = node.cluster.controllers[0].address or node.cluster.controllers[0].name
     configure: dict[str, Json] = {
         "self_converge_role": "node",
-        "self_converge_cluster": cluster,
-        "self_converge_pool": pool,
+        "self_converge_cluster": node.spec.name,
+        "self_converge_pool": node.name,
         "self_converge_depot": f"http://{_bracketed(address)}:{DEPOT_PORT}/converge",
         "self_converge_desk": f"http://{_bracketed(address)}:{DESK_PORT}/report",
-        "self_converge_interval": _LOOK_EVERY_SIMULATED_S if simulated else _LOOK_EVERY_S,
+        "self_converge_interval": _LOOK_EVERY_SIMULATED_S
+        if node.cluster.simulated
+        else _LOOK_EVERY_S,
     }
     secrets = {"self_converge_signers_file": SIGNERS_SECRET}
     return [

@@ -6,25 +6,26 @@ and other links than WireGuard's exist already: there only what answers is asked
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from ...schemas.derived.links import gateway_pool, is_tunnel, ways_out
 from ...schemas.spec import ClusterSpec
 from ..hosts import Host
+from .node import NodeFacts
+from .roles import role_compiler
 from .steps import Json, Phase, Stage, Step
 
 
-def site_routes_steps(spec: ClusterSpec, pool: str, hosts: Iterable[Host]) -> list[Step]:
+@role_compiler("site_routes", removed=True, after=("wireguard",))
+def site_routes_steps(node: NodeFacts) -> list[Step]:
     """Return the steps of role site_routes; none where no link joins the pool's site.
 
     What must answer are controllers and logins of the other sites: a node's variables hold no
     list of compute nodes. Links that exist already are asked first of all (preflight).
     """
-    site = spec.pools[pool].site
+    spec, site = node.spec, node.pool.site
     ways = ways_out(spec, site) if spec.links else ()
     if not ways or not spec.sites[site].runs_jobs:
         return []
-    found = list(hosts)
+    found = node.cluster.hosts
     routes: list[Json] = []
     given: list[Json] = []
     built: list[Json] = []

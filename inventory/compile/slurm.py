@@ -9,11 +9,21 @@ import msgspec
 from ...schemas.catalog import Catalog
 from ...schemas.derived.hostlist import fold
 from ...schemas.derived.storage import staged
-from ...schemas.spec import ClusterSpec, Partition, PoolRole, SlurmScheduler
+from ...schemas.spec import (
+    ClusterSpec,
+    KubernetesScheduler,
+    Partition,
+    PoolRole,
+    SlurmScheduler,
+)
 from ..hosts import Host, elastic_nodes
-from .node import NodeFacts, only_simulated
+from .enroot_pyxis import plugin_lines
+from .nccl import JOB_ENVIRONMENT, nccl_steps
+from .node import ClusterFacts, NodeFacts, is_simulated
 from .node_health import CHECK_PROGRAM
-from .slurm_accounting import accounting_variables, partition_access
+from .roles import role_compiler
+from .self_converge import licences
+from .slurm_accounting import accounting_hosts, accounting_variables, partition_access
 from .slurm_elastic import (
     cloud_node_lines,
     elastic_variables,
@@ -21,6 +31,7 @@ from .slurm_elastic import (
 )
 from .slurm_nodes import (
     cpus_per_gpu,
+    gpu_count,
     kept_from_jobs_mib,
     machine_of,
     mem_per_cpu_mib,
@@ -57,12 +68,6 @@ PROLOG_S = 300
 """Seconds that a prolog may take which stages nothing, as roles/slurm/defaults/main.yml says it."""
 _LONGEST_S = 65_533
 """Most that Slurm counts to there: 16 bits, whose last two values mean something else."""
-
-
-def is_simulated(spec: ClusterSpec, catalog: Catalog) -> bool:
-    """Whether nodes stand for machines they are not: claimed CPUs and memory, made-up GPUs."""
-    made_here = any(site.is_made_here for site in spec.sites.values())
-    return made_here or only_simulated(spec, catalog)
 
 
 def slurm_cluster_variables(
@@ -115,43 +120,61 @@ def slurm_cluster_variables(
     return variables | accounting_variables(spec, run_accounting)
 
 
-def slurm_steps(
-    role: PoolRole,
-    base: dict[str, Json],
-    *,
-    cluster: dict[str, Json],
-    simulated_gpus: int,
-    scratch: str = "",
-    version: str = AUTO,
-) -> list[Step]:
-    """Return the steps of role slurm for the hosts of one pool.
+@role_compiler("slurm", components=("slurm",), after=("slurmdbd",))
+def slurm_steps(node: NodeFacts) -> list[Step]:
+    """Return the steps of role slurm for the hosts of one pool; none without controllers of Slurm.
 
-    Args:
-        role: of the pool.
-        base: slurm_cluster and slurm_controllers.
-        cluster: what only controllers are told; nodes fetch it from them (configless).
-        simulated_gpus: device files to make on each host.
-        scratch: folder on each compute host where jobs get one of their own.
-        version: of Slurm's packages, as the spec says it. A node is drained to have another one:
-            between its packages and its daemon's start a job would meet programs of two versions.
+    Only controllers get what the whole cluster is; nodes fetch it from them (configless). A node is
+    drained to have another version: between its packages and its daemon's start a job would meet
+    programs of two versions.
     """
-    what = {"slurm_role": ROLES[role]}
-    configure = base | what
-    if role == "controller":
-        configure |= cluster
-    elif simulated_gpus:
-        configure["slurm_gpu_devices"] = simulated_gpus
-    if role == "compute" and scratch:
+    if isinstance(node.spec.scheduler, KubernetesScheduler) or not node.cluster.controllers:
+        return []
+    is_compute = node.pool.role == "compute"
+    what: dict[str, Json] = {"slurm_role": ROLES[node.pool.role]}
+    configure = controllers_and_name(node.spec, node.cluster.controllers) | what
+    secrets: dict[str, str] = {}
+    if node.pool.role == "controller":
+        configure |= _controller_variables(node.spec, node.catalog, node.cluster)
+        if has_rest_api(node.spec):
+            secrets = {"slurm_jwt_key_file": JWT_SECRET}
+    elif node.machine is not None and node.machine.simulated and gpu_count(node.machine):
+        configure["slurm_gpu_devices"] = gpu_count(node.machine)
+    if is_compute and (scratch := job_scratch(node.spec, node.cluster)):
         configure["slurm_scratch"] = scratch
-    rest = role == "controller" and bool(cluster.get("slurm_rest_api"))
-    secrets = {"slurm_jwt_key_file": JWT_SECRET} if rest else {}
-    join = [_step("join", {})] if role == "compute" else []
     return [
-        _install(version, drains=role == "compute"),
+        _install(node.spec.software.slurm, drains=is_compute),
         _step("configure", configure, secrets),
-        *join,
+        *([_step("join", {})] if is_compute else []),
         _step("verify", what),
     ]
+
+
+def _controller_variables(
+    spec: ClusterSpec, catalog: Catalog, cluster: ClusterFacts
+) -> dict[str, Json]:
+    """Return what controllers know of the whole cluster, and what is run around its jobs."""
+    pools = cluster.nodes
+    compute = {n: hosts for n, hosts in cluster.by_pool.items() if pools[n].pool.role == "compute"}
+    variables = slurm_cluster_variables(
+        spec,
+        compute,
+        catalog,
+        controllers=[pools[n] for n in cluster.by_pool if pools[n].pool.role == "controller"],
+        run_accounting=accounting_hosts(spec, cluster.hosts),
+        elastic=True,
+    )
+    if cluster.pulls:
+        variables["slurm_licences"] = licences(spec, compute)
+    if any(nccl_steps(pools[name]) for name in compute):
+        variables["slurm_task_prolog"] = JOB_ENVIRONMENT
+    if not cluster.simulated:
+        variables |= job_programs(spec)
+    if job_scratch(spec, cluster):
+        variables["slurm_task_prolog"] = TASK_PROLOG
+    if lines := plugin_lines(pools.values()):
+        variables["slurm_plugins"] = lines
+    return variables
 
 
 def job_programs(spec: ClusterSpec) -> dict[str, Json]:
@@ -165,10 +188,10 @@ def job_programs(spec: ClusterSpec) -> dict[str, Json]:
     return JOB_PROGRAMS | longer
 
 
-def job_scratch(spec: ClusterSpec, catalog: Catalog) -> str:
+def job_scratch(spec: ClusterSpec, cluster: ClusterFacts) -> str:
     """Return where jobs get a folder on their nodes' disks; "" for nowhere, and on containers."""
     slurm = spec.scheduler
-    if not isinstance(slurm, SlurmScheduler) or is_simulated(spec, catalog):
+    if not isinstance(slurm, SlurmScheduler) or cluster.simulated:
         return ""
     return slurm.job_scratch or ""
 

@@ -11,6 +11,7 @@ from ..accounting.desired import keeps_accounts
 from ..accounting.records import ROOT, SMOKE_QOS
 from ..accounting.settings import GPU
 from ..hosts import Host
+from .node import NodeFacts
 from .slurm_scheduling import priority_variables, written_partitions
 from .steps import Json
 
@@ -34,6 +35,15 @@ def accounting_hosts(spec: ClusterSpec, hosts: Iterable[Host]) -> tuple[Host, ..
     named = slurm.accounting.pool if slurm.accounting else None
     found = [h for h in hosts if h.pool == named or (named is None and h.role == "controller")]
     return tuple(found[:2])
+
+
+def may_run_accounting(node: NodeFacts) -> bool:
+    """Whether slurmdbd may run in a pool: the one that `accounting` names, else a controller's."""
+    slurm = node.spec.scheduler
+    if not isinstance(slurm, SlurmScheduler):
+        return False
+    named = slurm.accounting.pool if slurm.accounting else None
+    return node.pool.role == "controller" if named is None else node.name == named
 
 
 def accounting_variables(spec: ClusterSpec, run_it: Sequence[Host]) -> dict[str, Json]:

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import msgspec
 
+from ...schemas.catalog import Catalog
 from ...schemas.spec import ClusterSpec, Partition, SlurmScheduler
 from ...schemas.spec.scheduler import PriorityWeights
 from .steps import Json
-
-if TYPE_CHECKING:
-    from ...schemas.catalog import Catalog
 
 MAX_AGE = "7-0"
 """PriorityMaxAge, Slurm's own default, written out: `inventory.priority` counts with it."""

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
 import msgspec
 
+from ...schemas.catalog import Catalog
 from ...schemas.spec import CloudSite, ClusterSpec, Pool, SlurmScheduler
 from ...schemas.spec.scheduler import Topology as Asked
 from ...schemas.stack.lock import load_lock, older
 from ..hosts import Host, in_block, pool_host_names
 from ..topology import FLAT, Topology, topology_of
+from .node import NodeFacts
 from .steps import Json
-
-if TYPE_CHECKING:
-    from ...schemas.catalog import Catalog
-    from .node import NodeFacts
 
 
 def slurm_release(controllers: Iterable[NodeFacts]) -> str | None:

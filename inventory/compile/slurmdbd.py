@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from ...schemas.spec import ClusterSpec
-from ..hosts import Host
+from .node import NodeFacts
+from .roles import role_compiler
 from .slurm import AUTO
-from .slurm_accounting import DATABASE_SECRET, slurmdbd_variables
+from .slurm_accounting import (
+    DATABASE_SECRET,
+    accounting_hosts,
+    may_run_accounting,
+    slurmdbd_variables,
+)
 from .steps import Json, Phase, Stage, Step
 
 SIMULATED_BUFFER_POOL_MIB = 128
@@ -21,24 +24,20 @@ _PREFLIGHT = (
 )
 
 
-def slurmdbd_steps(
-    spec: ClusterSpec, pool: str, run_it: Sequence[Host], *, simulated: bool
-) -> list[Step]:
+@role_compiler("slurmdbd", after=("munge",))
+def slurmdbd_steps(node: NodeFacts) -> list[Step]:
     """Return the steps of role slurmdbd for the hosts of a pool; none where none of them runs it.
 
-    They come before role slurm's: a slurmctld that is told of a database ends without one.
-
-    Args:
-        spec: the cluster.
-        pool: whose hosts.
-        run_it: of `accounting_hosts`; further hosts of their pool have its packages alone.
-        simulated: nodes stand for machines that they are not.
+    They come before role slurm's: a slurmctld ends without the database that it is configured with.
+    Further hosts of their pool have its packages alone.
     """
-    if pool not in {host.pool for host in run_it}:
+    spec = node.spec
+    run_it = accounting_hosts(spec, node.cluster.hosts) if may_run_accounting(node) else ()
+    if node.name not in {host.pool for host in run_it}:
         return []
     said, version = slurmdbd_variables(spec, run_it), spec.software.slurm
     pages: dict[str, Json] = (
-        {"slurmdbd_buffer_pool_mib": SIMULATED_BUFFER_POOL_MIB} if simulated else {}
+        {"slurmdbd_buffer_pool_mib": SIMULATED_BUFFER_POOL_MIB} if node.cluster.simulated else {}
     )
     known = {key: said[key] for key in ("slurmdbd_cluster", "slurmdbd_hosts")}
     made = {"slurmdbd_database_made": said["slurmdbd_database_made"]}

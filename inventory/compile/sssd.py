@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ...schemas.derived.storage import mount_point
 from ...schemas.spec import DirectoryUsers
+from .node import NodeFacts
+from .roles import role_compiler
 from .steps import Json, Phase, Stage, Step
-
-if TYPE_CHECKING:
-    from .node import NodeFacts
 
 DIRECTORY_SECRET = "directory"  # noqa: S105  # the secret's name
 """Name of the secret that holds the password of `bind_dn`."""
 _HOMES = "/home"
 
 
+@role_compiler("sssd", after=("package_sources",))
 def sssd_steps(node: NodeFacts) -> list[Step]:
     """Return the steps of role sssd; none where the spec lists its users.
 

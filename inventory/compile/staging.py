@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from ...schemas.derived.storage import data_there, staged
+from .node import NodeFacts
+from .roles import role_compiler
 from .slurm_scheduling import spill_partitions
 from .steps import Json, Phase, Stage, Step
 
-if TYPE_CHECKING:
-    from .node import NodeFacts
 
-
+@role_compiler("staging")
 def staging_steps(node: NodeFacts) -> list[Step]:
     """Return the steps of role staging; none where a pool fills no storage from another.
 

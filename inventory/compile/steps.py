@@ -18,7 +18,7 @@ PHASES: tuple[Phase, ...] = ("preflight", "install", "configure", "join", "verif
 """The phases of a role, in the order they run."""
 NAMED_PHASES: frozenset[Phase] = frozenset({"update", "remove"})
 """Phases that are never a part of a role as a whole: compiled only where the spec names them
-("update"), or run where it no longer asks for the role (`compile.retired`)."""
+("update"), or run where it no longer asks for the role (`roles.removal_steps`)."""
 CHANGING_PHASES: frozenset[Phase] = frozenset({"install", "configure", "join", "update", "remove"})
 """Phases that change a node; the others only look."""
 

@@ -6,7 +6,6 @@ secrets get to nodes: so both ends of a new tunnel are told in one `up`, and no 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from ipaddress import ip_address
 
 from ...schemas.derived.links import (
@@ -21,6 +20,8 @@ from ...schemas.derived.links import (
 from ...schemas.spec import ClusterSpec
 from ...schemas.spec.link import Link
 from ..hosts import Host
+from .node import NodeFacts
+from .roles import role_compiler
 from .steps import Json, Phase, Stage, Step
 
 KEY_PREFIX = "wireguard-key-"
@@ -31,18 +32,18 @@ _KEEPALIVE_S = 25
 """Seconds between packets that keep a NAT's entry alive (wg(8), PersistentKeepalive)."""
 
 
-def wireguard_steps(spec: ClusterSpec, pool: str, hosts: Iterable[Host]) -> list[Step]:
+@role_compiler("wireguard", removed=True, after=("base",))
+def wireguard_steps(node: NodeFacts) -> list[Step]:
     """Return the steps of role wireguard; none where no host of the pool is a gateway.
 
     All hosts of the pool get them: the role acts on the one that is named. Jobs don't feel them,
     but what crosses a tunnel that changes waits for seconds.
     """
+    spec, pool = node.spec, node.name
     links = gateway_links(spec, pool)
     if not links:
         return []
-    by_pool: dict[str, Host] = {}
-    for host in hosts:
-        by_pool.setdefault(host.pool, host)
+    by_pool = {name: hosts[0] for name, hosts in node.cluster.by_pool.items() if hosts}
     site = spec.pools[pool].site
     behind = {way.link: way.networks for way in ways_out(spec, site)}
     peers = [_peer(spec, index, pool, by_pool, behind.get(index, ())) for index in links]

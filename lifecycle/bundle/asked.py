@@ -9,7 +9,7 @@ import msgspec
 
 from ...inventory.compile import Group, Step, compile_cluster
 from ...inventory.compile.node import NodeFacts, node_facts
-from ...inventory.compile.roles import NODE_ROLES
+from ...inventory.compile.roles import role_compilers
 from ...inventory.hosts import ClusterInventory
 from ...schemas.bundle import Asked, BundleManifest
 from ...schemas.catalog import Catalog
@@ -148,7 +148,7 @@ def _repositories(group: Group, distribution: str | None) -> Iterator[dict[str, 
 
 def _images(node: NodeFacts, catalog: Catalog, only: tuple[str, ...]) -> Iterator[Asked]:
     """Yield the images of the sources of the roles that a pool's nodes run."""
-    for role in NODE_ROLES:
+    for role in role_compilers():
         images = [
             f"{source.url.split('://')[-1]}/{image}"
             for name in role.sources

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 import msgspec
 
 from ...inventory.compile import CompiledCluster, Group, Step
-from ...inventory.compile.retired import ENDING, ends
+from ...inventory.compile.roles import must_remove, removal_steps
 from ...inventory.compile.steps import PHASES, Stage
 from .role_files import role_digest
 from .stamps import DOUBTED, WORN
@@ -86,8 +86,8 @@ def pending_steps(
 
     Returns:
         Steps ordered by stage, then role, then phase, controllers' pools first within a phase:
-        a controller is configured before the nodes that fetch their configuration from it. What
-        ends (`compile.retired`) comes before all.
+        a controller is configured before the nodes that fetch their configuration from it. Roles
+        that the spec no longer asks for are removed before all.
     """
     ending = [item for group in compiled.groups for item in _ending(group, stamps)]
     found: list[tuple[tuple[int, ...], PendingStep]] = []
@@ -116,8 +116,8 @@ def pending_steps(
 def _ending(group: Group, stamps: Mapping[str, Mapping[str, str]]) -> Iterator[PendingStep]:
     """Yield the steps by which hosts of a group get rid of roles."""
     asked = {step.role for step in group.steps}
-    for step in ENDING:
-        hosts = [h for h in group.hosts if ends(step, asked, stamps.get(h, {}).keys())]
+    for step in removal_steps():
+        hosts = [h for h in group.hosts if must_remove(step, asked, stamps.get(h, {}).keys())]
         if hosts:
             digest = step.digest(role_digest(step.role, step.phase), {})
             reasons = dict.fromkeys(hosts, NOT_ASKED_FOR)

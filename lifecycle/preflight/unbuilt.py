@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from ...inventory.compile.roles import ACTED_ON, PLUGINS_ACTED_ON, STORAGE_ACTED_ON
+from ...inventory.compile.roles import compiled_components, compiled_fabrics, compiled_storage
 from ...schemas.catalog import load_catalog
 from ...schemas.diagnostics import Diagnostic, PathTuple, Severity
 from ...schemas.load import Loaded
@@ -31,7 +31,8 @@ _NO_VERSIONS = ("distribution", "sources")
 
 def _left_out_software() -> tuple[tuple[PathTuple, str], ...]:
     """Return the versions that no role acts on yet, of the cluster and of pools."""
-    keys = [k for k in Software.__struct_fields__ if k not in {*ACTED_ON, *_NO_VERSIONS}]
+    acted_on = {*compiled_components(), *_NO_VERSIONS}
+    keys = [key for key in Software.__struct_fields__ if key not in acted_on]
     return tuple(
         ((*place, "software", key), f"software {key}")
         for key in keys
@@ -112,7 +113,7 @@ def _left_out(loaded: Loaded) -> Iterator[tuple[Severity, PathTuple, str]]:
         yield Severity.WARNING, path, "nodes that come and go under Kubernetes"
     for name, storage in loaded.spec.storage.items() if loaded.spec is not None else ():
         kind = str(storage.__struct_config__.tag)
-        if kind not in STORAGE_ACTED_ON:
+        if kind not in compiled_storage():
             yield Severity.WARNING, ("storage", name), f"storage of type {kind}"
         elif isinstance(storage, LustreStorage) and storage.mgs is None and storage.servers is None:
             yield Severity.WARNING, ("storage", name), "mounting managed Lustre without mgs"
@@ -145,7 +146,7 @@ def _left_out_fabrics(loaded: Loaded) -> Iterator[PathTuple]:
     fabrics = load_catalog().fabrics
     for name, pool in pools.items():
         plugin = fabrics[pool.fabric].plugin if pool.fabric else None
-        if plugin is not None and plugin not in PLUGINS_ACTED_ON:
+        if plugin is not None and plugin not in compiled_fabrics():
             yield "pools", name, "fabric"
 
 

@@ -6,6 +6,7 @@ import fnmatch
 import json
 import os
 import subprocess
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,31 @@ def run(
     return done.returncode, str(done.stdout).strip()
 
 
+def run_detached(*argv: str, timeout_s: float) -> tuple[int, str]:
+    """Run a program as `run` does, but leave it behind after its time.
+
+    One that waits in the kernel for a server that is away is ended by no signal.
+    """
+    with tempfile.TemporaryFile("w+") as output:
+        try:
+            process = subprocess.Popen(
+                argv,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        except FileNotFoundError:
+            return 127, f"{argv[0]}: not found"
+        try:
+            code = process.wait(timeout=timeout_s)
+        except subprocess.TimeoutExpired:
+            process.kill()  # not waited for: it may be stuck in the kernel
+            return 124, f"no answer within {timeout_s} s"
+        output.seek(0)
+        return code, output.read().strip()
+
+
 def run_json(*argv: str) -> tuple[Any, str]:
     """Return what a tool prints as JSON, and a message where it prints none."""
     code, text = run(*argv)
@@ -64,7 +90,7 @@ def job_runs() -> bool:
 
 
 def system_path(path: str) -> Path:
-    """Return a path of /sys, /proc, /run or /dev; tests have them below GCLUSTER_NODE_ROOT."""
+    """Return a path of the node; tests have its root at GCLUSTER_NODE_ROOT."""
     return Path(os.environ.get("GCLUSTER_NODE_ROOT", "/"), path.lstrip("/"))
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from tests.lifecycle.smoke.vendor_logs import cases_of
 
 from gcluster.lifecycle.smoke.judging.judge import judge
 from gcluster.lifecycle.smoke.judging.verdict import Expectation, Verdict
@@ -75,12 +76,13 @@ def test_json_is_the_verdict_and_the_log(gate: Callable[..., Any]) -> None:
     assert told["log"]["rows"] == []
 
 
-FABRICS = Path(__file__).parents[1] / "cases" / "smoke" / "fabrics"
 ROCE = ("--fabric", "roce", "--machine", "BM.GPU.H100.8", "--nodes", "2")
 
 
-def test_a_saved_log_is_judged_without_a_cluster(run: Callable[..., Any]) -> None:
-    done = run("smoke", "--log", str(FABRICS / "roce/passes.log"), *ROCE, "--format", "json")
+def test_a_saved_log_is_judged_without_a_cluster(run: Callable[..., Any], tmp_path: Path) -> None:
+    log = tmp_path / "nccl.log"
+    log.write_text(cases_of("roce")["passes"].text)
+    done = run("smoke", "--log", str(log), *ROCE, "--format", "json")
     told = json.loads(done.stdout)
     assert done.exit_code == 0
     assert (told["verdict"], told["reasons"], told["floor"]) == ("pass", [], None)
@@ -88,7 +90,7 @@ def test_a_saved_log_is_judged_without_a_cluster(run: Callable[..., Any]) -> Non
 
 
 def test_a_saved_log_that_proves_nothing_is_exit_code_4(run: Callable[..., Any]) -> None:
-    log = (FABRICS / "roce/wrong-transport.log").read_text()
+    log = cases_of("roce")["wrong-transport"].text
     done = run("smoke", "--log", "-", *ROCE, "--format", "json", stdin=log)
     assert done.exit_code == 4
     assert [r["code"] for r in json.loads(done.stdout)["reasons"]] == ["wrong-transport"]

@@ -1,7 +1,7 @@
 """What stands for vendors and for hardware on the nodes of the whole-stack test.
 
 Nothing is made up here that a role's own scenario has: its packages (`molecule/ROLE/packages.yml`)
-become signed apt repositories on one machine of the room, its recordings (`recordings/good`) answer
+become signed apt repositories on one machine of the room, its recordings (the case `good`) answer
 on the nodes. Added is only what a stack has and a single role doesn't: the driver that runs is the
 one whose modules were loaded last, all_reduce_perf sends its messages through Open MPI, and /sys
 shows the adapters and the disk that the role node_health has recorded.
@@ -177,8 +177,11 @@ def _recordings(roles: Iterable[str]) -> dict[str, str]:
     """Return tool -> the recorded calls of all the roles, without heads."""
     found: dict[str, str] = {}
     for role in roles:
-        for file in sorted((ROOT / "molecule" / role / "recordings/good").glob("*")):
-            lines = file.read_text(encoding="utf-8").splitlines()
+        folder = ROOT / "molecule" / role / "recordings"
+        for file in sorted(
+            path for path in folder.glob("*") if path.suffix not in {".yml", ".json"}
+        ):
+            lines = file.read_text(encoding="utf-8").partition("\n== ")[0].splitlines()
             first = next(n for n, line in enumerate(lines) if line.startswith("$ "))
             found[file.name] = found.get(file.name, "") + "\n".join(lines[first:]) + "\n"
     return found

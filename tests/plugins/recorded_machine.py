@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from running import PLAYER, ROOT, put_program, run_module
+from running import PLAYER, ROOT, put_program, recorded_tools, run_module
 
 
 class Machine:
@@ -43,8 +43,8 @@ class Machine:
         recordings = ROOT / "molecule" / role / "recordings"
         player = PLAYER.replace("/usr/local/lib/recordings", str(recordings))
         player = player.replace('(RECORDINGS / "case").read_text().strip()', repr(case))
-        for name in sorted({p.name for c in ("good", case) for p in (recordings / c).iterdir()}):
-            put_program(self._tools / name, player)
+        for path in recorded_tools(role):
+            put_program(self._tools / path.name, player)
 
     def call(
         self, module: str, asked: Mapping[str, Any], *, check: bool = False, diff: bool = False

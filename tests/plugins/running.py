@@ -51,8 +51,14 @@ def play_recordings(role: str, case: str, tools: Path) -> None:
     player = PLAYER.replace("/usr/local/lib/recordings", str(recordings))
     player = player.replace('(RECORDINGS / "case").read_text().strip()', repr(case))
     tools.mkdir(exist_ok=True)
-    for path in (recordings / case).iterdir():
+    for path in recorded_tools(role):
         put_program(tools / path.name, player)
+
+
+def recorded_tools(role: str) -> list[Path]:
+    """Return the recordings of a role's tools, one file a tool."""
+    folder = ROOT / "molecule" / role / "recordings"
+    return sorted(path for path in folder.iterdir() if path.suffix not in {".yml", ".json"})
 
 
 def put_program(path: Path, text: str) -> None:

@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.golden_files import CASES, read_cases
 
 from gcluster.cli.app import command
 from gcluster.inventory.compile.steps import PHASES
@@ -61,7 +62,6 @@ pools:
 scheduler: {type: slurm}
 """
 FILES = {
-    "good.log": "tests/cases/smoke/good/log.txt",
     "scontrol.txt": "tests/cases/adopt/slurm/scontrol.txt",
     "burst.yaml": "tests/cases/burst/simulate/spec.yaml",
     "day.swf": "tests/cases/burst/simulate/day.swf",
@@ -274,6 +274,7 @@ def folder(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with what the command lines below read, and a home of its own."""
     path = tmp_path_factory.mktemp("work")
     (path / "sim.yaml").write_text(SIMULATED, encoding="utf-8")
+    (path / "good.log").write_text(read_cases(CASES / "smoke.yaml")["good"]["log"])
     for name, source in FILES.items():
         (path / name).write_bytes((root / source).read_bytes())
     return path

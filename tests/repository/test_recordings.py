@@ -1,39 +1,52 @@
-"""Recorded tool outputs say what they are, and docs/testing-roles.md says how many are real."""
+"""Recorded answers of tools: what their heads say, and that no case repeats the good one."""
 
 from __future__ import annotations
 
-import sys
+import re
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent))
-import recordings
-
-sys.path.pop(0)
-
 NEEDED = ("tool", "version", "machine")
+_HEAD = re.compile(r"# (\w+): (.+)")
 
 
-def test_every_recording_says_tool_version_machine_and_where_it_comes_from(root: Path) -> None:
-    silent = {
-        str(path.relative_to(root)): said
-        for path in recordings.recordings()
-        if not all((said := recordings.head(path)).get(key) for key in NEEDED)
-        or not (recordings.is_synthetic(path) or said.get("source"))
-    }
-    assert recordings.recordings()
-    assert silent == {}
+def recordings(root: Path) -> list[Path]:
+    """Return every recording, in order."""
+    return sorted(path for path in root.glob("molecule/*/recordings/*") if path.is_file())
+
+
+def head(path: Path) -> dict[str, str]:
+    """Return the "# key: value" lines that a recording begins with."""
+    said = {}
+    for line in path.read_text(encoding="utf-8").splitlines():
+        match = _HEAD.fullmatch(line)
+        if match is None:
+            break
+        said[match[1]] = match[2]
+    return said
+
+
+def test_every_recording_names_tool_version_and_machine(root: Path) -> None:
+    assert recordings(root)
+    silent = [path for path in recordings(root) if not all(head(path).get(key) for key in NEEDED)]
+    assert silent == []
 
 
 def test_a_recording_that_answers_is_named_after_its_tool(root: Path) -> None:
-    wrong = [
-        str(path.relative_to(root))
-        for path in recordings.recordings()
-        if not path.suffix and recordings.head(path)["tool"] != path.name
-    ]
-    assert wrong == []
+    answering = [path for path in recordings(root) if path.suffix not in {".yml", ".json"}]
+    assert [path for path in answering if head(path)["tool"] != path.name] == []
 
 
-def test_the_page_on_testing_counts_them() -> None:
-    page = recordings.PAGE.read_text(encoding="utf-8")
-    assert recordings.BEGIN in page
-    assert recordings.with_table(page) == page, "make docs writes the counts again"
+def test_a_call_of_a_case_is_answered_otherwise_than_in_the_good_one(root: Path) -> None:
+    repeated = []
+    for path in recordings(root):
+        good, *cases = re.split(r"^== ", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
+        known = set(_answers(good))
+        repeated += [
+            f"{path}: {case.split()[0]}" for case in cases if not set(_answers(case)) - known
+        ]
+    assert repeated == []
+
+
+def _answers(section: str) -> list[str]:
+    """Return each call of a section with what it printed."""
+    return re.split(r"^(?=\$ )", section, flags=re.MULTILINE)[1:]

@@ -21,7 +21,7 @@ GPFS: dict[str, Any] = {
     "settings": {"autoload": "yes", "pagepool": "17179869184"},
     "mounts": [{"filesystem": "fs1", "path": "/gpfs/fs1"}],
 }  # fmt: skip
-PROGRAMS = {"gpfs_client": ("gpfs-state", GPFS)}
+PROGRAMS = {"gpfs_client": ("gpfs-state.py", GPFS)}
 """Role -> its program and what it is asked for."""
 
 
@@ -35,7 +35,7 @@ def asked(
     played.symlink_to(ROOT / "molecule" / role / "recordings")
     player = PLAYER.replace("/usr/local/lib/recordings", str(played))
     player = player.replace('(RECORDINGS / "case").read_text().strip()', repr(case))
-    for name in (path.name for path in (played / "good").iterdir()):
+    for name in (path.name for path in played.iterdir()):
         (tools / name).write_text(player)
         (tools / name).chmod(0o755)
     for name in ("systemctl", "stat"):  # the node's own, not what is asked here
@@ -43,7 +43,7 @@ def asked(
         (tools / name).chmod(0o755)
     libexec = tmp_path / "libexec"
     libexec.mkdir()
-    for folder in ("package_sources", role):
+    for folder in (role,):
         for path in (ROOT / "roles" / folder / "files/libexec").iterdir():
             if path.is_file():
                 (libexec / path.name).write_bytes(path.read_bytes())

@@ -9,7 +9,7 @@ import yaml
 
 from gcluster.inventory.compile.enroot_pyxis import PLUGIN_LINE, plugin_lines
 from gcluster.inventory.compile.node import NodeFacts, node_facts
-from gcluster.inventory.compile.roles import node_role_steps
+from gcluster.inventory.compile.roles import node_steps
 from gcluster.inventory.compile.steps import Step
 from gcluster.schemas.catalog import load_catalog
 from gcluster.schemas.load import load_text
@@ -54,7 +54,7 @@ def steps_of(
     site: dict[str, Any], machine: str, pool: str = "gpu", **software: Any
 ) -> dict[str, Step]:
     """Return the steps of roles by their key."""
-    return {s.key: s for s in node_role_steps(facts_of(site, machine, **software)[pool])}
+    return {s.key: s for s in node_steps(facts_of(site, machine, **software)[pool])}
 
 
 @pytest.mark.parametrize(

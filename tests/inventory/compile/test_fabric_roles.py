@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from gcluster.inventory.compile.node import node_facts
-from gcluster.inventory.compile.roles import node_role_steps
+from gcluster.inventory.compile.roles import node_steps
 from gcluster.inventory.compile.steps import Step
 from gcluster.schemas.catalog import load_catalog
 from gcluster.schemas.load import load, load_text
@@ -33,7 +33,7 @@ def steps_of(pool: dict[str, Any], software: dict[str, Any] | None = None) -> di
     }
     loaded = load_text(yaml.safe_dump(document))
     assert loaded.spec is not None, loaded.diagnostics
-    return {step.key: step for step in node_role_steps(node_facts(loaded.spec, CATALOG)["gpu"])}
+    return {step.key: step for step in node_steps(node_facts(loaded.spec, CATALOG)["gpu"])}
 
 
 def dgx(**rdma: Any) -> dict[str, Any]:
@@ -117,7 +117,7 @@ def test_a_clouds_image_and_network_are_looked_at_and_left_as_they_are(
 ) -> None:
     spec = load(EXAMPLES / f"{example}.yaml").spec
     assert spec is not None
-    found = [node_role_steps(node) for node in node_facts(spec, CATALOG).values()]
+    found = [node_steps(node) for node in node_facts(spec, CATALOG).values()]
     steps = {step.key: step for own in found for step in own}
 
     assert steps["ofed.install"].variables["ofed_drivers"] == "image"

@@ -7,7 +7,7 @@ from typing import Any
 import yaml
 
 from gcluster.inventory.compile.node import node_facts
-from gcluster.inventory.compile.roles import NODE_ROLES, node_role_steps
+from gcluster.inventory.compile.roles import node_steps, role_compilers
 from gcluster.inventory.compile.steps import Step
 from gcluster.schemas.catalog import load_catalog
 from gcluster.schemas.load import load_text
@@ -37,7 +37,7 @@ def steps_of(machine: str, **software: Any) -> dict[str, Step]:
     }
     loaded = load_text(yaml.safe_dump(document))
     assert loaded.spec is not None, loaded.diagnostics
-    return {step.key: step for step in node_role_steps(node_facts(loaded.spec, CATALOG)["gpu"])}
+    return {step.key: step for step in node_steps(node_facts(loaded.spec, CATALOG)["gpu"])}
 
 
 def test_machines_with_gpus_of_nvidia_get_its_driver_from_its_repository() -> None:
@@ -81,7 +81,7 @@ def test_a_mirror_stands_for_the_vendor_with_the_same_paths_below_it() -> None:
 
 
 def test_every_source_of_a_role_is_in_the_catalog() -> None:
-    named = {name for role in NODE_ROLES for name in role.sources}
+    named = {name for role in role_compilers() for name in role.sources}
     assert named - set(CATALOG.sources) == set()
 
 

@@ -8,10 +8,9 @@ from typing import Any
 import pytest
 import yaml
 
-from gcluster.inventory.compile.node import node_facts
-from gcluster.inventory.compile.roles import node_role_steps
+from gcluster.inventory.compile.node import node_facts, storage_facts
+from gcluster.inventory.compile.roles import node_steps
 from gcluster.inventory.compile.steps import Step
-from gcluster.inventory.compile.storage import storage_facts
 from gcluster.inventory.hosts import ClusterInventory, Host, SshTarget
 from gcluster.schemas.catalog import load_catalog
 from gcluster.schemas.load import load, load_text
@@ -65,7 +64,7 @@ def steps(storage: dict[str, Any], **inventory: Any) -> dict[str, dict[str, Step
     ]
     known = ClusterInventory(cluster="demo", hosts=tuple(servers), **inventory)
     facts = node_facts(loaded.spec, CATALOG, known)
-    return {pool: {s.key: s for s in node_role_steps(node)} for pool, node in facts.items()}
+    return {pool: {s.key: s for s in node_steps(node)} for pool, node in facts.items()}
 
 
 def test_a_file_system_that_runs_is_mounted_by_all_pools_of_its_site() -> None:

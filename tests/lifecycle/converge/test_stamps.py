@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gcluster.inventory.compile.retired import ENDING
+from gcluster.inventory.compile.roles import removal_steps
 from gcluster.lifecycle.converge import stamps
 from gcluster.lifecycle.ssh import Unreachable
 
@@ -56,7 +56,7 @@ def test_a_role_that_ends_leaves_only_what_it_installed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(stamps, "DIRECTORY", str(tmp_path))
-    (ended,) = (step for step in ENDING if step.role == "wireguard")
+    (ended,) = (step for step in removal_steps() if step.role == "wireguard")
     for step in ("wireguard.install", "wireguard.configure", "wireguard.verify", "base.verify"):
         subprocess.run(["sh", "-c", stamps.write_command(step, A)], check=True)
     subprocess.run(["sh", "-c", stamps.done_command(ended, B)], check=True)

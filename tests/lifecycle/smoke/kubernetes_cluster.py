@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 
+from tests.golden_files import CASES, read_cases
 from tests.lifecycle.kubernetes.api_double import ApiDouble
 
 from gcluster.inventory.compile.kubernetes_objects.facts import KubernetesFacts, kubernetes_facts
@@ -44,7 +44,7 @@ EXPECTED = Expectation(
     node_count=2,
     wire=Wire(fabric="ethernet", simulated=True),
 )
-RECORDED = Path(__file__).parents[2] / "cases" / "smoke" / "kubernetes" / "log.txt"
+RECORDED: str = read_cases(CASES / "smoke.yaml")["kubernetes"]["log"]
 """What the first pod of two on local nodes printed."""
 
 

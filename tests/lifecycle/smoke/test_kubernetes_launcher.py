@@ -60,7 +60,7 @@ def codes(run: SmokeRun) -> list[str]:
 
 
 def recorded() -> str:
-    return RECORDED.read_text(encoding="utf-8")
+    return RECORDED
 
 
 def removed(cluster: Cluster) -> list[str]:

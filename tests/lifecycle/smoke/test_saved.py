@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import io
 import re
-from pathlib import Path
-from typing import IO, Any, cast
+from typing import IO, cast
 
 import pytest
-import yaml
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.lifecycle.smoke.vendor_logs import SETUPS, cases_of
 
 from gcluster.lifecycle.outcome import Exit, LifecycleError
 from gcluster.lifecycle.smoke.judging.verdict import Verdict
@@ -18,26 +17,22 @@ from gcluster.lifecycle.smoke.saved import LONGEST_LINE, SavedResult, judge_save
 from gcluster.schemas.catalog import load_catalog
 
 CATALOG = load_catalog()
-FABRICS = Path(__file__).parents[2] / "cases" / "smoke" / "fabrics"
-ABOUT: dict[str, Any] = {
-    folder.name: yaml.safe_load((folder / "cases.yaml").read_text()) for folder in FABRICS.iterdir()
-}
-CASES = [(name, case) for name in sorted(ABOUT) for case in ABOUT[name]["cases"]]
+CASES = [(name, case) for name in SETUPS for case in cases_of(name)]
 
 
 def judged(text: str, name: str, *, nodes: int | None = None, fabric: str = "") -> SavedResult:
-    about = ABOUT[name]
+    setup = SETUPS[name]
     return judge_saved(
         io.StringIO(text),
-        fabric=fabric or about["fabric"],
-        machine=about["machine"],
-        nodes=nodes or about["nodes"],
+        fabric=fabric or name.removesuffix("-rccl"),
+        machine=setup.machine,
+        nodes=nodes or setup.nodes,
         catalog=CATALOG,
     )
 
 
 def log(name: str, case: str = "passes") -> str:
-    return (FABRICS / name / f"{case}.log").read_bytes().decode()
+    return cases_of(name)[case].text
 
 
 def codes(verdict: Verdict) -> list[str]:
@@ -47,24 +42,17 @@ def codes(verdict: Verdict) -> list[str]:
 @pytest.mark.parametrize(("name", "case"), CASES)
 def test_a_golden_log_gets_its_verdict(name: str, case: str) -> None:
     verdict = judged(log(name, case), name).verdict
-    wanted = ABOUT[name]["cases"][case]
-    assert (verdict.verdict, codes(verdict)) == (wanted["verdict"], wanted["codes"])
-    assert verdict.floor == pytest.approx(ABOUT[name]["floor"])
+    wanted = cases_of(name)[case]
+    assert (verdict.verdict, codes(verdict)) == (wanted.verdict, wanted.codes)
+    assert verdict.floor == pytest.approx(SETUPS[name].floor)
 
 
 def test_every_fabric_class_has_a_log_that_passes_and_logs_that_fail() -> None:
-    classes = {about["fabric"] for about in ABOUT.values()}
-    assert classes == set(CATALOG.fabrics)
-    assert all(
-        {"pass", "fail"} <= {c["verdict"] for c in a["cases"].values()} for a in ABOUT.values()
-    )
+    assert {name.removesuffix("-rccl") for name in SETUPS} == set(CATALOG.fabrics)
+    assert all({"pass", "fail"} == {c.verdict for c in cases_of(n).values()} for n in SETUPS)
 
 
-def test_every_class_says_where_its_logs_come_from() -> None:
-    assert all(about["source"] and about["date"] for about in ABOUT.values())
-
-
-@pytest.mark.parametrize("name", sorted(ABOUT))
+@pytest.mark.parametrize("name", SETUPS)
 def test_a_log_is_no_proof_of_another_number_of_nodes(name: str) -> None:
     assert "missing-rank" in codes(judged(log(name), name, nodes=3).verdict)
 

@@ -29,8 +29,7 @@ HGX_H100: dict[str, Any] = {
 
 def text(name: str, case: str | None = None) -> str:
     """Return a recording without its head, as it is in a case."""
-    place = RECORDINGS / (name if name.endswith(".yml") else f"good/{name}")
-    lines = place.read_text().splitlines(keepends=True)
+    lines = (RECORDINGS / name).read_text().splitlines(keepends=True)
     body = "".join(line for line in lines if not line.startswith("# "))
     change = CASES[case] if case else {}
     if change.get("in") != name:

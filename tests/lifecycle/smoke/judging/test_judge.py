@@ -2,32 +2,31 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import Any, get_args
 
 import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.golden_files import CASES, read_cases
 
 from gcluster.lifecycle.smoke.judging.judge import judge
 from gcluster.lifecycle.smoke.judging.verdict import Code, Expectation, Verdict
 from gcluster.lifecycle.smoke.reading.parse import parse_log
 
-CASES = Path(__file__).parents[3] / "cases" / "smoke"
-NAMES = sorted(path.name for path in CASES.iterdir() if (path / "expected.json").exists())
+FILE = CASES / "smoke.yaml"
+NAMES = [name for name, case in read_cases(FILE).items() if "verdict" in case]
 
 
 def read(name: str) -> tuple[list[str], Expectation, dict[str, Any]]:
     """Return a golden log's lines, what was expected of it, and what must come out."""
-    text = (CASES / name / "log.txt").read_text(encoding="utf-8", errors="replace")
-    wanted = json.loads((CASES / name / "expected.json").read_text())
-    return (
-        text.splitlines(keepends=True),
-        msgspec.convert(wanted["expectation"], Expectation),
-        wanted,
-    )
+    good, wanted = read_cases(FILE)["good"], read_cases(FILE)[name]
+    lines = wanted.get("log", good["log"]).splitlines(keepends=True)
+    for edit in reversed(wanted.get("edits", [])):
+        first = edit["line"] - 1
+        lines[first : first + edit["drop"]] = edit["put"].splitlines(keepends=True)
+    expected = wanted.get("expectation", good["expectation"])
+    return lines, msgspec.convert(expected, Expectation), wanted
 
 
 def verdict_on(lines: list[str], expected: Expectation) -> Verdict:

@@ -1,5 +1,0 @@
-# tool: set_irq_affinity_bynode.sh
-# version: mlnx-tools 25.10
-# machine: roce-400
-# synthetic: true
-$ set_irq_affinity_bynode.sh *

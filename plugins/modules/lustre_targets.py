@@ -1,0 +1,404 @@
+#!/usr/bin/python
+"""Format, mount and check the Lustre targets of this host; nothing that holds data is formatted."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: lustre_targets
+short_description: Format, mount and check the Lustre targets of this host
+description:
+  - The first host has the MGS with MDT0000 and all other MDTs, every one has its OSTs.
+  - A device is formatted only where all of this is so. O(format) is set, it is named by /dev/disk/by-id, it
+    is a disk of its own that nobody uses, blkid and wipefs find nothing on it, and its beginning, end and
+    samples between are zeros. mkfs.lustre is never told to format again.
+author: The gcluster authors
+options:
+  servers:
+    description: The file system and its servers.
+    type: dict
+    required: true
+    suboptions:
+      managed:
+        description: First line of the units that are written.
+        type: str
+        required: true
+      host:
+        description: Name of this host.
+        type: str
+        required: true
+      fsname:
+        description: Name of the file system.
+        type: str
+        required: true
+      hosts:
+        description: Name and address of all servers, in the file system's order.
+        type: list
+        elements: dict
+        required: true
+      network:
+        description: LNet's network.
+        type: str
+        required: true
+      backend:
+        description: Either ldiskfs or zfs.
+        type: str
+        required: true
+      failover:
+        description: Whether pairs of hosts serve each other's targets.
+        type: bool
+        default: false
+      format:
+        description: The operator's word that blank devices may be formatted.
+        type: bool
+        default: false
+      seconds:
+        description: Time that a mount may take.
+        type: int
+        required: true
+      metadata_devices:
+        description: Devices of the first host's MDTs.
+        type: list
+        elements: str
+        required: true
+      object_devices:
+        description: Devices of every host's OSTs.
+        type: list
+        elements: str
+        required: true
+  state:
+    description:
+      - V(present) formats and mounts; V(usable) refuses each device that isn't this target or blank;
+        V(verified) fails where the running server differs.
+    type: str
+    choices: [present, usable, verified]
+    default: present
+attributes:
+  check_mode:
+    description: Says what would change and changes nothing.
+    support: full
+"""
+
+EXAMPLES = r"""
+- name: Look at the devices
+  gcluster.cluster.lustre_targets:
+    servers:
+      managed: Written by gcluster.
+      host: oss01
+      fsname: scratch
+      hosts: [{name: oss01, address: 10.0.8.1}]
+      network: tcp
+      backend: ldiskfs
+      seconds: 60
+      metadata_devices: [/dev/disk/by-id/m]
+      object_devices: [/dev/disk/by-id/a]
+    state: usable
+"""
+
+RETURN = r"""
+changes:
+  description: What was changed, one line each.
+  returned: always
+  type: list
+  elements: str
+  sample: ["mount scratch-OST0000"]
+"""
+
+import os
+import re
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ..module_utils.node import run
+from ..module_utils.state import Failed, exit_with_differences, exit_with_state
+
+BY_ID = "/dev/disk/by-id/"
+FSTYPE = os.environ.get("GCLUSTER_LUSTRE_FSTYPE", "lustre")
+Target = dict[str, Any]
+Wanted = dict[str, Any]
+PIECE = 1 << 20
+SAMPLES = 64
+NAME_COLUMN = 3
+ASK_S = 30
+NOTHING_FOUND = 2
+"""Status of blkid where a device holds nothing that it knows."""
+
+
+def targets(said: Wanted) -> list[Target]:
+    """Return this host's targets: name, device, and how mkfs.lustre is to make each."""
+    names = [host["name"] for host in said["hosts"]]
+    if said["host"] not in names:
+        raise Failed(f"{said['host']} is none of the file system's servers: {', '.join(names)}")
+    place = names.index(said["host"])
+    managers = said["hosts"][: 2 if said["failover"] else 1]
+    found = []
+    if place == 0:
+        found += [
+            target(said, place, "MDT", index, device=device, more=["--mgs"] if index == 0 else [])
+            for index, device in enumerate(said["metadata_devices"])
+        ]
+    first = place * len(said["object_devices"])
+    found += [
+        target(said, place, "OST", first + index, device=device, more=[])
+        for index, device in enumerate(said["object_devices"])
+    ]
+    nodes = [f"--mgsnode={nid(said, host)}" for host in managers]
+    for one in found:
+        if "--mgs" not in one["options"]:
+            one["options"] += nodes
+    return found
+
+
+def nid(said: Wanted, host: dict[str, str]) -> str:
+    """Return a host's NID."""
+    return f"{host['address']}@{said['network']}"
+
+
+def partners(said: Wanted, place: int) -> list[dict[str, str]]:
+    """Return the hosts that may serve a host's targets: itself, and its partner in pairs."""
+    if not said["failover"]:
+        return [said["hosts"][place]]
+    pair = said["hosts"][place - place % 2 : place - place % 2 + 2]
+    return [said["hosts"][place], *(host for host in pair if host != said["hosts"][place])]
+
+
+def target(
+    said: Wanted, place: int, kind: str, index: int, *, device: str, more: list[str]
+) -> Target:
+    """Return one target."""
+    name = f"{said['fsname']}-{kind}{index:04x}"
+    nodes = partners(said, place) if said["failover"] else []
+    serving = [f"--servicenode={nid(said, host)}" for host in nodes]
+    options = [f"--{kind.lower()}", f"--fsname={said['fsname']}", f"--index={index}"]
+    options.append(f"--backfstype={said['backend']}")
+    zfs = said["backend"] == "zfs"
+    # A pool that two hosts reach is imported by one of them only: multihost holds the other off.
+    return {
+        "name": name,
+        "device": device,
+        "dataset": f"{name}/{kind.lower()}" if zfs else device,
+        "mount": f"/srv/lustre/{name}",
+        "options": [*options, *more, *serving],
+    }
+
+
+def label_of(one: Target, backend: str) -> str:
+    """Return the target that a device holds already, or nothing."""
+    if backend == "zfs":
+        code, text = ask("zfs", "get", "-H", "-o", "value", "lustre:svname", one["dataset"])
+        found = text if code == 0 else ""
+    else:
+        code, found = ask(
+            "blkid", "--probe", "--match-tag", "LABEL", "--output", "value", one["device"]
+        )
+    # Until it has registered at the MGS a target's label has ':' or '=' instead of '-'.
+    return re.sub("[:=]", "-", found, count=1) if code == 0 else ""
+
+
+def size_of(descriptor: int) -> int:
+    """Return the size of an open disk or file, in bytes."""
+    return os.lseek(descriptor, 0, os.SEEK_END)
+
+
+def not_zero(descriptor: int) -> int | None:
+    """Return where a disk first isn't zero, looking at its beginning, its end and samples between."""
+    size = size_of(descriptor)
+    step = max(PIECE, size // SAMPLES // PIECE * PIECE)
+    ends = {p for p in (0, PIECE, size - PIECE, size - 2 * PIECE) if p >= 0}
+    places = sorted({*range(0, size, step), *ends})
+    return next((p for p in places if os.pread(descriptor, PIECE, p).strip(b"\0")), None)
+
+
+def holds(device: str) -> str:
+    """Return what is on a device, or in the way of formatting it; "" where it is blank and free."""
+    real = Path(device).resolve()
+    if not real.exists():
+        return "it isn't there"
+    is_block = stat.S_ISBLK(real.stat().st_mode)
+    if not (is_block or os.environ.get("GCLUSTER_DISKS") == "files"):
+        return "it is no block device"
+    code, text = ask("wipefs", "--no-act", "--noheadings", "--output", "TYPE,OFFSET", str(real))
+    if code or text:
+        return f"it isn't blank: {' '.join(text.split()) or 'wipefs failed'}"
+    code, text = ask("blkid", "--probe", str(real))
+    if code != NOTHING_FOUND:
+        return f"it isn't blank: {text or f'blkid ended with {code}'}"
+    block = Path("/sys/class/block", real.name)
+    if any(block.glob(f"{real.name}*/partition")) or any(block.glob("holders/*")):
+        return "it has partitions, or something is built on it"
+    return unsigned_data(real, is_block=is_block)
+
+
+def unsigned_data(disk: Path, *, is_block: bool) -> str:
+    """Return why a disk without a signature isn't blank and free, "" where it is."""
+    try:
+        # Exclusive: fails where the disk is mounted, or in a RAID or volume group.
+        descriptor = os.open(disk, os.O_RDONLY | (os.O_EXCL if is_block else 0))
+    except OSError as error:
+        return f"it is in use: {error.strerror}"
+    try:
+        place = not_zero(descriptor)
+    finally:
+        os.close(descriptor)
+    return (
+        ""
+        if place is None
+        else f"it isn't blank: there is data at byte {place} without a signature"
+    )
+
+
+def refusal(one: Target, said: Wanted) -> str:
+    """Return why a target can't be used or made; "" where it can."""
+    found = label_of(one, said["backend"])
+    if found == one["name"]:
+        return ""
+    if found:
+        return f"it holds {found}, not {one['name']}"
+    if what := holds(one["device"]):
+        return what
+    if not one["device"].startswith(BY_ID):
+        return (
+            f"it is blank, but named {one['device']}, which may be another disk after the next"
+            f" start: name it by {BY_ID}"
+        )
+    if not said["format"]:
+        return "it is blank, and formatting it needs the word format: true under servers"
+    return ""
+
+
+def refuse_wrong(said: Wanted) -> None:
+    """Fail with every device that can't be used, before anything is touched."""
+    wrong = [
+        f"{one['device']} ({one['name']}): {why}"
+        for one in targets(said)
+        if (why := refusal(one, said))
+    ]
+    if wrong:
+        wrong.append("Nothing was changed. gcluster never wipes a disk: that is yours to do")
+        raise Failed("\n".join(wrong))
+
+
+def mounted() -> dict[str, str]:
+    """Return path -> type of what is mounted."""
+    rows = [line.split(" ") for line in Path("/proc/self/mounts").read_text().splitlines()]
+    return {row[1]: row[2] for row in rows}
+
+
+def make(one: Target, said: Wanted) -> None:
+    """Format one device, having looked at it once more."""
+    if why := refusal(one, said):
+        raise Failed(f"{one['device']} ({one['name']}): {why}")
+    if said["backend"] == "zfs":
+        pool = ["zpool", "create", "-o", "ashift=12", "-O", "canmount=off"]
+        pool += ["-o", "multihost=on"] if said["failover"] else []
+        must(*pool, one["name"], one["device"])
+    must("mkfs.lustre", *one["options"], one["dataset"], seconds=3600)
+
+
+def must(*argv: str, seconds: float = ASK_S) -> None:
+    """Run a program that has to succeed."""
+    code, text = run(*argv, timeout_s=seconds)
+    if code:
+        raise Failed(f"{' '.join(argv)}: {text}")
+
+
+def mount_all(said: Wanted, *, act: bool) -> Iterator[str]:
+    """Format what is blank, then mount in order: the MGS, MDTs, OSTs; yield each change."""
+    refuse_wrong(said)
+    for one in targets(said):
+        if label_of(one, said["backend"]) != one["name"]:
+            yield f"format {one['device']} as {one['name']}"
+            if act:
+                make(one, said)
+        if mounted().get(one["mount"]) != FSTYPE:
+            yield f"mount {one['name']}"
+            if act:
+                Path(one["mount"]).mkdir(parents=True, exist_ok=True)
+                write_unit(one, said)
+                must("systemctl", "enable", "--now", unit_of(one), seconds=said["seconds"])
+
+
+def unit_of(one: Target) -> str:
+    """Return the name of a target's mount unit."""
+    mount: str = one["mount"]
+    return mount.strip("/").replace("-", "\\x2d").replace("/", "-") + ".mount"
+
+
+def write_unit(one: Target, said: Wanted) -> None:
+    """Let systemd mount a target: after LNet, OSTs and MDTs after the MGS of the same host."""
+    text = (
+        f"# {said['managed']}\n[Unit]\nDescription=Lustre target {one['name']}\nRequires=lnet.service\n"
+        f"After=lnet.service zfs-import.target\nBefore=remote-fs.target\n\n[Mount]\nWhat={one['dataset']}\n"
+        f"Where={one['mount']}\nType=lustre\nOptions=_netdev,retry=5\nTimeoutSec={said['seconds']}\n\n"
+        "[Install]\nWantedBy=multi-user.target\n"
+    )
+    Path("/etc/systemd/system", unit_of(one)).write_text(text)
+    must("systemctl", "daemon-reload")
+
+
+def differences(said: Wanted) -> list[str]:
+    """Return everything that is not as asked on the running server."""
+    wrong = [
+        f"{one['name']} is not mounted"
+        for one in targets(said)
+        if mounted().get(one["mount"]) != FSTYPE
+    ]
+    code, text = ask("lctl", "get_param", "-n", "health_check")
+    if code or text.splitlines()[:1] != ["healthy"]:
+        wrong.append(f"the servers' health check says: {text}")
+    code, text = ask("lctl", "dl")
+    rows = [line.split() for line in text.splitlines()]
+    states = {row[3]: row[1] for row in rows if len(row) > NAME_COLUMN}
+    for one in targets(said):
+        if states.get(one["name"]) != "UP":
+            now = states.get(one["name"], "not among the running targets")
+            wrong.append(f"{one['name']} is {now}")
+    if any("--mgs" in one["options"] for one in targets(said)) and states.get("MGS") != "UP":
+        wrong.append(f"the MGS is {states.get('MGS', 'not running')}")
+    return wrong
+
+
+def ask(*argv: str) -> tuple[int, str]:
+    """Run a program within a time limit; return its status and what it printed."""
+    return run(*argv, timeout_s=ASK_S)
+
+
+SERVERS: dict[str, Any] = {
+    "managed": {"type": "str", "required": True},
+    "host": {"type": "str", "required": True},
+    "fsname": {"type": "str", "required": True},
+    "hosts": {"type": "list", "elements": "dict", "required": True},
+    "network": {"type": "str", "required": True},
+    "backend": {"type": "str", "required": True},
+    "failover": {"type": "bool", "default": False},
+    "format": {"type": "bool", "default": False},
+    "seconds": {"type": "int", "required": True},
+    "metadata_devices": {"type": "list", "elements": "str", "required": True},
+    "object_devices": {"type": "list", "elements": "str", "required": True},
+}
+ARGUMENTS: dict[str, Any] = {
+    "servers": {"type": "dict", "required": True, "options": SERVERS},
+    "state": {"type": "str", "choices": ["present", "usable", "verified"], "default": "present"},
+}
+
+
+def unusable(said: Wanted) -> list[str]:
+    """Return nothing; fail where a device can't be used."""
+    refuse_wrong(said)
+    return []
+
+
+def main() -> None:
+    """Format and mount, or fail with what is wrong."""
+    module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
+    said = module.params["servers"]
+    if module.params["state"] == "usable":
+        exit_with_differences(module, lambda: unusable(said))
+    exit_with_state(module, lambda act: mount_all(said, act=act), lambda: differences(said))
+
+
+if __name__ == "__main__":
+    main()
