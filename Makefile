@@ -196,7 +196,7 @@ schema: environment ## write the JSON Schemas again from the types
 
 .PHONY: docs
 docs: schema ## write the generated pages again (spec reference, codes, roles)
-	@python -m gcluster.schemas.structure.reference examples docs/spec.md
+	@python -m gcluster.schemas.structure.reference examples docs
 	@python -m gcluster.schemas.codes --write
 	@python .ci/roles.py
 
