@@ -52,7 +52,6 @@ class Cluster:
         self.spec_text = text
         self.spec_path = spec_path
         self.state_url = state_url
-        self.compiled: tuple[object, CompiledCluster] | None = None  # `plan.compile_for` keeps it
         self.why = ""  # a commit, or what fell due: the journal keeps it with each run
 
     @property

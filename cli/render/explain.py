@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,7 +11,7 @@ from msgspec.structs import replace
 from ...schemas.codes import FAMILIES, CodeExplanation, example_of, family_of
 from ...schemas.fix.apply import fixed_text
 from ...schemas.load import Loaded, load_text
-from ..console import Console
+from ..console import Console, wrap
 from .diagnostics import diagnostics_text, diff_text
 
 _FILE = "cluster.yaml"
@@ -107,4 +106,4 @@ def listed_value(codes: Iterable[CodeExplanation]) -> dict[str, Any]:
 
 
 def _wrapped(text: str, console: Console) -> str:
-    return textwrap.fill(text, width=min(_WIDEST, console.width), break_on_hyphens=False)
+    return "\n".join(wrap(text, min(_WIDEST, console.width)))

@@ -16,7 +16,7 @@ from .settle import JOINED
 
 UPGRADED = "/etc/kubernetes/gcluster/upgraded-to"
 """Is there on control planes that have come to another version since they were made."""
-PROGRAM = "/usr/local/libexec/gcluster/kubernetes-upgrade"
+PROGRAM = "/usr/local/libexec/gcluster/kubernetes-upgrade.py"
 _LIMIT_S = 600
 """kubeadm asks the API server a few times, and two rollouts are waited for two minutes each."""
 

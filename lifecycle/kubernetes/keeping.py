@@ -23,7 +23,7 @@ _SNAPSHOTS = "/var/lib/gcluster/etcd-snapshots"
 _TIMER = "kubernetes-snapshot.timer"
 _ASK = f"""
 echo '=== certificates'
-{AS_ROOT} /usr/local/libexec/gcluster/kubernetes-certificates
+{AS_ROOT} /usr/local/libexec/gcluster/kubernetes-certificates.py
 echo '=== snapshot'
 {AS_ROOT} find {_SNAPSHOTS} -name '*.db' -printf '%T@\\n' 2>/dev/null | sort -n | tail -n 1
 echo '=== timer'
@@ -120,7 +120,7 @@ def _certificates(cluster: str, one: Keeping) -> Cause | None:
         host=one.host,
         summary=f"certificates of {one.host} were not renewed: {told}",
         next_step=f"gcluster ssh {cluster} {one.host} -- sudo"
-        " /usr/local/libexec/gcluster/kubernetes-certificates --renew",
+        " /usr/local/libexec/gcluster/kubernetes-certificates.py --renew",
     )
 
 

@@ -1,6 +1,6 @@
 """Whether the version that a spec asks for may follow the one that runs, told before any change.
 
-Each host holds itself to the same (kubernetes-skew of the role): it knows what it really runs.
+Each host holds itself to the same (module kubernetes_version_skew): it knows what it really runs.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ def case_file(case: str) -> str:
 
 
 def _joined(tasks: list[Task], others: list[Task], distribution: str) -> list[Task]:
-    """Return tasks marked with their distributions, with those of another one put in their order."""
+    """Return tasks marked with their distributions, those of another one put in their order."""
     old = [json.dumps({k: v for k, v in task.items() if k != "on"}) for task in tasks]
     new = [json.dumps(task) for task in others]
     joined: list[Task] = []

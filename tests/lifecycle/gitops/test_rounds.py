@@ -202,7 +202,7 @@ def test_a_run_that_was_killed_is_gone_on_with(rig: Rig, monkeypatch: pytest.Mon
         raise Killed
 
     with monkeypatch.context() as patch:
-        patch.setattr("gcluster.lifecycle.up.converge_nodes", die)
+        patch.setattr("gcluster.lifecycle.phases.apply.converge_nodes", die)
         with pytest.raises(Killed):
             rig.round()
     assert rig.round() is Exit.OK
