@@ -37,8 +37,9 @@ class Suggesting(TyperGroup):
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write the commands with their whole line of help, however narrow the terminal."""
+        names = self.list_commands(ctx)
         with formatter.section("Commands"):
-            found = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
+            found = sorted(self.commands.items(), key=lambda item: names.index(item[0]))
             formatter.write_dl([(name, each.get_short_help_str(100)) for name, each in found])
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from ...lifecycle.down import DownResult
 from ...lifecycle.outcome import Exit
+from ...lifecycle.phases.phase import UpResult
 from ...lifecycle.planning.changes import SiteAnswers
-from ...lifecycle.up import UpResult
 from ...schemas.diagnostics import Severity
 from ...stacks.provider import Leftover
 from ..console import Console, printable
