@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 from msgspec.structs import replace
@@ -31,8 +32,6 @@ def shown_example(code: str) -> Shown | None:
     example = example_of(code)
     if example is None:
         return None
-    from tempfile import TemporaryDirectory  # noqa: PLC0415  # with an example alone
-
     with TemporaryDirectory() as folder:
         for name, text in example.fails.files.items():
             Path(folder, name).write_text(text, encoding="utf-8")
