@@ -175,7 +175,7 @@ lint-types: environment ## check types: all Python, the clouds against their rea
 .PHONY: lint-roles
 lint-roles: environment ## check roles and YAML (ansible-lint production, yamllint)
 	@yamllint --strict -c .config/yamllint.yml .
-	@ansible-lint -q
+	@ANSIBLE_COLLECTIONS_PATH=$(CURDIR)/src/gcluster ansible-lint -q
 
 .PHONY: lint-modules
 lint-modules: environment ## check the collection's modules (ansible-test sanity, what needs no network)
@@ -195,9 +195,10 @@ schema: environment ## write the JSON Schemas again from the types
 	@for kind in cluster catalog policies; do gcluster schema $$kind > schemas/$$kind.schema.json; done
 
 .PHONY: docs
-docs: schema ## write the generated pages again (spec reference, codes)
+docs: schema ## write the generated pages again (spec reference, codes, roles)
 	@python -m gcluster.schemas.structure.reference examples docs
 	@python -m gcluster.schemas.codes --write
+	@python .ci/roles.py
 
 .PHONY: lock
 lock: environment ## resolve the lock again (UPGRADE=1 takes newer versions)

@@ -17,7 +17,7 @@ from ...lifecycle.purchase.fallback_lists import Wishes
 from ...lifecycle.up import up
 from ..console import ask, ask_name, say, stdout
 from ..options import Format, OutputFormat, Target, Yes
-from ..render.document import document
+from ..render.document import answer
 from ..render.plan import plan_text, purchase
 from ..render.progress import LineProgress, open_progress
 from ..render.up import up_text
@@ -109,7 +109,7 @@ def command(  # noqa: PLR0917  # typer reads the options from the parameters
             approved=approved,
             allow=frozenset(allow or ()),
         )
-    say(document(result) if fmt is Format.JSON else up_text(result, cluster, stdout()))
+    answer(fmt, result, lambda: up_text(result, cluster, stdout()))
     return result.exit_code
 
 

@@ -11,9 +11,9 @@ from gcluster.lifecycle.cluster import Cluster
 from gcluster.lifecycle.gitops import act
 from gcluster.lifecycle.gitops.record import read_followed
 from gcluster.lifecycle.outcome import Exit
+from gcluster.lifecycle.phases.phase import UpResult
 from gcluster.lifecycle.progress import Reporter
 from gcluster.lifecycle.state import Journal, acquire
-from gcluster.lifecycle.up import UpResult
 
 from .conftest import Rig
 
