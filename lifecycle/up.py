@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from .bundle.use import Bundle
+from .bundle.active import Bundle
 from .cluster import Cluster
 from .ladders.standing import NO_WISHES, Wishes
 from .phases.apply import BEGIN, NODES, OBSERVE_AGAIN, PROVE, SITES

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ...lifecycle.bundle.use import Bundle
+from ...lifecycle.bundle.active import Bundle
 from ...lifecycle.cluster import open_cluster
 from ...lifecycle.ladders.standing import Wishes
 from ...lifecycle.outcome import Exit, failure
