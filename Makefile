@@ -148,7 +148,7 @@ mutate-checks: environment ## disable each check in turn: each time a golden cas
 	@python -m tests.schemas.mutate_checks
 
 .PHONY: test-model
-test-model: environment ## tell 10,000 stories of faults to the lifecycle (FOR=... stories, SEED=...)
+test-model: environment ## run 10,000 scenarios of faults against the lifecycle (FOR=... scenarios, SEED=...)
 	@python -m tests.lifecycle.model.tell $${FOR:-10000} $(SEED)
 
 .PHONY: mutate-lifecycle
@@ -186,7 +186,7 @@ lint-shell: ## check shell files (shellcheck)
 	@shellcheck -x $(SHELL_FILES)
 
 .PHONY: format
-format: environment ## format Python and mend what ruff can mend
+format: environment ## format Python and apply the fixes of ruff
 	@ruff format
 	@ruff check --fix
 

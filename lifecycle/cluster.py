@@ -19,7 +19,7 @@ from ..schemas.diagnostics import Diagnostic
 from ..schemas.load import Loaded, load, load_text
 from ..schemas.spec import ClusterSpec
 from . import places
-from .bundle.living_on import applied_now, bundle_of, kubernetes_of
+from .bundle.active import applied_now, bundle_of, kubernetes_of
 from .known import IndexEntry, find, known_clusters, remember
 from .outcome import Exit, LifecycleError, failure
 from .planning.policy import refuse_breaches

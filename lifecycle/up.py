@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from .bundle.use import Bundle
+from .bundle.active import Bundle
 from .cluster import Cluster
 from .phases.apply import BEGIN, NODES, OBSERVE_AGAIN, PROVE, SITES
 from .phases.phase import Phase, SchedulerPhases, UpResult, UpState, run_phases

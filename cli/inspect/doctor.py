@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from ...lifecycle.kubernetes.managed.needs import needs_of
+from ...lifecycle.kubernetes.managed.login import needs_of
 from ...lifecycle.outcome import Exit
 from ...lifecycle.preflight.doctor import needs, this_machine
 from ...lifecycle.preflight.permissions import needs_of as permissions_of

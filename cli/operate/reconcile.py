@@ -9,11 +9,10 @@ import msgspec
 import typer
 
 from ...lifecycle.cluster import open_cluster
-from ...lifecycle.gitops.book import Happened
 from ...lifecycle.gitops.controller import controllers, own_state, run_controller
-from ...lifecycle.gitops.pausing import go_on
-from ...lifecycle.gitops.pausing import pause as pause_cluster
-from ...lifecycle.gitops.record import ControllerRecord, read_followed, read_record
+from ...lifecycle.gitops.record import ControllerRecord, go_on, read_followed, read_record
+from ...lifecycle.gitops.record import pause as pause_cluster
+from ...lifecycle.gitops.round_record import Happened
 from ...lifecycle.gitops.rounds import Settings
 from ...lifecycle.gitops.unit import container_file, unit_file
 from ...lifecycle.outcome import Exit, failure

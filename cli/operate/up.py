@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ...lifecycle.bundle.use import Bundle
+from ...lifecycle.bundle.active import Bundle
 from ...lifecycle.cluster import open_cluster
 from ...lifecycle.outcome import Exit, failure
 from ...lifecycle.planning.changes import Plan

@@ -7,7 +7,7 @@ import typer
 
 from ...lifecycle.bundle.check import check_bundle
 from ...lifecycle.bundle.collect import collect
-from ...lifecycle.kubernetes.bring import bring
+from ...lifecycle.kubernetes.source import bring
 from ...lifecycle.outcome import Exit, LifecycleError, failure
 from ..console import emit, say
 from ..options import Format, OutputFormat, complete_spec

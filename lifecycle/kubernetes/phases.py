@@ -13,11 +13,9 @@ from ..progress import Finding, Reporter, StageProgress
 from ..sites import OpenSite
 from ..ssh import SshSession
 from .addons.ready import ready
-from .followers import bring_followers
-from .leave import drain
 from .managed.joining import await_nodes, mends, silence
-from .members import leave_etcd
-from .settle import settle_objects
+from .members import drain, leave_etcd
+from .settle import bring_followers, settle_objects
 from .source import ready_kubernetes
 
 

@@ -6,7 +6,7 @@ import time
 
 from ...schemas.diagnostics import Diagnostic
 from ..audit.built import built
-from ..bundle.use import bring
+from ..bundle.active import bring
 from ..compiled import compile_for
 from ..expiry.standing_end import put_off
 from ..images.golden import booting_sites, elastic_sites

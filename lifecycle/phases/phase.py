@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from ...schemas.diagnostics import Diagnostic
-from ..bundle.use import Bundle
+from ..bundle.active import Bundle
 from ..cluster import Cluster
 from ..compiled import Compiled
 from ..nodes import NodesResult

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...stacks.provider import SiteEvent
-from ..bundle.use import live_on
+from ..bundle.active import live_on
 from ..compiled import compile_for
 from ..expiry.standing_end import refuse_ended
 from ..observe import observe as observe_cluster

@@ -136,9 +136,9 @@ def _with_kubernetes(
     """Add what Kubernetes is told, where it comes from, and what stands in the way."""
     from ..kubernetes.fitness import (  # noqa: PLC0415  # only for Kubernetes
         kubernetes_findings,
+        skew_findings,
     )
     from ..kubernetes.settle import objects_plan  # noqa: PLC0415
-    from ..kubernetes.skew import skew_findings  # noqa: PLC0415
     from ..kubernetes.source import how_it_stands  # noqa: PLC0415
 
     bundle = cluster.kubernetes

@@ -15,10 +15,10 @@ from ...schemas.diagnostics import Diagnostic
 from ...stacks.provider import ProviderError
 from ..cluster import Cluster
 from ..kubernetes.kubectl import kubectl_of
-from ..kubernetes.leave import drain_nodes
 from ..kubernetes.managed.joining import WITHIN_S, silence
 from ..kubernetes.managed.nodes import ApiNode, managed_site
 from ..kubernetes.managed.reach import see
+from ..kubernetes.members import drain_nodes
 from ..kubernetes.phases import settle
 from ..observe import observe
 from ..outcome import Exit, LifecycleError, failure

@@ -18,7 +18,8 @@ from ..compiled import compile_for
 from ..data import kept_data
 from ..expiry.due import life
 from ..gitops.record import read_followed
-from ..kubernetes import keeping, kubectl
+from ..kubernetes import kubectl
+from ..kubernetes import upkeep as keeping
 from ..observe import Observation, observe
 from ..planning.plan import pending_for
 from ..repair.queue import queue

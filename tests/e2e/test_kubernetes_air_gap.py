@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from gcluster.lifecycle.kubernetes.recipe import architecture, recipe
+from gcluster.lifecycle.kubernetes.build import architecture, recipe
 from gcluster.lifecycle.kubernetes.registry import Pulled, write_pulled
 from gcluster.schemas.bundle import BUNDLED, IMAGES, MORE_IMAGES
 

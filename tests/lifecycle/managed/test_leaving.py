@@ -10,7 +10,7 @@ from tests.lifecycle.kubernetes.addons.told import ToldKubectl
 
 from gcluster.inventory.hosts import ClusterInventory
 from gcluster.lifecycle.cluster import Cluster
-from gcluster.lifecycle.kubernetes.managed import here
+from gcluster.lifecycle.kubernetes.managed import login as here
 from gcluster.lifecycle.kubernetes.managed.leaving import leaving_nodes, surplus
 from gcluster.lifecycle.kubernetes.managed.nodes import ApiNode, read_nodes, standing_in
 from gcluster.lifecycle.kubernetes.phases import drain_leaving

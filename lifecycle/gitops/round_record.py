@@ -13,7 +13,7 @@ from ...schemas.diagnostics import Diagnostic
 from ..outcome import Exit, LifecycleError
 from ..progress import Progress, Reporter, StageFinished
 from ..state import StateStore
-from .backoff import pause_s
+from .act import pause_s
 from .git import Head
 from .record import ControllerRecord, Followed, Phase, write_followed, write_record
 

@@ -11,7 +11,7 @@ from collections.abc import Hashable, Iterable, Iterator
 from typing import NamedTuple
 
 from .rule import CENT, DAY_S, LONGEST_S, Ceiling, Rule, by_day
-from .standing import Standing
+from .situation import Standing
 
 GOING_S = 300.0
 """Most seconds that a node which is given back is still paid for: clouds take a minute or two."""
