@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from ...inventory.compile.kubernetes_objects.allreduce import AllReduceRun
-from ...inventory.compile.kubernetes_objects.capacity import gpu_resource, units_per_gpu
 from ...inventory.compile.kubernetes_objects.fabric import FabricAccess, fabric_access
-from ...inventory.compile.kubernetes_objects.facts import KubernetesFacts
-from ...inventory.compile.kubernetes_objects.images import pause_image
-from ...inventory.compile.slurm_nodes import gpu_count
+from ...inventory.compile.kubernetes_objects.facts import (
+    KubernetesFacts,
+    gpu_resource,
+    units_per_gpu,
+)
+from ...inventory.compile.kubernetes_objects.objects import pause_image
+from ...inventory.compile.slurm.nodes import gpu_count
 from ...schemas.derived.control_planes import managed_by
 from .launch import Launch, launches
 
