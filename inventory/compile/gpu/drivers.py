@@ -99,13 +99,13 @@ def cuda_steps(node: NodeFacts) -> list[Step]:
         return []
     toolkit: dict[str, Json] = {"cuda_version": version}
     return [
-        _nvidia_driver_step("install", toolkit | {"cuda_rollback": node.was_asked("cuda")}),
-        _nvidia_driver_step("configure", toolkit),
-        _nvidia_driver_step("verify", toolkit),
+        _cuda_step("install", toolkit | {"cuda_rollback": node.was_asked("cuda")}),
+        _cuda_step("configure", toolkit),
+        _cuda_step("verify", toolkit),
     ]
 
 
-def _nvidia_driver_step(phase: Phase, variables: dict[str, Json]) -> Step:
+def _cuda_step(phase: Phase, variables: dict[str, Json]) -> Step:
     return Step(stage=Stage.DRIVERS, role="cuda", phase=phase, variables=variables)
 
 

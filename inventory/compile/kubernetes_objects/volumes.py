@@ -38,11 +38,6 @@ _CLAIM_FOLDER = "${pvc.metadata.namespace}/${pvc.metadata.name}"
 
 if TYPE_CHECKING:
     from .facts import KubernetesFacts
-if TYPE_CHECKING:
-    from .facts import KubernetesFacts
-
-if TYPE_CHECKING:
-    from .facts import KubernetesFacts
 
 MOUNT = f"{DOMAIN}/mount"
 """Annotation of a claim: where nodes and Slurm's jobs see the same data."""
