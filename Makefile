@@ -148,7 +148,7 @@ mutate-checks: environment ## disable each check in turn: each time a golden cas
 	@python -m tests.schemas.mutate_checks
 
 .PHONY: test-model
-test-model: environment ## tell 10,000 stories of faults to the lifecycle (FOR=... stories, SEED=...)
+test-model: environment ## run 10,000 scenarios of faults against the lifecycle (FOR=... scenarios, SEED=...)
 	@python -m tests.lifecycle.model.tell $${FOR:-10000} $(SEED)
 
 .PHONY: mutate-lifecycle
@@ -170,12 +170,12 @@ lint-python: environment ## check Python style and format (ruff)
 .PHONY: lint-types
 lint-types: environment ## check types: all Python, the clouds against their real SDKs (mypy strict)
 	@mypy --no-error-summary --exclude '/ansible_collections/.*/roles/' src/gcluster bench .ci/*.py \
-		$$(dirname roles/*/files/*/__init__.py) roles/allreduce/files/allreduce.py
+		$$(dirname roles/*/files/*/__init__.py) roles/*/files/*.py roles/*/files/libexec/*.py
 
 .PHONY: lint-roles
 lint-roles: environment ## check roles and YAML (ansible-lint production, yamllint)
 	@yamllint --strict -c .config/yamllint.yml .
-	@ansible-lint -q
+	@ANSIBLE_COLLECTIONS_PATH=$(CURDIR)/src/gcluster ansible-lint -q
 
 .PHONY: lint-modules
 lint-modules: environment ## check the collection's modules (ansible-test sanity, what needs no network)
@@ -186,7 +186,7 @@ lint-shell: ## check shell files (shellcheck)
 	@shellcheck -x $(SHELL_FILES)
 
 .PHONY: format
-format: environment ## format Python and mend what ruff can mend
+format: environment ## format Python and apply the fixes of ruff
 	@ruff format
 	@ruff check --fix
 
@@ -195,9 +195,10 @@ schema: environment ## write the JSON Schemas again from the types
 	@for kind in cluster catalog policies; do gcluster schema $$kind > schemas/$$kind.schema.json; done
 
 .PHONY: docs
-docs: schema ## write the generated pages again (spec reference, codes)
-	@python -m gcluster.schemas.structure.reference examples docs/spec.md
+docs: schema ## write the generated pages again (spec reference, codes, roles)
+	@python -m gcluster.schemas.structure.reference examples docs
 	@python -m gcluster.schemas.codes --write
+	@python .ci/roles.py
 
 .PHONY: lock
 lock: environment ## resolve the lock again (UPGRADE=1 takes newer versions)

@@ -9,7 +9,7 @@ from pathlib import Path
 from timing import Result, arguments, interleaved, report
 
 ROUNDS = 21
-SECONDS = 0.20
+SECONDS = 0.25
 RATIO = 2.0
 """A process makes every type of the spec before it reads one, so this grows with the language."""
 HERE = Path(__file__).parent

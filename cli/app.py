@@ -35,6 +35,13 @@ class Suggesting(TyperGroup):
             ctx.fail(f'there is no {what} "{name}"{suggestion}')
         return super().resolve_command(ctx, args)
 
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write the commands with their whole line of help, however narrow the terminal."""
+        names = self.list_commands(ctx)
+        with formatter.section("Commands"):
+            found = sorted(self.commands.items(), key=lambda item: names.index(item[0]))
+            formatter.write_dl([(name, each.get_short_help_str(100)) for name, each in found])
+
 
 class Verbs(Suggesting):
     """All verbs in sections. An end of any kind becomes a message and an exit code here."""

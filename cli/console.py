@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
 import unicodedata
+from collections.abc import Iterable, Iterator
 from typing import Literal, NamedTuple, TextIO, TypeAlias
 
 from ..lifecycle.outcome import Exit, failure
@@ -35,6 +37,8 @@ class Console(NamedTuple):
     unicode: bool = True
     live: bool = False
     """Whether lines can be drawn over: a terminal that a person looks at."""
+    terminal: bool = False
+    """Whether it has a width that lines must keep to; a pipe and a file take lines as they are."""
 
     def paint(self, tone: Tone, text: str) -> str:
         """Return the text in its tone; unchanged where there is no colour."""
@@ -43,6 +47,16 @@ class Console(NamedTuple):
     def plain(self, text: str) -> str:
         """Return the text with marks that this console can show."""
         return text if self.unicode else text.translate(_ASCII)
+
+    def fit(self, text: str) -> str:
+        """Return the text with lines that are too long for a terminal continued on the next one.
+
+        No word is broken: what is longer than the terminal, such as a path, stays whole. A line
+        goes on below where its last column begins.
+        """
+        if not self.terminal:
+            return text
+        return "\n".join(part for line in text.split("\n") for part in _fitted(line, self.width))
 
 
 def console_of(stream: TextIO) -> Console:
@@ -55,6 +69,7 @@ def console_of(stream: TextIO) -> Console:
         colour=capable and not os.environ.get("NO_COLOR"),
         unicode=encoding.startswith("utf"),
         live=capable,
+        terminal=terminal,
     )
 
 
@@ -92,6 +107,69 @@ def pad(text: str, columns: int) -> str:
     return text + " " * (columns - width(text))
 
 
+def shorten(text: str, columns: int, mark: str = "…") -> str:
+    """Cut the middle out of a text that takes more columns: both ends of a name tell it apart."""
+    if width(text) <= columns:
+        return text
+    room = max(2, columns - width(mark))
+    return f"{_begin(text, room - room // 2)}{mark}{_begin(text[::-1], room // 2)[::-1]}"
+
+
+def _begin(text: str, columns: int) -> str:
+    taken = 0
+    for place, character in enumerate(text):
+        taken += cell_width(character)
+        if taken > columns:
+            return text[:place]
+    return text
+
+
+def wrap(text: str, columns: int, first: str = "", rest: str = "") -> list[str]:
+    """Return lines of whole words; a word that takes more columns than there are stays whole.
+
+    Args:
+        text: words; runs of spaces become one.
+        columns: what a line may take.
+        first: begins the first line.
+        rest: begins each further line.
+    """
+    return list(_lines(((" ", word) for word in text.split()), columns, first, rest))
+
+
+_TONE = re.compile(r"\x1b\[[0-9;]*m")
+_LAST_GAP = re.compile(r".*\S {2,}(?=\S)")
+
+
+def _fitted(line: str, columns: int) -> Iterator[str]:
+    bare = _TONE.sub("", line)
+    if width(bare) <= columns:
+        yield line
+        return
+    indent = line[: len(line) - len(line.lstrip(" "))]
+    gap = _LAST_GAP.match(bare[: columns // 2 + 1])
+    hang = width(gap[0]) if gap is not None else min(len(indent) + 2, columns // 2)
+    words = re.findall(r"( *)([^ ]+)", line[len(indent) :])
+    yield from _lines(words, columns, indent, " " * hang)
+
+
+def _lines(words: Iterable[tuple[str, str]], columns: int, first: str, rest: str) -> Iterator[str]:
+    """Yield lines of (space before it, word); a tone that is open is closed at the line's end."""
+    line, taken, is_empty, tone = first, width(first), True, ""
+    for space, word in words:
+        needed = width(_TONE.sub("", word))
+        if is_empty:
+            line, taken = line + word, taken + needed
+        elif taken + len(space) + needed <= columns:
+            line, taken = line + space + word, taken + len(space) + needed
+        else:
+            yield line + ("\x1b[0m" if tone else "")
+            line, taken = rest + tone + word, width(rest) + needed
+        is_empty = False
+        for each in _TONE.findall(word):
+            tone = "" if each == "\x1b[0m" else each
+    yield line.rstrip(" ")
+
+
 def printable(text: str) -> str:
     """Return the text with control characters shown as escapes, so that none reaches a terminal.
 
@@ -123,7 +201,12 @@ def columns(line: str, *, unicode: bool = True) -> list[str]:
 
 
 def say(text: str) -> None:
-    """Write a text and end its line, at once: progress and results share one order.
+    """Write a text for people, in lines that keep to the terminal's width."""
+    emit(stdout().fit(text))
+
+
+def emit(text: str) -> None:
+    """Write a text as it is and end its line, at once: progress and results share one order.
 
     typer's echo would write UTF-8 to a terminal that said it knows only ASCII.
     """

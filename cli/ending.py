@@ -125,7 +125,9 @@ def _tell(
         return
 
     sys.stdout.flush()
-    sys.stderr.write(f"{diagnostics_text(diagnostics, stderr(), sources)}\n")
+    console = stderr()
+    text = console.fit(diagnostics_text(diagnostics, console, sources))
+    sys.stderr.write(f"{text}\n")
 
 
 def _usage_error(error: TyperException) -> int:

@@ -19,7 +19,7 @@ from ..schemas.diagnostics import Diagnostic
 from ..schemas.load import Loaded, load, load_text
 from ..schemas.spec import ClusterSpec
 from . import places
-from .bundle.living_on import applied_now, bundle_of, kubernetes_of
+from .bundle.active import applied_now, bundle_of, kubernetes_of
 from .known import IndexEntry, find, known_clusters, remember
 from .outcome import Exit, LifecycleError, failure
 from .planning.policy import refuse_breaches
@@ -52,7 +52,6 @@ class Cluster:
         self.spec_text = text
         self.spec_path = spec_path
         self.state_url = state_url
-        self.compiled: tuple[object, CompiledCluster] | None = None  # `plan.compile_for` keeps it
         self.why = ""  # a commit, or what fell due: the journal keeps it with each run
 
     @property

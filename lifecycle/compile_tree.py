@@ -25,7 +25,7 @@ from .converge.playbook import playbook_yaml
 from .outcome import Exit, failure
 from .preflight.unbuilt import refuse_unbuilt
 from .sites import inventory, provider_name
-from .smoke.kubernetes_runs import kubernetes_runs
+from .smoke.kubernetes_launcher import kubernetes_runs
 
 MARKER = ".gcluster-compiled"
 """A file that says: this folder is ours to write again."""

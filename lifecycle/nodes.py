@@ -8,6 +8,7 @@ from functools import partial
 import msgspec
 from msgspec.structs import replace
 
+from ..inventory.compile import CompiledCluster
 from ..inventory.compile.node import pulls
 from ..inventory.hosts import ClusterInventory, Host
 from ..schemas.derived.hostlist import fold
@@ -18,7 +19,6 @@ from .converge.pending import Scope, pending_steps, worn_out
 from .converge.run import converge, converge_simulated
 from .converge.watch import findings, reasons
 from .observe import Observation
-from .planning.plan import compile_for
 from .progress import Reporter
 from .pull.converge import PullWork, withdraw
 from .rolling.change import RollingChange
@@ -61,6 +61,7 @@ def converge_nodes(
     sites: tuple[OpenSite, ...],
     observation: Observation,
     session: SshSession,
+    compiled: CompiledCluster,
     *,
     report: Reporter,
     requeue: bool = False,
@@ -72,7 +73,6 @@ def converge_nodes(
     in line, whatever the spec says. `scope` makes it a part of all that.
     """
     cluster = run.cluster
-    compiled = compile_for(cluster, observation)
     secret_versions = cluster.make_secrets(compiled)
     pending = pending_steps(compiled, observation.stamps, secret_versions)
     left_out: frozenset[str] = frozenset()

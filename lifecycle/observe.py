@@ -18,7 +18,7 @@ from .kubernetes.managed.nodes import standing_in
 from .kubernetes.managed.reach import Seen, see
 from .planning.changes import SitePlan
 from .planning.job_impact import gone_with
-from .pull.stamps import read_reported_stamps
+from .pull.reports import read_reported_stamps
 from .repair.queue import set_aside
 from .sites import OpenSite, at_each, inventory
 from .ssh import SshSession, Unreachable

@@ -152,6 +152,6 @@ def _asked_module(module: str, given: dict[str, Any]) -> Answer:
         text=True,
         check=False,
     )  # fmt: skip
-    said, _ = json.JSONDecoder().raw_decode(run.stdout[run.stdout.index("{") :])
+    said, _ = json.JSONDecoder().raw_decode(run.stdout[run.stdout.index("=> {") + 3 :])
     lines = "\n".join(said.get("changes", []))
     return Answer(run.returncode, lines, str(said.get("msg", "")) if run.returncode else "")

@@ -80,6 +80,14 @@ def case_text(path: Path, name: str, key: str) -> str:
     return read_cases(path).get(SHARED, {}).get(text, text)
 
 
+def as_yaml(value: Any) -> str:
+    """Return a value as case files show it."""
+    text: str = yaml.dump(
+        value, Dumper=_CaseDumper, sort_keys=False, allow_unicode=True, width=10**6
+    )
+    return text
+
+
 def write_cases(path: Path, cases: dict[str, dict[str, Any]]) -> None:
     """Write a case file; comments above the first case stay.
 
@@ -88,13 +96,7 @@ def write_cases(path: Path, cases: dict[str, dict[str, Any]]) -> None:
     """
     before = path.read_text(encoding="utf-8").splitlines(keepends=True) if path.exists() else []
     head = before[: next((i for i, line in enumerate(before) if line[:1] not in "#\n"), 0)]
-    parts = [
-        yaml.dump(
-            {name: case}, Dumper=_CaseDumper, sort_keys=False, allow_unicode=True, width=10**6
-        )
-        for name, case in cases.items()
-    ]
-    text = "".join(head) + "\n".join(parts)
+    text = "".join(head) + "\n".join(as_yaml({name: case}) for name, case in cases.items())
     if yaml.load(text, Loader=yaml.CSafeLoader) != cases:
         raise ValueError(f"{path} would be read differently")
     path.write_text(text, encoding="utf-8")

@@ -5,13 +5,13 @@ from typing import Annotated
 
 import typer
 
-from ...lifecycle.kubernetes.managed.needs import needs_of
+from ...lifecycle.kubernetes.managed.login import needs_of
 from ...lifecycle.outcome import Exit
 from ...lifecycle.preflight.doctor import needs, this_machine
 from ...lifecycle.preflight.permissions import needs_of as permissions_of
 from ...stacks.permissions import document as policy_document
 from ...stacks.permissions import needed
-from ..console import say, stdout
+from ..console import emit, say, stdout
 from ..options import Format, OutputFormat
 from ..render.document import document
 from ..render.status import doctor_report, doctor_text
@@ -48,7 +48,7 @@ def command(
     if spec is not None and (own := needs_of(spec)):
         found, what = own, f"clusters like {spec}"
     if fmt is Format.JSON:
-        say(document(doctor_report(machine, found)))
+        emit(document(doctor_report(machine, found)))
     else:
         say(doctor_text(machine, found, stdout(), what=what))
     return Exit.FAILED if any(n.required and not n.present for n in found) else Exit.OK
@@ -57,9 +57,9 @@ def command(
 def _permissions(cloud: str, spec: Path | None) -> Exit:
 
     if spec is None:
-        say(policy_document(cloud, needed(cloud)))
+        emit(policy_document(cloud, needed(cloud)))
     else:
         needs = permissions_of(spec, cloud)
         wanted = needed(cloud, needs.kinds)
-        say(policy_document(cloud, wanted, state=needs.state))
+        emit(policy_document(cloud, wanted, state=needs.state))
     return Exit.OK

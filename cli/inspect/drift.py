@@ -10,9 +10,9 @@ from ...lifecycle.drift.fix import fix_drift
 from ...lifecycle.drift.observe import find_drift
 from ...lifecycle.outcome import Exit
 from ...lifecycle.planning.changes import Plan
-from ..console import ask, say, stdout
+from ..console import ask, emit, say, stdout
 from ..options import PlanFormat, PlanOutput, Target, Yes
-from ..render.document import document
+from ..render.document import answer, document
 from ..render.drift import drift_markdown, drift_text, fixed_text
 from ..render.plan import plan_text
 from ..render.progress import LineProgress, open_progress
@@ -53,9 +53,9 @@ def command(  # noqa: PLR0917  # typer reads the options from the parameters
         return _fix(opened, fmt, frozenset(allow or ()), yes=yes, requeue=requeue_jobs)
     report = find_drift(opened)
     if fmt is PlanFormat.JSON:
-        say(document(report))
+        emit(document(report))
     elif fmt is PlanFormat.MARKDOWN:
-        say(drift_markdown(report))
+        emit(drift_markdown(report))
     else:
         say(drift_text(report, stdout()))
     code = report.exit_code
@@ -74,7 +74,7 @@ def _fix(
             requeue_jobs=requeue,
             allow=allow,
         )
-    say(document(result) if fmt is PlanFormat.JSON else fixed_text(result, stdout()))
+    answer(fmt, result, lambda: fixed_text(result, stdout()))
     return result.exit_code
 
 

@@ -8,9 +8,9 @@ from ...lifecycle.audit.history import history
 from ...lifecycle.audit.trail import audit_lines
 from ...lifecycle.cluster import open_cluster
 from ...lifecycle.outcome import Exit
-from ..console import say, stdout
+from ..console import emit, stdout
 from ..options import Format, OutputFormat, Target
-from ..render.document import document
+from ..render.document import answer
 from ..render.status import history_text
 
 
@@ -25,8 +25,8 @@ def command(
     opened = open_cluster(cluster, running=True)
     if events:
         for line in audit_lines(opened):
-            say(line.decode())
+            emit(line.decode())
         return Exit.OK
     runs = history(opened)
-    say(document(runs) if fmt is Format.JSON else history_text(runs, stdout()))
+    answer(fmt, runs, lambda: history_text(runs, stdout()))
     return Exit.OK

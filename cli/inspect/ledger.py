@@ -4,7 +4,7 @@ from ...lifecycle.cluster import open_cluster
 from ...lifecycle.ledger_check import check_ledger
 from ...lifecycle.outcome import Exit
 from ..app import group
-from ..console import say, stdout
+from ..console import emit, say, stdout
 from ..options import Format, OutputFormat, Target
 from ..render.diagnostics import diagnostics_text
 from ..render.document import document
@@ -27,7 +27,7 @@ def check(cluster: Target, fmt: OutputFormat = Format.TEXT) -> Exit:
     """
     told = check_ledger(open_cluster(cluster, running=True))
     if fmt is Format.JSON:
-        say(document(told))
+        emit(document(told))
     else:
         if told.diagnostics:
             say(f"{diagnostics_text(told.diagnostics, stdout())}\n")

@@ -9,9 +9,9 @@ from ...lifecycle.audit.artifacts import read_artifacts
 from ...lifecycle.audit.history import show
 from ...lifecycle.cluster import open_cluster
 from ...lifecycle.outcome import Exit, failure
-from ..console import say, stdout
+from ..console import stdout
 from ..options import Format, OutputFormat, Target
-from ..render.document import document
+from ..render.document import answer
 from ..render.status import run_text
 
 
@@ -32,5 +32,5 @@ def command(
         if data is None:
             raise failure("GC907", f"run {told.run.id} has left no logs in the state")
         artifacts.write_bytes(data)
-    say(document(told) if fmt is Format.JSON else run_text(told, stdout()))
+    answer(fmt, told, lambda: run_text(told, stdout()))
     return Exit.OK

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from ...lifecycle.cluster import open_cluster
 from ...lifecycle.outcome import Exit
 from ...lifecycle.status.health import read_status
-from ..console import say, stdout
+from ..console import emit, say, stdout
 from ..options import Format, OutputFormat, Target
 from ..render.document import document
 from ..render.status import status_text
@@ -18,7 +18,7 @@ def command(cluster: Target, fmt: OutputFormat = Format.TEXT) -> Exit:
     """
     status = read_status(open_cluster(cluster, running=True))
     if fmt is Format.JSON:
-        say(document(status))
+        emit(document(status))
     else:
         say(status_text(status, stdout(), now=datetime.now(UTC)))
     return Exit.OK if status.healthy else Exit.FAILED

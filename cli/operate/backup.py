@@ -11,9 +11,8 @@ from ...lifecycle.run import Run
 from ...lifecycle.sites import existing_hosts
 from ...lifecycle.ssh import SshSession
 from ...lifecycle.state import acquire
-from ..console import say
 from ..options import Format, OutputFormat, Target
-from ..render.document import document
+from ..render.document import answer
 from ..render.operations import saved_text
 
 
@@ -32,7 +31,7 @@ def command(
     if list_saved:
         found = saved_queues(opened)
         lines = "\n".join(map(saved_text, found)) or "nothing was saved"
-        say(document(list(found)) if fmt is Format.JSON else lines)
+        answer(fmt, list(found), lambda: lines)
         return Exit.OK
     opened.identify()
     with (
@@ -42,5 +41,5 @@ def command(
     ):
         saved = save_queue(opened, existing_hosts(opened), session)
         run.finish(Exit.OK)
-    say(document(saved) if fmt is Format.JSON else saved_text(saved))
+    answer(fmt, saved, lambda: saved_text(saved))
     return Exit.OK

@@ -20,7 +20,7 @@ from ...lifecycle.outcome import Exit, LifecycleError, failure
 from ...lifecycle.state.process import who
 from ...schemas.spec.units import Duration
 from ..app import group
-from ..console import say, stdout
+from ..console import emit, say, stdout
 from ..options import Format, OutputFormat, SpecPath, complete_target
 from ..render.burst import explained_text, round_text, simulation_text
 from ..render.document import document
@@ -85,7 +85,7 @@ def simulate(  # noqa: PLR0917  # typer passes them by name
     )
     found = replay(Path(spec), trace, partition, assumed)
     if fmt is Format.JSON:
-        say(document(found))
+        emit(document(found))
     else:
         say(simulation_text(found, stdout()))
     return Exit.OK
@@ -150,7 +150,7 @@ def agent(
             "GC941", f'--interval "{interval}": {error}', hint="10s", exit_code=Exit.USAGE
         ) from error
     if unit:
-        say(unit_file(cluster, who().partition("@")[0], interval).rstrip("\n"))
+        emit(unit_file(cluster, who().partition("@")[0], interval).rstrip("\n"))
         return Exit.OK
 
     run_agent(cluster, once=once, interval_s=seconds, say=_line)
@@ -167,7 +167,7 @@ def _line(event: Happened) -> None:
         {"time": datetime.now(UTC).isoformat(timespec="milliseconds"), **told}
     )
     with _SAYING:
-        say(line.decode())
+        emit(line.decode())
         sys.stdout.flush()
 
 
@@ -190,7 +190,7 @@ def explain(
     """
     found = explain_job(cluster, job)
     if fmt is Format.JSON:
-        say(document(found))
+        emit(document(found))
     else:
         say(explained_text(found, stdout()))
     return Exit.OK
@@ -218,7 +218,7 @@ def dry_run(
     source = sys.stdin.buffer.read() if queue == "-" else Path(queue)
     found = try_out(Path(spec), read_queue(source), partition)
     if fmt is Format.JSON:
-        say(document(found))
+        emit(document(found))
     else:
         say(round_text(found, stdout()))
     return Exit.OK

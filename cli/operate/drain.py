@@ -10,9 +10,8 @@ from ...lifecycle.outcome import Exit
 from ...lifecycle.scheduler.select import scheduler_of
 from ...lifecycle.sites import existing_hosts
 from ...lifecycle.ssh import SshSession
-from ..console import say
 from ..options import Format, Nodes, OutputFormat, Target
-from ..render.document import document
+from ..render.document import answer
 from ..render.operations import served_text
 
 
@@ -32,5 +31,5 @@ def command(
     with SshSession(opened.workdir) as session:
         hosts = existing_hosts(opened)
         result = drain(hosts, scheduler_of(opened.spec, hosts, session), nodes, reason)
-    say(document(result) if fmt is Format.JSON else served_text(result))
+    answer(fmt, result, lambda: served_text(result))
     return result.exit_code

@@ -8,9 +8,9 @@ import typer
 from ...lifecycle.cluster import open_cluster
 from ...lifecycle.images.ahead import make_images
 from ...lifecycle.outcome import Exit
-from ..console import say, stdout
+from ..console import stdout
 from ..options import Format, OutputFormat, Target
-from ..render.document import document
+from ..render.document import answer
 from ..render.operations import images_text
 from ..render.progress import open_progress
 
@@ -38,5 +38,5 @@ def command(
     opened = open_cluster(cluster)
     with open_progress(fmt.value) as report:
         images = make_images(opened, report, out=out)
-    say(document(images) if fmt is Format.JSON else images_text(images, stdout()))
+    answer(fmt, images, lambda: images_text(images, stdout()))
     return Exit.OK

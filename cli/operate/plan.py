@@ -11,10 +11,10 @@ from ...lifecycle.outcome import Exit
 from ...lifecycle.planning.plan import make_plan
 from ...lifecycle.planning.plan_file import plan_file, write_plan
 from ...lifecycle.preflight.obstacles import ask_cluster
-from ..console import say, stdout
+from ..console import emit, say, stdout
 from ..options import PlanFormat, PlanOutput, Target
 from ..render.diagnostics import diagnostics_text
-from ..render.document import document
+from ..render.document import answer
 from ..render.plan import plan_text
 from ..render.plan_markdown import plan_markdown
 from ..render.up import preflight_text
@@ -53,9 +53,9 @@ def command(
     if plan.diagnostics and fmt is PlanFormat.TEXT:
         say(f"{diagnostics_text(plan.diagnostics, stdout())}\n")
     if fmt is PlanFormat.MARKDOWN:
-        say(plan_markdown(plan))
+        emit(plan_markdown(plan))
     else:
-        say(document(plan) if fmt is PlanFormat.JSON else plan_text(plan, stdout()))
+        answer(fmt, plan, lambda: plan_text(plan, stdout()))
     if plan.preflight is not None and fmt is PlanFormat.TEXT:
         say(f"\n{preflight_text(plan.preflight, stdout())}")
     if any(said.is_error for site in plan.preflight or () for said in site.diagnostics):

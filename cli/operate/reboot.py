@@ -10,7 +10,7 @@ from ...lifecycle.operations.reboot import Pace, reboot
 from ...lifecycle.outcome import Exit
 from ..console import ask, say
 from ..options import Format, Nodes, OutputFormat, Target, Yes
-from ..render.document import document
+from ..render.document import answer
 from ..render.operations import paces_text, rebooted_text
 from ..render.progress import LineProgress, open_progress
 
@@ -41,7 +41,7 @@ def command(  # noqa: PLR0917  # typer reads the options from the parameters
         result = reboot(
             opened, nodes, report, confirm=confirm, at_once=at_once, requeue=requeue_jobs
         )
-    say(document(result) if fmt is Format.JSON else rebooted_text(result))
+    answer(fmt, result, lambda: rebooted_text(result))
     return result.exit_code
 
 

@@ -9,11 +9,10 @@ import msgspec
 import typer
 
 from ...lifecycle.cluster import open_cluster
-from ...lifecycle.gitops.book import Happened
 from ...lifecycle.gitops.controller import controllers, own_state, run_controller
-from ...lifecycle.gitops.pausing import go_on
-from ...lifecycle.gitops.pausing import pause as pause_cluster
-from ...lifecycle.gitops.record import ControllerRecord, read_followed, read_record
+from ...lifecycle.gitops.record import ControllerRecord, go_on, read_followed, read_record
+from ...lifecycle.gitops.record import pause as pause_cluster
+from ...lifecycle.gitops.round_record import Happened
 from ...lifecycle.gitops.rounds import Settings
 from ...lifecycle.gitops.unit import container_file, unit_file
 from ...lifecycle.outcome import Exit, failure
@@ -21,9 +20,9 @@ from ...lifecycle.state import StateStore
 from ...lifecycle.state.process import who
 from ...schemas.spec.units import Duration
 from ..app import group
-from ..console import say, stdout
+from ..console import emit, say, stdout
 from ..options import Format, OutputFormat, Target, complete_target
-from ..render.document import document
+from ..render.document import answer
 from ..render.operations import controllers_text, followed_text
 
 app = group("reconcile")
@@ -136,7 +135,7 @@ def _line(event: Happened) -> None:
     """Print one thing that happened, as a JSON line with its time."""
     told = {key: value for key, value in msgspec.structs.asdict(event).items() if value}
     stamp = datetime.now(UTC).isoformat(timespec="milliseconds")
-    say(msgspec.json.encode({"time": stamp, **told}).decode())
+    emit(msgspec.json.encode({"time": stamp, **told}).decode())
     sys.stdout.flush()
 
 
@@ -183,10 +182,10 @@ def status(
         followed = read_followed(opened.store)
         if followed is None:
             raise failure("GC907", f"no controller follows {opened.name}")
-        say(document(followed) if fmt is Format.JSON else followed_text(followed, stdout()))
+        answer(fmt, followed, lambda: followed_text(followed, stdout()))
         return Exit.OK if followed.condition.status == "true" else Exit.PENDING
     records = _records(state)
-    say(document(records) if fmt is Format.JSON else controllers_text(records, stdout()))
+    answer(fmt, records, lambda: controllers_text(records, stdout()))
     well = all(
         not record.problem and all(f.condition.status == "true" for f in record.clusters.values())
         for record in records
@@ -252,5 +251,5 @@ def unit(
     folder(path)
     options = {"repo": repo, "branch": branch, "path": path, "interval": interval}
     text = container_file(options) if container else unit_file(options, who().partition("@")[0])
-    say(text.rstrip("\n"))
+    emit(text.rstrip("\n"))
     return Exit.OK

@@ -11,7 +11,7 @@ from ...lifecycle.repair.attempt import Intended
 from ...lifecycle.repair.work import repair
 from ..console import ask, say, stdout
 from ..options import Format, OutputFormat, Target, Yes
-from ..render.document import document
+from ..render.document import answer
 from ..render.operations import intended_text, repaired_text
 from ..render.progress import LineProgress, open_progress
 
@@ -42,7 +42,7 @@ def command(
     with open_progress(fmt.value) as report:
         confirm = _yes if yes else _asker(report, fmt)
         result = repair(opened, nodes or (), report, confirm=confirm, replace=not no_replace)
-    say(document(result) if fmt is Format.JSON else repaired_text(result, stdout()))
+    answer(fmt, result, lambda: repaired_text(result, stdout()))
     return result.exit_code
 
 

@@ -11,9 +11,8 @@ from ...lifecycle.run import Run
 from ...lifecycle.sites import existing_hosts
 from ...lifecycle.ssh import SshSession
 from ...lifecycle.state import acquire
-from ..console import say
 from ..options import Format, OutputFormat, Target
-from ..render.document import document
+from ..render.document import answer
 from ..render.operations import restored_text
 
 
@@ -42,5 +41,5 @@ def command(
         hosts = existing_hosts(opened)
         result = restore_queue(opened, hosts, session, saved, discard=discard_queue)
         run.finish(Exit.OK)
-    say(document(result) if fmt is Format.JSON else restored_text(result))
+    answer(fmt, result, lambda: restored_text(result))
     return Exit.OK

@@ -17,9 +17,8 @@ from ...lifecycle.sites import existing_hosts
 from ...lifecycle.ssh import SshSession
 from ...lifecycle.state import acquire
 from ..app import group
-from ..console import say
 from ..options import Format, OutputFormat, Target
-from ..render.document import document
+from ..render.document import answer
 from ..render.operations import rotated_encryption_text, rotated_text
 from ..render.progress import open_progress
 
@@ -42,7 +41,7 @@ def rotated(cluster: str, fmt: Format, what: str, rotate: Rotate) -> Exit:
     ):
         result = rotate(run, hosts, session, report)
         run.finish(result.exit_code)
-    say(document(result) if fmt is Format.JSON else rotated_text(result))
+    answer(fmt, result, lambda: rotated_text(result))
     return result.exit_code
 
 
@@ -118,7 +117,7 @@ def encryption(cluster: Target, fmt: OutputFormat = Format.TEXT) -> Exit:
     ):
         result = rotate_encryption(run, report)
         run.finish(result.exit_code)
-    say(document(result) if fmt is Format.JSON else rotated_encryption_text(result))
+    answer(fmt, result, lambda: rotated_encryption_text(result))
     return result.exit_code
 
 

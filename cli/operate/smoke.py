@@ -12,7 +12,7 @@ from ...lifecycle.outcome import Exit, LifecycleError, failure
 from ...lifecycle.smoke.gate import run_gate
 from ...lifecycle.smoke.saved import judge_saved
 from ...schemas.catalog import CatalogError, load_catalog
-from ..console import say, stdout
+from ..console import emit, say, stdout
 from ..options import Format, OutputFormat, complete_target
 from ..render.document import document
 from ..render.progress import open_progress
@@ -78,7 +78,7 @@ def _run(cluster: str, fmt: Format, *, bisect: bool) -> Exit:
     with open_progress(fmt.value) as report:
         result = run_gate(opened, report, bisect=bisect)
     if fmt is Format.JSON:
-        say(document(result))
+        emit(document(result))
     else:
         say(smoke_text(result.verdict, result.log, stdout()) + suspects_text(result, stdout()))
     return Exit.OK if result.passed else Exit.REFUSED
@@ -98,7 +98,7 @@ def _judge(  # noqa: PLR0917  # the options, one by one
         why = f"the log {log} can't be read: {error.strerror or error}"
         raise failure("GC933", why, exit_code=Exit.USAGE) from error
     if fmt is Format.JSON:
-        say(document(result.verdict))
+        emit(document(result.verdict))
     else:
         say(smoke_text(result.verdict, result.log, stdout()))
     return Exit.OK if result.passed else Exit.REFUSED

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ...lifecycle.bundle.use import Bundle
+from ...lifecycle.bundle.active import Bundle
 from ...lifecycle.cluster import open_cluster
 from ...lifecycle.ladders.standing import Wishes
 from ...lifecycle.outcome import Exit, failure
@@ -17,7 +17,7 @@ from ...lifecycle.progress import StageFinished
 from ...lifecycle.up import up
 from ..console import ask, ask_name, say, stdout
 from ..options import Format, OutputFormat, Target, Yes
-from ..render.document import document
+from ..render.document import answer
 from ..render.plan import plan_text, purchase
 from ..render.progress import LineProgress, open_progress
 from ..render.up import up_text
@@ -109,7 +109,7 @@ def command(  # noqa: PLR0917  # typer reads the options from the parameters
             approved=approved,
             allow=frozenset(allow or ()),
         )
-    say(document(result) if fmt is Format.JSON else up_text(result, cluster, stdout()))
+    answer(fmt, result, lambda: up_text(result, cluster, stdout()))
     return result.exit_code
 
 

@@ -11,7 +11,7 @@ from ...lifecycle.outcome import Exit
 from ...stacks.provider import Leftover
 from ..console import ask, say, stdout
 from ..options import Format, OutputFormat, Target, Yes
-from ..render.document import document
+from ..render.document import answer
 from ..render.progress import LineProgress, open_progress
 from ..render.up import down_text, existing_text
 
@@ -47,7 +47,7 @@ def command(
             delete_data=named,
             skip_kubernetes=skip_kubernetes,
         )
-    say(document(result) if fmt is Format.JSON else down_text(result, stdout()))
+    answer(fmt, result, lambda: down_text(result, stdout()))
     return result.exit_code
 
 

@@ -8,7 +8,7 @@ from ...lifecycle.cluster import open_cluster
 from ...lifecycle.expiry.look_after import look_after
 from ...lifecycle.outcome import Exit
 from ...lifecycle.state.store import utc_now
-from ..console import say
+from ..console import emit, say
 from ..options import Format, OutputFormat, complete_target
 from ..render.document import document
 from ..render.progress import open_progress
@@ -36,7 +36,7 @@ def command(
         for target in clusters:
             looked.append(look_after(open_cluster(target), report, now=utc_now()))  # noqa: PERF401  # each is told
     if fmt is Format.JSON:
-        say(document(looked))
+        emit(document(looked))
     else:
         say("\n".join(f"{each.cluster}: {each.words}" for each in looked))
     return max((each.exit_code for each in looked), default=Exit.OK)

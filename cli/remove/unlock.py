@@ -8,7 +8,7 @@ import typer
 from ...lifecycle.cluster import open_cluster
 from ...lifecycle.outcome import Exit, failure
 from ...lifecycle.unlock import unlock
-from ..console import say, stdout
+from ..console import emit, say, stdout
 from ..options import Format, OutputFormat, Target
 from ..render.diagnostics import diagnostics_text
 from ..render.document import document
@@ -40,7 +40,7 @@ def command(
     site = named["site"]
     done = unlock(open_cluster(cluster, running=True), site, int(named["epoch"]))
     if fmt is Format.JSON:
-        say(document(done))
+        emit(document(done))
     else:
         freed = f", and the stack of {site} is free" if done.stack_freed else ""
         say(f"{done.lock} is released{freed}")

@@ -11,7 +11,7 @@ from ...lifecycle.burst.saved_queue import Tried
 from ...lifecycle.burst.simulate.report import CloudUse, Simulation, Waits
 from ..console import Console, printable
 from .quantities import duration, plural
-from .table import Column, grid
+from .table import Column, tabulate
 
 _WAITS = (
     Column("WAIT", right=False),
@@ -50,7 +50,7 @@ def _waits(found: Simulation, console: Console) -> list[str]:
         rows += [_row("  at home", found.waits_home), _row("  spilled", found.waits_cloud)]
     if found.waits_without is not None:
         rows.append(_row("without spill", found.waits_without))
-    return grid(_WAITS, rows, console).lines
+    return tabulate(_WAITS, rows, console).lines
 
 
 def _row(title: str, waits: Waits) -> list[str]:

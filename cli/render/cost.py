@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterator, Sequence
 from itertools import chain
 
 from ...schemas.cost.bill import Bill, Sum
-from ..console import Console, printable
+from ..console import Console, printable, wrap
 from .cost_tables import (
     AT_LEAST,
     AT_MOST,
@@ -46,7 +45,7 @@ def _bill(bill: Bill, console: Console, *, chart: bool) -> Iterator[str]:
         yield from chart_lines(bill, console)
     else:
         table = pools(bill, sources, console)
-        gone = table.gone
+        gone = table.dropped
         yield from table.lines
     bought = ladders(bill, sources, console)
     yield from _section("bought so, in this order; $/h for a node:", bought)
@@ -115,13 +114,7 @@ def _wrapped(note: str, console: Console) -> list[str]:
 
 
 def _folded(text: str, console: Console) -> list[str]:
-    return textwrap.wrap(
-        text,
-        width=max(40, min(console.width, 100)),
-        subsequent_indent="  ",
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
+    return wrap(text, min(console.width, 100), rest="  ")
 
 
 def _sources(sources: Sources, console: Console) -> Iterator[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterable, Iterator
 
 from msgspec.structs import replace
@@ -10,7 +9,7 @@ from msgspec.structs import replace
 from ...schemas.cost.bill import Bill, Offer, PoolBill, SiteBill, Sum, Totals
 from ...schemas.cost.pools import Power, StorageCost
 from ..console import Console, pad, printable, width
-from .table import Column, Grid, grid
+from .table import Column, Rendered, tabulate
 
 _COLUMNS = (
     Column("POOL", right=False),
@@ -25,7 +24,7 @@ _COLUMNS = (
 _MARKETS = ("on-demand", "spot", "reservation", "capacity-block", "flex-start")
 
 
-def pools(bill: Bill, sources: Sources, console: Console) -> Grid:
+def pools(bill: Bill, sources: Sources, console: Console) -> Rendered:
     """Return the pools below their sites, with the sums of each site and of the cluster."""
     rows: list[list[str]] = []
     strong: list[int] = []
@@ -43,13 +42,13 @@ def pools(bill: Bill, sources: Sources, console: Console) -> Grid:
     if priced:
         strong.append(len(rows) + 1)
         rows.append(_with_storage(bill))
-    table = grid(_COLUMNS, rows, console)
-    return Grid(
+    table = tabulate(_COLUMNS, rows, console)
+    return Rendered(
         [
             console.paint("strong", line) if number in {0, *strong} else line
             for number, line in enumerate(table.lines)
         ],
-        table.gone,
+        table.dropped,
     )
 
 
@@ -147,8 +146,8 @@ def markets(bill: Bill, sources: Sources, console: Console) -> list[str]:
         [printable(name), *(found.get(market, "") for market in shown)]
         for name, found in cells.items()
     ]
-    lines = grid(columns, rows, console).lines
-    if console.live and max(map(width, lines)) > console.width:
+    lines = tabulate(columns, rows, console).lines
+    if console.terminal and max(map(width, lines)) > console.width:
         told = {
             name: [f"{market} {found[market]}" for market in shown if market in found]
             for name, found in cells.items()
@@ -167,16 +166,9 @@ def _lists(told: dict[str, list[str]], console: Console, between: str) -> list[s
 
 def _listed(told: dict[str, list[str]], console: Console, between: str) -> Iterator[str]:
     """Yield names with their lists behind them, wrapped where that is too long."""
-    left = min(24, max((width(printable(name)) for name in told), default=0))
-    for name, parts in told.items():
-        yield from textwrap.wrap(
-            between.join(parts),
-            width=max(40, console.width),
-            initial_indent=f"{pad(printable(name), left)}  ",
-            subsequent_indent=" " * (left + 2),
-            break_long_words=False,
-            break_on_hyphens=False,
-        )
+    columns = (Column(right=False, least=24), Column(right=False, wraps=True))
+    rows = [(printable(name), between.join(parts)) for name, parts in told.items()]
+    yield from tabulate(columns, rows, console).lines if rows else ()
 
 
 NOW, MOST = "█", "░"

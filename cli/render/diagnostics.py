@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import unified_diff
+from functools import lru_cache
 from typing import NamedTuple
 
 from ...schemas.diagnostics import Diagnostic, Severity, Span
@@ -44,7 +45,8 @@ def _mask(lines: list[str], span: Span) -> None:
     """Put asterisks over what may be a secret, for every excerpt of its line."""
     if 0 < span.line <= len(lines):
         line = lines[span.line - 1]
-        lines[span.line - 1] = starred(line, span.column - 1, span.end_column - 1)
+        start, end = span.column - 1, span.end_column - 1
+        lines[span.line - 1] = f"{line[:start]}{'*' * (end - start)}{line[end:]}"
 
 
 def _lines(diagnostic: Diagnostic, console: Console, sources: Mapping[str, list[str]]) -> list[str]:
@@ -186,29 +188,28 @@ _PLAIN = re.compile(r"(?:(?! #).)*")
 _REFERENCE = re.compile(SECRET_PATTERN)
 
 
+@lru_cache(maxsize=4)  # findings come in the order of lines, and hundreds may be in one
 def concealed(line: str) -> str:
     """Return the line with asterisks over such values; it stays as long as it was.
 
     References ("env:NAME"), maps and lists are shown: they are no secrets.
     """
-    shown = line
+    parts, shown_to = [], 0
+    opened = re.search(r"[{\[]", line)
+    flow_from = len(line) if opened is None else opened.start()
     for key in _KEY.finditer(line):
-        value = _value(line, key.end())
+        value = _value(line, key.end(), flows=key.end() > flow_from)
         if value and value[0] not in "{[&*|>#" and not _REFERENCE.match(value.strip("\"'")):
-            shown = starred(shown, key.end(), key.end() + len(value))
-    return shown
+            start, end = max(key.end(), shown_to), key.end() + len(value)
+            parts += [line[shown_to:start], "*" * (end - start)]
+            shown_to = max(start, end)
+    return "".join([*parts, line[shown_to:]])
 
 
-def starred(line: str, start: int, end: int) -> str:
-    """Return the line with asterisks in place of these characters."""
-    return f"{line[:start]}{'*' * (end - start)}{line[end:]}"
-
-
-def _value(line: str, at: int) -> str:
+def _value(line: str, at: int, *, flows: bool) -> str:
     quoted = _QUOTED.match(line, at)
     if quoted is not None:
         return quoted[0]
-    flows = "{" in line[:at] or "[" in line[:at]
     found = (_IN_FLOW if flows else _PLAIN).match(line, at)
     return found[0].rstrip() if found is not None else ""
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from enum import StrEnum
 from typing import Any
 
 import msgspec
+
+from ..console import emit, say
 
 
 def document(value: Any) -> str:
@@ -14,6 +18,14 @@ def document(value: Any) -> str:
     except UnicodeEncodeError:  # a file name that is no UTF-8 holds half characters
         encoded = msgspec.json.encode(_whole(msgspec.to_builtins(value, enc_hook=str)))
     return msgspec.json.format(encoded, indent=2).decode()
+
+
+def answer(fmt: StrEnum, value: Any, text: Callable[[], str]) -> None:
+    """Write a result: one JSON document for programs, otherwise its text for people."""
+    if fmt == "json":
+        emit(document(value))
+    else:
+        say(text())
 
 
 def _whole(value: Any) -> Any:

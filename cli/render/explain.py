@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterable
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 from msgspec.structs import replace
@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from ...schemas.codes import FAMILIES, CodeExplanation, example_of, family_of
 from ...schemas.fix.apply import fixed_text
 from ...schemas.load import Loaded, load_text
-from ..console import Console
+from ..console import Console, wrap
 from .diagnostics import diagnostics_text, diff_text
 
 _FILE = "cluster.yaml"
@@ -32,8 +32,6 @@ def shown_example(code: str) -> Shown | None:
     example = example_of(code)
     if example is None:
         return None
-    from tempfile import TemporaryDirectory  # noqa: PLC0415  # with an example alone
-
     with TemporaryDirectory() as folder:
         for name, text in example.fails.files.items():
             Path(folder, name).write_text(text, encoding="utf-8")
@@ -107,4 +105,4 @@ def listed_value(codes: Iterable[CodeExplanation]) -> dict[str, Any]:
 
 
 def _wrapped(text: str, console: Console) -> str:
-    return textwrap.fill(text, width=min(_WIDEST, console.width), break_on_hyphens=False)
+    return "\n".join(wrap(text, min(_WIDEST, console.width)))

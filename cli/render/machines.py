@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Callable, Iterator
-from itertools import compress
 from typing import Any, NamedTuple
 
 from ...schemas.catalog import Machine, Price, Quota
 from ...schemas.catalog.figures import Figure, Value, figures, is_unverified
 from ...schemas.catalog.selection import Offer, Wanted, places, short_fabric, short_place
-from ..console import Console, pad, printable, width
+from ..console import Console, pad, printable, width, wrap
+from .table import Column, tabulate
 
 UNKNOWN = "–"  # noqa: RUF001  # the dash of tables; turned into "-" where there is no Unicode
 MARK = "*"
@@ -36,27 +35,23 @@ class _Column(NamedTuple):
     may_go: int = 0
     """Left out first where there is no room: the highest."""
 
+    @property
+    def column(self) -> Column:
+        """How it is laid out."""
+        return Column(self.title, right=self.right, may_go=self.may_go)
+
 
 def table(offers: list[Offer], wanted: Wanted, console: Console) -> str:
     """Return the machine types as a table, with a legend of what it shows."""
     if not offers:
         return "no machine type of the catalog fits"
-    columns, room = _fitting(offers, console)
-    cells = [[_cell(column, offer) for column in columns] for offer in offers]
-    widths = [
-        max(width(column.title), *(width(row[number]) for row in cells))
-        for number, column in enumerate(columns)
-    ]
-    titles = _line("NAME", [column.title for column in columns], columns, widths, room)
-    lines = [console.paint("strong", titles)]
-    for offer, row in zip(offers, cells, strict=True):
-        name = printable(offer.machine.name)
-        if width(name) > room and console.live:
-            lines.append(name)
-            name = ""
-        lines.append(_line(name, row, columns, widths, room))
+    cells = [[_cell(column, offer) for column in _COLUMNS] for offer in offers]
+    columns = [Column("NAME", right=False, least=18), *(column.column for column in _COLUMNS)]
+    rows = [[printable(offer.machine.name), *row] for offer, row in zip(offers, cells, strict=True)]
+    found = tabulate(columns, rows, console, gap=1)
+    lines = [console.paint("strong", found.lines[0]), *found.lines[1:]]
     shown = "\n".join(cell for row in cells for cell in row)
-    legend = [console.paint("faint", text) for text in _legend(wanted, columns, shown)]
+    legend = [console.paint("faint", text) for text in _legend(wanted, found.dropped, shown)]
     text = "\n".join([*lines, "", *legend])
     return console.plain(text if console.unicode else text.replace(UNKNOWN, "-"))
 
@@ -89,32 +84,6 @@ def _told_price(price: Price | None) -> dict[str, Any] | None:
     return (
         None if price is None else {name: getattr(price, name) for name in price.__struct_fields__}
     )
-
-
-def _fitting(offers: list[Offer], console: Console) -> tuple[list[_Column], int]:
-    """Choose the columns that there is room for, and how wide names may be beside them.
-
-    Only a person's terminal has columns left out or long names on lines of their own: what is
-    piped keeps one row a type.
-    """
-    longest = max(width(printable(offer.machine.name)) for offer in offers)
-    sizes = [max(width(c.title), *(width(_cell(c, o)) for o in offers)) for c in _COLUMNS]
-    kept = [True] * len(_COLUMNS)
-    least = min(longest, 18)
-    while (rest := sum(compress(sizes, kept)) + sum(kept)) + least > console.width:
-        going = [c.may_go if k else 0 for c, k in zip(_COLUMNS, kept, strict=True)]
-        if not console.live or not max(going):
-            break
-        kept[going.index(max(going))] = False
-    return list(compress(_COLUMNS, kept)), max(least, min(longest, console.width - rest))
-
-
-def _line(name: str, cells: list[str], columns: list[_Column], widths: list[int], room: int) -> str:
-    shown = [
-        " " * (size - width(cell)) + cell if column.right else pad(cell, size)
-        for cell, column, size in zip(cells, columns, widths, strict=True)
-    ]
-    return " ".join([pad(name, room), *shown]).rstrip()
 
 
 def _cell(column: _Column, offer: Offer) -> str:
@@ -207,7 +176,7 @@ _COLUMNS = (
 )
 
 
-def _legend(wanted: Wanted, columns: list[_Column], shown: str) -> Iterator[str]:
+def _legend(wanted: Wanted, dropped: list[str], shown: str) -> Iterator[str]:
     """Yield what the columns mean, and the marks that are there."""
     letters = ", ".join(f"{letter} {market}" for market, letter in MARKETS.items())
     where = f"in {wanted.region}" if wanted.region else "lowest of the regions known"
@@ -215,9 +184,8 @@ def _legend(wanted: Wanted, columns: list[_Column], shown: str) -> Iterator[str]
     yield "Gb/s: all NICs for the GPUs' traffic; NVMe in TB; BUY: how it is sold"
     yield f"  {letters}"
     yield f"$/h: a node, {wanted.market or 'on-demand'}, {where}; $/GPU: one GPU of it"
-    if len(columns) < len(_COLUMNS):
-        gone = ", ".join(column.title for column in _COLUMNS if column not in columns)
-        yield f"no room for {gone}: widen the terminal, or --format json"
+    if dropped:
+        yield f"no room for {', '.join(dropped)}: widen the terminal, or --format json"
     if UNKNOWN in shown:
         yield f"{UNKNOWN} not known"
     if MARK in shown:
@@ -348,11 +316,4 @@ def _source(number: int, source: str, date: str, console: Console) -> str:
 
 
 def _wrapped(text: str, first: str, rest: str, console: Console) -> list[str]:
-    return textwrap.wrap(
-        text,
-        width=max(40, min(console.width, 100)),
-        initial_indent=first,
-        subsequent_indent=rest,
-        break_long_words=True,  # a path may be longer than the room beside its name
-        break_on_hyphens=False,
-    )
+    return wrap(text, min(console.width, 100), first, rest)

@@ -16,15 +16,24 @@ from ...lifecycle.secrets.encryption import RotatedEncryption
 from ...lifecycle.state.repair_queue import Repair
 from ...lifecycle.status.conditions import Cause, PartitionQueue, QueueStatus, QuotaUse
 from ...schemas.derived.hostlist import fold
-from ..console import Console, Tone, pad, printable, width
+from ..console import Console, Tone, pad, printable, stdout, width
 from .diagnostics import diagnostics_text
 from .quantities import duration, plural
+from .table import Column, tabulate
 
 
 def served_text(result: ServiceResult) -> str:
     """Return one line a node: in service or out, its jobs, and why."""
-    size = max((width(node.name) for node in result.nodes), default=0)
-    return "\n".join(f"{pad(node.name, size)}  {_served(node)}" for node in result.nodes)
+    return "\n".join(_named_lines((node.name, _served(node)) for node in result.nodes))
+
+
+def _named_lines(
+    rows: Iterable[tuple[str, str]], *, console: Console | None = None, indent: int = 0
+) -> list[str]:
+    """Return a line for each name, with its text in a second column."""
+    columns = (Column(right=False), Column(right=False, wraps=True))
+    found = list(rows)
+    return tabulate(columns, found, console or stdout(), indent=indent).lines if found else []
 
 
 def paces_text(paces: Iterable[Pace]) -> str:
@@ -97,9 +106,7 @@ def queue_lines(queue: QueueStatus) -> Iterator[str]:
     """Yield the queue as a whole, and by partition where there are several."""
     yield f"queue        {_jobs(queue)}"
     if len(queue.partitions) > 1:
-        size = max(width(one.name) for one in queue.partitions)
-        for one in queue.partitions:
-            yield f"  {pad(one.name, size)}  {_jobs(one)}"
+        yield from _named_lines(((one.name, _jobs(one)) for one in queue.partitions), indent=2)
     for waiting in queue.reasons[:_MOST_REASONS]:
         yield f"  {waiting.jobs:,} wait: {printable(waiting.reason)}"
     if more := queue.reasons[_MOST_REASONS:]:
@@ -109,8 +116,7 @@ def queue_lines(queue: QueueStatus) -> Iterator[str]:
 def quota_lines(quotas: Iterable[QuotaUse]) -> list[str]:
     """Return what accounts have now and may have."""
     rows = [(printable(one.account), _used(one)) for one in quotas]
-    size = max((width(account) for account, _ in rows), default=0)
-    return ["accounts"] * bool(rows) + [f"  {pad(account, size)}  {used}" for account, used in rows]
+    return ["accounts"] * bool(rows) + _named_lines(rows, indent=2)
 
 
 MANY_CAUSES = 20
@@ -177,14 +183,15 @@ def repair_lines(
     parts = [f"{waiting} waiting"] if waiting else []
     parts += [f"{len(queue) - waiting} given up"] if len(queue) > waiting else []
     lines = [console.paint("strong", f"repair queue   {', '.join(parts)}")]
-    names = max(width(entry.node) for entry in queue[:_LISTED])
+    rows = []
     for entry in queue[:_LISTED]:
         mark = console.paint("error", "x") if entry.state == "given-up" else "·"
         since = ""
         if now is not None:
             waited = duration(max(0.0, (now - entry.since).total_seconds()))
             since = console.paint("faint", f"   for {waited}")
-        lines.append(f"  {mark} {pad(entry.node, names)}  {printable(entry.reason)}{since}")
+        rows.append((f"{mark} {entry.node}", f"{printable(entry.reason)}{since}"))
+    lines += _named_lines(rows, console=console, indent=2)
     if len(queue) > _LISTED:
         lines.append(f"  and {len(queue) - _LISTED:,} more")
     words = "" if waiting else " NODE"

@@ -66,7 +66,7 @@ class LineProgress(AbstractContextManager["LineProgress"]):
         with self._lock:
             text = self._text(event)
             if text is not None:
-                self.stream.write(f"{self.console.plain(text)}\n")
+                self.stream.write(f"{self._fitted(text)}\n")
                 self.stream.flush()
 
     def pause(self) -> None:
@@ -79,6 +79,9 @@ class LineProgress(AbstractContextManager["LineProgress"]):
         trace: TracebackType | None,
     ) -> None:
         """End."""
+
+    def _fitted(self, text: str) -> str:
+        return self.console.fit(self.console.plain(text))
 
     def _text(self, event: Progress) -> str | None:
         match event:
@@ -101,6 +104,9 @@ class LineProgress(AbstractContextManager["LineProgress"]):
 
 class JsonProgress(LineProgress):
     """One JSON object a line, every event; `type` says which."""
+
+    def _fitted(self, text: str) -> str:
+        return text
 
     def _text(self, event: Progress) -> str:
         return msgspec.json.encode(event).decode()
@@ -183,9 +189,9 @@ class BarProgress(LineProgress):
     def _above(self, text: str) -> None:
         """Write lines that stay, above the bars."""
         if self._bars is not None:
-            self._bars.console.print(Text.from_ansi(self.console.plain(text)), soft_wrap=True)
+            self._bars.console.print(Text.from_ansi(self._fitted(text)), soft_wrap=True)
         else:
-            self.stream.write(f"{self.console.plain(text)}\n")
+            self.stream.write(f"{self._fitted(text)}\n")
             self.stream.flush()
 
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...lifecycle.smoke.findings import fault_lines
 from ...lifecycle.smoke.judging.verdict import Verdict
 from ...lifecycle.smoke.reading.log import AllReduceLog, Row
 from ...lifecycle.smoke.run import SmokeResult
+from ...lifecycle.smoke.saved import fault_lines
 from ..console import Console, printable
 from .quantities import bandwidth, microseconds, plural, size
+from .table import Column, tabulate
 
-_TITLES = ("size", "time", "algbw", "busbw", "wrong")
-_COLUMNS = 12
+_COLUMNS = tuple(Column(title) for title in ("size", "time", "algbw", "busbw", "wrong"))
 
 
 def smoke_text(verdict: Verdict, log: AllReduceLog, console: Console) -> str:
@@ -67,9 +67,9 @@ def _floor(verdict: Verdict) -> str:
 
 def _table(log: AllReduceLog, console: Console) -> Iterator[str]:
     if log.rows:
-        yield console.paint("faint", "".join(title.rjust(_COLUMNS) for title in _TITLES))
-    for row in log.rows:
-        yield "".join(cell.rjust(_COLUMNS) for cell in _cells(row))
+        cells = [_cells(row) for row in log.rows]
+        titles, *rows = tabulate(_COLUMNS, cells, console, indent=2).lines
+        yield from (console.paint("faint", titles), *rows)
 
 
 def _cells(row: Row) -> tuple[str, ...]:

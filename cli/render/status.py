@@ -12,9 +12,10 @@ from ...lifecycle.ledger_check import LedgerCheck
 from ...lifecycle.preflight.doctor import KNOWN, Machine, Need, install_command, packages_for
 from ...lifecycle.state import RunRecord
 from ...lifecycle.status.conditions import ClusterStatus, Condition, NodeStatus
-from ..console import Console, Tone, pad, printable, width
+from ..console import Console, Tone, pad, printable
 from .operations import causes_lines, queue_lines, quota_lines, repair_lines
 from .quantities import bandwidth, duration, plural, usd_per_hour
+from .table import Column, tabulate
 from .up import item_line, kept_lines
 
 _MARKS: dict[str, tuple[str, Tone]] = {
@@ -75,21 +76,21 @@ def _condition(condition: Condition, console: Console, now: datetime) -> str:
 
 def _nodes(nodes: tuple[NodeStatus, ...], console: Console, now: datetime) -> Iterator[str]:
     listed = nodes if len(nodes) <= _MANY else tuple(n for n in nodes if not _fit(n))
-    rows = [_row(node, now) for node in listed]
-    titles = ("NODE", "ROLE", "POOL", "ADDRESS", "STATE", "NOTE")
-    columns = list(zip(titles, *rows, strict=True))
-    widths = [max(map(width, column)) for column in columns]
+    rows = [
+        row if _fit(node) else tuple(console.paint("error", cell) for cell in row)
+        for node, row in ((node, _row(node, now)) for node in listed)
+    ]
     if rows:
-        yield console.paint("faint", _line(titles, widths))
-    for node, row in zip(listed, rows, strict=True):
-        line = _line(row, widths)
-        yield line if _fit(node) else console.paint("error", line)
+        titles, *lines = tabulate(_COLUMNS, rows, console, indent=2).lines
+        yield from (console.paint("faint", titles), *lines)
     if len(listed) < len(nodes):
         yield f"  {len(nodes) - len(listed):,} more nodes, all fit"
 
 
-def _line(cells: tuple[str, ...], widths: list[int]) -> str:
-    return "  " + "  ".join(map(pad, cells, widths)).rstrip()
+_COLUMNS = (
+    *(Column(title, right=False) for title in ("NODE", "ROLE", "POOL", "ADDRESS", "STATE")),
+    Column("NOTE", right=False, wraps=True),
+)
 
 
 def _fit(node: NodeStatus) -> bool:
@@ -132,8 +133,8 @@ def doctor_text(
     machine: Machine, found: list[Need], console: Console, *, what: str = "local clusters"
 ) -> str:
     """Return the report as text; `what` is what could or couldn't be brought up."""
-    columns = max(width(need.name) for need in found)
-    lines = [_doctor_row(need, columns, console) for need in found]
+    columns = (Column(right=False), Column(right=False, wraps=True))
+    lines = tabulate(columns, [_doctor_row(need, console) for need in found], console).lines
     packages = _packages(machine, found)
     lacking = [need for need in found if not need.present]
     stops = [need for need in lacking if need.required]
@@ -150,12 +151,12 @@ def _packages(machine: Machine, found: list[Need]) -> tuple[str, ...]:
     return packages_for([need for need in found if not need.present], machine.distribution)
 
 
-def _doctor_row(need: Need, columns: int, console: Console) -> str:
+def _doctor_row(need: Need, console: Console) -> tuple[str, str]:
     mark = console.paint("good", "✔")
     if not need.present:
         mark = console.paint("error", "✘") if need.required else console.paint("warning", "?")
     more = f"   {need.command}" if need.command and not need.present else ""
-    return f"{mark} {pad(need.name, columns)}  {need.why}{more}"
+    return f"{mark} {need.name}", f"{need.why}{more}"
 
 
 def _verdict(stops: list[Need], lacking: list[Need], console: Console, what: str) -> str:

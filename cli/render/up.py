@@ -8,8 +8,8 @@ from pathlib import Path
 
 from ...lifecycle.down import DownResult
 from ...lifecycle.outcome import Exit
+from ...lifecycle.phases.phase import UpResult
 from ...lifecycle.planning.changes import SiteAnswers
-from ...lifecycle.up import UpResult
 from ...schemas.diagnostics import Severity
 from ...stacks.provider import Leftover
 from ..console import Console, printable
@@ -61,7 +61,7 @@ def _next_steps(result: UpResult, target: str, console: Console) -> str:
         )
     what = "failed its AllReduce" if result.exit_code is Exit.REFUSED else "is not up"
     state = console.paint("error", f"{name} {what}.")
-    return f"{state}   gcluster status {name} · go on with: gcluster up {target}"
+    return f"{state}   gcluster status {name} · resume with: gcluster up {target}"
 
 
 _LISTED = 40
@@ -98,7 +98,7 @@ def down_text(result: DownResult, console: Console) -> str:
         many = plural(len(result.leftovers), "leftover")
         lines.append(console.paint("error", f"{many} could not be removed:"))
         lines += [item_line(console.paint("error", "!"), item) for item in result.leftovers]
-        lines.append(f"go on with: gcluster down {result.cluster}")
+        lines.append(f"resume with: gcluster down {result.cluster}")
     elif not result.nothing_there:
         left = "nothing is left" if not result.kept else "nothing else is left"
         lines.append(f"looked again by its tag: {left}")

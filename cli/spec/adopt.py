@@ -22,9 +22,9 @@ from ...schemas.adopt.slurm import adopt_slurm
 from ...schemas.adopt.slurm_output import read_slurm
 from ...schemas.adopt.toolkit import adopt_toolkit, named
 from ..app import group
-from ..console import say, stdout
+from ..console import stdout
 from ..options import Format, OutputFormat
-from ..render.document import document
+from ..render.document import answer
 from ..render.spec import adopted_text
 
 app = group("adopt")
@@ -48,7 +48,7 @@ def write_draft(make: Callable[[str], Adopted], origin: str, output: Path, fmt: 
         fmt: how the result is told.
     """
     written = write_adopted(drafted(lambda: make(today())), output, origin)
-    say(document(written) if fmt is Format.JSON else adopted_text(written, stdout()))
+    answer(fmt, written, lambda: adopted_text(written, stdout()))
     return Exit.SPEC if any(found.is_error for found in written.findings) else Exit.OK
 
 

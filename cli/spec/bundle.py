@@ -7,9 +7,9 @@ import typer
 
 from ...lifecycle.bundle.check import check_bundle
 from ...lifecycle.bundle.collect import collect
-from ...lifecycle.kubernetes.bring import bring
+from ...lifecycle.kubernetes.source import bring
 from ...lifecycle.outcome import Exit, LifecycleError, failure
-from ..console import say
+from ..console import emit, say
 from ..options import Format, OutputFormat, complete_spec
 from ..render.document import document
 from ..render.progress import open_progress
@@ -74,7 +74,7 @@ def command(  # noqa: PLR0917  # typer passes them by name
     with open_progress(fmt.value) as report:
         made = collect(Path(spec), out, tuple(sorted(set(only or ()))), report)
     if fmt is Format.JSON:
-        say(document(made))
+        emit(document(made))
     else:
         say(
             f"{made.packages} packages and {made.files} files, {made.size / 1e6:.1f} MB, "
@@ -91,7 +91,7 @@ def _kubernetes(what: str, out: Path, fmt: Format) -> Exit:
     with open_progress(fmt.value) as report:
         made = bring(what, out, report)
     if fmt is Format.JSON:
-        say(document(made))
+        emit(document(made))
     else:
         say(
             f"Kubernetes {made.kubernetes} from {made.made_from}: {len(made.images)} images, "
@@ -105,7 +105,7 @@ def _check(folder: Path, key: str | None, fmt: Format) -> Exit:
     manifest = check_bundle(folder, key)
     packages = sum(len(repository.packages) for repository in manifest.repositories)
     if fmt is Format.JSON:
-        say(
+        emit(
             document(
                 {
                     "bundle": str(folder),

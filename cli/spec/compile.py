@@ -7,7 +7,7 @@ import typer
 
 from ...lifecycle.compile_tree import compile_tree
 from ...lifecycle.outcome import Exit
-from ..console import say
+from ..console import emit, say
 from ..options import Format, OutputFormat, SpecPath
 from ..render.document import document
 
@@ -29,7 +29,7 @@ def command(
     """
     files = compile_tree(Path(spec), out, diagram=diagram)
     if fmt is Format.JSON:
-        say(document({"out": str(out), "files": [str(file) for file in files]}))
+        emit(document({"out": str(out), "files": [str(file) for file in files]}))
     else:
         say("\n".join(map(str, files)))
     return Exit.OK

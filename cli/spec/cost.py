@@ -14,7 +14,7 @@ from ...schemas.diagnostics import Diagnostic
 from ...schemas.load import Loaded
 from ...schemas.spec import ClusterSpec
 from ...schemas.spec.units import Percent
-from ..console import say, stderr, stdout
+from ..console import emit, say, stderr, stdout
 from ..options import Format, OutputFormat, complete_spec
 from ..render.cost import bills_text
 from ..render.diagnostics import diagnostics_text
@@ -63,7 +63,7 @@ def command(
         if each.spec is not None  # those without were refused
     ]
     if fmt is Format.JSON:
-        say(document({"clusters": bills}))
+        emit(document({"clusters": bills}))
     else:
         say(bills_text(bills, stdout(), chart=chart))
     return Exit.OK
@@ -89,11 +89,12 @@ def _refuse(wrong: list[Loaded], notes: "tuple[Diagnostic, ...]", fmt: Format) -
     """Tell what is wrong with the specs: as one document, or on standard error."""
     found = [*notes, *(diagnostic for each in wrong for diagnostic in each.diagnostics)]
     if fmt is Format.JSON:
-        say(document({"ok": False, "exit_code": int(Exit.SPEC), "diagnostics": found}))
+        emit(document({"ok": False, "exit_code": int(Exit.SPEC), "diagnostics": found}))
         return Exit.SPEC
 
     texts = {each.file: each.text for each in wrong}
-    sys.stderr.write(f"{diagnostics_text(found, stderr(), texts)}\n")
+    console = stderr()
+    sys.stderr.write(f"{console.fit(diagnostics_text(found, console, texts))}\n")
     return Exit.SPEC
 
 

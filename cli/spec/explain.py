@@ -9,7 +9,7 @@ import typer
 from ...lifecycle.outcome import Exit, LifecycleError, failure
 from ...schemas.codes import CodeExplanation, explanations, register
 from ...schemas.codes.registered import number_of
-from ..console import say, stdout
+from ..console import emit, say, stdout
 from ..options import Format, OutputFormat
 from ..render.document import document
 from ..render.explain import explained_text, explained_value, listed, listed_value, shown_example
@@ -48,7 +48,7 @@ def command(
 def _list(known: dict[str, CodeExplanation], fmt: Format) -> None:
 
     if fmt is Format.JSON:
-        say(document(listed_value(known.values())))
+        emit(document(listed_value(known.values())))
     else:
         say(listed(known.values(), stdout()))
 
@@ -57,7 +57,7 @@ def _explain(explained: CodeExplanation, fmt: Format) -> None:
 
     example = shown_example(explained.code)
     if fmt is Format.JSON:
-        say(document(explained_value(explained, example)))
+        emit(document(explained_value(explained, example)))
     else:
         say(explained_text(explained, example, stdout()))
 

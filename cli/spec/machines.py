@@ -9,7 +9,7 @@ from ...lifecycle.outcome import Exit, LifecycleError, failure
 from ...schemas.catalog import Catalog, CatalogError, Machine, load_catalog
 from ...schemas.catalog.selection import Wanted, offers, unknown_words
 from ...schemas.diagnostics import closest, listing
-from ..console import say, stdout
+from ..console import emit, say, stdout
 from ..options import Format, OutputFormat
 from ..render.document import document
 from ..render.machines import listed, machine_text, table, told
@@ -73,7 +73,7 @@ def command(  # noqa: PLR0917  # typer passes them by name
     _refuse_unknown_words(known, wanted)
     found = offers(known, wanted, sort)
     if fmt is Format.JSON:
-        say(document({"machines": [listed(offer) for offer in found]}))
+        emit(document({"machines": [listed(offer) for offer in found]}))
     else:
         say(table(found, wanted, stdout()))
     return Exit.OK if found else Exit.FAILED
@@ -89,7 +89,7 @@ def _read(files: list[Path]) -> Catalog:
 
 def _show(machine: Machine, fmt: Format) -> Exit:
     if fmt is Format.JSON:
-        say(document(told(machine)))
+        emit(document(told(machine)))
     else:
         say(machine_text(machine, stdout()))
     return Exit.OK

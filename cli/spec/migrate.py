@@ -8,7 +8,7 @@ import typer
 from ...lifecycle.outcome import Exit
 from ...lifecycle.rewrite import rewrite
 from ...schemas.fix.migration import Migration, migration
-from ..console import say, stdout
+from ..console import emit, say, stdout
 from ..options import Format, OutputFormat, complete_spec
 from ..render.document import document
 from ..render.spec import migration_text
@@ -34,7 +34,7 @@ def command(
         if write and each.changes:
             rewrite(each.file, each.before, each.after)
     if fmt is Format.JSON:
-        say(document(_report(migrations, write)))
+        emit(document(_report(migrations, write)))
     else:
         _say(migrations, write)
     if any(each.unreadable for each in migrations):

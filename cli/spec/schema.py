@@ -9,7 +9,7 @@ from ...lifecycle.outcome import Exit
 from ...schemas.catalog import json_schema as catalog_schema
 from ...schemas.policies import json_schema as policies_schema
 from ...schemas.structure import json_schema
-from ..console import say
+from ..console import emit
 
 
 class Document(StrEnum):
@@ -37,5 +37,5 @@ def command(
     gcluster schema > cluster.schema.json, and in the first line of a spec:
     # yaml-language-server: $schema=cluster.schema.json
     """
-    say(_RENDERERS[document]().rstrip("\n"))
+    emit(_RENDERERS[document]().rstrip("\n"))
     return Exit.OK

@@ -13,9 +13,9 @@ from ...schemas.load import load
 from ...schemas.spec import ClusterSpec
 from ...schemas.stack import Resolved, load_lock
 from ...schemas.stack.pools import resolved_pools
-from ..console import say, stdout
+from ..console import stdout
 from ..options import Format, OutputFormat, complete_spec
-from ..render.document import document
+from ..render.document import answer
 from ..render.spec import pools_text, sets_text
 
 
@@ -42,10 +42,10 @@ def command(
         if pool is not None:
             raise _unknown(f'--pool "{pool}" needs a spec', "gcluster software SPEC --pool NAME")
         sets = load_lock().sets
-        say(document({"sets": sets}) if fmt is Format.JSON else sets_text(load_lock(), stdout()))
+        answer(fmt, {"sets": sets}, lambda: sets_text(load_lock(), stdout()))
         return Exit.OK
     resolved = _resolved(_spec(spec), pool)
-    say(document({"pools": resolved}) if fmt is Format.JSON else pools_text(resolved, stdout()))
+    answer(fmt, {"pools": resolved}, lambda: pools_text(resolved, stdout()))
     return Exit.OK
 
 

@@ -11,7 +11,7 @@ from ...lifecycle.outcome import Exit, failure
 from ...lifecycle.rewrite import rewrite
 from ...schemas.checked import STDIN, Gathered, Report, check, gather
 from ...schemas.fix.apply import Mended, mend
-from ..console import Console, say, stdout
+from ..console import Console, emit, say, stdout
 from ..options import ReportFormat, ReportFormatOption, complete_spec
 from ..render.diagnostics import mended_text
 from ..render.report import FORMATS, report_text
@@ -106,7 +106,7 @@ def _tell(report: Report, fmt: ReportFormat, output: Path | None) -> None:
     if output is not None or fmt == "text":
         say(report_text(report, stdout()))
     else:
-        say(FORMATS[fmt](report))
+        emit(FORMATS[fmt](report))
 
 
 def _exit_code(report: Report) -> Exit:

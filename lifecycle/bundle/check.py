@@ -12,13 +12,13 @@ from ...schemas.bundle import MANIFEST, SIGNATURE, BundleManifest, decode
 from ...schemas.catalog import Catalog
 from ...schemas.diagnostics import Diagnostic, Severity
 from ...schemas.spec import ClusterSpec
-from ..kubernetes.addons.held import held_images
+from ..kubernetes.addons.notes import held_images
 from ..outcome import Exit, LifecycleError, failure
 from .addons import addons_missing, addons_of
-from .asked import kubernetes_of, needs_of
 from .fetch import is_whole
 from .keys import signed_by
 from .kubernetes import kubernetes_missing
+from .requirements import kubernetes_of, needs_of
 
 
 def read_manifest(bundle: Path, trusted: str | None = None) -> BundleManifest:

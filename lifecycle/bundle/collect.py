@@ -30,15 +30,14 @@ from .addons import (
     AddonsAsked,
     addons_of,
     bundle_addons,
+    bundle_images,
     pinned_images,
 )
 from .apt import AptRoot, Found
-from .asked import PoolNeeds, kubernetes_of, needs_of
 from .fetch import INCOMING, Wanted, fetch_all
-from .images import bundle_images
 from .keys import BundleKey
 from .kubernetes import bundle_kubernetes
-from .unclear import refuse_unclear
+from .requirements import PoolNeeds, kubernetes_of, needs_of, refuse_unclear
 from .write import Part, indexed, prune, sign
 
 

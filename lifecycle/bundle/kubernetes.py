@@ -27,16 +27,14 @@ from ...schemas.bundle import (
 from ...schemas.diagnostics import Diagnostic, Severity
 from ...schemas.spec import ClusterSpec, KubernetesScheduler
 from .. import places
-from ..kubernetes.bring import MODULES, broken_files
-from ..kubernetes.build import ensure_built, planned_bundle
-from ..kubernetes.recipe import architecture
+from ..kubernetes.build import architecture, ensure_built, planned_bundle
 from ..kubernetes.release import (
     Release,
     fetch_release,
     planned_release,
     whole_version,
 )
-from ..kubernetes.source import takes_own_build
+from ..kubernetes.source import MODULES, broken_files, takes_own_build
 from ..progress import Reporter
 from .apt import DEBIAN_ARCHITECTURES
 from .fetch import is_whole

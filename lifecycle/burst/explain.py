@@ -8,7 +8,7 @@ from ..cluster import open_cluster
 from ..outcome import Exit, failure
 from ..ssh import SshSession
 from ..state import JobMoved  # msgspec reads it
-from .agent.book import Book
+from .agent.ledger import Book
 from .agent.run import refuse_without_pools, scheduler_of, silent
 from .agent.scheduler import SchedulerSilent
 from .agent.setup import elastic_pools, spillings

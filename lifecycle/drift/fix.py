@@ -15,12 +15,15 @@ import msgspec
 from msgspec.structs import replace
 
 from ...schemas.diagnostics import Diagnostic
+from ...schemas.spec import KubernetesScheduler
 from ...stacks.provider import ProviderError
 from ..accounting.plan import BooksPlan
 from ..cluster import Cluster
+from ..compiled import compile_for
 from ..converge.pending import Scope, worn_out
 from ..images.golden import booting_sites
-from ..kubernetes import while_up
+from ..kubernetes.phases import drain_leaving
+from ..kubernetes.phases import settle as settle_kubernetes
 from ..ledger_check import close_absent
 from ..nodes import converge_nodes
 from ..observe import Observation, observe
@@ -144,14 +147,18 @@ def _mend(
             sites=tuple(site for site in before.sites if site.site in theirs),
             leaving={node: pool for node, pool in before.leaving.items() if pool in pools},
         )
-        while_up.drain_leaving(cluster, mine, session, report)
+        if isinstance(cluster.spec.scheduler, KubernetesScheduler):
+            drain_leaving(cluster, mine, session, report)
     refused = [d for said in at_each(applied, partial(_apply, cluster)).values() for d in said]
     after = observe(cluster, sites, session)
     scope = _with_made(cluster, scope, before, after)
-    nodes = converge_nodes(run, sites, after, session, report=report, requeue=requeue, scope=scope)
+    compiled = compile_for(cluster, after).cluster
+    nodes = converge_nodes(
+        run, sites, after, session, compiled, report=report, requeue=requeue, scope=scope
+    )
     meant = {*scope.hosts, *scope.steps}
     failed = {host: why for host, why in nodes.failed.items() if host in meant}
-    settled = while_up.settle(cluster, after, session, report, prune=False) if objects else ()
+    settled = settle_kubernetes(cluster, after, session, report, prune=False) if objects else ()
     compute = (host for host in nodes.inventory.with_role("compute") if host.connection == "ssh")
     serving = [host.name for host in compute]
     if serving and after.existing.has_scheduler:
@@ -222,4 +229,5 @@ def _plan(  # noqa: PLR0917  # what a plan is made from
     seen = replace(
         observation, sites=only, stamps=worn_out(observation.stamps, scope), unreachable={}
     )
-    return plan_with_jobs(cluster, seen, session, ladders_of(cluster, sites), scope=scope)
+    compiled = compile_for(cluster, seen)
+    return plan_with_jobs(cluster, seen, session, compiled, ladders_of(cluster, sites), scope=scope)

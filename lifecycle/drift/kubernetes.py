@@ -20,19 +20,19 @@ import msgspec
 from ...inventory.compile.kubernetes_objects.addons import chosen_addons
 from ...inventory.compile.kubernetes_objects.objects import FIELD_MANAGER, Object
 from ...schemas.decoding import decode_json
-from ..kubernetes.addons.record import FIELDS, records_of
-from ..kubernetes.addons.record import selector as of_records
-from ..kubernetes.addons.standing import (
+from ..kubernetes.addons.changes import (
     OBJECT_FIELDS,
+    addon_groups,
+    has_addons,
     key_of_row,
     objects_selector,
 )
-from ..kubernetes.addons.taken import fields_of, last_other
-from ..kubernetes.addons.together import addon_groups, has_addons
+from ..kubernetes.addons.ownership import fields_of, last_other
+from ..kubernetes.addons.record import FIELDS, records_of
+from ..kubernetes.addons.record import selector as of_records
 from ..kubernetes.difference import Marks, difference
-from ..kubernetes.live import Live, LiveNode, kinds, selector
-from ..kubernetes.look import NODE_FIELDS, NodeSeen, node_seen
 from ..kubernetes.objects import ObjectKey, Wanted, key_of
+from ..kubernetes.observe import NODE_FIELDS, Live, LiveNode, NodeSeen, kinds, node_seen, selector
 from ..kubernetes.table import read_rows, row_template
 from ..scheduler.base import MARK
 from .values import Drift, SchedulerFindings

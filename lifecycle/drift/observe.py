@@ -21,7 +21,7 @@ from ..cluster import Cluster
 from ..converge.pending import step_digests
 from ..converge.role_files import together, traces_of
 from ..kubernetes.managed import nodes, reach
-from ..kubernetes.managed.here import run_words
+from ..kubernetes.managed.login import run_words
 from ..outcome import failure
 from ..planning.guards import served
 from ..repair.queue import queue

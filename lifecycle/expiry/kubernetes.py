@@ -15,7 +15,7 @@ from ...inventory.compile.kubernetes_objects.rules import END_RULE, end_rule
 from ...inventory.hosts import ClusterInventory, Host
 from ...schemas.catalog import Catalog
 from ..kubernetes.kubectl import ApiRefused, ApiSilent, Kubectl, kubectl_of
-from ..kubernetes.work import see_work
+from ..kubernetes.workloads import see_work
 from ..ssh import SshSession, Unreachable
 from ..ssh.arguments import as_root
 from .jobs import Jobs

@@ -15,8 +15,8 @@ from .. import places
 from ..outcome import Exit, failure
 from ..state import StateStore
 from ..state.store import utc_now
-from .book import Happened
 from .git import Repository
+from .round_record import Happened
 from .rounds import Settings, World, have_round
 
 

@@ -10,8 +10,8 @@ from ..cluster import Cluster, open_applied
 from ..expiry.look_after import look_after
 from ..outcome import LifecycleError
 from .act import Acted
-from .book import Book
 from .git import Head
+from .round_record import Book
 
 
 def look_after_ends(

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import msgspec
 
 from ...schemas.diagnostics import Diagnostic
+from ..outcome import Exit, failure
 from ..state import StateStore
+from ..state.process import who
+from ..state.store import utc_now
 from ..status.conditions import Condition
+
+if TYPE_CHECKING:
+    from ..cluster import Cluster
 
 KEY = "reconcile.json"
 """Key in the controller's state; under the same key each cluster's state has its own part."""
@@ -113,3 +119,24 @@ def read_followed(store: StateStore) -> Followed | None:
 def read_pause(store: StateStore) -> Paused | None:
     """Return who wants the cluster left as it is; None: nobody."""
     return store.read(PAUSED_KEY, Paused)
+
+
+def pause(cluster: Cluster, reason: str) -> Paused:
+    """Write down that somebody wants the cluster left as it is.
+
+    Raises:
+        LifecycleError: no reason is given (exit code USAGE).
+    """
+    if not reason.strip():
+        raise failure("GC941", "why? --reason is empty", exit_code=Exit.USAGE)
+    paused = Paused(by=who(), since=utc_now(), reason=reason)
+    cluster.store.put(PAUSED_KEY, msgspec.json.encode(paused))
+    return paused
+
+
+def go_on(cluster: Cluster) -> Paused | None:
+    """Let the cluster be changed again; return who had it paused, None: nobody."""
+    paused = read_pause(cluster.store)
+    if paused is not None:
+        cluster.store.delete(PAUSED_KEY)
+    return paused

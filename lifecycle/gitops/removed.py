@@ -13,8 +13,8 @@ from ..cluster import Cluster, open_applied
 from ..expiry.jobs import ask_jobs
 from ..outcome import LifecycleError
 from .act import Acted, take_down
-from .book import Book
-from .standing import last_change
+from .desired import last_change
+from .round_record import Book
 
 
 class Removed(NamedTuple):

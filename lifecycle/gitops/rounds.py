@@ -12,15 +12,13 @@ from ...schemas.diagnostics import Diagnostic, Severity
 from ..cluster import Cluster, open_applied
 from ..outcome import Exit, LifecycleError
 from ..state import StateStore
-from .act import Acted, bring_up
-from .backoff import pause_s
-from .book import Book, Happened
-from .desired import Desired, read_desired
+from .act import Acted, bring_up, pause_s
+from .desired import Desired, last_change, read_desired, standing
 from .ends import look_after_ends
 from .git import Head, Repository
 from .record import ControllerRecord, read_record
 from .removed import see_removed
-from .standing import last_change, standing
+from .round_record import Book, Happened
 
 DEFAULT_MOST_CHANGED = 5
 """Clusters that one round may change where nobody says how many."""

@@ -12,8 +12,8 @@ from ...inventory.compile.kubernetes_objects.nodes import NO_PARTITION, PARTITIO
 from ...inventory.compile.kubernetes_objects.objects import DOMAIN
 from ...schemas.derived.hostlist import fold
 from ..accounting.plan import BooksPlan
-from .live import Live, LiveNode, is_ours
 from .objects import DIGEST, ObjectKey, Wanted
+from .observe import Live, LiveNode, is_ours
 
 _MIG = "nvidia.com/mig.config"
 _NAMED = 4

@@ -8,12 +8,19 @@ from __future__ import annotations
 import gzip
 import hashlib
 import io
+import re
+import subprocess
 import tarfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import msgspec
+
+from ...stacks.local.image import missing_tool
+from ...stacks.provider import provider_error
+from ..outcome import LifecycleError
 
 _LAYER = "application/vnd.oci.image.layer.v1.tar+gzip"
 _MANIFEST = "application/vnd.oci.image.manifest.v1+json"
@@ -129,3 +136,105 @@ def _digest(content: bytes) -> str:
 
 def _json(value: Any) -> bytes:
     return msgspec.json.encode(value, order="sorted")
+
+
+_LATEST = "latest"
+
+
+def full_name(image: str) -> str:
+    """Return an image with registry and tag: many charts leave Docker's own registry out.
+
+    Args:
+        image: without a digest: "busybox", "rancher/local-path-provisioner:v0.0.33".
+    """
+    path, tag = split_tag(image)
+    first, slash, rest = path.partition("/")
+    if not slash:
+        path = f"docker.io/library/{path}"
+    elif first == "docker.io" and "/" not in rest:
+        path = f"docker.io/library/{rest}"
+    elif not ("." in first or ":" in first or first == "localhost"):
+        path = f"docker.io/{path}"
+    return f"{path}:{tag}"
+
+
+def split_tag(image: str) -> tuple[str, str]:
+    """Return what stands before an image's tag, and the tag: "latest" where none is said."""
+    path, colon, tag = image.rpartition(":")
+    return (path, tag) if colon and "/" not in tag else (image, _LATEST)
+
+
+_KEPT = re.compile(
+    r"usr/s?bin/[^/]+$|usr/lib64/[^/]+$|usr/lib/[^/]+-linux-gnu/(lib|ld-)[^/]*\.so[^/]*$"
+)
+_LINKS = ("bin", "sbin", "lib", "lib64")
+"""Of a merged /usr; the package that makes them isn't among those taken apart."""
+_PROTOCOLS = "".join(
+    f"{name}\t{number}\n"
+    for name, number in (("icmp", 1), ("tcp", 6), ("udp", 17), ("ipv6-icmp", 58), ("sctp", 132))
+)
+"""/etc/protocols: without it nft lists protocols by their numbers, which no kube-proxy that starts
+again takes for the names that it wrote."""
+_LIMIT_S = 600
+
+
+def package_layer(packages: Sequence[str], suite: str, scratch: Path) -> Layer:
+    """Return a layer with what these packages, and those they depend on, run with.
+
+    Args:
+        packages: names.
+        suite: of Debian.
+        scratch: where archives may lie meanwhile.
+
+    Raises:
+        LifecycleError: GC912 with mmdebstrap's own words, or what to install.
+    """
+    lacking = missing_tool()
+    if lacking is not None:
+        raise LifecycleError(*lacking.diagnostics)
+    with TemporaryDirectory(dir=scratch) as folder:
+        root = f"{folder}/root.tar"
+        command = [
+            "mmdebstrap",
+            "--variant=extract",
+            f"--include={','.join(packages)}",
+            suite,
+            root,
+        ]
+        done = subprocess.run(
+            command, capture_output=True, text=True, check=False, timeout=_LIMIT_S
+        )
+        if done.returncode != 0:
+            errors = [line for line in done.stderr.splitlines() if line.startswith("E:")]
+            why = errors[0] if errors else "mmdebstrap failed"
+            told = provider_error("GC912", f"packages for images were not fetched: {why}")
+            raise LifecycleError(*told.diagnostics)
+        with tarfile.open(root) as archive:
+            return packed(_cut(archive))
+
+
+def _cut(archive: tarfile.TarFile) -> bytes:
+    """Return the programs and libraries of a root file system as an archive without dates.
+
+    The names of protocols are our own: the package that has them configures a whole system.
+    """
+    buffer = io.BytesIO()
+    kept = {
+        name: member
+        for member in archive.getmembers()
+        if _KEPT.match(name := member.name.removeprefix("./")) and not member.isdir()
+    }
+    with tarfile.open(fileobj=buffer, mode="w") as out:
+        for name in _LINKS:
+            link = tarfile.TarInfo(name)
+            link.type, link.linkname, link.mode = tarfile.SYMTYPE, f"usr/{name}", 0o777
+            out.addfile(link)
+        protocols = tarfile.TarInfo("etc/protocols")
+        protocols.size, protocols.mode = len(_PROTOCOLS), 0o644
+        out.addfile(protocols, io.BytesIO(_PROTOCOLS.encode()))
+        for name, member in sorted(kept.items()):
+            entry = tarfile.TarInfo(name)
+            entry.type, entry.mode = member.type, member.mode
+            entry.size, entry.linkname = member.size, member.linkname
+            out.addfile(entry, archive.extractfile(member) if member.isreg() else None)
+    return buffer.getvalue()

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Sequence
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import msgspec
 
 from ...inventory.hosts import ClusterInventory, Host
 from ..ssh import Answer, SshResult, SshSession, Unreachable
-from .way import AS_ROOT, COMMAND, OnHost, Way
+
+if TYPE_CHECKING:
+    from ..ssh import Answer, SshSession
 
 __all__ = ["AS_ROOT", "COMMAND", "ApiRefused", "ApiSilent", "Kubectl", "kubectl_of"]
 _SILENT = (
@@ -128,9 +131,7 @@ def kubectl_of(session: SshSession, inventory: ClusterInventory) -> Kubectl:
     in the cluster's folder since the nodes were seen.
     """
     if inventory.is_managed:
-        from .managed.here import (  # noqa: PLC0415  # its own
-            kubectl_here,
-        )
+        from .managed.login import kubectl_here  # noqa: PLC0415  # its own
 
         return kubectl_here(session.workdir)
     real = [h for h in inventory.with_role("controller") if h.connection == "ssh"]
@@ -140,3 +141,53 @@ def kubectl_of(session: SshSession, inventory: ClusterInventory) -> Kubectl:
 def _is_silence(stderr: str) -> bool:
     words = stderr.lower()
     return any(sign in words for sign in _SILENT)
+
+
+AS_ROOT = '$([ "$(id -u)" = 0 ] || echo sudo -n)'
+"""Shell words before a command that only root may run: admin.conf is root's."""
+COMMAND = f"{AS_ROOT} kubectl --kubeconfig=/etc/kubernetes/admin.conf"
+"""kubectl as root of a control plane runs it."""
+
+
+class Way(Protocol):
+    """A machine that has kubectl, and what lets it in."""
+
+    @property
+    def name(self) -> str:
+        """How it is called where it is silent."""
+        ...
+
+    def run(self, arguments: Sequence[str], *, stdin: str | None, timeout_s: float) -> Answer:
+        """Run kubectl to its end; Unreachable where it couldn't be run or came to no end."""
+        ...
+
+    def stream(
+        self, arguments: Sequence[str], take: Callable[[str], None], *, timeout_s: float
+    ) -> Answer:
+        """Run kubectl and hand over its output line by line."""
+        ...
+
+
+class OnHost:
+    """kubectl of a control plane, over the connections that the cluster has.
+
+    No kubeconfig leaves the nodes and no port of the API is opened to this machine.
+    """
+
+    def __init__(self, session: SshSession, host: Host) -> None:
+        """Use that control plane; nothing is contacted yet."""
+        self._session = session
+        self._host = host
+        self.name = host.name
+
+    def run(self, arguments: Sequence[str], *, stdin: str | None, timeout_s: float) -> Answer:
+        """Run kubectl there; see `Way`."""
+        line = f"{COMMAND} {shlex.join(arguments)}"
+        return self._session.run(self._host, line, stdin=stdin, timeout_s=timeout_s)
+
+    def stream(
+        self, arguments: Sequence[str], take: Callable[[str], None], *, timeout_s: float
+    ) -> Answer:
+        """Run kubectl there; see `Way`."""
+        line = f"{COMMAND} {shlex.join(arguments)}"
+        return self._session.stream(self._host, line, take, timeout_s=timeout_s)

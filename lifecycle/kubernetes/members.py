@@ -7,9 +7,10 @@ deleted, the last has no majority and nothing brings it back. One by one, while 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from ...inventory.hosts import Host
+from ...schemas.diagnostics import Diagnostic, Severity
 from ...schemas.spec import ClusterSpec
 from ..observe import Observation
 from ..outcome import failure
@@ -17,6 +18,7 @@ from ..planning.guards import gone_nodes
 from ..ssh import SshSession, Unreachable
 from ..ssh.arguments import as_root
 from ..status.slurm import last_words
+from .kubectl import ApiRefused, ApiSilent, Kubectl, kubectl_of
 from .settle import JOINED
 
 _ETCDCTL = ("/usr/local/libexec/gcluster/kubernetes-etcd", "etcdctl")
@@ -118,3 +120,43 @@ def _asked(host: Host, session: SshSession, *words: str) -> str:
     if answer.returncode != 0:
         raise _Refused(last_words(answer))
     return answer.stdout
+
+
+_LEAVE_WITHIN_S = 120
+"""Pods have this long to end, their grace included."""
+
+
+def drain(observation: Observation, session: SshSession) -> tuple[Diagnostic, ...]:
+    """Drain the nodes that the sites are about to remove or replace; return who was in the way.
+
+    A node that is gone from the API already, and an API that is silent, hold nothing up: the plan
+    that was agreed to says that the nodes go.
+    """
+    leaving = [*(node.name for node in gone_nodes(observation.sites)), *observation.leaving]
+    if not leaving:
+        return ()
+    return drain_nodes(kubectl_of(session, observation.existing), leaving)
+
+
+def drain_nodes(kubectl: Kubectl, names: Sequence[str]) -> tuple[Diagnostic, ...]:
+    """Cordon these nodes and have their pods leave, as far as the API knows them."""
+    try:
+        known = kubectl.text("get", "nodes", "--output=name").split()
+        there = [name for name in names if f"node/{name}" in known]
+        if there:
+            kubectl.text(
+                *("drain", *there, "--ignore-daemonsets", "--delete-emptydir-data", "--force"),
+                f"--timeout={_LEAVE_WITHIN_S}s",
+                timeout_s=_LEAVE_WITHIN_S + 30,
+            )
+    except (ApiSilent, ApiRefused) as error:
+        words = error.words if isinstance(error, ApiRefused) else ""
+        return (
+            Diagnostic(
+                code="GC1008",
+                severity=Severity.WARNING,
+                summary=f"nodes go with pods on them: {error}",
+                detail=words,
+            ),
+        )
+    return ()

@@ -21,7 +21,7 @@ import msgspec
 
 from ...stacks.https import opened
 from ..outcome import failure
-from .image_names import split_tag
+from .image_archive import split_tag
 
 _INDEXES = (
     "application/vnd.oci.image.index.v1+json",

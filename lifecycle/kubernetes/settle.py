@@ -18,20 +18,21 @@ from ...schemas.spec import KubernetesScheduler
 from ..accounting.plan import BooksPlan
 from ..cluster import Cluster
 from ..observe import Observation
-from ..progress import Reporter, StageFinished, StageStarted
+from ..progress import Reporter, StageFinished, StageProgress, StageStarted
 from ..rolling.roll import Clock
-from ..ssh import SshSession
-from .addons import together
-from .addons.applying import delete
+from ..ssh import SshSession, Unreachable
+from ..ssh.arguments import as_root
+from ..status.slurm import last_words
+from .addons import changes as together
+from .addons.changes import Standing
 from .addons.notes import kept_namespaces
-from .addons.served import read_served
-from .addons.standing import Standing
+from .addons.ownership import delete, read_served
 from .addons.step import AddonsStep
 from .difference import Difference, Marks, difference
 from .kubectl import ApiRefused, ApiSilent, Kubectl, kubectl_of
-from .live import NOTHING, read_live
 from .objects import Wanted, wanted
-from .occupied import occupied
+from .observe import NOTHING, read_live
+from .workloads import occupied
 
 JOINED = "kubernetes.join"
 """The step whose stamp says that a host's API server was there."""
@@ -283,3 +284,43 @@ def _error(code: str, summary: str, go_on: str, detail: str = "") -> Diagnostic:
         detail=detail,
         hint=f"mend it, then go on with: {go_on}",
     )
+
+
+UPGRADED = "/etc/kubernetes/gcluster/upgraded-to"
+"""Is there on control planes that have come to another version since they were made."""
+PROGRAM = "/usr/local/libexec/gcluster/kubernetes-upgrade.py"
+_LIMIT_S = 600
+"""kubeadm asks the API server a few times, and two rollouts are waited for two minutes each."""
+
+
+def bring_followers(
+    observation: Observation, session: SshSession, report: Reporter
+) -> tuple[Diagnostic, ...]:
+    """Have them follow where a control plane was upgraded and no node is behind it any more.
+
+    Returns:
+        What went wrong: an error for each control plane that could not (GC1006).
+    """
+    late = []
+    for host in observation.desired.with_role("controller"):
+        if host.connection != "ssh" or JOINED not in observation.stamps.get(host.name, {}):
+            continue
+        line = f"[ ! -e {UPGRADED} ] || exec {PROGRAM} --addons"
+        answer = session.run(host, as_root(host, ["sh", "-c", line]), timeout_s=_LIMIT_S)
+        if isinstance(answer, Unreachable):
+            why = answer.reason
+        elif answer.returncode != 0:
+            why = last_words(answer)
+        else:
+            if said := answer.stdout.strip():
+                report(StageProgress(name="converge", done=0, total=0, detail=said))
+            continue
+        late.append(
+            Diagnostic(
+                code="GC1006",
+                severity=Severity.ERROR,
+                summary=f"kube-proxy and CoreDNS stay at the version before: {host.name}: {why}",
+                hint="run the same command again: it goes on",
+            )
+        )
+    return tuple(late)

@@ -182,7 +182,7 @@ def _refuse_kubernetes(cluster: Cluster) -> None:
     refuse_kubernetes(
         cluster.spec,
         "has no queue of Slurm: Kubernetes keeps its jobs in etcd",
-        hint="control planes save etcd every six hours, and kubernetes-restore puts it back",
+        hint="control planes save etcd every six hours, and kubernetes-restore.py puts it back",
     )
 
 

@@ -47,7 +47,7 @@ case $seen in
     echo "the controller counts it as $seen"; exit 1 ;;
 esac
 }}
-kubernetes=/usr/local/libexec/gcluster/kubernetes-check
+kubernetes=/usr/local/libexec/gcluster/kubernetes-check.py
 if [ -x $kubernetes ]; then {_AS_ROOT} $kubernetes node || exit 1; else slurm; fi
 [ ! -x /usr/libexec/gcluster/node-health-verify ] ||
   {_AS_ROOT} /usr/libexec/gcluster/node-health-verify

@@ -37,7 +37,7 @@ from ..converge.stamps import read_stamps
 from ..converge.watch import reasons
 from ..outcome import Exit, failure
 from ..progress import Reporter, StageProgress
-from ..pull.keys import KEY_SECRET, signing_key
+from ..pull.bundle import KEY_SECRET, signing_key
 from ..rolling.roll import Clock
 from ..run import Run
 from ..scheduler.base import Scheduler

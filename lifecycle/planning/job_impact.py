@@ -51,7 +51,7 @@ def ask_hit(
 
 def _of_kubernetes(session: SshSession, existing: ClusterInventory, nodes: Collection[str]) -> Hit:
     """Ask the API: it knows accounts, which are namespaces, and nobody's name."""
-    from ..kubernetes.work import see_work  # noqa: PLC0415  # its own
+    from ..kubernetes.workloads import see_work  # noqa: PLC0415  # its own
 
     try:
         work = see_work(kubectl_of(session, existing))

@@ -11,7 +11,6 @@ from collections.abc import Collection, Mapping
 
 from msgspec.structs import replace
 
-from ...inventory.compile import CompiledCluster, compile_cluster
 from ...inventory.compile.steps import CHANGING_PHASES
 from ...schemas.cost.pools import usd_per_hour
 from ...schemas.derived.hostlist import fold
@@ -21,6 +20,7 @@ from ..accounting.plan import BooksPlan
 from ..accounting.settle import books_plan
 from ..audit.built import built, upgrade_lines
 from ..cluster import Cluster
+from ..compiled import Compiled, compile_for
 from ..converge.pending import Pending, Scope, pending_steps
 from ..ladders.standing import Ladders
 from ..ladders.view import ladder_views, usd_taken
@@ -97,13 +97,15 @@ def make_plan(cluster: Cluster) -> Plan:
     sites = open_sites(cluster)
     with SshSession(cluster.workdir) as session:
         observation = observe(cluster, sites, session, guess=True)
-        return plan_with_jobs(cluster, observation, session, ladders_of(cluster, sites))
+        compiled = compile_for(cluster, observation)
+        return plan_with_jobs(cluster, observation, session, compiled, ladders_of(cluster, sites))
 
 
 def plan_with_jobs(
     cluster: Cluster,
     observation: Observation,
     session: SshSession,
+    compiled: Compiled,
     ladders: Ladders | None = None,
     *,
     scope: Scope | None = None,
@@ -112,7 +114,6 @@ def plan_with_jobs(
 
     With `scope` it is the plan of that part, without accounts, maintenance windows and objects.
     """
-    compiled = compile_for(cluster, observation)
     pending = pending_for(cluster, compiled, observation)
     if scope is not None:
         pending = scope.of(pending)
@@ -122,7 +123,7 @@ def plan_with_jobs(
     books = None if scope is not None else books_plan(cluster.spec, observation, session, now)
     plan = _plan(cluster, observation, pending, ladders, jobs=jobs, books=books)
     before = Journal(cluster.events).built()
-    plan = replace(plan, upgrades=upgrade_lines(before, built(compiled)))
+    plan = replace(plan, upgrades=upgrade_lines(before, built(compiled.cluster)))
     if scope is None and isinstance(cluster.spec.scheduler, KubernetesScheduler):
         plan = _with_kubernetes(cluster, plan, observation, session)
     return _guarded(cluster, plan, observation, session, rolls)
@@ -134,9 +135,9 @@ def _with_kubernetes(
     """Add what Kubernetes is told, where it comes from, and what stands in the way."""
     from ..kubernetes.fitness import (  # noqa: PLC0415  # only for Kubernetes
         kubernetes_findings,
+        skew_findings,
     )
     from ..kubernetes.settle import objects_plan  # noqa: PLC0415
-    from ..kubernetes.skew import skew_findings  # noqa: PLC0415
     from ..kubernetes.source import how_it_stands  # noqa: PLC0415
 
     bundle = cluster.kubernetes
@@ -195,22 +196,13 @@ def _guarded(
     )
 
 
-def compile_for(cluster: Cluster, observation: Observation) -> CompiledCluster:
-    """Compile the spec for the hosts that it asks for; what was compiled last is kept."""
-    made_of = (observation.desired, cluster.bundle, cluster.kubernetes)
-    if cluster.compiled is None or cluster.compiled[0] != made_of:
-        desired, bundle, kubernetes = made_of
-        compiled = compile_cluster(cluster.spec, desired, cluster.catalog, bundle, kubernetes)
-        cluster.compiled = (made_of, compiled)
-    return cluster.compiled[1]
-
-
-def pending_for(cluster: Cluster, compiled: CompiledCluster, observation: Observation) -> Pending:
+def pending_for(cluster: Cluster, compiled: Compiled, observation: Observation) -> Pending:
     """Return the steps whose stamp on the node differs from the compiled spec.
 
     Nodes that were given up are left out.
     """
-    pending = pending_steps(compiled, observation.stamps, cluster.secret_versions(compiled))
+    secrets = cluster.secret_versions(compiled.cluster)
+    pending = pending_steps(compiled.cluster, observation.stamps, secrets)
     if not observation.aside:
         return pending
     hosts = frozenset(host.name for host in observation.desired.hosts)

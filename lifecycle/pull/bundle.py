@@ -2,21 +2,33 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
+import io
 import re
 import subprocess
+import tarfile
 from collections.abc import Iterable, Mapping
+from importlib.metadata import distribution, version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import msgspec
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    PublicFormat,
+    load_ssh_private_key,
+)
 
 from ...inventory.compile import CompiledCluster, Step
 from ..converge.pending import Pending, PendingStep, pending_steps
 from ..converge.playbook import plays
 from ..converge.role_files import collections_path, plugins_path, role_path, role_plugins
 from ..outcome import failure
-from .archive import files_below, packed
 
 FORMAT = 1
 NAMESPACE = "gcluster-converge"
@@ -156,3 +168,105 @@ def signed(text: str, key_file: Path) -> bytes:
     if done.returncode:
         raise failure("GC922", "the nodes' bundle can't be signed", detail=done.stderr.strip())
     return msgspec.json.encode({"manifest": text, "signature": done.stdout})
+
+
+KEY_SECRET = "converge-key"  # noqa: S105  # the secret's name
+"""The private key, in the cluster's vault; it never leaves the control machine."""
+
+
+def signing_key() -> bytes:
+    """Return a new Ed25519 key in OpenSSH's format; it is never written to a disk."""
+    key = Ed25519PrivateKey.generate()
+    return key.private_bytes(Encoding.PEM, PrivateFormat.OpenSSH, NoEncryption())
+
+
+def signers(key: bytes, cluster: str) -> bytes:
+    """Return the allowed_signers file of a cluster, see ssh-keygen(1): this key, for this alone."""
+    public = load_ssh_private_key(key, password=None).public_key()
+    line = public.public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH).decode()
+    return f'converge@{cluster} namespaces="{NAMESPACE}" {line}\n'.encode()
+
+
+_NOT_CARRIED = frozenset({"__pycache__"})
+_NOT_PORTABLE = frozenset({".pyc", ".so", ".pyd"})
+"""Compiled for this machine's Python; the packages in question have pure Python beside them."""
+
+
+def files_below(root: Path, at: str) -> dict[str, tuple[bytes, bool]]:
+    """Return name in the archive -> (content, whether it is a program) of all files of a folder."""
+    found = {}
+    for path in sorted(root.rglob("*")):
+        relative = path.relative_to(root)
+        if path.is_dir() or path.suffix in _NOT_PORTABLE or _NOT_CARRIED & set(relative.parts):
+            continue
+        found[f"{at}/{relative}"] = (path.read_bytes(), bool(path.stat().st_mode & 0o100))
+    return found
+
+
+def packed(files: Mapping[str, tuple[bytes, bool]]) -> bytes:
+    """Return a tar.gz of the files, ordered by name, without times or owners."""
+    plain = io.BytesIO()
+    with tarfile.open(fileobj=plain, mode="w", format=tarfile.PAX_FORMAT) as tar:
+        for name in (*_folders(files), *sorted(files)):
+            entry = tarfile.TarInfo(name)
+            if name in files:
+                content, program = files[name]
+                entry.size, entry.mode = len(content), 0o755 if program else 0o644
+                tar.addfile(entry, io.BytesIO(content))
+            else:
+                entry.type, entry.mode = tarfile.DIRTYPE, 0o755
+                tar.addfile(entry)
+    squeezed = io.BytesIO()
+    with gzip.GzipFile(fileobj=squeezed, mode="wb", mtime=0) as out:
+        out.write(plain.getvalue())
+    return squeezed.getvalue()
+
+
+def _folders(files: Iterable[str]) -> list[str]:
+    """Return the folders of the files, parents first."""
+    found = set()
+    for name in files:
+        parts = name.split("/")[:-1]
+        found |= {"/".join(parts[: end + 1]) for end in range(len(parts))}
+    return sorted(found)
+
+
+_PACKAGES: Mapping[str, str] = {
+    "ansible": "ansible-core",
+    "jinja2": "Jinja2",
+    "markupsafe": "MarkupSafe",
+    "packaging": "packaging",
+    "yaml": "PyYAML",
+}
+"""What `ansible-playbook` imports -> its distribution. `cryptography` is for its vault alone."""
+
+_RECIPE = 2
+"""Raise it when this module packs otherwise."""
+
+
+def runtime(cache: Path) -> bytes:
+    """Return the archive; it is made once for each set of versions and kept in `cache`."""
+    named = " ".join(f"{name}={version(name)}" for name in _PACKAGES.values())
+    key = hashlib.sha256(f"{_RECIPE} {named}".encode()).hexdigest()[:16]
+    kept = cache / f"ansible-{key}.tar.gz"
+    if kept.exists():
+        return kept.read_bytes()
+    files: dict[str, tuple[bytes, bool]] = {}
+    for package, name in _PACKAGES.items():
+        files |= files_below(_folder(package), package)
+        # Ansible asks importlib.metadata for versions, and that is where it looks.
+        about = (distribution(name).read_text("METADATA") or "").encode()
+        folder = f"{name.replace('-', '_').lower()}-{version(name)}.dist-info"
+        files[f"{folder}/METADATA"] = (about, False)
+    content = packed(files)
+    half = kept.with_suffix(".new")
+    half.write_bytes(content)
+    half.replace(kept)
+    return content
+
+
+def _folder(package: str) -> Path:
+    found = find_spec(package)
+    if found is None or found.origin is None:
+        raise RuntimeError(f"{package} is not installed beside gcluster")
+    return Path(found.origin).parent

@@ -17,12 +17,10 @@ from ..converge.run import ConvergeResult, Rolling, converge
 from ..progress import Reporter, StageFinished, StageStarted
 from ..rolling.change import has_joined
 from ..ssh import SshSession
-from .bundle import is_pushed, pool_bundles
-from .depot import Depot
+from .bundle import KEY_SECRET, is_pushed, pool_bundles, runtime
 from .follow import follow
-from .keys import KEY_SECRET
+from .mirror import Depot
 from .reports import read_reports
-from .runtime import runtime
 
 if TYPE_CHECKING:
     from ..cluster import Cluster

@@ -6,13 +6,14 @@ import base64
 import binascii
 import gzip
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TypeVar
 
 import msgspec
 
 from ...inventory.hosts import Host
 from ...schemas.decoding import learn
+from ..converge.stamps import Stamps, read_stamps
 from ..ssh import SshSession, Unreachable
 
 T = TypeVar("T")
@@ -120,3 +121,21 @@ def _decoded(lines: bytes, kind: type[T]) -> Iterator[T]:
             yield decoder.decode(line)
         except msgspec.DecodeError:
             continue  # no report of ours: the node is asked itself
+
+
+def read_reported_stamps(
+    session: SshSession, hosts: Sequence[Host]
+) -> dict[str, Stamps | Unreachable]:
+    """Return host -> its stamps: as it reported lately, else as it answers over SSH.
+
+    A report of a machine that had the name before, or an old one, is no answer.
+    """
+    controllers = [host for host in hosts if host.role == "controller"]
+    known: dict[str, Stamps | Unreachable] = {}
+    if controllers:
+        session.trust(hosts)
+        reports = read_reports(session, controllers[0])
+        if not isinstance(reports, Unreachable):
+            told = {h.name: reports.fresh(h) for h in hosts if h.role == "compute"}
+            known |= {name: dict(report.stamps) for name, report in told.items() if report}
+    return known | read_stamps(session, [host for host in hosts if host.name not in known])

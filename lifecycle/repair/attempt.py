@@ -6,15 +6,16 @@ from collections.abc import Collection
 
 import msgspec
 
+from ...inventory.compile import CompiledCluster
 from ...inventory.compile.steps import CHANGING_PHASES
 from ...schemas.diagnostics import Diagnostic
 from ...stacks.provider import ProviderError
+from ..compiled import compile_for
 from ..converge.pending import Scope
 from ..images.golden import booting_sites
 from ..nodes import converge_nodes
 from ..observe import Observation, observe
 from ..outcome import Exit
-from ..planning.plan import compile_for
 from ..progress import Reporter
 from ..run import Run
 from ..scheduler.base import SchedulerSilent
@@ -97,8 +98,11 @@ class Attempt:
             return Outcome(held=held | dict.fromkeys(free, f"the scheduler is silent: {silent}"))
         refused = self._at_sites(action, free, sites, before)
         after = observe(run.cluster, sites, session)
-        scope = self._scope(after, free)
-        nodes_now = converge_nodes(run, sites, after, session, report=self._report, scope=scope)
+        compiled = compile_for(run.cluster, after).cluster
+        scope = self._scope(compiled, after, free)
+        nodes_now = converge_nodes(
+            run, sites, after, session, compiled, report=self._report, scope=scope
+        )
         fit = [n for n in free if n in nodes_now.serving and n not in nodes_now.held]
         failed = {n: nodes_now.failed[n] for n in free if n in nodes_now.failed}
         held |= {n: nodes_now.held[n] for n in free if n in nodes_now.held}
@@ -157,9 +161,9 @@ class Attempt:
         }
         return any(at == site.name and (action == "replace" or n in made) for n, at in mine.items())
 
-    def _scope(self, after: Observation, nodes: Collection[str]) -> Scope:
+    @staticmethod
+    def _scope(compiled: CompiledCluster, after: Observation, nodes: Collection[str]) -> Scope:
         """Return these nodes with what only looks done anew, and what the controllers must know."""
-        compiled = compile_for(self._run.cluster, after)
         looks = {
             host: frozenset(s.key for s in group.steps if s.phase not in _MADE)
             for group in compiled.groups

@@ -14,12 +14,12 @@ from ...schemas.derived.hostlist import HostlistError, expand
 from ...schemas.diagnostics import Diagnostic
 from ...stacks.provider import ProviderError
 from ..cluster import Cluster
-from ..kubernetes import while_up
 from ..kubernetes.kubectl import kubectl_of
-from ..kubernetes.leave import drain_nodes
 from ..kubernetes.managed.joining import WITHIN_S, silence
 from ..kubernetes.managed.nodes import ApiNode, managed_site
 from ..kubernetes.managed.reach import see
+from ..kubernetes.members import drain_nodes
+from ..kubernetes.phases import settle
 from ..observe import observe
 from ..outcome import Exit, LifecycleError, failure
 from ..progress import Reporter, StageProgress
@@ -181,7 +181,7 @@ def _work(
         return _result(cluster, held=held, given_up={one.shown: failed for one in free})
     ready = _awaited(cluster, site, free, report, clock)
     after = observe(cluster, sites, session)
-    said += while_up.settle(cluster, after, session, report, prune=False)
+    said += settle(cluster, after, session, report, prune=False)
     late = f"its new machine is no ready node after {WITHIN_S // 60} minutes"
     result = _result(
         cluster, held=held, given_up={m.shown: late for m in free if m.name not in ready}

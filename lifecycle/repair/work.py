@@ -14,7 +14,7 @@ from ...schemas.derived.hostlist import HostlistError, expand
 from ...schemas.diagnostics import Diagnostic
 from ...stacks.provider import ProviderError
 from ..cluster import Cluster
-from ..kubernetes.managed.repair import is_of_eks
+from ..kubernetes.managed.leaving import is_of_eks
 from ..ledger_check import close_absent
 from ..outcome import Exit, failure
 from ..progress import Reporter

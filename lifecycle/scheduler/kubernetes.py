@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 import msgspec
 
 from ..kubernetes.kubectl import ApiRefused, ApiSilent, Kubectl
-from ..kubernetes.look import (
+from ..kubernetes.observe import (
     DRAIN_REASON,
     DRAINED_AT,
     NodeSeen,

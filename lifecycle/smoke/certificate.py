@@ -15,8 +15,8 @@ from ...inventory.hosts import ClusterInventory
 from ...schemas.derived.hostlist import fold
 from ..kubernetes import kubectl
 from ..ssh import SshSession, Unreachable
-from .findings import fault_lines
 from .job import SmokeRun
+from .saved import fault_lines
 
 if TYPE_CHECKING:
     from .run import SmokeResult

@@ -19,24 +19,30 @@ from ...inventory.compile.kubernetes_objects.allreduce import (
     companions,
     job,
 )
-from ...inventory.compile.kubernetes_objects.facts import KubernetesFacts
+from ...inventory.compile.kubernetes_objects.fabric import FabricAccess, fabric_access
+from ...inventory.compile.kubernetes_objects.facts import (
+    KubernetesFacts,
+    gpu_resource,
+    units_per_gpu,
+)
+from ...inventory.compile.kubernetes_objects.images import pause_image
 from ...inventory.compile.kubernetes_objects.objects import (
     FIELD_MANAGER,
     SYSTEM_NAMESPACE,
     Object,
     owned,
 )
+from ...inventory.compile.slurm_nodes import gpu_count
 from ...inventory.hosts import Host
+from ...schemas.derived.control_planes import managed_by
 from ...schemas.diagnostics import Diagnostic, Severity
 from ..kubernetes.kubectl import ApiRefused, ApiSilent, Kubectl
-from ..kubernetes.look import see_nodes, see_pods
+from ..kubernetes.observe import see_nodes, see_pods
 from ..progress import Finding, Reporter
 from ..ssh import Unreachable
-from .job_pods import JobPods, see_job, see_warnings
-from .kubernetes_runs import run_of
-from .launch import Launch
+from .job_pods import JobPods, keys_of_a_run, see_job, see_warnings
+from .launch import Launch, launches
 from .launcher import Ended
-from .pod_keys import keys_of_a_run
 
 POLL_S = 1.0
 NODES_S = 10.0
@@ -217,3 +223,46 @@ def renamed(
         take(pod.sub(lambda found: nodes.get(found[0].partition(".")[0], found[0]), line))
 
     return handed
+
+
+JOB = "allreduce"
+"""Stem of the runs' names; a run of `up` adds its own number."""
+
+
+def kubernetes_runs(facts: KubernetesFacts) -> tuple[AllReduceRun, ...]:
+    """Return a run for each fabric domain and partition, over all their hosts."""
+    hosts = tuple(host for pool in facts.compute for host in facts.compute[pool])
+    found = launches(facts.spec, hosts, JOB, facts.catalog)
+    return tuple(run_of(facts, launch) for launch in found)
+
+
+def run_of(facts: KubernetesFacts, launch: Launch) -> AllReduceRun:
+    """Return what a launch is on Kubernetes; its pools are alike as far as pods can tell."""
+    pool_of = {host.name: host.pool for host in facts.inventory.hosts}
+    pools = sorted({pool_of[name] for name in launch.nodes})
+    named = {host.name for pool in pools for host in facts.compute[pool]} != set(launch.nodes)
+    gpu = facts.machine(pools[0]).gpu
+    own = facts.spec.smoke.allreduce.image if managed_by(facts.spec) is not None else None
+    claims = facts.scheduler.gpu.resource_claims and gpu is not None
+    return AllReduceRun(
+        name=launch.job,
+        nodes=len(launch.nodes),
+        slots=max(1, launch.gpus),
+        program=tuple(launch.program()),
+        pools=tuple(pools),
+        hosts=launch.nodes if named else (),
+        gpu_resource=gpu_resource(facts, pools[0]),
+        gpu_units=gpu_count(facts.machine(pools[0])) * units_per_gpu(facts, pools[0]),
+        claimed=gpu.vendor if claims and gpu is not None else None,
+        access=_narrowest(facts, pools),
+        environment=launch.variables(),
+        image=own or pause_image(facts),
+        own_programs=own is not None,
+    )
+
+
+def _narrowest(facts: KubernetesFacts, pools: list[str]) -> FabricAccess:
+    """Return how all of these pools reach the fabric: on the host's network where they differ."""
+    found = [fabric_access(facts, pool) for pool in pools]
+    same = all(one == found[0] for one in found)
+    return found[0] if same else FabricAccess(host_network=True, environment=found[0].environment)

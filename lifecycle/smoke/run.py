@@ -17,16 +17,14 @@ from ...schemas.spec import ClusterSpec
 from ..outcome import failure
 from ..progress import Finding, Reporter, StageFinished, StageProgress, StageStarted
 from ..ssh import SshSession
-from .busbw import sweep
 from .domains import blocks_of, fabric_of, machine_of
-from .findings import in_parts, left_out, located_fault
 from .job import JobRunner, SmokeRun
 from .judging.verdict import Expectation, Verdict, Wire
-from .launch import Launch, launches
+from .launch import Launch, launches, sweep
 from .launcher import Launcher
 from .launchers import launcher_of
 from .reading.log import AllReduceLog, Row
-from .saved import wire_of
+from .saved import in_parts, left_out, located_fault, wire_of
 from .search import WORTH_SEARCHING, Located, Search
 
 if TYPE_CHECKING:

@@ -13,10 +13,10 @@ from ...inventory.hosts import Host
 from ..progress import Reporter, StageProgress
 from ..ssh import SshSession
 from .bisect import Bisection, Fault, NodeSet
+from .domains import bad_rails, rail_environment, rails_of
 from .job import JobRunner, SmokeRun
 from .judging.verdict import Code, Expectation
 from .launch import Launch
-from .rails import bad_rails, rail_environment, rails_of
 
 if TYPE_CHECKING:
     from ...schemas.catalog import Fabric

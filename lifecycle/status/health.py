@@ -14,12 +14,14 @@ from ...schemas.decoding import decode_json
 from ...schemas.spec import KubernetesScheduler
 from ...stacks.provider import ResourceChange
 from ..cluster import Cluster
+from ..compiled import compile_for
 from ..data import kept_data
 from ..expiry.due import life
 from ..gitops.record import read_followed
-from ..kubernetes import keeping, kubectl
+from ..kubernetes import kubectl
+from ..kubernetes import upkeep as keeping
 from ..observe import Observation, observe
-from ..planning.plan import compile_for, pending_for
+from ..planning.plan import pending_for
 from ..repair.queue import queue
 from ..sites import open_sites
 from ..smoke.gate import last_certificate

@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 import tarfile
 import urllib.error
-import urllib.request
 from pathlib import Path
+
+from ansible.module_utils.urls import open_url
 
 from .state import Failed
 
@@ -27,7 +28,7 @@ def fetch(url: str, path: Path, advice: str) -> str:
     """
     digest = hashlib.sha256()
     try:
-        answer = urllib.request.urlopen(url, timeout=FETCH_TIMEOUT_S)  # noqa: S310  # a mirror may be file:
+        answer = open_url(url, timeout=FETCH_TIMEOUT_S)
         with answer, path.open("wb") as out:
             while block := answer.read(BLOCK):
                 digest.update(block)

@@ -90,7 +90,7 @@ def job_runs() -> bool:
 
 
 def system_path(path: str) -> Path:
-    """Return a path of /sys, /proc, /run or /dev; tests have them below GCLUSTER_NODE_ROOT."""
+    """Return a path of the node; tests have its root at GCLUSTER_NODE_ROOT."""
     return Path(os.environ.get("GCLUSTER_NODE_ROOT", "/"), path.lstrip("/"))
 
 

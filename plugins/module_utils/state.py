@@ -27,9 +27,14 @@ def exit_with_state(
     """
     if module.params["state"] == "verified":
         exit_with_differences(module, differences)
+    exit_with_progress(module, change(not module.check_mode))
+
+
+def exit_with_progress(module: Any, progress: Iterable[str]) -> None:
+    """End a module with the changes that `progress` yields as it makes them, failed or not."""
     changes: list[str] = []
     try:
-        changes.extend(change(not module.check_mode))
+        changes.extend(progress)
     except Failed as failed:
         module.fail_json(msg=str(failed), changed=bool(changes), changes=changes)
     module.exit_json(changed=bool(changes), changes=changes)

@@ -70,11 +70,11 @@ import base64
 import json
 import tempfile
 import urllib.error
-import urllib.request
 from pathlib import Path
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.urls import open_url
 
 from ..module_utils.files import write_text
 from ..module_utils.node import first_line, job_runs, run, run_json, system_path
@@ -198,8 +198,7 @@ def is_pulled(image: str) -> bool:
 def write_login(registry: str, folder: str) -> None:
     """Write Docker's login with the machine's own account, which Google's registry takes."""
     try:
-        request = urllib.request.Request(ACCOUNT_URL, headers={"Metadata-Flavor": "Google"})
-        with urllib.request.urlopen(request, timeout=5) as answer:  # noqa: S310  # http: is Google's own
+        with open_url(ACCOUNT_URL, headers={"Metadata-Flavor": "Google"}, timeout=5) as answer:
             token = json.load(answer)["access_token"]
     except (urllib.error.URLError, OSError, ValueError, KeyError):
         return  # not on Google's machines: the registry may be readable by all

@@ -103,12 +103,12 @@ import re
 import tempfile
 import urllib.error
 import urllib.parse
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.urls import open_url
 
 from ..module_utils.node import run
 from ..module_utils.openpgp_keys import certificates, primary_fingerprints
@@ -164,7 +164,7 @@ def fetched_key(repository: Repository, folder: Path) -> bytes:
             offered.write_text(repository["key"])
         else:
             url = repository["key_url"]  # a bundle's is a file:
-            with urllib.request.urlopen(url, timeout=FETCH_TIMEOUT_S) as answer:  # noqa: S310
+            with open_url(url, timeout=FETCH_TIMEOUT_S) as answer:
                 offered.write_bytes(answer.read())
     except (urllib.error.URLError, OSError, ValueError) as error:
         raise Refused(

@@ -1,7 +1,7 @@
 """Every diagnostic code there is or was: what it means, since when, and an example that is tested.
 
 A code never changes its meaning and is never used again for another; `register.yaml` remembers.
-`python -m gcluster.schemas.codes --write` adds new codes to it and renews docs/diagnostics.md.
+`python -m gcluster.schemas.codes --write` adds new codes to it and writes docs/diagnostics*.md.
 """
 
 from .explanations import CodeExplanation, Example, example_of, explanations

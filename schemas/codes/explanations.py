@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -47,33 +48,46 @@ def _all() -> Iterator[CodeExplanation]:
         yield CodeExplanation(code=code, summary=summary, explanation=explanation)
 
 
-PAGE = Path(__file__).resolve().parent.parent.parent / "docs" / "diagnostics.md"
+DOCS = Path(__file__).resolve().parent.parent.parent / "docs"
 _TOP = """\
 # Codes of errors and warnings
 
 A code never changes its meaning and is never used again for another. The message itself says what
-was found, where, and what to write instead. This page says what a code stands for;
+was found, where, and what to write instead. These pages say what a code stands for;
 `gcluster explain CODE` says why the rule is there, and shows an example of the mistake with its
-correction. `gcluster validate --fix` mends those that have one right answer.
+correction. `gcluster validate --fix` fixes those that have one right answer.
 
-This page is generated from the program by `python -m gcluster.schemas.codes --write`.
+These pages are generated from the program by `python -m gcluster.schemas.codes --write`.
 """
+_PAGES = {
+    "diagnostics-spec.md": ("Codes about machines, networks and storage of a spec", range(5)),
+    "diagnostics-scheduling.md": ("Codes about the scheduler, software and policy", range(5, 9)),
+    "diagnostics-running.md": ("Codes of commands on a cluster", range(9, len(FAMILIES))),
+}
+"""File -> title, and the hundreds of codes that it lists."""
 _HEAD = "| code | what it means |\n| --- | --- |\n"
 
 
-def render() -> str:
-    """Return the text of the page."""
+def render() -> dict[str, str]:
+    """Return the text of each page by its file name below docs/."""
     known = explanations().values()
-    parts = [_TOP]
-    for family in FAMILIES:
-        rows = [f"| {k.code} | {k.summary} |\n" for k in known if family_of(k.code) is family]
-        if rows:
-            title = f"## {family.title} (GC{family.hundred})\n\n"
-            parts.append(f"{title}About {family.about}.\n\n{_HEAD}{''.join(rows)}")
+    index, pages = [], {}
+    for name, (page_title, hundreds) in _PAGES.items():
+        parts = [f"# {page_title}\n\nGenerated; see [diagnostics.md](diagnostics.md).\n"]
+        for family in (FAMILIES[hundred] for hundred in hundreds):
+            rows = [f"| {k.code} | {k.summary} |\n" for k in known if family_of(k.code) is family]
+            title = f"{family.title} (GC{family.hundred})"
+            parts.append(f"## {title}\n\nAbout {family.about}.\n\n{_HEAD}{''.join(rows)}")
+            anchor = re.sub(r"[^a-z0-9 ]", "", title.lower()).replace(" ", "-")
+            index.append(
+                f"| GC{family.hundred} | [{family.title}]({name}#{anchor}): {family.about} |\n"
+            )
+        pages[name] = "\n".join(parts)
+    top = f"{_TOP}\n| codes | about |\n| --- | --- |\n{''.join(index)}"
     gone = [f"| {code} | {was} |\n" for code, was in sorted(retired().items())]
     if gone:
-        parts.append(f"## Not given any more\n\n{_HEAD}{''.join(gone)}")
-    return "\n".join(parts)
+        top += f"\n## Not given any more\n\n{_HEAD}{''.join(gone)}"
+    return {"diagnostics.md": top, **pages}
 
 
 FOLDER = Path(__file__).parent.parent / "examples"

@@ -1,6 +1,6 @@
-"""The reference of the spec language, written from its types: docs/spec.md.
+"""The reference of the spec language, written from its types: docs/spec*.md.
 
-`python -m gcluster.schemas.structure.reference examples docs/spec.md` writes it again. The examples
+`python -m gcluster.schemas.structure.reference examples docs` writes it again. The examples
 in it are cut out of the specs under examples/, which the tests validate.
 """
 
@@ -52,20 +52,34 @@ A required key is marked **bold**.
 """
 
 
-def reference(examples: Mapping[str, str]) -> str:
-    """Return the page.
+_INDEX = "spec.md"
+_PAGES = ("sites", "pools", "storage", "scheduler", "users", "software")
+"""Root keys with a page of their own."""
+_WITH_PARTS = ("sites", "pools", "scheduler")
+"""Those of which the parts of values have another one."""
+_ON_PAGES = """\
+<!-- Written by `make docs` from the types in schemas/spec; edit those. -->
+
+How to read it: [the spec language](spec.md). A required key is marked **bold**.
+"""
+
+
+def reference(examples: Mapping[str, str]) -> dict[str, str]:
+    """Return the text of each page by its file name below docs/.
 
     Args:
         examples: text of each example by its file name without .yaml.
     """
     definitions = _definitions()
     root = definitions["ClusterSpec"]
-    lines = [_INTRODUCTION, "## The root", "", *_table(root, linked=True)]
+    pages = {_INDEX: [_INTRODUCTION, "## The root", "", *_table(root, _INDEX)]}
     for key, value in root["properties"].items():
-        structs = [name for name in _structs(value, definitions) if name in definitions]
-        if not structs and key not in SHOWN:
+        if not _structs(value, definitions) and key not in SHOWN:
             continue
-        lines += ["", f"## `{key}`", "", _text(value)]
+        page = _page_of(key)
+        heading = [f"# `{key}`", "", _ON_PAGES] if key in _PAGES else ["", f"## `{key}`", ""]
+        lines = pages.setdefault(page, [])
+        lines += [*heading, _text(value)]
         for example in SHOWN.get(key, ()):
             lines += [
                 "",
@@ -75,9 +89,30 @@ def reference(examples: Mapping[str, str]) -> str:
                 *_section(examples[example], key),
                 "```",
             ]
-        for name in structs:
-            lines += _definition(name, definitions[name])
-    return "\n".join(lines).rstrip() + "\n"
+        if key in _WITH_PARTS:
+            parts = pages.setdefault(_page_of(key, parts=True), [])
+            parts += [f"# Parts of `{key}`", "", _ON_PAGES]
+        for name, (home, of) in _homes().items():
+            if of == key:
+                pages[home] += _definition(name, definitions[name], home)
+    return {name: "\n".join(lines).rstrip() + "\n" for name, lines in pages.items()}
+
+
+def _page_of(key: str, *, parts: bool = False) -> str:
+    """Return the page of a root key, or of the parts of its values."""
+    suffix = "-parts" if parts and key in _WITH_PARTS else ""
+    return f"spec-{key}{suffix}.md" if key in _PAGES else _INDEX
+
+
+@cache
+def _homes() -> dict[str, tuple[str, str]]:
+    """Return struct -> the page that has its table, and the root key below which it is."""
+    definitions, homes = _definitions(), dict[str, tuple[str, str]]()
+    for key, value in definitions["ClusterSpec"]["properties"].items():
+        direct = _structs(value, definitions, deep=False)
+        for name in _structs(value, definitions):
+            homes.setdefault(name, (_page_of(key, parts=name not in direct), key))
+    return homes
 
 
 @cache
@@ -86,24 +121,25 @@ def _definitions() -> Schema:
     return definitions
 
 
-def _definition(name: str, definition: Schema) -> Iterator[str]:
-    """Yield the heading and table of one noun."""
+def _definition(name: str, definition: Schema, page: str) -> Iterator[str]:
+    """Yield the heading and table of one struct."""
     tag = _tag(definition)
     yield from ("", f"### {name}" + (f": `{tag[0]}: {tag[1]}`" if tag else ""), "")
-    yield from (_text(definition), "", *_table(definition))
+    yield from (_text(definition), "", *_table(definition, page))
 
 
-def _table(definition: Schema, *, linked: bool = False) -> Iterator[str]:
-    """Yield a table of the keys of one noun."""
+def _table(definition: Schema, page: str) -> Iterator[str]:
+    """Yield a table of the keys of one struct, with links as from this page."""
     yield "| key | value | default | what it says |"
     yield "| --- | --- | --- | --- |"
     required = definition.get("required", ())
     for key, value in definition.get("properties", {}).items():
         shown = f"**`{key}`**" if key in required else f"`{key}`"
-        if linked and key in SHOWN:
-            shown = f"[{shown}](#{key})"
+        if page == _INDEX and definition is _definitions()["ClusterSpec"] and key in SHOWN:
+            shown = f"[{shown}]({_page_of(key) if key in _PAGES else f'#{key}'})"
         default = "" if key in required else _default(value)
-        yield f"| {shown} | {_cell(_kind(value))} | {_cell(default)} | {_cell(_text(value))} |"
+        cells = (shown, *map(_cell, (_kind(value, page), default, _text(value))))
+        yield f"| {' | '.join(cells)} |"
 
 
 def _default(value: Schema) -> str:
@@ -115,19 +151,21 @@ def _default(value: Schema) -> str:
     return "" if isinstance(default, dict) else f"`{default}`"
 
 
-def _kind(value: Schema) -> str:
+def _kind(value: Schema, page: str) -> str:
     """Say in words what may be written."""
     if "$ref" in value:
-        return f"[{_name(value['$ref'])}](#{_anchor(_name(value['$ref']))})"
+        name = _name(value["$ref"])
+        home = _homes()[name][0]
+        return f"[{name}]({'' if home == page else home}#{_anchor(name)})"
     if "enum" in value:
         return " or ".join(f"`{option}`" for option in value["enum"])
     if "anyOf" in value:
-        kinds = [_kind(branch) for branch in value["anyOf"] if branch.get("type") != "null"]
+        kinds = [_kind(branch, page) for branch in value["anyOf"] if branch.get("type") != "null"]
         return " or ".join(dict.fromkeys(kinds))
     if value.get("type") == "array":
-        return f"list of {_kind(value.get('items', {}))}"
+        return f"list of {_kind(value.get('items', {}), page)}"
     if value.get("type") == "object":
-        return f"name → {_kind(value['additionalProperties'])}"
+        return f"name → {_kind(value['additionalProperties'], page)}"
     return _scalar(value)
 
 
@@ -144,8 +182,8 @@ def _scalar(value: Schema) -> str:
     return f"{kind}, such as `{examples[0]}`" if examples else kind
 
 
-def _structs(value: Any, definitions: Schema) -> list[str]:
-    """Return the nouns that a value is made of, nested ones after those that hold them."""
+def _structs(value: Any, definitions: Schema, *, deep: bool = True) -> list[str]:
+    """Return the structs that a value is made of; with `deep` those within them too, after them."""
     found: dict[str, None] = {}
     waiting = [value]
     while waiting:
@@ -156,7 +194,7 @@ def _structs(value: Any, definitions: Schema) -> list[str]:
             name = _name(node["$ref"]) if "$ref" in node else ""
             if name and name not in found:
                 found[name] = None
-                waiting.append(definitions[name].get("properties", {}))
+                waiting += [definitions[name].get("properties", {})] if deep else []
             waiting += [part for key, part in node.items() if key not in ("$ref", "discriminator")]
     return list(found)
 
@@ -197,10 +235,11 @@ def _cell(text: str) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """Write the page: the folder of the examples, then the file."""
+    """Write the pages: the folder of the examples, then the folder of the pages."""
     folder, out = map(Path, arguments)
     examples = {path.stem: path.read_text(encoding="utf-8") for path in folder.glob("*.yaml")}
-    out.write_text(reference(examples), encoding="utf-8")
+    for name, text in reference(examples).items():
+        (out / name).write_text(text, encoding="utf-8")
     return 0
 
 

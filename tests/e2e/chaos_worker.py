@@ -12,11 +12,12 @@ import signal
 import sys
 from typing import TYPE_CHECKING, Any
 
-from gcluster.lifecycle import up as up_module
 from gcluster.lifecycle.cluster import open_cluster
 from gcluster.lifecycle.down import down
 from gcluster.lifecycle.nodes import NodesResult
+from gcluster.lifecycle.phases import apply
 from gcluster.lifecycle.progress import silent
+from gcluster.lifecycle.scheduler import phases
 from gcluster.lifecycle.state import StateStore
 from gcluster.lifecycle.up import up
 from gcluster.stacks.local.engine import Engine
@@ -68,14 +69,13 @@ def main() -> int:
     if verb == "down":
         cluster = open_cluster(spec, running=True)
         return int(down(cluster, silent, confirm=lambda _: True).exit_code)
-    for name, stand_in in (
-        ("converge_nodes", as_they_are),
-        ("bring_queue", lambda *_: None),
-        ("settle", lambda *_: ()),
-        ("pass_gate", lambda *_: None),
-        ("ensure_image", lambda *_: None),
+    for module, name, stand_in in (
+        (apply, "converge_nodes", as_they_are),
+        (apply, "pass_gate", lambda *_: None),
+        (phases, "bring_queue", lambda *_: None),
+        (phases, "settle", lambda *_: ()),
     ):
-        setattr(up_module, name, stand_in)
+        setattr(module, name, stand_in)
     allowed = frozenset({"pool:gpu", "pool:head", "controller:head"})
     return int(up(open_cluster(spec), silent, confirm=lambda _: True, allow=allowed).exit_code)
 

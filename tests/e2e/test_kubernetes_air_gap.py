@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from gcluster.lifecycle.kubernetes.recipe import architecture, recipe
+from gcluster.lifecycle.kubernetes.build import architecture, recipe
 from gcluster.lifecycle.kubernetes.registry import Pulled, write_pulled
 from gcluster.schemas.bundle import BUNDLED, IMAGES, MORE_IMAGES
 
@@ -198,7 +198,7 @@ def test_an_image_of_an_add_on_is_found_by_the_digest_that_was_pinned(
     digest = add_on_image(bundle, tmp_path / MORE_IMAGES)
     store = f"/usr/local/share/gcluster/kubernetes/{recipe().kubernetes}/{MORE_IMAGES}"
     node = f"gcluster-{live.name}-gpu001"
-    take = ["/usr/local/libexec/gcluster/kubernetes-images", store]
+    take = ["ctr", "--namespace=k8s.io", "images", "import", store]
     subprocess.run(["podman", "cp", tmp_path / MORE_IMAGES, f"{node}:{store}"], check=True)
     subprocess.run(["podman", "exec", node, *take], check=True)
     for name, policy in (("kept", "IfNotPresent"), ("pulled", "Always")):

@@ -25,7 +25,7 @@ PAYLOAD = "/usr/libexec/gcluster/allreduce"
 HERE = "--namespace=gcluster-system"
 KINDS = "jobs,services,configmaps,secrets"
 HEALTH = "/usr/libexec/gcluster/node-health-check"
-GUARD = "/usr/local/libexec/gcluster/kubernetes-guard"
+GUARD = "/usr/local/libexec/gcluster/kubernetes-guard.py"
 
 
 @pytest.fixture(scope="module")

@@ -96,9 +96,9 @@ def test_a_snapshot_brings_back_what_was_deleted_after_it(live: KubernetesCluste
     live.kubectl("create", "configmap", "kept")
     live.on("head", "systemctl start kubernetes-snapshot.service")
     live.kubectl("delete", "configmap", "kept")
-    assert "restored" in live.on("head", f"{LIBEXEC}/kubernetes-restore")
+    assert "restored" in live.on("head", f"{LIBEXEC}/kubernetes-restore.py")
     until(lambda: "kept" in live.kubectl("get", "configmaps", expect=None), seconds=120)
-    live.on("head", f"{LIBEXEC}/kubernetes-check controller 90")
+    live.on("head", f"{LIBEXEC}/kubernetes-check.py controller 90")
 
 
 def test_down_leaves_nothing_and_the_kernel_as_it_was(live: KubernetesCluster) -> None:

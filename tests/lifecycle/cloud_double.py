@@ -15,10 +15,11 @@ from typing import Any
 from gcluster.inventory.hosts import Host, SshTarget
 from gcluster.lifecycle.cluster import Cluster
 from gcluster.lifecycle.ladders.standing import NO_WISHES, Wishes
+from gcluster.lifecycle.phases.phase import UpResult
 from gcluster.lifecycle.planning.plan import make_plan
 from gcluster.lifecycle.progress import Reporter, silent
 from gcluster.lifecycle.state import RungTried
-from gcluster.lifecycle.up import UpResult, up
+from gcluster.lifecycle.up import up
 from gcluster.schemas.load import load_text
 from gcluster.schemas.spec import ClusterSpec
 from gcluster.stacks.aws.provider import AwsProvider

@@ -9,9 +9,10 @@ import msgspec
 
 from gcluster.lifecycle.cluster import Cluster, open_cluster
 from gcluster.lifecycle.down import DownResult, down
+from gcluster.lifecycle.phases.phase import UpResult
 from gcluster.lifecycle.progress import Reporter, silent
 from gcluster.lifecycle.sites import open_sites
-from gcluster.lifecycle.up import UpResult, up
+from gcluster.lifecycle.up import up
 
 SIMULATED = """\
 apiVersion: gcluster/v1

@@ -62,7 +62,7 @@ class Node:
             "PYTHONPATH": str(self.programs),
             "GCLUSTER_STAGING": str(self.settings),
             "GCLUSTER_STAGING_BEAT": FAST_BEAT,
-            "GCLUSTER_STAGE": str(LIBEXEC / "gcluster-stage"),
+            "GCLUSTER_STAGE": str(LIBEXEC / "gcluster-stage.py"),
             "SLURM_JOB_ID": "7",
             "SLURM_JOB_PARTITION": "burst",
             "SLURM_JOB_NODELIST": "gpu[1-2]",
@@ -72,7 +72,7 @@ class Node:
     def run(self, *words: str, node: str = "gpu1", **more: str) -> subprocess.CompletedProcess[str]:
         """Run the program."""
         return subprocess.run(
-            [LIBEXEC / "gcluster-stage", *words],
+            [LIBEXEC / "gcluster-stage.py", *words],
             env=self.environment(node) | more,
             capture_output=True,
             text=True,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-PROGRAM = Path(__file__).parents[2] / "roles/pam_slurm_adopt/files/libexec/job-logins"
+PROGRAM = Path(__file__).parents[2] / "roles/pam_slurm_adopt/files/libexec/job-logins.py"
 DEBIAN = """\
 @include common-auth
 account    required     pam_nologin.so

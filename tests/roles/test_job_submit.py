@@ -6,19 +6,14 @@ slurmctld 24.11.5 hands it over.
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from lupa.lua51 import LuaRuntime  # type: ignore[import-untyped]  # one class of it is used
+from tests.roles.rendering import written_files
 
 from gcluster.lifecycle.bundle.role_tasks import FACTS, filled_tasks, loaded, role_variables
-
-sys.path.insert(0, str(Path(__file__).parent))
-from rendering import written_files
-
-sys.path.pop(0)
 
 ROLE = Path(__file__).parents[2] / "roles/slurm"
 NO_VAL = 4294967294

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-GUARD = Path(__file__).parents[2] / "roles/kubernetes/files/libexec/kubernetes-guard"
+GUARD = Path(__file__).parents[2] / "roles/kubernetes/files/libexec/kubernetes-guard.py"
 KUBECTL = """#!/bin/sh
 shift
 printf '%s\\n' "$*" >>calls

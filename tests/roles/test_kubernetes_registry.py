@@ -45,7 +45,7 @@ def address(store: Path) -> Iterator[str]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    program = ROLE / "files/libexec/kubernetes-registry"
+    program = ROLE / "files/libexec/kubernetes-registry.py"
     with subprocess.Popen(
         [sys.executable, str(program), str(store), "1.35.4", str(port)]
     ) as running:

@@ -21,7 +21,7 @@ GPFS: dict[str, Any] = {
     "settings": {"autoload": "yes", "pagepool": "17179869184"},
     "mounts": [{"filesystem": "fs1", "path": "/gpfs/fs1"}],
 }  # fmt: skip
-PROGRAMS = {"gpfs_client": ("gpfs-state", GPFS)}
+PROGRAMS = {"gpfs_client": ("gpfs-state.py", GPFS)}
 """Role -> its program and what it is asked for."""
 
 

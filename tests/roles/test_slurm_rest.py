@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-PROGRAM = Path(__file__).parents[2] / "roles" / "slurm" / "files" / "libexec" / "slurm-rest-check"
+PROGRAM = Path(__file__).parents[2] / "roles/slurm/files/libexec/slurm-rest-check.py"
 
 
 class Rest(BaseHTTPRequestHandler):

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-PROGRAM = Path(__file__).parents[2] / "roles/staging/files/libexec/stage-data"
+PROGRAM = Path(__file__).parents[2] / "roles/staging/files/libexec/stage-data.py"
 BIG = os.urandom(3 << 20)
 
 

@@ -94,14 +94,21 @@ def test_a_code_about_a_running_cluster_has_no_example() -> None:
     assert example_of("GC920") is None
 
 
-def test_the_page_of_codes_is_as_it_would_be_generated_now(root: Path) -> None:
-    page = (root / "docs" / "diagnostics.md").read_text(encoding="utf-8")
-    assert page == render(), "run: python -m gcluster.schemas.codes --write"
+def test_the_pages_of_codes_are_as_they_would_be_generated_now(root: Path) -> None:
+    pages = {p.name: p.read_text(encoding="utf-8") for p in (root / "docs").glob("diagnostics*.md")}
+    assert pages == render(), "run: python -m gcluster.schemas.codes --write"
 
 
-def test_printing_the_page_writes_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_code_is_on_one_page() -> None:
+    text = "".join(render().values())
+    assert {code: text.count(f"\n| {code} | ") for code in explanations()} == dict.fromkeys(
+        explanations(), 1
+    )
+
+
+def test_printing_the_pages_writes_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([]) == 0
-    assert capsys.readouterr().out == render()
+    assert capsys.readouterr().out == "\n".join(render().values())
 
 
 def test_writing_the_register_again_keeps_what_it_remembers() -> None:
@@ -120,7 +127,7 @@ def test_a_retired_code_is_remembered_with_what_it_meant(monkeypatch: pytest.Mon
     monkeypatch.setattr("gcluster.schemas.codes.registered.entries", lambda: known)
 
     written = with_new(["GC899"], since="9.9.9")
-    page = render().split("## Not given any more")
+    page = render()["diagnostics.md"].split("## Not given any more")
 
     line = '- {code: GC899, since: 0.1.0, retired: true, was: "A moon is missing."}'
     assert line in written.splitlines()

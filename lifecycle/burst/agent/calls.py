@@ -1,17 +1,88 @@
-"""The calls that the agent has made, each beside its rounds, and what it says of all that happens.
-
-`ProviderWork` makes the real calls.
-"""
+"""Who makes the calls that take long: each in a thread of its own, none for nodes of another."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import threading
+from collections.abc import Callable, Collection
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
 if TYPE_CHECKING:
     from .work import Made
+
+CALLS = 16
+"""Calls at once. Each is a bulk call or a converge of many nodes; clouds throttle far below."""
+
+
+class Crew(Protocol):
+    """Makes calls, and knows for which nodes one is at work."""
+
+    def start(self, nodes: Collection[str], call: Callable[[], object]) -> None:
+        """Make a call for these nodes."""
+        ...
+
+    def busy(self) -> frozenset[str]:
+        """Return the nodes that a call is at work for."""
+        ...
+
+    def raise_failures(self) -> None:
+        """Raise what ended a call that nothing can go on after."""
+        ...
+
+
+class Threads:
+    """Calls beside each other: a cloud that is slow by minutes holds up its own nodes alone."""
+
+    def __init__(
+        self, *, is_fault: Callable[[BaseException], bool], said: Callable[[BaseException], None]
+    ) -> None:
+        """Start nothing yet.
+
+        Args:
+            is_fault: whether an error ends the agent.
+            said: told of each other error: what it stopped is tried again in the next round.
+        """
+        self._pool = ThreadPoolExecutor(CALLS, thread_name_prefix="burst")
+        self._is_fault = is_fault
+        self._said = said
+        self._lock = threading.Lock()
+        self._busy: set[str] = set()
+        self._fault: BaseException | None = None
+
+    def start(self, nodes: Collection[str], call: Callable[[], object]) -> None:
+        """Make a call for these nodes."""
+        mine = frozenset(nodes)
+        with self._lock:
+            self._busy |= mine
+        self._pool.submit(self._run, mine, call)
+
+    def busy(self) -> frozenset[str]:
+        """Return the nodes that a call is at work for."""
+        with self._lock:
+            return frozenset(self._busy)
+
+    def raise_failures(self) -> None:
+        """Raise what ended a call that nothing can go on after."""
+        if self._fault is not None:
+            raise self._fault
+
+    def close(self) -> None:
+        """Wait for the calls that are at work; those not begun are dropped: they are on record."""
+        self._pool.shutdown(wait=True, cancel_futures=True)
+
+    def _run(self, nodes: frozenset[str], call: Callable[[], object]) -> None:
+        try:
+            call()
+        except BaseException as error:  # noqa: BLE001  # raised or told by whoever looks
+            if self._is_fault(error):
+                self._fault = error
+            else:
+                self._said(error)
+        finally:
+            with self._lock:
+                self._busy -= nodes
 
 
 class Work(Protocol):

@@ -11,10 +11,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from .book import (
-    BurstFold,
-    NodeRecord,  # msgspec reads it
-)
+from .ledger import BurstFold, NodeRecord
 from .scheduler import MARK, JobSeen, NodeSeen, Seen
 
 RETRY_S = 600.0

@@ -18,9 +18,8 @@ from ....stacks.provider import ProviderError
 from ...outcome import LifecycleError
 from ...state import BurstStepped, JobMoved
 from ..policy import Rule
-from .book import NO_RUNG, Book
-from .calls import Happened, Work
-from .crew import Crew
+from .budget import Prices, open_rungs
+from .calls import Crew, Happened, Work
 from .decide import (
     Act,
     Ask,
@@ -34,11 +33,10 @@ from .decide import (
     acts,
     alike,
 )
-from .making import Making
-from .money import open_rungs
-from .out_of_spec import out_of_spec
-from .prices import Prices
+from .ledger import NO_RUNG, Book
+from .operations import Making
 from .scheduler import MARK, Scheduler, SchedulerRefused, SchedulerSilent, Seen
+from .setup import out_of_spec
 from .spill import Spilling, closed_reason, come, judge
 
 MOVE_AGAIN_S = 120.0

@@ -14,9 +14,8 @@ from ...ssh import SshSession
 from ...state import acquire, applied_number
 from ..lock import LOCK
 from ..slurm import SlurmController
-from .book import Book
-from .calls import Happened
-from .crew import Threads
+from .calls import Happened, Threads
+from .ledger import Book
 from .loop import Agent, is_fault
 from .scheduler import Scheduler, SchedulerSilent
 from .setup import (

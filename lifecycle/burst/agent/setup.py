@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 import msgspec
 
@@ -14,7 +14,8 @@ from ....schemas.spec import ClusterSpec, SlurmScheduler
 from ....schemas.spec.scheduler import RESUME_TIMEOUT_S, SUSPEND_AFTER_S
 from ..policy import rule_of, spilling_partitions
 from ..policy.spec_rules import rungs_of
-from .decide import ElasticPool
+from .decide import ElasticPool, GoOn, Leave, alike
+from .ledger import BurstFold
 from .spill import Spilling
 
 
@@ -81,3 +82,36 @@ def gpu_models(spec: ClusterSpec, catalog: Catalog) -> dict[str, str]:
     machines = {pool.machine for pool in spec.pools.values() if pool.machine in catalog.machines}
     gpus = (catalog.machines[name].gpu for name in sorted(filter(None, machines)))
     return {gpu.model.lower(): gpu.model for gpu in gpus if gpu is not None}
+
+
+REASON = "the spec has it no more"
+
+
+def out_of_spec(
+    pools: Collection[ElasticPool],
+    always: Collection[str],
+    fold: BurstFold,
+    busy: Collection[str],
+) -> Iterator[Leave | GoOn]:
+    """Yield what gives such nodes back.
+
+    Args:
+        pools: whose nodes come and go.
+        always: nodes that the spec has at all times: one that was rented may be one of them by now.
+        fold: the book.
+        busy: nodes that a call is at work for.
+    """
+    names = {pool.pool: frozenset(pool.nodes) for pool in pools}
+    stay = frozenset(always) | frozenset(busy)
+    mine = [
+        record
+        for record in fold.nodes.values()
+        if record.is_live
+        and record.pool in names
+        and record.node not in names[record.pool]
+        and record.node not in stay
+    ]
+    if leave := [record for record in mine if record.step != "leaving"]:
+        yield Leave(records=tuple(leave), reason=REASON)
+    for group in alike(record for record in mine if record.step == "leaving"):
+        yield GoOn(records=group)

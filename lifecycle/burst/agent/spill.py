@@ -8,9 +8,9 @@ import msgspec
 
 from ...state import JobMoved, RoomPromised
 from ..policy import Decision, Home, PendingJob, Rule, decide_all, going_back
-from .book import BurstFold
+from .budget import standing
 from .decide import ElasticPool, is_closed
-from .money import standing
+from .ledger import BurstFold
 from .scheduler import JobSeen, Seen
 
 

@@ -10,11 +10,9 @@ Times are seconds since the epoch (UTC), lengths seconds, money USD.
 
 from .decide import Decision, Round, decide, decide_all
 from .drain import Home, going_back, to_release
-from .job import PendingJob
-from .reasons import WORDS, Reason
 from .rule import Ceiling, Rule, Target
+from .situation import WORDS, PendingJob, Promise, Reason, Rented, Standing
 from .spec_rules import rule_of, spilling_partitions
-from .standing import Promise, Rented, Standing
 
 __all__ = [
     "WORDS",

@@ -13,13 +13,11 @@ from collections.abc import Iterable
 
 import msgspec
 
-from .books import Books
+from .commitments import Books
 from .fitting import hours, lasting_reasons, staging_of
-from .job import PendingJob
-from .reasons import ROOM, Reason
 from .room import Kept, Place, Wanted, find, room_later, take
 from .rule import Rule
-from .standing import Promise, Standing
+from .situation import ROOM, PendingJob, Promise, Reason, Standing
 
 DEPTH = 100
 """Jobs that are looked at in one round behind one that waits for room (as Slurm's bf_max_job_test,

@@ -7,9 +7,8 @@ from collections.abc import Iterable
 import msgspec
 
 from .decide import age_order
-from .job import PendingJob
 from .rule import Rule
-from .standing import Rented
+from .situation import PendingJob, Rented
 
 
 class Home(msgspec.Struct, frozen=True, kw_only=True):

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from .books import Rent, over_day, over_hour
-from .job import PendingJob
-from .reasons import Reason
+from .commitments import Rent, over_day, over_hour
 from .rule import DAY_S, HOUR_S, Rule
+from .situation import PendingJob, Reason
 
 
 class Staging(NamedTuple):

@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 import msgspec
 
-from .books import Books, Rent, earliest, over_day, over_hour
+from .commitments import Books, Rent, earliest, over_day, over_hour
 from .fitting import alone, plural
-from .reasons import Reason
 from .rule import Rule
+from .situation import Reason
 
 _EPOCH = date(1970, 1, 1).toordinal()
 

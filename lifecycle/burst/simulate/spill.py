@@ -6,17 +6,17 @@ are looked at once, and the books are carried on instead of being opened again.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from heapq import heappop, heappush
 from typing import NamedTuple
 
 from ..policy import PendingJob, Rule
-from ..policy.books import Books, Rent, over_hour
+from ..policy.commitments import Books, Rent, over_hour
 from ..policy.decide import DEPTH
 from ..policy.fitting import Staging, lasting_reasons, staging_of
 from ..policy.room import Kept, Place, Wanted, find, room_later
-from .cloud import Cloud
+from ..policy.rule import HOUR_S, by_day
 from .scenario import Scenario
 
 _ALWAYS = 1e15
@@ -247,3 +247,65 @@ class Spilling:
         """Yield (job, word) of those that still wait to move when nothing happens any more."""
         for job in self._told:
             yield job, self._why.get(job, "turn")
+
+
+class _Node(NamedTuple):
+    since: float
+    usd_per_hour: float
+    ready: float
+    """When it takes jobs."""
+
+
+class Cloud:
+    """Nodes by number, and what was paid for those that went."""
+
+    def __init__(self) -> None:
+        """Start with none."""
+        self._nodes: dict[int, _Node] = {}
+        self._next = 0
+        self.usd = 0.0
+        self.node_s = 0.0
+        """Seconds that nodes were rented for, all together."""
+        self.peak_nodes = 0
+        self.peak_usd_per_hour = 0.0
+        self._rate = 0.0
+        self._days: defaultdict[int, float] = defaultdict(float)
+
+    def rent(self, count: int, now: float, usd_per_hour: float, ready: float) -> list[int]:
+        """Plan to ask for nodes at a time from which they are paid for; they count from today."""
+        numbers = list(range(self._next, self._next + count))
+        self._next += count
+        for number in numbers:
+            self._nodes[number] = _Node(now, usd_per_hour, ready)
+        self._rate += count * usd_per_hour
+        self.peak_nodes = max(self.peak_nodes, len(self._nodes))
+        self.peak_usd_per_hour = max(self.peak_usd_per_hour, self._rate)
+        return numbers
+
+    def give_back(self, number: int, now: float) -> None:
+        """Give a node back."""
+        node = self._nodes.pop(number)
+        self._rate = self._rate - node.usd_per_hour if self._nodes else 0.0
+        lasted = max(0.0, now - node.since)
+        self.usd += lasted / HOUR_S * node.usd_per_hour
+        self.node_s += lasted
+        spread = by_day(node.since, now, node.usd_per_hour)
+        for day, usd in enumerate(spread.usd, start=spread.first):
+            self._days[day] += usd
+
+    def is_asked_for(self, number: int, now: float) -> bool:
+        """Say whether a node is paid for by now."""
+        return self._nodes[number].since <= now
+
+    def ready(self, number: int) -> float:
+        """Return when a node takes jobs."""
+        return self._nodes[number].ready
+
+    def usd_per_hour(self, number: int) -> float:
+        """Return what a node costs."""
+        return self._nodes[number].usd_per_hour
+
+    @property
+    def peak_usd_per_day(self) -> float:
+        """What the dearest day (UTC) has cost, of nodes that were given back."""
+        return max(self._days.values(), default=0.0)

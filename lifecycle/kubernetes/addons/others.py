@@ -14,10 +14,9 @@ from ....inventory.compile.kubernetes_objects.objects import CLUSTER_LABEL, Obje
 from ....schemas.decoding import decode_json
 from ..kubectl import Kubectl
 from ..objects import key_of
-from .applying import AddonStopped
-from .prepared import ADDON_LABEL
+from .ownership import AddonStopped, Served
 from .record import Record
-from .served import Served
+from .rendering import ADDON_LABEL
 
 _LIMIT_S = 300
 _SHARED = frozenset({"Namespace", "CustomResourceDefinition"})

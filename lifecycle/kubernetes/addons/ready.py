@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 
 from ....schemas.diagnostics import Diagnostic
-from ...bundle.use import command_for
+from ...bundle.active import command_for
 from ...cluster import Cluster
 from ...observe import Observation
 from ...outcome import Exit, LifecycleError
@@ -14,11 +14,11 @@ from ...progress import Reporter, StageFinished, StageProgress, StageStarted
 from ...ssh import SshSession
 from ..kubectl import ApiRefused, ApiSilent, kubectl_of
 from ..objects import Wanted, wanted
-from . import together
+from . import changes as together
 from .artefact import artefact
-from .held import Held, held_images
-from .rendered import rendered
-from .standing import Standing
+from .changes import Standing
+from .notes import Held, held_images
+from .rendering import rendered
 
 
 def ready(

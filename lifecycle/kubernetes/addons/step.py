@@ -18,10 +18,8 @@ from ...progress import Reporter, StageProgress
 from ...rolling.roll import Clock
 from ..kubectl import ApiRefused, Kubectl
 from ..objects import ObjectKey, key_of
-from .applied import applied_of, read_applied
-from .applying import AddonStopped, apply, delete, establish
 from .artefact import artefact
-from .hooks import Event
+from .changes import Standing, WantedAddon, read_writers
 from .notes import (
     kept_data,
     kept_definitions,
@@ -29,12 +27,10 @@ from .notes import (
     notes_of,
 )
 from .others import refuse_others
+from .ownership import AddonStopped, Served, apply, delete, establish, fields_of, read_served
 from .prune import prune
-from .record import Placed, Record
-from .rendered import ROLLS_OUT, Rendered, rendered
-from .served import Served, read_served
-from .standing import Standing, WantedAddon, read_writers
-from .taken import fields_of
+from .record import Placed, Record, applied_of, read_applied
+from .rendering import ROLLS_OUT, Event, Rendered, rendered
 from .waiting import ended, nodes_ready, rolled_out
 
 ROLLOUT_S = 300

@@ -11,7 +11,7 @@ from ....schemas.diagnostics import Diagnostic, Severity
 from ...rolling.roll import Clock
 from ..kubectl import ApiRefused, Kubectl
 from ..table import rows
-from .applying import AddonStopped
+from .ownership import AddonStopped
 
 if TYPE_CHECKING:
     from ....inventory.compile.kubernetes_objects.objects import Object

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -16,6 +17,7 @@ from ....schemas.spec import ClusterSpec
 from ....stacks.control_plane import KINDS
 from ....stacks.provider import ResourceChange
 from ...progress import Reporter, StageFinished, StageProgress, StageStarted
+from .login import missing_programs, refusal
 from .nodes import managed_site
 from .reach import Seen, see
 
@@ -153,3 +155,27 @@ def silence(spec: ClusterSpec, problem: str) -> Diagnostic:
         hint="outside of the cloud's network only admin_cidrs reach it; the login is the cloud's. "
         "up goes on where it changes the control plane, as by other admin_cidrs, or makes it anew",
     )
+
+
+def managed_findings(
+    spec: ClusterSpec, find: Callable[[str], str | None] = shutil.which
+) -> tuple[Diagnostic, ...]:
+    """Return what this machine and the spec lack; () where no cloud runs the control plane."""
+    managed = managed_by(spec)
+    if managed is None:
+        return ()
+    found = []
+    if missing := missing_programs(managed, find):
+        found.append(refusal(managed, missing))
+    if spec.smoke.allreduce.image is None:
+        found.append(
+            Diagnostic(
+                code="GC1041",
+                severity=Severity.ERROR,
+                summary=f"nodes of {managed} have no MPI of ours: the AllReduce needs an image",
+                path=("smoke", "allreduce"),
+                hint="name one with sshd, mpirun and nccl-tests: smoke: {allreduce: {image: "
+                "registry.example.edu/allreduce:1.4}}",
+            )
+        )
+    return tuple(found)

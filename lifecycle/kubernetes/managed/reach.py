@@ -11,8 +11,7 @@ import msgspec
 from ....schemas.derived.control_planes import managed_by
 from ....schemas.spec import ClusterSpec
 from ..kubectl import ApiRefused, ApiSilent, Kubectl
-from .here import kubectl_here
-from .login import FILE, write_kubeconfig
+from .login import FILE, kubectl_here, write_kubeconfig
 from .nodes import ApiNode, managed_site, read_nodes
 
 if TYPE_CHECKING:

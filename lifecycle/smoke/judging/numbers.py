@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..busbw import ELEMENT_BYTES, FACTOR, busbw_factor, sweep
+from ..launch import ELEMENT_BYTES, FACTOR, busbw_factor, sweep
 from ..reading.log import AllReduceLog, Half, Row
 from .verdict import Code, Expectation, Reason
 

@@ -98,7 +98,7 @@ def test_no_secret_of_the_join_is_left(host: Host) -> None:
 
 
 def test_certificates_hold_for_months() -> None:
-    left = json.loads(control_plane().check_output(f"{LIBEXEC}/kubernetes-certificates"))
+    left = json.loads(control_plane().check_output(f"{LIBEXEC}/kubernetes-certificates.py"))
     assert len(left) >= CERTIFICATES
     assert min(left.values()) > DAYS
 
@@ -110,9 +110,9 @@ def test_a_snapshot_brings_back_what_was_deleted_after_it() -> None:
     )
     host.check_output("systemctl start kubernetes-snapshot.service")
     host.check_output(f"{KUBECTL} delete configmap kept")
-    assert "restored" in host.check_output(f"{LIBEXEC}/kubernetes-restore")
+    assert "restored" in host.check_output(f"{LIBEXEC}/kubernetes-restore.py")
     until(f"{KUBECTL} get configmap kept --output=name", "configmap/kept")
-    until(f"{LIBEXEC}/kubernetes-check controller 90 && echo works", "works", seconds=150)
+    until(f"{LIBEXEC}/kubernetes-check.py controller 90 && echo works", "works", seconds=150)
 
 
 def test_the_host_keeps_its_kernel_settings() -> None:

@@ -30,7 +30,10 @@ def node(host: Host) -> str:
 def login(host: Host, node: str, user: str, command: str = "id --user") -> tuple[int, str]:
     options = "-i /root/people -o BatchMode=yes -o StrictHostKeyChecking=no -o IdentitiesOnly=yes"
     done = host.run(f"ssh {options} {user}@{node} '{command}' || exit 1")
-    return done.rc, (done.stdout + done.stderr).strip()
+    lines = (done.stdout + done.stderr).splitlines()
+    # What ssh prints at the first contact alone.
+    said = [line for line in lines if not line.startswith("Warning: Permanently added")]
+    return done.rc, "\n".join(said).strip()
 
 
 @contextmanager

@@ -32,7 +32,7 @@ def test_the_json_form_is_the_value_itself(read: Read, cost_case: str) -> None:
 @pytest.mark.parametrize("columns", [56, 64, 80, 100, 140])
 @pytest.mark.parametrize("chart", [False, True])
 def test_no_line_is_wider_than_the_terminal(read: Read, columns: int, chart: bool) -> None:
-    console = Console(width=columns, live=True)
+    console = Console(width=columns, live=True, terminal=True)
     for name in ("everything", "at-most", "own-machines", "this-machine"):
         text = bills_text([_bill(read, name)], console, chart=chart)
         assert max(map(width, text.splitlines())) <= columns

@@ -18,7 +18,7 @@ from gcluster.lifecycle.bundle.addons import (
     bundle_addons,
     pinned_images,
 )
-from gcluster.lifecycle.kubernetes.addons.held import held_images
+from gcluster.lifecycle.kubernetes.addons.notes import held_images
 from gcluster.lifecycle.outcome import LifecycleError
 from gcluster.lifecycle.preflight.obstacles import CATALOG
 from gcluster.lifecycle.progress import silent

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from gcluster.lifecycle.bundle.apt import distributions
-from gcluster.lifecycle.bundle.asked import PoolNeeds, needs_of
+from gcluster.lifecycle.bundle.requirements import PoolNeeds, needs_of
 from gcluster.lifecycle.bundle.role_tasks import FACTS
 from gcluster.schemas.bundle import Asked
 from gcluster.schemas.catalog import load_catalog

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from gcluster.lifecycle.bundle import depot
+from gcluster.lifecycle.bundle import mirror as depot
 
 PROGRAM = Path(depot.__file__).with_name("receive.py")
 FILES = {"apt/a.deb": b"a" * 3000, "files/b": b"b", "manifest.json": b"{}"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gcluster.lifecycle.cluster import open_cluster
 from gcluster.lifecycle.down import down
-from gcluster.lifecycle.gitops.pausing import go_on, pause
+from gcluster.lifecycle.gitops.record import go_on, pause
 from gcluster.lifecycle.outcome import Exit
 from gcluster.lifecycle.progress import silent
 from gcluster.lifecycle.state import acquire

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import mkdtemp
 
-from gcluster.lifecycle.kubernetes import look
+from gcluster.lifecycle.kubernetes import observe as look
 from gcluster.lifecycle.kubernetes.kubectl import ApiSilent, Kubectl
 from gcluster.lifecycle.scheduler import kubernetes as rolling
 from gcluster.lifecycle.smoke import job_pods

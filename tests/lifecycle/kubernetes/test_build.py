@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gcluster.lifecycle.kubernetes import build, golang
-from gcluster.lifecycle.kubernetes.recipe import recipe
+from gcluster.lifecycle.kubernetes.build import recipe
 from gcluster.lifecycle.outcome import LifecycleError, failure
 from gcluster.lifecycle.progress import silent
 from gcluster.schemas.bundle import IMAGES, MANIFEST

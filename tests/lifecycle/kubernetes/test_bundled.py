@@ -11,14 +11,14 @@ import msgspec
 import pytest
 
 from gcluster.inventory.compile import compile_cluster
-from gcluster.lifecycle.bundle.asked import kubernetes_of, needs_of
-from gcluster.lifecycle.bundle.images import bundle_images
+from gcluster.lifecycle.bundle.addons import bundle_images
 from gcluster.lifecycle.bundle.kubernetes import (
     KubernetesAsked,
     bundle_kubernetes,
     kubernetes_missing,
     refusals,
 )
+from gcluster.lifecycle.bundle.requirements import kubernetes_of, needs_of
 from gcluster.lifecycle.cluster import open_cluster
 from gcluster.lifecycle.kubernetes.fitness import kubernetes_findings
 from gcluster.lifecycle.kubernetes.release import Release

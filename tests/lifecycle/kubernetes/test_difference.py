@@ -6,8 +6,8 @@ import msgspec
 import pytest
 
 from gcluster.lifecycle.kubernetes.difference import Difference, difference
-from gcluster.lifecycle.kubernetes.live import NOTHING, Live, LiveNode
 from gcluster.lifecycle.kubernetes.objects import DIGEST, ObjectKey, Wanted
+from gcluster.lifecycle.kubernetes.observe import NOTHING, Live, LiveNode
 
 from .spec import TEXT, wanted_of
 

@@ -9,7 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from gcluster.lifecycle.kubernetes import registry
-from gcluster.lifecycle.kubernetes.addons.publisher import published
+from gcluster.lifecycle.kubernetes.addons.artefact import published
 from gcluster.lifecycle.kubernetes.registry import fetched
 from gcluster.lifecycle.outcome import LifecycleError
 from gcluster.schemas.catalog import Addon

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.lifecycle.controller import LocalShell
 
-from gcluster.lifecycle.kubernetes import followers
+from gcluster.lifecycle.kubernetes import settle as followers
 from gcluster.lifecycle.observe import Observation
 from gcluster.lifecycle.progress import Progress, StageProgress
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
-from gcluster.lifecycle.kubernetes import look
-from gcluster.lifecycle.kubernetes.look import NodeSeen, PodSeen, holding, see_nodes, see_pods
+from gcluster.lifecycle.kubernetes import observe as look
+from gcluster.lifecycle.kubernetes.observe import NodeSeen, PodSeen, holding, see_nodes, see_pods
 from gcluster.lifecycle.kubernetes.table import read_rows
 from gcluster.lifecycle.status import kubernetes as report
 from gcluster.lifecycle.status.conditions import PartitionQueue, QuotaUse, WaitingFor

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from gcluster.lifecycle.kubernetes import package_layer as module
-from gcluster.lifecycle.kubernetes.package_layer import package_layer
+from gcluster.lifecycle.kubernetes import image_archive as module
+from gcluster.lifecycle.kubernetes.image_archive import package_layer
 
 FILES = {
     "usr/sbin/nft": b"program",

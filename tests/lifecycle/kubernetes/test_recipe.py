@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from gcluster.inventory.compile.kubernetes_objects.objects import BUILT, PAUSE, SIMULATED_GPU
-from gcluster.lifecycle.kubernetes.recipe import (
+from gcluster.lifecycle.kubernetes.build import (
     FOLDER,
     VARIABLE,
     bundle_key,

@@ -16,7 +16,7 @@ from tests.lifecycle.controller import LocalShell
 
 from gcluster.inventory.hosts import ClusterInventory
 from gcluster.lifecycle.cluster import Cluster, open_cluster
-from gcluster.lifecycle.kubernetes.leave import drain
+from gcluster.lifecycle.kubernetes.members import drain
 from gcluster.lifecycle.kubernetes.settle import objects_plan, settle_objects
 from gcluster.lifecycle.observe import Observation
 from gcluster.lifecycle.planning.changes import SitePlan

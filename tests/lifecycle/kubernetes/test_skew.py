@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gcluster.lifecycle.kubernetes.skew import skew_findings
+from gcluster.lifecycle.kubernetes.fitness import skew_findings
 from gcluster.lifecycle.observe import Observation
 from gcluster.lifecycle.planning.changes import UpgradeLine
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from tests.lifecycle.controller import HEAD, DeadShell, LocalShell
 
 from gcluster.inventory.hosts import ClusterInventory
-from gcluster.lifecycle.kubernetes.work import Work, see_work
+from gcluster.lifecycle.kubernetes.workloads import Work, see_work
 from gcluster.lifecycle.planning.changes import Hit
 from gcluster.lifecycle.planning.job_impact import ask_hit
 from gcluster.lifecycle.ssh import Answer, Unreachable

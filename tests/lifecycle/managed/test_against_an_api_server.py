@@ -18,6 +18,7 @@ from gcluster.lifecycle.drift.observe import find_drift
 from gcluster.lifecycle.kubernetes.managed import joining, release
 from gcluster.lifecycle.operations import service
 from gcluster.lifecycle.outcome import Exit, LifecycleError
+from gcluster.lifecycle.phases.phase import UpResult
 from gcluster.lifecycle.planning.plan import make_plan
 from gcluster.lifecycle.progress import silent
 from gcluster.lifecycle.repair.attempt import Intended
@@ -27,7 +28,7 @@ from gcluster.lifecycle.sites import existing_hosts
 from gcluster.lifecycle.smoke.gate import last_certificate
 from gcluster.lifecycle.ssh import SshSession
 from gcluster.lifecycle.status.health import read_status
-from gcluster.lifecycle.up import UpResult, up
+from gcluster.lifecycle.up import up
 from gcluster.schemas.load import load_text
 
 from .eks_double import ClusterDouble, put_programs, until

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from gcluster.lifecycle.kubernetes.kubectl import ApiRefused, ApiSilent
-from gcluster.lifecycle.kubernetes.managed.here import kubectl_here
-from gcluster.lifecycle.kubernetes.managed.login import write_kubeconfig
+from gcluster.lifecycle.kubernetes.managed.login import kubectl_here, write_kubeconfig
 from gcluster.lifecycle.kubernetes.managed.release import give_back, look
 from gcluster.lifecycle.outcome import LifecycleError
 from gcluster.lifecycle.progress import silent

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any, cast
 
 from gcluster.lifecycle.kubernetes.kubectl import ApiRefused, Kubectl
-from gcluster.lifecycle.kubernetes.managed.holders import free
-from gcluster.lifecycle.kubernetes.managed.release import look
+from gcluster.lifecycle.kubernetes.managed.release import free, look
 
 MOUNTED = [{"persistentVolumeClaim": {"claimName": "work"}}]
 CLAIMS = ("physics/work", "kube-system/work")

@@ -10,10 +10,10 @@ from tests.lifecycle.kubernetes.addons.told import ToldKubectl
 
 from gcluster.inventory.hosts import ClusterInventory
 from gcluster.lifecycle.cluster import Cluster
-from gcluster.lifecycle.kubernetes import while_up
-from gcluster.lifecycle.kubernetes.managed import here
+from gcluster.lifecycle.kubernetes.managed import login as here
 from gcluster.lifecycle.kubernetes.managed.leaving import leaving_nodes, surplus
 from gcluster.lifecycle.kubernetes.managed.nodes import ApiNode, read_nodes, standing_in
+from gcluster.lifecycle.kubernetes.phases import drain_leaving
 from gcluster.lifecycle.observe import Observation
 from gcluster.lifecycle.planning.changes import SitePlan
 from gcluster.lifecycle.progress import silent
@@ -100,6 +100,6 @@ def test_they_are_drained_before_the_stack_is_applied_and_no_other(
         leaving={"ip-1": "cpu"},
     )
     cluster = cast("Cluster", type("Of", (), {"spec": SPEC})())
-    while_up.drain_leaving(cluster, seen, SshSession(tmp_path), silent)
+    drain_leaving(cluster, seen, SshSession(tmp_path), silent)
     (call,) = [line for line in kubectl.asked if line.startswith("drain ")]
     assert call.startswith("drain ip-1 --ignore-daemonsets")

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from gcluster.lifecycle.kubernetes.managed.fitness import managed_findings
+from gcluster.lifecycle.kubernetes.managed.joining import managed_findings
 from gcluster.lifecycle.kubernetes.managed.login import (
     PLUGINS,
     kubeconfig,
     missing_programs,
+    needs_of,
     write_kubeconfig,
 )
-from gcluster.lifecycle.kubernetes.managed.needs import needs_of
 from gcluster.schemas.derived.control_planes import Managed
 from gcluster.stacks.control_plane import read_output
 from gcluster.stacks.provider import ControlPlaneAt

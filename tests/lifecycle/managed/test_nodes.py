@@ -12,9 +12,9 @@ import pytest
 from gcluster.inventory.compile import compile_cluster
 from gcluster.inventory.hosts import ClusterInventory
 from gcluster.lifecycle.kubernetes.managed.joining import await_nodes
+from gcluster.lifecycle.kubernetes.managed.leaving import is_of_eks
 from gcluster.lifecycle.kubernetes.managed.nodes import ApiNode, standing_in
 from gcluster.lifecycle.kubernetes.managed.reach import Seen
-from gcluster.lifecycle.kubernetes.managed.repair import is_of_eks
 from gcluster.lifecycle.outcome import LifecycleError
 from gcluster.lifecycle.progress import silent
 from gcluster.lifecycle.repair.instances import Machine, choose, repair_instances

@@ -8,7 +8,7 @@ import pytest
 
 from gcluster.inventory.hosts import ClusterInventory
 from gcluster.lifecycle.cluster import Cluster
-from gcluster.lifecycle.kubernetes.while_up import refuse_silent
+from gcluster.lifecycle.kubernetes.phases import refuse_silent
 from gcluster.lifecycle.observe import Observation
 from gcluster.lifecycle.outcome import LifecycleError
 from gcluster.lifecycle.planning.changes import SitePlan

@@ -11,6 +11,7 @@ from tests.lifecycle.trial import Trial
 from gcluster.lifecycle.converge import pending
 from gcluster.lifecycle.converge.role_files import role_digest
 from gcluster.lifecycle.outcome import Exit, LifecycleError
+from gcluster.lifecycle.phases.phase import UpResult
 from gcluster.lifecycle.planning.plan import make_plan
 from gcluster.lifecycle.planning.plan_file import (
     PlanFile,
@@ -23,7 +24,7 @@ from gcluster.lifecycle.planning.plan_file import (
 from gcluster.lifecycle.progress import silent
 from gcluster.lifecycle.sites import open_sites
 from gcluster.lifecycle.state import EventLog, JobMoved, StageDone
-from gcluster.lifecycle.up import UpResult, up
+from gcluster.lifecycle.up import up
 from gcluster.stacks.simulated import stamps
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gcluster.lifecycle.smoke.busbw import algbw, busbw, busbw_factor, parse_sizes, sweep
+from gcluster.lifecycle.smoke.launch import algbw, busbw, busbw_factor, parse_sizes, sweep
 
 
 def test_bandwidths_are_those_of_the_worked_example() -> None:

@@ -10,13 +10,12 @@ import pytest
 from gcluster.inventory.hosts import Host, Placement, SshTarget
 from gcluster.lifecycle.progress import Progress
 from gcluster.lifecycle.smoke.bisect import Fault
-from gcluster.lifecycle.smoke.domains import blocks_of
-from gcluster.lifecycle.smoke.findings import located_fault
+from gcluster.lifecycle.smoke.domains import bad_rails, blocks_of, rail_environment, rails_of
 from gcluster.lifecycle.smoke.job import JobRunner, SmokeRun
 from gcluster.lifecycle.smoke.judging.verdict import Expectation, Reason, Verdict
 from gcluster.lifecycle.smoke.launch import Launch
-from gcluster.lifecycle.smoke.rails import bad_rails, rail_environment, rails_of
 from gcluster.lifecycle.smoke.reading.log import AllReduceLog
+from gcluster.lifecycle.smoke.saved import located_fault
 from gcluster.lifecycle.smoke.search import Search
 from gcluster.lifecycle.smoke.slurm_launcher import choose_idle
 from gcluster.lifecycle.ssh import SshResult, SshSession

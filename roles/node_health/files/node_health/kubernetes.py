@@ -1,7 +1,7 @@
 """Kubernetes' view of this node: a condition with what is wrong, and cordoned with that reason.
 
 It speaks with the kubelet's own credentials, by which a node may change itself and nothing else. A
-control plane cordons nodes whose condition is not renewed: see kubernetes-guard of role kubernetes.
+control plane cordons nodes whose condition is not renewed: see kubernetes-guard.py.
 """
 
 from __future__ import annotations

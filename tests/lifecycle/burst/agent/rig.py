@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from gcluster.lifecycle.burst.agent.book import Book
 from gcluster.lifecycle.burst.agent.calls import Happened
+from gcluster.lifecycle.burst.agent.ledger import Book
 from gcluster.lifecycle.burst.agent.loop import Agent
 from gcluster.lifecycle.burst.agent.setup import always_there, elastic_pools, spillings
 from gcluster.lifecycle.burst.agent.work import ProviderWork
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection
     from pathlib import Path
 
-    from gcluster.lifecycle.burst.agent.crew import Crew
+    from gcluster.lifecycle.burst.agent.calls import Crew
 
 SPEC = """\
 apiVersion: gcluster/v1

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gcluster.lifecycle.burst.agent.book import BurstFold, NodeRecord
-from gcluster.lifecycle.burst.agent.places import Places
+from gcluster.lifecycle.burst.agent.ledger import BurstFold, NodeRecord
+from gcluster.lifecycle.burst.agent.operations import Places
 from gcluster.lifecycle.burst.agent.scheduler import NodeSeen, Seen
 
 from .rig import BEGIN, Rig

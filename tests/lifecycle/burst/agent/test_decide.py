@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from gcluster.lifecycle.burst.agent.book import BurstFold
 from gcluster.lifecycle.burst.agent.decide import ElasticPool, GiveUp, acts
+from gcluster.lifecycle.burst.agent.ledger import BurstFold
 from gcluster.lifecycle.burst.agent.scheduler import NodeSeen, Seen
 
 NOW = 1_767_225_600.0

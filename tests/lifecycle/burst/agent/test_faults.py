@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gcluster.lifecycle.burst.agent.book import Book
-from gcluster.lifecycle.burst.agent.crew import Threads
+from gcluster.lifecycle.burst.agent.calls import Threads
+from gcluster.lifecycle.burst.agent.ledger import Book
 from gcluster.lifecycle.burst.agent.loop import Agent, is_fault
 from gcluster.lifecycle.burst.agent.run import run_agent
 from gcluster.lifecycle.burst.agent.setup import elastic_pools, spillings
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection
     from pathlib import Path
 
-    from gcluster.lifecycle.burst.agent.crew import Crew
+    from gcluster.lifecycle.burst.agent.calls import Crew
     from gcluster.schemas.spec import ClusterSpec
 
     from .controller_double import Told

@@ -15,11 +15,11 @@ import pytest
 from tests.lifecycle.managed.eks_double import until
 from tests.lifecycle.publisher import Publisher, published
 
-from gcluster.lifecycle.kubernetes.addons import together
+from gcluster.lifecycle.kubernetes.addons import changes as together
+from gcluster.lifecycle.kubernetes.addons.changes import Standing
+from gcluster.lifecycle.kubernetes.addons.ownership import built_in_groups, read_served
 from gcluster.lifecycle.kubernetes.addons.prune import prune
 from gcluster.lifecycle.kubernetes.addons.ready import fetch_and_render
-from gcluster.lifecycle.kubernetes.addons.served import built_in_groups, read_served
-from gcluster.lifecycle.kubernetes.addons.standing import Standing
 from gcluster.lifecycle.kubernetes.addons.step import AddonsStep
 from gcluster.lifecycle.kubernetes.objects import ObjectKey, Wanted
 from gcluster.lifecycle.progress import silent

@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 
-from gcluster.lifecycle.kubernetes.addons.applying import AddonStopped
 from gcluster.lifecycle.kubernetes.addons.others import refuse_others
+from gcluster.lifecycle.kubernetes.addons.ownership import AddonStopped, read_served
 from gcluster.lifecycle.kubernetes.addons.record import Placed, Record
-from gcluster.lifecycle.kubernetes.addons.served import read_served
 from gcluster.lifecycle.kubernetes.objects import key_of
 
 from .told import ToldKubectl

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from gcluster.lifecycle.kubernetes.addons import claims
-from gcluster.lifecycle.kubernetes.addons.applying import delete
+from gcluster.lifecycle.kubernetes.addons import prune as claims
 from gcluster.lifecycle.kubernetes.addons.notes import kept_data, kept_namespaces
+from gcluster.lifecycle.kubernetes.addons.ownership import Served, delete
 from gcluster.lifecycle.kubernetes.addons.prune import prune
-from gcluster.lifecycle.kubernetes.addons.served import Served
 from gcluster.lifecycle.kubernetes.objects import ObjectKey
 
 from .told import ToldKubectl, row

@@ -8,10 +8,13 @@ import msgspec
 import pytest
 
 from gcluster.inventory.compile.kubernetes_objects.addons import ChosenAddon
-from gcluster.lifecycle.kubernetes.addons.documents import read_objects
-from gcluster.lifecycle.kubernetes.addons.hooks import parted
-from gcluster.lifecycle.kubernetes.addons.prepared import prepared, started_images
-from gcluster.lifecycle.kubernetes.addons.rendered import rendered
+from gcluster.lifecycle.kubernetes.addons.rendering import (
+    parted,
+    prepared,
+    read_objects,
+    rendered,
+    started_images,
+)
 from gcluster.lifecycle.kubernetes.objects import ObjectKey
 from gcluster.lifecycle.outcome import LifecycleError
 from gcluster.schemas.catalog import Addon

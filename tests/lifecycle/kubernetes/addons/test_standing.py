@@ -10,7 +10,14 @@ import pytest
 from tests.lifecycle.publisher import Publisher, published
 
 from gcluster.lifecycle.drift.kubernetes import WHOLE, judge
-from gcluster.lifecycle.kubernetes.addons import together
+from gcluster.lifecycle.kubernetes.addons import changes as together
+from gcluster.lifecycle.kubernetes.addons.changes import (
+    Standing,
+    WantedAddon,
+    standing,
+    wanted_addons,
+)
+from gcluster.lifecycle.kubernetes.addons.ownership import fields_of
 from gcluster.lifecycle.kubernetes.addons.record import (
     FIELDS,
     Placed,
@@ -18,13 +25,6 @@ from gcluster.lifecycle.kubernetes.addons.record import (
     record_of,
     records_of,
 )
-from gcluster.lifecycle.kubernetes.addons.standing import (
-    Standing,
-    WantedAddon,
-    standing,
-    wanted_addons,
-)
-from gcluster.lifecycle.kubernetes.addons.taken import fields_of
 from gcluster.lifecycle.kubernetes.objects import ObjectKey
 
 from . import charts

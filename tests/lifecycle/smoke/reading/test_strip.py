@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gcluster.lifecycle.smoke.reading.strip import strip
+from gcluster.lifecycle.smoke.reading.parse import strip
 
 LINE = "#  Rank  0 Group  0 Pid    654 on     gpu001 device  0 [0x00] simulated GPU"
 

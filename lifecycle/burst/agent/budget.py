@@ -1,0 +1,154 @@
+"""What is rented and was spent, as the policy wants it; and which ways to buy the money allows."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Iterator
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from ..policy import Rented, Rule, Standing
+from ..policy.commitments import Books
+from ..policy.room import Place, Wanted, find
+from ..policy.rule import Rung
+from .scheduler import Seen
+
+if TYPE_CHECKING:
+    from .decide import ElasticPool
+
+if TYPE_CHECKING:
+    from .decide import ElasticPool
+    from .ledger import BurstFold
+
+
+def standing(
+    rule: Rule, always: Collection[str], fold: BurstFold, seen: Seen, promise_of: str = ""
+) -> Standing:
+    """Return the moment for a decision about a partition's spill.
+
+    Args:
+        rule: the spill.
+        always: nodes of its pool that are always there.
+        fold: the book.
+        seen: the scheduler's view.
+        promise_of: partition whose promise is handed on; "": none is.
+    """
+    return Standing(
+        now=seen.now,
+        rented=(*_nodes(rule, always, fold, seen), *_on_their_way(rule, fold, seen)),
+        spent_today_usd=fold.spent_today(rule.target.pool, seen.now),
+        promise=fold.promises.get(promise_of),
+    )
+
+
+def open_rungs(
+    rules: Collection[Rule],
+    pool: ElasticPool,
+    fold: BurstFold,
+    seen: Seen,
+    *,
+    nodes: int,
+    seconds: float | None,
+) -> tuple[tuple[str, ...], str]:
+    """Return the rungs that every ceiling allows for new nodes, else ((), why not).
+
+    This is asked before each buy, also for jobs that nobody moved.
+    """
+    rungs = pool.rungs
+    for rule in (_priced(each, pool) for each in rules):
+        moment = standing(rule, (), fold, seen)
+        taken = tuple(each for each in moment.rented if not each.node.startswith(_JOB))
+        busy = tuple(Rented(node=e.node, usd_per_hour=e.usd_per_hour, until=e.until) for e in taken)
+        books = Books.of(
+            Standing(now=seen.now, rented=busy, spent_today_usd=moment.spent_today_usd)
+        )
+        place = find(rule, books, seen.now, Wanted(nodes, rule.longest(seconds)), None)
+        if not isinstance(place, Place):
+            return (), place[0].text
+        if not rule.target.is_free:
+            allowed = rule.rungs_up_to(place.cap)
+            rungs = tuple(rung for rung in rungs if rung in allowed)
+    return rungs, "" if rungs else "no way to buy it stays below the ceilings"
+
+
+def _priced(rule: Rule, pool: ElasticPool) -> Rule:
+    """Return a rule with the pool's own prices: the provider may ask for more than the catalog."""
+    if rule.target.is_free and not any(pool.prices.values()):
+        return rule
+    known = {rung.key: rung for rung in rule.target.rungs}
+    rungs = tuple(
+        msgspec.structs.replace(
+            known.get(key, Rung(key=key, usd_per_hour=None)), usd_per_hour=pool.prices.get(key)
+        )
+        for key in pool.rungs
+    )
+    target = msgspec.structs.replace(rule.target, rungs=rungs)
+    return msgspec.structs.replace(rule, target=target)
+
+
+_JOB = "job "
+
+
+def _nodes(rule: Rule, always: Collection[str], fold: BurstFold, seen: Seen) -> Iterator[Rented]:
+    busy_until = {node: job.ends for job in seen.jobs for node in job.nodes}
+    for record in fold.nodes.values():
+        if record.pool != rule.target.pool or not record.is_live:
+            continue
+        node = seen.nodes.get(record.node)
+        idle = node.idle_since if node is not None and record.step == "joined" else None
+        until = record.until
+        if idle is not None:
+            until = idle + rule.target.idle
+        elif (ends := busy_until.get(record.node)) is not None:
+            until = ends + rule.target.idle
+        yield Rented(
+            node=record.node, usd_per_hour=record.usd_per_hour, until=until, idle_since=idle
+        )
+    for name in always:
+        node = seen.nodes.get(name)
+        if name not in fold.nodes and node is not None and node.state == "here":
+            yield Rented(node=name, until=None, idle_since=node.idle_since, always=True)
+
+
+def _on_their_way(rule: Rule, fold: BurstFold, seen: Seen) -> Iterator[Rented]:
+    """Yield what jobs may bring that were moved and whose nodes nobody has asked for yet."""
+    for each in seen.jobs:
+        move = fold.moved.get(each.job.id)
+        if move is None or move.to == move.home or each.nodes or each.partition != move.to:
+            continue
+        for number in range(move.nodes if move.home == rule.partition else each.job.nodes):
+            yield Rented(
+                node=f"{_JOB}{each.job.id} {number}",
+                usd_per_hour=move.usd_per_hour,
+                until=move.until,
+            )
+
+
+FRESH_S = 300.0
+"""Seconds for which an answer counts: spot prices move by the hour (EC2 User Guide, "Spot Instances
+pricing history"), and lists of prices by the month."""
+
+
+class Prices:
+    """Answers by pool. Filled beside the rounds, so that a slow price list holds up nothing."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        """Know nothing yet."""
+        self._clock = clock
+        self._said: dict[str, tuple[float, dict[str, float]]] = {}
+
+    def is_fresh(self, pool: str) -> bool:
+        """Say whether a pool's prices were asked for lately."""
+        said = self._said.get(pool)
+        return said is not None and self._clock() - said[0] < FRESH_S
+
+    def learn(self, pool: str, usd_per_hour: dict[str, float]) -> None:
+        """Keep rung -> USD per hour of one node, as the provider says it now."""
+        self._said[pool] = (self._clock(), usd_per_hour)
+
+    def of(self, pool: ElasticPool) -> ElasticPool:
+        """Return a pool with the dearer of what the catalog has and what its provider said."""
+        _, said = self._said.get(pool.pool, (0.0, {}))
+        dearer = {k: max(usd, pool.prices.get(k, 0.0)) for k, usd in said.items() if usd > 0}
+        return msgspec.structs.replace(pool, prices={**pool.prices, **dearer})

@@ -1,0 +1,135 @@
+"""What Kubernetes adds to `up`; `drift --fix` and `repair` use the same steps."""
+
+from __future__ import annotations
+
+from ...schemas.derived.control_planes import managed_by
+from ...schemas.diagnostics import Diagnostic
+from ..cluster import Cluster
+from ..observe import Observation
+from ..outcome import Exit, LifecycleError
+from ..phases.phase import Phase, SchedulerPhases, UpState
+from ..phases.prepare import NOTHING_TO_RESUME
+from ..progress import Finding, Reporter, StageProgress
+from ..sites import OpenSite
+from ..ssh import SshSession
+from .addons.ready import ready
+from .managed.joining import await_nodes, mends, silence
+from .members import drain, leave_etcd
+from .settle import bring_followers, settle_objects
+from .source import ready_kubernetes
+
+
+def refuse_silent(cluster: Cluster, sites: tuple[OpenSite, ...], observation: Observation) -> None:
+    """Refuse to begin where a cloud's control plane exists and can't be asked.
+
+    Not where this `up` makes or changes the control plane itself: that may be what lets it answer.
+
+    Raises:
+        LifecycleError: GC1043 (exit code REFUSED).
+        ProviderError: the cloud can't be asked whether it still has it.
+    """
+    if observation.silent and not mends(cluster.spec, sites, observation):
+        raise LifecycleError(silence(cluster.spec, observation.silent), exit_code=Exit.REFUSED)
+
+
+def drain_leaving(
+    cluster: Cluster, observation: Observation, session: SshSession, report: Reporter
+) -> None:
+    """Have pods leave the nodes that the sites are about to remove, and etcd forget its members.
+
+    Raises:
+        LifecycleError: a control plane would go that etcd keeps as a member.
+    """
+    for said in drain(observation, session):
+        report(Finding(diagnostic=said))
+    if managed_by(cluster.spec) is not None:
+        return  # etcd is the cloud's
+    for name in leave_etcd(cluster.spec, observation, session):
+        report(StageProgress(name="nodes", done=0, total=0, detail=f"{name} left etcd"))
+
+
+def settle(
+    cluster: Cluster,
+    observation: Observation,
+    session: SshSession,
+    report: Reporter,
+    *,
+    prune: bool = True,
+) -> tuple[Diagnostic, ...]:
+    """Make objects and labels what was compiled; return what went wrong and what was kept."""
+    late = bring_followers(observation, session, report)
+    return (*late, *settle_objects(cluster, observation, session, report, prune=prune))
+
+
+def _is_managed(state: UpState) -> bool:
+    return managed_by(state.cluster.spec) is not None
+
+
+def _check_control_plane(state: UpState) -> None:
+    refuse_silent(state.cluster, state.sites, state.before)
+
+
+def _has_control_plane(state: UpState) -> bool:
+    return state.before.desired.has_scheduler
+
+
+def _fetch_addons(state: UpState) -> None:
+    folder = None if state.bundle is None else state.bundle.folder
+    ready(state.cluster, state.before, state.session, state.report, folder)
+
+
+def _takes_own_build(state: UpState) -> bool:
+    """Say whether local nodes take our own build: what comes in a bundle was checked with it."""
+    at = state.cluster.kubernetes
+    real = any(host.connection == "ssh" for host in state.before.desired.hosts)
+    return at is not None and bool(at.root) and real and not state.plan.is_empty
+
+
+def _build_kubernetes(state: UpState) -> None:
+    state.cluster.kubernetes = ready_kubernetes(state.report)
+
+
+def _drain_leaving(state: UpState) -> None:
+    drain_leaving(state.cluster, state.before, state.session, state.report)
+
+
+def _await_nodes(state: UpState) -> None:
+    state.diagnostics += await_nodes(
+        state.cluster.spec,
+        state.sites,
+        state.before.desired.hosts,
+        state.cluster.workdir,
+        state.report,
+    )
+
+
+def _settle(state: UpState) -> None:
+    state.settled(settle(state.cluster, state.after, state.session, state.report))
+
+
+KUBERNETES_PHASES = SchedulerPhases(
+    check=(Phase("check control plane", _check_control_plane, NOTHING_TO_RESUME),),
+    prepare=(
+        Phase(
+            "fetch add-ons",
+            _fetch_addons,
+            "Charts are kept on this machine by their digests.",
+            _has_control_plane,
+        ),
+        Phase(
+            "build Kubernetes",
+            _build_kubernetes,
+            "A build is kept on this machine by the hash of its sources.",
+            _takes_own_build,
+        ),
+    ),
+    before_sites=(
+        Phase("drain leaving nodes", _drain_leaving, "A node that was drained is drained again."),
+    ),
+    after_sites=(
+        Phase("await nodes", _await_nodes, "Nodes that have joined are ready.", _is_managed),
+    ),
+    after_nodes=(
+        Phase("objects", _settle, "The API keeps what was applied, and what owns each field."),
+    ),
+)

@@ -1,0 +1,156 @@
+"""What keeps a control plane alive over months: certificates that hold, snapshots that are made."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+import msgspec
+
+from ...inventory.hosts import Host
+from ...schemas.decoding import decode_json
+from ..ssh import SshSession, Unreachable
+from ..status.conditions import Cause, Condition
+from .kubectl import AS_ROOT
+
+FEWEST_DAYS = 30
+"""Below this somebody must look: the timer renews what has less than 60 days left, each week."""
+LATE_S = 900
+"""Seconds after its time that a snapshot may take: etcd's 8 GiB at most (its own limit), and what
+the timer delays."""
+_LIMIT_S = 30
+_SNAPSHOTS = "/var/lib/gcluster/etcd-snapshots"
+_TIMER = "kubernetes-snapshot.timer"
+_ASK = f"""
+echo '=== certificates'
+{AS_ROOT} /usr/local/libexec/gcluster/kubernetes-certificates.py
+echo '=== snapshot'
+{AS_ROOT} find {_SNAPSHOTS} -name '*.db' -printf '%T@\\n' 2>/dev/null | sort -n | tail -n 1
+echo '=== timer'
+systemctl is-active {_TIMER}
+echo '=== due'
+due=$(systemctl show --property=LastTriggerUSec --value {_TIMER})
+[ -z "$due" ] || [ "$due" = n/a ] || date --date="$due" +%s
+echo '=== now'
+date +%s
+true
+"""
+_SECTION = re.compile(r"^=== (\w+)\n", re.MULTILINE)
+
+
+class Keeping(msgspec.Struct, frozen=True, kw_only=True):
+    """One control plane as it says of itself; times in seconds since 1970."""
+
+    host: str
+    days: dict[str, int]
+    """Certificate -> whole days that it holds; {}: it could not say."""
+    snapshot: float | None
+    """When the newest was made; None: there is none."""
+    timer: str
+    """active, inactive, failed, as systemctl says it."""
+    due: float | None
+    """When the timer last wanted one; None: never yet."""
+    now: float
+
+
+class Watched(msgspec.Struct, frozen=True, kw_only=True):
+    """What a status says of the control planes, and what to do."""
+
+    conditions: tuple[Condition, ...] = ()
+    causes: tuple[Cause, ...] = ()
+
+
+def watch_control_planes(
+    cluster: str, session: SshSession, control_planes: Iterable[Host]
+) -> Watched:
+    """Ask every control plane at once; one that can't be reached says nothing here."""
+    answers = session.run_many(control_planes, _ASK, timeout_s=_LIMIT_S)
+    seen = [
+        read_keeping(host, answer.stdout)
+        for host, answer in answers.items()
+        if not isinstance(answer, Unreachable)
+    ]
+    return judged(cluster, seen) if seen else Watched()
+
+
+def judged(cluster: str, seen: Iterable[Keeping]) -> Watched:
+    """Return the conditions, and a cause for each control plane that is in danger."""
+    planes = tuple(seen)
+    late = [cause for one in planes if (cause := _certificates(cluster, one))]
+    unsaved = [cause for one in planes if (cause := _snapshots(cluster, one))]
+    left = min((days for one in planes for days in one.days.values()), default=None)
+    newest = max((one.snapshot for one in planes if one.snapshot is not None), default=None)
+    age = f"the newest is {_hours(planes[0].now - newest)} old" if newest else "none is due yet"
+    return Watched(
+        conditions=(
+            _condition(
+                "CertificatesHold", late, f"{left} days" if left is not None else "not known"
+            ),
+            _condition("EtcdSnapshots", unsaved, age),
+        ),
+        causes=(*late, *unsaved),
+    )
+
+
+def read_keeping(host: str, text: str) -> Keeping:
+    """Read the answer of one control plane."""
+    _, *rest = _SECTION.split(text)
+    said = {name: content.strip() for name, content in zip(rest[::2], rest[1::2], strict=True)}
+    try:
+        days = decode_json(said.get("certificates") or "{}", dict[str, int])
+    except msgspec.DecodeError:
+        days = {}
+    return Keeping(
+        host=host,
+        days=days,
+        snapshot=_number(said.get("snapshot", "")),
+        timer=said.get("timer", ""),
+        due=_number(said.get("due", "")),
+        now=_number(said.get("now", "")) or 0.0,
+    )
+
+
+def _certificates(cluster: str, one: Keeping) -> Cause | None:
+    soon = sorted(name for name, days in one.days.items() if days < FEWEST_DAYS)
+    if one.days and not soon:
+        return None
+    told = f"{soon[0]} holds for {one.days[soon[0]]} days" if soon else "nobody can say how long"
+    return Cause(
+        kind="certificates",
+        host=one.host,
+        summary=f"certificates of {one.host} were not renewed: {told}",
+        next_step=f"gcluster ssh {cluster} {one.host} -- sudo"
+        " /usr/local/libexec/gcluster/kubernetes-certificates.py --renew",
+    )
+
+
+def _snapshots(cluster: str, one: Keeping) -> Cause | None:
+    due = one.due is not None and one.now - one.due > LATE_S
+    behind = due and (one.snapshot is None or one.snapshot < (one.due or 0.0))
+    if one.timer == "active" and not behind:
+        return None
+    made = "none was made" if one.snapshot is None else f"{_hours(one.now - one.snapshot)} old"
+    why = "the last one failed" if one.timer == "active" else f"its timer is {one.timer or 'gone'}"
+    return Cause(
+        kind="etcd-snapshot",
+        host=one.host,
+        summary=f"etcd on {one.host} is not saved: {why}, the newest snapshot: {made}",
+        next_step=f"gcluster ssh {cluster} {one.host} -- journalctl -u kubernetes-snapshot",
+    )
+
+
+def _condition(name: str, causes: list[Cause], fine: str) -> Condition:
+    if not causes:
+        return Condition(name=name, status="true", reason=fine)
+    return Condition(name=name, status="false", reason="; ".join(c.summary for c in causes))
+
+
+def _hours(seconds: float) -> str:
+    return f"{seconds / 3600:.0f} h" if seconds >= 3600 else f"{seconds / 60:.0f} min"  # noqa: PLR2004  # an hour
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None

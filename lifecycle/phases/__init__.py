@@ -1,0 +1,1 @@
+"""The phases of `up`, and the state that they share."""
