@@ -25,12 +25,12 @@ from ...inventory.compile.kubernetes_objects.facts import (
     gpu_resource,
     units_per_gpu,
 )
-from ...inventory.compile.kubernetes_objects.images import pause_image
 from ...inventory.compile.kubernetes_objects.objects import (
     FIELD_MANAGER,
     SYSTEM_NAMESPACE,
     Object,
     owned,
+    pause_image,
 )
 from ...inventory.compile.slurm_nodes import gpu_count
 from ...inventory.hosts import Host
