@@ -32,7 +32,7 @@ from ...inventory.compile.kubernetes_objects.objects import (
     owned,
     pause_image,
 )
-from ...inventory.compile.slurm_nodes import gpu_count
+from ...inventory.compile.slurm.nodes import gpu_count
 from ...inventory.hosts import Host
 from ...schemas.derived.control_planes import managed_by
 from ...schemas.diagnostics import Diagnostic, Severity
