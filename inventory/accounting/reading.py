@@ -14,8 +14,9 @@ from collections.abc import Iterator
 import msgspec
 
 from ...schemas.decoding import convert
-from .keep import JobOwner
+from .desired import JobOwner
 from .records import (
+    GPU,
     PARENT_SHARE,
     ROOT,
     Accounting,
@@ -23,7 +24,6 @@ from .records import (
     QosRecord,
     accounting,
 )
-from .settings import GPU
 
 QOS_COLUMNS = (
     "Name", "Priority", "Preempt", "PreemptMode", "GraceTime",

@@ -16,11 +16,11 @@ from ...schemas.catalog import Catalog
 from ...schemas.derived.control_planes import managed_pools
 from ...schemas.spec import ClusterSpec
 from ..hosts import ClusterInventory
-from .depot import living_on
 from .kubernetes import KubernetesAt, taking
 from .node import node_facts, with_cluster
 from .roles import node_steps
 from .steps import CompiledCluster, Group
+from .system.packages import living_on
 
 
 def compile_cluster(

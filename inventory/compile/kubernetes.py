@@ -16,7 +16,6 @@ from ...schemas.spec import ClusterSpec, KubernetesScheduler
 from ...schemas.spec.scheduler import VirtualAddress
 from ...schemas.spec.software import SourceRedirect
 from ..hosts import Host
-from .containerd import runs_kubernetes
 from .node import NodeFacts
 from .roles import role_compiler
 from .steps import Json, Phase, Stage, Step
@@ -111,11 +110,13 @@ def kubernetes_steps(node: NodeFacts) -> list[Step]:
     configured = role | network | version | planes | _cluster(node, control_planes) | _origin(node)
     secrets = {"kubernetes_encryption_key_file": ENCRYPTION_SECRET} if is_control_plane else {}
     return [
-        _step("preflight", role | version | network | _moved_by(node)),
-        _step("install", version | _installed(node) | _balancer(node), spares_jobs=False),
-        _step("configure", configured, secrets),
-        _step("join", role | cni | planes | version | _programs(node)),
-        _step("verify", role | cni),
+        _kubernetes_step("preflight", role | version | network | _moved_by(node)),
+        _kubernetes_step(
+            "install", version | _installed(node) | _balancer(node), spares_jobs=False
+        ),
+        _kubernetes_step("configure", configured, secrets),
+        _kubernetes_step("join", role | cni | planes | version | _programs(node)),
+        _kubernetes_step("verify", role | cni),
     ]
 
 
@@ -213,7 +214,7 @@ def _programs(node: NodeFacts) -> dict[str, Json]:
     return {k: v for k, v in _installed(node).items() if k not in of_images}
 
 
-def _step(
+def _kubernetes_step(
     phase: Phase,
     variables: dict[str, Json],
     secrets: dict[str, str] | None = None,
@@ -231,4 +232,66 @@ def _step(
         variables=variables,
         secrets=secrets or {},
         spares_jobs=spares_jobs,
+    )
+
+
+IMAGES_SOURCE = "kubernetes-images"
+"""Artefact source of Kubernetes' own images."""
+IMAGES_PORT = 8481
+"""Where a node that takes images from an archive serves them to its own containerd."""
+_EVERY_REGISTRY = "_default"
+"""What containerd calls the hosts of registries that have none of their own (its docs/hosts.md)."""
+
+
+def runs_kubernetes(node: NodeFacts) -> bool:
+    """Whether a pool's hosts are control planes or nodes that we set up."""
+    kubernetes = node.spec.scheduler
+    if not isinstance(kubernetes, KubernetesScheduler) or kubernetes.control_plane != "self":
+        return False
+    return node.pool.role != "login"
+
+
+def kubernetes_sources(node: NodeFacts) -> tuple[str, ...]:
+    """Return the artefact sources whose packages these nodes take."""
+    return () if node.kubernetes is not None else ("kubernetes", "docker-ce")
+
+
+@role_compiler(
+    "containerd",
+    sources=("kubernetes", "docker-ce"),
+    chosen=kubernetes_sources,
+    components=("kubernetes",),
+)
+def containerd_steps(node: NodeFacts) -> list[Step]:
+    """Return the steps of role containerd; none where Kubernetes isn't the scheduler."""
+    if not runs_kubernetes(node):
+        return []
+    configured: dict[str, Json] = {}
+    mirrors: dict[str, Json] = {}
+    if node.kubernetes is not None:
+        configured["containerd_sandbox_image"] = node.kubernetes.image("pause")
+        mirrors[_EVERY_REGISTRY] = f"http://127.0.0.1:{IMAGES_PORT}"
+    source = node.catalog.sources.get(IMAGES_SOURCE)
+    redirect = node.spec.software.sources.get(IMAGES_SOURCE, SourceRedirect())
+    if source is not None and redirect.url and node.bundle is None:
+        registry = source.url.split("://")[-1]
+        mirrors[registry] = redirect.url.rstrip("/")
+    if mirrors:
+        configured["containerd_mirrors"] = mirrors
+    return [
+        _containerd_step("preflight", {}),
+        _containerd_step("install", {}),
+        _containerd_step("configure", configured),
+        _containerd_step("verify", {}),
+    ]
+
+
+def _containerd_step(phase: Phase, variables: dict[str, Json]) -> Step:
+    """Return a step; pods go on while containerd is started anew."""
+    return Step(
+        stage=Stage.SCHEDULER,
+        role="containerd",
+        phase=phase,
+        variables=variables,
+        spares_jobs=phase != "install",
     )

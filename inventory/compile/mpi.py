@@ -1,4 +1,4 @@
-"""The role mpi: MPI for the jobs: Open MPI with PMIx, and its Python binding."""
+"""The roles mpi and allreduce: MPI for the jobs, and the payload of the smoke test."""
 
 from __future__ import annotations
 
@@ -16,4 +16,17 @@ def mpi_steps(node: NodeFacts) -> list[Step]:
     return [
         Step(stage=Stage.SCHEDULER, role="mpi", phase="install", variables={}, spares_jobs=True),
         Step(stage=Stage.SCHEDULER, role="mpi", phase="verify", variables={}),
+    ]
+
+
+@role_compiler("allreduce", after=("mpi",))
+def allreduce_steps(node: NodeFacts) -> list[Step]:
+    """Return the steps of role allreduce; under Kubernetes only nodes that run jobs need it."""
+    if isinstance(node.spec.scheduler, KubernetesScheduler) and node.pool.role != "compute":
+        return []
+    return [
+        Step(
+            stage=Stage.SCHEDULER, role="allreduce", phase="install", variables={}, spares_jobs=True
+        ),
+        Step(stage=Stage.SCHEDULER, role="allreduce", phase="verify", variables={}),
     ]

@@ -6,7 +6,7 @@ import shlex
 
 import msgspec
 
-from ...inventory.accounting.keep import JobOwner
+from ...inventory.accounting.desired import JobOwner
 from ...inventory.accounting.reading import (
     UnreadableAccountingError,
     association_query,

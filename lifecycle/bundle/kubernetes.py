@@ -8,11 +8,11 @@ from pathlib import Path
 
 import msgspec
 
-from ...inventory.compile.containerd import runs_kubernetes
 from ...inventory.compile.kubernetes import (
     KUBE_VIP_SOURCE,
     KubernetesAt,
     pinned_image,
+    runs_kubernetes,
     version_of,
 )
 from ...inventory.compile.node import NodeFacts

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from ...inventory.compile.depot import BUNDLE_FOLDER, DEPOT_ROOT
+from ...inventory.compile.system.packages import BUNDLE_FOLDER, DEPOT_ROOT
 from ...inventory.hosts import Host
 from ...schemas.bundle import MANIFEST, SIGNATURE, BundleManifest
 from ...schemas.decoding import decode_json

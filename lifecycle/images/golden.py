@@ -16,7 +16,7 @@ from pathlib import Path
 import msgspec
 
 from ...inventory.compile import CompiledCluster, Group, Step, compile_cluster
-from ...inventory.compile.slurm_elastic import placeholders
+from ...inventory.compile.slurm.elastic import placeholders
 from ...inventory.hosts import ClusterInventory, Host, elastic_nodes
 from ...schemas.spec import ClusterSpec
 from ...stacks.provider import Provider

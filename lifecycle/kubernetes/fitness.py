@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from ...inventory.compile.kubernetes_objects.images import pause_image
-from ...inventory.compile.kubernetes_objects.pod_network import cni
+from ...inventory.compile.kubernetes_objects.network import cni
+from ...inventory.compile.kubernetes_objects.objects import pause_image
 from ...inventory.hosts import ClusterInventory
 from ...schemas.bundle import KubernetesBundle
 from ...schemas.diagnostics import Diagnostic, PathTuple, Severity

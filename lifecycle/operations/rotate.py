@@ -25,10 +25,10 @@ from concurrent.futures import ThreadPoolExecutor
 import msgspec
 
 from ...inventory.compile import CompiledCluster, compile_cluster
-from ...inventory.compile.munge import MUNGE_SECRET
-from ...inventory.compile.self_converge import SIGNERS_SECRET
-from ...inventory.compile.slurm_accounting import DATABASE_SECRET
-from ...inventory.compile.slurm_state import JWT_SECRET
+from ...inventory.compile.slurm.accounting import DATABASE_SECRET
+from ...inventory.compile.slurm.daemons import MUNGE_SECRET
+from ...inventory.compile.slurm.scheduling import JWT_SECRET
+from ...inventory.compile.system.self_converge import SIGNERS_SECRET
 from ...inventory.hosts import ClusterInventory, Host
 from ...schemas.derived.hostlist import fold
 from ..converge.pending import pending_steps

@@ -9,7 +9,7 @@ import tarfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from ...inventory.compile.depot import DEPOT_ROOT
+from ...inventory.compile.system.packages import DEPOT_ROOT
 from ...inventory.hosts import Host
 from ...schemas.spec import ClusterSpec
 from ..outcome import failure

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from ...inventory.compile.kubernetes import ENCRYPTION_SECRET
-from ...inventory.compile.self_converge import SIGNERS_SECRET
-from ...inventory.compile.slurm_accounting import DATABASE_SECRET
-from ...inventory.compile.slurm_state import JWT_SECRET
-from ...inventory.compile.sssd import DIRECTORY_SECRET
-from ...inventory.compile.wireguard import KEY_PREFIX, PEERS_PREFIX
+from ...inventory.compile.network.links import KEY_PREFIX, PEERS_PREFIX
+from ...inventory.compile.slurm.accounting import DATABASE_SECRET
+from ...inventory.compile.slurm.scheduling import JWT_SECRET
+from ...inventory.compile.system.access import DIRECTORY_SECRET
+from ...inventory.compile.system.self_converge import SIGNERS_SECRET
 from ...schemas.spec import ClusterSpec, DirectoryUsers, SlurmScheduler
 from ..outcome import LifecycleError, failure
 from .references import UnreadableSecret, read_reference

@@ -19,17 +19,20 @@ from ...inventory.compile.kubernetes_objects.allreduce import (
     companions,
     job,
 )
-from ...inventory.compile.kubernetes_objects.capacity import gpu_resource, units_per_gpu
 from ...inventory.compile.kubernetes_objects.fabric import FabricAccess, fabric_access
-from ...inventory.compile.kubernetes_objects.facts import KubernetesFacts
-from ...inventory.compile.kubernetes_objects.images import pause_image
+from ...inventory.compile.kubernetes_objects.facts import (
+    KubernetesFacts,
+    gpu_resource,
+    units_per_gpu,
+)
 from ...inventory.compile.kubernetes_objects.objects import (
     FIELD_MANAGER,
     SYSTEM_NAMESPACE,
     Object,
     owned,
+    pause_image,
 )
-from ...inventory.compile.slurm_nodes import gpu_count
+from ...inventory.compile.slurm.nodes import gpu_count
 from ...inventory.hosts import Host
 from ...schemas.derived.control_planes import managed_by
 from ...schemas.diagnostics import Diagnostic, Severity

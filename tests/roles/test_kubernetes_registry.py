@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from gcluster.inventory.compile.containerd import IMAGES_PORT
+from gcluster.inventory.compile.kubernetes import IMAGES_PORT
 from gcluster.lifecycle.kubernetes.image_archive import Image, packed, write_archive
 from gcluster.lifecycle.kubernetes.registry import Pulled, write_pulled
 

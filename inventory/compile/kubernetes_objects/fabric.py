@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from ..nccl import job_environment
+from ..gpu.nccl import job_environment
 from ..steps import Json
-from . import google_fabrics
+from . import network as google_fabrics
 from .objects import Object, new
 
 if TYPE_CHECKING:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+from ..slurm.nodes import gpu_count
 from ..steps import Json
-from .capacity import DEVICE_CLASSES
-from .facts import KubernetesFacts
-from .nodes import POOL
-from .objects import Object, new
-from .yaml_files import to_yaml
+from .facts import DEVICE_CLASSES, KubernetesFacts, gpu_resource, units_per_gpu
+from .nodes import POOL, SIMULATED
+from .objects import BUILT, SIMULATED_GPU, SYSTEM_NAMESPACE, Object, new, to_yaml
 
 AMD_NAMESPACE = "kube-amd-gpu"
 TIME_SLICING = "time-slicing"
@@ -152,3 +151,46 @@ def claim_templates(facts: KubernetesFacts) -> list[Object]:
         for account in facts.accounts
         for vendor in vendors
     ]
+
+
+_SOCKETS = "/var/lib/kubelet/device-plugins"
+
+
+def simulated_plugins(facts: KubernetesFacts) -> list[Object]:
+    """Return a device plugin for each pool of simulated machines with GPUs.
+
+    Pods take the real way to them: they ask for nvidia.com/gpu and get a name of no device.
+    """
+    return [
+        _plugin(facts, pool)
+        for pool in facts.compute
+        if facts.machine(pool).simulated and gpu_count(facts.machine(pool))
+    ]
+
+
+def _plugin(facts: KubernetesFacts, pool: str) -> Object:
+    name = f"simulated-gpu-{pool}"
+    labels = {"app.kubernetes.io/name": name, SIMULATED: "true"}
+    count = gpu_count(facts.machine(pool)) * units_per_gpu(facts, pool)
+    container = {
+        "name": "simulated-gpu",
+        "image": f"{BUILT}/{SIMULATED_GPU}",
+        "imagePullPolicy": "IfNotPresent",
+        "args": [f"-count={count}", f"-resource={gpu_resource(facts, pool)}"],
+        "resources": {"requests": {"cpu": "10m", "memory": "32Mi"}},
+        "volumeMounts": [{"name": "sockets", "mountPath": _SOCKETS}],
+    }
+    pod = {
+        "priorityClassName": "system-node-critical",
+        "automountServiceAccountToken": False,
+        "nodeSelector": {POOL: pool, SIMULATED: "true"},
+        "tolerations": [{"operator": "Exists"}],
+        "containers": [container],
+        "volumes": [{"name": "sockets", "hostPath": {"path": _SOCKETS}}],
+    }
+    spec = {
+        "selector": {"matchLabels": {"app.kubernetes.io/name": name}},
+        "updateStrategy": {"rollingUpdate": {"maxUnavailable": "10%"}},
+        "template": {"metadata": {"labels": labels}, "spec": pod},
+    }
+    return new("apps/v1", "DaemonSet", name, namespace=SYSTEM_NAMESPACE, labels=labels, spec=spec)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ...hosts import Host
-from ..slurm_topology import in_order, in_placements
+from ..slurm.topology import in_order, in_placements
 from ..steps import Json
 from .objects import DOMAIN, label_value
 

@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 import re
-from typing import TypeAlias
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, TypeAlias
 
+import yaml
+
+from ....schemas.derived.control_planes import has
 from ..steps import Json
+
+if TYPE_CHECKING:
+    from .facts import KubernetesFacts
 
 Object: TypeAlias = "dict[str, Json]"
 """One object: apiVersion, kind, metadata and what its kind has."""
@@ -67,3 +74,69 @@ def owned(made: Object, cluster: str) -> Object:
 def label_value(text: str) -> str:
     """Return text as a label's value may be: 63 letters, digits, dots, dashes at most."""
     return _NO_LABEL.sub("-", text)[:_LONGEST_LABEL].strip("-_.")
+
+
+_WIDE = 1_000
+"""Letters of a line: a rule that is broken over lines can't be searched."""
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes no aliases, and text of several lines as a block."""
+
+    def ignore_aliases(self, data: Json) -> bool:  # noqa: ARG002  # as the library calls it
+        return True
+
+
+def _text(dumper: _Dumper, value: str) -> yaml.ScalarNode:
+    style = "|" if "\n" in value else None
+    return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=style)
+
+
+_Dumper.add_representer(str, _text)
+
+
+def to_yaml(value: Json) -> str:
+    """Return one document."""
+    return yaml.dump(value, Dumper=_Dumper, sort_keys=False, default_flow_style=False, width=_WIDE)
+
+
+def documents(objects: Iterable[Json]) -> bytes:
+    """Return a file of several documents, each after a line of three hyphens."""
+    return "".join(f"---\n{to_yaml(one)}" for one in objects).encode()
+
+
+def literal(value: str | int | Sequence[str] | Mapping[str, int | str | Sequence[str]]) -> str:
+    """Return a value as a CEL expression: text, whole numbers, lists, and maps by text.
+
+    Names of a spec hold letters, digits, dots, slashes and hyphens; what would end a text is
+    escaped all the same.
+    """
+    if isinstance(value, str):
+        escaped = value.replace("\\", "\\\\").replace("'", "\\'")
+        return f"'{escaped}'"
+    if isinstance(value, int):
+        return str(value)
+    if isinstance(value, Mapping):
+        pairs = (f"{literal(key)}: {literal(value[key])}" for key in value)
+        return f"{{{', '.join(pairs)}}}"
+    return f"[{', '.join(literal(item) for item in value)}]"
+
+
+BUILT = "gcluster.local/k8s"
+"""Repository of the images that the Kubernetes bundle of local nodes has."""
+PUBLISHED = "registry.k8s.io"
+PAUSE = "pause:3.10.1"
+"""An image with nothing a shell needs, which every node has. Tag as kubeadm 1.35.4 names it
+(cmd/kubeadm/app/constants, PauseVersion; read 2026-11)."""
+_PAUSE_LATER, _LATER = "pause:3.10.2", "1.36"
+"""As kubeadm 1.36.1 and 1.36.3 name it."""
+SIMULATED_GPU = "simulated-gpu:1"
+"""Device plugin of GPUs that don't exist; only in the bundle of local nodes."""
+
+
+def pause_image(facts: KubernetesFacts) -> str:
+    """Return the image that holds nothing, as these nodes have it."""
+    here = all(site.is_made_here for site in facts.spec.sites.values())
+    if here:
+        return f"{BUILT}/{PAUSE}"
+    return f"{PUBLISHED}/{_PAUSE_LATER if has(facts.release, _LATER) else PAUSE}"

@@ -12,16 +12,10 @@ from datetime import UTC, datetime
 
 from ....schemas.derived.control_planes import MUTATING_POLICY_SINCE, has
 from ..steps import Json
-from .accounts import ACCOUNT_LABEL
-from .cel import literal
+from .accounts import ACCOUNT_LABEL, allowed_qos, default_qos, qualities
 from .facts import KubernetesFacts
 from .nodes import PARTITION_DOMAIN
-from .objects import Object, new
-from .priorities import (
-    allowed_qos,
-    default_qos,
-    qualities,
-)
+from .objects import Object, literal, new
 from .queues import DEFAULT_QUEUE
 
 _API = "admissionregistration.k8s.io/v1"

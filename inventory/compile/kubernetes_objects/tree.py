@@ -7,23 +7,14 @@ from collections.abc import Callable, Sequence
 from ....schemas.catalog import Catalog
 from ....schemas.spec import ClusterSpec
 from ...hosts import ClusterInventory
-from .accounts import memberships, namespaces, quotas
-from .addon_files import addon_files
-from .addons import addon_namespaces
-from .allreduce import AllReduceRun, allreduce_objects
-from .allreduce_variants import (
-    jobset_objects,
-    mpijob_objects,
-)
+from .accounts import memberships, namespaces, priority_classes, quotas, workload_priority_classes
+from .addons import addon_files, addon_namespaces
+from .allreduce import AllReduceRun, allreduce_objects, jobset_objects, mpijob_objects
 from .fabric import network_objects
 from .facts import KubernetesFacts, kubernetes_facts
-from .gpus import amd_devices, claim_templates
+from .gpus import amd_devices, claim_templates, simulated_plugins
 from .nodes import nodes
-from .objects import Object, owned
-from .priorities import (
-    priority_classes,
-    workload_priority_classes,
-)
+from .objects import Object, documents, owned, to_yaml
 from .queues import (
     cluster_queues,
     cohorts,
@@ -31,14 +22,12 @@ from .queues import (
     local_queues,
 )
 from .rules import rules
-from .simulated import simulated_plugins
-from .storage_classes import storage_classes
 from .volumes import (
     ADDONS,
+    storage_classes,
     unknown_volumes,
     volumes,
 )
-from .yaml_files import documents, to_yaml
 
 FIRST = frozenset({"namespaces", "accounts"})
 """Folders that need only what Kubernetes has built in: they come before the add-ons."""

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator
 
 import msgspec
 
-from ....inventory.compile.slurm_scheduling import spill_partitions
+from ....inventory.compile.slurm.scheduling import spill_partitions
 from ....inventory.hosts import elastic_nodes, pool_host_names
 from ....schemas.catalog import Catalog
 from ....schemas.derived.hostlist import expand

@@ -7,7 +7,7 @@ import secrets
 import shlex
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from ....inventory.compile.slurm_elastic import SPOOL
+from ....inventory.compile.slurm.elastic import SPOOL
 from ....inventory.hosts import Host
 from ....schemas.derived.hostlist import fold
 from ...ssh import SshSession, Unreachable

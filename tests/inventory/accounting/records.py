@@ -6,7 +6,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from gcluster.inventory.accounting.keep import JobOwner
+from gcluster.inventory.accounting.desired import JobOwner
 from gcluster.inventory.accounting.records import (
     Accounting,
     Association,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gcluster.inventory.accounting.keep import JobOwner
+from gcluster.inventory.accounting.desired import JobOwner
 from gcluster.inventory.accounting.reading import (
     UnreadableAccountingError,
     association_query,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from hypothesis import given, settings
 
-from gcluster.inventory.accounting.keep import JobOwner
+from gcluster.inventory.accounting.desired import JobOwner
 from gcluster.inventory.accounting.reading import read_accounting
 from gcluster.inventory.accounting.reconcile import Reconciliation, reconcile
 from gcluster.inventory.accounting.records import (

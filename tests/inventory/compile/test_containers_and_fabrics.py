@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from gcluster.inventory.compile.enroot_pyxis import PLUGIN_LINE, plugin_lines
+from gcluster.inventory.compile.gpu.containers import PLUGIN_LINE, plugin_lines
 from gcluster.inventory.compile.node import NodeFacts, node_facts
 from gcluster.inventory.compile.roles import node_steps
 from gcluster.inventory.compile.steps import Step

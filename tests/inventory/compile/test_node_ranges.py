@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gcluster.inventory.compile.node_ranges import folded_pairs
+from gcluster.inventory.compile.slurm.nodes import folded_pairs
 from gcluster.schemas.derived.hostlist import expand, host_order
 
 NAMES = st.from_regex(r"[a-z]{1,2}([0-9]{1,4}|[0-9]n[0-9]{1,2}|[a-z])?", fullmatch=True)

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from gcluster.inventory.compile.slurm import slurm_cluster_variables
-from gcluster.inventory.compile.slurm_nodes import gpu_files
+from gcluster.inventory.compile.slurm.daemons import slurm_cluster_variables
+from gcluster.inventory.compile.slurm.nodes import gpu_files
 from gcluster.inventory.hosts import Host, SshTarget
 from gcluster.schemas.catalog import Catalog, Cpu, Gpu, Machine
 from gcluster.schemas.spec import (

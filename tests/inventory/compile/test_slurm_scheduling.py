@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from gcluster.inventory.compile.slurm import slurm_cluster_variables
-from gcluster.inventory.compile.slurm_accounting import accounting_hosts, slurmdbd_variables
+from gcluster.inventory.compile.slurm.accounting import accounting_hosts, slurmdbd_variables
+from gcluster.inventory.compile.slurm.daemons import slurm_cluster_variables
 from gcluster.inventory.hosts import Placement, elastic_nodes
 from gcluster.schemas.catalog import load_catalog
 from gcluster.schemas.load import load_text

@@ -15,10 +15,10 @@ import pytest
 import yaml
 from tests.golden_files import CASES, GoldenFiles, case_names, read_cases
 
-from gcluster.inventory.compile import slurm_topology as topology
 from gcluster.inventory.compile.node import node_facts
-from gcluster.inventory.compile.slurm_elastic import placeholders
-from gcluster.inventory.compile.slurm_topology import has_feature, slurm_release
+from gcluster.inventory.compile.slurm import topology
+from gcluster.inventory.compile.slurm.elastic import placeholders
+from gcluster.inventory.compile.slurm.topology import has_feature, slurm_release
 from gcluster.schemas.catalog import load_catalog
 from gcluster.schemas.load import load_text
 from gcluster.schemas.spec import ClusterSoftware, ClusterSpec

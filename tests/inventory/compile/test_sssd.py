@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from gcluster.inventory.compile import CompiledCluster
-from gcluster.inventory.compile.sssd import DIRECTORY_SECRET
+from gcluster.inventory.compile.system.access import DIRECTORY_SECRET
 from gcluster.lifecycle.preflight.unbuilt import unbuilt
 from gcluster.lifecycle.secrets.makers import given_secrets
 from gcluster.schemas.load import load_text

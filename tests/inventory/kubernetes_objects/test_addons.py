@@ -8,12 +8,11 @@ import msgspec
 import pytest
 import yaml
 
-from gcluster.inventory.compile.kubernetes_objects.addon_files import flux_objects
-from gcluster.inventory.compile.kubernetes_objects.addons import ORDER, chosen_addons
+from gcluster.inventory.compile.kubernetes_objects.addons import ORDER, chosen_addons, flux_objects
 from gcluster.inventory.compile.kubernetes_objects.facts import KubernetesFacts
 from gcluster.inventory.compile.kubernetes_objects.gpus import nvidia_values
-from gcluster.inventory.compile.kubernetes_objects.kueue_values import configuration
-from gcluster.inventory.compile.kubernetes_objects.storage_classes import storage_classes
+from gcluster.inventory.compile.kubernetes_objects.queues import configuration
+from gcluster.inventory.compile.kubernetes_objects.volumes import storage_classes
 from gcluster.schemas.catalog import load_catalog
 from gcluster.schemas.spec import Software
 

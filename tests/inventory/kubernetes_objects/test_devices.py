@@ -10,11 +10,11 @@ import msgspec
 import pytest
 import yaml
 
+from gcluster.inventory.compile.gpu.nccl import job_environment
 from gcluster.inventory.compile.kubernetes_objects.addons import chosen_addons
 from gcluster.inventory.compile.kubernetes_objects.fabric import fabric_access, rail_subnets
-from gcluster.inventory.compile.kubernetes_objects.google_fabrics import environment, libraries
+from gcluster.inventory.compile.kubernetes_objects.network import environment, libraries
 from gcluster.inventory.compile.kubernetes_objects.nodes import nodes
-from gcluster.inventory.compile.nccl import job_environment
 
 from .compiled import NAMES, facts_of, files_of, of_kind, spec_of
 

@@ -11,16 +11,16 @@ from hypothesis import strategies as st
 
 from gcluster.inventory.accounting.desired import desired_accounting
 from gcluster.inventory.accounting.records import SMOKE_QOS
-from gcluster.inventory.compile.kubernetes_objects.accounts import memberships, quotas
-from gcluster.inventory.compile.kubernetes_objects.capacity import capacity, quantity
-from gcluster.inventory.compile.kubernetes_objects.facts import KubernetesFacts
-from gcluster.inventory.compile.kubernetes_objects.priorities import (
+from gcluster.inventory.compile.kubernetes_objects.accounts import (
     SMOKE_PRIORITY,
     allowed_qos,
     default_qos,
+    memberships,
     priority_classes,
+    quotas,
     workload_priority_classes,
 )
+from gcluster.inventory.compile.kubernetes_objects.facts import KubernetesFacts, capacity, quantity
 from gcluster.inventory.compile.kubernetes_objects.queues import (
     ROOT_COHORT,
     cluster_queues,

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from gcluster.inventory.compile.kubernetes_objects.images import BUILT, PAUSE, SIMULATED_GPU
+from gcluster.inventory.compile.kubernetes_objects.objects import BUILT, PAUSE, SIMULATED_GPU
 from gcluster.lifecycle.kubernetes.build import (
     FOLDER,
     VARIABLE,

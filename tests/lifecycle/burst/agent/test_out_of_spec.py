@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gcluster.inventory.compile.slurm_elastic import elastic_nodes
+from gcluster.inventory.compile.slurm.elastic import elastic_nodes
 from gcluster.lifecycle.burst.agent.ledger import BurstFold
 from gcluster.lifecycle.burst.agent.work import with_room_for
 from gcluster.lifecycle.state import BurstStepped, RunStarted

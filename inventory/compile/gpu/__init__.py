@@ -1,0 +1,1 @@
+"""GPUs: drivers, libraries and containers that use them (pure)."""

@@ -1,0 +1,101 @@
+"""Containers that use GPUs: roles container_toolkit and enroot_pyxis."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ..node import NodeFacts
+from ..roles import role_compiler
+from ..steps import Json, Phase, Stage, Step
+from ..system.packages import file_variables
+
+COMPONENTS = {"nvidia": "container_toolkit", "amd": "amd_container_toolkit"}
+"""GPU vendor -> its toolkit in the software lock."""
+
+DAEMON_FABRICS = ("gpudirect-tcpx", "gpudirect-tcpxo")
+"""Fabric classes whose daemon comes as a container, so that Docker must be there."""
+
+
+def container_toolkit_sources(node: NodeFacts) -> tuple[str, ...]:
+    """Return the artefact source of the vendor's toolkit."""
+    return ("amd-container-toolkit",) if node.has_gpu_of("amd") else ("nvidia-container-toolkit",)
+
+
+@role_compiler(
+    "container_toolkit",
+    sources=("nvidia-container-toolkit", "amd-container-toolkit"),
+    chosen=container_toolkit_sources,
+    after=("ofed",),
+)
+def container_toolkit_steps(node: NodeFacts) -> list[Step]:
+    """Return the steps of role container_toolkit; none without GPUs or where nothing needs it.
+
+    The software lock says a version where containers run: with pyxis, and beside TCPX and TCPXO.
+    """
+    if node.gpu is None:
+        return []
+    version = node.version(COMPONENTS[node.gpu.vendor])
+    if version is None:
+        return []
+    vendor: dict[str, Json] = {"container_toolkit_vendor": node.gpu.vendor}
+    docker: dict[str, Json] = {"container_toolkit_docker": node.fabric_class in DAEMON_FABRICS}
+    install = vendor | docker | {"container_toolkit_version": version}
+    phases: tuple[tuple[Phase, dict[str, Json]], ...] = (
+        ("preflight", docker),
+        ("install", install),
+        ("configure", vendor | docker),
+        ("verify", install | {"container_toolkit_gpus": node.gpu.count}),
+    )
+    return [
+        Step(stage=Stage.DRIVERS, role="container_toolkit", phase=phase, variables=variables)
+        for phase, variables in phases
+    ]
+
+
+PLUGIN_LINE = (
+    "required /usr/local/lib/slurm/spank_pyxis.so runtime_path=/run/pyxis container_scope=job"
+)
+"""Of plugstack.conf. A node without the plugin must refuse a job that asks for a container: with
+`optional` it would run it outside of one."""
+
+
+def plugin_lines(nodes: Iterable[NodeFacts]) -> list[str]:
+    """Return the lines of plugstack.conf: pyxis, where all that is a machine has it."""
+    machines = [node for node in nodes if node.is_machine]
+    has_it = bool(machines) and all(node.software.containers == "pyxis" for node in machines)
+    return [PLUGIN_LINE] if has_it else []
+
+
+@role_compiler("enroot_pyxis", components=("containers",))
+def enroot_pyxis_steps(node: NodeFacts) -> list[Step]:
+    """Return the steps of role enroot_pyxis; none where the spec asks for no containers.
+
+    Whoever submits jobs needs pyxis too, for its options; only compute nodes need enroot.
+    """
+    enroot, pyxis = node.version("enroot"), node.version("pyxis")
+    if not node.is_machine or node.software.containers != "pyxis" or not (enroot and pyxis):
+        return []
+    runs: dict[str, Json] = {"enroot_pyxis_runs_containers": node.pool.role == "compute"}
+    files: dict[str, Json] = runs | {
+        "enroot_pyxis_enroot_version": enroot,
+        "enroot_pyxis_enroot_files": {
+            family: [file_variables(node, "enroot", name, enroot) for name in names]
+            for family, names in {
+                "Debian": ("deb", "deb-caps"),
+                "RedHat": ("rpm", "rpm-caps"),
+            }.items()
+        },
+        "enroot_pyxis_pyxis_version": pyxis,
+        "enroot_pyxis_pyxis_file": file_variables(node, "pyxis", "source", pyxis),
+    }
+    phases: tuple[tuple[Phase, Stage, dict[str, Json]], ...] = (
+        ("preflight", Stage.SCHEDULER, files),
+        ("install", Stage.SCHEDULER, files),
+        ("configure", Stage.SCHEDULER, runs),
+        # srun is asked, which knows the plugin when Slurm is there.
+        ("verify", Stage.MONITORING, runs | {"enroot_pyxis_enroot_version": enroot}),
+    )
+    return [
+        Step(stage=stage, role="enroot_pyxis", phase=phase, variables=variables)
+        for phase, stage, variables in phases
+    ]

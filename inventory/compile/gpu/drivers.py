@@ -1,0 +1,152 @@
+"""Drivers and toolkits of GPUs: roles nvidia_driver, amd_gpu, cuda, gdrcopy and dcgm."""
+
+from __future__ import annotations
+
+from ..node import NodeFacts
+from ..roles import role_compiler
+from ..steps import Json, Phase, Stage, Step
+
+
+@role_compiler("nvidia_driver", sources=("nvidia-cuda",), components=("driver", "fabric_manager"))
+def nvidia_driver_steps(node: NodeFacts) -> list[Step]:
+    """Return the steps of role nvidia_driver; none without NVIDIA's GPUs or a known version.
+
+    A version that the spec itself says may be older than what a node has: that is how one goes
+    back. One that `auto` resolves to never takes a node back. Fabric manager and IMEX have the
+    driver's version unless something says another.
+    """
+    version = node.version("driver")
+    if not node.has_gpu_of("nvidia") or version is None or node.gpu is None:
+        return []
+    driver: dict[str, Json] = {
+        "nvidia_driver_version": version,
+        "nvidia_driver_rollback": node.was_asked("driver"),
+    }
+    fabric_manager = node.version("fabric_manager") or version
+    imex = node.version("imex") or version
+    daemons: dict[str, Json] = {
+        "nvidia_driver_fabric_manager": fabric_manager if node.has_nvswitch else "",
+        "nvidia_driver_imex": imex if node.spans_nvlink else "",
+    }
+    said = node.pool.gpus
+    modules: dict[str, Json] = {"nvidia_driver_modules": said.modules}
+    peer_memory: dict[str, Json] = {"nvidia_driver_peer_memory": said.peer_memory}
+    state: dict[str, Json] = (
+        daemons
+        | peer_memory
+        | {
+            "nvidia_driver_version": version,
+            "nvidia_driver_gpus": node.gpu.count,
+            "nvidia_driver_mig": said.mig,
+            "nvidia_driver_ecc": said.ecc,
+        }
+    )
+    packages: dict[str, Json] = {"nvidia_driver_packages": list(node.software.packages)}
+    return [
+        _nvidia_driver_step("preflight", driver | modules),
+        _nvidia_driver_step("install", driver | modules | daemons | packages),
+        _nvidia_driver_step("configure", daemons | peer_memory),
+        _nvidia_driver_step("join", state),
+        _nvidia_driver_step("verify", state),
+    ]
+
+
+def _nvidia_driver_step(phase: Phase, variables: dict[str, Json]) -> Step:
+    return Step(stage=Stage.DRIVERS, role="nvidia_driver", phase=phase, variables=variables)
+
+
+@role_compiler(
+    "amd_gpu", sources=("amdgpu", "rocm"), components=("rocm", "rccl"), after=("nvidia_driver",)
+)
+def amd_gpu_steps(node: NodeFacts) -> list[Step]:
+    """Return the steps of role amd_gpu; none without AMD's GPUs or a known version of ROCm.
+
+    The driver is the one that AMD publishes with that release.
+    """
+    rocm = node.version("rocm")
+    if not node.has_gpu_of("amd") or node.gpu is None or rocm is None:
+        return []
+    release: dict[str, Json] = {"amd_gpu_rocm": rocm}
+    packages: dict[str, Json] = release | {
+        "amd_gpu_driver": node.catalog.sources["amdgpu"].own_version(rocm),
+        "amd_gpu_rccl": node.version("rccl") or "",
+    }
+    state: dict[str, Json] = release | {"amd_gpu_gpus": node.gpu.count}
+    return [
+        _amd_gpu_step("install", packages),
+        _amd_gpu_step(
+            "configure", {"amd_gpu_users": [user.name for user in node.spec.local_users]}
+        ),
+        _amd_gpu_step("join", state),
+        _amd_gpu_step("verify", state),
+    ]
+
+
+def _amd_gpu_step(phase: Phase, variables: dict[str, Json]) -> Step:
+    return Step(stage=Stage.DRIVERS, role="amd_gpu", phase=phase, variables=variables)
+
+
+@role_compiler(
+    "cuda",
+    sources=("nvidia-cuda",),
+    components=("cuda",),
+    after=("nvidia_driver", "amd_gpu"),
+)
+def cuda_steps(node: NodeFacts) -> list[Step]:
+    """Return the steps of role cuda; none without NVIDIA's GPUs or a known version."""
+    version = node.version("cuda")
+    if not node.has_gpu_of("nvidia") or version is None:
+        return []
+    toolkit: dict[str, Json] = {"cuda_version": version}
+    return [
+        _cuda_step("install", toolkit | {"cuda_rollback": node.was_asked("cuda")}),
+        _cuda_step("configure", toolkit),
+        _cuda_step("verify", toolkit),
+    ]
+
+
+def _cuda_step(phase: Phase, variables: dict[str, Json]) -> Step:
+    return Step(stage=Stage.DRIVERS, role="cuda", phase=phase, variables=variables)
+
+
+_PHASES: tuple[Phase, ...] = ("install", "join", "verify")
+
+
+@role_compiler("gdrcopy", sources=("nvidia-cuda",), after=("cuda",))
+def gdrcopy_steps(node: NodeFacts) -> list[Step]:
+    """Return the steps of role gdrcopy; none without NVIDIA's GPUs or a known version."""
+    version = node.version("gdrcopy")
+    if not node.has_gpu_of("nvidia") or version is None:
+        return []
+    variables: dict[str, Json] = {"gdrcopy_version": version}
+    return [
+        Step(stage=Stage.DRIVERS, role="gdrcopy", phase=phase, variables=variables)
+        for phase in _PHASES
+    ]
+
+
+FIRST_OF_CUDA_13 = 580
+"""Driver branch from which on CUDA is 13 (CUDA release notes, table of drivers; read 2026-11)."""
+
+
+@role_compiler("dcgm", sources=("nvidia-cuda",), after=("nccl",))
+def dcgm_steps(node: NodeFacts) -> list[Step]:
+    """Return the steps of role dcgm; none without NVIDIA's GPUs or a known version.
+
+    DCGM's parts are those for the CUDA that the driver runs, whatever the toolkit's is.
+    """
+    version, driver = node.version("dcgm"), node.version("driver")
+    if not node.has_gpu_of("nvidia") or node.gpu is None or version is None or driver is None:
+        return []
+    branch = int(driver.split(".")[0])
+    dcgm: dict[str, Json] = {"dcgm_version": version}
+    return [
+        _dcgm_step("install", dcgm | {"dcgm_cuda_major": 13 if branch >= FIRST_OF_CUDA_13 else 12}),
+        _dcgm_step("configure", {}),
+        _dcgm_step("verify", dcgm | {"dcgm_gpus": node.gpu.count}),
+    ]
+
+
+def _dcgm_step(phase: Phase, variables: dict[str, Json]) -> Step:
+    """Return a step; jobs may be profiled through the host engine, so none is spared."""
+    return Step(stage=Stage.DRIVERS, role="dcgm", phase=phase, variables=variables)

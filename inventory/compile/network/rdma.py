@@ -1,0 +1,176 @@
+"""RDMA over NVIDIA's adapters: roles ofed, infiniband and roce."""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+from ..node import NodeFacts
+from ..roles import role_compiler
+from ..steps import Json, Phase, Stage, Step
+
+SOURCE = "doca"
+"""Artefact source of DOCA-OFED."""
+
+RdmaKind: TypeAlias = Literal["infiniband", "roce"]
+Drivers: TypeAlias = Literal["doca", "inbox", "image"]
+
+
+def rdma_kind(node: NodeFacts) -> RdmaKind | None:
+    """Return what the adapters of a pool's machines speak; None: nothing of these roles."""
+    fabric = node.fabric
+    if not node.is_machine or fabric is None or fabric.plugin != "ofed":
+        return None
+    return "infiniband" if fabric.nic_kind == "infiniband" else "roce"
+
+
+def drivers_of(node: NodeFacts) -> Drivers:
+    """Return whose drivers the nodes run.
+
+    Cloud images carry drivers that fit their adapters. DOCA-OFED comes from a repository for each
+    distribution: where there is none, or no version is known, the distribution's own are taken.
+    """
+    said = node.pool.rdma.drivers
+    if said != "auto":
+        return said
+    if node.spec.sites[node.pool.site].is_cloud:
+        return "image"
+    made_for = {r.distribution for r in node.catalog.sources[SOURCE].repositories}
+    distribution = node.software.distribution
+    fits = distribution is None or distribution in made_for
+    return "doca" if fits and node.version("ofed") is not None else "inbox"
+
+
+def rails(node: NodeFacts) -> dict[str, Json]:
+    """Return what a node's rails must be: how many, how fast, which devices (0, "": not known)."""
+    fabric = node.fabric
+    own = () if node.machine is None else node.machine.nics or ()
+    kind = None if fabric is None else fabric.nic_kind
+    nics = [nic for nic in own if nic.kind == kind and not nic.front_end]
+    speeds = [nic.gbps for nic in nics if nic.gbps is not None]
+    class_speed = None if fabric is None else fabric.nic_gbps
+    devices = node.pool.rdma.devices
+    return {
+        "count": len(devices) or sum(nic.count for nic in nics),
+        "gbps": class_speed or max(speeds, default=0),
+        "devices": devices,
+    }
+
+
+def ofed_sources(node: NodeFacts) -> tuple[str, ...]:
+    """Return the source of DOCA-OFED where the nodes take their drivers from it."""
+    return (SOURCE,) if drivers_of(node) == "doca" else ()
+
+
+@role_compiler(
+    "ofed",
+    sources=("doca",),
+    chosen=ofed_sources,
+    components=("ofed",),
+    plugins=("ofed",),
+    after=("dcgm",),
+)
+def ofed_steps(node: NodeFacts) -> list[Step]:
+    """Return the steps of role ofed: on machines whose fabric is InfiniBand or RoCE."""
+    if rdma_kind(node) is None:
+        return []
+    drivers: dict[str, Json] = {
+        "ofed_drivers": drivers_of(node),
+        "ofed_version": (node.version("ofed") or "") if drivers_of(node) == "doca" else "",
+    }
+    kind: dict[str, Json] = {"ofed_fabric": rdma_kind(node)}
+    phases: tuple[tuple[Phase, dict[str, Json]], ...] = (
+        ("preflight", drivers | kind),
+        ("install", drivers),
+        ("configure", drivers | kind),
+        ("join", drivers | kind),
+        ("verify", drivers | kind),
+    )
+    return [
+        Step(stage=Stage.FABRIC, role="ofed", phase=phase, variables=variables)
+        for phase, variables in phases
+    ]
+
+
+_MTUS = {"datagram": 4092, "connected": 65520}
+"""Most that IPoIB carries in a packet: the fabric's 4096 less 4 bytes (RFC 4391); RFC 4755."""
+
+
+@role_compiler("infiniband", after=("ofed",))
+def infiniband_steps(node: NodeFacts) -> list[Step]:
+    """Return the steps of role infiniband: on machines whose fabric class is InfiniBand.
+
+    A cloud's subnet manager and partitions are its own: only what the nodes see is asked there.
+    """
+    if rdma_kind(node) != "infiniband":
+        return []
+    said = node.pool.rdma
+    own_network = not node.spec.sites[node.pool.site].is_cloud
+    ipoib = said.ipoib
+    asked: dict[str, Json] = {
+        "infiniband_subnet_manager": said.subnet_manager and own_network,
+        "infiniband_ipoib": {}
+        if ipoib is None
+        else {
+            "network": ipoib.network,
+            "mode": ipoib.mode,
+            "mtu": ipoib.mtu or _MTUS[ipoib.mode],
+        },
+        "infiniband_partition_keys": said.partition_keys,
+        "infiniband_devices": said.devices,
+    }
+    manager: dict[str, Json] = {"infiniband_drivers": drivers_of(node)}
+    found = rails(node)
+    expected: dict[str, Json] = {
+        "infiniband_rails": found["count"],
+        "infiniband_gbps": found["gbps"],
+        "infiniband_leaves": said.leaves,
+    }
+    return [
+        Step(
+            stage=Stage.FABRIC,
+            role="infiniband",
+            phase="configure",
+            variables=asked | manager,
+        ),
+        Step(
+            stage=Stage.FABRIC,
+            role="infiniband",
+            phase="verify",
+            variables=asked | manager | expected,
+        ),
+    ]
+
+
+@role_compiler("roce", after=("infiniband",))
+def roce_steps(node: NodeFacts) -> list[Step]:
+    """Return the steps of role roce: on machines whose fabric class is RoCE.
+
+    A cloud sets its adapters itself (OCI: its cluster network plugin), so that there only links and
+    GIDs are looked at.
+    """
+    if rdma_kind(node) != "roce":
+        return []
+    said = node.pool.rdma
+    found = rails(node)
+    own_network = not node.spec.sites[node.pool.site].is_cloud
+    settings: dict[str, Json] = {
+        "roce_managed": own_network,
+        "roce_devices": said.devices,
+        "roce_mtu": said.mtu,
+        "roce_priority": said.priority,
+        "roce_dscp": said.dscp,
+        "roce_congestion_dscp": said.congestion_dscp,
+        "roce_ring": said.ring,
+        "roce_gbps": found["gbps"],
+    }
+    expected: dict[str, Json] = {"roce_rails": found["count"]}
+    phases: tuple[tuple[Phase, dict[str, Json]], ...] = (
+        ("configure", settings),
+        ("join", settings),
+        ("verify", settings | expected),
+    )
+    return [
+        Step(stage=Stage.FABRIC, role="roce", phase=phase, variables=variables)
+        for phase, variables in phases
+        if own_network or phase != "join"
+    ]

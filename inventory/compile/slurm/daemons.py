@@ -1,0 +1,271 @@
+"""The roles munge and slurm: all of slurm.conf for controllers, little for nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from ....schemas.catalog import Catalog
+from ....schemas.derived.hostlist import fold
+from ....schemas.derived.storage import staged
+from ....schemas.spec import ClusterSpec, KubernetesScheduler, Partition, PoolRole, SlurmScheduler
+from ...hosts import Host, elastic_nodes
+from ..gpu.containers import plugin_lines
+from ..gpu.nccl import JOB_ENVIRONMENT, nccl_steps
+from ..node import ClusterFacts, NodeFacts, is_simulated
+from ..roles import role_compiler
+from ..steps import Json, Phase, Stage, Step
+from ..system.node_health import CHECK_PROGRAM
+from ..system.self_converge import licences
+from .accounting import accounting_hosts, accounting_variables, partition_access
+from .elastic import cloud_node_lines, elastic_variables, placeholders
+from .nodes import (
+    cpus_per_gpu,
+    gpu_count,
+    kept_from_jobs_mib,
+    machine_of,
+    mem_per_cpu_mib,
+    node_lines,
+    node_shape,
+)
+from .scheduling import (
+    AUTO,
+    JWT_SECRET,
+    has_rest_api,
+    partition_limits,
+    scheduling_variables,
+    state_variables,
+    written_partitions,
+)
+from .topology import slurm_topology
+
+SIMULATED_NODE_TIMEOUT_S = 30
+"""Simulated nodes share one machine with their controller: no network to be patient with."""
+
+
+ROLES: dict[PoolRole, str] = {"controller": "controller", "login": "login", "compute": "node"}
+"""Role of a pool -> what its hosts are to Slurm."""
+
+
+TASK_PROLOG = "/usr/local/libexec/gcluster/task-prolog"
+"""What slurmd runs for each task where jobs have scratch; slurm.install puts it there."""
+JOB_PROGRAMS: dict[str, Json] = {
+    "slurm_prolog": "/usr/local/libexec/gcluster/job-prolog",
+    "slurm_epilog": "/usr/local/libexec/gcluster/job-epilog",
+}
+"""What slurmd runs around jobs on machines; slurm.install puts them there."""
+PROLOG_S = 300
+"""Seconds that a prolog may take which stages nothing, as roles/slurm/defaults/main.yml says it."""
+_LONGEST_S = 65_533
+"""Most that Slurm counts to there: 16 bits, whose last two values mean something else."""
+
+
+def slurm_cluster_variables(
+    spec: ClusterSpec,
+    compute: dict[str, tuple[Host, ...]],
+    catalog: Catalog,
+    *,
+    controllers: Sequence[NodeFacts] = (),
+    run_accounting: Sequence[Host] = (),
+    elastic: bool = False,
+) -> dict[str, Json]:
+    """Return what controllers know of the whole cluster.
+
+    Args:
+        spec: the cluster.
+        compute: compute pool -> its hosts.
+        catalog: where the pools' machines are described.
+        controllers: the pools whose Slurm reads it.
+        run_accounting: the hosts that run slurmdbd; without them no account or QOS is looked at.
+        elastic: whether somebody makes the nodes that elastic pools may have.
+    """
+    simulated = is_simulated(spec, catalog)
+    reserved = kept_from_jobs_mib(spec)
+    shapes = {pool: node_shape(machine_of(spec, pool, catalog), pool, reserved) for pool in compute}
+    names = {pool: [host.name for host in hosts] for pool, hosts in compute.items()}
+    hosts = [host for pool in sorted(compute) for host in compute[pool]]
+    if elastic:
+        for pool, coming in elastic_nodes(spec).items():
+            names[pool].extend(coming)
+        hosts.extend(placeholders(spec))
+    access = partition_access(spec) if run_accounting else {}
+    variables: dict[str, Json] = {
+        "slurm_nodes": [
+            line for pool in sorted(compute) for line in node_lines(compute[pool], shapes[pool])
+        ],
+        "slurm_partitions": _partitions(spec, names, catalog, access),
+        "slurm_topology": slurm_topology(spec, hosts, catalog, controllers),
+        "slurm_simulated": simulated,
+        "slurm_health_check": CHECK_PROGRAM,
+    }
+    variables |= state_variables(spec)
+    if has_rest_api(spec):
+        variables["slurm_rest_api"] = True
+    if simulated:
+        variables["slurm_node_timeout"] = SIMULATED_NODE_TIMEOUT_S
+    if elastic:
+        variables["slurm_nodes"] += cloud_node_lines(spec, shapes)
+        variables |= elastic_variables(spec, compute)
+    variables |= scheduling_variables(spec, catalog)
+    return variables | accounting_variables(spec, run_accounting)
+
+
+@role_compiler("slurm", components=("slurm",), after=("slurmdbd",))
+def slurm_steps(node: NodeFacts) -> list[Step]:
+    """Return the steps of role slurm for the hosts of one pool; none without controllers of Slurm.
+
+    Only controllers get what the whole cluster is; nodes fetch it from them (configless). A node is
+    drained to have another version: between its packages and its daemon's start a job would meet
+    programs of two versions.
+    """
+    if isinstance(node.spec.scheduler, KubernetesScheduler) or not node.cluster.controllers:
+        return []
+    is_compute = node.pool.role == "compute"
+    what: dict[str, Json] = {"slurm_role": ROLES[node.pool.role]}
+    configure = controllers_and_name(node.spec, node.cluster.controllers) | what
+    secrets: dict[str, str] = {}
+    if node.pool.role == "controller":
+        configure |= _controller_variables(node.spec, node.catalog, node.cluster)
+        if has_rest_api(node.spec):
+            secrets = {"slurm_jwt_key_file": JWT_SECRET}
+    elif node.machine is not None and node.machine.simulated and gpu_count(node.machine):
+        configure["slurm_gpu_devices"] = gpu_count(node.machine)
+    if is_compute and (scratch := job_scratch(node.spec, node.cluster)):
+        configure["slurm_scratch"] = scratch
+    return [
+        _install(node.spec.software.slurm, drains=is_compute),
+        _step("configure", configure, secrets),
+        *([_step("join", {})] if is_compute else []),
+        _step("verify", what),
+    ]
+
+
+def _controller_variables(
+    spec: ClusterSpec, catalog: Catalog, cluster: ClusterFacts
+) -> dict[str, Json]:
+    """Return what controllers know of the whole cluster, and what is run around its jobs."""
+    pools = cluster.nodes
+    compute = {n: hosts for n, hosts in cluster.by_pool.items() if pools[n].pool.role == "compute"}
+    variables = slurm_cluster_variables(
+        spec,
+        compute,
+        catalog,
+        controllers=[pools[n] for n in cluster.by_pool if pools[n].pool.role == "controller"],
+        run_accounting=accounting_hosts(spec, cluster.hosts),
+        elastic=True,
+    )
+    if cluster.pulls:
+        variables["slurm_licences"] = licences(spec, compute)
+    if any(nccl_steps(pools[name]) for name in compute):
+        variables["slurm_task_prolog"] = JOB_ENVIRONMENT
+    if not cluster.simulated:
+        variables |= job_programs(spec)
+    if job_scratch(spec, cluster):
+        variables["slurm_task_prolog"] = TASK_PROLOG
+    if lines := plugin_lines(pools.values()):
+        variables["slurm_plugins"] = lines
+    return variables
+
+
+def job_programs(spec: ClusterSpec) -> dict[str, Json]:
+    """Return what slurmd runs around jobs, and how long it may take before them.
+
+    A job may need all that its nodes can stage, one after the other.
+    """
+    limits = (sum(each.within for each in staged(spec, pool)) for pool in spec.pools)
+    staging = int(max(limits, default=0))
+    longer = {"slurm_prolog_limit": min(PROLOG_S + staging, _LONGEST_S)} if staging else {}
+    return JOB_PROGRAMS | longer
+
+
+def job_scratch(spec: ClusterSpec, cluster: ClusterFacts) -> str:
+    """Return where jobs get a folder on their nodes' disks; "" for nowhere, and on containers."""
+    slurm = spec.scheduler
+    if not isinstance(slurm, SlurmScheduler) or cluster.simulated:
+        return ""
+    return slurm.job_scratch or ""
+
+
+def controllers_and_name(spec: ClusterSpec, controllers: Iterable[Host]) -> dict[str, Json]:
+    """Return what every host is told: the cluster's name and who runs slurmctld."""
+    named = [{"name": host.name, "address": host.address} for host in controllers]
+    return {"slurm_cluster": spec.name, "slurm_controllers": named}
+
+
+def _step(phase: Phase, variables: dict[str, Json], secrets: dict[str, str] | None = None) -> Step:
+    """Return a step; slurmstepd keeps the jobs of a slurmd that is started anew."""
+    return Step(
+        stage=Stage.SCHEDULER,
+        role="slurm",
+        phase=phase,
+        variables=variables,
+        secrets=secrets or {},
+        spares_jobs=True,
+    )
+
+
+def _install(version: str, *, drains: bool) -> Step:
+    if version == AUTO:
+        return _step("install", {})
+    step = _step("install", {"slurm_version": version})
+    return msgspec.structs.replace(step, spares_jobs=not drains)
+
+
+def _partitions(
+    spec: ClusterSpec,
+    names: dict[str, list[str]],
+    catalog: Catalog,
+    access: dict[str, dict[str, Json]],
+) -> list[Json]:
+    """Return the partitions by name; without any in the spec, one of all compute pools.
+
+    What a job gets that says nothing of memory or CPUs is its share: without a share Slurm gives
+    it all memory of a node, and no second job fits there. The smallest share of the pools holds.
+    """
+    written = written_partitions(spec)
+    only = len(written) == 1
+    reserved = kept_from_jobs_mib(spec)
+    lines = []
+    for name, partition in sorted(written.items()):
+        machines = [machine_of(spec, pool, catalog) for pool in partition.pools]
+        line = {
+            "name": name,
+            "nodes": fold(host for pool in partition.pools for host in names[pool]),
+            "default": partition.default or only,
+            "max_time_minutes": _minutes(partition),
+            "mem_per_cpu_mib": min(mem_per_cpu_mib(machine, reserved) for machine in machines),
+            "cpus_per_gpu": min(map(cpus_per_gpu, machines)),
+            **partition_limits(partition),
+            **access.get(name, {}),
+        }
+        lines.append(line)
+    return lines
+
+
+def _minutes(partition: Partition) -> int:
+    """Return the longest run time in whole minutes, rounded up as Slurm counts; 0: unlimited."""
+    return 0 if partition.max_time is None else max(1, -int(-partition.max_time.value // 60))
+
+
+MUNGE_SECRET = "munge"  # noqa: S105  # the secret's name
+"""Name of the secret that holds the cluster's MUNGE key."""
+
+
+@role_compiler("munge", after=("node_health",))
+def munge_steps(node: NodeFacts) -> list[Step]:
+    """Return the steps of role munge; none under Kubernetes."""
+    if isinstance(node.spec.scheduler, KubernetesScheduler):
+        return []
+    return [
+        Step(stage=Stage.SCHEDULER, role="munge", phase="install", variables={}, spares_jobs=True),
+        Step(
+            stage=Stage.SCHEDULER,
+            role="munge",
+            phase="configure",
+            variables={},
+            secrets={"munge_key_file": MUNGE_SECRET},
+            spares_jobs=True,
+        ),
+        Step(stage=Stage.SCHEDULER, role="munge", phase="verify", variables={}),
+    ]

@@ -1,0 +1,207 @@
+"""What Slurm is told of nodes: processors, memory, and GPUs with their cores and links."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TypeAlias
+
+import msgspec
+
+from ....schemas.catalog import Catalog, Machine
+from ....schemas.catalog.machine import Cpu
+from ....schemas.derived.hostlist import host_order
+from ....schemas.spec import ClusterSpec, SlurmScheduler
+from ...hosts import Host
+from ..steps import Json
+
+MEMORY_SHARE = 0.95
+"""Share of a machine's nominal memory that jobs may use. Kernel and firmware keep 1.5-3 % (a 2 TiB
+node reports about 2,014 GiB), and Slurm drains a node that reports less than its RealMemory. AWS
+ParallelCluster takes the same share (aws-samples/aws-eda-slurm-cluster#283, 2024-11)."""
+
+MIB_PER_GIB = 1024
+
+GPU_FILES = {"nvidia": ("/dev/nvidia", 0), "amd": ("/dev/dri/renderD", 128)}
+"""GPU vendor -> stem and first number of the device files, as the vendor's driver names them."""
+
+
+def machine_of(spec: ClusterSpec, pool: str, catalog: Catalog) -> Machine:
+    """Return the machine type of a pool, with what the pool says of its own nodes."""
+    said = spec.pools[pool]
+    if said.machine is None:
+        raise ValueError(f"compute pool {pool!r} names no machine: check the spec first")
+    machine = catalog.machines[said.machine]
+    if said.cpu is not None:
+        architecture = machine.cpu.architecture if machine.cpu else "x86_64"
+        shape = msgspec.structs.asdict(said.cpu)
+        sockets = shape.pop("gpus")
+        machine = msgspec.structs.replace(machine, cpu=Cpu(architecture=architecture, **shape))
+        if machine.gpu is not None:
+            # The catalog's sockets are those of its own processors.
+            gpu = msgspec.structs.replace(machine.gpu, sockets=sockets)
+            machine = msgspec.structs.replace(machine, gpu=gpu)
+    if said.memory is not None:
+        machine = msgspec.structs.replace(machine, memory_gib=said.memory.value / 2**30)
+    return machine
+
+
+def node_lines(hosts: Sequence[Host], shape: dict[str, Json]) -> list[Json]:
+    """Return the node lines of one pool: one for each run of names and addresses."""
+    pairs = ((host.name, host.address or host.name) for host in hosts)
+    return [
+        {"names": names, "addresses": addresses, **shape}
+        for names, addresses in folded_pairs(pairs)
+    ]
+
+
+def node_shape(machine: Machine, pool: str, reserved_mib: int) -> dict[str, Json]:
+    """Return what all node lines of a pool say.
+
+    What the catalog doesn't know of a machine is 0 and left out of slurm.conf.
+    """
+    cpu = machine.cpu
+    alike: dict[str, Json] = {
+        "boards": 1,
+        "sockets": (cpu.sockets or 0) if cpu else 0,
+        "cores": (cpu.cores or 0) if cpu else 0,
+        "threads": (cpu.threads_per_core or 0) if cpu else 0,
+        "memory_mib": memory_mib(machine, reserved_mib),
+        "gpu_type": "",
+        "gpu_count": gpu_count(machine),
+        "gpu_files": "",
+        "features": [pool],
+    }
+    if cpu and not cpu.sockets:
+        alike["cpus"] = cpu.threads
+    if machine.gpu:
+        alike["gpu_type"] = machine.gpu.model.lower()
+        alike["gpu_files"] = gpu_files(machine.gpu.vendor, machine.gpu.count)
+        if devices := gpu_devices(machine):
+            alike["gpu_devices"] = devices
+    return alike
+
+
+def gpu_files(vendor: str, count: int, skip: int = 0) -> str:
+    """Return the device files of GPUs as a range, from the one after the first `skip`."""
+    stem, first = GPU_FILES[vendor]
+    first += skip
+    return f"{stem}{first}" if count == 1 else f"{stem}[{first}-{first + count - 1}]"
+
+
+def gpu_devices(machine: Machine) -> list[Json]:
+    """Return the lines of gres.conf for a machine's GPUs; [] where all of them are alike.
+
+    A line has `files`, the `cores` beside them (as a range of Slurm's own numbers, socket by
+    socket) and `links`, the NVLinks to each GPU of the node, -1 at its own place. GPUs with links
+    have a line each: they differ in that place.
+    """
+    gpu, cpu = machine.gpu, machine.cpu
+    if gpu is None:
+        return []
+    cores = cpu.cores if cpu and cpu.sockets and cpu.cores else 0
+    sockets = gpu.sockets if cores and gpu.sockets and len(gpu.sockets) == gpu.count else None
+    peer_links = machine.nvlink.peer_links if machine.nvlink and gpu.count > 1 else None
+    if sockets is None and peer_links is None:
+        return []
+    lines: list[Json] = []
+    for first, count in _runs(sockets or [0] * gpu.count, one_by_one=peer_links is not None):
+        line: dict[str, Json] = {"files": gpu_files(gpu.vendor, count, first)}
+        if sockets is not None:
+            begin = sockets[first] * cores
+            line["cores"] = f"{begin}-{begin + cores - 1}"
+        if peer_links is not None:
+            numbers = (-1 if i == first else peer_links for i in range(gpu.count))
+            line["links"] = ",".join(map(str, numbers))
+        lines.append(line)
+    return lines
+
+
+def _runs(sockets: list[int], *, one_by_one: bool) -> Iterator[tuple[int, int]]:
+    """Yield the first GPU and the number of each run of neighbours on one socket."""
+    first = 0
+    for end in range(1, len(sockets) + 1):
+        if one_by_one or end == len(sockets) or sockets[end] != sockets[first]:
+            yield first, end - first
+            first = end
+
+
+def mem_per_cpu_mib(machine: Machine, reserved_mib: int) -> int:
+    """Return a CPU's share of the memory that jobs may use; 0: the catalog doesn't say."""
+    if not (machine.cpu and machine.cpu.threads):
+        return 0
+    return memory_mib(machine, reserved_mib) // machine.cpu.threads
+
+
+def cpus_per_gpu(machine: Machine) -> int:
+    """Return a GPU's share of the CPUs; 0: no GPU, or the catalog doesn't say."""
+    return machine.cpu.threads // machine.gpu.count if machine.cpu and machine.gpu else 0
+
+
+def memory_mib(machine: Machine, reserved_mib: int) -> int:
+    """Return the memory that jobs may use: the machine's without what is reserved, at most 95 %."""
+    nominal = (machine.memory_gib or 0) * MIB_PER_GIB
+    return max(0, int(min(nominal * MEMORY_SHARE, nominal - reserved_mib)))
+
+
+def gpu_count(machine: Machine | None) -> int:
+    """Return the GPUs of a machine, 0 for none."""
+    return machine.gpu.count if machine and machine.gpu else 0
+
+
+def kept_from_jobs_mib(spec: ClusterSpec) -> int:
+    """Return the memory of each node that the spec keeps from jobs, in MiB."""
+    slurm = spec.scheduler
+    reserved = slurm.memory_reserved if isinstance(slurm, SlurmScheduler) else None
+    return 0 if reserved is None else int(reserved.value / 2**20)
+
+
+_NUMBERED = re.compile(r"(.*?)([0-9]{1,9})")
+"""Letters, then the number a range can run over; more digits than that are no count."""
+
+_Parts: TypeAlias = tuple[str, str]
+
+
+def folded_pairs(pairs: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Fold (name, address) pairs into pairs of ranges that expand to them, pair by pair.
+
+    Slurm takes the addresses of a node line in the order of its names. Hosts whose names differ
+    only in the number at their end, and likewise their addresses, share a line: 1,000 hosts in
+    four /24 networks take four. Whatever has no number at its end has a line of its own. Lines
+    and hosts come in host order.
+
+    Returns:
+        (name range, address range), such as ("gpu[001-064]", "10.0.1.[1-64]").
+    """
+    lines: dict[tuple[str, str], tuple[list[str], list[str]]] = {}
+    for name, address in sorted(pairs, key=lambda pair: host_order(pair[0])):
+        stem, number = _parts(name)
+        address_stem, address_number = _parts(address)
+        if not (number and address_number):
+            stem, number, address_stem, address_number = name, "", address, ""
+        numbers = lines.setdefault((stem, address_stem), ([], []))
+        numbers[0].append(number)
+        numbers[1].append(address_number)
+    return [
+        (_range(stem, names), _range(address_stem, addresses))
+        for (stem, address_stem), (names, addresses) in lines.items()
+    ]
+
+
+def _parts(text: str) -> _Parts:
+    """Split "gpu001" into ("gpu", "001"); IPv6 numbers are hexadecimal and stay whole."""
+    match = None if ":" in text else _NUMBERED.fullmatch(text)
+    return (match[1], match[2]) if match else (text, "")
+
+
+def _range(stem: str, numbers: list[str]) -> str:
+    """Write numbers behind their stem, runs as first-last, in the order given."""
+    if len(numbers) == 1:
+        return stem + numbers[0]
+    runs: list[tuple[str, str]] = []
+    for number in numbers:
+        if runs and number == str(int(runs[-1][1]) + 1).zfill(len(runs[-1][0])):
+            runs[-1] = runs[-1][0], number
+        else:
+            runs.append((number, number))
+    return f"{stem}[{','.join(a if a == b else f'{a}-{b}' for a, b in runs)}]"

@@ -1,0 +1,112 @@
+"""How Slurm orders and refuses jobs, and where its controllers keep the queue."""
+
+from __future__ import annotations
+
+import msgspec
+
+from ....schemas.catalog import Catalog
+from ....schemas.derived.storage import mount_point
+from ....schemas.spec import ClusterSpec, Partition, SlurmScheduler
+from ....schemas.spec.scheduler import PriorityWeights
+from ..steps import Json
+
+MAX_AGE = "7-0"
+"""PriorityMaxAge, Slurm's own default, written out: `inventory.priority` counts with it."""
+AUTO = "auto"
+"""Version of software that the spec doesn't name: what is there stays, else the distribution's."""
+
+
+def written_partitions(spec: ClusterSpec) -> dict[str, Partition]:
+    """Return the spec's partitions; without any, "main" with every compute pool.
+
+    A pool that jobs spill to and that is in none gets one of its own: they move there.
+    """
+    if spec.scheduler.partitions:
+        return spec.scheduler.partitions | {
+            name: Partition(pools=[pool])
+            for pool, name in spill_partitions(spec).items()
+            if name not in spec.scheduler.partitions
+        }
+    pools = sorted(name for name, pool in spec.pools.items() if pool.role == "compute")
+    return {"main": Partition(pools=pools, default=True)} if pools else {}
+
+
+def spill_partitions(spec: ClusterSpec) -> dict[str, str]:
+    """Return pool that jobs spill to -> partition that they move to.
+
+    That is the first one that has the pool; where there is none, one called as the pool is.
+    """
+    said = spec.scheduler.partitions
+    found: dict[str, str] = {}
+    for pool in sorted({each.spill.to for each in said.values() if each.spill is not None}):
+        own = pool if pool not in said else f"{pool}-spill"
+        found[pool] = next((name for name, each in said.items() if pool in each.pools), own)
+    return found
+
+
+def scheduling_variables(spec: ClusterSpec, catalog: Catalog) -> dict[str, Json]:
+    """Return what the spec says of priorities and job rules; nothing where it says nothing."""
+    slurm = spec.scheduler
+    if not isinstance(slurm, SlurmScheduler):
+        return {}
+    variables: dict[str, Json] = {}
+    if slurm.priority != PriorityWeights():
+        variables["slurm_priority"] = priority_variables(slurm.priority)
+    rules = slurm.job_rules
+    if rules.require_time or rules.require_gpus:
+        variables["slurm_job_rules"] = {
+            "require_time": rules.require_time,
+            "require_gpus": rules.require_gpus,
+            "gpu_partitions": gpu_partitions(spec, catalog),
+        }
+    return variables
+
+
+def priority_variables(weights: PriorityWeights) -> dict[str, Json]:
+    """Return the weights of priority/multifactor as role slurm takes them."""
+    return {"max_age": MAX_AGE, **msgspec.structs.asdict(weights)}
+
+
+def gpu_partitions(spec: ClusterSpec, catalog: Catalog) -> list[str]:
+    """Return the partitions of which any node has a GPU, simulated ones too, by name."""
+
+    def has_gpu(pool: str) -> bool:
+        machine = spec.pools[pool].machine
+        return machine is not None and catalog.machines[machine].gpu is not None
+
+    partitions = written_partitions(spec)
+    return sorted(name for name, one in partitions.items() if any(map(has_gpu, one.pools)))
+
+
+def partition_limits(partition: Partition) -> dict[str, Json]:
+    """Return what a partition limits beyond time, as far as no database is needed for it."""
+    limits: dict[str, Json] = {}
+    if partition.max_nodes is not None:
+        limits["max_nodes"] = partition.max_nodes
+    if partition.tier != 1:
+        limits["tier"] = partition.tier
+    return limits
+
+
+JWT_SECRET = "slurm-jwt"  # noqa: S105  # the secret's name
+"""Name of the secret that holds the key of the tokens of slurmrestd's clients."""
+
+
+def state_variables(spec: ClusterSpec) -> dict[str, Json]:
+    """Return where StateSaveLocation is; nothing where it is the controller's own disk.
+
+    The folder has the cluster's name: several clusters may keep their state on one file system.
+    """
+    slurm = spec.scheduler
+    if not isinstance(slurm, SlurmScheduler) or slurm.state_save is None:
+        return {}
+    mount = mount_point(spec.storage[slurm.state_save])
+    return {
+        "slurm_state": f"{mount.rstrip('/')}/gcluster/{spec.name}/slurmctld",
+        "slurm_state_mount": mount,
+    }
+
+
+def has_rest_api(spec: ClusterSpec) -> bool:
+    """Whether slurmrestd runs on the controllers."""
+    return isinstance(spec.scheduler, SlurmScheduler) and spec.scheduler.rest_api

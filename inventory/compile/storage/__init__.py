@@ -1,0 +1,1 @@
+"""Storage: what nodes mount and serve, one module a kind (pure)."""

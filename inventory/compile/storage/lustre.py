@@ -1,0 +1,171 @@
+"""The roles lustre_client and lustre_server: Lustre for a node's kernel, mounts and targets."""
+
+from __future__ import annotations
+
+import re
+from typing import cast
+
+from ....schemas.derived.storage import mount_point
+from ....schemas.spec import LustreStorage
+from ..node import NodeFacts
+from ..roles import role_compiler
+from ..steps import Json, Phase, Stage, Step
+
+_SOURCES = {"aws": "fsx-lustre", "gcp": "gcp-lustre", "azure": "amlfs"}
+"""Provider -> who builds clients for its kernels; elsewhere they are Whamcloud's."""
+_MODULE_OPTIONS = {"aws": ("ptlrpc ptlrpcd_per_cpt_max=32", "ksocklnd credits=2560")}
+"""For clients with more than 64 cores (FSx for Lustre guide, performance tips, 2026-11)."""
+MOUNT_SECONDS = 120
+"""A mount waits for its servers' recovery, which may take minutes, but not for ever."""
+_NID = re.compile(r"^(?P<host>[^@]+)@(?P<net>[a-z]+[a-z0-9]*)$")
+
+
+def lustre_sources(node: NodeFacts) -> tuple[str, ...]:
+    """Return the artefact source of a pool's Lustre packages."""
+    if lustre_served(node):
+        return ("lustre-server",)
+    return (_SOURCES.get(node.provider, "lustre"),)
+
+
+@role_compiler(
+    "lustre_client",
+    sources=("fsx-lustre", "gcp-lustre", "amlfs", "lustre", "lustre-server"),
+    chosen=lustre_sources,
+    components=("lustre",),
+    storage=("lustre",),
+)
+def lustre_client_steps(node: NodeFacts) -> list[Step]:
+    """Return the steps of role lustre_client: on machines that mount or serve Lustre.
+
+    Servers get LNet and the servers' packages from it, and mount nothing by it.
+    """
+    served = lustre_served(node)
+    mounts = [] if served else lustre_mounts(node)
+    devices = [str(mount["device"]) for mount in mounts] or [lustre_device(node, n) for n in served]
+    if not node.is_machine or not any(devices):
+        return []
+    version: dict[str, Json] = {"lustre_client_version": node.version("lustre") or ""}
+    install: dict[str, Json] = version | {
+        "lustre_client_source": lustre_sources(node)[0],
+        "lustre_client_kind": server_backend(node, served[0]) if served else "client",
+        "lustre_client_kernel": node.version("kernel") or "",
+        "lustre_client_rollback": node.was_asked("lustre"),
+    }
+    state: dict[str, Json] = {
+        "lustre_client_networks": _networks(node, devices, [*served, *_mounted(node)]),
+        "lustre_client_mounts": mounts,
+        "lustre_client_seconds": MOUNT_SECONDS,
+    }
+    options: dict[str, Json] = {
+        "lustre_client_module_options": list(_MODULE_OPTIONS.get(node.provider, ())),
+    }
+    phases: tuple[tuple[Phase, dict[str, Json]], ...] = (
+        ("install", install),
+        ("configure", state | options),
+        ("join", state | version),
+        ("verify", state | version),
+    )
+    return [
+        Step(stage=Stage.STORAGE, role="lustre_client", phase=phase, variables=variables)
+        for phase, variables in phases
+    ]
+
+
+def lustre_served(node: NodeFacts) -> list[str]:
+    """Return the Lustre file systems that a pool serves."""
+    return [n for n in node.storage.serves if isinstance(node.spec.storage[n], LustreStorage)]
+
+
+def lustre_mounts(node: NodeFacts) -> list[dict[str, Json]]:
+    """Return the file systems to mount, those whose servers are known, the outer first."""
+    return [_mount(node, name) for name in _mounted(node) if lustre_device(node, name)]
+
+
+def lustre_device(node: NodeFacts, name: str) -> str:
+    """Return what is mounted of a file system, "10.0.0.5@o2ib:/scratch"; "" while unknown."""
+    storage = cast("LustreStorage", node.spec.storage[name])
+    if storage.mgs is not None:
+        return f"{storage.mgs}:/{storage.fsname}"
+    if storage.servers is None:
+        return node.storage.devices.get(name, "")
+    hosts = node.storage.servers.get(name, ())
+    managers = hosts[: 2 if storage.servers.failover else 1]
+    if not managers:
+        return ""
+    nids = ":".join(f"{host.address}@{storage.servers.network}" for host in managers)
+    return f"{nids}:/{lustre_fsname(name, storage)}"
+
+
+def lustre_fsname(name: str, storage: LustreStorage) -> str:
+    """Return a file system's name: as the spec says, else from the storage's, at most 8 letters."""
+    return storage.fsname or re.sub("[^A-Za-z0-9_]", "", name)[:8]
+
+
+def server_backend(node: NodeFacts, name: str) -> str:
+    """Return what a served file system's disks are formatted with: ldiskfs or zfs."""
+    servers = cast("LustreStorage", node.spec.storage[name]).servers
+    return "ldiskfs" if servers is None else servers.backend
+
+
+def _mounted(node: NodeFacts) -> list[str]:
+    return [n for n in node.storage.mounts if isinstance(node.spec.storage[n], LustreStorage)]
+
+
+def _mount(node: NodeFacts, name: str) -> dict[str, Json]:
+    storage = cast("LustreStorage", node.spec.storage[name])
+    hosts = len(node.storage.servers.get(name, ()))
+    return {
+        "name": name,
+        "path": mount_point(storage),
+        "device": lustre_device(node, name),
+        "options": list(storage.options),
+        "osts": 0 if storage.servers is None else hosts * len(storage.servers.object_devices),
+    }
+
+
+def _networks(node: NodeFacts, devices: list[str], names: list[str]) -> list[Json]:
+    """Return LNet's networks: those of the servers' NIDs, and EFA where a file system has it."""
+    found: dict[str, str] = {}
+    for device in filter(None, devices):
+        for nid in re.split("[:,]", device.rsplit(":/", 1)[0]):
+            if match := _NID.match(nid):
+                found.setdefault(match["net"], match["host"])
+    over_efa = any(cast("LustreStorage", node.spec.storage[name]).efa for name in names)
+    if over_efa and found:
+        found.setdefault("efa", next(iter(found.values())))
+    return [{"net": net, "towards": host} for net, host in found.items()]
+
+
+@role_compiler("lustre_server", after=("lustre_client",))
+def lustre_server_steps(node: NodeFacts) -> list[Step]:
+    """Return the steps of role lustre_server; a pool serves at most one file system.
+
+    Every server knows all of them in their order, by which targets are numbered: hosts are added at
+    the end. Formatting needs the spec's word, `format: true` under `servers`.
+    """
+    served = lustre_served(node)
+    if not node.is_machine or not served:
+        return []
+    name = served[0]
+    storage = cast("LustreStorage", node.spec.storage[name])
+    servers = storage.servers
+    if servers is None:
+        return []
+    variables: dict[str, Json] = {
+        "lustre_server_fsname": lustre_fsname(name, storage),
+        "lustre_server_hosts": [
+            {"name": host.name, "address": host.address}
+            for host in node.storage.servers.get(name, ())
+        ],
+        "lustre_server_network": servers.network,
+        "lustre_server_backend": servers.backend,
+        "lustre_server_failover": servers.failover,
+        "lustre_server_format": servers.format,
+        "lustre_server_metadata_devices": list(servers.metadata_devices),
+        "lustre_server_object_devices": list(servers.object_devices),
+    }
+    phases: tuple[Phase, ...] = ("preflight", "join", "verify")
+    return [
+        Step(stage=Stage.STORAGE, role="lustre_server", phase=phase, variables=variables)
+        for phase in phases
+    ]

@@ -1,0 +1,90 @@
+"""The role nfs: exports of a pool's first host, and mounts of exports on the nodes."""
+
+from __future__ import annotations
+
+from ....schemas.derived.links import networks_of_sites
+from ....schemas.derived.storage import mount_point
+from ....schemas.spec import NfsStorage
+from ..node import NodeFacts
+from ..roles import role_compiler
+from ..steps import Json, Phase, Stage, Step
+
+_CONNECTIONS = 8
+"""TCP connections of a mount (nconnect, at most 16): one is bound to one core and one flow of the
+network. Azure Files and Netapp advise 4 to 8; read 2026-11."""
+
+
+@role_compiler("nfs", storage=("nfs",), after=("object_mount",))
+def nfs_steps(node: NodeFacts) -> list[Step]:
+    """Return the steps of role nfs; none where a pool neither mounts nor serves NFS.
+
+    The containers of local sites have no NFS of their own in the kernel and are left out.
+    """
+    if node.spec.sites[node.pool.site].is_made_here:
+        return []
+    mounted = [name for name in node.storage.mounts if _is_nfs(node, name)]
+    served = [name for name in node.storage.serves if _is_nfs(node, name)]
+    if not mounted and not served:
+        return []
+    variables: dict[str, Json] = {
+        "nfs_domain": node.spec.name,
+        "nfs_mounts": [_mount(node, name) for name in mounted],
+        "nfs_exports": [_export(node, name) for name in served],
+    }
+    phases: tuple[tuple[Phase, dict[str, Json]], ...] = (
+        ("install", {"nfs_server": bool(served)}),
+        ("configure", variables),
+        ("join", variables),
+        ("verify", variables),
+    )
+    return [
+        Step(
+            stage=Stage.STORAGE,
+            role="nfs",
+            phase=phase,
+            variables=given,
+            spares_jobs=phase == "install",
+        )
+        for phase, given in phases
+    ]
+
+
+def _is_nfs(node: NodeFacts, name: str) -> bool:
+    return isinstance(node.spec.storage[name], NfsStorage)
+
+
+def _nfs(node: NodeFacts, name: str) -> NfsStorage:
+    storage = node.spec.storage[name]
+    if not isinstance(storage, NfsStorage):
+        raise TypeError(name)
+    return storage
+
+
+def _mount(node: NodeFacts, name: str) -> dict[str, Json]:
+    """Return a mount; "host" is the host of the spec that serves it, "" where none does."""
+    storage = _nfs(node, name)
+    servers = node.storage.servers.get(name, ())
+    first = servers[0] if servers else None
+    return {
+        "path": mount_point(storage),
+        "server": (first.address or first.name) if first is not None else storage.server or "",
+        "host": first.name if first is not None else "",
+        "export": storage.export or mount_point(storage),
+        "connections": _CONNECTIONS,
+        "read_only": storage.read_only,
+        "options": storage.options,
+    }
+
+
+def _export(node: NodeFacts, name: str) -> dict[str, Json]:
+    """Return an export; without any network said, every node of the sites may mount it."""
+    storage = _nfs(node, name)
+    of_sites = networks_of_sites(node.spec, node.spec.sites)
+    servers = node.storage.servers.get(name, ())
+    return {
+        "path": storage.export or mount_point(storage),
+        "host": servers[0].name if servers else "",
+        "clients": storage.clients or of_sites,
+        "root": storage.root,
+        "read_only": storage.read_only,
+    }

@@ -1,0 +1,69 @@
+"""The role staging: storage that jobs' nodes fill from another one before a job, or when told."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ....schemas.derived.storage import data_there, staged
+from ..node import NodeFacts
+from ..roles import role_compiler
+from ..slurm.scheduling import spill_partitions
+from ..steps import Json, Phase, Stage, Step
+
+
+@role_compiler("staging")
+def staging_steps(node: NodeFacts) -> list[Step]:
+    """Return the steps of role staging; none where a pool fills no storage from another.
+
+    Containers mount no storage and are left out.
+    """
+    copies = staged(node.spec, node.name) if node.is_machine else ()
+    if not copies:
+        return []
+    variables: dict[str, Json] = {
+        "staging_copies": [
+            {
+                "name": each.storage,
+                "source": each.source,
+                "destination": each.destination,
+                "within_s": int(each.within),
+            }
+            for each in copies
+        ],
+        "staging_before_jobs": {
+            partition: {"needs": list(needs), "copies": copies}
+            for partition, needs, copies in _before_jobs(node)
+        },
+    }
+    phases: tuple[tuple[Phase, dict[str, Json]], ...] = (
+        ("install", {}),
+        ("configure", variables),
+        ("verify", variables),
+    )
+    return [
+        Step(stage=Stage.STORAGE, role="staging", phase=phase, variables=given, spares_jobs=True)
+        for phase, given in phases
+    ]
+
+
+def _before_jobs(node: NodeFacts) -> Iterator[tuple[str, tuple[str, ...], dict[str, Json]]]:
+    """Yield a partition that jobs spill to here, what they need, and which copies hold it.
+
+    A job may name other data than its partition does (`--comment data=...`): all copies are told.
+    """
+    pool, spec = node.name, node.spec
+    partition = spill_partitions(spec).get(pool)
+    can = {each.storage for each in staged(spec, pool)}
+    copies: dict[str, Json] = {
+        word: there.storage
+        for word, there in data_there(spec, pool).items()
+        if there.storage in can
+    }
+    needs = {
+        word
+        for said in spec.scheduler.partitions.values()
+        if said.spill is not None and said.spill.to == pool
+        for word in said.spill.only.data
+    }
+    if partition is not None and copies:
+        yield partition, tuple(sorted(needs)), copies

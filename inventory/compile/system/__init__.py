@@ -1,0 +1,1 @@
+"""What every machine has, whatever its jobs: packages, kernel, logins, health (pure)."""

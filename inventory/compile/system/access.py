@@ -1,0 +1,218 @@
+"""Who logs in and what may be reached: roles sssd, hardening and pam_slurm_adopt."""
+
+from __future__ import annotations
+
+from ....schemas.derived.links import TUNNEL_PORT, gateway_links, networks_of_sites
+from ....schemas.derived.storage import mount_point
+from ....schemas.spec import (
+    BareMetalSite,
+    CloudSite,
+    ClusterSpec,
+    DirectoryUsers,
+    Hardening,
+    HostEntry,
+    SlurmScheduler,
+)
+from ....schemas.spec.sites import ListedHost, SshFleetSite
+from ..node import NodeFacts
+from ..roles import role_compiler
+from ..steps import Json, Phase, Stage, Step
+
+DIRECTORY_SECRET = "directory"  # noqa: S105  # the secret's name
+"""Name of the secret that holds the password of `bind_dn`."""
+_HOMES = "/home"
+
+
+@role_compiler("sssd", after=("package_sources",))
+def sssd_steps(node: NodeFacts) -> list[Step]:
+    """Return the steps of role sssd; none where the spec lists its users.
+
+    Every node has it: Slurm asks controllers and nodes alike who a user is. It comes before the
+    scheduler, and after accounts of the spec's own are gone.
+    """
+    users = node.spec.users
+    if not isinstance(users, DirectoryUsers):
+        return []
+    asked: dict[str, Json] = {"sssd_url": users.ldap}
+    if users.ca is not None:
+        asked["sssd_ca"] = users.ca
+    ids: dict[str, Json] = {"sssd_min_id": users.ids.min, "sssd_max_id": users.ids.max or 0}
+    told: dict[str, Json] = {
+        **asked,
+        **ids,
+        "sssd_base": users.search_base or "",
+        "sssd_schema": users.schema,
+        "sssd_allow_groups": list(users.allow_groups),
+        "sssd_admin_groups": list(users.admin_groups),
+        "sssd_make_homes": not _homes_are_served(node),
+    }
+    secrets: dict[str, str] = {}
+    if users.bind_dn is not None:
+        told["sssd_bind_dn"] = users.bind_dn
+        secrets["sssd_bind_password_file"] = DIRECTORY_SECRET
+    probe: dict[str, Json] = {"sssd_probe": users.probe} if users.probe is not None else {}
+    return [
+        _sssd_step("preflight", asked),
+        _sssd_step("install", {}),
+        _sssd_step("configure", told, secrets),
+        _sssd_step("verify", ids | probe),
+    ]
+
+
+def _homes_are_served(node: NodeFacts) -> bool:
+    """Whether homes are on storage of the cluster: who serves them makes them."""
+    return any(mount_point(storage) == _HOMES for storage in node.spec.storage.values())
+
+
+def _sssd_step(
+    phase: Phase, variables: dict[str, Json], secrets: dict[str, str] | None = None
+) -> Step:
+    """Return a step; jobs that run know their user's number already."""
+    return Step(
+        stage=Stage.BASE,
+        role="sssd",
+        phase=phase,
+        variables=variables,
+        secrets=secrets or {},
+        spares_jobs=True,
+    )
+
+
+_UNPRIVILEGED = "1024-65535"
+"""srun, MPI and NCCL listen where the kernel says; Slurm's own 6817 to 6819 are among them."""
+_SERVERS = ["111", "988", _UNPRIVILEGED]
+"""What storage servers call back to: rpcbind, LNet's acceptor (988), NFS callbacks."""
+_ALL = "1-65535"
+
+
+@role_compiler("hardening", after=("pam_slurm_adopt",))
+def hardening_steps(node: NodeFacts) -> list[Step]:
+    """Return the steps of role hardening; none where the spec doesn't ask for it.
+
+    It comes last: what it closes has worked by then.
+    """
+    said = node.spec.hardening
+    if said is None:
+        return []
+    audit: dict[str, Json] = {"hardening_audit": said.audit and node.is_machine}
+    ports, users = _ssh(node)
+    holds: dict[str, Json] = {
+        "hardening_ssh_user": "root" if "root" in users else min(users),
+        "hardening_planes": _planes(node, said, ports),
+        **audit,
+    }
+    if not node.is_machine:  # the kernel is another's, and its settings are
+        holds["hardening_sysctls"] = {}
+    return [
+        _hardening_step("install", audit),
+        _hardening_step("configure", holds),
+        _hardening_step("verify", holds),
+    ]
+
+
+def _planes(node: NodeFacts, said: Hardening, ssh: list[str]) -> list[Json]:
+    """Return what may come in from where; nothing without the networks of management."""
+    if not said.management:
+        return []
+    of_sites = networks_of_sites(node.spec, node.spec.sites)
+    planes: list[tuple[str, list[str], list[str], list[str]]] = [
+        ("management", said.management, ssh, []),
+        ("nodes", said.nodes or of_sites, [*ssh, _UNPRIVILEGED], [_UNPRIVILEGED]),
+        ("fabric", said.fabric, [_ALL], [_ALL]),
+        ("storage", said.storage, _SERVERS, [_UNPRIVILEGED]),
+        ("tunnel", _tunnel_ends(node), [], [str(TUNNEL_PORT)]),
+    ]
+    return [
+        {"name": name, "networks": networks, "tcp": _sorted(tcp), "udp": udp}
+        for name, networks, tcp, udp in planes
+        if networks
+    ]
+
+
+def _tunnel_ends(node: NodeFacts) -> list[str]:
+    """Return where a gateway's tunnels may come from: anywhere, since WireGuard answers keys only.
+
+    What comes out of a tunnel is of the nodes' plane, by the networks of the sites.
+    """
+    return ["0.0.0.0/0"] if gateway_links(node.spec, node.name) else []
+
+
+def _sorted(ports: list[str]) -> list[str]:
+    """Return ports without those that a range beside them holds: nftables refuses overlaps."""
+    ranges = [port for port in ports if "-" in port]
+    single = {port for port in ports if "-" not in port}
+    inside = {
+        port
+        for port in single
+        for low, high in (r.split("-") for r in ranges)
+        if int(low) <= int(port) <= int(high)
+    }
+    return [*sorted(single - inside, key=int), *ranges]
+
+
+def _ssh(node: NodeFacts) -> tuple[list[str], set[str]]:
+    """Return the ports of sshd and the login users of a pool's hosts."""
+    site = node.spec.sites[node.pool.site]
+    if isinstance(site, BareMetalSite):
+        written = node.pool.hosts or []
+        entries = [written] if isinstance(written, str) else written
+        hosts: list[HostEntry | ListedHost] = [e for e in entries if isinstance(e, HostEntry)]
+        hosts += site.listed if isinstance(site, SshFleetSite) else ()
+        ports = {site.ssh.port, *(host.port for host in hosts if host.port)}
+        users = {site.ssh.user, *(host.user for host in hosts if host.user)}
+        return [str(port) for port in sorted(ports)], users
+    if isinstance(site, CloudSite):
+        return ["22"], {site.ssh.user or "the image's own"}
+    return ["22"], {"root"}
+
+
+def _hardening_step(phase: Phase, variables: dict[str, Json]) -> Step:
+    return Step(
+        stage=Stage.MONITORING,
+        role="hardening",
+        phase=phase,
+        variables=variables,
+        spares_jobs=True,
+    )
+
+
+@role_compiler("pam_slurm_adopt", after=("firmware",))
+def pam_slurm_adopt_steps(node: NodeFacts) -> list[Step]:
+    """Return the steps of role pam_slurm_adopt: for compute machines under Slurm.
+
+    Containers have no cgroups that a login could be put into; where a site makes some, Slurm takes
+    all nodes for such. It comes last, when Slurm runs and
+    what it asks for is there.
+    """
+    slurm = node.spec.scheduler
+    made_here = any(site.is_made_here for site in node.spec.sites.values())
+    if not isinstance(slurm, SlurmScheduler) or node.pool.role != "compute":
+        return []
+    if made_here or not node.is_machine:
+        return []
+    if slurm.node_logins == "any":
+        nobody: dict[str, Json] = {"pam_slurm_adopt_jobs_only": False}
+        return [_step("configure", nobody), _step("verify", nobody)]
+    return [
+        _step("install", {}),
+        _step("configure", _exempt(node.spec)),
+        _step("verify", {}),
+    ]
+
+
+def _exempt(spec: ClusterSpec) -> dict[str, Json]:
+    """Return who needs no job: administrators. root and gcluster's own login the role knows."""
+    users = [user.name for user in spec.local_users if user.sudo]
+    groups = list(spec.users.admin_groups) if isinstance(spec.users, DirectoryUsers) else []
+    said = {"pam_slurm_adopt_users": users, "pam_slurm_adopt_groups": groups}
+    return {name: value for name, value in said.items() if value}
+
+
+def _step(phase: Phase, variables: dict[str, Json]) -> Step:
+    return Step(
+        stage=Stage.MONITORING,
+        role="pam_slurm_adopt",
+        phase=phase,
+        variables=variables,
+        spares_jobs=True,
+    )

@@ -1,0 +1,137 @@
+"""The roles of the machine itself: base (names, people, time), kernel and firmware."""
+
+from __future__ import annotations
+
+import msgspec
+
+from ....schemas.spec import Boot, ClusterSpec, PoolRole, User
+from ..node import NodeFacts
+from ..roles import role_compiler
+from ..steps import Json, Phase, Stage, Step
+
+
+@role_compiler("base", after=("bundle_source",))
+def base_steps(node: NodeFacts) -> list[Step]:
+    """Return the steps of role base.
+
+    Every node finds controllers and logins by name, never the compute nodes: the scheduler tells
+    their addresses, and a new one must not change the others. Who may log in depends on the pool's
+    role.
+    """
+    spec = node.spec
+    users = [_user(user) for user in spec.local_users]
+    time: dict[str, Json] = {"base_time": node.has_own_clock}
+    names = [{"name": host.name, "address": host.address} for host in node.cluster.found_by_name]
+    configure = {"base_cluster": spec.name, "base_hosts": names, "base_users": users, **time}
+    ssh = _ssh(spec, node.pool.role)
+    configure |= ssh
+    return [
+        Step(stage=Stage.BASE, role="base", phase="preflight", variables={}),
+        Step(stage=Stage.BASE, role="base", phase="install", variables=time, spares_jobs=True),
+        Step(
+            stage=Stage.BASE, role="base", phase="configure", variables=configure, spares_jobs=True
+        ),
+        Step(stage=Stage.BASE, role="base", phase="verify", variables={"base_users": users} | ssh),
+    ]
+
+
+def _ssh(spec: ClusterSpec, role: PoolRole) -> dict[str, Json]:
+    """Return who can't log in to the nodes of a role, and whose certificates they take."""
+    denied = [u.name for u in spec.local_users if u.login is not None and role not in u.login]
+    said = {"base_denied_users": denied, "base_ssh_authorities": spec.ssh_authorities}
+    return {name: value for name, value in said.items() if value}
+
+
+def _user(user: User) -> Json:
+    """Return an account with every default filled in."""
+    gid = user.uid if user.gid is None else user.gid
+    said = msgspec.structs.asdict(user) | {"gid": gid}
+    del said["login"]
+    return said
+
+
+GPU_BOOT_PARAMETERS = ("iommu=pt",)
+"""GPUs and NICs reach each other's memory untranslated; NVIDIA (GPUDirect RDMA documentation, on
+IOMMUs) and AMD (MI300X system optimisation) both ask for it. Read 2026-11."""
+
+AMD_BOOT_PARAMETERS = ("pci=realloc=off", "numa_balancing=disable")
+"""AMD's system optimisation guide for MI300X: the GPUs' large BARs stay where the firmware put
+them, and pages don't wander between processors under RCCL. Read 2026-11."""
+
+
+@role_compiler("kernel", components=("kernel",), after=("sssd",))
+def kernel_steps(node: NodeFacts) -> list[Step]:
+    """Return the steps of role kernel: on machines with GPUs or Lustre, and where a kernel is said.
+
+    Without a version the kernel that runs is held: modules are built for it.
+    """
+    asked = node.version("kernel") or ""
+    boot = node.pool.boot
+    needed = node.gpu is not None or asked or boot != Boot() or node.uses_lustre
+    if not node.is_machine or not needed:
+        return []
+    own_hardware = node.gpu is not None and not node.spec.sites[node.pool.site].is_cloud
+    install: dict[str, Json] = {"kernel_version": asked}
+    running: dict[str, Json] = install | {
+        "kernel_boot_parameters": [
+            *(GPU_BOOT_PARAMETERS if own_hardware else ()),
+            *(AMD_BOOT_PARAMETERS if own_hardware and node.has_gpu_of("amd") else ()),
+            *boot.parameters,
+        ],
+        "kernel_hugepages_gib": 0 if boot.hugepages is None else int(boot.hugepages.value // 2**30),
+    }
+    phases: tuple[tuple[Phase, dict[str, Json]], ...] = (
+        ("install", install),
+        ("configure", running),
+        ("join", running | {"kernel_reboot": boot.reboot}),
+        ("verify", running),
+    )
+    return [
+        Step(
+            stage=Stage.BASE,
+            role="kernel",
+            phase=phase,
+            variables=variables,
+            spares_jobs=phase != "join",
+        )
+        for phase, variables in phases
+    ]
+
+
+@role_compiler("firmware", after=("node_health",))
+def firmware_steps(node: NodeFacts) -> list[Step]:
+    """Return the steps of role firmware; none for nodes that have no firmware of their own.
+
+    The phase update is there only where the spec says `firmware.update`, and drains the node first.
+    """
+    if not node.is_machine:
+        return []
+    said = node.pool.firmware
+    if said is None:
+        return [_step("install", {}), _step("verify", {})]
+    asked: dict[str, Json] = {
+        "firmware_bmc": said.bmc,
+        "firmware_credentials_file": said.credentials,
+        "firmware_ca_file": said.certificates or "",
+        "firmware_wanted": {
+            target: {k: v for k, v in msgspec.to_builtins(wanted).items() if v is not None}
+            for target, wanted in sorted(said.wanted.items())
+        },
+    }
+    update: dict[str, Json] = asked | {
+        "firmware_update": said.update,
+        "firmware_slurm": node.pool.role == "compute",
+    }
+    named = [_step("update", update)] if said.update else []
+    return [_step("install", {}), *named, _step("verify", asked)]
+
+
+def _step(phase: Phase, variables: dict[str, Json]) -> Step:
+    """Return a step; only an update hurts jobs."""
+    return Step(
+        stage=Stage.MONITORING,
+        role="firmware",
+        phase=phase,
+        variables=variables,
+        spares_jobs=phase != "update",
+    )

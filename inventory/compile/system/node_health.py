@@ -1,0 +1,75 @@
+"""The role node_health: what a pool's machines must have, for the check that runs on each node."""
+
+from __future__ import annotations
+
+from ....schemas.spec import Storage
+from ..node import NodeFacts
+from ..roles import role_compiler
+from ..steps import Json, Phase, Stage, Step
+
+CHECK_PROGRAM = "/usr/libexec/gcluster/node-health-check"
+"""What slurm.conf names as HealthCheckProgram; the role's install phase puts it there."""
+
+_MOUNTED_AS = {"lustre": "lustre", "nfs": "nfs", "gpfs": "gpfs", "object": "fuse"}
+"""Storage class -> start of its type in /proc/mounts; a scratch disk may be of any type."""
+
+
+@role_compiler("node_health", after=("containerd", "enroot_pyxis"))
+def node_health_steps(node: NodeFacts) -> list[Step]:
+    """Return the steps of role node_health.
+
+    Programs and expectations are there before Slurm starts, which runs the check before a node
+    registers; the look itself comes last, when everything else is set up.
+    """
+    steps = [
+        _step(Stage.SCHEDULER, "install", {"node_health_tools": node.is_machine}),
+        _step(Stage.SCHEDULER, "configure", _expected(node)),
+    ]
+    return [*steps, _step(Stage.MONITORING, "verify", {})]
+
+
+def _step(stage: Stage, phase: Phase, variables: dict[str, Json]) -> Step:
+    return Step(stage=stage, role="node_health", phase=phase, variables=variables, spares_jobs=True)
+
+
+def _expected(node: NodeFacts) -> dict[str, Json]:
+    """Return what the machine must have; of a container only what a container has."""
+    if not node.is_machine:
+        return {"node_health_simulated": True, "node_health_clock": False}
+    expected: dict[str, Json] = {
+        "node_health_mounts": _mounts(node),
+        "node_health_clock": node.has_own_clock,
+    }
+    machine = node.machine
+    if machine is None:
+        return expected
+
+    if machine.gpu is not None:
+        gpu: dict[str, Json] = {
+            "vendor": machine.gpu.vendor,
+            "count": machine.gpu.count,
+            "memory_gib": machine.gpu.memory_gib,
+            "nvlink": machine.nvlink is not None and machine.gpu.vendor == "nvidia",
+        }
+        expected["node_health_gpus"] = gpu
+    expected["node_health_nics"] = [
+        {"kind": nic.kind, "count": nic.count, "gbps": nic.gbps or 0} for nic in machine.nics or ()
+    ]
+    said = node.pool.memory.value / 2**30 if node.pool.memory is not None else None
+    expected["node_health_memory_gib"] = said or machine.memory_gib or 0
+    return expected
+
+
+def _mounts(node: NodeFacts) -> list[Json]:
+    """Return what the pool mounts, by path: of the pools a storage names, else of its site."""
+    return [
+        {"path": storage.mount, "type": _MOUNTED_AS.get(str(storage.__struct_config__.tag), "")}
+        for _, storage in sorted(node.spec.storage.items())
+        if _is_mounted(storage, node)
+    ]
+
+
+def _is_mounted(storage: Storage, node: NodeFacts) -> bool:
+    if storage.pools:
+        return node.name in storage.pools
+    return storage.site in {None, node.pool.site}
