@@ -3,22 +3,29 @@
 One test suite (tests/stacks/test_contract.py) runs against every provider in the registry.
 """
 
-# ruff: noqa: ARG002  # a default needs none of its arguments
-
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import ClassVar, Literal, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
 
 import msgspec
 
 from ..inventory.hosts import Host
+from ..schemas.cost.pools import quote
 from ..schemas.diagnostics import Diagnostic, Severity
 from ..schemas.spec import ClusterSpec
 from .ledger import Ledger
 from .pulumi.recorded import RecordedGraph
+
+if TYPE_CHECKING:
+    from ..schemas.catalog import Machine
+    from ..schemas.catalog.machine import Market
+
+# ruff: noqa: ARG002  # a default needs none of its arguments
+
 
 Effect: TypeAlias = Literal["create", "update", "replace", "delete", "keep"]
 
@@ -377,3 +384,47 @@ class Provider(ABC):
 
     def _unable(self, what: str) -> ProviderError:
         return provider_error("GC917", f"the {self.name} provider can't {what}")
+
+
+_UNSURE = frozenset({"GC964", "GC966"})
+"""Codes of refusals after which a cloud may have made something: it could not be asked to the end,
+or said what we don't know."""
+
+
+@contextmanager
+def burst(ledger: Ledger, intents: Iterable[str], *, is_left: Callable[[], bool]) -> Iterator[None]:
+    """Close the intents as failed where the body fails, and surely nothing of it is left.
+
+    Args:
+        ledger: has the intents.
+        intents: of the nodes that are being made.
+        is_left: asks the cloud whether there are machines of the burst; that it can't be asked
+            counts as yes.
+    """
+    try:
+        yield
+    except ProviderError as error:
+        if not any(found.code in _UNSURE for found in error.diagnostics) and not _asked(is_left):
+            for intent in intents:
+                ledger.failed(intent, str(error))
+        raise
+
+
+def _asked(is_left: Callable[[], bool]) -> bool:
+    try:
+        return is_left()
+    except ProviderError:
+        return True
+
+
+def priced(
+    machine: Machine | None, market: Market, region: str, max_usd_per_hour: float | None = None
+) -> tuple[float | None, bool]:
+    """Return what a node costs on a rung by the catalog, and whether that is only a bound.
+
+    A spot node with a price limit costs at most that.
+    """
+    if max_usd_per_hour is not None:
+        return max_usd_per_hour, True
+    found = quote(machine, market, region)
+    return None if found.price is None else found.price.usd_per_hour, found.is_bound

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ...schemas.derived.state_url import parse_state_url
-from ...stacks.aws.layout import partition
+from ...stacks.aws.plan.layout import partition
 from ...stacks.permissions import kind_of
 from ...stacks.registry import provider
 from ..cluster import open_cluster

@@ -10,9 +10,9 @@ import msgspec
 
 from ...schemas.decoding import convert
 from ...schemas.diagnostics import Diagnostic
-from ..provider import ProviderError
-from ..pulumi.errors import translate
-from ..pulumi.extras import require
+from ..provider import ProviderError, provider_error
+from ..pulumi.command import require
+from ..pulumi.events import translate
 
 T = TypeVar("T")
 _LOGIN = ("NoCredentialsError", "PartialCredentialsError", "ProfileNotFound", "TokenRetrievalError",
@@ -137,3 +137,25 @@ class _Translated:
 
 def _typed(raw: object, answer: type[T]) -> T:
     return convert(raw, answer, strict=False)
+
+
+_ARN_PARTS = 7
+
+
+class _Value(Answer, frozen=True):
+    secret_string: str | None = None
+
+
+def read(place: str) -> str:
+    """Return the text of the secret with this ARN, in its newest version.
+
+    Raises:
+        ProviderError: it can't be read, or is no text (GC917).
+    """
+    parts = place.split(":", maxsplit=_ARN_PARTS - 1)
+    if len(parts) < _ARN_PARTS or parts[2] != "secretsmanager":
+        raise provider_error("GC917", "it is no ARN of a secret of AWS Secrets Manager")
+    answer = Api(parts[3]).ask(_Value, "secretsmanager", "get_secret_value", SecretId=place)
+    if answer.secret_string is None:
+        raise provider_error("GC917", "it is binary, and text is needed")
+    return answer.secret_string

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING
 
 from ...schemas.diagnostics import Diagnostic
 from ..provider import ProviderError, provider_error
-from ..pulumi.errors import NO_CAPACITY, translate
-from ..pulumi.labels import HOST, POOL
+from ..pulumi.events import NO_CAPACITY, translate
+from ..pulumi.names import HOST, POOL
 from .api import Answer, Api, AwsError, tagged
 from .hosts import Instance, instances
-from .tags import OFFER, TOKEN
+from .plan.defaults import OFFER, TOKEN
 
 if TYPE_CHECKING:
-    from .plan import OfferPlan, PoolPlan, SitePlan
+    from .plan.types import OfferPlan, PoolPlan, SitePlan
 
 _LONGEST_TOKEN = 64
 """Characters of a client token (EC2 API, "Ensuring idempotency")."""

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 from ...inventory.hosts import Host, Placement, SshTarget
 from ..console import await_host_keys
-from ..pulumi.labels import HOST, POOL
+from ..pulumi.names import HOST, POOL
 from . import cloud_init
 from .api import Answer, Api, AwsError, filters, tagged
-from .tags import OFFER, TOKEN
+from .plan.defaults import OFFER, TOKEN
 
 if TYPE_CHECKING:
-    from .plan import SitePlan
+    from .plan.types import SitePlan
 
 ALIVE = ["pending", "running", "stopping", "stopped"]
 """States of an instance that still exists."""

@@ -13,7 +13,7 @@ from .hosts import Instance, instances
 
 if TYPE_CHECKING:
     from ...schemas.catalog import Catalog
-    from .plan import SitePlan
+    from .plan.types import SitePlan
 
 _GLOBAL = "us-east-1"
 """Region that tells of services without one: zones, roles (Resource Groups Tagging API)."""

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from ...schemas.diagnostics import Diagnostic, Severity
 from ..provider import Offer
-from .api import Api
-from .capacity import reservation
-from .prices import on_demand_price, spot_price
+from ..pulumi.preflight import finding, price_told
+from .api import Answer, Api, filters
+from .preflight.capacity import reservation
 
 if TYPE_CHECKING:
-    from ...schemas.catalog import Catalog
-    from .plan import OfferPlan, PoolPlan
+    from ...schemas.catalog import Catalog, Market
+    from .plan.types import OfferPlan, PoolPlan
 
 
 def offers(api: Api, pool: PoolPlan, catalog: Catalog) -> tuple[Offer, ...]:
@@ -41,3 +45,100 @@ def _offer(api: Api, pool: PoolPlan, offer: OfferPlan, catalog: Catalog) -> Offe
         owned = reservation(api, offer.rung.reservation)
         available = None if owned is None else owned.available_instance_count
     return Offer(pool=pool.name, available=available, usd_per_hour=usd, source=source, age_s=age)
+
+
+_MINUTE_S = 60
+
+
+class _SpotPrice(Answer, frozen=True):
+    spot_price: str
+    timestamp: datetime
+
+
+class _SpotPrices(Answer, frozen=True):
+    spot_price_history: tuple[_SpotPrice, ...] = ()
+
+
+class _Prices(Answer, frozen=True):
+    price_list: tuple[str, ...] = ()
+
+
+def spot_price(api: Api, machine: str) -> tuple[float, float] | None:
+    """Return the newest spot price in USD per hour and its age in seconds; None: AWS has none."""
+    answer = api.ask(
+        _SpotPrices,
+        "ec2",
+        "describe_spot_price_history",
+        InstanceTypes=[machine],
+        ProductDescriptions=["Linux/UNIX"],
+        Filters=filters(),
+        StartTime=datetime.now(UTC),
+    )
+    if not answer.spot_price_history:
+        return None
+    newest = max(answer.spot_price_history, key=lambda price: price.timestamp)
+    age = (datetime.now(UTC) - newest.timestamp).total_seconds()
+    return float(newest.spot_price), max(0.0, age)
+
+
+def on_demand_price(api: Api, machine: str) -> float | None:
+    """Return the list price in USD per hour; None: the price list has none."""
+    wanted = {
+        "instanceType": machine,
+        "regionCode": api.region,
+        "operatingSystem": "Linux",
+        "tenancy": "Shared",
+        "preInstalledSw": "NA",
+        "capacitystatus": "Used",
+    }
+    answer = api.ask(
+        _Prices,
+        "pricing",
+        "get_products",
+        ServiceCode="AmazonEC2",
+        Filters=[{"Type": "TERM_MATCH", "Field": k, "Value": v} for k, v in wanted.items()],
+    )
+    prices = [price for product in answer.price_list for price in _list_prices(product)]
+    return min(prices, default=None)
+
+
+def _list_prices(product: str) -> Iterator[float]:
+    """Yield the hourly prices in one product of the price list."""
+    for term in json.loads(product).get("terms", {}).get("OnDemand", {}).values():
+        for dimension in term.get("priceDimensions", {}).values():
+            price = float(dimension.get("pricePerUnit", {}).get("USD", 0))
+            if dimension.get("unit") == "Hrs" and price > 0:
+                yield price
+
+
+def check_price(api: Api, pool: PoolPlan, market: Market, catalog: Catalog) -> Iterator[Diagnostic]:
+    """Yield what a machine costs, with source and age; a warning where the catalog is off.
+
+    What a capacity block costs is told with its offering, and here as the catalog knows it.
+    """
+    machine = catalog.machines.get(pool.machine)
+    listed = machine.price(market, api.region) if machine is not None else None
+    known = None if listed is None else listed.usd_per_hour
+    if market == "spot":
+        found = spot_price(api, pool.machine)
+        if found is not None:
+            usd, age_s = found
+            source = f"EC2 spot price history, {age_s / _MINUTE_S:.0f} minutes old"
+            yield price_told("GC979", pool.machine, market, usd, source=source, known=known)
+            return
+    elif market == "on-demand":
+        price = on_demand_price(api, pool.machine)
+        if price is not None:
+            source = f"AWS price list of {api.region}, asked now"
+            yield price_told("GC979", pool.machine, market, price, source=source, known=known)
+            return
+    if listed is not None:
+        source = f"the catalog: {listed.source}, {listed.date}"
+        usd = listed.usd_per_hour
+        yield price_told("GC979", pool.machine, market, usd, source=source, known=usd)
+    elif market in {"on-demand", "spot"}:
+        yield finding(
+            "GC979",
+            f"nobody tells what {pool.machine} costs ({market}) in {api.region}",
+            severity=Severity.WARNING,
+        )

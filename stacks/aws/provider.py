@@ -11,10 +11,10 @@ from ...inventory.hosts import Host, SshTarget, pool_host_names
 from ...schemas.diagnostics import Diagnostic
 from ...schemas.spec import ClusterSpec
 from ..provider import Leftover, Offer, Purchase, PurchaseOption, SiteContext
-from ..pulumi.cloud_provider import CloudProvider
+from ..pulumi.provider import CloudProvider
 from ..pulumi.recorded import RecordedGraph
 from .api import Api
-from .ladder import purchases, rungs
+from .plan.purchase import purchases, rungs
 
 if TYPE_CHECKING:
     from ...schemas.catalog import Catalog
@@ -33,7 +33,7 @@ class AwsProvider(CloudProvider["Session"]):
 
     def planned_hosts(self, spec: ClusterSpec, site: str) -> tuple[Host, ...]:
         """Return the nodes that are always there, without addresses."""
-        from .pools import pool_plan
+        from .plan.pools import pool_plan
 
         return tuple(
             Host(
@@ -61,7 +61,7 @@ class AwsProvider(CloudProvider["Session"]):
 
     def preflight(self, context: SiteContext) -> tuple[Diagnostic, ...]:
         """Ask AWS what stands in the way of `up`."""
-        from .preflight import preflight
+        from .preflight.questions import preflight
 
         session = self._session(context)
         return preflight(session.api, context.spec, session.plan, self._catalog())
@@ -92,7 +92,7 @@ class AwsProvider(CloudProvider["Session"]):
         taken: Mapping[str, str] | None = None,
         buys: Collection[str] | None = None,
     ) -> RecordedGraph:
-        from .recording import record_site
+        from .program.site import record_site
 
         catalog = self._catalog()
         return record_site(spec, site, catalog, preview=preview, taken=taken, buys=buys)

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 from ...inventory.hosts import Host
 from ...schemas.catalog import Catalog
 from ..provider import SiteContext, provider_error
-from ..pulumi.kept import Owners, owners
-from ..pulumi.site_session import SiteSession
+from ..pulumi.checkpoint import Owners, owners
+from ..pulumi.session import SiteSession
 from .api import Api
 from .hosts import Instance, host_keys, instances, places, to_hosts
-from .ladder import bought_blocks
-from .layout import site_plan
-from .plan import SitePlan
+from .plan.layout import site_plan
+from .plan.purchase import bought_blocks
+from .plan.types import SitePlan
 
 if TYPE_CHECKING:
     from ..pulumi.engine import Engine
@@ -47,7 +47,7 @@ class Session(SiteSession):
 
     def engine(self, total: int = 0) -> Engine:
         """Return the site's stack."""
-        from .program import program  # noqa: PLC0415  # 0.7 s, for the engine only
+        from .program.site import program  # noqa: PLC0415  # 0.7 s, for the engine only
 
         context = self._context
         run = program(
@@ -68,7 +68,7 @@ class Session(SiteSession):
         named |= {plan.names(f"bucket-{item.name}"): (item.name,) for item in plan.buckets}
         if not named:
             return {}
-        from .recording import record_site  # noqa: PLC0415  # 0.7 s
+        from .program.site import record_site  # noqa: PLC0415  # 0.7 s
 
         return owners(record_site(context.spec, context.site, self._catalog), named)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cached_property
@@ -10,6 +11,7 @@ from typing import Any, TypeVar
 from urllib.parse import urlencode
 
 import msgspec
+from azure.core import PipelineClient
 from azure.core.credentials import TokenCredential
 from azure.core.exceptions import (
     ClientAuthenticationError,
@@ -17,6 +19,7 @@ from azure.core.exceptions import (
     ServiceRequestError,
     ServiceResponseError,
 )
+from azure.core.pipeline.policies import BearerTokenCredentialPolicy, RetryPolicy
 from azure.core.pipeline.transport import HttpTransport
 from azure.core.rest import HttpRequest, HttpResponse
 from azure.identity import DefaultAzureCredential
@@ -24,7 +27,7 @@ from azure.mgmt.compute import ComputeManagementClient
 
 from ...schemas.decoding import decode_json
 from ..provider import ProviderError, provider_error
-from ..pulumi.errors import NO_CAPACITY, translate
+from ..pulumi.events import NO_CAPACITY, translate
 
 logging.getLogger("azure").addHandler(logging.NullHandler())
 """What the SDK would log to standard error stands in our diagnostics."""
@@ -149,3 +152,38 @@ def _logged_out(error: Exception) -> ProviderError:
 
 def _url(path: str, version: str, query: dict[str, str]) -> str:
     return f"{_MANAGEMENT}{path}?{urlencode({**query, 'api-version': version})}"
+
+
+_PLACE = re.compile(r"(https://[a-z0-9-]+\.(vault\.[a-z.]+))(/secrets/[^/]+(/[^/]+)?)")
+_VERSION = "7.4"
+"""API version of Key Vault."""
+
+
+class _Value(Answer, frozen=True):
+    value: str
+
+
+def read(
+    place: str,
+    credential: TokenCredential | None = None,
+    transport: HttpTransport[object, object] | None = None,
+) -> str:
+    """Return a secret, "https://VAULT.vault.azure.net/secrets/NAME"; its newest version if none.
+
+    Raises:
+        ProviderError: it can't be read.
+    """
+    named = _PLACE.fullmatch(place)
+    if named is None:
+        raise provider_error("GC917", "it is no https://VAULT.vault.azure.net/secrets/NAME")
+    vault, domain, path = named[1], named[2], named[3]
+    login = BearerTokenCredentialPolicy(
+        credential or DefaultAzureCredential(), f"https://{domain}/.default"
+    )
+    client: PipelineClient[HttpRequest, HttpResponse] = PipelineClient(
+        vault, policies=[RetryPolicy(), login], transport=transport
+    )
+    with refusals(), client:
+        response = client.send_request(HttpRequest("GET", f"{vault}{path}?api-version={_VERSION}"))
+        response.raise_for_status()
+        return decode_json(response.content, _Value).value

@@ -12,8 +12,8 @@ from collections.abc import Collection, Sequence
 import msgspec
 
 from ..provider import ProviderError, provider_error
-from .namebook import Book, Intent, settle
-from .plan import PoolPlan
+from .naming import Book, Intent, settle
+from .plan.types import PoolPlan
 from .scale_sets import BROKEN, ScaleSets, Seen
 
 _TRIES = 10

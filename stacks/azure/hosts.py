@@ -17,11 +17,11 @@ from azure.mgmt.compute.models import RunCommandInput
 from ...inventory.hosts import Host, Placement, SshTarget
 from ...schemas.decoding import decode_json
 from .. import atomic
-from ..pulumi.labels import CLUSTER, HOST, POOL, SITE
+from ..pulumi.names import CLUSTER, HOST, POOL, SITE
 from .api import Answer, Api, refusals
-from .identifiers import parse
-from .namebook import settle
-from .plan import PoolPlan, SitePlan
+from .naming import settle
+from .plan.identifiers import parse
+from .plan.types import PoolPlan, SitePlan
 from .scale_sets import ScaleSets
 
 _INTERFACES = "2018-10-01"

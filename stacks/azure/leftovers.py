@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..provider import Leftover
-from ..pulumi.labels import CLUSTER, POOL, SITE
-from .plan import SitePlan
+from ..pulumi.names import CLUSTER, POOL, SITE
+from .plan.types import SitePlan
 
 if TYPE_CHECKING:
     from ...schemas.catalog import Catalog

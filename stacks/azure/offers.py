@@ -11,8 +11,8 @@ from urllib.request import Request
 from ...schemas.diagnostics import Diagnostic, Severity
 from ..https import opened
 from ..provider import Offer, provider_error
-from ..pulumi.questions import finding, price_told
-from .plan import PoolPlan, RungPlan, SitePlan
+from ..pulumi.preflight import finding, price_told
+from .plan.types import PoolPlan, RungPlan, SitePlan
 
 if TYPE_CHECKING:
     from ...schemas.catalog import Catalog

@@ -11,11 +11,11 @@ from ...inventory.hosts import Host, SshTarget, pool_host_names
 from ...schemas.diagnostics import Diagnostic
 from ...schemas.spec import ClusterSpec
 from ..provider import Leftover, Offer, Purchase, PurchaseOption, SiteContext, provider_error
-from ..pulumi.cloud_provider import CloudProvider
-from ..pulumi.extras import require
+from ..pulumi.command import require
+from ..pulumi.provider import CloudProvider
 from ..pulumi.recorded import RecordedGraph
-from .facts import facts
 from .leftovers import leftovers
+from .plan.facts import facts
 
 if TYPE_CHECKING:
     from .session import Session
@@ -28,7 +28,7 @@ class AzureProvider(CloudProvider["Session"]):
 
     def planned_hosts(self, spec: ClusterSpec, site: str) -> tuple[Host, ...]:
         """Return the nodes that are always there, without addresses."""
-        from .layout import described
+        from .plan.layout import described
 
         user = described(spec, site).ssh.user or facts().user
         return tuple(
@@ -49,20 +49,20 @@ class AzureProvider(CloudProvider["Session"]):
         self, spec: ClusterSpec, site: str, pool: str
     ) -> tuple[PurchaseOption, ...]:
         """Return the rungs of a pool, each in all its zones before the next, by the catalog."""
-        from .ladder import rungs
+        from .plan.purchase import rungs
 
         return rungs(spec, site, pool, self._catalog())
 
     def purchases(self, spec: ClusterSpec, site: str) -> dict[str, Purchase]:
         """Return what the scale sets and machines of the program buy."""
-        from .ladder import purchases
+        from .plan.purchase import purchases
 
         return purchases(spec, site, self._catalog())
 
     def preflight(self, context: SiteContext) -> tuple[Diagnostic, ...]:
         """Ask Azure what stands in the way of `up`."""
         session = self._session(context)
-        from .preflight import preflight
+        from .preflight.questions import preflight
 
         return preflight(session.api, context.spec, session.plan, self._catalog())
 
@@ -92,7 +92,7 @@ class AzureProvider(CloudProvider["Session"]):
         taken: Mapping[str, str] | None = None,
         buys: Collection[str] | None = None,
     ) -> RecordedGraph:
-        from .recording import record_site
+        from .program.site import record_site
 
         del buys  # no rung of this cloud is bought ahead
         return record_site(spec, site, self._catalog(), preview=preview, taken=taken)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import msgspec
 from azure.core import MatchConditions
@@ -15,11 +15,11 @@ from azure.mgmt.compute.models import (
 )
 
 from ..provider import provider_error
-from ..pulumi.labels import CLUSTER, POOL, SITE
+from ..pulumi.names import CLUSTER, POOL, SITE
 from .api import Api, refusals
-from .identifiers import ArmId, parse
-from .namebook import Book, read, without
-from .tags import SET
+from .naming import Book, read, without
+from .plan.identifiers import SET, ArmId, parse
+from .plan.types import SitePlan
 
 _CHANGED_MEANWHILE = 412
 _TYPE = "microsoft.compute/virtualmachinescalesets"
@@ -173,3 +173,17 @@ def _arm(text: str) -> ArmId:
         message = f"Azure answered an id of another form: {text}"
         raise ValueError(message)
     return found
+
+
+_MACHINE = "microsoft.compute/virtualmachines"
+
+
+def standing_pools(api: Api, plan: SitePlan) -> Iterator[str]:
+    """Yield the pool of each machine that exists; raises ProviderError."""
+    sets = ScaleSets(api, plan.cluster, plan.site)
+    for part in sets.parts:
+        seen = sets.look(part)
+        yield from (seen.pool for machine in seen.machines if machine.state not in BROKEN)
+    for found in api.tagged(CLUSTER, plan.cluster):
+        if found.type.casefold() == _MACHINE and found.tags.get(SITE) == plan.site:
+            yield found.tags.get(POOL, "")

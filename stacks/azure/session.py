@@ -10,15 +10,14 @@ from typing import TYPE_CHECKING
 from ...inventory.hosts import Host
 from ...schemas.catalog import Catalog
 from ..provider import SiteContext, provider_error
-from ..pulumi.kept import Owners, owners
+from ..pulumi.checkpoint import Owners, owners
 from ..pulumi.names import Names
-from ..pulumi.site_session import SiteSession
+from ..pulumi.session import SiteSession
 from .api import Api
-from .data_names import data_names
 from .hosts import host_keys, nodes, to_hosts
-from .layout import layout
-from .moment import LivePool, Moment
-from .plan import SitePlan
+from .plan.layout import layout
+from .plan.storage import data_names
+from .plan.types import LivePool, Moment, SitePlan
 from .scale_sets import ScaleSets
 
 if TYPE_CHECKING:
@@ -68,7 +67,7 @@ class Session(SiteSession):
 
     def engine(self, total: int = 0) -> Engine:
         """Return the site's stack."""
-        from .program import program  # noqa: PLC0415  # 1 s, for the engine
+        from .program.site import program  # noqa: PLC0415  # 1 s, for the engine
 
         context = self._context
         run = program(context.spec, context.site, self._catalog, self.moment())
@@ -84,7 +83,7 @@ class Session(SiteSession):
         named = data_names(context.spec, context.site, self.plan.storage, names)
         if not named:
             return {}
-        from .recording import record_site  # noqa: PLC0415  # 1 s
+        from .program.site import record_site  # noqa: PLC0415  # 1 s
 
         everything = sorted({name for names in named.values() for name in names})
         graph = record_site(context.spec, context.site, self._catalog)

@@ -6,6 +6,8 @@ Engine has one and takes 2.4 s to import.
 
 from __future__ import annotations
 
+import base64
+import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Protocol, TypeAlias, TypeVar
@@ -14,8 +16,8 @@ from urllib.parse import quote
 import msgspec
 
 from ...schemas.decoding import decode_json
-from ..provider import ProviderError
-from ..pulumi.errors import translate
+from ..provider import ProviderError, provider_error
+from ..pulumi.events import translate
 
 Body: TypeAlias = "Mapping[str, Body] | Sequence[Body] | str | int | bool | None"
 SERVICES = {
@@ -261,3 +263,31 @@ class _GoogleLogin:
 
 def _no_login(error: Exception) -> GoogleError:
     return GoogleError(f"could not find default credentials: {error}")
+
+
+_NAME = re.compile(r"projects/([^/]+)/secrets/[^/]+(/versions/[^/]+)?")
+
+
+class _Payload(Answer, frozen=True):
+    data: str
+
+
+class _Version(Answer, frozen=True):
+    payload: _Payload
+
+
+def read(place: str, login: Login | None = None) -> str:
+    """Return the text of a secret, "projects/P/secrets/S"; the newest version where none is said.
+
+    Raises:
+        ProviderError: it can't be read, or is no text (GC917).
+    """
+    named = _NAME.fullmatch(place)
+    if named is None:
+        raise provider_error("GC917", "it is no projects/PROJECT/secrets/NAME of Secret Manager")
+    path = f"{place}{'' if named[2] else '/versions/latest'}:access"
+    version = Api(named[1], login=login).ask(_Version, path, service="secrets")
+    try:
+        return base64.b64decode(version.payload.data).decode()
+    except UnicodeDecodeError:
+        raise provider_error("GC917", "it is binary, and text is needed") from None

@@ -15,16 +15,14 @@ import msgspec
 
 from ...schemas.diagnostics import Diagnostic
 from ..provider import ProviderError, provider_error
-from ..pulumi.errors import NO_CAPACITY
-from ..pulumi.labels import POOL, label_value
+from ..pulumi.events import NO_CAPACITY
+from ..pulumi.names import HOST, POOL, label_value
 from .api import NOT_FOUND, Answer, Api, Body, GoogleError, Operation
-from .facts import facts
 from .hosts import ALIVE, Instance, host_of, instances
-from .layout import SiteLayout
-from .marks import RUNG, TOKEN, found_by
-from .names import names_of
-from .pools import PoolPlan, uses_policy
-from .rungs import RungPlan
+from .plan.facts import facts
+from .plan.layout import SiteLayout
+from .plan.names import RUNG, TOKEN, found_by, names_of
+from .plan.pools import PoolPlan, RungPlan, uses_policy
 
 _AT_ONCE = 16
 _NAMESPACE = uuid.UUID("0d6c7c1e-6f1b-5d0e-9f0a-6c3b5f1f4a17")
@@ -260,3 +258,27 @@ def _none(pool: PoolPlan, missing: Sequence[str]) -> Diagnostic:
         hint="write mixed: true, or let the running nodes end first",
     )
     return error.diagnostics[0]
+
+
+def name_queued(api: Api, plan: SiteLayout, machines: Sequence[Instance]) -> int:
+    """Label the queued machines that have no name yet; return how many. May be repeated."""
+    named = 0
+    for pool in plan.pools:
+        for machine, host in new_names(pool, machines):
+            path = f"{api.in_zone(machine.zone_name)}/instances/{machine.name}/setLabels"
+            labels = {**machine.labels, HOST: label_value(host)}
+            body: Body = {"labels": labels, "labelFingerprint": machine.label_fingerprint}
+            api.wait(api.ask(Operation, path, method="POST", body=body), resource=machine.name)
+            named += 1
+    return named
+
+
+def new_names(pool: PoolPlan, machines: Sequence[Instance]) -> list[tuple[Instance, str]]:
+    """Return (machine, name) of those without one: free names in order, machines by theirs."""
+    if not any(rung.market == "flex-start" for rung in pool.rungs):
+        return []
+    mine = [m for m in machines if m.pool == label_value(pool.name) and not m.token]
+    taken = {machine.labels[HOST] for machine in mine if HOST in machine.labels}
+    free = [host for host in pool.hosts if host not in taken]
+    nameless = [m for m in mine if HOST not in m.labels and m.status in ALIVE]
+    return list(zip(sorted(nameless, key=lambda m: m.name), free, strict=False))

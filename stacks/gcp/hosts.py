@@ -12,12 +12,11 @@ import msgspec
 from ...inventory.hosts import Host, Placement, SshTarget
 from ...schemas.decoding import decode_json
 from .. import atomic
-from ..pulumi.labels import HOST, POOL, label_value
+from ..pulumi.names import HOST, POOL, label_value
 from . import cloud_init
 from .api import NOT_FOUND, Answer, Api, GoogleError
-from .layout import SiteLayout
-from .marks import TOKEN, found_by, label_filter
-from .names import names_of
+from .plan.layout import SiteLayout
+from .plan.names import TOKEN, found_by, label_filter, names_of
 
 _AT_ONCE = 16
 ALIVE = frozenset({"PENDING", "PROVISIONING", "STAGING", "RUNNING", "REPAIRING"})

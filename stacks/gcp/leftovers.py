@@ -11,8 +11,8 @@ import msgspec
 from ...schemas.decoding import decode_json
 from ..provider import Leftover
 from .api import Answer, Api
-from .layout import SiteLayout
-from .marks import description, found_by
+from .plan.layout import SiteLayout
+from .plan.names import description, found_by
 
 if TYPE_CHECKING:
     from ...schemas.catalog import Catalog

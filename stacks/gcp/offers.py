@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 
 from ..provider import Offer
 from .api import Api
-from .capacity import reservation
-from .layout import SiteLayout
-from .pools import PoolPlan
-from .rungs import RungPlan
+from .plan.layout import SiteLayout
+from .plan.pools import PoolPlan, RungPlan
+from .preflight.capacity import reservation
 
 if TYPE_CHECKING:
     from ...schemas.catalog import Catalog, Price

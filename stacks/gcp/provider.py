@@ -11,13 +11,13 @@ from ...inventory.hosts import Host, SshTarget, pool_host_names
 from ...schemas.diagnostics import Diagnostic
 from ...schemas.spec import ClusterSpec
 from ..provider import Leftover, Offer, Purchase, PurchaseOption, SiteContext
-from ..pulumi.cloud_provider import CloudProvider
-from ..pulumi.extras import require
-from ..pulumi.labels import label_value
+from ..pulumi.command import require
+from ..pulumi.names import label_value
+from ..pulumi.provider import CloudProvider
 from ..pulumi.recorded import RecordedGraph
-from .ladder import purchases, rungs
-from .layout import login_user
-from .pools import machine_of
+from .plan.layout import login_user
+from .plan.pools import machine_of
+from .plan.purchase import purchases, rungs
 
 if TYPE_CHECKING:
     from ...schemas.catalog import Catalog
@@ -57,14 +57,14 @@ class GcpProvider(CloudProvider["Session"]):
 
     def preflight(self, context: SiteContext) -> tuple[Diagnostic, ...]:
         """Ask Google what stands in the way of `up`."""
-        from .preflight import preflight
+        from .preflight.questions import preflight
 
         session = self._session(context)
         return preflight(session.api, context.spec, session.plan, self._catalog())
 
     def hosts(self, context: SiteContext) -> tuple[Host, ...]:
         """Return the nodes that exist, with the keys that they told."""
-        from .queued import name_queued
+        from .elastic import name_queued
 
         session = self._session(context)
         machines = session.machines()
@@ -94,13 +94,13 @@ class GcpProvider(CloudProvider["Session"]):
         taken: Mapping[str, str] | None = None,
         buys: Collection[str] | None = None,
     ) -> RecordedGraph:
-        from .recording import record_site
+        from .program.site import record_site
 
         del buys  # no rung of this cloud is bought ahead
         return record_site(spec, site, self._catalog(), preview=preview, taken=taken)
 
     def _bring_up(self, session: Session, context: SiteContext, total: int) -> None:
-        from .queued import name_queued
+        from .elastic import name_queued
 
         super()._bring_up(session, context, total)
         name_queued(session.api, session.plan, session.machines())

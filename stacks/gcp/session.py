@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 from ...inventory.hosts import Host
 from ..provider import SiteContext, provider_error
-from ..pulumi.kept import Owners, owners
-from ..pulumi.labels import label_value
-from ..pulumi.site_session import SiteSession
+from ..pulumi.checkpoint import Owners, owners
+from ..pulumi.names import label_value
+from ..pulumi.session import SiteSession
 from .api import Api
 from .hosts import ALIVE, Instance, host_keys, host_of, instances, to_hosts
-from .layout import SiteLayout, layout
-from .names import names_of
+from .plan.layout import SiteLayout, layout
+from .plan.names import names_of
 
 if TYPE_CHECKING:
     from ...schemas.catalog import Catalog
@@ -47,7 +47,7 @@ class Session(SiteSession):
 
     def engine(self, total: int = 0) -> Engine:
         """Return the site's stack, its machines on the rungs that were taken."""
-        from .program import program  # noqa: PLC0415  # 2 s, for the engine only
+        from .program.site import program  # noqa: PLC0415  # 2 s, for the engine only
 
         context = self._context
         run = program(
@@ -67,7 +67,7 @@ class Session(SiteSession):
         named |= {names(f"lustre-{item.name}"): (item.name,) for item in plan.lustre}
         if not named:
             return {}
-        from .recording import record_site  # noqa: PLC0415  # 2 s
+        from .program.site import record_site  # noqa: PLC0415  # 2 s
 
         return owners(record_site(context.spec, context.site, self._catalog), named)
 

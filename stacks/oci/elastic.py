@@ -17,14 +17,14 @@ import msgspec
 
 from ...schemas.diagnostics import Diagnostic
 from ..provider import ProviderError, provider_error
-from ..pulumi.errors import NO_CAPACITY
-from ..pulumi.labels import HOST, POOL
+from ..pulumi.events import NO_CAPACITY
+from ..pulumi.names import HOST, POOL
 from .api import Answer, Api, OciError
 from .hosts import ENDED, Instance, instances
-from .tags import OFFER, TOKEN
+from .plan.defaults import OFFER, TOKEN
 
 if TYPE_CHECKING:
-    from .plan import OfferPlan, PoolPlan, SitePlan
+    from .plan.types import OfferPlan, PoolPlan, SitePlan
 
 _AT_ONCE = 8
 """Launches at the same time: the request rate of a tenancy is shared."""

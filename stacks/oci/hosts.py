@@ -11,12 +11,12 @@ import msgspec
 
 from ...inventory.hosts import Host, Placement, SshTarget
 from .. import console
-from ..pulumi.labels import HOST, POOL
+from ..pulumi.names import HOST, POOL
 from .api import NOT_FOUND, Answer, Api, OciError
-from .tags import OFFER, TOKEN
+from .plan.defaults import OFFER, TOKEN
 
 if TYPE_CHECKING:
-    from .plan import SitePlan
+    from .plan.types import SitePlan
 
 ENDED = {"TERMINATING", "TERMINATED"}
 """States of an instance that is no longer there; OCI tells of it for a while."""

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ..provider import Leftover
-from ..pulumi.labels import CLUSTER
+from ..pulumi.names import CLUSTER
 from .api import Answer, Api
 from .hosts import instances
 
 if TYPE_CHECKING:
     from ...schemas.catalog import Catalog
-    from .plan import SitePlan
+    from .plan.types import SitePlan
 
 _GONE = {"TERMINATED", "DELETED", "TERMINATING", "DELETING"}
 _DATA = {"bucket": "bucket", "lustrefilesystem": "file-system"}

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from ..pulumi.labels import HOST, POOL
+from ..pulumi.names import HOST, POOL
 from .api import Answer, Api
 from .hosts import Instance, instances
 
 if TYPE_CHECKING:
-    from .plan import PoolPlan, SitePlan
+    from .plan.types import PoolPlan, SitePlan
 
 
 class _InstancePool(Answer, frozen=True):

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from ..provider import Offer
 from .api import Api
-from .capacity import reservation
+from .preflight.capacity import reservation
 
 if TYPE_CHECKING:
     from ...schemas.catalog import Catalog
-    from .plan import OfferPlan, PoolPlan, SitePlan
+    from .plan.types import OfferPlan, PoolPlan, SitePlan
 
 
 def offers(

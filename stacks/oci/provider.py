@@ -11,8 +11,8 @@ from ...inventory.hosts import Host, SshTarget, pool_host_names
 from ...schemas.diagnostics import Diagnostic
 from ...schemas.spec import ClusterSpec
 from ..provider import Leftover, Offer, Purchase, PurchaseOption, SiteContext
-from ..pulumi.cloud_provider import CloudProvider
-from ..pulumi.extras import require
+from ..pulumi.command import require
+from ..pulumi.provider import CloudProvider
 from ..pulumi.recorded import RecordedGraph
 from .api import Api
 
@@ -33,7 +33,7 @@ class OciProvider(CloudProvider["Session"]):
 
     def planned_hosts(self, spec: ClusterSpec, site: str) -> tuple[Host, ...]:
         """Return the nodes that are always there, without addresses."""
-        from .pools import pool_plan
+        from .plan.pools import pool_plan
 
         found: list[Host] = []
         for name, pool in spec.pools.items():
@@ -51,19 +51,19 @@ class OciProvider(CloudProvider["Session"]):
         self, spec: ClusterSpec, site: str, pool: str
     ) -> tuple[PurchaseOption, ...]:
         """Return the rungs of a pool, each in all its domains before the next, by the catalog."""
-        from .ladder import rungs
+        from .plan.purchase import rungs
 
         return rungs(spec, site, pool, self._catalog())
 
     def purchases(self, spec: ClusterSpec, site: str) -> dict[str, Purchase]:
         """Return what the instances, cluster networks and memory clusters of the program buy."""
-        from .ladder import purchases
+        from .plan.purchase import purchases
 
         return purchases(spec, site, self._catalog())
 
     def preflight(self, context: SiteContext) -> tuple[Diagnostic, ...]:
         """Ask OCI what stands in the way of `up`."""
-        from .preflight import preflight
+        from .preflight.questions import preflight
 
         session = self._session(context)
         return preflight(session.api, context.spec, session.plan, self._catalog())
@@ -95,7 +95,7 @@ class OciProvider(CloudProvider["Session"]):
         taken: Mapping[str, str] | None = None,
         buys: Collection[str] | None = None,
     ) -> RecordedGraph:
-        from .recording import record_site
+        from .program.site import record_site
 
         del buys  # no rung of this cloud is bought ahead
         return record_site(spec, site, self._catalog(), preview=preview, taken=taken)

@@ -10,8 +10,8 @@ from ...inventory.hosts import Host
 from ...schemas.catalog import Catalog
 from ..console import await_host_keys
 from ..provider import SiteContext, provider_error
-from ..pulumi.kept import Owners, owners
-from ..pulumi.site_session import SiteSession
+from ..pulumi.checkpoint import Owners, owners
+from ..pulumi.session import SiteSession
 from .api import Api
 from .hosts import (
     Found,
@@ -22,9 +22,9 @@ from .hosts import (
     read_console,
     to_hosts,
 )
-from .layout import site_plan
 from .naming import give_back, name_nodes
-from .plan import SitePlan
+from .plan.layout import site_plan
+from .plan.types import SitePlan
 
 if TYPE_CHECKING:
     from ..pulumi.engine import Engine
@@ -56,7 +56,7 @@ class Session(SiteSession):
 
     def engine(self, total: int = 0) -> Engine:
         """Return the site's stack."""
-        from .program import program  # noqa: PLC0415  # for the engine only
+        from .program.site import program  # noqa: PLC0415  # for the engine only
 
         context = self._context
         run = program(
@@ -82,7 +82,7 @@ class Session(SiteSession):
         of += [("bucket", item.name) for item in plan.buckets]
         if not of:
             return {}
-        from .recording import record_site  # noqa: PLC0415  # 1 s
+        from .program.site import record_site  # noqa: PLC0415  # 1 s
 
         recorded = record_site(context.spec, context.site, self._catalog)
         return owners(recorded, {plan.names(f"{kind}-{name}"): (name,) for kind, name in of})

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import re
+import socket
 from pathlib import Path
 from urllib.parse import quote, unquote, urlencode
 
@@ -81,3 +84,27 @@ def make_backend(place: StackPlace) -> None:
         folder = Path(unquote(place.backend.removeprefix(FILE)))
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     place.workdir.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+
+_OWNER = re.compile(r"created by \S+@(?P<host>\S+) \(pid (?P<pid>\d+)\)")
+
+
+def is_left_behind(refusal: str) -> bool:
+    """Say whether every lock that the refusal names is of a process of this machine that is gone.
+
+    A lock of another machine is never taken to be left behind: `gcluster unlock` is for a person
+    who knows.
+    """
+    owners = _OWNER.findall(refusal)
+    here = socket.gethostname()
+    return bool(owners) and all(host == here and not _runs(int(pid)) for host, pid in owners)
+
+
+def _runs(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:  # it is there, and another's
+        return True
+    return True

@@ -5,16 +5,16 @@ from __future__ import annotations
 import shutil
 import subprocess
 from collections.abc import Callable
+from importlib import import_module
 from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..provider import ProviderError, provider_error
-from .extras import require
 
 if TYPE_CHECKING:
     from pulumi.automation import PulumiCommand
-
 
 PAGE = "https://www.pulumi.com/docs/install/"
 
@@ -90,3 +90,26 @@ def _said(error: Exception) -> str:
     output = getattr(error, "output", None)
     text = output.decode(errors="replace").strip() if isinstance(output, bytes) else ""
     return f"{error}: {text}" if text else str(error)
+
+
+def require(cloud: str) -> None:
+    """Go on where the cloud's extra is installed: the MODULES that its folder of stacks names.
+
+    Raises:
+        ProviderError: GC967 with the command that installs it.
+    """
+    modules: tuple[str, ...] = import_module(f"gcluster.stacks.{cloud}").MODULES
+    missing = [module for module in modules if not _there(module)]
+    if missing:
+        raise provider_error(
+            "GC967",
+            f"the parts for {cloud} are not installed: {', '.join(missing)}",
+            hint=f"pip install 'gcluster[{cloud}]'",
+        )
+
+
+def _there(module: str) -> bool:
+    try:
+        return find_spec(module) is not None
+    except ModuleNotFoundError:  # of its parent
+        return False

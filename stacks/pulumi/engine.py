@@ -14,11 +14,9 @@ import msgspec
 from pulumi import automation
 
 from ..provider import ProviderError, ResourceChange, SiteEvent
-from .backend import StackPlace, make_backend
+from .backend import StackPlace, is_left_behind, make_backend
 from .command import find_command
-from .errors import translate
-from .events import EventFold
-from .own_lock import is_left_behind
+from .events import EventFold, translate
 from .recorded import Values
 
 T = TypeVar("T")

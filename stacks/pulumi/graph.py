@@ -8,6 +8,8 @@ from graphlib import TopologicalSorter
 
 import msgspec
 
+from ..provider import Resource, ResourceGraph
+from .names import POOL
 from .recorded import RecordedGraph, RecordedResource, Value
 
 
@@ -163,3 +165,40 @@ def natural(name: str) -> tuple[str, int, str]:
 
 def _text(tags: Mapping[str, Value]) -> dict[str, str]:
     return {key: value for key, value in tags.items() if isinstance(value, str)}
+
+
+_SCRIPTS = frozenset({"customData", "userData"})
+"""First-boot scripts: long, encoded, and no property that a plan compares by eye."""
+
+
+def site_graph(recorded: RecordedGraph, *, provider: str, site: str) -> ResourceGraph:
+    """Return what providers make in a recording, with their plain inputs."""
+    names = {resource.urn: resource.name for resource in recorded.resources}
+    return ResourceGraph(
+        site=site,
+        provider=provider,
+        resources=tuple(
+            Resource(
+                kind=short_type(made.type),
+                name=made.name,
+                pool=_pool(made),
+                properties=_plain(made),
+                parent=names.get(made.parent),
+            )
+            for made in recorded.resources
+            if made.custom and not made.type.startswith("pulumi:providers:")
+        ),
+    )
+
+
+def _pool(made: RecordedResource) -> str | None:
+    pool = tags_of(made).get(POOL)
+    return pool if isinstance(pool, str) else None
+
+
+def _plain(made: RecordedResource) -> dict[str, str | int | bool | None]:
+    return {
+        key: value
+        for key, value in made.inputs.items()
+        if isinstance(value, str | int | bool) and key not in _SCRIPTS
+    }

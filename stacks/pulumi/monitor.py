@@ -20,8 +20,8 @@ from .recorded import (
     Timeouts,
     Values,
 )
-from .sdk_types import camel_case, tag_argument, text_outputs
-from .wire import UNKNOWN, read_struct
+from .serialization import UNKNOWN, read_struct
+from .tagging import camel_case, tag_argument, text_outputs
 
 Json: TypeAlias = (
     bool | int | float | str | list["Json"] | tuple["Json", ...] | Mapping[str, "Json"] | None

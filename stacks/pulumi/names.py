@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from ...schemas.decoding import decode_yaml
+from ...schemas.spec import ClusterSpec
 
 SUFFIX = 8
 """Characters that Pulumi adds to make a physical name from a logical one ("-" and 7 hex digits)."""
@@ -62,3 +65,102 @@ def _limits(cloud: str) -> dict[str, Limit] | None:
     """Return what a cloud takes by kind of resource; None where nobody says."""
     file = Path(__file__).parents[1] / cloud / "names.yaml"
     return decode_yaml(file.read_bytes(), dict[str, Limit]) if file.exists() else None
+
+
+LONGEST_LABEL = 63
+"""Characters of a GCP label, key or value
+(cloud.google.com/compute/docs/labeling-resources#restrictions, November 2026)."""
+LONGEST_TAG = 256
+"""Characters of a tag's value on AWS and Azure (EC2 User Guide, "Tag restrictions"; Azure
+Resource Manager, "Limitations" of tags, November 2026)."""
+CLUSTER = "gcluster-cluster"
+SITE = "gcluster-site"
+SPEC = "gcluster-spec"
+OWNER = "gcluster-owner"
+POOL = "gcluster-pool"
+HOST = "gcluster-host"
+"""Name in the cluster: gpu001."""
+_HASH_LENGTH = 8
+
+
+class Labels(msgspec.Struct, frozen=True, kw_only=True):
+    """What all resources of one site are marked with. Keys are the same on all clouds."""
+
+    cluster: str
+    site: str
+    spec_hash: str
+    """Changes with every change of the spec; empty: not written."""
+    owner: str = ""
+    extra: dict[str, str] = {}
+    """The spec's own tags; those of gcluster win."""
+
+    def tags(self) -> dict[str, str]:
+        """Return them for AWS and Azure: case and characters are kept."""
+        own = {CLUSTER: self.cluster, SITE: self.site, SPEC: self.spec_hash, OWNER: self.owner}
+        merged = self.extra | {key: value for key, value in own.items() if value}
+        return {key: _cut(value, LONGEST_TAG) for key, value in sorted(merged.items())}
+
+    def gcp(self) -> dict[str, str]:
+        """Return them for GCP: lower case, letters, digits, hyphens and underscores, 63 at most."""
+        return {label_key(key): label_value(value) for key, value in self.tags().items()}
+
+    def found_by(self) -> dict[str, str]:
+        """Return the two by which `sweep` finds a site's resources."""
+        return {CLUSTER: self.cluster, SITE: self.site}
+
+
+def label_key(text: str) -> str:
+    """Return a key that GCP takes: it starts with a letter."""
+    key = label_value(text)
+    return key if key[:1].isalpha() else _cut(f"x{key}", LONGEST_LABEL)
+
+
+def label_value(text: str) -> str:
+    """Return a value that GCP takes."""
+    value = re.sub(r"[^a-z0-9_-]", "_", text.lower())
+    return _cut(value, LONGEST_LABEL, of=text) if value != text else _cut(value, LONGEST_LABEL)
+
+
+def _cut(value: str, longest: int, of: str | None = None) -> str:
+    """Return `value`, or its start and a hash of the whole where it is too long."""
+    if len(value) <= longest:
+        return value
+    digest = hashlib.sha256((of or value).encode()).hexdigest()[:_HASH_LENGTH]
+    return f"{value[: longest - _HASH_LENGTH - 1]}-{digest}"
+
+
+_DIGITS = 12
+
+
+def spec_hash(spec: ClusterSpec) -> str:
+    """Return a hash that changes with every change of the spec's meaning.
+
+    Fields that have their default value are left out, whole nouns among them: a version of gcluster
+    that knows more nouns gives the same spec the same hash, and retags nothing.
+    """
+    text = msgspec.json.encode(_said(spec), order="sorted")
+    return hashlib.sha256(text).hexdigest()[:_DIGITS]
+
+
+def _said(value: object) -> Any:  # any JSON
+    """Return plain data of what differs from the defaults."""
+    if isinstance(value, msgspec.Struct):
+        tag = value.__struct_config__.tag
+        said = {} if tag is None else {value.__struct_config__.tag_field: tag}
+        for field in msgspec.structs.fields(value):
+            held = getattr(value, field.name)
+            if held != _default(field):
+                said[field.encode_name] = _said(held)
+        return said
+    if isinstance(value, dict):
+        return {str(key): _said(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_said(part) for part in value]
+    return msgspec.to_builtins(value, enc_hook=str)
+
+
+def _default(field: msgspec.structs.FieldInfo) -> object:
+    """Return a field's default; `msgspec.NODEFAULT` where it has none."""
+    if field.default_factory is not msgspec.NODEFAULT:
+        return field.default_factory()
+    return field.default

@@ -11,9 +11,9 @@ from typing import Any
 
 import msgspec
 
-from gcluster.stacks.aws.blocks import OFFERING, RECORDED
-from gcluster.stacks.aws.control_plane import RECORDED_ZONES, ZONES
-from gcluster.stacks.azure.recording import ANSWERS
+from gcluster.stacks.aws.program.compute import OFFERING, RECORDED
+from gcluster.stacks.aws.program.control_plane import RECORDED_ZONES, ZONES
+from gcluster.stacks.azure.program.site import ANSWERS
 from gcluster.stacks.provider import ResourceChange, SiteEvent
 from gcluster.stacks.pulumi import checkpoint
 from gcluster.stacks.pulumi.backend import StackPlace

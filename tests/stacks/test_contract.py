@@ -8,10 +8,10 @@ import msgspec
 import pytest
 
 from gcluster.stacks.provider import ProviderError, SiteEvent
-from gcluster.stacks.pulumi.agreement import agrees
 from gcluster.stacks.registry import names, provider
 
 from .conftest import CLOUDS
+from .graph_comparison import agrees
 from .ledger_double import Killed
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ _SERVICES = {
 
 
 def _sources(cloud: str) -> Iterator[ast.Module]:
-    for path in sorted((_STACKS / cloud).glob("*.py")):
+    for path in sorted((_STACKS / cloud).rglob("*.py")):
         yield ast.parse(path.read_text(encoding="utf-8"))
 
 
@@ -82,10 +82,10 @@ def test_every_call_to_aws_is_allowed() -> None:
 
 
 def test_what_preflight_asks_for_is_granted() -> None:
-    from gcluster.stacks.gcp.facts import facts  # noqa: PLC0415  # data of one cloud
+    from gcluster.stacks.gcp.plan.facts import facts  # noqa: PLC0415  # data of one cloud
 
     assert set(facts().up_permissions) <= set(needed("gcp"))
-    rights = (_STACKS / "azure" / "subscription.py").read_text(encoding="utf-8")
+    rights = (_STACKS / "azure" / "preflight/existing.py").read_text(encoding="utf-8")
     asked = set(re.findall(r'"(Microsoft\.[A-Za-z]+/[A-Za-z/]+/(?:write|action))"', rights))
     assert asked
     assert asked <= set(needed("azure"))

@@ -12,14 +12,14 @@ from gcluster.schemas.catalog import load_catalog
 from gcluster.schemas.load import load_text
 from gcluster.schemas.spec import ClusterSpec
 from gcluster.stacks.aws.session import Session as AwsSession
-from gcluster.stacks.azure.moment import Moment
-from gcluster.stacks.azure.program import program as azure_program
+from gcluster.stacks.azure.plan.types import Moment
+from gcluster.stacks.azure.program.site import program as azure_program
 from gcluster.stacks.azure.session import Session as AzureSession
-from gcluster.stacks.gcp.program import program as gcp_program
+from gcluster.stacks.gcp.program.site import program as gcp_program
 from gcluster.stacks.gcp.session import Session as GcpSession
 from gcluster.stacks.provider import Leftover, SiteContext
 from gcluster.stacks.pulumi.engine import Engine
-from gcluster.stacks.pulumi.site_session import SiteSession
+from gcluster.stacks.pulumi.session import SiteSession
 from gcluster.stacks.registry import provider
 
 from .engine_double import Engines, Killed

@@ -24,7 +24,7 @@ from ...ssh import SshSession, Unreachable
 from ..policy.spec_rules import rungs_of
 
 _UNSURE = frozenset({"GC964", "GC966"})
-"""Codes after which a cloud may have made something (as stacks.bursts has it)."""
+"""Codes after which a cloud may have made something (as stacks.provider has it)."""
 
 
 class Made(msgspec.Struct, frozen=True, kw_only=True):

@@ -17,11 +17,11 @@ from gcluster.schemas.spec import ClusterSpec
 from gcluster.schemas.structure.compose import compose
 from gcluster.schemas.structure.fit import fit
 from gcluster.stacks.aws.api import Api
-from gcluster.stacks.aws.layout import site_plan
-from gcluster.stacks.aws.plan import SitePlan
-from gcluster.stacks.aws.recording import record_site
+from gcluster.stacks.aws.plan.layout import site_plan
+from gcluster.stacks.aws.plan.types import SitePlan
+from gcluster.stacks.aws.program.site import record_site
 from gcluster.stacks.pulumi.graph import Graph
-from gcluster.stacks.pulumi.questions import nothing_stands
+from gcluster.stacks.pulumi.preflight import nothing_stands
 from gcluster.stacks.pulumi.recorded import RecordedGraph
 
 CASES = Path(__file__).parents[2] / "cases/stacks/aws"

@@ -11,11 +11,17 @@ import pytest
 from gcluster.schemas.catalog import Catalog
 from gcluster.schemas.cost.quotas import QuotaNeed, quota_needs
 from gcluster.schemas.diagnostics import Severity
-from gcluster.stacks.aws import capacity, quotas
 from gcluster.stacks.aws.api import Api
-from gcluster.stacks.aws.plan import SitePlan
-from gcluster.stacks.aws.preflight import standing_of
-from gcluster.stacks.pulumi.questions import Standing, nothing_stands
+from gcluster.stacks.aws.plan.types import SitePlan
+from gcluster.stacks.aws.preflight.capacity import (
+    check_block_offering,
+    check_limit,
+    check_reservation,
+    check_room,
+    check_zones,
+)
+from gcluster.stacks.aws.preflight.questions import standing_of
+from gcluster.stacks.pulumi.preflight import Standing, nothing_stands
 
 from .conftest import BASE, BUYS, CASES, NONE, Recorded, said, spec_of
 
@@ -24,10 +30,10 @@ def test_a_zone_that_does_not_offer_the_machine_is_told_with_those_that_do(
     api: Api, planned: Callable[..., SitePlan]
 ) -> None:
     wrong = planned(BASE.replace("use1-az4", "use1-az9"))
-    [finding] = capacity.check_zones(api, wrong.pool("train"))
+    [finding] = check_zones(api, wrong.pool("train"))
     assert finding.summary == 'pool "train": p5.48xlarge is not offered in use1-az9'
     assert "use1-az4" in finding.hint
-    assert said(capacity.check_zones(api, planned().pool("train"))) == []
+    assert said(check_zones(api, planned().pool("train"))) == []
 
 
 def quota_says(aws_says: Recorded, value: int) -> None:
@@ -48,13 +54,13 @@ def test_a_quota_below_the_need_says_how_to_ask_for_more(
     api: Api, need: QuotaNeed, aws_says: Recorded
 ) -> None:
     quota_says(aws_says, 192)
-    [finding] = quotas.check_limit(api, need)
+    [finding] = check_limit(api, need)
     assert finding.code == "GC972"
     assert finding.is_error
     assert "is 192 vcpu, pools train need 384" in finding.summary
     assert "--desired-value 384" in finding.hint
     quota_says(aws_says, 384)
-    assert said(quotas.check_limit(api, need)) == []
+    assert said(check_limit(api, need)) == []
 
 
 @pytest.mark.parametrize(
@@ -86,7 +92,7 @@ def test_a_quota_must_have_room_for_the_machines_that_do_not_exist_yet(
     }
     api.client("cloudwatch").put_metric_data(Namespace="AWS/Usage", MetricData=[point])
     standing = Standing(lambda: ["train"] * there)
-    found = list(quotas.check_room(api, spec_of(), catalog, need, standing))
+    found = list(check_room(api, spec_of(), catalog, need, standing))
     if missing is None:
         assert found == []
     else:
@@ -101,7 +107,7 @@ def test_a_quota_whose_usage_nobody_publishes_is_only_held_against_the_need(
 ) -> None:
     quota_says(aws_says, 384)
     none = nothing_stands()
-    assert said(quotas.check_room(api, spec_of(), catalog, need, none)) == []
+    assert said(check_room(api, spec_of(), catalog, need, none)) == []
 
 
 def test_what_the_cluster_runs_already_is_counted_by_its_tags(
@@ -146,7 +152,7 @@ def test_a_reservation_must_fit_the_pool(
 ) -> None:
     aws_says.answer("ec2", "DescribeCapacityReservations", "reservation.xml")
     pool = planned(text).pool("train")
-    found = said(capacity.check_reservation(api, pool, pool.offers[0], NONE))
+    found = said(check_reservation(api, pool, pool.offers[0], NONE))
     if problem is None:
         assert found == []
     else:
@@ -160,7 +166,7 @@ def test_a_reservation_that_is_not_there_is_told(
 ) -> None:
     aws_says.answer("ec2", "DescribeCapacityReservations", "no-reservation.xml", 400)
     pool = planned(RESERVED).pool("train")
-    [(code, summary)] = said(capacity.check_reservation(api, pool, pool.offers[0], NONE))
+    [(code, summary)] = said(check_reservation(api, pool, pool.offers[0], NONE))
     assert code == "GC974"
     assert "is not in us-east-1" in summary
 
@@ -170,11 +176,11 @@ def test_a_reservation_that_others_use_is_a_warning_until_the_machines_stand(
 ) -> None:
     aws_says.answer("ec2", "DescribeCapacityReservations", "reservation.xml")
     pool = planned(RESERVED.replace("count: 2", "count: 4")).pool("train")
-    [finding] = capacity.check_reservation(api, pool, pool.offers[0], NONE)
+    [finding] = check_reservation(api, pool, pool.offers[0], NONE)
     assert finding.severity is Severity.WARNING
     assert "has 3 machines free, 4 are still to be made" in finding.summary
     one = Standing(lambda: ["train"])
-    assert said(capacity.check_reservation(api, pool, pool.offers[0], one)) == []
+    assert said(check_reservation(api, pool, pool.offers[0], one)) == []
 
 
 def test_no_block_on_offer_is_an_error(
@@ -182,7 +188,7 @@ def test_no_block_on_offer_is_an_error(
 ) -> None:
     aws_says.answer("ec2", "DescribeCapacityBlockOfferings", "no-block-offerings.xml")
     pool = planned(BUYS).pool("train")
-    [finding] = capacity.check_block_offering(api, pool, pool.offers[0], NONE)
+    [finding] = check_block_offering(api, pool, pool.offers[0], NONE)
     assert finding.is_error
 
 
@@ -191,5 +197,5 @@ def test_a_pool_that_stands_buys_no_second_block(
 ) -> None:
     pool = planned(BUYS).pool("train")
     both = Standing(lambda: ["train", "train"])
-    assert said(capacity.check_block_offering(api, pool, pool.offers[0], both)) == []
+    assert said(check_block_offering(api, pool, pool.offers[0], both)) == []
     assert aws_says.asked == []

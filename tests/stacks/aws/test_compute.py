@@ -8,11 +8,10 @@ from collections.abc import Callable
 
 import pytest
 
-from gcluster.stacks.pulumi.agreement import agrees
-from gcluster.stacks.pulumi.diff import diff
 from gcluster.stacks.pulumi.graph import Graph, orphans, tags_of, unregistered, untagged
 from gcluster.stacks.pulumi.recorded import RecordedGraph, RecordedResource
 
+from ..graph_comparison import agrees, diff
 from .conftest import BASE
 
 Ask = Callable[..., Graph]

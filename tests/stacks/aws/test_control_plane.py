@@ -11,12 +11,12 @@ import pytest
 
 from gcluster.schemas.catalog import load_catalog
 from gcluster.stacks.aws.cloud_init import with_node_config
-from gcluster.stacks.aws.control_plane import node_config_text
-from gcluster.stacks.aws.recording import record_site
-from gcluster.stacks.pulumi.agreement import agrees
+from gcluster.stacks.aws.program.control_plane import node_config_text
+from gcluster.stacks.aws.program.site import record_site
 from gcluster.stacks.pulumi.graph import Graph, orphans, unregistered, untagged
 from gcluster.stacks.pulumi.recorded import RecordedGraph
 
+from ..graph_comparison import agrees
 from .conftest import BASE, SITE, spec_of
 
 Record = Callable[..., RecordedGraph]

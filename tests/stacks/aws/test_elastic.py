@@ -17,8 +17,8 @@ from gcluster.schemas.catalog import Catalog
 from gcluster.stacks.aws import elastic
 from gcluster.stacks.aws.api import Api
 from gcluster.stacks.aws.hosts import instances
-from gcluster.stacks.aws.layout import site_plan
-from gcluster.stacks.aws.plan import SitePlan
+from gcluster.stacks.aws.plan.layout import site_plan
+from gcluster.stacks.aws.plan.types import SitePlan
 from gcluster.stacks.provider import ProviderError
 
 from .conftest import BASE, SITE, Recorded, spec_of

@@ -10,9 +10,9 @@ from gcluster.inventory.hosts import Host, Placement
 from gcluster.schemas.catalog import Catalog, load_catalog
 from gcluster.stacks.aws.api import Api
 from gcluster.stacks.aws.hosts import Instance, State, Tag, host_keys, instances, places, to_hosts
-from gcluster.stacks.aws.layout import site_plan
 from gcluster.stacks.aws.leftovers import leftovers
-from gcluster.stacks.aws.plan import SitePlan
+from gcluster.stacks.aws.plan.layout import site_plan
+from gcluster.stacks.aws.plan.types import SitePlan
 
 from .conftest import BASE, CASES, SITE, Recorded, spec_of
 

@@ -10,18 +10,17 @@ import pytest
 
 from gcluster.schemas.catalog import Catalog
 from gcluster.stacks.aws.api import Api
-from gcluster.stacks.aws.blocks import OFFERING, RECORDED
-from gcluster.stacks.aws.capacity import Reservation, Reservations
-from gcluster.stacks.aws.ladder import bought_blocks, purchases, rungs
-from gcluster.stacks.aws.layout import site_plan
-from gcluster.stacks.aws.program import program
+from gcluster.stacks.aws.plan.layout import site_plan
+from gcluster.stacks.aws.plan.purchase import bought_blocks, purchases, rungs
+from gcluster.stacks.aws.preflight.capacity import Reservation, Reservations
+from gcluster.stacks.aws.program.compute import OFFERING, RECORDED
+from gcluster.stacks.aws.program.site import program, record_site
 from gcluster.stacks.aws.provider import AwsProvider
-from gcluster.stacks.aws.recording import record_site
 from gcluster.stacks.provider import SiteContext
-from gcluster.stacks.pulumi.diff import GraphDiff, diff
 from gcluster.stacks.pulumi.graph import Graph
 from gcluster.stacks.pulumi.record import record
 
+from ..graph_comparison import GraphDiff, diff
 from ..ledger_double import RecordingLedger  # all providers' tests have it
 from .conftest import BASE, SITE, spec_of
 

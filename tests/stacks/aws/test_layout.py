@@ -8,10 +8,10 @@ import sys
 import pytest
 
 from gcluster.schemas.catalog import Catalog
-from gcluster.stacks.aws.defaults import defaults
-from gcluster.stacks.aws.layout import site_plan
-from gcluster.stacks.aws.plan import PoolPlan
-from gcluster.stacks.pulumi.spec_hash import spec_hash
+from gcluster.stacks.aws.plan.defaults import defaults
+from gcluster.stacks.aws.plan.layout import site_plan
+from gcluster.stacks.aws.plan.types import PoolPlan
+from gcluster.stacks.pulumi.names import spec_hash
 
 from .conftest import BASE, SITE, spec_of
 
@@ -98,7 +98,7 @@ def test_planning_and_validating_import_no_sdk() -> None:
     """In another process: this one has imported everything."""
     code = """
 import sys
-import gcluster.stacks.aws.layout, gcluster.stacks.aws.provider
+import gcluster.stacks.aws.plan.layout, gcluster.stacks.aws.provider
 heavy = {"pulumi", "pulumi_aws", "boto3", "botocore"} & set(sys.modules)
 assert not heavy, heavy
 """

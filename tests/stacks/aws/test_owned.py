@@ -4,20 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from gcluster.stacks.aws import owned
 from gcluster.stacks.aws.api import Api
-from gcluster.stacks.aws.plan import SitePlan
-from gcluster.stacks.pulumi.questions import Standing
+from gcluster.stacks.aws.plan.types import SitePlan
+from gcluster.stacks.aws.preflight.existing import (
+    check_account,
+    check_groups,
+    check_image,
+    check_key,
+    check_network,
+    check_profile,
+    check_rights,
+)
+from gcluster.stacks.pulumi.preflight import Standing
 
 from .conftest import BASE, IMAGE, NONE, Recorded, existing, said
 
 
 def test_another_account_is_told(api: Api, planned: Callable[..., SitePlan]) -> None:
     text = BASE.replace("    zone_id", "    account: '999999999999'\n    zone_id")
-    [(code, summary)] = said(owned.check_account(api, planned(text)))
+    [(code, summary)] = said(check_account(api, planned(text)))
     assert code == "GC971"
     assert "123456789012 is logged in" in summary
-    assert said(owned.check_account(api, planned())) == []
+    assert said(check_account(api, planned())) == []
 
 
 def test_a_right_that_is_missing_is_named_and_nothing_is_made(
@@ -25,7 +33,7 @@ def test_a_right_that_is_missing_is_named_and_nothing_is_made(
 ) -> None:
     before = len(api.client("ec2").describe_internet_gateways()["InternetGateways"])
     calm.answer("ec2", "CreateVpc", "unauthorized.xml", 403)
-    [finding] = owned.check_rights(api, planned())
+    [finding] = check_rights(api, planned())
     assert finding.code == "GC971"
     assert "create_vpc" in finding.summary
     assert "ec2:CreateVpc" in finding.detail
@@ -38,19 +46,19 @@ def test_a_network_that_exists_is_looked_at(api: Api, planned: Callable[..., Sit
     zones = {"AvailabilityZoneId": "use1-az4"}
     subnet = ec2.create_subnet(VpcId=vpc, CidrBlock="10.9.1.0/28", **zones)["Subnet"]["SubnetId"]
     fits = planned(existing(subnet, vpc, "sg-0a"))
-    assert said(owned.check_network(api, fits, NONE)) == []
+    assert said(check_network(api, fits, NONE)) == []
     full = planned(existing(subnet, vpc, "sg-0a").replace("count: 2", "count: 12"))
-    [finding] = owned.check_network(api, full, NONE)
+    [finding] = check_network(api, full, NONE)
     assert finding.summary == f"subnet {subnet} has 11 free addresses, the nodes still need 13"
     there = Standing(lambda: ["train"] * 2)
-    assert said(owned.check_network(api, full, there)) == []
+    assert said(check_network(api, full, there)) == []
     other = planned(existing(subnet, "vpc-0other", "sg-0a").replace("use1-az4", "use1-az6"))
-    assert [summary for _, summary in said(owned.check_network(api, other, NONE))] == [
+    assert [summary for _, summary in said(check_network(api, other, NONE))] == [
         f"subnet {subnet} is in {vpc}, not vpc-0other",
         f"subnet {subnet} is in use1-az4, not use1-az6",
     ]
     gone = planned(existing("subnet-0abc", vpc, "sg-0a"))
-    [(code, summary)] = said(owned.check_network(api, gone, NONE))
+    [(code, summary)] = said(check_network(api, gone, NONE))
     assert (code, summary) == ("GC976", "subnet subnet-0abc is not in us-east-1 of this account")
 
 
@@ -63,27 +71,27 @@ def test_efa_wants_a_group_that_is_open_to_itself_both_ways(
     plan = planned(existing("subnet-0a", vpc, group))
     everything = [{"IpProtocol": "-1", "UserIdGroupPairs": [{"GroupId": group}]}]
     ec2.authorize_security_group_ingress(GroupId=group, IpPermissions=everything)
-    [finding] = owned.check_groups(api, plan)
+    [finding] = check_groups(api, plan)
     assert "EFA needs" in finding.summary
     ec2.authorize_security_group_egress(GroupId=group, IpPermissions=everything)
-    assert said(owned.check_groups(api, plan)) == []
+    assert said(check_groups(api, plan)) == []
 
 
 def test_an_image_must_exist_and_boot_as_planned(
     api: Api, planned: Callable[..., SitePlan]
 ) -> None:
     image = planned().pool("train").image
-    assert said(owned.check_image(api, image, "x86_64", ("train",))) == []
-    [(code, summary)] = said(owned.check_image(api, image, "aarch64", ("train",)))
+    assert said(check_image(api, image, "x86_64", ("train",))) == []
+    [(code, summary)] = said(check_image(api, image, "aarch64", ("train",)))
     assert code == "GC977"
     assert "is for x86_64, not aarch64" in summary
     debian = IMAGE.replace("scheduler:", "software: {distribution: debian-12}\nscheduler:")
     [(_, summary)] = said(
-        owned.check_image(api, planned(debian).pool("train").image, "x86_64", ("train",))
+        check_image(api, planned(debian).pool("train").image, "x86_64", ("train",))
     )
     assert "boots from /dev/sda1, not /dev/xvda" in summary
     gone = planned(IMAGE.replace("ami-1e749f67", "ami-0abc")).pool("train").image
-    [(_, summary)] = said(owned.check_image(api, gone, "x86_64", ("train",)))
+    [(_, summary)] = said(check_image(api, gone, "x86_64", ("train",)))
     assert "ami-0abc is not in us-east-1" in summary
 
 
@@ -91,15 +99,15 @@ def test_a_distribution_without_a_known_image_asks_for_one(
     api: Api, planned: Callable[..., SitePlan]
 ) -> None:
     plan = planned(BASE.replace("scheduler:", "software: {distribution: el-9}\nscheduler:"))
-    [(code, summary)] = said(owned.check_image(api, plan.pool("train").image, "x86_64", ("train",)))
+    [(code, summary)] = said(check_image(api, plan.pool("train").image, "x86_64", ("train",)))
     assert code == "GC977"
     assert "image: AMI" in summary
 
 
 def test_keys_and_profiles_that_do_not_exist_are_told(api: Api) -> None:
     key = api.client("kms").create_key()["KeyMetadata"]["KeyId"]
-    assert said(owned.check_key(api, key)) == []
-    assert said(owned.check_key(api, "alias/none")) == [("GC976", "the key alias/none is missing")]
+    assert said(check_key(api, key)) == []
+    assert said(check_key(api, "alias/none")) == [("GC976", "the key alias/none is missing")]
     api.client("iam").create_instance_profile(InstanceProfileName="nodes")
-    assert said(owned.check_profile(api, "nodes")) == []
-    assert [code for code, _ in said(owned.check_profile(api, "none"))] == ["GC976"]
+    assert said(check_profile(api, "nodes")) == []
+    assert [code for code, _ in said(check_profile(api, "none"))] == ["GC976"]

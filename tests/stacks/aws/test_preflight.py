@@ -8,10 +8,11 @@ import pytest
 
 from gcluster.schemas.catalog import Catalog
 from gcluster.schemas.diagnostics import Diagnostic, Severity
-from gcluster.stacks.aws import capacity, owned
 from gcluster.stacks.aws.api import Api, AwsError
-from gcluster.stacks.aws.plan import SitePlan
-from gcluster.stacks.aws.preflight import preflight
+from gcluster.stacks.aws.plan.types import SitePlan
+from gcluster.stacks.aws.preflight.capacity import check_block_offering, check_reservation
+from gcluster.stacks.aws.preflight.existing import check_account, check_groups, check_network
+from gcluster.stacks.aws.preflight.questions import preflight
 
 from .conftest import IMAGE, NONE, Recorded, existing, spec_of
 
@@ -95,17 +96,17 @@ def test_each_question_that_is_refused_is_named(
 @pytest.mark.parametrize(
     ("operation", "ask"),
     [
-        ("DescribeSubnets", lambda api, plan: owned.check_network(api, plan, NONE)),
-        ("DescribeSecurityGroups", owned.check_groups),
+        ("DescribeSubnets", lambda api, plan: check_network(api, plan, NONE)),
+        ("DescribeSecurityGroups", check_groups),
         (
             "DescribeCapacityReservations",
-            lambda api, plan: capacity.check_reservation(
+            lambda api, plan: check_reservation(
                 api, plan.pool("train"), plan.pool("train").offers[0], NONE
             ),
         ),
         (
             "DescribeCapacityBlockOfferings",
-            lambda api, plan: capacity.check_block_offering(
+            lambda api, plan: check_block_offering(
                 api, plan.pool("train"), plan.pool("train").offers[1], NONE
             ),
         ),
@@ -130,5 +131,5 @@ def test_a_page_that_is_not_from_aws_is_an_error_and_no_traceback(
 ) -> None:
     aws_says.say("sts", "GetCallerIdentity", b"<html>Sign in to the proxy", 403)
     with pytest.raises(AwsError) as caught:
-        list(owned.check_account(api, planned()))
+        list(check_account(api, planned()))
     assert "Sign in to the proxy" in caught.value.diagnostics[0].detail

@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 from gcluster.schemas.catalog import Catalog
 from gcluster.schemas.diagnostics import Severity
-from gcluster.stacks.aws import capacity, prices
 from gcluster.stacks.aws.api import Api
-from gcluster.stacks.aws.offers import offers
-from gcluster.stacks.aws.plan import SitePlan
+from gcluster.stacks.aws.offers import check_price, offers
+from gcluster.stacks.aws.plan.types import SitePlan
+from gcluster.stacks.aws.preflight.capacity import check_block_offering
 
 from .conftest import BASE, BUYS, CASES, NONE, Recorded
 
@@ -19,7 +19,7 @@ def test_the_price_of_a_block_is_told_before_it_is_bought(
 ) -> None:
     aws_says.answer("ec2", "DescribeCapacityBlockOfferings", "block-offerings.xml")
     pool = planned(BUYS).pool("train")
-    [finding] = capacity.check_block_offering(api, pool, pool.offers[0], NONE)
+    [finding] = check_block_offering(api, pool, pool.offers[0], NONE)
     assert finding.severity is Severity.WARNING
     assert "costs 13214.88 USD at once, from 2026-12-01 11:30 UTC" in finding.summary
     assert "not refundable" in finding.detail
@@ -30,7 +30,7 @@ def test_a_price_has_its_source_and_is_a_warning_where_the_catalog_is_off(
 ) -> None:
     aws_says.answer("pricing", "GetProducts", "prices.json")
     pool = planned().pool("train")
-    [finding] = prices.check_price(api, pool, "on-demand", catalog)
+    [finding] = check_price(api, pool, "on-demand", catalog)
     assert finding.code == "GC979"
     assert finding.severity is Severity.WARNING
     assert finding.summary == (
@@ -44,7 +44,7 @@ def test_a_price_that_the_catalog_has_too_is_a_note(
 ) -> None:
     listed = (CASES / "recorded/prices.json").read_text(encoding="utf-8")
     aws_says.say("pricing", "GetProducts", listed.replace("60.5", "55.0").encode())
-    [finding] = prices.check_price(api, planned().pool("train"), "on-demand", catalog)
+    [finding] = check_price(api, planned().pool("train"), "on-demand", catalog)
     assert finding.severity is Severity.NOTE
     assert finding.summary.startswith("p5.48xlarge costs 55.0")
 
@@ -52,7 +52,7 @@ def test_a_price_that_the_catalog_has_too_is_a_note(
 def test_a_spot_price_is_told_with_its_age(
     api: Api, catalog: Catalog, planned: Callable[..., SitePlan]
 ) -> None:
-    [finding] = prices.check_price(api, planned().pool("train"), "spot", catalog)
+    [finding] = check_price(api, planned().pool("train"), "spot", catalog)
     assert finding.code == "GC979"
     assert "(spot)" in finding.summary
     assert "minutes old" in finding.detail
@@ -63,7 +63,7 @@ def test_a_price_that_nobody_tells_is_a_warning_and_not_zero(
 ) -> None:
     aws_says.say("pricing", "GetProducts", b'{"PriceList": []}')
     pool = planned(BASE.replace("m7i.4xlarge", "m9x.large")).pool("head")
-    [finding] = prices.check_price(api, pool, "on-demand", catalog)
+    [finding] = check_price(api, pool, "on-demand", catalog)
     assert finding.severity is Severity.WARNING
     assert finding.summary == "nobody tells what m9x.large costs (on-demand) in us-east-1"
 

@@ -7,9 +7,9 @@ import ipaddress
 import pytest
 
 from gcluster.schemas.catalog import load_catalog
-from gcluster.stacks.pulumi.agreement import agrees
 from gcluster.stacks.pulumi.graph import Graph, orphans, tags_of, unregistered, untagged
 
+from ..graph_comparison import agrees
 from .recorded_cases import CASES, MACHINES, example, recorded, spec_of
 
 every = pytest.mark.parametrize("machine", MACHINES)

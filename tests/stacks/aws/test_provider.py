@@ -39,7 +39,7 @@ def context(tmp_path: Path) -> SiteContext:
 @pytest.fixture
 def provider(api: Api, catalog: Catalog, context: SiteContext, aws_says: Recorded) -> AwsProvider:
     """Give a provider whose site was made: its templates exist, its consoles show keys."""
-    from gcluster.stacks.aws.layout import site_plan  # noqa: PLC0415  # for this fixture only
+    from gcluster.stacks.aws.plan.layout import site_plan  # noqa: PLC0415  # for this fixture only
 
     made(api, site_plan(context.spec, SITE, catalog))
     aws_says.console(CONSOLE)
@@ -66,7 +66,7 @@ def test_the_graph_needs_nothing_and_its_keys_are_unique() -> None:
 
 
 def test_without_the_extra_it_is_named_with_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gcluster.stacks.pulumi.extras.find_spec", lambda _: None)
+    monkeypatch.setattr("gcluster.stacks.pulumi.command.find_spec", lambda _: None)
     for call in (lambda: AwsProvider().graph(spec_of(), SITE), lambda: Api("us-east-1")):
         with pytest.raises(ProviderError) as refused:
             call()

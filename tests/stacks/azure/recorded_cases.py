@@ -13,14 +13,13 @@ import msgspec
 
 from gcluster.schemas.catalog import load_catalog
 from gcluster.schemas.load import load_text
-from gcluster.stacks.azure.program import program
-from gcluster.stacks.azure.recording import ANSWERS
+from gcluster.stacks.azure.program.site import ANSWERS, program
 from gcluster.stacks.pulumi.graph import Graph
 from gcluster.stacks.pulumi.record import record
 
 if TYPE_CHECKING:
     from gcluster.schemas.spec import ClusterSpec
-    from gcluster.stacks.azure.moment import Moment
+    from gcluster.stacks.azure.plan.types import Moment
     from gcluster.stacks.pulumi.recorded import RecordedGraph
 
 CASES = Path(__file__).parents[2] / "cases/stacks/azure"

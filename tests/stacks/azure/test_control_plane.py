@@ -6,11 +6,11 @@ import base64
 
 import pytest
 
-from gcluster.stacks.azure.control_plane import read_kubeconfig
-from gcluster.stacks.azure.control_plane_plan import pool_name
-from gcluster.stacks.pulumi.agreement import agrees
+from gcluster.stacks.azure.plan.control_plane import pool_name
+from gcluster.stacks.azure.program.control_plane import read_kubeconfig
 from gcluster.stacks.pulumi.graph import Graph, orphans, unregistered, untagged
 
+from ..graph_comparison import agrees
 from .recorded_cases import parsed, recorded
 
 AKS = """\

@@ -6,8 +6,8 @@ import pytest
 
 from gcluster.schemas.catalog import load_catalog
 from gcluster.stacks.azure.elastic import fill, grow, shrink, trim
-from gcluster.stacks.azure.layout import layout
-from gcluster.stacks.azure.plan import PoolPlan
+from gcluster.stacks.azure.plan.layout import layout
+from gcluster.stacks.azure.plan.types import PoolPlan
 from gcluster.stacks.azure.scale_sets import ScaleSets
 from gcluster.stacks.provider import ProviderError
 

@@ -8,7 +8,7 @@ import pytest
 
 from gcluster.schemas.catalog import load_catalog
 from gcluster.stacks.azure.hosts import Node, host_keys, nodes, read_keys, to_hosts
-from gcluster.stacks.azure.layout import layout
+from gcluster.stacks.azure.plan.layout import layout
 from gcluster.stacks.azure.scale_sets import ScaleSets
 
 from .azure_double import GROUP, SETS, AzureDouble

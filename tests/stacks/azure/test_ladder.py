@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from gcluster.schemas.catalog import load_catalog
 from gcluster.schemas.spec import ClusterSpec
-from gcluster.stacks.azure.ladder import purchases, rungs
-from gcluster.stacks.azure.moment import LivePool, Moment
-from gcluster.stacks.pulumi.diff import diff
+from gcluster.stacks.azure.plan.purchase import purchases, rungs
+from gcluster.stacks.azure.plan.types import LivePool, Moment
 from gcluster.stacks.pulumi.graph import Graph
 
+from ..graph_comparison import diff
 from .recorded_cases import parsed, recorded
 
 LADDER = """

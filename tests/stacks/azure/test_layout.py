@@ -10,9 +10,9 @@ import pytest
 
 from gcluster.schemas.catalog import load_catalog
 from gcluster.schemas.load import load_text
-from gcluster.stacks.azure.identifiers import ArmId, parse
-from gcluster.stacks.azure.layout import layout
-from gcluster.stacks.azure.plan import RungPlan, SitePlan
+from gcluster.stacks.azure.plan.identifiers import ArmId, parse
+from gcluster.stacks.azure.plan.layout import layout
+from gcluster.stacks.azure.plan.types import RungPlan, SitePlan
 from gcluster.stacks.provider import ProviderError
 
 from .recorded_cases import CASES, spec_of
@@ -172,7 +172,7 @@ def test_an_id_is_taken_apart_and_put_together_again() -> None:
 
 def test_the_plan_needs_no_sdk() -> None:
     code = (
-        "import sys, gcluster.stacks.azure.layout, gcluster.stacks.azure.provider\n"
+        "import sys, gcluster.stacks.azure.plan.layout, gcluster.stacks.azure.provider\n"
         "heavy = {'pulumi', 'pulumi_azure_native', 'azure.mgmt.compute', 'azure.core'}\n"
         "assert not heavy & set(sys.modules), heavy & set(sys.modules)"
     )

@@ -8,9 +8,9 @@ import pytest
 
 from gcluster.schemas.catalog import load_catalog
 from gcluster.schemas.diagnostics import Diagnostic, Severity
-from gcluster.stacks.azure.layout import layout
 from gcluster.stacks.azure.offers import PRICES
-from gcluster.stacks.azure.preflight import preflight
+from gcluster.stacks.azure.plan.layout import layout
+from gcluster.stacks.azure.preflight.questions import preflight
 
 from .azure_double import SUBSCRIPTION, AzureDouble, fixture
 from .recorded_cases import CASES, parsed

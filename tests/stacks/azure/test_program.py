@@ -8,11 +8,10 @@ from ipaddress import ip_network
 import msgspec
 import pytest
 
-from gcluster.stacks.azure.moment import LivePool, Moment
-from gcluster.stacks.pulumi.agreement import agrees
-from gcluster.stacks.pulumi.diff import diff
+from gcluster.stacks.azure.plan.types import LivePool, Moment
 from gcluster.stacks.pulumi.graph import Graph, orphans, tags_of, unregistered, untagged
 
+from ..graph_comparison import agrees, diff
 from .recorded_cases import CASES, MACHINES, example, golden, graph, parsed, recorded, spec_of
 
 ELASTIC = "Standard_ND96isr_H100_v5"

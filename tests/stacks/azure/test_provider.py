@@ -11,9 +11,9 @@ from tests.stacks.ledger_double import RecordingLedger
 
 from gcluster.schemas.catalog import load_catalog
 from gcluster.stacks.azure.cloud_init import cloud_init
-from gcluster.stacks.azure.layout import layout
 from gcluster.stacks.azure.leftovers import leftovers
 from gcluster.stacks.azure.offers import offers
+from gcluster.stacks.azure.plan.layout import layout
 from gcluster.stacks.azure.provider import AzureProvider
 from gcluster.stacks.azure.session import Session
 from gcluster.stacks.provider import (

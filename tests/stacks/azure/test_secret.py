@@ -11,7 +11,7 @@ from azure.core.pipeline.transport import RequestsTransport
 from requests.adapters import BaseAdapter
 from urllib3 import HTTPResponse
 
-from gcluster.stacks.azure.secret import read
+from gcluster.stacks.azure.api import read
 from gcluster.stacks.provider import ProviderError
 
 from .azure_double import Login

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gcluster.schemas.catalog import load_catalog
-from gcluster.stacks.azure.program import program
+from gcluster.stacks.azure.program.site import program
 from gcluster.stacks.pulumi.graph import Graph
 from gcluster.stacks.pulumi.record import record
 

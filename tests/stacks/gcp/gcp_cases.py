@@ -11,8 +11,7 @@ from pathlib import Path
 from gcluster.schemas.catalog import load_catalog
 from gcluster.schemas.load import load, load_text
 from gcluster.schemas.spec import ClusterSpec, GcpSite
-from gcluster.stacks.gcp.answers import answers
-from gcluster.stacks.gcp.program import program
+from gcluster.stacks.gcp.program.site import answers, program
 from gcluster.stacks.pulumi.graph import Graph
 from gcluster.stacks.pulumi.record import record
 from gcluster.stacks.pulumi.recorded import RecordedGraph, RecordedResource, Value

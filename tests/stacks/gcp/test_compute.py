@@ -7,7 +7,8 @@ import pytest
 from gcp_cases import MACHINE, TEMPLATE, graph_of, items, part, recorded, spec_of, template
 
 from gcluster.schemas.spec import Pool
-from gcluster.stacks.pulumi.diff import diff
+
+from ..graph_comparison import diff
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 from gcp_cases import items, part, recorded, spec_from
 
-from gcluster.stacks.pulumi.agreement import agrees
 from gcluster.stacks.pulumi.graph import Graph, orphans, unregistered, untagged
+
+from ..graph_comparison import agrees
 
 GKE = """\
 apiVersion: gcluster/v1

@@ -6,8 +6,9 @@ import pytest
 from gcp_cases import CASES, TEMPLATE, graph_of, items, machines, part, recorded, spec_of, template
 
 from gcluster.schemas.catalog import load_catalog
-from gcluster.stacks.pulumi.agreement import agrees
 from gcluster.stacks.pulumi.graph import Graph, orphans, unregistered, untagged
+
+from ..graph_comparison import agrees
 
 every_machine = pytest.mark.parametrize("machine", machines())
 

@@ -13,11 +13,11 @@ from google_double import Google
 from gcluster.inventory.hosts import Placement
 from gcluster.schemas.catalog import load_catalog
 from gcluster.stacks.gcp import cloud_init
+from gcluster.stacks.gcp.elastic import name_queued
 from gcluster.stacks.gcp.hosts import host_keys, instances, placement, to_hosts
-from gcluster.stacks.gcp.layout import SiteLayout, layout
-from gcluster.stacks.gcp.marks import TOKEN
-from gcluster.stacks.gcp.queued import name_queued
-from gcluster.stacks.pulumi.labels import HOST, POOL
+from gcluster.stacks.gcp.plan.layout import SiteLayout, layout
+from gcluster.stacks.gcp.plan.names import TOKEN
+from gcluster.stacks.pulumi.names import HOST, POOL
 
 KEY = [{"namespace": "hostkeys", "key": "ssh-ed25519", "value": "AAAAC3Nza"}]
 

@@ -7,10 +7,10 @@ import pytest
 
 from gcluster.schemas.catalog import load_catalog
 from gcluster.schemas.spec import ClusterSpec
-from gcluster.stacks.gcp.ladder import purchases, rungs
-from gcluster.stacks.pulumi.diff import diff
+from gcluster.stacks.gcp.plan.purchase import purchases, rungs
 from gcluster.stacks.pulumi.graph import Graph
 
+from ..graph_comparison import diff
 from .gcp_cases import MACHINE, TEMPLATE, recorded, site_of, spec_of
 
 SPOT = "spot-us-central1-a"

@@ -12,10 +12,10 @@ from gcp_cases import site_of, spec_from, spec_of
 from gcluster.schemas.catalog import load_catalog
 from gcluster.schemas.spec import ClusterSpec
 from gcluster.schemas.spec.sites import GcpNetwork
-from gcluster.stacks.gcp.fabric_networks import fabric_range
-from gcluster.stacks.gcp.facts import facts
-from gcluster.stacks.gcp.layout import SiteLayout, layout
-from gcluster.stacks.gcp.templates import reservation_value
+from gcluster.stacks.gcp.plan.fabric import fabric_range
+from gcluster.stacks.gcp.plan.facts import facts
+from gcluster.stacks.gcp.plan.layout import SiteLayout, layout
+from gcluster.stacks.gcp.program.templates import reservation_value
 
 RANGES = facts().fabric_ranges
 
@@ -32,7 +32,7 @@ def with_train(machine: str, **more: object) -> ClusterSpec:
 
 def test_planning_imports_no_sdk() -> None:
     code = (
-        "import sys, gcluster.stacks.gcp.layout, gcluster.stacks.gcp.provider;"
+        "import sys, gcluster.stacks.gcp.plan.layout, gcluster.stacks.gcp.provider;"
         "print([m for m in ('pulumi', 'pulumi_gcp', 'google', 'requests') if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

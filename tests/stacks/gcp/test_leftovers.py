@@ -10,8 +10,8 @@ from google_double import Google
 
 from gcluster.schemas.catalog import load_catalog
 from gcluster.stacks.gcp.api import GoogleError
-from gcluster.stacks.gcp.layout import layout
 from gcluster.stacks.gcp.leftovers import leftovers
+from gcluster.stacks.gcp.plan.layout import layout
 from gcluster.stacks.provider import Leftover
 
 MACHINE = "a3-ultragpu-8g"

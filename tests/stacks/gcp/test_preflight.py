@@ -12,10 +12,10 @@ from google_double import Google
 from gcluster.schemas.catalog import load_catalog
 from gcluster.schemas.diagnostics import Diagnostic, Severity
 from gcluster.stacks.gcp.api import Api, GoogleError, Operation, Reply
-from gcluster.stacks.gcp.layout import layout
-from gcluster.stacks.gcp.marks import found_by
 from gcluster.stacks.gcp.offers import offers
-from gcluster.stacks.gcp.preflight import preflight
+from gcluster.stacks.gcp.plan.layout import layout
+from gcluster.stacks.gcp.plan.names import found_by
+from gcluster.stacks.gcp.preflight.questions import preflight
 
 REGION = "/compute/projects/acme-ml/regions/us-central1"
 ZONE = "/compute/projects/acme-ml/zones/us-central1-b"

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from gcluster.stacks.gcp.secret import read
+from gcluster.stacks.gcp.api import read
 from gcluster.stacks.provider import ProviderError
 
 

@@ -13,10 +13,9 @@ import msgspec
 from gcluster.schemas.catalog import load_catalog
 from gcluster.schemas.load import load
 from gcluster.schemas.spec import ClusterSpec, Pool
-from gcluster.stacks.oci.layout import site_plan
-from gcluster.stacks.oci.plan import SitePlan
-from gcluster.stacks.oci.program import program
-from gcluster.stacks.oci.recording import ANSWERS
+from gcluster.stacks.oci.plan.layout import site_plan
+from gcluster.stacks.oci.plan.types import SitePlan
+from gcluster.stacks.oci.program.site import ANSWERS, program
 from gcluster.stacks.pulumi.graph import Graph
 from gcluster.stacks.pulumi.record import record
 from gcluster.stacks.pulumi.recorded import RecordedGraph, RecordedResource, Value

@@ -13,7 +13,7 @@ from gcluster.stacks.provider import ProviderError
 if TYPE_CHECKING:
     from oci_double import Oracle
 
-    from gcluster.stacks.oci.plan import SitePlan
+    from gcluster.stacks.oci.plan.types import SitePlan
 
 MACHINE = "BM.GPU.H200.8"
 FIRST, SECOND = "on-demand-ad2", "on-demand-ad1"

@@ -18,8 +18,9 @@ from oci_cases import (
 )
 
 from gcluster.schemas.catalog import load_catalog
-from gcluster.stacks.pulumi.agreement import agrees
 from gcluster.stacks.pulumi.graph import Graph, orphans, unregistered, untagged
+
+from ..graph_comparison import agrees
 
 every_machine = pytest.mark.parametrize("machine", machines())
 BUCKET = "oci:ObjectStorage/bucket:Bucket"

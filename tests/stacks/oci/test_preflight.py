@@ -10,7 +10,7 @@ from gcluster.schemas.catalog import load_catalog
 from gcluster.schemas.diagnostics import Diagnostic, Severity
 from gcluster.stacks.oci.api import Api
 from gcluster.stacks.oci.offers import offers
-from gcluster.stacks.oci.preflight import preflight
+from gcluster.stacks.oci.preflight.questions import preflight
 
 if TYPE_CHECKING:
     import pytest

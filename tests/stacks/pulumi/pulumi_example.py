@@ -9,8 +9,7 @@ import pulumi_aws as aws
 import pulumi_random as random
 
 from gcluster.stacks.pulumi.component import Args, Component
-from gcluster.stacks.pulumi.labels import Labels
-from gcluster.stacks.pulumi.names import Names
+from gcluster.stacks.pulumi.names import Labels, Names
 from gcluster.stacks.pulumi.tagging import tag_everything
 
 NAMES = Names(cluster="demo", site="east", cloud="aws")

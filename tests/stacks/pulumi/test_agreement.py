@@ -5,9 +5,10 @@ import pulumi
 import pulumi_aws as aws
 from pulumi_example import program
 
-from gcluster.stacks.pulumi.agreement import Difference, agrees
 from gcluster.stacks.pulumi.record import record
 from gcluster.stacks.pulumi.recorded import RecordedGraph
+
+from ..graph_comparison import Difference, agrees
 
 
 def both(run: object) -> tuple[RecordedGraph, RecordedGraph]:

@@ -12,8 +12,14 @@ from pulumi_example import LABELS
 
 from gcluster.stacks.pulumi.component import Args, Component
 from gcluster.stacks.pulumi.graph import Graph, untagged
-from gcluster.stacks.pulumi.labels import LONGEST_LABEL, Labels, label_key, label_value
-from gcluster.stacks.pulumi.names import SUFFIX, Names
+from gcluster.stacks.pulumi.names import (
+    LONGEST_LABEL,
+    SUFFIX,
+    Labels,
+    Names,
+    label_key,
+    label_value,
+)
 from gcluster.stacks.pulumi.record import RecordError, record
 from gcluster.stacks.pulumi.tagging import tag_everything
 

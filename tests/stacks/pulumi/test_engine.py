@@ -10,7 +10,7 @@ from pulumi.automation import PulumiCommand
 
 import gcluster.stacks.aws
 from gcluster.stacks.provider import ProviderError, SiteEvent
-from gcluster.stacks.pulumi import extras
+from gcluster.stacks.pulumi import command
 from gcluster.stacks.pulumi.backend import StackPlace, backend_url, make_backend
 from gcluster.stacks.pulumi.checkpoint import guarded, resources
 from gcluster.stacks.pulumi.command import find_command, find_roots
@@ -135,7 +135,7 @@ def test_a_missing_extra_is_named_with_its_command(monkeypatch: pytest.MonkeyPat
         gcluster.stacks.aws, "MODULES", ("pulumi", "no_such_module", "no.such.module")
     )
     with pytest.raises(ProviderError) as failure:
-        extras.require("aws")
+        command.require("aws")
     [finding] = failure.value.diagnostics
     assert finding.code == "GC967"
     assert "no_such_module, no.such.module" in finding.summary
@@ -144,7 +144,7 @@ def test_a_missing_extra_is_named_with_its_command(monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.parametrize("cloud", ["aws", "gcp", "azure"])
 def test_the_extras_of_a_checkout_are_there(cloud: str) -> None:
-    extras.require(cloud)
+    command.require(cloud)
 
 
 def engine(folder: Path, *, fail: bool = False, emitted: list[SiteEvent] | None = None) -> Engine:

@@ -7,10 +7,11 @@ import pytest
 from pulumi_example import LABELS, program
 
 from gcluster.stacks.pulumi.diagram import mermaid
-from gcluster.stacks.pulumi.diff import ChangedResource, diff
 from gcluster.stacks.pulumi.graph import Graph, natural, orphans, unregistered, untagged
 from gcluster.stacks.pulumi.record import record
 from gcluster.stacks.pulumi.recorded import RecordedGraph
+
+from ..graph_comparison import ChangedResource, diff
 
 
 def recorded(pools: dict[str, int] | None = None) -> RecordedGraph:

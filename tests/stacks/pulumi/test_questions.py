@@ -10,14 +10,7 @@ import pytest
 
 from gcluster.schemas.diagnostics import Diagnostic, Severity
 from gcluster.stacks.provider import ProviderError, provider_error
-from gcluster.stacks.pulumi.questions import (
-    Cloud,
-    Question,
-    Standing,
-    ask_all,
-    finding,
-    price_told,
-)
+from gcluster.stacks.pulumi.preflight import Cloud, Question, Standing, ask_all, finding, price_told
 
 CLOUD = Cloud(name="Nimbus", not_logged_in="GC970", unanswered="GC988")
 SMALL = finding("GC972", "a quota is too small")

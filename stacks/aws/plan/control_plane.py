@@ -1,0 +1,71 @@
+"""What EKS shall run of a cluster, and the image of the nodes that join it (pure)."""
+
+from __future__ import annotations
+
+import ipaddress
+from typing import cast
+
+from ....schemas.catalog import Catalog, Machine
+from ....schemas.derived.control_planes import managed_by, managed_release
+from ....schemas.spec import AwsSite, ClusterSpec, KubernetesScheduler, Pool
+from ...pulumi.names import Names
+from .defaults import defaults
+from .types import EksPlan, ImagePlan
+
+_SMALLEST = 28
+"""Prefix of the smallest subnet that EKS takes: 16 addresses, of which it wants six."""
+
+
+def control_plane_plan(
+    spec: ClusterSpec, site: str, catalog: Catalog, *, reserved: str
+) -> EksPlan | None:
+    """Return the control plane of a site; None where EKS runs none there.
+
+    Args:
+        spec: the cluster.
+        site: an AWS site of it.
+        catalog: knows the tested versions.
+        reserved: network that two subnets may be made in; "": the site's network exists.
+    """
+    kubernetes = spec.scheduler
+    here = any(p.site == site and p.role == "compute" for p in spec.pools.values())
+    if managed_by(spec) != "eks" or not isinstance(kubernetes, KubernetesScheduler) or not here:
+        return None
+    network = cast("AwsSite", spec.sites[site]).network
+    existing = () if network.subnets is None else network.subnets.control_plane
+    return EksPlan(
+        name=eks_name(spec, site),
+        release=managed_release(spec, catalog),
+        service_cidr=kubernetes.service_cidr,
+        admin_cidrs=tuple(network.admin_cidrs),
+        subnets=tuple(existing),
+        cidrs=_two(reserved) if reserved else (),
+    )
+
+
+def eks_name(spec: ClusterSpec, site: str) -> str:
+    """Return the name that EKS knows the cluster by: nodes are tagged with it."""
+    return Names(cluster=spec.name, site=site, cloud="aws")("eks", kind="eks")
+
+
+def _two(network: str) -> tuple[str, ...]:
+    whole = ipaddress.ip_network(network)
+    parts = whole.subnets(new_prefix=max(_SMALLEST, whole.prefixlen + 1))
+    return str(next(parts)), str(next(parts))
+
+
+def eks_image(
+    spec: ClusterSpec, pool: Pool, site: AwsSite, machine: Machine | None, catalog: Catalog
+) -> ImagePlan:
+    """Return what a pool's nodes boot: the pool's image, the site's, else the release's own."""
+    image = defaults().eks_image
+    architecture = machine.cpu.architecture if machine is not None and machine.cpu else "x86_64"
+    nvidia = machine is not None and machine.gpu is not None and machine.gpu.vendor == "nvidia"
+    own = image.parameters[architecture].format(
+        release=managed_release(spec, catalog), variant="nvidia" if nvidia else "standard"
+    )
+    return ImagePlan(
+        ami=pool.image or site.image or f"resolve:ssm:{own}",
+        user=site.ssh.user or image.user,
+        root_device=image.root_device,
+    )

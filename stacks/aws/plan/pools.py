@@ -1,0 +1,188 @@
+"""A pool of the spec as machines to launch: interfaces, markets, placement, image (pure)."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from typing import cast
+
+from ....inventory.hosts import pool_host_names
+from ....schemas.catalog import Catalog, Machine
+from ....schemas.catalog.machine import Market
+from ....schemas.derived.control_planes import managed_by
+from ....schemas.derived.links import gateway_links
+from ....schemas.spec import AwsSite, ClusterSpec, Pool, Rung
+from .control_plane import eks_image, eks_name
+from .defaults import defaults
+from .types import ImagePlan, InterfacePlan, OfferPlan, PlacementPlan, PoolPlan, RungPlan
+
+_GIB = 2**30
+_OWNED = "kubernetes.io/cluster/{}"
+"""Tag of nodes that aren't EKS' own (EKS User Guide, "Create self-managed Amazon Linux nodes")."""
+_SECONDS_PER_HOUR = 3600
+
+
+def pool_plan(spec: ClusterSpec, name: str, catalog: Catalog) -> PoolPlan:
+    """Return the plan of one pool of an AWS site."""
+    pool = spec.pools[name]
+    site = cast("AwsSite", spec.sites[pool.site])
+    machine = machine_of(pool, catalog)
+    gateway = bool(gateway_links(spec, name)) and pool.role != "compute"
+    joins = managed_by(spec) == "eks" and pool.role == "compute"
+    gib = defaults().root_disk_gib if pool.disk is None else -int(-pool.disk.value // _GIB)
+    return PoolPlan(
+        name=name,
+        role=pool.role,
+        machine=pool.machine or defaults().service_machine,
+        nodes=tuple(pool_host_names(name, pool)),
+        most=1 if pool.most is None else pool.most,
+        elastic=pool.is_elastic,
+        image=eks_image(spec, pool, site, machine, catalog)
+        if joins
+        else _image(spec, pool, site, machine),
+        disk_gib=gib,
+        interfaces=interfaces(machine, fabric=pool.fabric != "ethernet"),
+        public=gateway or (pool.public_address and pool.role != "compute"),
+        gateway=gateway,
+        joins_eks=joins,
+        tags={
+            **pool.tags,
+            **({_OWNED.format(eks_name(spec, pool.site)): "owned"} if joins else {}),
+        },
+        offers=tuple(_offers(name, pool, site, machine)),
+        mixed=pool.mixed,
+    )
+
+
+def machine_of(pool: Pool, catalog: Catalog) -> Machine | None:
+    """Return the pool's machine type, the default one of controllers and logins; None: unknown."""
+    return catalog.machines.get(pool.machine or defaults().service_machine)
+
+
+def interfaces(machine: Machine | None, *, fabric: bool = True) -> tuple[InterfacePlan, ...]:
+    """Return a node's interfaces: one with an address, and one of EFA alone for each EFA.
+
+    As the EC2 User Guide has it ("Maximize network bandwidth on Amazon EC2 instances with multiple
+    network cards", November 2026): card 0 has the primary interface as device 0 and, where it
+    carries EFA, an efa-only one as device 1; the other cards have theirs as device 0. A machine
+    with more cards than EFAs (p6-b300: 17 and 16) has none on card 0, and the catalog says where
+    they are not the last ones (p6e-gb200). Only the primary interface takes an address of the
+    subnet.
+    """
+    primary = InterfacePlan(card=0, device=0, kind="interface")
+    count = sum(nic.count for nic in (machine and machine.nics) or () if nic.kind == "efa")
+    if not fabric or machine is None or not count:
+        return (primary,)
+    first = max(0, (machine.network_cards or count) - count)
+    carrying = machine.efa_cards or range(first, first + count)
+    return (
+        primary,
+        *(InterfacePlan(card=n, device=0 if n else 1, kind="efa-only") for n in carrying),
+    )
+
+
+def placement_plans(spec: ClusterSpec, site: str, catalog: Catalog) -> tuple[PlacementPlan, ...]:
+    """Return the placement groups that a site's offers use, by key."""
+    found: dict[str, PlacementPlan] = {}
+    for name, pool in spec.pools.items():
+        if pool.site != site:
+            continue
+        machine = machine_of(pool, catalog)
+        for offer in _offers(name, pool, cast("AwsSite", spec.sites[site]), machine):
+            plan = _placement(pool, name, machine, offer.zone)
+            if plan is not None and plan.key == offer.placement:
+                found[plan.key] = plan
+    return tuple(found[key] for key in sorted(found))
+
+
+def _placement(
+    pool: Pool, name: str, machine: Machine | None, zone: str | None
+) -> PlacementPlan | None:
+    """Return the group of a pool's nodes in a zone.
+
+    Cluster groups are one for each fabric class and zone: that is as far as EFA reaches, so pools
+    that jobs may span stand together. The pool's own wish comes first.
+    """
+    if pool.placement in {None, "cluster"}:
+        close = machine is not None and machine.placement is not None and pool.fabric != "ethernet"
+        if machine is None or not (close or pool.placement == "cluster"):
+            return None
+        domain = pool.fabric or machine.fabric or machine.name
+        return PlacementPlan(key=_joined(domain, zone))
+    if pool.placement == "none":
+        return None
+    if pool.placement == "spread":
+        return PlacementPlan(key=_joined(f"spread-{name}", zone), strategy="spread")
+    return PlacementPlan(key=f"existing-{pool.placement}", existing=pool.placement)
+
+
+def _offers(name: str, pool: Pool, site: AwsSite, machine: Machine | None) -> Iterator[OfferPlan]:
+    """Yield rungs in their order, each in all zones before the next: the spec's own priority.
+
+    Machines of a capacity block stand close together already, so they get no placement group.
+    """
+    for written in pool.market or ["on-demand"]:
+        rung = _rung(written)
+        for zone in _zones(pool, site):
+            block = rung.market == "capacity-block"
+            placement = None if block else _placement(pool, name, machine, zone)
+            yield OfferPlan(
+                key=_joined(rung.key, zone),
+                rung=rung,
+                zone=zone,
+                placement=None if placement is None else placement.key,
+            )
+
+
+def _rung(written: str | Rung) -> RungPlan:
+    if isinstance(written, str):
+        return RungPlan(key=written, market=cast("Market", written))
+    if written.spot_max_usd_per_hour is not None:
+        limit = written.spot_max_usd_per_hour
+        return RungPlan(key=f"spot-{_hash(f'{limit:g}')}", market="spot", max_usd_per_hour=limit)
+    if written.buy_capacity_block is not None:
+        hours = -int(-written.buy_capacity_block.value // _SECONDS_PER_HOUR)
+        return RungPlan(key=f"buy-{hours}h", market="capacity-block", buy_hours=hours)
+    owned = written.reservation or written.capacity_block or ""
+    group = owned if owned.startswith("arn:") else None
+    return RungPlan(
+        key=f"{written.market}-{_hash(owned)}",
+        market=cast("Market", written.market),
+        reservation=None if group else owned,
+        reservation_group=group,
+    )
+
+
+def _image(spec: ClusterSpec, pool: Pool, site: AwsSite, machine: Machine | None) -> ImagePlan:
+    """Return the pool's image, else the site's, else the vendor's newest of the distribution."""
+    said = [pool.software.distribution] if pool.software is not None else []
+    known = (name for name in (*said, spec.software.distribution) if name != "auto")
+    image = defaults().images[next(known, defaults().distribution)]
+    architecture = machine.cpu.architecture if machine is not None and machine.cpu else "x86_64"
+    named = pool.image or site.image
+    parameter = image.parameters.get(architecture, "")
+    return ImagePlan(
+        ami=named or (f"resolve:ssm:{parameter}" if parameter else ""),
+        user=site.ssh.user or image.user,
+        root_device=image.root_device,
+    )
+
+
+def _zones(pool: Pool, site: AwsSite) -> list[str | None]:
+    """Return the zones a pool may stand in. A subnet that exists is in one zone: the site's."""
+    return [*pool.zones] if pool.zones and site.network.vpc is None else [site.zone_id]
+
+
+def zones_of_site(spec: ClusterSpec, site: str) -> list[str | None]:
+    """Return the zones that need a subnet: the site's own first, the others sorted."""
+    here = cast("AwsSite", spec.sites[site])
+    named = {zone for pool in spec.pools.values() if pool.site == site for zone in pool.zones}
+    return [here.zone_id, *sorted(named - {here.zone_id or ""})]
+
+
+def _joined(key: str, zone: str | None) -> str:
+    return key if zone is None else f"{key}-{zone}"
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:6]

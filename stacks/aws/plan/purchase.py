@@ -1,0 +1,75 @@
+"""The fallback ladder of a pool on AWS: its rungs with their prices, what each resource buys."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, cast
+
+from ....inventory.hosts import pool_host_names
+from ....schemas.spec import AwsSite, ClusterSpec
+from ...provider import Purchase, PurchaseOption, priced
+from ...pulumi.names import POOL, Names
+from ..api import Api, tagged
+
+if TYPE_CHECKING:
+    from ....schemas.catalog import Catalog
+    from .types import OfferPlan, SitePlan
+
+_USABLE = ["active", "scheduled", "pending", "payment-pending", "assessing"]
+"""States of a block that is or will be there (EC2 API, CapacityReservation, November 2026)."""
+
+
+def rungs(spec: ClusterSpec, site: str, pool: str, catalog: Catalog) -> tuple[PurchaseOption, ...]:
+    """Return the rungs of a pool in the order in which they are tried."""
+    from .pools import pool_plan  # noqa: PLC0415  # beside the catalog
+
+    plan = pool_plan(spec, pool, catalog)
+    machine = catalog.machines.get(plan.machine)
+    region = cast("AwsSite", spec.sites[site]).region
+
+    def offered(offer: OfferPlan) -> PurchaseOption:
+        rung = offer.rung
+        usd, bound = priced(machine, rung.market, region, rung.max_usd_per_hour)
+        return PurchaseOption(
+            key=offer.key,
+            market=rung.market,
+            zone=offer.zone,
+            usd_per_hour=usd,
+            is_bound=bound,
+            buy_hours=rung.buy_hours,
+        )
+
+    return tuple(offered(offer) for offer in plan.offers)
+
+
+def purchases(spec: ClusterSpec, site: str) -> dict[str, Purchase]:
+    """Return name of an instance or a capacity block in the program -> what it buys."""
+    names = Names(cluster=spec.name, site=site, cloud="aws")
+    found: dict[str, Purchase] = {}
+    for name, pool in spec.pools.items():
+        if pool.site == site:
+            found[names(f"block-{name}")] = Purchase(pool=name)
+            nodes = pool_host_names(name, pool)
+            found |= {names(node): Purchase(pool=name, nodes=(node,)) for node in nodes}
+    return found
+
+
+def bought_blocks(api: Api, plan: SitePlan, taken: Mapping[str, str]) -> dict[str, str]:
+    """Return pool -> id of the capacity block that this cluster bought for it and that is not over.
+
+    AWS is asked only where a node is on a rung that buys one. Raises ProviderError.
+    """
+    from ..preflight.capacity import Reservations  # noqa: PLC0415  # as above
+
+    found: dict[str, str] = {}
+    for pool in plan.pools:
+        offers = pool.taken(taken).values()
+        if all(offer.rung.buy_hours is None for offer in offers):
+            continue
+        wanted = tagged({**plan.labels.found_by(), POOL: pool.name})
+        answer = api.ask(Reservations, "ec2", "describe_capacity_reservations", Filters=wanted)
+        usable = [r for r in answer.capacity_reservations if r.state in _USABLE]
+        usable.sort(key=lambda block: (block.state != "active", block.capacity_reservation_id))
+        if usable:
+            found[pool.name] = usable[0].capacity_reservation_id
+    return found

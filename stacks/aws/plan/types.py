@@ -1,0 +1,261 @@
+"""What a site on AWS shall be made of, as plain values between the spec and the components."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal, TypeAlias
+
+import msgspec
+
+from ....schemas.catalog.machine import Market
+from ....schemas.derived.links import RouteTo
+from ....schemas.spec import PoolRole
+from ...pulumi.names import Labels, Names
+
+InterfaceKind: TypeAlias = Literal["interface", "efa-only"]
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """Base of all parts."""
+
+
+class SubnetPlan(Plan, frozen=True):
+    """A subnet to make."""
+
+    what: str
+    """Part of its name: compute-use1-az4, public."""
+    cidr: str
+    zone: str | None
+    """Zone ID; None: AWS chooses."""
+
+
+class NetworkPlan(Plan, frozen=True):
+    """The site's network: made, or existing where `vpc` is given."""
+
+    cidr: str = ""
+    compute: tuple[SubnetPlan, ...] = ()
+    """One for each zone, the site's own first."""
+    public: SubnetPlan | None = None
+    nat: bool = True
+    """False where nodes reach the outside through a proxy."""
+    endpoints: tuple[str, ...] = ()
+    """Services with an interface endpoint: what nodes call without going outside."""
+    vpc: str | None = None
+    compute_subnet: str | None = None
+    public_subnet: str | None = None
+    security_groups: tuple[str, ...] = ()
+    admin_cidrs: tuple[str, ...] = ()
+    let_in: tuple[str, ...] = ()
+    """Networks of other sites, which links lead to."""
+    routes: tuple[RouteTo, ...] = ()
+    """Networks of other sites, and the pools whose first host is the gateway to them."""
+
+
+class InterfacePlan(Plan, frozen=True):
+    """A network interface of a node."""
+
+    card: int
+    device: int
+    kind: InterfaceKind
+
+
+class RungPlan(Plan, frozen=True):
+    """One way to buy the machines of a pool. No two rungs of a pool have the same key."""
+
+    key: str
+    """Part of names: spot, on-demand, reservation-3f2a1b."""
+    market: Market
+    reservation: str | None = None
+    """Id of the capacity reservation or block."""
+    reservation_group: str | None = None
+    """ARN of a resource group of reservations."""
+    buy_hours: int | None = None
+    """Buy a capacity block for so many hours: paid at once, not refundable."""
+    max_usd_per_hour: float | None = None
+    """Highest price of a spot node."""
+
+
+class OfferPlan(Plan, frozen=True):
+    """A rung in a zone: what one launch asks for. A fabric domain is bought from one."""
+
+    key: str
+    """Unique in the pool, e.g. spot-use1-az4."""
+    rung: RungPlan
+    zone: str | None
+    placement: str | None = None
+    """Key of the `PlacementPlan`, or None."""
+
+
+class PlacementPlan(Plan, frozen=True):
+    """A placement group: made, or existing."""
+
+    key: str
+    strategy: Literal["cluster", "spread"] = "cluster"
+    existing: str | None = None
+
+
+class ImagePlan(Plan, frozen=True):
+    """What nodes boot from."""
+
+    ami: str
+    """An AMI, or "resolve:ssm:PARAMETER", which EC2 resolves when it launches a node."""
+    user: str
+    """Login user of the image."""
+    root_device: str
+
+    @property
+    def is_fixed(self) -> bool:
+        """Whether it is one AMI, not the newest of a series."""
+        return not self.ami.startswith("resolve:")
+
+
+class PoolPlan(Plan, frozen=True):
+    """Machines that are alike."""
+
+    name: str
+    role: PoolRole
+    machine: str
+    nodes: tuple[str, ...]
+    """Names of the machines that are always there."""
+    most: int
+    elastic: bool
+    image: ImagePlan
+    disk_gib: int
+    interfaces: tuple[InterfacePlan, ...]
+    public: bool
+    gateway: bool
+    """Its first host is the end of a tunnel, and takes packets that aren't its own."""
+    joins_eks: bool
+    """Its nodes join the control plane that EKS runs, by themselves at their first start."""
+    tags: dict[str, str]
+    offers: tuple[OfferPlan, ...]
+    """In the order in which they are tried."""
+    mixed: bool
+
+    def taken(self, rungs: Mapping[str, str]) -> dict[str, OfferPlan]:
+        """Return node -> the offer that it is bought by, of the nodes that are made.
+
+        `rungs` has keys of offers; a node that it lacks is on the first, one with "" is not made.
+        """
+        by_key = {offer.key: offer for offer in self.offers}
+        on = {node: rungs.get(node, self.offers[0].key) for node in self.nodes}
+        return {node: by_key.get(key, self.offers[0]) for node, key in on.items() if key}
+
+
+class LinkPlan(Plan, frozen=True):
+    """A bucket whose objects appear in a file system, or that its files are written to."""
+
+    what: str
+    url: str
+    path: str
+    """Where in the file system."""
+    imports: bool
+    exports: bool
+
+
+class LustrePlan(Plan, frozen=True):
+    """An FSx for Lustre file system."""
+
+    name: str
+    deployment: Literal["PERSISTENT_2", "SCRATCH_2"]
+    capacity_gib: int
+    throughput: int | None
+    """MB/s per TiB of capacity; None for scratch."""
+    efa: bool
+    zone: str | None
+    kms_key: str | None
+    links: tuple[LinkPlan, ...]
+
+    def is_linked_to(self, bucket: str) -> bool:
+        """Say whether it reads or writes a bucket, which must then stand as long as it does."""
+        return any(link.url.split("/")[2] == bucket for link in self.links)
+
+
+class BucketPlan(Plan, frozen=True):
+    """A bucket to make."""
+
+    name: str
+    """Of the storage in the spec."""
+    bucket: str
+    kms_key: str | None
+
+
+class GrantPlan(Plan, frozen=True):
+    """What nodes may do in a bucket."""
+
+    bucket: str
+    prefix: str
+    """"" for the whole bucket."""
+    write: bool
+
+
+class IdentityPlan(Plan, frozen=True):
+    """Who the nodes are."""
+
+    node_profile: str | None
+    """Instance profile that exists; None: one is made."""
+    burst_profile: str | None
+    bursts: bool
+    """Controllers of this site start nodes: they need the right to."""
+    joins_eks: bool
+    """Nodes join a control plane that EKS runs: they need the right to."""
+    grants: tuple[GrantPlan, ...]
+
+
+class DnsPlan(Plan, frozen=True):
+    """The zone with the nodes' names: made, or existing."""
+
+    domain: str
+    zone: str | None = None
+
+
+class EksPlan(Plan, frozen=True):
+    """A control plane that EKS runs; the nodes are instances of ours."""
+
+    name: str
+    release: str
+    """Minor release: 1.35."""
+    service_cidr: str
+    admin_cidrs: tuple[str, ...]
+    """Networks that reach the API server from outside; none: it has no address there."""
+    subnets: tuple[str, ...]
+    """Subnets that exist, in two zones; none: `cidrs` are made."""
+    cidrs: tuple[str, ...]
+    """Of subnets to make, each in a zone of its own, for the control plane's interfaces alone."""
+
+
+class BudgetPlan(Plan, frozen=True):
+    """A ceiling that AWS watches."""
+
+    usd_per_month: float
+    email: str | None
+
+
+class SitePlan(Plan, frozen=True):
+    """All of a site."""
+
+    names: Names
+    labels: Labels
+    region: str
+    account: str | None
+    partition: str
+    """aws, aws-cn or aws-us-gov: how ARNs begin."""
+    network: NetworkPlan
+    kms_key: str | None
+    identity: IdentityPlan
+    dns: DnsPlan
+    api_name: str | None
+    """Name of the load balancer before several API servers; None: there is none."""
+    control_plane: EksPlan | None
+    placements: tuple[PlacementPlan, ...]
+    pools: tuple[PoolPlan, ...]
+    lustre: tuple[LustrePlan, ...]
+    buckets: tuple[BucketPlan, ...]
+    budget: BudgetPlan | None
+
+    def pool(self, name: str) -> PoolPlan:
+        """Return a pool; raises KeyError."""
+        for pool in self.pools:
+            if pool.name == name:
+                return pool
+        raise KeyError(name)

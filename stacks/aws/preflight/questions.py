@@ -1,0 +1,86 @@
+"""Asks AWS, all at once, what would stop `up`: each answer a diagnostic, nothing is made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import TYPE_CHECKING
+
+from ....schemas.cost.quotas import quota_needs
+from ....schemas.diagnostics import Diagnostic
+from ....schemas.spec import ClusterSpec
+from ...pulumi.preflight import Cloud, Question, Standing, ask_all
+from .. import offers
+from ..api import Api
+from ..hosts import instances
+from . import capacity, existing
+
+if TYPE_CHECKING:
+    from ....schemas.catalog import Catalog
+    from ..plan.types import PoolPlan, SitePlan
+
+_AWS = Cloud(name="AWS", not_logged_in="GC970", unanswered="GC970")
+
+
+def preflight(
+    api: Api, spec: ClusterSpec, plan: SitePlan, catalog: Catalog
+) -> tuple[Diagnostic, ...]:
+    """Return what stands in the way of a site, in a fixed order; see `ask_all`."""
+    return ask_all(_AWS, _questions(api, spec, plan, catalog))
+
+
+def standing_of(api: Api, plan: SitePlan) -> Standing:
+    """Return what the site has already, by its tags; nothing is asked before it is needed."""
+    return Standing(lambda: (machine.pool for machine in instances(api, plan)))
+
+
+def _questions(api: Api, spec: ClusterSpec, plan: SitePlan, catalog: Catalog) -> Iterator[Question]:
+    site = plan.labels.site
+    standing = standing_of(api, plan)
+    yield Question("the account", partial(existing.check_account, api, plan))
+    yield Question("the login's rights", partial(existing.check_rights, api, plan))
+    yield Question("the network", partial(existing.check_network, api, plan, standing))
+    yield Question("the security groups", partial(existing.check_groups, api, plan))
+    for need in quota_needs(spec, catalog):
+        if need.provider == "aws" and any(spec.pools[pool].site == site for pool in need.pools):
+            yield Question(f"quota {need.code}", partial(capacity.check_limit, api, need))
+            room = partial(capacity.check_room, api, spec, catalog, need, standing)
+            yield Question(f"what is left of quota {need.code}", room)
+    for pool in plan.pools:
+        yield from _of_pool(api, pool, catalog, standing)
+    yield from _of_images(api, plan, catalog)
+    keys = [plan.kms_key, *(lustre.kms_key for lustre in plan.lustre)]
+    for key in dict.fromkeys(key for key in keys if key):
+        yield Question(f"key {key}", partial(existing.check_key, api, key))
+    profiles = (plan.identity.node_profile, plan.identity.burst_profile)
+    for profile in dict.fromkeys(profile for profile in profiles if profile):
+        yield Question(f"role {profile}", partial(existing.check_profile, api, profile))
+
+
+def _of_pool(api: Api, pool: PoolPlan, catalog: Catalog, standing: Standing) -> Iterator[Question]:
+    yield Question(f'zones of pool "{pool.name}"', partial(capacity.check_zones, api, pool))
+    for offer in pool.offers:
+        rung = offer.rung
+        if rung.reservation is not None:
+            fits = partial(capacity.check_reservation, api, pool, offer, standing)
+            yield Question(f"reservation {rung.reservation}", fits)
+        if rung.buy_hours is not None:
+            block = partial(capacity.check_block_offering, api, pool, offer, standing)
+            yield Question(f'capacity blocks for pool "{pool.name}"', block)
+    for market in dict.fromkeys(offer.rung.market for offer in pool.offers):
+        what = f"{market} price of {pool.machine}"
+        yield Question(what, partial(offers.check_price, api, pool, market, catalog))
+
+
+def _of_images(api: Api, plan: SitePlan, catalog: Catalog) -> Iterator[Question]:
+    """Yield a question for each image, however many pools boot from it."""
+    users: dict[tuple[str, str], list[PoolPlan]] = {}
+    for pool in plan.pools:
+        machine = catalog.machines.get(pool.machine)
+        cpu = None if machine is None else machine.cpu
+        architecture = "x86_64" if cpu is None else str(cpu.architecture)
+        users.setdefault((pool.image.ami, architecture), []).append(pool)
+    for (ami, architecture), pools in users.items():
+        names = tuple(pool.name for pool in pools)
+        check = partial(existing.check_image, api, pools[0].image, architecture, names)
+        yield Question(f"image {ami}", check)

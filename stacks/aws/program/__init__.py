@@ -1,0 +1,1 @@
+"""The Pulumi program of a site: one component a concept, put together in `site`."""

@@ -1,0 +1,301 @@
+"""Who may reach whom, and what nodes may do: security groups and identities."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING
+
+import pulumi
+import pulumi_aws as aws
+
+from ....schemas.derived.links import TUNNEL_PORT
+from ....schemas.spec import PoolRole
+from ...pulumi.component import Args, Component
+from ...pulumi.names import Names
+from ..plan.types import IdentityPlan
+from .network import EVERYWHERE
+from .policies import bucket_policy, burst_policy, trust
+
+if TYPE_CHECKING:
+    import pulumi
+
+_SSH = (22, 22)
+_HTTPS = (443, 443)
+_TUNNEL = (TUNNEL_PORT, TUNNEL_PORT)
+
+
+class FirewallArgs(Args, frozen=True):
+    """What the nodes' security groups are made from."""
+
+    names: Names
+    region: str
+    vpc_id: pulumi.Input[str]
+    existing: tuple[str, ...]
+    """Groups that exist: used for the nodes instead of one that is made."""
+    admin_cidrs: tuple[str, ...]
+    let_in: tuple[str, ...]
+    """Networks of other sites, whose nodes reach these."""
+    has_gateway: bool
+    """Tunnels from other sites end here."""
+    endpoints: tuple[str, ...]
+    """Services that get an interface endpoint, which nodes alone may reach."""
+    endpoint_subnet: pulumi.Input[str]
+
+
+class Firewall(Component[FirewallArgs]):
+    """Security groups of nodes, of those that people log in to, and of the services' endpoints."""
+
+    kind = "aws:Firewall"
+    node_groups: list[pulumi.Output[str]]
+    """Groups of every node."""
+    login_groups: list[pulumi.Output[str]]
+    """Groups of login and controller nodes beside those; none where nobody may come from outside."""  # noqa: E501  # one sentence
+    gateway_groups: list[pulumi.Output[str]]
+    """Groups of gateways beside those; none without tunnels."""
+
+    def build(self, args: FirewallArgs) -> None:
+        """Make the groups."""
+        self.node_groups = [pulumi.Output.from_input(group) for group in args.existing]
+        if not self.node_groups:
+            self.node_groups = [self._nodes(args)]
+        self.login_groups = [self._login(args)] if args.admin_cidrs else []
+        self.gateway_groups = [self._gateway(args)] if args.has_gateway else []
+        if args.endpoints:
+            self._endpoints(args)
+
+    def groups(self, role: PoolRole, *, gateway: bool = False) -> list[pulumi.Output[str]]:
+        """Return the groups of a node."""
+        doors = self.login_groups if role != "compute" else ()
+        return [*self.node_groups, *doors, *(self.gateway_groups if gateway else ())]
+
+    def _group(self, args: FirewallArgs, what: str, why: str) -> Group:
+        return make_group(args.names, what, vpc_id=args.vpc_id, why=why, opts=self.child())
+
+    def _nodes(self, args: FirewallArgs) -> pulumi.Output[str]:
+        """Make the nodes' group. EFA wants all protocols from and to the group itself.
+
+        The way out to everywhere doesn't count for it: EFA's own traffic isn't IP (EC2 User Guide,
+        "Get started with EFA and MPI", step 1).
+        """
+        nodes = self._group(args, "nodes", "Nodes of the cluster")
+        nodes.lets_in("self", group=nodes.id)
+        nodes.lets_out("self", group=nodes.id)
+        nodes.lets_out("everywhere", cidr=EVERYWHERE)
+        for cidr in args.let_in:
+            nodes.lets_in(f"site-{_short(cidr)}", cidr=cidr)
+        return nodes.id
+
+    def _gateway(self, args: FirewallArgs) -> pulumi.Output[str]:
+        """Make the group of gateways: WireGuard answers nobody without a key, wherever he is."""
+        gateway = self._group(args, "gateway", "Tunnels from other sites")
+        gateway.lets_in("tunnel", "udp", ports=_TUNNEL, cidr=EVERYWHERE)
+        return gateway.id
+
+    def _login(self, args: FirewallArgs) -> pulumi.Output[str]:
+        login = self._group(args, "login", "SSH from the administrators")
+        for cidr in args.admin_cidrs:
+            what = f"ssh-{_short(cidr)}"
+            login.lets_in(what, "tcp", ports=_SSH, cidr=cidr)
+        return login.id
+
+    def _endpoints(self, args: FirewallArgs) -> None:
+        group = self._group(args, "endpoints", "Endpoints of AWS services")
+        for number, nodes in enumerate(self.node_groups, 1):
+            group.lets_in(f"nodes-{number}", "tcp", ports=_HTTPS, group=nodes)
+        for service in args.endpoints:
+            name = args.names(f"endpoint-{service}")
+            aws.ec2.VpcEndpoint(
+                name,
+                vpc_id=args.vpc_id,
+                service_name=f"com.amazonaws.{args.region}.{service}",
+                vpc_endpoint_type="Interface",
+                private_dns_enabled=True,
+                subnet_ids=[args.endpoint_subnet],
+                security_group_ids=[group.id],
+                tags={"Name": name},
+                opts=self.child(),
+            )
+
+
+def _short(cidr: str) -> str:
+    """Return what a network is called in names."""
+    return hashlib.sha256(cidr.encode()).hexdigest()[:6]
+
+
+PROFILE = "aws:iam/getInstanceProfile:getInstanceProfile"
+"""The question to AWS whose profile it is; recordings answer it with `RECORDED_PROFILE`."""
+RECORDED_PROFILE = {"roleArn": "${the role of the profile}"}
+_EKS_NODE = (
+    "AmazonEKSWorkerNodePolicy",
+    "AmazonEKS_CNI_Policy",
+    "AmazonEC2ContainerRegistryPullOnly",
+)
+"""What a node under EKS must be allowed (EKS User Guide, "Amazon EKS node IAM role")."""
+
+
+class IdentitiesArgs(Args, frozen=True):
+    """What the nodes' identities are made from."""
+
+    names: Names
+    partition: str
+    cluster: str
+    site: str
+    kms_key: str | None
+    plan: IdentityPlan
+
+
+class Identities(Component[IdentitiesArgs]):
+    """Instance profiles: one of all nodes, and one of controllers that start elastic nodes."""
+
+    kind = "aws:Identities"
+    node_profile: pulumi.Output[str]
+    """Name."""
+    controller_profile: pulumi.Output[str]
+    """Name; that of the other nodes where the site has no elastic pools."""
+
+    def build(self, args: IdentitiesArgs) -> None:
+        """Make the profiles; those that exist are used as they are."""
+        plan = args.plan
+        node_role: pulumi.Input[str] = f"arn:{args.partition}:iam::*:role/*"
+        self.node_role = pulumi.Output.from_input("")
+        """ARN of the role behind the nodes' profile; "" where nobody asks for it."""
+        if plan.node_profile is None:
+            role = self._role(args, "node")
+            node_role = self.node_role = role.arn
+            for policy in _EKS_NODE if plan.joins_eks else ():
+                self._allow(args, role, policy)
+            self.node_profile = self._profile(args, "node", role)
+        else:
+            self.node_profile = pulumi.Output.from_input(plan.node_profile)
+            if plan.joins_eks:
+                known = aws.iam.get_instance_profile_output(
+                    name=plan.node_profile, opts=pulumi.InvokeOutputOptions(parent=self)
+                )
+                self.node_role = known.role_arn
+        self.controller_profile = self.node_profile
+        if plan.burst_profile is not None:
+            self.controller_profile = pulumi.Output.from_input(plan.burst_profile)
+        elif plan.bursts:
+            self.controller_profile = self._controller(args, node_role)
+
+    def _allow(self, args: IdentitiesArgs, role: aws.iam.Role, policy: str) -> None:
+        """Give the nodes' role a policy of AWS's own."""
+        aws.iam.RolePolicyAttachment(
+            args.names(policy),
+            role=role.name,
+            policy_arn=f"arn:{args.partition}:iam::aws:policy/{policy}",
+            opts=self.child(),
+        )
+
+    def _controller(self, args: IdentitiesArgs, node_role: pulumi.Input[str]) -> pulumi.Output[str]:
+        role = self._role(args, "controller")
+        policy = pulumi.Output.from_input(node_role).apply(
+            lambda arn: burst_policy(
+                args.partition,
+                cluster=args.cluster,
+                site=args.site,
+                node_role_arn=arn,
+                kms_key=args.kms_key,
+            )
+        )
+        aws.iam.RolePolicy(args.names("burst"), role=role.name, policy=policy, opts=self.child())
+        return self._profile(args, "controller", role)
+
+    def _role(self, args: IdentitiesArgs, what: str) -> aws.iam.Role:
+        name = args.names(what, kind="role")
+        role = aws.iam.Role(name, assume_role_policy=trust(args.partition), opts=self.child())
+        if args.plan.grants:
+            policy = bucket_policy(args.partition, args.plan.grants)
+            what = args.names(f"{what}-buckets")
+            aws.iam.RolePolicy(what, role=role.name, policy=policy, opts=self.child())
+        return role
+
+    def _profile(self, args: IdentitiesArgs, what: str, role: aws.iam.Role) -> pulumi.Output[str]:
+        name = args.names(what, kind="role")
+        return aws.iam.InstanceProfile(name, role=role.name, opts=self.child()).name
+
+
+ALL = "-1"
+"""Every protocol and port."""
+
+
+def make_group(
+    names: Names,
+    what: str,
+    *,
+    vpc_id: pulumi.Input[str],
+    why: str,
+    opts: pulumi.ResourceOptions,
+) -> Group:
+    """Make a group without rules; `what` is part of its name and theirs."""
+    name = names(what, kind="security-group")
+    made = aws.ec2.SecurityGroup(
+        name, vpc_id=vpc_id, description=why, tags={"Name": name}, opts=opts
+    )
+    return Group(names, what, made.id, opts)
+
+
+class Group:
+    """A security group and its rules; what no rule allows is refused."""
+
+    def __init__(
+        self, names: Names, what: str, group_id: pulumi.Output[str], opts: pulumi.ResourceOptions
+    ) -> None:
+        """Hold a group; `what` is part of the names of the rules that are made for it."""
+        self._names = names
+        self._what = what
+        self._opts = opts
+        self.id = group_id
+
+    def lets_in(
+        self,
+        what: str,
+        protocol: str = ALL,
+        *,
+        ports: tuple[int, int] | None = None,
+        group: pulumi.Input[str] | None = None,
+        cidr: str | None = None,
+    ) -> None:
+        """Allow traffic from a group or a network; `ports` are the first and the last."""
+        make = aws.vpc.SecurityGroupIngressRule
+        self._rule(make, f"in-{what}", protocol, ports=ports, group=group, cidr=cidr)
+
+    def lets_out(
+        self,
+        what: str,
+        protocol: str = ALL,
+        *,
+        ports: tuple[int, int] | None = None,
+        group: pulumi.Input[str] | None = None,
+        cidr: str | None = None,
+    ) -> None:
+        """Allow traffic to a group or a network."""
+        make = aws.vpc.SecurityGroupEgressRule
+        self._rule(make, f"out-{what}", protocol, ports=ports, group=group, cidr=cidr)
+
+    def _rule(
+        self,
+        make: type[aws.vpc.SecurityGroupIngressRule | aws.vpc.SecurityGroupEgressRule],
+        what: str,
+        protocol: str,
+        *,
+        ports: tuple[int, int] | None,
+        group: pulumi.Input[str] | None,
+        cidr: str | None,
+    ) -> None:
+        make(
+            self._names(f"{self._what}-{what}"),
+            security_group_id=self.id,
+            ip_protocol=protocol,
+            from_port=ports[0] if ports else None,
+            to_port=ports[1] if ports else None,
+            referenced_security_group_id=group,
+            cidr_ipv4=_if_version(cidr, 4),
+            cidr_ipv6=_if_version(cidr, 6),
+            opts=self._opts,
+        )
+
+
+def _if_version(cidr: str | None, version: int) -> str | None:
+    """Return a network where it is of that version of IP."""
+    return cidr if cidr is not None and (":" in cidr) == (version == 6) else None  # noqa: PLR2004  # IPv6

@@ -1,0 +1,254 @@
+"""Machines: placement groups, a launch template for each offer, and the nodes of fixed pools."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import pulumi
+import pulumi_aws as aws
+
+from ...pulumi.component import Args, Component
+from ...pulumi.names import HOST, POOL, Names
+from ..plan.defaults import OFFER
+from ..plan.types import OfferPlan, PlacementPlan, PoolPlan
+from .templates import launch_template
+
+
+class PlacementsArgs(Args, frozen=True):
+    """What the placement groups are made from."""
+
+    names: Names
+    plans: tuple[PlacementPlan, ...]
+
+
+class Placements(Component[PlacementsArgs]):
+    """Placement groups, one for each fabric domain; those that exist are used by their name."""
+
+    kind = "aws:Placements"
+    groups: dict[str, pulumi.Output[str]]
+    """Key of the plan -> name of the group."""
+
+    def build(self, args: PlacementsArgs) -> None:
+        """Make the groups."""
+        self.groups = {plan.key: self._group(args, plan) for plan in args.plans}
+
+    def _group(self, args: PlacementsArgs, plan: PlacementPlan) -> pulumi.Output[str]:
+        if plan.existing is not None:
+            return pulumi.Output.from_input(plan.existing)
+        return aws.ec2.PlacementGroup(
+            args.names(plan.key), strategy=plan.strategy, opts=self.child()
+        ).name
+
+
+class NodePoolArgs(Args, frozen=True):
+    """What a pool is made from."""
+
+    names: Names
+    plan: PoolPlan
+    offers: Mapping[str, OfferPlan]
+    """Fixed node -> what it is bought by, of the nodes that are made."""
+    block: str | None
+    """Id of a capacity block that was bought for the pool before."""
+    subnets: Mapping[str, pulumi.Input[str]]
+    """Key of each offer -> subnet."""
+    security_groups: Sequence[pulumi.Input[str]]
+    placements: dict[str, pulumi.Output[str]]
+    profile: pulumi.Input[str]
+    kms_key: str | None
+    user_data: pulumi.Input[str]
+    """Base64."""
+    tags: dict[str, str]
+    """Tags of what EC2 makes from a template: nodes, disks, interfaces."""
+
+
+class NodePool(Component[NodePoolArgs]):
+    """A pool: launch templates, and one instance resource for each fixed node.
+
+    Fixed nodes are instances of their own and not a fleet or a scaling group: gpu003 stays gpu003
+    when gpu001 is replaced, a plan shows which node it touches, and a node that fails is not
+    replaced behind the scheduler's back. An elastic pool has a template for each offer, for
+    `elastic.py` to choose from; a fixed one only those of the offers in use.
+    """
+
+    kind = "aws:NodePool"
+    templates: dict[str, pulumi.Output[str]]
+    """Key of an offer -> launch template."""
+    instance_ids: dict[str, pulumi.Output[str]]
+    """Node -> instance."""
+    addresses: dict[str, pulumi.Output[str]]
+    """Node -> private address."""
+    public_addresses: dict[str, pulumi.Output[str]]
+    """Node -> address of its own; only of login and controller nodes that ask for one."""
+    interfaces: dict[str, pulumi.Output[str]]
+    """Node -> its interface with that address."""
+
+    def build(self, args: NodePoolArgs) -> None:
+        """Make templates and nodes."""
+        free = [offer for offer in args.plan.offers if offer.rung.buy_hours is None]
+        idle = [] if args.offers else free[:1]
+        others = free if args.plan.elastic else idle
+        offers = {offer.key: offer for offer in (*args.offers.values(), *others)}
+        templates = {
+            key: self._template(args, offer, self._block(args, offer))
+            for key, offer in offers.items()
+        }
+        nodes = dict(self._nodes(args, templates))
+        self.templates = {key: template.id for key, template in templates.items()}
+        self.instance_ids = {name: node.id for name, node in nodes.items()}
+        self.addresses = {name: node.private_ip for name, node in nodes.items()}
+        self.interfaces = {name: node.primary_network_interface_id for name, node in nodes.items()}
+        self.public_addresses = {}
+        if args.plan.public:
+            self.public_addresses = {
+                name: self._address(args, name, node) for name, node in nodes.items()
+            }
+
+    def _block(self, args: NodePoolArgs, offer: OfferPlan) -> pulumi.Output[str] | None:
+        """Return the block of an offer that buys one: that which is there, else buy it.
+
+        Only an offer that nodes are on gets here, and a pool has one block.
+        """
+        plan, hours = args.plan, offer.rung.buy_hours
+        if hours is None:
+            return None
+        if args.block is not None:
+            return pulumi.Output.from_input(args.block)
+        wanted = CapacityBlockArgs(
+            names=args.names, pool=plan.name, machine=plan.machine, count=plan.most, hours=hours
+        )
+        name = args.names(f"block-{plan.name}")
+        return CapacityBlock(name, wanted, self.child()).reservation_id
+
+    def _template(
+        self, args: NodePoolArgs, offer: OfferPlan, block: pulumi.Output[str] | None
+    ) -> aws.ec2.LaunchTemplate:
+        tags = {**args.tags, POOL: args.plan.name, OFFER: offer.key}
+        return launch_template(
+            args.names(f"{args.plan.name}-{offer.key}"),
+            pool=args.plan,
+            offer=offer,
+            subnet_id=args.subnets[offer.key],
+            security_groups=args.security_groups,
+            placement=args.placements[offer.placement] if offer.placement else None,
+            profile=args.profile,
+            kms_key=args.kms_key,
+            user_data=args.user_data,
+            block=block,
+            tags=tags,
+            opts=self.child(),
+        )
+
+    def _nodes(
+        self, args: NodePoolArgs, templates: Mapping[str, aws.ec2.LaunchTemplate]
+    ) -> Iterator[tuple[str, aws.ec2.Instance]]:
+        """Yield the fixed nodes.
+
+        A template's new version is for new nodes: it carries what happens at the first start, which
+        is over for those that run. What would need another machine (type, image, offer) is said on
+        the instance itself, where a plan shows it. A node that was bought by another offer is
+        replaced: it can't move.
+        """
+        plan = args.plan
+        keep = pulumi.ResourceOptions(
+            ignore_changes=["launch_template"], replace_on_changes=[f"tags.{OFFER}"]
+        )
+        for name, offer in args.offers.items():
+            template = templates[offer.key]
+            tags = {
+                **plan.tags,
+                "Name": f"{args.names.cluster}-{name}",
+                HOST: name,
+                POOL: plan.name,
+                OFFER: offer.key,
+            }
+            yield (
+                name,
+                aws.ec2.Instance(
+                    args.names(name),
+                    instance_type=plan.machine,
+                    ami=plan.image.ami if plan.image.is_fixed else None,
+                    launch_template=aws.ec2.InstanceLaunchTemplateArgs(
+                        id=template.id,
+                        version=template.latest_version.apply(str),
+                    ),
+                    instance_market_options=_market(offer),
+                    source_dest_check=False if plan.gateway else None,
+                    tags=tags,
+                    opts=self.child(keep),
+                ),
+            )
+
+    def _address(self, args: NodePoolArgs, name: str, node: aws.ec2.Instance) -> pulumi.Output[str]:
+        """Give a node an address that it keeps when it is stopped or replaced."""
+        what = args.names(f"address-{name}")
+        address = aws.ec2.Eip(what, domain="vpc", tags={"Name": what}, opts=self.child())
+        aws.ec2.EipAssociation(
+            what, instance_id=node.id, allocation_id=address.id, opts=self.child()
+        )
+        return address.public_ip
+
+
+def _market(offer: OfferPlan) -> aws.ec2.InstanceInstanceMarketOptionsArgs | None:
+    """Return how a spot node is bought.
+
+    It stands on the node, not in the template: a fleet says it itself and takes no template that
+    says it too.
+    """
+    rung = offer.rung
+    if rung.market != "spot":
+        return None
+    limit = None if rung.max_usd_per_hour is None else f"{rung.max_usd_per_hour:g}"
+    return aws.ec2.InstanceInstanceMarketOptionsArgs(
+        market_type="spot",
+        spot_options=aws.ec2.InstanceInstanceMarketOptionsSpotOptionsArgs(
+            max_price=limit,
+            spot_instance_type="one-time",
+            instance_interruption_behavior="terminate",
+        ),
+    )
+
+
+OFFERING = "aws:ec2/getCapacityBlockOffering:getCapacityBlockOffering"
+"""The question to AWS that precedes a purchase; recordings answer it with `RECORDED`."""
+RECORDED = {"capacityBlockOfferingId": "${the earliest offering when it is bought}"}
+
+
+class CapacityBlockArgs(Args, frozen=True):
+    """What is bought."""
+
+    names: Names
+    pool: str
+    machine: str
+    count: int
+    hours: int
+
+
+class CapacityBlock(Component[CapacityBlockArgs]):
+    """A capacity block of the earliest offering that fits.
+
+    Only the run that buys it has it in its program: later ones find it by its tags and use its id
+    (`ladder.py`), so that no update ever buys it again. Then the stack lets go of it and nothing is
+    deleted, because nothing is paid back: it ends by itself.
+    """
+
+    kind = "aws:CapacityBlock"
+    reservation_id: pulumi.Output[str]
+
+    def build(self, args: CapacityBlockArgs) -> None:
+        """Buy it, once."""
+        offering = aws.ec2.get_capacity_block_offering_output(
+            capacity_duration_hours=args.hours,
+            instance_count=args.count,
+            instance_type=args.machine,
+            opts=pulumi.InvokeOutputOptions(parent=self),
+        )
+        once = pulumi.ResourceOptions(
+            ignore_changes=["capacityBlockOfferingId"], retain_on_delete=True
+        )
+        self.reservation_id = aws.ec2.CapacityBlockReservation(
+            args.names(f"block-{args.pool}"),
+            capacity_block_offering_id=offering.capacity_block_offering_id,
+            instance_platform="Linux/UNIX",
+            tags={POOL: args.pool},
+            opts=self.child(once),
+        ).id

@@ -1,0 +1,252 @@
+"""A control plane that EKS runs, and what its nodes need to join it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+
+import pulumi
+import pulumi_aws as aws
+
+from ....schemas.derived.control_planes import API_PORT
+from ...pulumi.component import Args, Component
+from ...pulumi.names import Names
+from ..plan.defaults import defaults
+from ..plan.types import EksPlan
+from .policies import service_trust
+
+ZONES = "aws:index/getAvailabilityZones:getAvailabilityZones"
+"""The question to AWS which zones there are; recordings answer it with `RECORDED_ZONES`."""
+RECORDED_ZONES = {"zoneIds": ("${first zone}", "${second zone}")}
+_LOGS = ("api", "audit", "authenticator", "controllerManager", "scheduler")
+
+
+class ControlPlaneArgs(Args, frozen=True):
+    """What the control plane is made from."""
+
+    names: Names
+    plan: EksPlan
+    partition: str
+    vpc_id: pulumi.Input[str]
+    kms_key: str | None
+    node_role: pulumi.Input[str]
+    """ARN of the role that the nodes take."""
+
+
+class ControlPlane(Component[ControlPlaneArgs]):
+    """An EKS cluster whose nodes are instances of ours, let in by their role.
+
+    Whoever makes it is its administrator. Secrets are encrypted by the site's key where it has one,
+    by a key of AWS's otherwise. EKS brings the pod network (VPC CNI), kube-proxy and CoreDNS.
+    """
+
+    kind = "aws:ControlPlane"
+    cluster_name: pulumi.Output[str]
+    endpoint: pulumi.Output[str]
+    authority: pulumi.Output[str]
+    """Certificate of the cluster's authority, base64."""
+    node_group: pulumi.Output[str]
+    """Security group by which control plane and nodes reach each other."""
+
+    def build(self, args: ControlPlaneArgs) -> None:
+        """Make subnets, role and cluster, and let the nodes in."""
+        plan, role = args.plan, self._role(args)
+        allowed = aws.iam.RolePolicyAttachment(
+            args.names("eks"),
+            role=role.name,
+            policy_arn=f"arn:{args.partition}:iam::aws:policy/AmazonEKSClusterPolicy",
+            opts=self.child(),
+        )
+        made = aws.eks.Cluster(
+            args.names("eks"),
+            name=plan.name,
+            role_arn=role.arn,
+            version=plan.release,
+            vpc_config=aws.eks.ClusterVpcConfigArgs(
+                subnet_ids=self._subnets(args),
+                endpoint_private_access=True,
+                endpoint_public_access=bool(plan.admin_cidrs),
+                public_access_cidrs=list(plan.admin_cidrs) or None,
+            ),
+            access_config=aws.eks.ClusterAccessConfigArgs(
+                authentication_mode="API", bootstrap_cluster_creator_admin_permissions=True
+            ),
+            kubernetes_network_config=aws.eks.ClusterKubernetesNetworkConfigArgs(
+                service_ipv4_cidr=plan.service_cidr
+            ),
+            encryption_config=_encryption(args.kms_key),
+            enabled_cluster_log_types=list(_LOGS),
+            upgrade_policy=aws.eks.ClusterUpgradePolicyArgs(support_type="STANDARD"),
+            opts=self.child(
+                pulumi.ResourceOptions(depends_on=[allowed], delete_before_replace=True)
+            ),
+        )
+        aws.eks.AccessEntry(
+            args.names("eks-nodes"),
+            cluster_name=made.name,
+            principal_arn=args.node_role,
+            type="EC2_LINUX",
+            opts=self.child(),
+        )
+        self.cluster_name, self.endpoint = made.name, made.endpoint
+        self.authority = made.certificate_authority.apply(lambda known: known.data or "")
+        self.node_group = made.vpc_config.apply(lambda known: known.cluster_security_group_id or "")
+
+    def _role(self, args: ControlPlaneArgs) -> aws.iam.Role:
+        return aws.iam.Role(
+            args.names("eks", kind="role"),
+            assume_role_policy=service_trust("eks.amazonaws.com"),
+            opts=self.child(),
+        )
+
+    def _subnets(self, args: ControlPlaneArgs) -> list[pulumi.Input[str]]:
+        """Return subnets in two zones: EKS stands in no fewer, wherever the nodes are."""
+        if args.plan.subnets:
+            return list(args.plan.subnets)
+        zones = aws.get_availability_zones_output(
+            state="available",
+            exclude_zone_ids=defaults().eks_zones_without,
+            filters=[
+                aws.GetAvailabilityZonesFilterArgs(
+                    name="opt-in-status", values=["opt-in-not-required"]
+                )
+            ],
+            opts=pulumi.InvokeOutputOptions(parent=self),
+        )
+        return [
+            aws.ec2.Subnet(
+                args.names("eks", number),
+                vpc_id=args.vpc_id,
+                cidr_block=cidr,
+                availability_zone_id=zones.zone_ids[number - 1],
+                tags={"Name": args.names("eks", number)},
+                opts=self.child(),
+            ).id
+            for number, cidr in enumerate(args.plan.cidrs, 1)
+        ]
+
+
+def _encryption(key: str | None) -> aws.eks.ClusterEncryptionConfigArgs | None:
+    if key is None:
+        return None
+    provider = aws.eks.ClusterEncryptionConfigProviderArgs(key_arn=key)
+    return aws.eks.ClusterEncryptionConfigArgs(provider=provider, resources=["secrets"])
+
+
+def node_config(plane: ControlPlane, plan: EksPlan, labels: dict[str, str]) -> pulumi.Output[str]:
+    """Return what tells EKS' image which cluster to join."""
+    known = pulumi.Output.all(plane.cluster_name, plane.endpoint, plane.authority)
+    return known.apply(
+        lambda told: node_config_text(told[0], told[1], told[2], plan.service_cidr, labels)
+    )
+
+
+def node_config_text(
+    name: str, endpoint: str, authority: str, cidr: str, labels: dict[str, str]
+) -> str:
+    """Return a NodeConfig of EKS' nodeadm.
+
+    Fields as in awslabs.github.io/amazon-eks-ami/nodeadm (November 2026). JSON is YAML.
+    """
+    flags = ",".join(f"{key}={value}" for key, value in sorted(labels.items()))
+    cluster = {
+        "name": name,
+        "apiServerEndpoint": endpoint,
+        "certificateAuthority": authority,
+        "cidr": cidr,
+    }
+    return json.dumps(
+        {
+            "apiVersion": "node.eks.aws/v1alpha1",
+            "kind": "NodeConfig",
+            "spec": {"cluster": cluster, "kubelet": {"flags": [f"--node-labels={flags}"]}},
+        }
+    )
+
+
+class ApiBalancerArgs(Args, frozen=True):
+    """What the load balancer is made from."""
+
+    names: Names
+    name: str
+    """Its name, which the API servers' certificates say too."""
+    zone_id: pulumi.Input[str]
+    vpc_id: pulumi.Input[str]
+    subnets: Sequence[pulumi.Input[str]]
+    groups: Sequence[pulumi.Input[str]]
+    """Security groups: the nodes' own, so that nodes reach it and it reaches them."""
+    instances: Mapping[str, pulumi.Input[str]]
+    """Control plane -> instance."""
+
+
+class ApiBalancer(Component[ApiBalancerArgs]):
+    """A network load balancer without an address outside.
+
+    Clients' addresses are not kept: with them, a control plane that asks the balancer and is handed
+    to itself would get no answer (Elastic Load Balancing, "Troubleshoot your Network Load Balancer:
+    requests time out for connections from a target to its load balancer", November 2026).
+    """
+
+    kind = "aws:ApiBalancer"
+    dns_name: pulumi.Output[str]
+
+    def build(self, args: ApiBalancerArgs) -> None:
+        """Make balancer, targets and the name."""
+        name = args.names("api", kind="load-balancer")
+        balancer = aws.lb.LoadBalancer(
+            name,
+            internal=True,
+            load_balancer_type="network",
+            subnets=list(args.subnets),
+            security_groups=list(args.groups),
+            enable_cross_zone_load_balancing=True,
+            opts=self.child(),
+        )
+        targets = aws.lb.TargetGroup(
+            name,
+            vpc_id=args.vpc_id,
+            port=API_PORT,
+            protocol="TCP",
+            target_type="instance",
+            preserve_client_ip="false",
+            deregistration_delay=30,
+            health_check=aws.lb.TargetGroupHealthCheckArgs(
+                protocol="HTTPS",
+                path="/readyz",
+                interval=10,
+                healthy_threshold=2,
+                unhealthy_threshold=2,
+            ),
+            opts=self.child(),
+        )
+        aws.lb.Listener(
+            args.names("api"),
+            load_balancer_arn=balancer.arn,
+            port=API_PORT,
+            protocol="TCP",
+            default_actions=[
+                aws.lb.ListenerDefaultActionArgs(type="forward", target_group_arn=targets.arn)
+            ],
+            opts=self.child(),
+        )
+        for host, instance in args.instances.items():
+            aws.lb.TargetGroupAttachment(
+                args.names(f"api-{host}"),
+                target_group_arn=targets.arn,
+                target_id=instance,
+                port=API_PORT,
+                opts=self.child(),
+            )
+        aws.route53.Record(
+            args.names("api"),
+            zone_id=args.zone_id,
+            name=args.name,
+            type="A",
+            aliases=[
+                aws.route53.RecordAliasArgs(
+                    name=balancer.dns_name, zone_id=balancer.zone_id, evaluate_target_health=False
+                )
+            ],
+            opts=self.child(),
+        )
+        self.dns_name = balancer.dns_name

@@ -1,0 +1,314 @@
+"""A site on AWS as a Pulumi program: the components, put together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+
+import msgspec
+import pulumi
+import pulumi_aws as aws
+
+from ....schemas.catalog import Catalog
+from ....schemas.spec import ClusterSpec
+from ...pulumi.record import record
+from ...pulumi.recorded import RecordedGraph
+from ...pulumi.tagging import tag_everything
+from .. import cloud_init
+from ..plan.layout import site_plan
+from ..plan.types import OfferPlan, PoolPlan, SitePlan
+from .access import PROFILE, RECORDED_PROFILE, Firewall, FirewallArgs, Identities, IdentitiesArgs
+from .budget import Spending, SpendingArgs
+from .compute import OFFERING, RECORDED, NodePool, NodePoolArgs, Placements, PlacementsArgs
+from .control_plane import (
+    RECORDED_ZONES,
+    ZONES,
+    ApiBalancer,
+    ApiBalancerArgs,
+    ControlPlane,
+    ControlPlaneArgs,
+    node_config,
+)
+from .network import Dns, DnsArgs, Network, NetworkArgs, SiteRoutes, SiteRoutesArgs
+from .storage import Bucket, BucketArgs, Lustre, LustreArgs
+
+
+def program(
+    spec: ClusterSpec,
+    site: str,
+    catalog: Catalog,
+    *,
+    authorized_key: str = cloud_init.NO_KEY,
+    taken: Mapping[str, str] | None = None,
+    blocks: Mapping[str, str] | None = None,
+    buys: Collection[str] | None = None,
+) -> Callable[[], None]:
+    """Return the program of one site.
+
+    Args:
+        spec: a spec that passed its checks.
+        site: name of an AWS site of it.
+        catalog: has its machine types.
+        authorized_key: the cluster's public key, which may log in to the nodes.
+        taken: node -> key of the offer that it is bought by; absent: the first, "": not made.
+        blocks: pool -> id of the capacity block that was bought for it before.
+        buys: pools whose capacity block is bought now if they have none; None: all, as a recording
+            shows it. Nodes on the rung of a block that is neither there nor bought are not made.
+    """
+    plan = site_plan(spec, site, catalog)
+    bought = _Blocks(owned=dict(blocks or {}), buys=None if buys is None else frozenset(buys))
+    return lambda: _Site(plan, authorized_key, taken or {}, bought).build()
+
+
+class _Blocks(msgspec.Struct, frozen=True):
+    """What may be done about capacity blocks."""
+
+    owned: dict[str, str]
+    buys: frozenset[str] | None
+
+    def serves(self, pool: str) -> bool:
+        """Say whether a pool has a block or gets one now."""
+        return pool in self.owned or self.buys is None or pool in self.buys
+
+
+class _Site:
+    """The components of one site while they are put together."""
+
+    def __init__(
+        self, plan: SitePlan, authorized_key: str, taken: Mapping[str, str], blocks: _Blocks
+    ) -> None:
+        self._plan = plan
+        self._key = authorized_key
+        self._taken = taken
+        self._blocks = blocks
+
+    def build(self) -> None:
+        plan = self._plan
+        tag_everything(plan.labels)
+        accounts = None if plan.account is None else [plan.account]
+        region = aws.Provider(plan.names("aws"), region=plan.region, allowed_account_ids=accounts)
+        self._opts = pulumi.ResourceOptions(provider=region)
+        self._network = self._make_network()
+        self._firewall = self._make_firewall()
+        self._identities = self._make_identities()
+        groups = PlacementsArgs(names=plan.names, plans=plan.placements)
+        self._placements = Placements(plan.names("placements"), groups, self._opts)
+        self._plane = self._make_control_plane()
+        pools = {pool.name: self._make_pool(pool) for pool in plan.pools}
+        self._make_routes(pools)
+        self._make_names(pools)
+        self._make_storage()
+        if plan.budget is not None:
+            args = SpendingArgs(names=plan.names, cluster=plan.labels.cluster, plan=plan.budget)
+            Spending(plan.names("spending"), args, self._opts)
+        pulumi.export("vpc", self._network.vpc_id)
+        pulumi.export("subnets", self._network.subnets)
+        pulumi.export("pools", {name: _exported(pool) for name, pool in pools.items()})
+
+    def _make_network(self) -> Network:
+        plan = self._plan
+        args = NetworkArgs(names=plan.names, region=plan.region, plan=plan.network)
+        return Network(plan.names("network"), args, self._opts)
+
+    def _make_firewall(self) -> Firewall:
+        plan = self._plan
+        args = FirewallArgs(
+            names=plan.names,
+            region=plan.region,
+            vpc_id=self._network.vpc_id,
+            existing=plan.network.security_groups,
+            admin_cidrs=plan.network.admin_cidrs,
+            let_in=plan.network.let_in,
+            has_gateway=any(pool.gateway for pool in plan.pools),
+            endpoints=plan.network.endpoints,
+            endpoint_subnet=self._network.subnet(None),
+        )
+        return Firewall(plan.names("firewall"), args, self._opts)
+
+    def _make_identities(self) -> Identities:
+        plan = self._plan
+        args = IdentitiesArgs(
+            names=plan.names,
+            partition=plan.partition,
+            cluster=plan.labels.cluster,
+            site=plan.labels.site,
+            kms_key=plan.kms_key,
+            plan=plan.identity,
+        )
+        return Identities(plan.names("identities"), args, self._opts)
+
+    def _make_pool(self, pool: PoolPlan) -> NodePool:
+        plan = self._plan
+        network = self._network
+        public = network.public_subnet_id
+        profiles = self._identities
+        args = NodePoolArgs(
+            names=plan.names,
+            plan=pool,
+            offers=self._bought(pool),
+            block=self._blocks.owned.get(pool.name),
+            subnets={
+                offer.key: public if pool.public else network.subnet(offer.zone)
+                for offer in pool.offers
+            },
+            security_groups=self._groups(pool),
+            placements=self._placements.groups,
+            profile=profiles.controller_profile
+            if pool.role == "controller"
+            else profiles.node_profile,
+            kms_key=plan.kms_key,
+            user_data=self._user_data(pool),
+            # The hash of the spec would make a new version of every template with each change.
+            tags={**pool.tags, **_without_hash(plan)},
+        )
+        return NodePool(plan.names(f"pool-{pool.name}"), args, self._opts)
+
+    def _make_control_plane(self) -> ControlPlane | None:
+        plan = self._plan
+        if plan.control_plane is None:
+            return None
+        args = ControlPlaneArgs(
+            names=plan.names,
+            plan=plan.control_plane,
+            partition=plan.partition,
+            vpc_id=self._network.vpc_id,
+            kms_key=plan.kms_key,
+            node_role=self._identities.node_role,
+        )
+        made = ControlPlane(plan.names("control-plane"), args, self._opts)
+        pulumi.export(
+            "control-plane",
+            {"name": made.cluster_name, "endpoint": made.endpoint, "authority": made.authority},
+        )
+        return made
+
+    def _user_data(self, pool: PoolPlan) -> pulumi.Input[str]:
+        text = cloud_init.user_data(user=pool.image.user, authorized_key=self._key)
+        plane, plan = self._plane, self._plan.control_plane
+        if plane is None or plan is None or not pool.joins_eks:
+            return cloud_init.encoded(text)
+        told = node_config(plane, plan, {"gcluster.local/pool": pool.name})
+        return told.apply(lambda said: cloud_init.encoded(cloud_init.with_node_config(said, text)))
+
+    def _groups(self, pool: PoolPlan) -> list[pulumi.Output[str]]:
+        groups = self._firewall.groups(pool.role, gateway=pool.gateway)
+        if self._plane is not None and pool.joins_eks:
+            return [*groups, self._plane.node_group]
+        return groups
+
+    def _bought(self, pool: PoolPlan) -> dict[str, OfferPlan]:
+        """Return node -> offer, of the nodes that are made."""
+        serves = self._blocks.serves(pool.name)
+        found = pool.taken(self._taken)
+        return {node: o for node, o in found.items() if serves or o.rung.buy_hours is None}
+
+    def _make_routes(self, pools: Mapping[str, NodePool]) -> None:
+        """Make the routes to other sites, through the gateways that are made."""
+        plan = self._plan
+        first = {pool.name: next(iter(pool.nodes), "") for pool in plan.pools if pool.gateway}
+        gateways = {
+            route.network: pools[route.pool].interfaces[first[route.pool]]
+            for route in plan.network.routes
+            if first.get(route.pool, "") in pools[route.pool].interfaces
+        }
+        if gateways:
+            args = SiteRoutesArgs(
+                names=plan.names, tables=self._network.tables, gateways=dict(gateways)
+            )
+            SiteRoutes(plan.names("site-routes"), args, self._opts)
+
+    def _make_names(self, pools: Mapping[str, NodePool]) -> None:
+        """Make the nodes' names, and the load balancer before several API servers."""
+        plan = self._plan
+        args = DnsArgs(
+            names=plan.names,
+            plan=plan.dns,
+            vpc_id=self._network.vpc_id,
+            addresses={
+                node: address for pool in pools.values() for node, address in pool.addresses.items()
+            },
+        )
+        zone = Dns(plan.names("dns"), args, self._opts)
+        pulumi.export("zone", zone.zone_id)
+        if plan.api_name is None:
+            return
+        planes = [pool for pool in plan.pools if pool.role == "controller"]
+        balancer = ApiBalancerArgs(
+            names=plan.names,
+            name=plan.api_name,
+            zone_id=zone.zone_id,
+            vpc_id=self._network.vpc_id,
+            subnets=self._offered_subnets(planes),
+            groups=self._firewall.node_groups,
+            instances={
+                host: instance
+                for pool in planes
+                for host, instance in pools[pool.name].instance_ids.items()
+            },
+        )
+        ApiBalancer(plan.names("api"), balancer, self._opts)
+
+    def _offered_subnets(self, pools: list[PoolPlan]) -> list[pulumi.Output[str]]:
+        """Return the private subnets in the zones that these pools may stand in, each once."""
+        zones = dict.fromkeys(offer.zone for pool in pools for offer in pool.offers)
+        return [self._network.subnet(zone) for zone in zones]
+
+    def _make_storage(self) -> None:
+        plan = self._plan
+        buckets = {
+            bucket.name: Bucket(
+                plan.names(f"bucket-{bucket.name}"),
+                BucketArgs(names=plan.names, partition=plan.partition, plan=bucket),
+                self._opts,
+            )
+            for bucket in plan.buckets
+        }
+        for lustre in plan.lustre:
+            args = LustreArgs(
+                names=plan.names,
+                plan=lustre,
+                vpc_id=self._network.vpc_id,
+                subnet_id=self._network.subnet(lustre.zone),
+                node_groups=self._firewall.node_groups,
+                opens_nodes=not plan.network.security_groups,
+            )
+            linked = [buckets[b.name] for b in plan.buckets if lustre.is_linked_to(b.bucket)]
+            after = pulumi.ResourceOptions(depends_on=linked)
+            opts = pulumi.ResourceOptions.merge(self._opts, after)
+            made = Lustre(plan.names(f"lustre-{lustre.name}"), args, opts)
+            pulumi.export(
+                f"lustre-{lustre.name}",
+                {"id": made.file_system_id, "dns": made.dns_name, "mount": made.mount_name},
+            )
+        pulumi.export("buckets", {name: bucket.name for name, bucket in buckets.items()})
+
+
+def _exported(pool: NodePool) -> dict[str, dict[str, pulumi.Output[str]]]:
+    return {
+        "templates": pool.templates,
+        "instances": pool.instance_ids,
+        "addresses": pool.addresses,
+        "public": pool.public_addresses,
+    }
+
+
+def _without_hash(plan: SitePlan) -> dict[str, str]:
+    return msgspec.structs.replace(plan.labels, spec_hash="").tags()
+
+
+def record_site(
+    spec: ClusterSpec,
+    site: str,
+    catalog: Catalog,
+    *,
+    preview: bool = False,
+    taken: Mapping[str, str] | None = None,
+    buys: Collection[str] | None = None,
+) -> RecordedGraph:
+    """Return what the site's program asks for; needs no credentials. Raises RecordError."""
+    return record(
+        program(spec, site, catalog, taken=taken, buys=buys),
+        project=f"gcluster-{spec.name}",
+        stack=site,
+        preview=preview,
+        answers={OFFERING: RECORDED, ZONES: RECORDED_ZONES, PROFILE: RECORDED_PROFILE},
+    )

@@ -1,0 +1,118 @@
+"""A launch template: all that EC2 must know of a node, so that a launch adds nothing to it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import pulumi_aws as aws
+
+from ...pulumi.names import POOL
+from ..plan.defaults import OFFER
+
+if TYPE_CHECKING:
+    import pulumi
+
+    from ..plan.types import OfferPlan, PoolPlan, RungPlan
+
+_TAGGED = ("instance", "volume", "network-interface")
+
+
+def launch_template(
+    name: str,
+    *,
+    pool: PoolPlan,
+    offer: OfferPlan,
+    subnet_id: pulumi.Input[str],
+    security_groups: Sequence[pulumi.Input[str]],
+    placement: pulumi.Input[str] | None,
+    profile: pulumi.Input[str],
+    kms_key: str | None,
+    user_data: pulumi.Input[str],
+    block: pulumi.Input[str] | None = None,
+    tags: dict[str, str],
+    opts: pulumi.ResourceOptions,
+) -> aws.ec2.LaunchTemplate:
+    """Return the template of a pool's nodes when they are bought by an offer.
+
+    Nodes have no public address: several interfaces rule out an automatic one anyway. Metadata
+    needs a token (IMDSv2) and is one hop away, out of reach of containers with their own network.
+    """
+    return aws.ec2.LaunchTemplate(
+        name,
+        description=f"{pool.name}: {pool.machine}, {offer.key}",
+        instance_type=pool.machine,
+        image_id=pool.image.ami or None,
+        user_data=user_data,
+        update_default_version=True,
+        iam_instance_profile=aws.ec2.LaunchTemplateIamInstanceProfileArgs(name=profile),
+        metadata_options=aws.ec2.LaunchTemplateMetadataOptionsArgs(
+            http_endpoint="enabled",
+            http_tokens="required",
+            http_put_response_hop_limit=1,
+            # A node's metadata shows no tag whose key has a slash, and then it shows none at all.
+            instance_metadata_tags="disabled" if pool.joins_eks else "enabled",
+        ),
+        block_device_mappings=[_root_disk(pool, kms_key)],
+        network_interfaces=[
+            aws.ec2.LaunchTemplateNetworkInterfaceArgs(
+                network_card_index=interface.card,
+                device_index=interface.device,
+                interface_type=interface.kind,
+                subnet_id=subnet_id,
+                security_groups=list(security_groups),
+                associate_public_ip_address="false" if interface.kind == "interface" else None,
+                delete_on_termination="true",
+            )
+            for interface in pool.interfaces
+        ],
+        placement=None
+        if placement is None
+        else aws.ec2.LaunchTemplatePlacementArgs(group_name=placement),
+        instance_market_options=_market(offer.rung),
+        capacity_reservation_specification=_reservation(offer.rung, block),
+        tag_specifications=[
+            aws.ec2.LaunchTemplateTagSpecificationArgs(resource_type=kind, tags=tags)
+            for kind in _TAGGED
+        ],
+        tags={"Name": name, POOL: pool.name, OFFER: offer.key},
+        opts=opts,
+    )
+
+
+def _root_disk(pool: PoolPlan, kms_key: str | None) -> aws.ec2.LaunchTemplateBlockDeviceMappingArgs:
+    return aws.ec2.LaunchTemplateBlockDeviceMappingArgs(
+        device_name=pool.image.root_device,
+        ebs=aws.ec2.LaunchTemplateBlockDeviceMappingEbsArgs(
+            volume_type="gp3",
+            volume_size=pool.disk_gib,
+            encrypted="true",
+            kms_key_id=kms_key,
+            delete_on_termination="true",
+        ),
+    )
+
+
+def _market(rung: RungPlan) -> aws.ec2.LaunchTemplateInstanceMarketOptionsArgs | None:
+    """Return what a capacity block wants said; of spot the node or the fleet says it."""
+    if rung.market != "capacity-block":
+        return None
+    return aws.ec2.LaunchTemplateInstanceMarketOptionsArgs(market_type="capacity-block")
+
+
+def _reservation(
+    rung: RungPlan, block: pulumi.Input[str] | None
+) -> aws.ec2.LaunchTemplateCapacityReservationSpecificationArgs | None:
+    """Return the reserved capacity to use. A group doesn't fall back to on demand by itself."""
+    one = block or rung.reservation
+    if one is None and rung.reservation_group is None:
+        return None
+    return aws.ec2.LaunchTemplateCapacityReservationSpecificationArgs(
+        capacity_reservation_preference="capacity-reservations-only"
+        if rung.reservation_group
+        else None,
+        capacity_reservation_target=aws.ec2.LaunchTemplateCapacityReservationSpecificationCapacityReservationTargetArgs(
+            capacity_reservation_id=one,
+            capacity_reservation_resource_group_arn=rung.reservation_group,
+        ),
+    )

@@ -1,0 +1,68 @@
+"""What Azure Kubernetes Service shall run of a cluster, as plain values (pure)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from ipaddress import ip_network
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
+
+from ....schemas.derived.control_planes import managed_by, managed_release
+from ....schemas.spec import AzureSite, ClusterSpec, KubernetesScheduler
+from ...pulumi.names import Limit, shortened
+
+if TYPE_CHECKING:
+    from ....schemas.catalog import Catalog
+    from .types import PoolPlan
+
+_DNS = 10
+"""The address of the services' network that cluster DNS has, as elsewhere."""
+_POOL_NAME = Limit(longest=12 + 8, compact=True)
+"""Names of Linux pools have 12 small letters and digits, and no suffix is added to them
+(learn.microsoft.com/azure/aks/create-node-pools, limitations, November 2026)."""
+
+
+class AksPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """A control plane of AKS; its node pools are ours to size and to place."""
+
+    release: str
+    pod_cidr: str
+    service_cidr: str
+    dns_address: str
+    admin_cidrs: tuple[str, ...]
+    """Networks that reach the API server from outside; none: it has no address there."""
+    driver: Literal["Install", "None"]
+    """Whether AKS brings the GPUs' driver; else the GPU operator does."""
+    gpus: frozenset[str]
+    """Pools whose nodes have GPUs."""
+    pools: frozenset[str]
+    """Pools whose machines are nodes of it."""
+
+
+def control_plane_plan(
+    spec: ClusterSpec, site: AzureSite, pools: Iterable[PoolPlan], catalog: Catalog
+) -> AksPlan | None:
+    """Return the control plane of a site; None where AKS runs none there."""
+    kubernetes = spec.scheduler
+    nodes = [pool for pool in pools if pool.role == "compute"]
+    if managed_by(spec) != "aks" or not isinstance(kubernetes, KubernetesScheduler) or not nodes:
+        return None
+    machines = {pool.name: catalog.machines.get(pool.size) for pool in nodes}
+    return AksPlan(
+        release=managed_release(spec, catalog),
+        pod_cidr=kubernetes.pod_cidr,
+        service_cidr=kubernetes.service_cidr,
+        dns_address=str(ip_network(kubernetes.service_cidr)[_DNS]),
+        admin_cidrs=tuple(site.network.admin_cidrs),
+        driver="None" if kubernetes.gpu.driver == "container" else "Install",
+        gpus=frozenset(name for name, machine in machines.items() if machine and machine.gpu),
+        pools=frozenset(machines),
+    )
+
+
+def pool_name(part: str) -> str:
+    """Return what AKS calls a pool: a short name stays, another one ends in a hash of the whole."""
+    plain = "".join(char for char in part if char.isalnum()).lower()
+    room = _POOL_NAME.longest - 8
+    return part if part == plain and len(part) <= room else shortened(part, _POOL_NAME)

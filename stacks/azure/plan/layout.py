@@ -1,0 +1,194 @@
+"""From the spec to the plan of one site: all that is decided before any SDK is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from ipaddress import ip_network
+
+import msgspec
+
+from ....schemas.catalog import Catalog
+from ....schemas.derived.control_planes import api_name, balanced_site, site_domain
+from ....schemas.derived.links import SiteEnds, site_ends
+from ....schemas.spec import AzureSite, ClusterSpec
+from ....schemas.spec.sites.site import DEFAULT_CLOUD_CIDR
+from ...provider import provider_error
+from . import pools, storage
+from .control_plane import control_plane_plan
+from .facts import facts
+from .identifiers import existing
+from .types import (
+    AccessPlan,
+    BudgetPlan,
+    DnsPlan,
+    NetworkPlan,
+    PoolPlan,
+    SitePlan,
+    StoragePlan,
+    SubnetName,
+    SubnetPlan,
+)
+
+_VNET = "Microsoft.Network/virtualNetworks"
+_IDENTITY = "Microsoft.ManagedIdentity/userAssignedIdentities"
+_ZONE = "Microsoft.Network/privateDnsZones"
+_HOURS_PER_MONTH = 730
+_PORTIONS: tuple[tuple[SubnetName, int, int], ...] = (
+    ("compute", 1, 0), ("storage", 2, 2), ("egress", 2, 3),
+)  # fmt: skip
+"""Name, bits below the network, and which: half for the nodes, a quarter for each other. It depends
+on nothing else, so no subnet moves when something is added to the spec."""
+
+
+def layout(spec: ClusterSpec, site: str, catalog: Catalog) -> SitePlan:
+    """Return the plan of a site.
+
+    Raises:
+        ProviderError: GC990, the spec asks for what Azure does not make or what is not named.
+    """
+    found = described(spec, site)
+    data = storage.storage(spec, site, found)
+    planned = pools.pools(spec, site, found, catalog)
+    return SitePlan(
+        cluster=spec.name,
+        site=site,
+        subscription=found.subscription,
+        region=found.region,
+        resource_group=found.resource_group or "",
+        user=found.ssh.user or facts().user,
+        network=_network(found, data, catalog, site_ends(spec, site)),
+        pools=planned,
+        storage=data,
+        access=_access(found, planned),
+        dns=_dns(spec, site, found),
+        api_name=(api_name(spec, site) or "") if balanced_site(spec) == site else "",
+        control_plane=control_plane_plan(spec, found, planned, catalog),
+        key=None if found.kms_key is None else storage.key(found, found.kms_key, field="kms_key"),
+        budget=_budget(spec),
+        owner=spec.owner or "",
+        tags={**spec.tags, **found.tags},
+    )
+
+
+def described(spec: ClusterSpec, site: str) -> AzureSite:
+    """Return the site as the spec describes it; TypeError where it is not on Azure."""
+    found = spec.sites[site]
+    if not isinstance(found, AzureSite):
+        message = f'site "{site}" is of {found.provider}'
+        raise TypeError(message)
+    return found
+
+
+def _network(
+    site: AzureSite, storage: StoragePlan, catalog: Catalog, ends: SiteEnds
+) -> NetworkPlan:
+    admin = _private(site.network.admin_cidrs)
+    if site.network.vnet is not None:
+        whole_net = _existing_network(site, site.network.vnet, admin, storage)
+        return msgspec.structs.replace(whole_net, let_in=ends.let_in)
+    cidr = site.network.cidr or DEFAULT_CLOUD_CIDR
+    _refuse_reserved(cidr, catalog)
+    whole = ip_network(cidr)
+    return NetworkPlan(
+        cidr=cidr,
+        subnets=tuple(
+            SubnetPlan(name=name, cidr=str(list(whole.subnets(prefixlen_diff=bits))[place]))
+            for name, bits, place in _PORTIONS
+        ),
+        admin_cidrs=admin,
+        nat=site.proxy is None,
+        kept=bool(storage.file_systems),
+        let_in=ends.let_in,
+        routes=ends.routes,
+    )
+
+
+def _existing_network(
+    site: AzureSite, vnet: str, admin: tuple[str, ...], storage: StoragePlan
+) -> NetworkPlan:
+    whole = existing(site, vnet, _VNET, field="network.vnet")
+    subnets = site.network.subnets
+    if subnets is None:
+        raise provider_error(
+            "GC990",
+            f'network.vnet: "{vnet}" exists, and the site does not say which subnet to use',
+            hint="add subnets: {compute: NAME}",
+        )
+    if subnets.storage is None and storage.file_systems:
+        raise provider_error(
+            "GC990",
+            "network.subnets names no subnet for Managed Lustre, which needs one of its own",
+            hint="add storage: NAME to subnets; /24 is recommended",
+        )
+    named: list[tuple[SubnetName, str | None]] = [
+        ("compute", subnets.compute), ("storage", subnets.storage), ("egress", subnets.compute),
+    ]  # fmt: skip
+    return NetworkPlan(
+        existing=whole,
+        subnets=tuple(
+            SubnetPlan(name=name, existing=_subnet(whole, written))
+            for name, written in named
+            if written
+        ),
+        admin_cidrs=admin,
+        nat=False,
+    )
+
+
+def _subnet(vnet: str, written: str) -> str:
+    return written if written.startswith("/") else f"{vnet}/subnets/{written}"
+
+
+def _private(cidrs: Iterable[str]) -> tuple[str, ...]:
+    """Return the networks; the whole world is refused (GC310 says so before)."""
+    for cidr in cidrs:
+        if ip_network(cidr, strict=False).prefixlen == 0:
+            raise provider_error(
+                "GC990",
+                f"network.admin_cidrs: {cidr} would open SSH to the world",
+                hint="name your own network, such as 192.0.2.0/24",
+            )
+    return tuple(cidrs)
+
+
+def _refuse_reserved(cidr: str, catalog: Catalog) -> None:
+    """Refuse addresses that Azure keeps (GC305 says so before): 172.16.0.0/16 is InfiniBand's."""
+    whole = ip_network(cidr)
+    for reserved in catalog.providers["azure"].reserved_networks:
+        other = ip_network(reserved.cidr)
+        if whole.version == other.version and whole.overlaps(other):
+            raise provider_error(
+                "GC990",
+                f"network.cidr: {cidr} overlaps {reserved.cidr}: {reserved.reason}",
+                hint=f"take another network, such as {DEFAULT_CLOUD_CIDR}",
+            )
+
+
+def _access(site: AzureSite, planned: tuple[PoolPlan, ...]) -> AccessPlan:
+    node, burst = site.roles.node, site.roles.burst
+    return AccessPlan(
+        node_identity="" if node is None else existing(site, node, _IDENTITY, field="roles.node"),
+        burst_identity=""
+        if burst is None
+        else existing(site, burst, _IDENTITY, field="roles.burst"),
+        makes_burst=burst is None and any(pool.elastic for pool in planned),
+    )
+
+
+def _dns(spec: ClusterSpec, name: str, site: AzureSite) -> DnsPlan:
+    domain = site_domain(spec, name) or ""
+    if site.dns is None:
+        return DnsPlan(domain=domain)
+    return DnsPlan(domain=domain, existing=existing(site, site.dns.zone, _ZONE, field="dns.zone"))
+
+
+def _budget(spec: ClusterSpec) -> BudgetPlan | None:
+    budget = spec.budget
+    if budget is None:
+        return None
+    by_hour = budget.max_usd_per_hour
+    amount = budget.max_usd_per_month or (by_hour and by_hour * _HOURS_PER_MONTH)
+    if not amount:
+        return None
+    emails = (spec.owner,) if spec.owner and "@" in spec.owner else ()
+    return BudgetPlan(usd_per_month=amount, emails=emails)

@@ -1,0 +1,57 @@
+"""The fallback ladder of a pool on Azure: its rungs with their prices, what each resource buys."""
+
+from __future__ import annotations
+
+from ....schemas.catalog import Catalog
+from ....schemas.spec import ClusterSpec
+from ...provider import Purchase, PurchaseOption, priced
+from ...pulumi.names import Names
+from .layout import described
+from .pools import pools
+from .types import PoolPlan
+
+SET = "a scale set is bought in one way, in one zone"
+"""Why the machines of a compute pool are all on one rung."""
+
+
+def rungs(spec: ClusterSpec, site: str, pool: str, catalog: Catalog) -> tuple[PurchaseOption, ...]:
+    """Return the rungs of a pool in the order in which they are tried; raises ProviderError."""
+    here = described(spec, site)
+    plan = next(p for p in pools(spec, site, here, catalog) if p.name == pool)
+    machine = catalog.machines.get(plan.size)
+    found: list[PurchaseOption] = []
+    for rung in plan.rungs:
+        usd, bound = priced(machine, rung.market, here.region, rung.max_usd_per_hour)
+        found.append(
+            PurchaseOption(
+                key=rung.key,
+                market=rung.market,
+                zone=rung.zone or None,
+                usd_per_hour=usd,
+                is_bound=bound,
+                whole=SET if plan.sets else "",
+            )
+        )
+    return tuple(found)
+
+
+def purchases(spec: ClusterSpec, site: str, catalog: Catalog) -> dict[str, Purchase]:
+    """Return name of a scale set or machine -> what it buys; raises ProviderError.
+
+    A scale set has two names: the program's, and that of calls to Azure beside it.
+    """
+    names = Names(cluster=spec.name, site=site, cloud="azure")
+    found: dict[str, Purchase] = {}
+    for pool in pools(spec, site, described(spec, site), catalog):
+        found |= _of_sets(pool, names)
+        if not pool.sets:
+            found |= {names(node): Purchase(pool=pool.name, nodes=(node,)) for node in pool.names}
+    return found
+
+
+def _of_sets(pool: PoolPlan, names: Names) -> dict[str, Purchase]:
+    found: dict[str, Purchase] = {}
+    for part in pool.sets:
+        bought = Purchase(pool=pool.name, nodes=pool.part_names(part.name))
+        found |= {names(part.name): bought, f"scale set {part.name}": bought}
+    return found

@@ -1,0 +1,301 @@
+"""What a site on Azure is made of, as plain data: everything decided, nothing of any SDK."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import Literal, TypeAlias
+
+import msgspec
+
+from ....schemas.derived.links import RouteTo
+from ....schemas.spec import PoolRole
+from .control_plane import AksPlan
+
+SubnetName: TypeAlias = Literal["compute", "storage", "egress"]
+RungMarket: TypeAlias = Literal["on-demand", "spot", "reservation"]
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """Base of all parts of the plan."""
+
+
+def short_hash(text: str) -> str:
+    """Return six hex digits that differ where the text does."""
+    return hashlib.sha256(text.encode()).hexdigest()[:6]
+
+
+class SubnetPlan(Plan, frozen=True, kw_only=True):
+    """A subnet: made with `cidr`, or existing."""
+
+    name: SubnetName
+    cidr: str = ""
+    existing: str = ""
+    """Id of one that exists; then no cidr."""
+
+
+class NetworkPlan(Plan, frozen=True, kw_only=True):
+    """The virtual network and who may come in."""
+
+    cidr: str = ""
+    """"": it exists."""
+    existing: str = ""
+    """Id of one that exists."""
+    subnets: tuple[SubnetPlan, ...]
+    admin_cidrs: tuple[str, ...] = ()
+    """May reach SSH of login and controller machines; never the whole world."""
+    nat: bool = True
+    """A way out for what has no public address; not where a proxy or the owner's network is it."""
+    kept: bool = False
+    """Data that `down` keeps stands in it, so it stays too."""
+    let_in: tuple[str, ...] = ()
+    """Networks of other sites, which links lead to."""
+    routes: tuple[RouteTo, ...] = ()
+    """Networks of other sites, and the pools whose first host is the gateway to them."""
+
+    def subnet(self, name: SubnetName) -> SubnetPlan | None:
+        """Return the subnet of this name."""
+        return next((subnet for subnet in self.subnets if subnet.name == name), None)
+
+
+class ImagePlan(Plan, frozen=True, kw_only=True):
+    """What machines boot: a marketplace image by its four parts, or an image of somebody's."""
+
+    publisher: str = ""
+    offer: str = ""
+    sku: str = ""
+    version: str = ""
+    id: str = ""
+    shared: bool = False
+    """The id is of a gallery shared by another tenant."""
+    community: bool = False
+    """The id is of a public gallery."""
+
+
+class RungPlan(Plan, frozen=True, kw_only=True):
+    """One way to buy the machines of a pool, in one zone."""
+
+    market: RungMarket
+    zone: str = ""
+    """"": wherever in the region Azure has room."""
+    max_usd_per_hour: float | None = None
+    """Spot: most that a machine may cost; None: the price on demand."""
+    reservation: str = ""
+    """Id of a capacity reservation group."""
+
+    @property
+    def key(self) -> str:
+        """Its name in the pool's ladder: spot-1; a limit or a reservation has its own."""
+        own = self.reservation or ("" if self.max_usd_per_hour is None else self._limit)
+        return "-".join(part for part in (self.market, own and short_hash(own), self.zone) if part)
+
+    @property
+    def _limit(self) -> str:
+        return f"{self.max_usd_per_hour:g}"
+
+
+class KeyPlan(Plan, frozen=True, kw_only=True):
+    """A customer's key, and what lets resources use it."""
+
+    key: str = ""
+    """Id of the key; access to it is granted to an identity made for that."""
+    url: str = ""
+    """URL of the key; without an id nobody can be given access, so `identity` must have it."""
+    identity: str = ""
+    """Id of an identity that may use the key already."""
+    disk_set: str = ""
+    """Id of a disk encryption set that exists: for disks only."""
+
+
+class ScaleSetPlan(Plan, frozen=True, kw_only=True):
+    """Machines of a compute pool that Azure keeps together."""
+
+    name: str
+    """The pool's, with a number from the second set on."""
+    count: int
+    """Machines that are always there."""
+
+
+class PoolPlan(Plan, frozen=True, kw_only=True):
+    """Machines that are alike: named ones (login, controller), or scale sets (compute)."""
+
+    name: str
+    role: PoolRole
+    size: str
+    """Machine type as Azure calls it."""
+    names: tuple[str, ...]
+    """Hosts that are always there."""
+    most: int
+    """Machines at once, elastic ones with them."""
+    image: ImagePlan
+    rungs: tuple[RungPlan, ...]
+    """In the order they are tried; never mixed in one fabric domain unless `mixed`."""
+    subnet: SubnetName
+    sets: tuple[ScaleSetPlan, ...] = ()
+    """Empty for named machines."""
+    elastic: bool = False
+    mixed: bool = False
+    single_placement: bool = False
+    """InfiniBand works only within one single placement group."""
+    proximity_group: str = ""
+    """Id of a proximity placement group that exists."""
+    disk_gib: int | None = None
+    """None: as large as the image."""
+    public_address: bool = False
+    gateway: bool = False
+    """Its first host is the end of a tunnel, and takes packets that aren't its own."""
+    tags: dict[str, str] = {}
+
+    def taken(self, rungs: Mapping[str, str]) -> dict[str, RungPlan]:
+        """Return host -> the rung that it is bought on, of those that are made.
+
+        `rungs` has keys; a host that it lacks is on the first, one with "" is not made.
+        """
+        by_key = {rung.key: rung for rung in self.rungs}
+        on = {host: rungs.get(host, self.rungs[0].key) for host in self.names}
+        return {host: by_key.get(key, self.rungs[0]) for host, key in on.items() if key}
+
+    def part_names(self, part: str) -> tuple[str, ...]:
+        """Return the hosts that are always in one of the pool's scale sets."""
+        start = 0
+        for candidate in self.sets:
+            if candidate.name == part:
+                return self.names[start : start + candidate.count]
+            start += candidate.count
+        return ()
+
+
+class ContainerPlan(Plan, frozen=True, kw_only=True):
+    """A blob container."""
+
+    account: str
+    name: str
+    made: bool
+    """False: it exists, in an account of the site's resource group."""
+    read_only: bool = False
+    """What the nodes' identity may do there."""
+    mounted: bool = False
+    """Nodes see it; else only the file system does."""
+
+
+class AccountPlan(Plan, frozen=True, kw_only=True):
+    """A storage account to make."""
+
+    name: str
+    """Unique in the world, from the spec's URL."""
+    containers: tuple[str, ...]
+    key: KeyPlan | None = None
+
+
+class FileSystemPlan(Plan, frozen=True, kw_only=True):
+    """A Managed Lustre file system to make."""
+
+    name: str
+    capacity_tib: float
+    sku: str
+    zone: str
+    container: ContainerPlan | None = None
+    """Container whose blobs appear as files."""
+    logging: ContainerPlan | None = None
+    """Where it writes what it imported; in the same account."""
+    import_prefix: str = "/"
+    """Only blobs below it appear."""
+    export_prefixes: tuple[str, ...] = ()
+    """Paths whose changed files are written back; empty: none."""
+    key: KeyPlan | None = None
+
+
+class StoragePlan(Plan, frozen=True, kw_only=True):
+    """All data of the site that this spec makes or reaches."""
+
+    accounts: tuple[AccountPlan, ...] = ()
+    containers: tuple[ContainerPlan, ...] = ()
+    file_systems: tuple[FileSystemPlan, ...] = ()
+
+    @property
+    def makes_data(self) -> bool:
+        """Whether something is made that `down` keeps."""
+        return bool(self.accounts or self.file_systems)
+
+
+class AccessPlan(Plan, frozen=True, kw_only=True):
+    """Who the machines are."""
+
+    node_identity: str = ""
+    """Id of the identity of the nodes that exists; "": one is made."""
+    burst_identity: str = ""
+    """Id of the identity of the burst agent that exists."""
+    makes_burst: bool = False
+    """A pool is elastic, and the site names no identity for the burst agent."""
+
+
+class DnsPlan(Plan, frozen=True, kw_only=True):
+    """Names of login and controller machines."""
+
+    domain: str
+    existing: str = ""
+    """Id of a private zone that exists."""
+
+
+class BudgetPlan(Plan, frozen=True, kw_only=True):
+    """An alarm, not a limit: Azure stops nothing."""
+
+    usd_per_month: float
+    emails: tuple[str, ...]
+
+
+class SitePlan(Plan, frozen=True, kw_only=True):
+    """Everything of one site."""
+
+    cluster: str
+    site: str
+    subscription: str
+    region: str
+    resource_group: str = ""
+    """Name of one that exists; "": two are made, one of them for what may be kept."""
+    user: str
+    """Login user of all machines."""
+    network: NetworkPlan
+    pools: tuple[PoolPlan, ...]
+    storage: StoragePlan
+    access: AccessPlan
+    dns: DnsPlan
+    api_name: str = ""
+    """Name of the load balancer before several API servers; "": there is none."""
+    control_plane: AksPlan | None = None
+    key: KeyPlan | None = None
+    """Encrypts disks; with it, host caches and temporary disks are encrypted too."""
+    budget: BudgetPlan | None = None
+    owner: str = ""
+    tags: dict[str, str] = {}
+
+    def pool(self, name: str) -> PoolPlan:
+        """Return a pool; KeyError where the site has none of this name."""
+        for pool in self.pools:
+            if pool.name == name:
+                return pool
+        raise KeyError(name)
+
+
+class LivePool(msgspec.Struct, frozen=True, kw_only=True):
+    """What a scale set has now and a stack update must not undo.
+
+    A stack update writes the whole scale set, so what elastic growth has changed is handed to the
+    program: its machines, and the tags that say which machine has which name.
+    """
+
+    capacity: int
+    tags: dict[str, str] = {}
+
+
+class Moment(msgspec.Struct, frozen=True, kw_only=True):
+    """The world as `up` finds it. The defaults stand for it in recordings."""
+
+    public_key: str = "ssh-ed25519 MADE-BY-UP gcluster"
+    """Of the cluster's login key."""
+    month: str = "2026-01-01"
+    """First day of the month in which a budget begins; read when it is made, then never again."""
+    live: dict[str, LivePool] = {}
+    """Scale set, by its name in the plan -> what it has now."""
+    taken: dict[str, str] = {}
+    """Host -> key of the rung that it is bought on; absent: the first, "": it is not made."""

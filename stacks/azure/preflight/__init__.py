@@ -1,0 +1,1 @@
+"""What would stop `up`, asked before anything is made."""

@@ -1,0 +1,68 @@
+"""Asks Azure, all at once, what would stop `up`: each answer a diagnostic, nothing is made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import TYPE_CHECKING
+
+from ....schemas.diagnostics import Diagnostic
+from ....schemas.spec import ClusterSpec
+from ...pulumi.preflight import Cloud, Question, Standing, ask_all
+from ..api import Api
+from ..offers import check_price
+from ..plan.types import SitePlan
+from ..scale_sets import standing_pools
+from . import capacity, existing
+from .capacity import check_quotas
+
+if TYPE_CHECKING:
+    from ....schemas.catalog import Catalog
+
+_AZURE = Cloud(name="Azure", not_logged_in="GC991", unanswered="GC992")
+
+
+def preflight(
+    api: Api,
+    spec: ClusterSpec,
+    plan: SitePlan,
+    catalog: Catalog,
+    *,
+    fetch: Callable[[str], bytes] | None = None,
+) -> tuple[Diagnostic, ...]:
+    """Return what stands in the way of a site, in a fixed order; see `ask_all`.
+
+    `fetch` reads a page of the public price list, for tests.
+    """
+    return ask_all(_AZURE, _questions(api, spec, plan, catalog, fetch))
+
+
+def _questions(
+    api: Api,
+    spec: ClusterSpec,
+    plan: SitePlan,
+    catalog: Catalog,
+    fetch: Callable[[str], bytes] | None,
+) -> Iterator[Question]:
+    standing = Standing(partial(standing_pools, api, plan))
+    yield Question("the subscription", partial(existing.check_subscription, api, plan))
+    yield Question("the login's rights", partial(existing.check_rights, api, plan))
+    registered = partial(existing.check_registered, api, plan)
+    yield Question("what the subscription is registered for", registered)
+    for subnet in plan.network.subnets:
+        if subnet.existing:
+            room = partial(existing.check_subnet, api, plan, subnet, standing)
+            yield Question(f"subnet {subnet.name}", room)
+    yield Question("quotas", partial(check_quotas, api, spec, plan, catalog, standing))
+    yield Question("machine types", partial(capacity.check_sizes, api, plan))
+    for image in dict.fromkeys(pool.image for pool in plan.pools):
+        exists = partial(capacity.check_image, api, plan, image)
+        yield Question(f"image {capacity.image_words(image)}", exists)
+    for pool in plan.pools:
+        for rung in pool.rungs:
+            if rung.reservation:
+                fits = partial(capacity.check_reservation, api, pool, rung)
+                yield Question(f"reservation {rung.reservation}", fits)
+    for pool in {pool.size: pool for pool in plan.pools}.values():
+        price = partial(check_price, plan, pool, catalog, fetch)
+        yield Question(f"price of {pool.size}", price)

@@ -1,0 +1,26 @@
+"""What all parts of a site's program share: the plan, names, and the login's subscription."""
+
+from __future__ import annotations
+
+import msgspec
+import pulumi
+from pulumi_azure_native.provider import Provider
+
+from ...pulumi.names import Names
+from ..plan.types import SitePlan
+
+
+class Ground(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a program stands."""
+
+    plan: SitePlan
+    names: Names
+    options: pulumi.ResourceOptions
+    """Of components below the stack: the provider of the site's subscription."""
+
+
+def ground(plan: SitePlan) -> Ground:
+    """Register the provider of the site's subscription, whatever the login's own default is."""
+    names = Names(cluster=plan.cluster, site=plan.site, cloud="azure")
+    provider = Provider(names("azure"), subscription_id=plan.subscription, location=plan.region)
+    return Ground(plan=plan, names=names, options=pulumi.ResourceOptions(provider=provider))

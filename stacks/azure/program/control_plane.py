@@ -1,0 +1,404 @@
+"""A control plane that AKS runs, and its node pools."""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import pulumi
+from pulumi_azure_native import authorization, containerservice, network
+
+from ....schemas.derived.control_planes import API_PORT
+from ...pulumi.component import Args, Component
+from ...pulumi.names import POOL, Names
+from ..plan.control_plane import AksPlan, pool_name
+from ..plan.facts import facts
+from ..plan.types import Moment, PoolPlan, RungPlan
+from .access import Grant, Identity, IdentityArgs, role_id
+from .context import Ground
+from .machines import Machines
+from .network import Network
+
+if TYPE_CHECKING:
+    from ...pulumi.monitor import Json
+
+_NODE_POOL = "gcluster.local/pool"
+_AS_MUCH = -1.0
+"""What Azure takes as the price of spot: as much as on demand."""
+LOGIN = "azure-native:authorization:getClientConfig"
+"""The question to Azure who is logged in; recordings answer it with `RECORDED_LOGIN`."""
+RECORDED_LOGIN: dict[str, Json] = {"objectId": "${whoever is logged in}"}
+CREDENTIALS = "azure-native:containerservice:listManagedClusterUserCredentials"
+"""The question to Azure how users reach a cluster; recordings answer it with nothing."""
+RECORDED_CREDENTIALS: dict[str, Json] = {"kubeconfigs": []}
+_SERVER = re.compile(r"^ *server: *\"?([^\s\"]+)", re.MULTILINE)
+_AUTHORITY = re.compile(r"^ *certificate-authority-data: *\"?([^\s\"]+)", re.MULTILINE)
+
+
+class ControlPlaneArgs(Args, frozen=True, kw_only=True):
+    """What the control plane is made from."""
+
+    names: Names
+    region: str
+    subscription: str
+    resource_group: pulumi.Input[str]
+    plan: AksPlan
+    subnet_id: pulumi.Input[str]
+    identity_id: pulumi.Input[str]
+    """Of the control plane: it may use the subnet."""
+    disk_set_id: pulumi.Input[str] | None
+    nat: bool
+    """The subnet has a way out of ours."""
+
+
+class ControlPlane(Component[ControlPlaneArgs]):
+    """An AKS cluster with nodes for its own pods; pods' network is Azure's, by Cilium, an overlay.
+
+    No upgrade channel: a version moves when the spec says so. Nobody has a certificate or a token
+    of the cluster's own: Entra says who somebody is and Azure's roles what they may. Whoever makes
+    it is its administrator.
+    """
+
+    kind = "azure:ControlPlane"
+    cluster_name: pulumi.Output[str]
+    endpoint: pulumi.Output[str]
+    """Address of the API server: https://NAME:443."""
+    authority: pulumi.Output[str]
+    """Certificate of the cluster's authority, base64."""
+
+    def build(self, args: ControlPlaneArgs) -> None:
+        """Make the cluster with the pool of its own pods."""
+        plan, known = args.plan, facts()
+        made = containerservice.ManagedCluster(
+            args.names("aks"),
+            resource_group_name=args.resource_group,
+            location=args.region,
+            dns_prefix=args.names("aks"),
+            kubernetes_version=plan.release,
+            sku=containerservice.ManagedClusterSKUArgs(name="Base", tier="Standard"),
+            enable_rbac=True,
+            disable_local_accounts=True,
+            aad_profile=containerservice.ManagedClusterAADProfileArgs(
+                managed=True, enable_azure_rbac=True
+            ),
+            identity=containerservice.ManagedClusterIdentityArgs(
+                type=containerservice.ResourceIdentityType.USER_ASSIGNED,
+                user_assigned_identities=[args.identity_id],
+            ),
+            api_server_access_profile=_access(plan),
+            auto_upgrade_profile=containerservice.ManagedClusterAutoUpgradeProfileArgs(
+                upgrade_channel="none", node_os_upgrade_channel="None"
+            ),
+            network_profile=containerservice.ContainerServiceNetworkProfileArgs(
+                network_plugin="azure",
+                network_plugin_mode="overlay",
+                network_dataplane="cilium",
+                network_policy="cilium",
+                pod_cidr=plan.pod_cidr,
+                service_cidr=plan.service_cidr,
+                dns_service_ip=plan.dns_address,
+                load_balancer_sku="standard",
+                outbound_type="userAssignedNATGateway" if args.nat else "loadBalancer",
+            ),
+            disk_encryption_set_id=args.disk_set_id,
+            agent_pool_profiles=[
+                containerservice.ManagedClusterAgentPoolProfileArgs(
+                    name="system",
+                    mode="System",
+                    type="VirtualMachineScaleSets",
+                    count=known.aks_system_nodes,
+                    vm_size=known.machine,
+                    os_type="Linux",
+                    vnet_subnet_id=args.subnet_id,
+                    enable_encryption_at_host=args.disk_set_id is not None,
+                )
+            ],
+            opts=self.child(),
+        )
+        self.cluster_name = made.name
+        authorization.RoleAssignment(
+            args.names("aks-admin"),
+            principal_id=authorization.get_client_config_output(
+                opts=pulumi.InvokeOutputOptions(parent=self)
+            ).object_id,
+            role_definition_id=role_id(args.subscription, "aks-admin"),
+            scope=made.id,
+            # A run of somebody else's, who is let in otherwise, takes nobody's place.
+            opts=self.child(pulumi.ResourceOptions(ignore_changes=["principalId"])),
+        )
+        # With local accounts off there is no secret in it.
+        told = pulumi.Output.unsecret(
+            containerservice.list_managed_cluster_user_credentials_output(
+                resource_group_name=args.resource_group,
+                resource_name=made.name,
+                opts=pulumi.InvokeOutputOptions(parent=self),
+            ).kubeconfigs.apply(lambda found: found[0].value if found else "")
+        )
+        self.endpoint = told.apply(lambda text: read_kubeconfig(text)[0])
+        self.authority = told.apply(lambda text: read_kubeconfig(text)[1])
+
+
+def read_kubeconfig(encoded: str) -> tuple[str, str]:
+    """Return address and authority out of a kubeconfig in base64; "" for what it doesn't say."""
+    text = base64.b64decode(encoded).decode()
+    server, authority = _SERVER.search(text), _AUTHORITY.search(text)
+    return server[1] if server else "", authority[1] if authority else ""
+
+
+def _access(plan: AksPlan) -> containerservice.ManagedClusterAPIServerAccessProfileArgs:
+    if not plan.admin_cidrs:
+        return containerservice.ManagedClusterAPIServerAccessProfileArgs(
+            enable_private_cluster=True, enable_private_cluster_public_fqdn=False
+        )
+    return containerservice.ManagedClusterAPIServerAccessProfileArgs(
+        authorized_ip_ranges=list(plan.admin_cidrs)
+    )
+
+
+class AksPoolArgs(Args, frozen=True, kw_only=True):
+    """What a pool's nodes are made from."""
+
+    names: Names
+    resource_group: pulumi.Input[str]
+    cluster: pulumi.Input[str]
+    plan: AksPlan
+    pool: PoolPlan
+    part: str
+    """The pool's name, with a number from the second set on."""
+    rung: RungPlan
+    count: int
+    subnet_id: pulumi.Input[str]
+    encrypted: bool
+
+
+class AksPool(Component[AksPoolArgs]):
+    """A node pool of a fixed size, on one rung."""
+
+    kind = "azure:AksPool"
+    pool_id: pulumi.Output[str]
+
+    def build(self, args: AksPoolArgs) -> None:
+        """Make it."""
+        pool, rung = args.pool, args.rung
+        spot = rung.market == "spot"
+        self.pool_id = containerservice.AgentPool(
+            args.names(f"nodes-{args.part}"),
+            agent_pool_name=pool_name(args.part),
+            resource_group_name=args.resource_group,
+            resource_name_=args.cluster,
+            mode="User",
+            type="VirtualMachineScaleSets",
+            count=args.count,
+            vm_size=pool.size,
+            orchestrator_version=args.plan.release,
+            os_type="Linux",
+            os_sku="Ubuntu",
+            os_disk_size_gb=pool.disk_gib,
+            vnet_subnet_id=args.subnet_id,
+            availability_zones=[rung.zone] if rung.zone else None,
+            gpu_profile=containerservice.GPUProfileArgs(driver=args.plan.driver)
+            if pool.name in args.plan.gpus
+            else None,
+            scale_set_priority="Spot" if spot else "Regular",
+            scale_set_eviction_policy="Delete" if spot else None,
+            spot_max_price=(rung.max_usd_per_hour or _AS_MUCH) if spot else None,
+            capacity_reservation_group_id=rung.reservation or None,
+            proximity_placement_group_id=pool.proximity_group or None,
+            enable_encryption_at_host=args.encrypted,
+            node_labels={_NODE_POOL: pool.name},
+            tags={**pool.tags, POOL: pool.name},
+            opts=self.child(),
+        ).id
+
+
+def balancer_address(
+    here: Ground, group: pulumi.Output[str], network: Network, machines: Machines
+) -> pulumi.Output[str]:
+    """Make the load balancer before a site's controllers, and return its address."""
+    plan = here.plan
+    hosts = [host for p in plan.pools if p.role == "controller" for host in p.names]
+    made = ApiBalancer(
+        here.names("api"),
+        ApiBalancerArgs(
+            names=here.names,
+            region=plan.region,
+            subscription=plan.subscription,
+            resource_group=group,
+            subnet_id=network.subnet_ids["compute"],
+            vnet_id=network.vnet_id,
+            addresses={
+                host: machines.named[host].private_address
+                for host in hosts
+                if host in machines.named
+            },
+        ),
+        here.options,
+    )
+    return made.address
+
+
+def make_managed(
+    here: Ground,
+    aks: AksPlan,
+    *,
+    group: pulumi.Output[str],
+    network: Network,
+    machines: Machines,
+    moment: Moment,
+) -> None:
+    """Make the cluster, and a component for each set of nodes; export how it is found."""
+    plan, subnet_id = here.plan, network.subnet_ids["compute"]
+    identity = Identity(
+        here.names("identity-aks"),
+        IdentityArgs(
+            names=here.names,
+            name="aks",
+            region=plan.region,
+            subscription=plan.subscription,
+            resource_group=group,
+            grants=(Grant(what="subnet", role="network-contributor", scope=subnet_id),),
+        ),
+        here.options,
+    )
+    made = ControlPlane(
+        here.names("control-plane"),
+        ControlPlaneArgs(
+            names=here.names,
+            region=plan.region,
+            subscription=plan.subscription,
+            resource_group=group,
+            plan=aks,
+            subnet_id=subnet_id,
+            identity_id=identity.identity_id,
+            disk_set_id=machines.disk_set_id,
+            nat=plan.network.nat,
+        ),
+        here.options,
+    )
+    for pool in (p for p in plan.pools if p.name in aks.pools):
+        taken = pool.taken(moment.taken)
+        for part in pool.sets:
+            on = [taken[host] for host in pool.part_names(part.name) if host in taken]
+            AksPool(
+                here.names(f"pool-{part.name}"),
+                AksPoolArgs(
+                    names=here.names,
+                    resource_group=group,
+                    cluster=made.cluster_name,
+                    plan=aks,
+                    pool=pool,
+                    part=part.name,
+                    rung=next(iter(on), pool.rungs[0]),
+                    count=len(on),
+                    subnet_id=subnet_id,
+                    encrypted=machines.disk_set_id is not None,
+                ),
+                here.options,
+            )
+    pulumi.export(
+        "control-plane",
+        {"name": made.cluster_name, "endpoint": made.endpoint, "authority": made.authority},
+    )
+
+
+_PART = "api"
+"""What its only frontend, group of servers and probe are called."""
+_IDLE_MIN = 30
+"""Minutes that a silent connection stays, the most that there is: watches may say nothing."""
+
+
+class ApiBalancerArgs(Args, frozen=True, kw_only=True):
+    """What the load balancer is made from."""
+
+    names: Names
+    region: str
+    subscription: str
+    resource_group: pulumi.Input[str]
+    subnet_id: pulumi.Input[str]
+    vnet_id: pulumi.Input[str]
+    addresses: Mapping[str, pulumi.Input[str]]
+    """Control plane -> private address."""
+
+
+class ApiBalancer(Component[ApiBalancerArgs]):
+    """A standard load balancer without an address outside.
+
+    A machine behind it that is handed to itself gets no answer (learn.microsoft.com, "Troubleshoot
+    Azure Load Balancer: backend traffic from the same VM", November 2026): so control planes call
+    themselves by that name once they serve, which the role kubernetes sees to.
+    """
+
+    kind = "azure:ApiBalancer"
+    address: pulumi.Output[str]
+
+    def build(self, args: ApiBalancerArgs) -> None:
+        """Make it, with its rule."""
+        name = args.names("api")
+        head = pulumi.Output.concat(
+            f"/subscriptions/{args.subscription}/resourceGroups/",
+            args.resource_group,
+            f"/providers/Microsoft.Network/loadBalancers/{name}",
+        )
+
+        def part(kind: str) -> network.SubResourceArgs:
+            return network.SubResourceArgs(id=pulumi.Output.concat(head, f"/{kind}/{_PART}"))
+
+        made = network.LoadBalancer(
+            name,
+            load_balancer_name=name,
+            resource_group_name=args.resource_group,
+            location=args.region,
+            sku=network.LoadBalancerSkuArgs(name="Standard"),
+            frontend_ip_configurations=[
+                network.FrontendIPConfigurationArgs(
+                    name=_PART,
+                    private_ip_allocation_method="Dynamic",
+                    subnet=network.SubnetArgs(id=args.subnet_id),
+                )
+            ],
+            backend_address_pools=[self._servers(args)],
+            probes=[
+                network.ProbeArgs(
+                    name=_PART,
+                    protocol="Https",
+                    port=API_PORT,
+                    request_path="/readyz",
+                    interval_in_seconds=5,
+                    probe_threshold=2,
+                )
+            ],
+            load_balancing_rules=[
+                network.LoadBalancingRuleArgs(
+                    name=_PART,
+                    protocol="Tcp",
+                    frontend_port=API_PORT,
+                    backend_port=API_PORT,
+                    idle_timeout_in_minutes=_IDLE_MIN,
+                    enable_tcp_reset=True,
+                    disable_outbound_snat=True,
+                    frontend_ip_configuration=part("frontendIPConfigurations"),
+                    backend_address_pool=part("backendAddressPools"),
+                    probe=part("probes"),
+                )
+            ],
+            opts=self.child(),
+        )
+        self.address = made.frontend_ip_configurations.apply(
+            lambda parts: (parts[0].private_ip_address or "") if parts else ""
+        )
+
+    def _servers(self, args: ApiBalancerArgs) -> network.BackendAddressPoolArgs:
+        """Return the servers by their addresses: their machines are made as if there were none."""
+        return network.BackendAddressPoolArgs(
+            name=_PART,
+            load_balancer_backend_addresses=[
+                network.LoadBalancerBackendAddressArgs(
+                    name=host,
+                    ip_address=address,
+                    virtual_network=network.SubResourceArgs(id=args.vnet_id),
+                )
+                for host, address in args.addresses.items()
+            ],
+        )

@@ -1,0 +1,150 @@
+"""Puts the data of a site together: accounts, private doors to them, file systems, keys."""
+
+from __future__ import annotations
+
+import pulumi
+
+from ..plan.types import ContainerPlan, FileSystemPlan, KeyPlan
+from .access import Grant, Identity, IdentityArgs
+from .context import Ground
+from .network import Network
+from .storage import Account, AccountArgs, CustomerKey, Door, DoorArgs, FileSystem, FileSystemArgs
+
+
+class Data:
+    """What the site keeps. Nothing in it hangs on what `down` takes away."""
+
+    def __init__(
+        self,
+        ground: Ground,
+        group: pulumi.Output[str],
+        doors: pulumi.Output[str],
+        network: Network,
+    ) -> None:
+        """Make all of it: data in `group`, the private ways to it in the group `doors`."""
+        self._plan = ground.plan
+        self._names = ground.names
+        self._options = ground.options
+        self._group = group
+        self.network = network
+        self._identities: dict[tuple[str, str], Identity] = {}
+        self.container_ids: dict[str, pulumi.Output[str]] = {}
+        """ACCOUNT/CONTAINER -> id, of those whose resource group is known."""
+        self.mgs_addresses: dict[str, pulumi.Output[str]] = {}
+        accounts = {item.name: self._account(item.name) for item in self._plan.storage.accounts}
+        for account, made in accounts.items():
+            for container, identifier in made.container_ids.items():
+                self.container_ids[f"{account}/{container}"] = identifier
+        for item in self._plan.storage.containers:
+            self._known(item)
+        self._doors(accounts, doors)
+        for system in self._plan.storage.file_systems:
+            self.mgs_addresses[system.name] = self._file_system(system).mgs_address
+
+    def _account(self, name: str) -> Account:
+        plan = next(item for item in self._plan.storage.accounts if item.name == name)
+        return Account(
+            self._names(f"data-{name}"),
+            AccountArgs(
+                names=self._names,
+                account=name,
+                region=self._plan.region,
+                resource_group=self._group,
+                containers=plan.containers,
+                key=self._customer_key(plan.key),
+            ),
+            self._options,
+        )
+
+    def _known(self, item: ContainerPlan) -> None:
+        """Remember a container of an account that exists in the site's resource group."""
+        key = f"{item.account}/{item.name}"
+        if key in self.container_ids or not self._plan.resource_group:
+            return
+        account = (
+            f"/subscriptions/{self._plan.subscription}/resourceGroups/{self._plan.resource_group}"
+            f"/providers/Microsoft.Storage/storageAccounts/{item.account}"
+        )
+        self.container_ids[key] = pulumi.Output.from_input(
+            f"{account}/blobServices/default/containers/{item.name}"
+        )
+
+    def _doors(self, accounts: dict[str, Account], group: pulumi.Output[str]) -> None:
+        if not accounts:
+            return
+        subnets = self.network.subnet_ids
+        Door(
+            self._names("doors"),
+            DoorArgs(
+                names=self._names,
+                region=self._plan.region,
+                resource_group=group,
+                accounts={name: made.account_id for name, made in accounts.items()},
+                subnet_id=subnets.get("storage", subnets["compute"]),
+                vnet_id=self.network.vnet_id,
+                makes_zone=not self._plan.network.existing,
+            ),
+            self._options,
+        )
+
+    def _file_system(self, plan: FileSystemPlan) -> FileSystem:
+        return FileSystem(
+            self._names(f"lustre-{plan.name}"),
+            FileSystemArgs(
+                names=self._names,
+                name=plan.name,
+                region=self._plan.region,
+                resource_group=self._group,
+                capacity_tib=plan.capacity_tib,
+                sku=plan.sku,
+                zone=plan.zone,
+                subnet_id=self.network.subnet_ids["storage"],
+                container_id=self._id_of(plan.container),
+                logging_id=self._id_of(plan.logging),
+                logs_account=""
+                if plan.logging is None or plan.logging.made
+                else plan.logging.account,
+                import_prefix=plan.import_prefix,
+                export_prefixes=plan.export_prefixes,
+                key=self._customer_key(plan.key),
+            ),
+            self._options,
+        )
+
+    def _id_of(self, item: ContainerPlan | None) -> pulumi.Output[str] | None:
+        return None if item is None else self.container_ids[f"{item.account}/{item.name}"]
+
+    def _customer_key(self, plan: KeyPlan | None) -> CustomerKey | None:
+        if plan is None:
+            return None
+        identity = self.key_user(plan, "data", self._group)
+        return CustomerKey(url=plan.url, key_id=plan.key, identity_id=identity)
+
+    def key_user(self, plan: KeyPlan, what: str, group: pulumi.Output[str]) -> pulumi.Output[str]:
+        """Return an identity that may use a key, made once for each key and what it encrypts."""
+        made = self._identities.get((what, plan.url))
+        if made is None:
+            number = sum(known == what for known, _ in self._identities)
+            name = f"{what}-key-{number}" if number else f"{what}-key"
+            grants = () if plan.identity else (Grant(what="use", role="key-user", scope=plan.key),)
+            made = Identity(
+                self._names(f"identity-{name}"),
+                IdentityArgs(
+                    names=self._names,
+                    name=name,
+                    region=self._plan.region,
+                    subscription=self._plan.subscription,
+                    resource_group=group,
+                    existing=plan.identity,
+                    grants=grants,
+                    kept=what == "data",
+                ),
+                self._options,
+            )
+            self._identities[what, plan.url] = made
+        return made.identity_id
+
+
+def _existing_account(logging: ContainerPlan | None) -> str:
+    """Return the account that exists and lacks a container for logs; "" where there is none."""
+    return "" if logging is None or logging.made else logging.account

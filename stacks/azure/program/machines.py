@@ -1,0 +1,195 @@
+"""Puts the machines of a site together: identities, disk keys, named machines, scale sets."""
+
+from __future__ import annotations
+
+import pulumi
+
+from ...pulumi.names import HOST, POOL
+from ..cloud_init import custom_data
+from ..plan.identifiers import SET
+from ..plan.types import Moment, PoolPlan, RungPlan, ScaleSetPlan
+from .access import Grant, Identity, IdentityArgs
+from .compute import MachineArgs, NamedMachine, NamedMachineArgs, ScaleSet, ScaleSetArgs
+from .context import Ground
+from .data import Data
+from .disks import DiskKey, DiskKeyArgs
+
+
+class Machines:
+    """All machines of the site."""
+
+    def __init__(
+        self,
+        ground: Ground,
+        group: pulumi.Output[str],
+        data: Data,
+        moment: Moment,
+    ) -> None:
+        """Make scale sets first: the burst agent on the controller is let change them."""
+        self._plan = ground.plan
+        self._names = ground.names
+        self._options = ground.options
+        self._group = group
+        self._network = data.network
+        self._moment = moment
+        self.named: dict[str, NamedMachine] = {}
+        """Host -> login or controller machine."""
+        self.sets: dict[str, ScaleSet] = {}
+        """Scale set, by its name in the plan."""
+        self.disk_set_id = self._disk_set(data)
+        """Encrypts disks by a customer's key; None: Azure's own."""
+        joined = self._plan.control_plane
+        self._pools = [p for p in self._plan.pools if joined is None or p.name not in joined.pools]
+        self._node = self._identity("node", self._plan.access.node_identity, self._reads(data))
+        for pool in self._pools:
+            for part in pool.sets:
+                self.sets[part.name] = self._scale_set(pool, part)
+        burst = self._burst()
+        for pool in self._pools:
+            if not pool.sets:
+                self._named_machines(pool, burst if pool.role == "controller" else ())
+        self.outputs = {pool.name: self._output(pool) for pool in self._pools}
+        """Pool -> what `hosts` needs to find its machines."""
+
+    def _disk_set(self, data: Data) -> pulumi.Input[str] | None:
+        key = self._plan.key
+        if key is None:
+            return None
+        if key.disk_set:
+            return key.disk_set
+        made = DiskKey(
+            self._names("disk-key"),
+            DiskKeyArgs(
+                names=self._names,
+                region=self._plan.region,
+                resource_group=self._group,
+                key_url=key.url,
+                identity_id=data.key_user(key, "disk", self._group),
+            ),
+            self._options,
+        )
+        return made.disk_set_id
+
+    def _reads(self, data: Data) -> tuple[Grant, ...]:
+        """Return what nodes may do: with the blobs that they mount, and nothing else."""
+        return tuple(
+            Grant(
+                what=f"{item.account}-{item.name}",
+                role="blob-reader" if item.read_only else "blob-contributor",
+                scope=data.container_ids[f"{item.account}/{item.name}"],
+            )
+            for item in self._plan.storage.containers
+            if item.mounted and f"{item.account}/{item.name}" in data.container_ids
+        )
+
+    def _identity(self, name: str, existing: str, grants: tuple[Grant, ...]) -> pulumi.Output[str]:
+        made = Identity(
+            self._names(f"identity-{name}"),
+            IdentityArgs(
+                names=self._names,
+                name=name,
+                region=self._plan.region,
+                subscription=self._plan.subscription,
+                resource_group=self._group,
+                existing=existing,
+                grants=grants,
+            ),
+            self._options,
+        )
+        return made.identity_id
+
+    def _burst(self) -> tuple[pulumi.Output[str], ...]:
+        """Return the identity of the burst agent, which may change elastic scale sets only.
+
+        To give a machine its identity, subnet and security group it must be let use those too.
+        """
+        access = self._plan.access
+        if access.burst_identity:
+            return (self._identity("burst", access.burst_identity, ()),)
+        if not access.makes_burst:
+            return ()
+        elastic = [p.name for pool in self._pools if pool.elastic for p in pool.sets]
+        scopes: dict[str, pulumi.Input[str]] = {
+            **{f"set-{name}": self.sets[name].scale_set_id for name in elastic},
+            "subnet": self._network.subnet_ids["compute"],
+            "security-group": self._network.closed_group_id,
+        }
+        grants = [Grant(what=w, role="machine-contributor", scope=s) for w, s in scopes.items()]
+        grants.append(Grant(what="node-identity", role="identity-operator", scope=self._node))
+        return (self._identity("burst", "", tuple(grants)),)
+
+    def _scale_set(self, pool: PoolPlan, part: ScaleSetPlan) -> ScaleSet:
+        live = self._moment.live.get(part.name)
+        grown = live.capacity if live is not None and pool.elastic else 0
+        said = {POOL: pool.name, SET: part.name}
+        tags = {**pool.tags, **(live.tags if live is not None else {}), **said}
+        taken = pool.taken(self._moment.taken)
+        made = [taken[host] for host in pool.part_names(part.name) if host in taken]
+        return ScaleSet(
+            self._names(f"pool-{part.name}"),
+            ScaleSetArgs(
+                machine=self._machine(pool, next(iter(made), pool.rungs[0]), (self._node,), tags),
+                name=part.name,
+                prefix=f"{pool.name}-" if pool.name[-1].isdigit() else pool.name,
+                capacity=max(len(made), grown),
+                single_placement=pool.single_placement,
+            ),
+            self._options,
+        )
+
+    def _named_machines(self, pool: PoolPlan, more: tuple[pulumi.Output[str], ...]) -> None:
+        for host, rung in pool.taken(self._moment.taken).items():
+            tags = {**pool.tags, POOL: pool.name, HOST: host}
+            self.named[host] = NamedMachine(
+                self._names(f"machine-{host}"),
+                NamedMachineArgs(
+                    machine=self._machine(pool, rung, (self._node, *more), tags),
+                    host=host,
+                    public_address=pool.public_address,
+                    forwards=pool.gateway and host == pool.names[0],
+                ),
+                self._options,
+            )
+
+    def _machine(
+        self,
+        pool: PoolPlan,
+        rung: RungPlan,
+        identities: tuple[pulumi.Output[str], ...],
+        tags: dict[str, str],
+    ) -> MachineArgs:
+        user, key = self._plan.user, self._moment.public_key
+        closed, access = self._network.closed_group_id, self._network.access_group_id
+        return MachineArgs(
+            names=self._names,
+            region=self._plan.region,
+            resource_group=self._group,
+            size=pool.size,
+            image=pool.image,
+            rung=rung,
+            user=user,
+            public_key=key,
+            custom_data=custom_data(user, key),
+            subnet_id=self._network.subnet_ids[pool.subnet],
+            security_group_id=closed if pool.role == "compute" else access,
+            identity_ids=identities,
+            disk_gib=pool.disk_gib,
+            disk_set_id=self.disk_set_id,
+            proximity_group=pool.proximity_group,
+            tags=tags,
+        )
+
+    def _output(self, pool: PoolPlan) -> dict[str, object]:
+        if pool.sets:
+            return {"sets": {part.name: self.sets[part.name].scale_set_name for part in pool.sets}}
+        return {
+            "machines": {
+                host: {
+                    "name": self.named[host].machine_name,
+                    "private": self.named[host].private_address,
+                    "public": self.named[host].public_address,
+                }
+                for host in pool.names
+                if host in self.named
+            }
+        }

@@ -1,0 +1,220 @@
+"""The Pulumi program of a site on Azure: the components, put together as the plan says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import pulumi
+from pulumi_azure_native import resources
+
+from ....schemas.catalog import Catalog
+from ....schemas.spec import ClusterSpec
+from ...pulumi.component import Args, Component
+from ...pulumi.monitor import Answers
+from ...pulumi.names import Labels, Names, spec_hash
+from ...pulumi.record import record
+from ...pulumi.recorded import RecordedGraph
+from ...pulumi.tagging import tag_everything
+from ..plan.identifiers import parse
+from ..plan.layout import layout
+from ..plan.types import Moment, SitePlan
+from .budget import Alarm, AlarmArgs
+from .context import Ground, ground
+from .control_plane import (
+    CREDENTIALS,
+    LOGIN,
+    RECORDED_CREDENTIALS,
+    RECORDED_LOGIN,
+    balancer_address,
+    make_managed,
+)
+from .data import Data
+from .machines import Machines
+from .network import KEPT, Dns, DnsArgs, Network, NetworkArgs, SiteRoutes, SiteRoutesArgs
+
+
+def program(
+    spec: ClusterSpec, site: str, catalog: Catalog, moment: Moment | None = None
+) -> Callable[[], None]:
+    """Return the program of a site; without `moment` for a recording, which needs no world.
+
+    Raises:
+        ProviderError: GC990, the spec asks for what Azure does not make.
+    """
+    plan = layout(spec, site, catalog)
+    tags = labels(spec, plan)
+    return lambda: build(plan, tags, moment or Moment())
+
+
+def labels(spec: ClusterSpec, plan: SitePlan) -> Labels:
+    """Return the tags of everything that the site makes."""
+    return Labels(
+        cluster=plan.cluster,
+        site=plan.site,
+        spec_hash=spec_hash(spec),
+        owner=plan.owner,
+        extra=plan.tags,
+    )
+
+
+class GroupsArgs(Args, frozen=True, kw_only=True):
+    """What resource groups are made from."""
+
+    names: Names
+    region: str
+    existing: str = ""
+    """Name of one that exists: then it holds everything."""
+    keeps: bool = False
+    """Something is made that `down` keeps."""
+
+
+class Groups(Component[GroupsArgs]):
+    """The resource groups: deleting a group deletes all in it, so what may be kept has its own.
+
+    The network is there too, whether something is kept or not: it could not move there later.
+    """
+
+    kind = "azure:Groups"
+    cluster: pulumi.Output[str]
+    base: pulumi.Output[str]
+
+    def build(self, args: GroupsArgs) -> None:
+        """Make them, or use the one that exists."""
+        if args.existing:
+            self.cluster = self.base = pulumi.Output.from_input(args.existing)
+            return
+        kind = "resource-group"
+        kept = self.child(KEPT if args.keeps else None)
+        group = resources.ResourceGroup(
+            args.names("cluster", kind=kind), location=args.region, opts=self.child()
+        )
+        base = resources.ResourceGroup(
+            args.names("base", kind=kind), location=args.region, opts=kept
+        )
+        self.cluster, self.base = group.name, base.name
+
+
+def build(plan: SitePlan, tags: Labels, moment: Moment) -> None:
+    """Register everything and export what `hosts` and the operators need."""
+    tag_everything(tags)
+    here = ground(plan)
+    names, options = here.names, here.options
+    held = GroupsArgs(
+        names=names,
+        region=plan.region,
+        existing=plan.resource_group,
+        keeps=plan.storage.makes_data,
+    )
+    groups = Groups(names("groups"), held, options)
+    network = _network(here, groups)
+    data = Data(here, groups.base, groups.cluster, network)
+    machines = Machines(here, groups.cluster, data, moment)
+    if plan.control_plane is not None:
+        make_managed(
+            here,
+            plan.control_plane,
+            group=groups.cluster,
+            network=network,
+            machines=machines,
+            moment=moment,
+        )
+    _dns(here, groups, network, machines)
+    _site_routes(here, groups, network, machines)
+    if plan.budget is not None:
+        alarm = AlarmArgs(
+            names=names,
+            subscription=plan.subscription,
+            usd_per_month=plan.budget.usd_per_month,
+            emails=plan.budget.emails,
+            found_by=tags.found_by(),
+            month=moment.month,
+        )
+        Alarm(names("alarm"), alarm, options)
+    pulumi.export("resource_group", groups.cluster)
+    pulumi.export("base_group", groups.base)
+    pulumi.export("vnet", network.vnet_id)
+    pulumi.export("subnets", network.subnet_ids)
+    pulumi.export("pools", machines.outputs)
+    pulumi.export("file_systems", data.mgs_addresses)
+    pulumi.export("containers", data.container_ids)
+
+
+def _network(here: Ground, groups: Groups) -> Network:
+    network = here.plan.network
+    args = NetworkArgs(
+        names=here.names,
+        region=here.plan.region,
+        resource_group=groups.cluster,
+        base_group=groups.base,
+        cidr=network.cidr,
+        existing=network.existing,
+        subnets={subnet.name: subnet.existing or subnet.cidr for subnet in network.subnets},
+        admin_cidrs=network.admin_cidrs,
+        nat=network.nat,
+        kept=network.kept,
+        let_in=network.let_in,
+        has_gateway=any(pool.gateway for pool in here.plan.pools),
+    )
+    return Network(here.names("network"), args, here.options)
+
+
+def _site_routes(here: Ground, groups: Groups, network: Network, machines: Machines) -> None:
+    """Make the routes to other sites, through the gateways that are made."""
+    first = {pool.name: pool.names[0] for pool in here.plan.pools if pool.gateway}
+    gateways: dict[str, pulumi.Input[str]] = {
+        route.network: machines.named[first[route.pool]].private_address
+        for route in here.plan.network.routes
+        if first.get(route.pool) in machines.named
+    }
+    if gateways:
+        args = SiteRoutesArgs(
+            names=here.names,
+            resource_group=groups.cluster,
+            table=network.route_table,
+            gateways=gateways,
+        )
+        SiteRoutes(here.names("site-routes"), args, here.options)
+
+
+def _dns(here: Ground, groups: Groups, network: Network, machines: Machines) -> None:
+    plan = here.plan
+    zone = parse(plan.dns.existing)
+    addresses: dict[str, pulumi.Input[str]] = {
+        host: made.private_address for host, made in machines.named.items()
+    }
+    if plan.api_name:
+        name = plan.api_name.removesuffix(f".{plan.dns.domain}")
+        addresses[name] = balancer_address(here, groups.cluster, network, machines)
+    args = DnsArgs(
+        names=here.names,
+        resource_group=groups.cluster if zone is None else zone.group,
+        domain=plan.dns.domain,
+        zone="" if zone is None else zone.name,
+        vnet_id=network.vnet_id,
+        link=not plan.network.existing,
+        addresses=addresses,
+    )
+    Dns(here.names("dns"), args, here.options)
+
+
+ANSWERS: Answers = {LOGIN: RECORDED_LOGIN, CREDENTIALS: RECORDED_CREDENTIALS}
+"""What is asked of Azure while a program runs."""
+
+
+def record_site(
+    spec: ClusterSpec,
+    site: str,
+    catalog: Catalog,
+    *,
+    preview: bool = False,
+    taken: Mapping[str, str] | None = None,
+) -> RecordedGraph:
+    """Return what the site's program asks for; needs no login. Raises RecordError."""
+    run = program(spec, site, catalog, Moment(taken=dict(taken or {})))
+    return record(
+        run,
+        project=f"gcluster-{spec.name}",
+        stack=site,
+        preview=preview,
+        answers=ANSWERS,
+    )

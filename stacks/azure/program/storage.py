@@ -1,0 +1,304 @@
+"""Data, which `down` keeps: storage accounts with their containers, and Managed Lustre."""
+
+from __future__ import annotations
+
+import pulumi
+from pulumi_azure_native import network, privatedns, storage, storagecache
+
+from ...pulumi.component import Args, Component
+from ...pulumi.names import Names
+from ..plan.facts import facts
+from ..plan.storage import LOGGING
+from .network import KEPT
+
+_DAYS_UNDELETED = 14
+"""How long Azure keeps what somebody deleted in a container."""
+_BLOB_ZONE = "privatelink.blob.core.windows.net"
+"""learn.microsoft.com/azure/private-link/private-endpoint-dns, November 2026."""
+
+
+class CustomerKey(Args, frozen=True, kw_only=True):
+    """A customer's key for data, and the identity that may use it."""
+
+    url: str
+    key_id: str
+    """Id of the key; "" where only its address is known."""
+    identity_id: pulumi.Input[str]
+
+
+class AccountArgs(Args, frozen=True, kw_only=True):
+    """What a storage account is made from."""
+
+    names: Names
+    account: str
+    """Its name, unique in the world."""
+    region: str
+    resource_group: pulumi.Input[str]
+    containers: tuple[str, ...]
+    key: CustomerKey | None = None
+
+
+class Account(Component[AccountArgs]):
+    """A storage account that nobody reaches but through the cluster's network."""
+
+    kind = "azure:Account"
+    account_id: pulumi.Output[str]
+    container_ids: dict[str, pulumi.Output[str]]
+
+    def build(self, args: AccountArgs) -> None:
+        """Make the account, its rules for deleted and changed blobs, and the containers."""
+        account = storage.StorageAccount(
+            args.names(f"account-{args.account}"),
+            account_name=args.account,
+            resource_group_name=args.resource_group,
+            location=args.region,
+            kind="StorageV2",
+            sku=storage.SkuArgs(name="Standard_LRS"),
+            minimum_tls_version="TLS1_2",
+            enable_https_traffic_only=True,
+            allow_blob_public_access=False,
+            allow_shared_key_access=False,
+            allow_cross_tenant_replication=False,
+            public_network_access="Disabled",
+            network_rule_set=storage.NetworkRuleSetArgs(
+                default_action=storage.DefaultAction.DENY, bypass="AzureServices"
+            ),
+            encryption=_encryption(args.key),
+            identity=_identity(args.key),
+            opts=self.child(KEPT),
+        )
+        self.account_id = account.id
+        retention = storage.DeleteRetentionPolicyArgs(enabled=True, days=_DAYS_UNDELETED)
+        storage.BlobServiceProperties(
+            args.names(f"blobs-{args.account}"),
+            account_name=account.name,
+            blob_services_name="default",
+            resource_group_name=args.resource_group,
+            is_versioning_enabled=True,
+            delete_retention_policy=retention,
+            container_delete_retention_policy=retention,
+            opts=self.child(KEPT),
+        )
+        self.container_ids = {
+            name: storage.BlobContainer(
+                args.names(f"{args.account}-{name}"),
+                account_name=account.name,
+                container_name=name,
+                resource_group_name=args.resource_group,
+                public_access=storage.PublicAccess.NONE,
+                opts=self.child(KEPT),
+            ).id
+            for name in args.containers
+        }
+
+
+def _encryption(key: CustomerKey | None) -> storage.EncryptionArgs | None:
+    if key is None:
+        return None
+    vault, _, rest = key.url.partition("/keys/")
+    name, _, version = rest.strip("/").partition("/")
+    return storage.EncryptionArgs(
+        key_source="Microsoft.Keyvault",
+        key_vault_properties=storage.KeyVaultPropertiesArgs(
+            key_name=name, key_vault_uri=vault, key_version=version or None
+        ),
+        encryption_identity=storage.EncryptionIdentityArgs(
+            encryption_user_assigned_identity=key.identity_id
+        ),
+    )
+
+
+def _identity(key: CustomerKey | None) -> storage.IdentityArgs | None:
+    if key is None:
+        return None
+    return storage.IdentityArgs(type="UserAssigned", user_assigned_identities=[key.identity_id])
+
+
+class DoorArgs(Args, frozen=True, kw_only=True):
+    """What a private way to storage accounts is made from."""
+
+    names: Names
+    region: str
+    resource_group: pulumi.Input[str]
+    accounts: dict[str, pulumi.Input[str]]
+    """Account -> id."""
+    subnet_id: pulumi.Input[str]
+    vnet_id: pulumi.Input[str]
+    makes_zone: bool
+    """Names of accounts lead inside; in a network that exists that is its owner's to do."""
+
+
+class Door(Component[DoorArgs]):
+    """Private endpoints of storage accounts in the cluster's network; gone after `down`."""
+
+    kind = "azure:Door"
+    endpoint_ids: dict[str, pulumi.Output[str]]
+
+    def build(self, args: DoorArgs) -> None:
+        """Make an endpoint for each account, and the zone that leads to it."""
+        zone = self._zone(args) if args.makes_zone else None
+        self.endpoint_ids = {}
+        for account, account_id in args.accounts.items():
+            endpoint = network.PrivateEndpoint(
+                args.names(f"door-{account}"),
+                resource_group_name=args.resource_group,
+                location=args.region,
+                subnet=network.SubnetArgs(id=args.subnet_id),
+                private_link_service_connections=[
+                    network.PrivateLinkServiceConnectionArgs(
+                        name="blob", private_link_service_id=account_id, group_ids=["blob"]
+                    )
+                ],
+                opts=self.child(),
+            )
+            self.endpoint_ids[account] = endpoint.id
+            if zone is None:
+                continue
+            network.PrivateDnsZoneGroup(
+                args.names(f"door-{account}"),
+                resource_group_name=args.resource_group,
+                private_endpoint_name=endpoint.name,
+                private_dns_zone_configs=[
+                    network.PrivateDnsZoneConfigArgs(name="blob", private_dns_zone_id=zone.id)
+                ],
+                opts=self.child(),
+            )
+
+    def _zone(self, args: DoorArgs) -> privatedns.PrivateZone:
+        zone = privatedns.PrivateZone(
+            args.names("blob-zone"),
+            resource_group_name=args.resource_group,
+            private_zone_name=_BLOB_ZONE,
+            location="global",
+            opts=self.child(),
+        )
+        privatedns.VirtualNetworkLink(
+            args.names("blob-zone-link"),
+            resource_group_name=args.resource_group,
+            private_zone_name=zone.name,
+            location="global",
+            registration_enabled=False,
+            virtual_network=privatedns.SubResourceArgs(id=args.vnet_id),
+            opts=self.child(),
+        )
+        return zone
+
+
+_VAULT = 9
+"""Parts of a key's id that are its vault's: /subscriptions/S/resourceGroups/G/providers/P/T/V."""
+
+
+class FileSystemArgs(Args, frozen=True, kw_only=True):
+    """What a file system is made from."""
+
+    names: Names
+    name: str
+    region: str
+    resource_group: pulumi.Input[str]
+    capacity_tib: float
+    """In the SKU's steps."""
+    sku: str
+    zone: str
+    """Exactly one."""
+    subnet_id: pulumi.Input[str]
+    container_id: pulumi.Input[str] | None = None
+    """Container whose blobs appear as files."""
+    logging_id: pulumi.Input[str] | None = None
+    """Another container of the same account."""
+    logs_account: str = ""
+    """Account that exists, in which that container is to be made; "": it is made elsewhere."""
+    import_prefix: str = "/"
+    export_prefixes: tuple[str, ...] = ()
+    key: CustomerKey | None = None
+
+
+class FileSystem(Component[FileSystemArgs]):
+    """A Managed Lustre file system; it outlives `down`."""
+
+    kind = "azure:FileSystem"
+    file_system_id: pulumi.Output[str]
+    mgs_address: pulumi.Output[str]
+
+    def build(self, args: FileSystemArgs) -> None:
+        """Make it, and the job that writes changed files back where that is asked for."""
+        window = facts().maintenance
+        system = storagecache.AmlFilesystem(
+            args.names(args.name),
+            resource_group_name=args.resource_group,
+            location=args.region,
+            sku=storagecache.SkuNameArgs(name=args.sku),
+            storage_capacity_ti_b=args.capacity_tib,
+            zones=[args.zone],
+            filesystem_subnet=args.subnet_id,
+            maintenance_window=storagecache.AmlFilesystemMaintenanceWindowArgs(
+                day_of_week=storagecache.MaintenanceDayOfWeekType(window.day),
+                time_of_day_utc=window.time,
+            ),
+            hsm=_hsm(args, self._logs(args)),
+            encryption_settings=_lustre_encryption(args.key),
+            identity=_lustre_identity(args.key),
+            opts=self.child(KEPT),
+        )
+        self.file_system_id = system.id
+        self.mgs_address = system.client_info.apply(lambda info: info.mgs_address)
+        if args.export_prefixes:
+            storagecache.AutoExportJob(
+                args.names(f"{args.name}-export"),
+                aml_filesystem_name=system.name,
+                resource_group_name=args.resource_group,
+                location=args.region,
+                auto_export_prefixes=list(args.export_prefixes),
+                opts=self.child(KEPT),
+            )
+
+    def _logs(self, args: FileSystemArgs) -> pulumi.Input[str] | None:
+        """Return the container for what could not be imported; made where the account exists."""
+        if not args.logs_account:
+            return args.logging_id
+        container = storage.BlobContainer(
+            args.names(f"{args.name}-logs"),
+            account_name=args.logs_account,
+            container_name=LOGGING,
+            resource_group_name=args.resource_group,
+            public_access=storage.PublicAccess.NONE,
+            opts=self.child(KEPT),
+        )
+        return container.id
+
+
+def _hsm(
+    args: FileSystemArgs, logs: pulumi.Input[str] | None
+) -> storagecache.AmlFilesystemHsmArgs | None:
+    """Return the container behind the file system; what it imports is imported as it is made."""
+    if args.container_id is None or logs is None:
+        return None
+    return storagecache.AmlFilesystemHsmArgs(
+        settings=storagecache.AmlFilesystemHsmSettingsArgs(
+            container=args.container_id,
+            logging_container=logs,
+            import_prefix=args.import_prefix,
+        )
+    )
+
+
+def _lustre_encryption(
+    key: CustomerKey | None,
+) -> storagecache.AmlFilesystemEncryptionSettingsArgs | None:
+    if key is None:
+        return None
+    vault = "/".join(key.key_id.split("/")[:_VAULT])
+    return storagecache.AmlFilesystemEncryptionSettingsArgs(
+        key_encryption_key=storagecache.KeyVaultKeyReferenceArgs(
+            key_url=key.url,
+            source_vault=storagecache.KeyVaultKeyReferenceSourceVaultArgs(id=vault),
+        )
+    )
+
+
+def _lustre_identity(key: CustomerKey | None) -> storagecache.AmlFilesystemIdentityArgs | None:
+    if key is None:
+        return None
+    return storagecache.AmlFilesystemIdentityArgs(
+        type=storagecache.AmlFilesystemIdentityType.USER_ASSIGNED,
+        user_assigned_identities=[key.identity_id],
+    )

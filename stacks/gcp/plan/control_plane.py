@@ -1,0 +1,83 @@
+"""What Google Kubernetes Engine shall run of a cluster, as plain values (pure)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from ipaddress import ip_network
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
+
+from ....schemas.derived.control_planes import managed_by, managed_release
+from ....schemas.spec import ClusterSpec, GcpSite, KubernetesScheduler
+from .facts import facts
+from .pools import PoolPlan
+
+if TYPE_CHECKING:
+    from ....schemas.catalog import Catalog
+
+
+class GkeGpuPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """The GPUs of a pool's nodes, as GKE wants them said."""
+
+    accelerator: str
+    count: int
+    partition: str | None
+    """MIG profile of all: 1g.10gb."""
+    clients: int
+    """Pods that share one in turns."""
+
+
+class GkePlan(msgspec.Struct, frozen=True, kw_only=True):
+    """A control plane of GKE (Standard); its node pools are ours to size and to place."""
+
+    release: str
+    pod_cidr: str
+    service_cidr: str
+    admin_cidrs: tuple[str, ...]
+    """Networks that reach the API server from outside; none: it has no address there."""
+    driver: Literal["host", "container"]
+    """Who brings the GPUs' driver: GKE onto its image, or the GPU operator."""
+    gpus: dict[str, GkeGpuPlan]
+    """Pool -> its nodes' GPUs; pools without any are not here."""
+    pools: frozenset[str]
+    """Pools whose machines are nodes of it."""
+
+
+def control_plane_plan(
+    spec: ClusterSpec, site: GcpSite, pools: Iterable[PoolPlan], catalog: Catalog
+) -> GkePlan | None:
+    """Return the control plane of a site; None where GKE runs none there."""
+    kubernetes = spec.scheduler
+    nodes = [pool for pool in pools if pool.role == "compute"]
+    if managed_by(spec) != "gke" or not isinstance(kubernetes, KubernetesScheduler) or not nodes:
+        return None
+    said = kubernetes.gpu
+    gpus = {}
+    for pool in nodes:
+        machine = catalog.machines.get(pool.machine)
+        name = facts().accelerator(pool.machine)
+        if machine is not None and machine.gpu is not None and name is not None:
+            gpus[pool.name] = GkeGpuPlan(
+                accelerator=name,
+                count=machine.gpu.count,
+                partition=None if said.mig is None else said.mig.removeprefix("all-"),
+                clients=said.time_slices,
+            )
+    return GkePlan(
+        release=managed_release(spec, catalog),
+        pod_cidr=kubernetes.pod_cidr,
+        service_cidr=_services(kubernetes.service_cidr),
+        admin_cidrs=tuple(site.network.admin_cidrs),
+        driver=said.driver,
+        gpus=gpus,
+        pools=frozenset(pool.name for pool in nodes),
+    )
+
+
+def _services(cidr: str) -> str:
+    """Return the services' network; of one that is larger than GKE takes, the first part."""
+    whole, longest = ip_network(cidr), facts().gke_service_prefix
+    if whole.prefixlen >= longest:
+        return cidr
+    return str(next(whole.subnets(new_prefix=longest)))

@@ -1,0 +1,62 @@
+"""What Google Cloud wants beyond the catalog, read from facts.yaml (pure data)."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+
+import msgspec
+
+from ....schemas.decoding import decode_yaml
+
+_FILE = Path(__file__).with_suffix(".yaml")
+
+
+class Facts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The file; each entry has its source beside it there."""
+
+    images: dict[str, dict[str, str]]
+    """Distribution -> architecture -> image family."""
+    boot_disk: str
+    """Disk type of machine families that `boot_disks` doesn't name."""
+    boot_disks: dict[str, str]
+    """Series, or series and kind ("a4", "a3-ultragpu") -> disk type."""
+    boot_disk_gib: int
+    default_machine: str
+    iap_ranges: list[str]
+    peering_service: str
+    peering_prefix: int
+    lustre_port: int
+    fabric_ranges: list[str]
+    node_roles: list[str]
+    burst_permissions: list[str]
+    up_permissions: list[str]
+    bulk_limit: int
+    spread_domains: int
+    accelerators: dict[str, str]
+    """Machine type, or what it begins with -> its GPUs as GKE calls them."""
+    gke_service_prefix: int
+    gke_system_machine: str
+    gke_system_nodes: int
+    proxy_range: str
+    probe_ranges: list[str]
+
+    def accelerator(self, machine: str) -> str | None:
+        """Return what GKE calls a machine type's GPUs; None where it has none that are known."""
+        return next((v for k, v in self.accelerators.items() if machine.startswith(k)), None)
+
+    def disk_type(self, machine: str) -> str:
+        """Return the type of boot disk that a machine type takes."""
+        series, *rest = machine.split("-")
+        kinds = (f"{series}-{rest[0]}" if rest else "", series)
+        return next((self.boot_disks[k] for k in kinds if k in self.boot_disks), self.boot_disk)
+
+    def image(self, distribution: str, architecture: str) -> str | None:
+        """Return the image family of a distribution; None when there is none."""
+        return self.images.get(distribution, {}).get(architecture)
+
+
+@lru_cache(maxsize=1)
+def facts() -> Facts:
+    """Return what facts.yaml says."""
+    return decode_yaml(_FILE.read_bytes(), Facts)

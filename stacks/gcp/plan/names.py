@@ -1,0 +1,32 @@
+"""How a Google Cloud site's resources are called."""
+
+from __future__ import annotations
+
+from ...pulumi.names import CLUSTER, SITE, Names, label_value
+from .layout import SiteLayout
+
+
+def names_of(plan: SiteLayout) -> Names:
+    """Return the site's names."""
+    return Names(cluster=plan.cluster, site=plan.site, cloud="gcp")
+
+
+RUNG = "gcluster-rung"
+"""Rung of the ladder that an elastic machine, or a template, is of."""
+TOKEN = "gcluster-token"  # noqa: S105  # an idempotency token is no secret
+"""Burst that an elastic machine came with; machines of the stack have none."""
+
+
+def description(cluster: str, site: str) -> str:
+    """Return what networks, firewall rules and policies, which take no labels, say."""
+    return f"gcluster {cluster}/{site}"
+
+
+def found_by(plan: SiteLayout) -> dict[str, str]:
+    """Return the labels by which a site's machines are found."""
+    return {CLUSTER: label_value(plan.cluster), SITE: label_value(plan.site)}
+
+
+def label_filter(labels: dict[str, str]) -> str:
+    """Return the filter of lists for things that carry all of these labels."""
+    return " AND ".join(f"labels.{key}={value}" for key, value in labels.items())

@@ -1,0 +1,297 @@
+"""The machines of a pool: names, type, image, disk, placement and the ladder they are bought by."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+import msgspec
+
+from ....inventory.hosts import pool_host_names
+from ....schemas.spec import GcpSite, Pool, PoolRole, Rung
+from .fabric import InterfacePlan, interfaces
+from .facts import facts
+
+if TYPE_CHECKING:
+    from ....schemas.catalog import Catalog, Machine, ProviderFacts
+    from ....schemas.stack import Resolved
+
+_GIB = 2**30
+_POLICY_WORDS = frozenset({"cluster", "spread", "none"})
+
+
+class PlacementPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """How a pool's machines are kept together, or apart."""
+
+    existing: str | None = None
+    """A policy that exists; nothing is made."""
+    collocated: bool = False
+    """Make one compact placement policy."""
+    spread_over: int | None = None
+    """Make a spread policy over this many availability domains."""
+    domain_nodes: int | None = None
+    """Machines of one NVLink domain: each gets a policy of its own."""
+    topology: str | None = None
+    """Shape of the NVLink domain: 1x72."""
+
+    @property
+    def makes_policy(self) -> bool:
+        """Whether there is a policy to make."""
+        return self.collocated or self.spread_over is not None
+
+
+class PoolPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """One pool."""
+
+    name: str
+    role: PoolRole
+    machine: str
+    fabric: str | None
+    has_gpus: bool
+    hosts: tuple[str, ...]
+    """Names of the machines that are always there."""
+    more_hosts: tuple[str, ...]
+    """Names of the machines that come and go."""
+    rungs: tuple[RungPlan, ...]
+    mixed: bool
+    placement: PlacementPlan
+    image: str | None
+    """None: neither the spec nor facts.yaml has one; preflight says so."""
+    disk_type: str
+    disk_gib: int
+    public_address: bool
+    gateway: bool
+    """Its first host is the end of a tunnel, and takes packets that aren't its own."""
+    labels: dict[str, str]
+
+    def all_hosts(self) -> tuple[str, ...]:
+        """Return the names of all machines there may be."""
+        return self.hosts + self.more_hosts
+
+    @property
+    def is_elastic(self) -> bool:
+        """Whether more machines may come than are always there."""
+        return bool(self.more_hosts)
+
+    @property
+    def most(self) -> int:
+        """Machines there may be at once."""
+        return len(self.hosts) + len(self.more_hosts)
+
+    def taken(self, rungs: Mapping[str, str]) -> dict[str, RungPlan]:
+        """Return machine -> the rung that it is bought on, of those that are made.
+
+        `rungs` has keys; a machine that it lacks is on the first, one with "" is not made.
+        """
+        by_key = {rung.key: rung for rung in self.rungs}
+        on = {host: rungs.get(host, self.rungs[0].key) for host in self.hosts}
+        return {host: by_key.get(key, self.rungs[0]) for host, key in on.items() if key}
+
+    def policies(self) -> int:
+        """Return how many placement policies the pool has."""
+        nodes = self.placement.domain_nodes
+        if not self.placement.makes_policy:
+            return 0
+        return math.ceil(max(self.most, 1) / nodes) if nodes else 1
+
+    def policy_of(self, number: int) -> int:
+        """Return which policy the machine with this number (from 1) belongs to, from 0."""
+        nodes = self.placement.domain_nodes
+        return (number - 1) // nodes if nodes else 0
+
+
+def machine_of(pool: Pool) -> str:
+    """Return the machine type of a pool; controllers and logins may name none."""
+    return pool.machine or facts().default_machine
+
+
+def pool_plan(
+    name: str,
+    pool: Pool,
+    site: GcpSite,
+    *,
+    catalog: Catalog,
+    software: Resolved,
+    gateway: bool = False,
+) -> PoolPlan:
+    """Return what a pool is made of; of a gateway's tunnels end at its first host."""
+    type_ = machine_of(pool)
+    machine = catalog.machines.get(type_)
+    fabric_name = pool.fabric or (machine.fabric if machine else None)
+    fabric = catalog.fabrics.get(fabric_name or "")
+    zones = zones_of(pool, site, machine, catalog)
+    ladder = [
+        msgspec.structs.replace(rung, interfaces=tuple(interfaces(machine, fabric, rung.zone)))
+        for rung in rungs(pool, zones, catalog.providers.get("gcp"))
+    ]
+    hosts = tuple(pool_host_names(name, pool))
+    whole = pool_host_names(name, msgspec.structs.replace(pool, count=pool.most))
+    return PoolPlan(
+        name=name,
+        role=pool.role,
+        machine=type_,
+        fabric=fabric_name,
+        has_gpus=machine is not None and machine.gpu is not None,
+        hosts=hosts,
+        more_hosts=tuple(whole[len(hosts) :]),
+        rungs=tuple(ladder),
+        mixed=pool.mixed,
+        placement=_placement(pool, machine, fabric_name),
+        image=pool.image or site.image or _image(machine, software),
+        disk_type=facts().disk_type(type_),
+        disk_gib=facts().boot_disk_gib if pool.disk is None else math.ceil(pool.disk.value / _GIB),
+        public_address=pool.public_address and pool.role != "compute",
+        gateway=gateway and pool.role != "compute",
+        labels=pool.tags,
+    )
+
+
+def uses_policy(pool: PoolPlan, rung: RungPlan) -> bool:
+    """Say whether machines of this rung carry a policy that was made for the pool.
+
+    Reserved and queued capacity stands close together already, but for machines whose NVLink domain
+    spans nodes: those need one always (Google's overview of placement policies, November 2026).
+    """
+    if not pool.placement.makes_policy:
+        return False
+    return rung.market not in DENSE or pool.placement.domain_nodes is not None
+
+
+def _placement(pool: Pool, machine: Machine | None, fabric: str | None) -> PlacementPlan:
+    word = pool.placement
+    if word is not None and word not in _POLICY_WORDS:
+        return PlacementPlan(existing=word)
+    if word == "spread":
+        return PlacementPlan(spread_over=min(facts().spread_domains, max(1, pool.most or 1)))
+    needed = fabric not in {None, "ethernet", "nvlink"} and machine is not None
+    nodes = _domain_nodes(machine)
+    if word == "none" or (word is None and not needed) or (pool.most or 0) <= 1:
+        return PlacementPlan()
+    topology = f"1x{machine.nvlink.domain_gpus}" if nodes and machine and machine.nvlink else None
+    return PlacementPlan(collocated=True, domain_nodes=nodes, topology=topology)
+
+
+def _domain_nodes(machine: Machine | None) -> int | None:
+    """Return how many machines share an NVLink domain; None where each has its own."""
+    if machine is None or machine.nvlink is None or machine.gpu is None:
+        return None
+    nodes = machine.nvlink.domain_gpus // machine.gpu.count
+    return nodes if nodes > 1 else None
+
+
+def zones_of(pool: Pool, site: GcpSite, machine: Machine | None, catalog: Catalog) -> list[str]:
+    """Return the zones that a pool is tried in, in order."""
+    return [*pool.zones] or [_zone(site, machine, catalog)]
+
+
+def _zone(site: GcpSite, machine: Machine | None, catalog: Catalog) -> str:
+    """Return the site's zone; without one the first of the region that has the machine."""
+    if site.zone is not None:
+        return site.zone
+    having = [] if machine is None else machine.zones or []
+    facts_ = catalog.providers.get("gcp")
+    known = next((r.zones for r in facts_.regions if r.name == site.region), []) if facts_ else []
+    here = [zone for zone in having if zone.startswith(f"{site.region}-")]
+    return next(iter([*here, *known]), f"{site.region}-a")
+
+
+def _image(machine: Machine | None, software: Resolved) -> str | None:
+    architecture = machine.cpu.architecture if machine is not None and machine.cpu else "x86_64"
+    return facts().image(software.distribution or "ubuntu-24.04", architecture)
+
+
+Market: TypeAlias = Literal["on-demand", "spot", "reservation", "capacity-block", "flex-start"]
+ProvisioningModel: TypeAlias = Literal["STANDARD", "SPOT", "FLEX_START", "RESERVATION_BOUND"]
+Affinity: TypeAlias = Literal["ANY_RESERVATION", "SPECIFIC_RESERVATION", "NO_RESERVATION"]
+
+_MODELS: dict[Market, ProvisioningModel] = {
+    "on-demand": "STANDARD",
+    "spot": "SPOT",
+    "reservation": "STANDARD",
+    "capacity-block": "RESERVATION_BOUND",
+    "flex-start": "FLEX_START",
+}
+_AFFINITIES: dict[Market, Affinity] = {
+    "on-demand": "ANY_RESERVATION",
+    "spot": "NO_RESERVATION",
+    "reservation": "SPECIFIC_RESERVATION",
+    "capacity-block": "SPECIFIC_RESERVATION",
+    "flex-start": "NO_RESERVATION",
+}
+DENSE: frozenset[Market] = frozenset({"reservation", "capacity-block", "flex-start"})
+"""Markets whose capacity is placed close together already, so that a policy isn't added."""
+
+
+class RungPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """One try: a market in a zone."""
+
+    key: str
+    """Stable while the ladder has it: spot-us-central1-a."""
+    market: Market
+    zone: str
+    reservation: str | None = None
+    """Reservation to take capacity from, as the spec names it."""
+    run_seconds: int | None = None
+    """How long a flex-start machine runs before it is deleted."""
+    interfaces: tuple[InterfacePlan, ...] = ()
+
+    @property
+    def provisioning_model(self) -> ProvisioningModel:
+        """What Compute Engine calls the market."""
+        return _MODELS[self.market]
+
+    @property
+    def affinity(self) -> Affinity:
+        """Which reservations its machines may take capacity from."""
+        return _AFFINITIES[self.market]
+
+    @property
+    def comes_and_goes(self) -> bool:
+        """Whether the cloud takes the machine back by itself; it then deletes it."""
+        return self.market in {"spot", "flex-start", "capacity-block"}
+
+
+def rungs(pool: Pool, zones: Sequence[str], facts: ProviderFacts | None) -> list[RungPlan]:
+    """Return the tries in order: the first market in every zone, then the next one."""
+    longest = None if facts is None else facts.flex_start_seconds
+    found: list[RungPlan] = []
+    for entry in pool.market or ["on-demand"]:
+        found += (_rung(entry, zone, longest) for zone in zones)
+    return list(_distinct(found))
+
+
+def _rung(entry: str | Rung, zone: str, flex_start_seconds: list[int] | None) -> RungPlan:
+    if not isinstance(entry, Rung):
+        market = entry
+        run = flex_start_seconds[1] if market == "flex-start" and flex_start_seconds else None
+        return _plan(market, zone, run_seconds=run)
+    duration = entry.flex_start
+    return _plan(
+        entry.market,
+        zone,
+        reservation=entry.reservation or entry.capacity_block,
+        run_seconds=None if duration is None else int(duration.value),
+    )
+
+
+def _plan(
+    market: str, zone: str, *, reservation: str | None = None, run_seconds: int | None = None
+) -> RungPlan:
+    known: dict[str, Market] = {name: name for name in _MODELS}
+    return RungPlan(
+        key=f"{market}-{zone}",
+        market=known.get(market, "on-demand"),
+        zone=zone,
+        reservation=reservation,
+        run_seconds=run_seconds,
+    )
+
+
+def _distinct(found: Iterable[RungPlan]) -> Iterable[RungPlan]:
+    """Give the second rung of a key a number: two reservations in one zone."""
+    seen: dict[str, int] = {}
+    for rung in found:
+        seen[rung.key] = seen.get(rung.key, 0) + 1
+        number = seen[rung.key]
+        yield rung if number == 1 else msgspec.structs.replace(rung, key=f"{rung.key}-{number}")

@@ -1,0 +1,52 @@
+"""The fallback ladder of a pool on Google Cloud: its rungs with prices, what each resource buys."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+from ....inventory.hosts import pool_host_names
+from ....schemas.spec import ClusterSpec, GcpSite
+from ...provider import Purchase, PurchaseOption, priced
+from ...pulumi.names import Names
+from .pools import machine_of, zones_of
+from .pools import rungs as planned
+
+if TYPE_CHECKING:
+    from ....schemas.catalog import Catalog
+
+QUEUED = "machines of the queue come together, or none does"
+"""Why a pool is on flex-start with all its machines or with none."""
+
+
+def rungs(spec: ClusterSpec, site: str, pool: str, catalog: Catalog) -> tuple[PurchaseOption, ...]:
+    """Return the rungs of a pool in the order in which they are tried."""
+    here, described = cast("GcpSite", spec.sites[site]), spec.pools[pool]
+    machine = catalog.machines.get(machine_of(described))
+    found: list[PurchaseOption] = []
+    zones = zones_of(described, here, machine, catalog)
+    for rung in planned(described, zones, catalog.providers.get("gcp")):
+        # Google has no price limit for spot machines, so one that the spec names is no bound.
+        usd, bound = priced(machine, rung.market, here.region)
+        found.append(
+            PurchaseOption(
+                key=rung.key,
+                market=rung.market,
+                zone=rung.zone,
+                usd_per_hour=usd,
+                is_bound=bound,
+                whole=QUEUED if rung.market == "flex-start" else "",
+            )
+        )
+    return tuple(found)
+
+
+def purchases(spec: ClusterSpec, site: str) -> dict[str, Purchase]:
+    """Return name of a machine or a queued request in the program -> what it buys."""
+    names = Names(cluster=spec.name, site=site, cloud="gcp")
+    found: dict[str, Purchase] = {}
+    for name, pool in spec.pools.items():
+        if pool.site == site:
+            nodes = tuple(pool_host_names(name, pool))
+            found[names(f"{name}-request")] = Purchase(pool=name, nodes=nodes)
+            found |= {names(node): Purchase(pool=name, nodes=(node,)) for node in nodes}
+    return found

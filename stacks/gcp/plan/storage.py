@@ -1,0 +1,89 @@
+"""File systems and buckets of a Google Cloud site, as plain values (pure)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from ....schemas.spec import ClusterSpec, GcpSite, LustreStorage, ObjectStorage
+from .pools import PoolPlan
+
+_GIB = 2**30
+_MB = 1e6
+_SCHEME = "gs://"
+
+
+class LustrePlan(msgspec.Struct, frozen=True, kw_only=True):
+    """A Managed Lustre instance to make."""
+
+    name: str
+    filesystem: str
+    capacity_gib: int
+    mb_per_s_per_tib: int | None
+    """None: the spec says none, and validate has told."""
+    zone: str
+    kms_key: str | None
+
+
+class BucketPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """A bucket that the nodes see: to make, or only to be let into."""
+
+    name: str
+    """Of the storage."""
+    bucket: str
+    create: bool
+    read_only: bool
+
+
+def lustre(
+    spec: ClusterSpec, site_name: str, site: GcpSite, pools: Sequence[PoolPlan]
+) -> Iterator[LustrePlan]:
+    """Yield the file systems that the site makes."""
+    for name, storage in spec.storage.items():
+        if not isinstance(storage, LustreStorage) or storage.capacity is None:
+            continue
+        if _site_of(storage.site, spec) != site_name:
+            continue
+        throughput = storage.throughput
+        yield LustrePlan(
+            name=name,
+            filesystem=storage.fsname or _filesystem(name),
+            capacity_gib=int(storage.capacity.value // _GIB),
+            mb_per_s_per_tib=None if throughput is None else round(throughput.value / _MB),
+            zone=storage.zone or site.zone or _first_zone(pools, site),
+            kms_key=storage.kms_key or site.kms_key,
+        )
+
+
+def buckets(spec: ClusterSpec, site_name: str) -> Iterator[BucketPlan]:
+    """Yield the buckets of Google's that nodes of the site see; one is made by one site only."""
+    for name, storage in spec.storage.items():
+        if not isinstance(storage, ObjectStorage) or not storage.bucket.startswith(_SCHEME):
+            continue
+        if storage.site not in {None, site_name}:
+            continue
+        yield BucketPlan(
+            name=name,
+            bucket=storage.bucket.removeprefix(_SCHEME).partition("/")[0],
+            create=storage.create and _site_of(storage.site, spec) == site_name,
+            read_only=storage.read_only,
+        )
+
+
+def _site_of(written: str | None, spec: ClusterSpec) -> str | None:
+    """Return the site that makes a storage: the one it names, else the first of this cloud."""
+    if written is not None:
+        return written
+    clouds = (name for name, site in spec.sites.items() if site.provider == "gcp")
+    return next(clouds, None)
+
+
+def _filesystem(name: str) -> str:
+    """Return a Lustre name: 8 letters and digits."""
+    return "".join(char for char in name if char.isalnum())[:8]
+
+
+def _first_zone(pools: Sequence[PoolPlan], site: GcpSite) -> str:
+    zones = (rung.zone for pool in pools for rung in pool.rungs)
+    return next(zones, f"{site.region}-a")

@@ -1,0 +1,174 @@
+"""Whether Google has what a pool needs: quota, machine types in the zones, reservations, prices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from ....schemas.cost.quotas import QuotaNeed, still_needed
+from ....schemas.diagnostics import Diagnostic, Severity
+from ....schemas.spec import ClusterSpec
+from ...pulumi.preflight import Standing, finding
+from ..api import NOT_FOUND, Answer, Api, GoogleError
+from ..plan.layout import SiteLayout
+from ..plan.pools import PoolPlan, RungPlan
+
+if TYPE_CHECKING:
+    from ....schemas.catalog import Catalog
+
+_EVERYWHERE = "GPUS_ALL_REGIONS"
+"""The one quota of GPUs that belongs to the project and not to a region."""
+
+
+class _Quota(Answer, frozen=True):
+    metric: str
+    limit: float
+    usage: float = 0
+
+
+class _Quotas(Answer, frozen=True):
+    quotas: tuple[_Quota, ...] = ()
+
+
+class _Properties(Answer, frozen=True):
+    machine_type: str = ""
+
+
+class _Count(Answer, frozen=True):
+    count: str = "0"
+    in_use_count: str = "0"
+    instance_properties: _Properties = _Properties()
+
+    @property
+    def free(self) -> int:
+        """Machines that nobody uses."""
+        return int(self.count) - int(self.in_use_count)
+
+
+class Reservation(Answer, frozen=True):
+    """Capacity that is reserved."""
+
+    name: str
+    status: str = ""
+    specific_reservation: _Count = _Count()
+
+
+def check_limit(api: Api, need: QuotaNeed) -> Iterator[Diagnostic]:
+    """Yield a finding where the project may not have that much, or nobody can say."""
+    found = _quota(api, need)
+    where = f"quota {need.code} in {need.region}"
+    if found is None:
+        yield finding(
+            "GC982",
+            f"{where} is not among those that Compute Engine tells of; {need.amount} {need.unit} "
+            "are needed",
+            severity=Severity.WARNING,
+            hint="look on the project's page IAM & Admin, Quotas",
+        )
+    elif found.limit < need.amount:
+        yield finding(
+            "GC982",
+            f"{where} is {found.limit:g}, the pools {', '.join(need.pools)} need {need.amount}",
+            hint="ask for more on the project's page IAM & Admin, Quotas, or lower the count",
+        )
+
+
+def check_room(
+    api: Api, spec: ClusterSpec, catalog: Catalog, need: QuotaNeed, standing: Standing
+) -> Iterator[Diagnostic]:
+    """Yield a warning where a quota is large enough, but others use what the spec still needs.
+
+    Machines of this cluster that run are among what is used, and are needed no more.
+    """
+    found = _quota(api, need)
+    if found is None or found.limit < need.amount:  # told by check_limit
+        return
+    missing = still_needed(spec, catalog, need, standing.counts())
+    if found.limit - found.usage < missing:
+        yield finding(
+            "GC982",
+            f"quota {need.code} in {need.region}: {found.usage:g} of {found.limit:g} are in use, "
+            f"{missing} more are needed",
+            severity=Severity.WARNING,
+            hint="ask for more on the project's page IAM & Admin, Quotas, or lower the count",
+        )
+
+
+def _quota(api: Api, need: QuotaNeed) -> _Quota | None:
+    path = api.in_project() if need.code == _EVERYWHERE else api.in_region(need.region)
+    quotas = {quota.metric: quota for quota in api.ask(_Quotas, path).quotas}
+    return quotas.get(need.code)
+
+
+def check_zone(api: Api, pool: PoolPlan, zone: str) -> Iterator[Diagnostic]:
+    """Yield a finding where a zone has no such machine type."""
+    try:
+        api.ask(Answer, f"{api.in_zone(zone)}/machineTypes/{pool.machine}")
+    except GoogleError as error:
+        if error.status != NOT_FOUND:
+            raise
+        first = pool.rungs[0].zone == zone
+        yield finding(
+            "GC983",
+            f'pool "{pool.name}": zone {zone} has no {pool.machine}',
+            severity=Severity.ERROR if first else Severity.WARNING,
+            hint=f"gcluster machines show {pool.machine} tells the zones that are known",
+        )
+
+
+def reservation(api: Api, rung: RungPlan) -> Reservation | None:
+    """Return the reservation of a rung; None: its zone has none of this name."""
+    words = (rung.reservation or "").split("/")
+    project = words[1] if words[0] == "projects" else api.project
+    name = words[3] if words[0] == "projects" else words[0]
+    path = f"projects/{project}/zones/{rung.zone}/reservations/{name}"
+    try:
+        return api.ask(Reservation, path)
+    except GoogleError as error:
+        if error.status == NOT_FOUND:
+            return None
+        raise
+
+
+def check_reservation(
+    api: Api, pool: PoolPlan, rung: RungPlan, standing: Standing
+) -> Iterator[Diagnostic]:
+    """Yield what keeps a reservation from serving a pool: missing, of another type, too small."""
+    lead = f'reservation {rung.reservation} of pool "{pool.name}"'
+    found = reservation(api, rung)
+    if found is None:
+        yield finding("GC984", f"{lead} is not in {rung.zone}")
+        return
+    kind = found.specific_reservation.instance_properties.machine_type.rpartition("/")[2]
+    if kind and kind != pool.machine:
+        yield finding("GC984", f"{lead} is for {kind}, not {pool.machine}")
+    if found.status not in {"READY", ""}:
+        yield finding("GC984", f"{lead} is {found.status.lower()}, not ready")
+        return
+    missing = len(pool.hosts) - standing.of(pool.name)
+    if found.specific_reservation.free < missing:
+        yield finding(
+            "GC984",
+            f"{lead} has {found.specific_reservation.free} machines free, {missing} are still to "
+            "be made",
+            severity=Severity.WARNING,
+            detail="What uses it may be this cluster's own elastic nodes, or another cluster.",
+        )
+
+
+def check_price(plan: SiteLayout, pool: PoolPlan, catalog: Catalog) -> Iterator[Diagnostic]:
+    """Yield what a machine costs on each market of the ladder, with source and age.
+
+    Google's price list is a catalog of parts without names of machine types, so this is the
+    catalog's figure and not asked anew.
+    """
+    machine = catalog.machines.get(pool.machine)
+    for market in dict.fromkeys(rung.market for rung in pool.rungs):
+        price = None if machine is None else machine.price(market, plan.region)
+        if price is not None:
+            yield finding(
+                "GC987",
+                f"{pool.machine} is {price.usd_per_hour:g} USD an hour ({market})",
+                severity=Severity.NOTE,
+                detail=f"{price.source}, {price.date}",
+            )

@@ -1,0 +1,89 @@
+"""Asks Google, all at once, what would stop `up`: each answer a diagnostic, nothing is made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import TYPE_CHECKING
+
+from ....schemas.cost.quotas import quota_needs
+from ....schemas.diagnostics import Diagnostic
+from ....schemas.spec import ClusterSpec
+from ...pulumi.names import label_value
+from ...pulumi.preflight import Cloud, Question, Standing, ask_all
+from ..api import Api
+from ..hosts import ALIVE, instances
+from ..plan.layout import SiteLayout
+from ..plan.pools import PoolPlan
+from . import capacity, existing
+
+if TYPE_CHECKING:
+    from ....schemas.catalog import Catalog
+
+_GOOGLE = Cloud(name="Google Cloud", not_logged_in="GC980", unanswered="GC988")
+
+
+def preflight(
+    api: Api, spec: ClusterSpec, plan: SiteLayout, catalog: Catalog
+) -> tuple[Diagnostic, ...]:
+    """Return what stands in the way of a site, in a fixed order; see `ask_all`."""
+    return ask_all(_GOOGLE, _questions(api, spec, plan, catalog))
+
+
+def _standing(api: Api, plan: SiteLayout) -> Iterator[str]:
+    """Yield the pool of each machine that is there; labels hold names in their own spelling."""
+    pools = {label_value(pool.name): pool.name for pool in plan.pools}
+    for machine in instances(api, plan):
+        if machine.status in ALIVE:
+            yield pools.get(machine.pool, machine.pool)
+
+
+def _questions(
+    api: Api, spec: ClusterSpec, plan: SiteLayout, catalog: Catalog
+) -> Iterator[Question]:
+    standing = Standing(partial(_standing, api, plan))
+    yield Question("the login's rights", partial(existing.check_rights, api, plan))
+    yield Question("the subnet", partial(existing.check_subnet, api, plan, catalog, standing))
+    yield Question("private services access", partial(existing.check_peering, plan))
+    for network in plan.fabric_networks:
+        if network.existing is not None:
+            check = partial(existing.check_fabric_network, api, plan, network)
+            yield Question(f"network {network.existing}", check)
+    for need in quota_needs(spec, catalog):
+        if need.provider == "gcp" and any(spec.pools[p].site == plan.site for p in need.pools):
+            yield Question(f"quota {need.code}", partial(capacity.check_limit, api, need))
+            room = partial(capacity.check_room, api, spec, catalog, need, standing)
+            yield Question(f"what is left of quota {need.code}", room)
+    for pool in plan.pools:
+        yield from _of_pool(api, plan, pool, catalog, standing)
+    yield from _of_images(api, plan, catalog)
+    for email in dict.fromkeys((plan.access.node, plan.access.burst)):
+        if email is not None:
+            check_email = partial(existing.check_identity, api, email)
+            yield Question(f"service account {email}", check_email)
+
+
+def _of_pool(
+    api: Api, plan: SiteLayout, pool: PoolPlan, catalog: Catalog, standing: Standing
+) -> Iterator[Question]:
+    for zone in dict.fromkeys(rung.zone for rung in pool.rungs):
+        yield Question(f"{pool.machine} in {zone}", partial(capacity.check_zone, api, pool, zone))
+    for rung in pool.rungs:
+        if rung.reservation is not None:
+            fits = partial(capacity.check_reservation, api, pool, rung, standing)
+            yield Question(f"reservation {rung.reservation}", fits)
+    price = partial(capacity.check_price, plan, pool, catalog)
+    yield Question(f"price of {pool.machine}", price)
+
+
+def _of_images(api: Api, plan: SiteLayout, catalog: Catalog) -> Iterator[Question]:
+    """Yield a question for each image, however many pools boot from it."""
+    users: dict[tuple[str | None, str], list[str]] = {}
+    for pool in plan.pools:
+        machine = catalog.machines.get(pool.machine)
+        cpu = machine.cpu if machine is not None else None
+        architecture: str = "x86_64" if cpu is None else cpu.architecture
+        users.setdefault((pool.image, architecture), []).append(pool.name)
+    for (image, architecture), pools in users.items():
+        check = partial(existing.check_image, api, image, architecture, tuple(pools))
+        yield Question(f"image {image}", check)

@@ -1,0 +1,341 @@
+"""The Pulumi program of a Google Cloud site: components made from the plan, wired together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, cast
+
+import pulumi
+
+from ....schemas.spec import ClusterSpec, GcpSite
+from ...pulumi.names import CLUSTER, Labels, label_value, spec_hash
+from ...pulumi.record import record
+from ...pulumi.recorded import RecordedGraph, Values
+from ...pulumi.tagging import tag_everything
+from .. import cloud_init
+from ..plan.fabric import NODES
+from ..plan.facts import facts
+from ..plan.layout import SiteLayout, layout
+from ..plan.names import description, names_of
+from .access import (
+    BurstIdentity,
+    BurstIdentityArgs,
+    CostAlarm,
+    CostAlarmArgs,
+    NodeIdentity,
+    NodeIdentityArgs,
+)
+from .balancer import before_controllers
+from .compute import Pool, SiteParts, pool_args
+from .control_plane import make_managed
+from .fabric import make_fabric_networks
+from .network import (
+    Dns,
+    DnsArgs,
+    NodeNetwork,
+    NodeNetworkArgs,
+    PeeringArgs,
+    SiteRoutes,
+    SiteRoutesArgs,
+)
+from .storage import Bucket, BucketArgs, Lustre, LustreArgs
+
+if TYPE_CHECKING:
+    from ....schemas.catalog import Catalog
+    from ...pulumi.monitor import Answer, Json
+
+NO_KEY = "ssh-ed25519 AAAA"
+"""Stands for the cluster's login key where a program is only recorded."""
+
+
+def program(
+    spec: ClusterSpec,
+    site: str,
+    catalog: Catalog,
+    *,
+    login_key: str = NO_KEY,
+    taken: Mapping[str, str] | None = None,
+) -> Callable[[], None]:
+    """Return the program of one site.
+
+    Args:
+        spec: the cluster.
+        site: name of a site of Google Cloud.
+        catalog: machine types, fabrics, limits.
+        login_key: public key that may log in to the nodes.
+        taken: machine -> key of the rung that it is bought on; absent: the first, "": not made.
+    """
+    plan = layout(spec, site, catalog)
+    labels = Labels(
+        cluster=spec.name,
+        site=site,
+        spec_hash=spec_hash(spec),
+        owner=spec.owner or "",
+        extra=plan.labels,
+    )
+
+    def run() -> None:
+        tag_everything(labels)
+        _Site(plan, cloud_init.metadata(plan.user, login_key), dict(taken or {})).make()
+
+    return run
+
+
+class _Site:
+    """Makes one site, part by part."""
+
+    def __init__(
+        self, plan: SiteLayout, metadata: dict[str, str], taken: Mapping[str, str]
+    ) -> None:
+        self.plan = plan
+        self.names = names_of(plan)
+        self.metadata = metadata
+        self.taken = taken
+        self.subnets: dict[str, pulumi.Input[str]] = {}
+
+    def make(self) -> None:
+        network_id, peered_id = self._node_network()
+        fabrics = make_fabric_networks(self.plan, self.names)
+        self.subnets |= {key: made.subnet_id for key, made in fabrics.items()}
+        account, made = self._node_identity()
+        pools = self._pools(account)
+        if self.plan.control_plane is not None:
+            make_managed(
+                self.plan,
+                self.plan.control_plane,
+                self.names,
+                network_id=network_id,
+                subnet_id=self.subnets[NODES],
+                account=account,
+                fabrics=fabrics,
+                taken=self.taken,
+            )
+        self._site_routes(network_id, pools)
+        self._storage(peered_id, account if made else None)
+        self._names(network_id, pools)
+        if self.plan.budget is not None:
+            CostAlarm(
+                self.names("cost"),
+                CostAlarmArgs(
+                    names=self.names,
+                    project=self.plan.project,
+                    usd_per_month=self.plan.budget.usd_per_month,
+                    # A filter takes one label.
+                    labels={CLUSTER: label_value(self.plan.cluster)},
+                ),
+            )
+
+    def _node_network(self) -> tuple[pulumi.Input[str], pulumi.Input[str]]:
+        """Return the network's id, and the same known once private services access is there."""
+        plan, network = self.plan, self.plan.network
+        if network.vpc is not None:
+            self.subnets[NODES] = network.subnet or ""
+            return network.vpc, network.vpc
+        known = facts()
+        peering = PeeringArgs(
+            service=known.peering_service, prefix=known.peering_prefix, port=known.lustre_port
+        )
+        made = NodeNetwork(
+            self.names("nodes"),
+            NodeNetworkArgs(
+                names=self.names,
+                project=plan.project,
+                region=plan.region,
+                mark=description(plan.cluster, plan.site),
+                cidr=network.cidr,
+                mtu=network.mtu,
+                ssh_from=network.ssh_from,
+                ssh_tag=self.names("ssh"),
+                nat=network.nat,
+                peering=peering if network.peering else None,
+                let_in=network.let_in,
+                gateway_tag=self.names("gateway")
+                if any(pool.gateway for pool in plan.pools)
+                else None,
+            ),
+        )
+        self.subnets[NODES] = made.subnet_id
+        pulumi.export("subnet", made.subnet_id)
+        return made.network_id, made.peered_network_id
+
+    def _node_identity(self) -> tuple[pulumi.Input[str], bool]:
+        """Return the nodes' e-mail, and whether it was made here."""
+        access = self.plan.access
+        email: pulumi.Input[str] | None = access.node
+        account_id: pulumi.Input[str] | None = None
+        if access.node is None:
+            made = NodeIdentity(
+                self.names("node"),
+                NodeIdentityArgs(
+                    names=self.names, project=self.plan.project, roles=access.node_roles
+                ),
+            )
+            email, account_id = made.email, made.account_id
+        if access.needs_burst:
+            burst = BurstIdentity(
+                self.names("burst"),
+                BurstIdentityArgs(
+                    names=self.names,
+                    project=self.plan.project,
+                    permissions=access.burst_permissions,
+                    node_account=account_id,
+                ),
+            )
+            pulumi.export("burst", burst.email)
+        return email or "", access.node is None
+
+    def _pools(self, account: pulumi.Input[str]) -> dict[str, Pool]:
+        parts = SiteParts(
+            names=self.names,
+            project=self.plan.project,
+            region=self.plan.region,
+            kms_key=self.plan.kms_key,
+            subnets=self.subnets,
+            account=account,
+            metadata=self.metadata,
+            labels=self.plan.labels,
+            balanced=self.plan.api_name is not None,
+        )
+        gke = self.plan.control_plane
+        managed: frozenset[str] = frozenset() if gke is None else gke.pools
+        made: dict[str, Pool] = {}
+        for plan in (pool for pool in self.plan.pools if pool.name not in managed):
+            args = pool_args(plan, parts, taken=self.taken)
+            pool = made[plan.name] = Pool(self.names(f"pool-{plan.name}"), args)
+            exported = {
+                "templates": pool.template_ids,
+                "policies": pool.policy_ids,
+                "ids": pool.machine_ids,
+                "addresses": pool.addresses,
+                "group": pool.group,
+            }
+            pulumi.export(f"pool-{plan.name}", exported)
+        return made
+
+    def _site_routes(self, network_id: pulumi.Input[str], pools: Mapping[str, Pool]) -> None:
+        """Make the routes to other sites, through the gateways that are made."""
+        plan = self.plan
+        on = {host for pool in pools.values() for host in pool.machine_ids}
+        made = {p.name for p in plan.pools if p.hosts and p.hosts[0] in on}
+        gateways: dict[str, pulumi.Input[str]] = {
+            route.network: pools[route.pool].gateway_link
+            for route in plan.network.routes
+            if route.pool in made
+        }
+        if gateways:
+            args = SiteRoutesArgs(
+                names=self.names,
+                project=plan.project,
+                mark=description(plan.cluster, plan.site),
+                network_id=network_id,
+                gateways=gateways,
+            )
+            SiteRoutes(self.names("site-routes"), args)
+
+    def _storage(self, network_id: pulumi.Input[str], node: pulumi.Input[str] | None) -> None:
+        plan = self.plan
+        for lustre in plan.lustre:
+            made = Lustre(
+                self.names(f"lustre-{lustre.name}"),
+                LustreArgs(
+                    names=self.names,
+                    name=lustre.name,
+                    project=plan.project,
+                    zone=lustre.zone,
+                    network_id=network_id,
+                    filesystem=lustre.filesystem,
+                    capacity_gib=lustre.capacity_gib,
+                    mb_per_s_per_tib=lustre.mb_per_s_per_tib,
+                    kms_key=lustre.kms_key,
+                ),
+            )
+            pulumi.export(f"storage-{lustre.name}", {"mount_point": made.mount_point})
+        for bucket in plan.buckets:
+            kept = Bucket(
+                self.names(f"bucket-{bucket.name}"),
+                BucketArgs(
+                    names=self.names,
+                    name=bucket.name,
+                    project=plan.project,
+                    region=plan.region,
+                    bucket=bucket.bucket,
+                    create=bucket.create,
+                    read_only=bucket.read_only,
+                    kms_key=plan.kms_key,
+                    node=node,
+                ),
+            )
+            pulumi.export(f"storage-{bucket.name}", {"bucket": kept.bucket})
+
+    def _names(self, network_id: pulumi.Input[str], pools: Mapping[str, Pool]) -> None:
+        dns = self.plan.dns
+        if dns is None:
+            return
+        served = (p.name for p in self.plan.pools if p.role != "compute")
+        addresses = {
+            host: address for name in served for host, address in pools[name].addresses.items()
+        }
+        if self.plan.api_name is not None:
+            name = self.plan.api_name.removesuffix(f".{dns.domain}")
+            subnet_id = self.subnets[NODES]
+            made = before_controllers(self.plan, self.names, network_id, subnet_id, pools)
+            addresses[name] = made.address
+        Dns(
+            self.names("names"),
+            DnsArgs(
+                names=self.names,
+                project=self.plan.project,
+                network_id=network_id,
+                zone=dns.zone,
+                domain=dns.domain,
+                addresses=addresses,
+            ),
+        )
+
+
+def record_site(
+    spec: ClusterSpec,
+    site: str,
+    catalog: Catalog,
+    *,
+    preview: bool = False,
+    taken: Mapping[str, str] | None = None,
+) -> RecordedGraph:
+    """Return what the site's program asks for; needs no credentials. Raises RecordError."""
+    return record(
+        program(spec, site, catalog, taken=taken),
+        project=f"gcluster-{spec.name}",
+        stack=site,
+        preview=preview,
+        answers=answers(cast("GcpSite", spec.sites[site]).region),
+    )
+
+
+_SUBNETS = 16
+"""More than any machine has NICs: which there really are is told by Google."""
+
+
+def answers(region: str) -> dict[str, Answer]:
+    """Return the answers for a site's region."""
+
+    def network(arguments: Values) -> dict[str, Json]:
+        project, name = arguments.get("project"), arguments.get("name")
+        subnets = f"projects/{project}/regions/{region}/subnetworks/${{{name}.subnet"
+        return {
+            "selfLink": f"projects/{project}/global/networks/{name}",
+            "subnetworksSelfLinks": [f"{subnets}-{number:02d}}}" for number in range(_SUBNETS)],
+        }
+
+    return {
+        "gcp:compute/getNetwork:getNetwork": network,
+        "gcp:organizations/getProject:getProject": _project,
+    }
+
+
+def _project(arguments: Values) -> dict[str, Json]:
+    project = arguments.get("projectId")
+    return {
+        "projectId": str(project),
+        "billingAccount": f"${{{project}.billing-account}}",
+        "number": f"${{{project}.number}}",
+    }

@@ -1,0 +1,107 @@
+"""Data of a Google Cloud site, as components. It is protected, and `down` leaves it there."""
+
+from __future__ import annotations
+
+import pulumi
+import pulumi_gcp as gcp
+
+from ...pulumi.component import Args, Component
+from ...pulumi.names import Names
+
+
+def _data() -> pulumi.ResourceOptions:
+    """Return the options of what holds data."""
+    return pulumi.ResourceOptions(protect=True, retain_on_delete=True)
+
+
+class LustreArgs(Args, frozen=True, kw_only=True):
+    """A Managed Lustre instance."""
+
+    names: Names
+    name: str
+    project: str
+    zone: str
+    network_id: pulumi.Input[str]
+    """Known when private services access is there, which must stay as long as the data."""
+    filesystem: str
+    capacity_gib: int
+    mb_per_s_per_tib: int | None
+    kms_key: str | None
+
+
+class Lustre(Component[LustreArgs]):
+    """A file system, in the zone of its clients."""
+
+    kind = "gcp:Lustre"
+    mount_point: pulumi.Output[str]
+
+    def build(self, args: LustreArgs) -> None:
+        """Make it."""
+        throughput = args.mb_per_s_per_tib
+        made = gcp.lustre.Instance(
+            args.names(args.name),
+            instance_id=args.names(args.name),
+            project=args.project,
+            location=args.zone,
+            network=args.network_id,
+            filesystem=args.filesystem,
+            capacity_gib=str(args.capacity_gib),
+            per_unit_storage_throughput=None if throughput is None else str(throughput),
+            kms_key=args.kms_key,
+            opts=self.child(_data()),
+        )
+        self.mount_point = made.mount_point
+
+
+class BucketArgs(Args, frozen=True, kw_only=True):
+    """A bucket, made or only opened to the nodes."""
+
+    names: Names
+    name: str
+    project: str
+    region: str
+    bucket: str
+    create: bool
+    read_only: bool
+    kms_key: str | None
+    node: pulumi.Input[str] | None
+    """E-mail of the identity that is let in; None: one that exists, which has its rights."""
+
+
+class Bucket(Component[BucketArgs]):
+    """A bucket that nobody outside sees, and the nodes' way into it."""
+
+    kind = "gcp:Bucket"
+    bucket: pulumi.Output[str]
+
+    def build(self, args: BucketArgs) -> None:
+        """Make it unless it exists, and let the nodes in."""
+        self.bucket = pulumi.Output.from_input(args.bucket)
+        if args.create:
+            key = args.kms_key
+            made = gcp.storage.Bucket(
+                args.names(args.name),
+                name=args.bucket,
+                project=args.project,
+                location=args.region.upper(),
+                uniform_bucket_level_access=True,
+                public_access_prevention="enforced",
+                versioning=gcp.storage.BucketVersioningArgs(enabled=True),
+                encryption=(
+                    None
+                    if key is None
+                    else gcp.storage.BucketEncryptionArgs(default_kms_key_name=key)
+                ),
+                force_destroy=False,
+                opts=self.child(_data()),
+            )
+            self.bucket = made.name
+        if args.node is not None:
+            role = "roles/storage.objectViewer" if args.read_only else "roles/storage.objectUser"
+            gcp.storage.BucketIAMMember(
+                args.names(f"{args.name}-nodes"),
+                bucket=self.bucket,
+                role=role,
+                member=pulumi.Output.concat("serviceAccount:", args.node),
+                opts=self.child(),
+            )

@@ -1,0 +1,94 @@
+"""A site of the spec as the plan of what to make on OCI: no SDK, no clock, no network."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+
+from ....schemas.catalog import Catalog
+from ....schemas.spec import ClusterSpec
+from ....schemas.spec.sites import OciSite
+from ....schemas.spec.sites.site import DEFAULT_CLOUD_CIDR
+from ...pulumi.names import Labels, Names, spec_hash
+from .pools import cluster_plans, pool_plan
+from .storage import bucket_plans, grant_plans, lustre_plans
+from .types import BudgetPlan, DnsPlan, IdentityPlan, NetworkPlan, SitePlan, SubnetPlan
+
+_PUBLIC_BITS = 5
+"""The public subnet is this much smaller than the network; private is its lower half."""
+
+
+def site_plan(spec: ClusterSpec, site: str, catalog: Catalog) -> SitePlan:
+    """Return the plan of one OCI site.
+
+    Raises:
+        KeyError: there is no such site.
+        TypeError: it is of another provider.
+    """
+    here = spec.sites[site]
+    if not isinstance(here, OciSite):
+        raise TypeError(site)
+    pools = tuple(pool_plan(spec, n, catalog) for n, p in spec.pools.items() if p.site == site)
+    bursts = any(p.elastic for p in pools) and any(p.role == "controller" for p in pools)
+    return SitePlan(
+        names=Names(cluster=spec.name, site=site, cloud="oci"),
+        labels=Labels(
+            cluster=spec.name,
+            site=site,
+            spec_hash=spec_hash(spec),
+            owner=spec.owner or "",
+            extra={**spec.tags, **here.tags},
+        ),
+        region=here.region,
+        tenancy=here.tenancy,
+        compartment=here.compartment,
+        network=_network(here),
+        kms_key=here.kms_key,
+        identity=IdentityPlan(
+            node_group=here.roles.node,
+            burst_group=here.roles.burst,
+            bursts=bursts,
+            grants=grant_plans(spec, site),
+        ),
+        dns=None if here.dns is None else DnsPlan(domain=here.dns.domain or "", zone=here.dns.zone),
+        clusters=cluster_plans(spec, site, catalog),
+        pools=pools,
+        lustre=lustre_plans(spec, site),
+        buckets=bucket_plans(spec, site),
+        budget=_budget(spec, site),
+    )
+
+
+def _network(here: OciSite) -> NetworkPlan:
+    written = here.network
+    if written.vcn is not None:
+        subnets = written.subnets
+        return NetworkPlan(
+            vcn=written.vcn,
+            compute_subnet=None if subnets is None else subnets.compute,
+            public_subnet=None if subnets is None else subnets.public,
+            security_groups=tuple(written.security_groups),
+            admin_cidrs=tuple(written.admin_cidrs),
+            nat=False,
+        )
+    cidr = written.cidr or DEFAULT_CLOUD_CIDR
+    whole = ipaddress.ip_network(cidr)
+    *_, last = whole.subnets(prefixlen_diff=_PUBLIC_BITS)
+    return NetworkPlan(
+        cidr=cidr,
+        compute=SubnetPlan(what="compute", cidr=str(next(whole.subnets(prefixlen_diff=1)))),
+        public=SubnetPlan(what="public", cidr=str(last), is_public=True),
+        nat=here.proxy is None,
+        security_groups=tuple(written.security_groups),
+        admin_cidrs=tuple(written.admin_cidrs),
+    )
+
+
+def _budget(spec: ClusterSpec, site: str) -> BudgetPlan | None:
+    """Return the alarm, on the first OCI site: it watches the compartment."""
+    most = None if spec.budget is None else spec.budget.max_usd_per_month
+    first = next(name for name, here in spec.sites.items() if isinstance(here, OciSite))
+    if most is None or site != first:
+        return None
+    is_email = spec.owner and re.fullmatch(r"[^@\s]+@[^@\s]+", spec.owner)
+    return BudgetPlan(usd_per_month=most, email=spec.owner if is_email else None)

@@ -1,0 +1,239 @@
+"""What a site on OCI shall be made of, as plain values between the spec and the components."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal, TypeAlias
+
+import msgspec
+
+from ....schemas.catalog.machine import Market
+from ....schemas.spec import PoolRole
+from ...pulumi.names import Labels, Names
+
+Group: TypeAlias = Literal["instances", "cluster-network", "compute-cluster", "memory-cluster"]
+"""How the machines of a pool are made: one by one, or together with an RDMA network among them.
+
+cluster-network: all at once, by an instance pool. compute-cluster: one by one into an RDMA network
+that is there before them, so that more may come. memory-cluster: an NVLink domain of several nodes.
+"""
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """Base of all parts."""
+
+
+class SubnetPlan(Plan, frozen=True):
+    """A subnet to make; OCI's subnets span the availability domains of a region."""
+
+    what: str
+    cidr: str
+    is_public: bool = False
+
+
+class NetworkPlan(Plan, frozen=True):
+    """The site's network: made, or existing where `vcn` is given."""
+
+    cidr: str = ""
+    compute: SubnetPlan | None = None
+    public: SubnetPlan | None = None
+    nat: bool = True
+    """False where nodes reach the outside through a proxy."""
+    vcn: str | None = None
+    compute_subnet: str | None = None
+    public_subnet: str | None = None
+    security_groups: tuple[str, ...] = ()
+    admin_cidrs: tuple[str, ...] = ()
+
+
+class RungPlan(Plan, frozen=True):
+    """One way to buy the machines of a pool. No two rungs of a pool have the same key."""
+
+    key: str
+    """Part of names: spot, on-demand, reservation-3f2a1b."""
+    market: Market
+    reservation: str | None = None
+    """OCID of the capacity reservation."""
+
+
+class OfferPlan(Plan, frozen=True):
+    """A rung in an availability domain: what one launch asks for."""
+
+    key: str
+    """Unique in the pool, e.g. on-demand-ad1."""
+    rung: RungPlan
+    domain: int
+    """Number of the availability domain."""
+    cluster: str | None = None
+    """Key of the `ClusterPlan` that its nodes join; None: none, or one of their own."""
+
+
+class ClusterPlan(Plan, frozen=True):
+    """A compute cluster: an RDMA network that nodes join one by one; made, or existing."""
+
+    key: str
+    domain: int
+    existing: str | None = None
+
+
+class ImagePlan(Plan, frozen=True):
+    """What nodes boot from."""
+
+    image: str
+    """OCID; "": the newest of the operating system, which OCI takes when it launches a node."""
+    user: str
+    """Login user of the image."""
+    operating_system: str = ""
+    version: str = ""
+
+
+class ShapePlan(Plan, frozen=True):
+    """A machine type; of a flexible shape with its size."""
+
+    name: str
+    ocpus: int | None = None
+    memory_gib: int | None = None
+
+
+class PoolPlan(Plan, frozen=True):
+    """Machines that are alike."""
+
+    name: str
+    role: PoolRole
+    machine: str
+    shape: ShapePlan
+    group: Group
+    rdma: bool
+    """The nodes have interfaces in an RDMA network."""
+    spans_nodes: bool
+    """The NVLink domain is larger than a node."""
+    nodes: tuple[str, ...]
+    """Names of the machines that are always there."""
+    most: int
+    elastic: bool
+    spread: bool
+    """Over the fault domains of the availability domain."""
+    image: ImagePlan
+    disk_gib: int
+    public: bool
+    tags: dict[str, str]
+    offers: tuple[OfferPlan, ...]
+    """In the order in which they are tried."""
+    mixed: bool
+
+    def taken(self, rungs: Mapping[str, str]) -> dict[str, OfferPlan]:
+        """Return node -> the offer that it is bought by, of the nodes that are made.
+
+        `rungs` has keys of offers; a node that it lacks is on the first, one with "" is not made.
+        """
+        first, by_key = self.offers[0], {offer.key: offer for offer in self.offers}
+        keys = {node: rungs.get(node, first.key) for node in self.nodes}
+        return {node: by_key.get(key, first) for node, key in keys.items() if key}
+
+    @property
+    def is_one_by_one(self) -> bool:
+        """Whether each fixed node is a resource of its own."""
+        return self.group in {"instances", "compute-cluster"}
+
+
+class LinkPlan(Plan, frozen=True):
+    """A bucket that is linked with a path of a file system."""
+
+    what: str
+    bucket: str
+    prefix: str
+    path: str
+    imports: bool
+    """Its objects are brought in when the link is made."""
+
+
+class LustrePlan(Plan, frozen=True):
+    """A file system of File Storage with Lustre."""
+
+    name: str
+    fsname: str
+    capacity_gb: int
+    """In the API's "GB": 31200 is the smallest."""
+    tier: str
+    """MBPS_PER_TB_125 ..."""
+    domain: int
+    kms_key: str | None
+    links: tuple[LinkPlan, ...]
+
+
+class BucketPlan(Plan, frozen=True):
+    """A bucket to make."""
+
+    name: str
+    """Of the storage in the spec."""
+    bucket: str
+    kms_key: str | None
+
+
+class GrantPlan(Plan, frozen=True):
+    """What nodes may do in a bucket."""
+
+    bucket: str
+    prefix: str
+    """"" for the whole bucket."""
+    write: bool
+
+
+class IdentityPlan(Plan, frozen=True):
+    """Who the nodes are: dynamic groups, made only where nodes may do something."""
+
+    node_group: str | None
+    """Name of a dynamic group that exists and has its policies; None: one is made."""
+    burst_group: str | None
+    bursts: bool
+    """Controllers of this site start nodes: they need the right to."""
+    grants: tuple[GrantPlan, ...]
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether a group has to be made."""
+        nodes = bool(self.grants) and self.node_group is None
+        return nodes or (self.bursts and self.burst_group is None)
+
+
+class DnsPlan(Plan, frozen=True):
+    """A zone that exists, and where the names of nodes go in it."""
+
+    domain: str
+    zone: str
+
+
+class BudgetPlan(Plan, frozen=True):
+    """A ceiling that OCI watches."""
+
+    usd_per_month: float
+    email: str | None
+
+
+class SitePlan(Plan, frozen=True):
+    """All of a site."""
+
+    names: Names
+    labels: Labels
+    region: str
+    tenancy: str
+    compartment: str
+    network: NetworkPlan
+    kms_key: str | None
+    identity: IdentityPlan
+    dns: DnsPlan | None
+    clusters: tuple[ClusterPlan, ...]
+    pools: tuple[PoolPlan, ...]
+    lustre: tuple[LustrePlan, ...]
+    buckets: tuple[BucketPlan, ...]
+    budget: BudgetPlan | None
+
+    @property
+    def domains(self) -> tuple[int, ...]:
+        """Numbers of the availability domains that anything stands in."""
+        offers = {offer.domain for pool in self.pools for offer in pool.offers}
+        return tuple(sorted(offers | {lustre.domain for lustre in self.lustre}))
+
+    def pool(self, name: str) -> PoolPlan:
+        """Return a pool; raises KeyError."""
+        return {pool.name: pool for pool in self.pools}[name]

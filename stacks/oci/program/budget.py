@@ -1,0 +1,61 @@
+"""The budget alarm of a cluster: what OCI sends when its month goes over the spec's ceiling."""
+
+from __future__ import annotations
+
+import math
+
+import pulumi  # the component's outputs are read from its annotations
+import pulumi_oci as oci
+
+from ...pulumi.component import Args, Component
+from ...pulumi.names import Names
+from ..plan.types import BudgetPlan
+
+_ALARMS = (("ACTUAL", 80.0), ("ACTUAL", 100.0), ("FORECAST", 100.0))
+"""What is looked at, and per cent of the ceiling at which the owner is told."""
+
+
+class SpendingArgs(Args, frozen=True):
+    """What the alarm is made from."""
+
+    names: Names
+    tenancy: str
+    compartment: str
+    plan: BudgetPlan
+
+
+class Spending(Component[SpendingArgs]):
+    """A monthly budget over the compartment, in the tenancy's currency. It warns; it stops nothing.
+
+    Free-form tags can't be budgeted: what else stands in the compartment counts too.
+    """
+
+    kind = "oci:Spending"
+    budget_id: pulumi.Output[str]
+
+    def build(self, args: SpendingArgs) -> None:
+        """Make budget and alarms; without an owner's address nobody is told."""
+        name = args.names("budget")
+        made = oci.budget.Budget(
+            name,
+            compartment_id=args.tenancy,
+            amount=math.ceil(args.plan.usd_per_month),
+            reset_period="MONTHLY",
+            target_type="COMPARTMENT",
+            targets=[args.compartment],
+            display_name=name,
+            opts=self.child(),
+        )
+        for kind, percent in _ALARMS if args.plan.email else ():
+            what = args.names(f"{kind.lower()}-{percent:g}")
+            oci.budget.Rule(
+                what,
+                budget_id=made.id,
+                type=kind,
+                threshold=percent,
+                threshold_type="PERCENTAGE",
+                recipients=args.plan.email,
+                display_name=what,
+                opts=self.child(),
+            )
+        self.budget_id = made.id

@@ -1,0 +1,237 @@
+"""A site on OCI as a Pulumi program: the components, put together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import msgspec
+import pulumi
+import pulumi_oci as oci
+
+from ....schemas.catalog import Catalog
+from ....schemas.spec import ClusterSpec
+from ...pulumi.monitor import Answer, Json
+from ...pulumi.record import record
+from ...pulumi.recorded import RecordedGraph, Values
+from ...pulumi.tagging import tag_everything
+from .. import cloud_init
+from ..plan.layout import site_plan
+from ..plan.types import PoolPlan, SitePlan
+from .access import Firewall, FirewallArgs, Identities, IdentitiesArgs
+from .budget import Spending, SpendingArgs
+from .compute import Clusters, ClustersArgs, NodePool, NodePoolArgs
+from .network import Dns, DnsArgs, Network, NetworkArgs
+from .storage import Bucket, BucketArgs, Lustre, LustreArgs
+from .templates import LaunchArgs
+
+
+def program(
+    spec: ClusterSpec,
+    site: str,
+    catalog: Catalog,
+    *,
+    authorized_key: str = cloud_init.NO_KEY,
+    taken: Mapping[str, str] | None = None,
+) -> Callable[[], None]:
+    """Return the program of one site.
+
+    Args:
+        spec: a spec that passed its checks.
+        site: name of an OCI site of it.
+        catalog: has its machine types.
+        authorized_key: the cluster's public key, which may log in to the nodes.
+        taken: node -> key of the offer that it is bought by, where that is no longer the first (a
+            fallback ladder that was walked); "": it is not made.
+    """
+    plan = site_plan(spec, site, catalog)
+    return lambda: _Site(plan, authorized_key, taken or {}).build()
+
+
+class _Site:
+    """The components of one site while they are put together."""
+
+    def __init__(self, plan: SitePlan, authorized_key: str, taken: Mapping[str, str]) -> None:
+        self._plan = plan
+        self._key = authorized_key
+        self._taken = taken
+
+    def build(self) -> None:
+        plan = self._plan
+        tag_everything(plan.labels)
+        region = oci.Provider(plan.names("oci"), region=plan.region)
+        self._opts = pulumi.ResourceOptions(provider=region)
+        self._asks = pulumi.InvokeOutputOptions(provider=region)
+        self._domains = {number: self._domain(number) for number in plan.domains}
+        self._network = self._make_network()
+        self._firewall = self._make_firewall()
+        self._identities = self._make_identities()
+        self._clusters = self._make_clusters()
+        pools = {pool.name: self._make_pool(pool) for pool in plan.pools}
+        if plan.dns is not None:
+            known = {n: address for pool in pools.values() for n, address in pool.addresses.items()}
+            args = DnsArgs(names=plan.names, plan=plan.dns, addresses=known)
+            Dns(plan.names("dns"), args, self._opts)
+        if plan.buckets or plan.lustre:
+            self._make_storage()
+        self._make_spending()
+        pulumi.export("vcn", self._network.vcn_id)
+        pulumi.export("pools", {name: _exported(pool) for name, pool in pools.items()})
+
+    def _domain(self, number: int) -> pulumi.Output[str]:
+        """Ask for the name of an availability domain, which differs by tenancy."""
+        return oci.identity.get_availability_domain_output(
+            compartment_id=self._plan.tenancy, ad_number=number, opts=self._asks
+        ).name
+
+    def _make_network(self) -> Network:
+        plan = self._plan
+        args = NetworkArgs(names=plan.names, compartment=plan.compartment, plan=plan.network)
+        return Network(plan.names("network"), args, self._opts)
+
+    def _make_firewall(self) -> Firewall:
+        plan = self._plan
+        args = FirewallArgs(
+            names=plan.names,
+            compartment=plan.compartment,
+            vcn_id=self._network.vcn_id,
+            existing=plan.network.security_groups,
+            admin_cidrs=plan.network.admin_cidrs,
+        )
+        return Firewall(plan.names("firewall"), args, self._opts)
+
+    def _make_identities(self) -> Identities:
+        plan = self._plan
+        args = IdentitiesArgs(
+            names=plan.names,
+            tenancy=plan.tenancy,
+            compartment=plan.compartment,
+            plan=plan.identity,
+        )
+        return Identities(plan.names("identities"), args, self._opts)
+
+    def _make_clusters(self) -> Clusters:
+        plan = self._plan
+        args = ClustersArgs(
+            names=plan.names,
+            compartment=plan.compartment,
+            plans=plan.clusters,
+            domains=self._domains,
+        )
+        return Clusters(plan.names("clusters"), args, self._opts)
+
+    def _make_pool(self, pool: PoolPlan) -> NodePool:
+        plan, network = self._plan, self._network
+        launch = LaunchArgs(
+            compartment=plan.compartment,
+            plan=pool,
+            subnet_id=network.public_subnet_id if pool.public else network.compute_subnet_id,
+            security_groups=self._firewall.groups(pool.role),
+            kms_key=plan.kms_key,
+            metadata=cloud_init.metadata(user=pool.image.user, authorized_key=self._key),
+            role=self._identities.role(pool.role),
+        )
+        args = NodePoolArgs(
+            names=plan.names,
+            launch=launch,
+            offers=pool.taken(self._taken),
+            clusters=self._clusters.ids,
+            domains=self._domains,
+            # The hash of the spec would replace every configuration with each change.
+            tags={**pool.tags, **msgspec.structs.replace(plan.labels, spec_hash="").tags()},
+        )
+        return NodePool(plan.names(f"pool-{pool.name}"), args, self._opts)
+
+    def _make_storage(self) -> None:
+        plan = self._plan
+        namespace = oci.objectstorage.get_namespace_output(
+            compartment_id=plan.tenancy, opts=self._asks
+        ).namespace
+        buckets = {}
+        for bucket in plan.buckets:
+            of_bucket = BucketArgs(
+                names=plan.names, compartment=plan.compartment, namespace=namespace, plan=bucket
+            )
+            buckets[bucket.name] = Bucket(
+                plan.names(f"bucket-{bucket.name}"), of_bucket, self._opts
+            )
+        after = pulumi.ResourceOptions(depends_on=list(buckets.values()))
+        for lustre in plan.lustre:
+            args = LustreArgs(
+                names=plan.names,
+                compartment=plan.compartment,
+                namespace=namespace,
+                plan=lustre,
+                domain=self._domains[lustre.domain],
+                vcn_id=self._network.vcn_id,
+                subnet_id=self._network.compute_subnet_id,
+                node_groups=self._firewall.node_groups,
+                opens_nodes=not plan.network.security_groups,
+            )
+            opts = pulumi.ResourceOptions.merge(self._opts, after)
+            made = Lustre(plan.names(f"lustre-{lustre.name}"), args, opts)
+            pulumi.export(
+                f"lustre-{lustre.name}",
+                {"id": made.file_system_id, "mgs": made.management_address, "lnet": made.lnet},
+            )
+        pulumi.export("buckets", {name: bucket.name for name, bucket in buckets.items()})
+
+    def _make_spending(self) -> None:
+        plan = self._plan
+        if plan.budget is not None:
+            args = SpendingArgs(
+                names=plan.names,
+                tenancy=plan.tenancy,
+                compartment=plan.compartment,
+                plan=plan.budget,
+            )
+            Spending(plan.names("spending"), args, self._opts)
+
+
+def _exported(pool: NodePool) -> dict[str, object]:
+    return {
+        "templates": pool.templates,
+        "groups": pool.groups,
+        "instances": pool.instance_ids,
+        "addresses": pool.addresses,
+    }
+
+
+def _domain(arguments: Values) -> dict[str, Json]:
+    number = arguments.get("adNumber")
+    number = int(number) if isinstance(number, int | float) else 0
+    return {"adNumber": number, "name": f"${{availability domain {number}}}"}
+
+
+ANSWERS: dict[str, Answer] = {
+    "oci:Identity/getAvailabilityDomain:getAvailabilityDomain": _domain,
+    "oci:Core/getServices:getServices": {
+        "services": [
+            {
+                "id": "${all services of the region}",
+                "cidrBlock": "${label of all services}",
+                "name": "All Services In Oracle Services Network",
+                "description": "",
+            }
+        ]
+    },
+    "oci:ObjectStorage/getNamespace:getNamespace": {"namespace": "${namespace of the tenancy}"},
+}
+"""Placeholders for what the program asks: no question is asked while recording."""
+
+
+def record_site(
+    spec: ClusterSpec,
+    site: str,
+    catalog: Catalog,
+    *,
+    preview: bool = False,
+    taken: Mapping[str, str] | None = None,
+) -> RecordedGraph:
+    """Return what the site's program asks for; needs no credentials. Raises RecordError."""
+    return record(
+        program(spec, site, catalog, taken=taken),
+        project=f"gcluster-{spec.name}",
+        stack=site,
+        preview=preview,
+        answers=ANSWERS,
+    )

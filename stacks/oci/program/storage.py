@@ -1,0 +1,148 @@
+"""Data: Lustre file systems with links to buckets, and buckets. All of it outlives the cluster."""
+
+from __future__ import annotations
+
+import pulumi
+import pulumi_oci as oci
+
+from ...pulumi.component import Args, Component
+from ...pulumi.names import Names
+from ..plan.types import BucketPlan, LinkPlan, LustrePlan
+from .access import Group, lustre_statement, make_group
+
+_LNET = 988
+"""TCP port of Lustre, in both directions (File Storage with Lustre, required security rules)."""
+KEPT = pulumi.ResourceOptions(protect=True, retain_on_delete=True)
+"""Data: neither `down` nor a change of the spec removes it."""
+
+
+class LustreArgs(Args, frozen=True):
+    """What a file system is made from."""
+
+    names: Names
+    compartment: str
+    namespace: pulumi.Output[str]
+    """Of Object Storage in the tenancy."""
+    plan: LustrePlan
+    domain: pulumi.Output[str]
+    vcn_id: pulumi.Input[str]
+    subnet_id: pulumi.Input[str]
+    node_groups: list[pulumi.Output[str]]
+    opens_nodes: bool
+    """The nodes' first group is ours: it gets a rule that lets the servers call back."""
+
+
+class Lustre(Component[LustreArgs]):
+    """A Lustre file system, the group that lets the nodes reach it, links to buckets."""
+
+    kind = "oci:Lustre"
+    file_system_id: pulumi.Output[str]
+    management_address: pulumi.Output[str]
+    """Of the management server: ADDRESS@tcp:/NAME is mounted."""
+    lnet: pulumi.Output[str]
+
+    def build(self, args: LustreArgs) -> None:
+        """Make it."""
+        plan = args.plan
+        allowed = oci.identity.Policy(
+            args.names(f"lustre-{plan.name}", kind="identity"),
+            compartment_id=args.compartment,
+            description="File Storage with Lustre stands in the cluster's subnet",
+            statements=[lustre_statement(args.compartment)],
+            opts=self.child(KEPT),
+        )
+        made = oci.lustre.FileStorageLustreFileSystem(
+            args.names(plan.name),
+            availability_domain=args.domain,
+            compartment_id=args.compartment,
+            subnet_id=args.subnet_id,
+            nsg_ids=[self._group(args)],
+            file_system_name=plan.fsname,
+            display_name=args.names(plan.name),
+            capacity_in_gbs=plan.capacity_gb,
+            performance_tier=plan.tier,
+            root_squash_configuration=oci.lustre.FileStorageLustreFileSystemRootSquashConfigurationArgs(
+                identity_squash="NONE"
+            ),
+            kms_key_id=plan.kms_key,
+            opts=self.child(
+                pulumi.ResourceOptions.merge(KEPT, pulumi.ResourceOptions(depends_on=[allowed]))
+            ),
+        )
+        self.file_system_id = made.id
+        self.management_address = made.management_service_address
+        self.lnet = made.lnet
+        for link in plan.links:
+            self._link(args, made, link)
+
+    def _group(self, args: LustreArgs) -> pulumi.Input[str]:
+        """Make the file system's group. Servers call clients back: the nodes let them."""
+        name = f"lustre-{args.plan.name}"
+        group = make_group(
+            args.names,
+            name,
+            compartment=args.compartment,
+            vcn_id=args.vcn_id,
+            opts=self.child(KEPT),
+        )
+        peers = {"self": group.id} | {
+            f"nodes-{number}": nodes for number, nodes in enumerate(args.node_groups, 1)
+        }
+        for what, peer in peers.items():
+            group.lets_in(what, port=_LNET, group=peer)
+            group.lets_out(what, port=_LNET, group=peer)
+        if args.opens_nodes:
+            nodes = Group(args.names, "nodes", args.node_groups[0], self.child(KEPT))
+            nodes.lets_in(name, port=_LNET, group=group.id)
+        return group.id
+
+    def _link(
+        self, args: LustreArgs, made: oci.lustre.FileStorageLustreFileSystem, link: LinkPlan
+    ) -> None:
+        """Link a bucket. What changes later is moved by jobs: links of OCI don't watch."""
+        oci.lustre.FileStorageObjectStorageLink(
+            args.names(f"{args.plan.name}-{link.what}"),
+            availability_domain=args.domain,
+            compartment_id=args.compartment,
+            display_name=args.names(f"{args.plan.name}-{link.what}"),
+            lustre_file_system_id=made.id,
+            file_system_path=link.path,
+            object_storage_prefix=args.namespace.apply(
+                lambda namespace: "/".join(
+                    part for part in (f"{namespace}:", link.bucket, link.prefix) if part
+                )
+            ),
+            is_overwrite=False,
+            start_import_from_object_trigger=1 if link.imports else None,
+            opts=self.child(KEPT),
+        )
+
+
+class BucketArgs(Args, frozen=True):
+    """What a bucket is made from."""
+
+    names: Names
+    compartment: str
+    namespace: pulumi.Output[str]
+    plan: BucketPlan
+
+
+class Bucket(Component[BucketArgs]):
+    """A private, encrypted, versioned bucket; Object Storage answers to TLS alone."""
+
+    kind = "oci:Bucket"
+    name: pulumi.Output[str]
+
+    def build(self, args: BucketArgs) -> None:
+        """Make it."""
+        self.name = oci.objectstorage.Bucket(
+            args.names(args.plan.name),
+            compartment_id=args.compartment,
+            namespace=args.namespace,
+            name=args.plan.bucket,
+            access_type="NoPublicAccess",
+            versioning="Enabled",
+            storage_tier="Standard",
+            kms_key_id=args.plan.kms_key,
+            opts=self.child(KEPT),
+        ).name

@@ -1,0 +1,167 @@
+"""Asks a cloud many questions at once, before anything is made; each answer is a diagnostic."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
+
+import msgspec
+
+from ...schemas.diagnostics import Diagnostic, Severity
+from ..provider import ProviderError, provider_error
+from .events import cause
+
+_AT_ONCE = 16
+"""Questions that are open at the same time: a cloud shares its rate among all of an account."""
+PRICE_TOLERANCE = 0.05
+"""Share by which a price may be off the catalog's before that is told."""
+
+
+class Question(NamedTuple):
+    """Something that a cloud is asked."""
+
+    what: str
+    """In words, as it follows "not checked": "quota L-417A185B"."""
+    ask: Callable[[], Iterable[Diagnostic]]
+    """Asks and yields what stands in the way; may raise ProviderError."""
+
+
+class Cloud(msgspec.Struct, frozen=True, kw_only=True):
+    """How it is said that a cloud gave no answer."""
+
+    name: str
+    """"Google Cloud"."""
+    not_logged_in: str
+    """Code for a login that is missing or over."""
+    unanswered: str
+    """Code for a question without an answer."""
+
+
+def ask_all(cloud: Cloud, questions: Iterable[Question]) -> tuple[Diagnostic, ...]:
+    """Ask everything at once; return the answers in the order of the questions.
+
+    A question without an answer is a warning that names it: the others still count. All that is
+    not known because nobody is logged in is one warning, which comes first.
+    """
+    asked = list(questions)
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        answers = list(pool.map(_answer, asked))
+    findings: list[Diagnostic] = []
+    logged_out: list[str] = []
+    login: ProviderError | None = None
+    for question, answer in zip(asked, answers, strict=True):
+        if not isinstance(answer, ProviderError):
+            findings += answer
+        elif _is_login(answer):
+            logged_out.append(question.what)
+            login = login or answer
+        else:
+            findings.append(_unanswered(cloud, question.what, answer))
+    if login is not None:
+        findings.insert(0, _not_logged_in(cloud, login, logged_out))
+    return tuple(dict.fromkeys(findings))
+
+
+def _answer(question: Question) -> list[Diagnostic] | ProviderError:
+    try:
+        return list(question.ask())
+    except ProviderError as error:
+        return error
+    except msgspec.MsgspecError as error:  # an answer in a form that the reference doesn't have
+        return provider_error("GC966", "the answer can't be read", detail=str(error))
+
+
+def _is_login(error: ProviderError) -> bool:
+    return any(cause(finding) == "expired" for finding in error.diagnostics)
+
+
+def _not_logged_in(cloud: Cloud, error: ProviderError, unknown: list[str]) -> Diagnostic:
+    said = error.diagnostics[0]
+    return finding(
+        cloud.not_logged_in,
+        f"nobody is logged in to {cloud.name}: {len(unknown)} questions were not answered",
+        severity=Severity.WARNING,
+        detail=f"Not known: {', '.join(unknown)}\n{said.detail}",
+        hint=said.hint,
+    )
+
+
+def _unanswered(cloud: Cloud, what: str, error: ProviderError) -> Diagnostic:
+    said = error.diagnostics[0]
+    return finding(
+        cloud.unanswered,
+        f"{what}: not checked, {said.summary}",
+        severity=Severity.WARNING,
+        detail=said.detail,
+        hint=said.hint,
+    )
+
+
+class Standing:
+    """The cluster's own machines in a cloud: asked once, when a question first needs them."""
+
+    def __init__(self, pools: Callable[[], Iterable[str]]) -> None:
+        """Hold the question, which answers with the pool of each machine."""
+        self._ask = pools
+        self._lock = threading.Lock()
+        self._counts: Mapping[str, int] | None = None
+
+    def counts(self) -> Mapping[str, int]:
+        """Return how many machines each pool has; one that has none is left out.
+
+        Raises:
+            ProviderError: the cloud doesn't say.
+        """
+        with self._lock:
+            if self._counts is None:
+                self._counts = Counter(self._ask())
+            return self._counts
+
+    def of(self, pool: str) -> int:
+        """Return how many machines a pool has; raises as `counts`."""
+        return self.counts().get(pool, 0)
+
+
+def nothing_stands() -> Standing:
+    """Return the standing of a cluster that has no machines yet."""
+    return Standing(tuple)
+
+
+def price_told(
+    code: str, machine: str, market: str, usd: float, *, source: str, known: float | None
+) -> Diagnostic:
+    """Return what a machine costs: a note, or a warning where the catalog says something else.
+
+    Args:
+        code: of the cloud's prices.
+        machine: its type.
+        market: how it would be bought.
+        usd: price per hour, as the cloud says now.
+        source: who says so, and how old it is.
+        known: the catalog's price; None: it has none.
+    """
+    fits = known is not None and abs(usd - known) <= known * PRICE_TOLERANCE
+    other = "" if fits else "; the catalog "
+    if not fits:
+        other += "has no price" if known is None else f"says {known:.2f}"
+    return finding(
+        code,
+        f"{machine} costs {usd:.2f} USD an hour ({market}){other}",
+        severity=Severity.NOTE if fits or known is None else Severity.WARNING,
+        detail=source,
+    )
+
+
+def finding(
+    code: str,
+    summary: str,
+    *,
+    severity: Severity = Severity.ERROR,
+    detail: str = "",
+    hint: str = "",
+) -> Diagnostic:
+    """Return a diagnostic that has no place in the spec."""
+    return Diagnostic(code=code, severity=severity, summary=summary, detail=detail, hint=hint)

@@ -1,0 +1,223 @@
+"""What the providers of all clouds do alike: a stack for what stays, a bulk call for bursts.
+
+A cloud's own provider says how its program is recorded, how machines come and go, and how they are
+asked; the order of things, and what the ledger is told, is the same everywhere and stands here.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Collection, Iterable, Mapping
+from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
+
+from ...inventory.hosts import Host
+from ...schemas.derived.hostlist import fold
+from ...schemas.spec import ClusterSpec
+from ..provider import (
+    ControlPlaneAt,
+    Grown,
+    Leftover,
+    Provider,
+    Resource,
+    ResourceChange,
+    ResourceGraph,
+    SiteContext,
+    burst,
+    provider_error,
+)
+from .command import equip, require
+from .graph import site_graph
+from .recorded import RecordedGraph
+from .session import SiteSession
+
+if TYPE_CHECKING:
+    from ...schemas.catalog import Catalog
+
+SessionT = TypeVar("SessionT", bound="SiteSession")
+
+_STACK = "stack"
+"""Kind under which the ledger knows a site's stack: Pulumi's checkpoint owns what is in it."""
+
+
+class CloudProvider(Provider, Generic[SessionT]):
+    """Provider of a cloud's sites. What is heavy is imported when it is asked to act."""
+
+    has_stack: ClassVar[bool] = True
+    has_purchase_options: ClassVar[bool] = True
+    replaces_nodes: ClassVar[bool] = True
+
+    def __init__(self, catalog: Catalog | None = None) -> None:
+        """Use a catalog; default: gcluster's own."""
+        self._given = catalog
+
+    def graph(self, spec: ClusterSpec, site: str) -> ResourceGraph:
+        """Return the resources of the recorded program; raises ProviderError without the extra."""
+        return site_graph(self.record(spec, site), provider=self.name, site=site)
+
+    def record(self, spec: ClusterSpec, site: str, *, preview: bool = False) -> RecordedGraph:
+        """Return the site's program as recorded offline, with its components and inputs."""
+        require(self.name)
+        return self._record(spec, site, preview=preview)
+
+    def graph_as_bought(self, context: SiteContext) -> ResourceGraph:
+        """Return the resources with nodes on the rungs that were taken; raises ProviderError."""
+        require(self.name)
+        recorded = self._record(context.spec, context.site, taken=context.taken, buys=context.buys)
+        return site_graph(recorded, provider=self.name, site=context.site)
+
+    def ensure_tools(self) -> None:
+        """Find the engine: GC965 where it isn't, GC967 without the extra."""
+        equip(self.name)
+
+    def preview(self, context: SiteContext) -> tuple[ResourceChange, ...]:
+        """Ask the engine what it would do."""
+        return self._session(context).preview(lambda: self.graph_as_bought(context))
+
+    def apply(self, context: SiteContext) -> None:
+        """Read back what is there, then make it so; raises ProviderError."""
+        total = len(self.graph(context.spec, context.site).resources)
+        stack = Resource(kind=_STACK, name=context.site)
+        intent = context.ledger.intend(context.site, stack)
+        self._bring_up(self._session(context), context, total)
+        context.ledger.created(intent, _stack_id(context))
+
+    def sweep(self, context: SiteContext) -> tuple[Leftover, ...]:
+        """Return whatever carries the site's tags."""
+        session = self._session(context)
+        return session.told_apart(self._leftovers(session))
+
+    def replace(self, context: SiteContext, names: Iterable[str]) -> None:
+        """Let the engine make the machines of these nodes anew; raises ProviderError.
+
+        A machine that is one of several in a resource, as in a scale set, can't be had alone.
+        """
+        wanted, own = set(names), self._own_machines(context.spec, context.site)
+        alone = {node: resource for node, resource in own.items() if node in wanted}
+        if shared := sorted(wanted - alone.keys()):
+            raise provider_error(
+                "GC1104",
+                f"{fold(shared)} can't be made anew alone: no resource of its own stands for it",
+                hint="replace it in the cloud's console; gcluster repair then takes it up",
+            )
+        total = len(self.graph(context.spec, context.site).resources)
+        self._session(context).make_anew(total, alone.values())
+
+    def control_plane(self, context: SiteContext) -> ControlPlaneAt | None:
+        """Return how the control plane that the cloud runs here is reached; None: there is none."""
+        site = context.spec.sites[context.site]
+        return self._session(context).control_plane(str(getattr(site, "region", "")))
+
+    def detect_drift(self, context: SiteContext) -> tuple[ResourceChange, ...]:
+        """Let the engine read back what is there, and say what differs from the stack."""
+        return self._session(context).detect_drift()
+
+    def machine_ids(self, context: SiteContext) -> Mapping[str, str]:
+        """Return resource -> the cloud's id of the machine, of all that the stack has."""
+        return self._session(context).machine_ids()
+
+    def tracked_ids(self, context: SiteContext, found: Iterable[Leftover]) -> frozenset[str]:
+        """Return what of it the stack knows; of elastic machines the ledger tells itself."""
+        return self._session(context).tracked_ids(found)
+
+    def destroy(self, context: SiteContext) -> None:
+        """End elastic nodes, then the stack but for data that isn't named in `delete_data`."""
+        session = self._session(context)
+        ended = self._end_elastic(session)
+        session.take_down()
+        for name, machine in ended.items():
+            context.ledger.deleted(context.site, f"node/{name}", machine)
+        context.ledger.deleted(context.site, f"{_STACK}/{context.site}", _stack_id(context))
+
+    def cancel(self, context: SiteContext) -> bool:
+        """Free the stack of a run that was killed."""
+        return self._session(context).cancel()
+
+    def grow(self, context: SiteContext, pool: str, names: Iterable[str], token: str) -> Grown:
+        """Make elastic nodes by one bulk call; `token` finds them again after a kill."""
+        session, wanted = self._session(context), list(names)
+        there = self._standing(session, pool)
+        missing = [name for name in wanted if name not in there]
+        nodes = (Resource(kind="node", name=name, pool=pool) for name in missing)
+        intents = context.ledger.intend_many(context.site, nodes)
+        with burst(
+            context.ledger,
+            intents.values(),
+            is_left=lambda: self._is_left(session, pool, missing, token),
+        ):
+            came = self._grow(session, pool, wanted, token)
+        created = {intents[f"node/{n}"]: came[n] for n in came if f"node/{n}" in intents}
+        context.ledger.created_many(created)
+        return Grown(hosts=self._hosts_of(session, came))
+
+    def shrink(self, context: SiteContext, names: Iterable[str]) -> None:
+        """End elastic nodes; raises ProviderError for nodes of the spec."""
+        for name, machine in self._shrink(self._session(context), set(names)).items():
+            context.ledger.deleted(context.site, f"node/{name}", machine)
+
+    @abstractmethod
+    def _session(self, context: SiteContext) -> SessionT:
+        """Return what working on one site needs; raises ProviderError without the extra."""
+
+    @abstractmethod
+    def _record(
+        self,
+        spec: ClusterSpec,
+        site: str,
+        *,
+        preview: bool = False,
+        taken: Mapping[str, str] | None = None,
+        buys: Collection[str] | None = None,
+    ) -> RecordedGraph:
+        """Record the site's program offline; the extra is there."""
+
+    @abstractmethod
+    def _leftovers(self, session: SessionT) -> tuple[Leftover, ...]:
+        """Ask for all that carries the site's tags."""
+
+    @abstractmethod
+    def _end_elastic(self, session: SessionT) -> dict[str, str]:
+        """End the machines that bursts made; return name -> id of those that are gone with it."""
+
+    @abstractmethod
+    def _standing(self, session: SessionT, pool: str) -> Collection[str]:
+        """Return the names of the machines that exist, at least those of a pool."""
+
+    @abstractmethod
+    def _grow(self, session: SessionT, pool: str, wanted: list[str], token: str) -> dict[str, str]:
+        """Make what is missing of the wanted machines, all or none; return name -> id of all."""
+
+    @abstractmethod
+    def _is_left(self, session: SessionT, pool: str, missing: list[str], token: str) -> bool:
+        """Ask whether anything of a burst that was refused exists after all."""
+
+    @abstractmethod
+    def _hosts_of(self, session: SessionT, machines: Mapping[str, str]) -> tuple[Host, ...]:
+        """Return machines (name -> id) as hosts, with the keys that they told."""
+
+    @abstractmethod
+    def _shrink(self, session: SessionT, names: set[str]) -> dict[str, str]:
+        """End elastic machines; return name -> id of those that are gone."""
+
+    def _own_machines(self, spec: ClusterSpec, site: str) -> dict[str, str]:
+        """Return node -> name of the resource that stands for it alone."""
+        found: dict[str, str] = {}
+        for resource, bought in self.purchases(spec, site).items():
+            if len(bought.nodes) == 1:  # the first name is the program's
+                found.setdefault(bought.nodes[0], resource)
+        return found
+
+    def _bring_up(self, session: SessionT, context: SiteContext, total: int) -> None:
+        """Let the engine make what the program says; `context` says what was taken."""
+        del context
+        session.bring_up(total)
+
+    def _catalog(self) -> Catalog:
+        if self._given is None:
+            from ...schemas.catalog import load_catalog  # noqa: PLC0415  # where it is needed
+
+            self._given = load_catalog()
+        return self._given
+
+
+def _stack_id(context: SiteContext) -> str:
+    return f"{context.cluster_id}/{context.site}"

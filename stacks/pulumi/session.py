@@ -1,0 +1,185 @@
+"""What working on one site of any cloud needs: its folder, the key of its nodes, its stack."""
+
+from __future__ import annotations
+
+import shutil
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, cast
+
+from ...schemas.spec import CloudSite
+from ..client_key import ensure_client_key, public_text
+from ..control_plane import TYPES, read_output
+from ..provider import ControlPlaneAt, Leftover, ResourceChange, ResourceGraph, SiteContext
+from .checkpoint import Owners, StackResource, freed, guarded, known_ids, resources, told_apart
+
+if TYPE_CHECKING:
+    from ...schemas.catalog import Catalog
+    from .engine import Engine
+
+
+_MACHINES = ("Instance", "VirtualMachine")
+"""How the types of machines begin: Instance (AWS, OCI), InstanceFromTemplate (Google Cloud),
+VirtualMachine and VirtualMachineScaleSet (Azure)."""
+
+
+class SiteSession(ABC):
+    """Made anew for each call of a provider, and lazy in all its parts; each cloud adds its own."""
+
+    cloud: ClassVar[str]
+
+    def __init__(self, context: SiteContext, catalog: Catalog) -> None:
+        """Hold the context."""
+        self._context = context
+        self._catalog = catalog
+
+    @property
+    def _site(self) -> CloudSite:
+        return cast("CloudSite", self._context.spec.sites[self._context.site])
+
+    @property
+    def folder(self) -> Path:
+        """This site's own files on this machine."""
+        folder = self._context.workdir / f"{self.cloud}-{self._context.site}"
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return folder
+
+    @cached_property
+    def private_key(self) -> Path:
+        """The key that logs in to the nodes: the site's own, or one made for the cluster."""
+        own = self._site.ssh.key
+        return ensure_client_key(self._context.workdir) if own is None else Path(own).expanduser()
+
+    def authorized_key(self) -> str:
+        """Return its public half, which the nodes let in.
+
+        Raises:
+            ProviderError: GC968, it is not beside the private one.
+        """
+        return public_text(self.private_key)
+
+    def _stack(self, program: Callable[[], None], total: int) -> Engine:
+        """Return the site's stack, which stands beside the cluster's journal."""
+        from .backend import StackPlace  # noqa: PLC0415  # for the engine only
+        from .engine import Engine  # noqa: PLC0415  # as above
+
+        context = self._context
+        place = StackPlace(
+            cluster=context.spec.name,
+            site=context.site,
+            state=context.state,
+            workdir=self.folder / "work",
+        )
+        return Engine(place, program, passphrase=context.passphrase, emit=context.emit, total=total)
+
+    @abstractmethod
+    def engine(self, total: int = 0) -> Engine:
+        """Return the site's stack with its program; `total` resources are in it."""
+
+    @abstractmethod
+    def owners(self) -> Owners:
+        """Return which storage each protected resource is there for; {} where nothing is made."""
+
+    @property
+    def has_stack(self) -> bool:
+        """Whether a stack was ever begun; it is made with its passphrase."""
+        return bool(self._context.passphrase())
+
+    def preview(self, graph: Callable[[], ResourceGraph]) -> tuple[ResourceChange, ...]:
+        """Return what the engine would do; without a stack everything is to be made."""
+        if self.has_stack:
+            return self.engine().preview()
+        made = graph().resources
+        return tuple(ResourceChange(effect="create", resource=resource) for resource in made)
+
+    def control_plane(self, region: str) -> ControlPlaneAt | None:
+        """Return how the control plane is reached that the stack has; None: it has none.
+
+        Outputs alone don't tell: where data is kept, they outlive what was destroyed.
+        """
+        if not self.has_stack:
+            return None
+        engine = self._bare_engine()
+        if not any(there.type in TYPES for there in resources(engine.export())):
+            return None
+        return read_output(engine.outputs(), region)
+
+    def bring_up(self, total: int) -> None:
+        """Read back what is there, which drops what a killed run had begun; then make it so."""
+        engine = self.engine(total)
+        engine.refresh()
+        engine.up()
+
+    def make_anew(self, total: int, names: Iterable[str]) -> None:
+        """Read back what is there, then make it so, these machines from scratch; ProviderError."""
+        engine, wanted = self.engine(total), set(names)
+        engine.refresh()
+        there = resources(engine.export())
+        engine.up(anew=[r.urn for r in there if _is_machine(r) and _name(r) in wanted])
+
+    def take_down(self) -> bool:
+        """Remove what the stack made but for data that is kept; return whether nothing is left.
+
+        Data that was named for deletion loses its protection first, all other gets it back: a run
+        may have been killed between the two.
+        """
+        if not self.has_stack:
+            return True
+        engine, owned = self._bare_engine(), self.owners()
+        if owned:
+            free = freed(owned, self._context.delete_data)
+            changed = guarded(engine.export(), {key: key not in free for key in owned})
+            if changed is not None:
+                engine.replace(changed)
+        engine.destroy(keep_protected=True)
+        if resources(engine.export()):
+            return False
+        engine.remove()
+        shutil.rmtree(self.folder, ignore_errors=True)
+        return True
+
+    def told_apart(self, found: tuple[Leftover, ...]) -> tuple[Leftover, ...]:
+        """Mark what `down` keeps among what was found; the engine is asked only if it is data."""
+        if not self.has_stack or not any(item.kept_data for item in found):
+            return found
+        stack = resources(self._bare_engine().export())
+        return told_apart(found, stack, self.owners(), self._context.delete_data)
+
+    def detect_drift(self) -> tuple[ResourceChange, ...]:
+        """Return how the cloud differs from the stack; () where there is none."""
+        return self._bare_engine().detect_drift() if self.has_stack else ()
+
+    def machine_ids(self) -> dict[str, str]:
+        """Return name -> the cloud's id of each machine in the stack; {} where there is none."""
+        if not self.has_stack:
+            return {}
+        there = resources(self._bare_engine().export())
+        return {_name(one): one.id for one in there if _is_machine(one) and one.id}
+
+    def tracked_ids(self, found: Iterable[Leftover]) -> frozenset[str]:
+        """Return the ids of what the stack knows among what was found."""
+        if not self.has_stack:
+            return frozenset()
+        return known_ids(found, resources(self._bare_engine().export()))
+
+    def cancel(self) -> bool:
+        """Free the stack of a run that was killed; False: there is none."""
+        if not self.has_stack:
+            return False
+        self._bare_engine().cancel()
+        return True
+
+    def _bare_engine(self) -> Engine:
+        """Return the stack for what needs no program: the checkpoint knows what is there."""
+        return self._stack(lambda: None, 0)
+
+
+def _is_machine(resource: StackResource) -> bool:
+    """Say whether it is one: records and addresses of a machine may have its name."""
+    return resource.type.rpartition(":")[2].startswith(_MACHINES)
+
+
+def _name(resource: StackResource) -> str:
+    return resource.urn.rpartition("::")[2]
