@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sys
 
-from gcluster.lifecycle.kubernetes.build import ensure_built
-from gcluster.lifecycle.outcome import LifecycleError
-from gcluster.lifecycle.progress import Progress, StageFinished, StageStarted
+from gcluster.lifecycle.cluster.outcome import LifecycleError
+from gcluster.lifecycle.cluster.progress import Progress, StageFinished, StageStarted
+from gcluster.lifecycle.kubernetes.release.build import ensure_built
 
 
 def main() -> int:

@@ -12,7 +12,7 @@ import sys
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from gcluster.lifecycle import places
+from gcluster.lifecycle.cluster import places
 from gcluster.stacks.local.engine import find_engine
 from gcluster.stacks.local.image import BOOT_FLAGS, ensure_base
 from gcluster.stacks.provider import ProviderError

@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from gcluster.lifecycle.kubernetes.build import ensure_program
+from gcluster.lifecycle.kubernetes.release.build import ensure_program
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

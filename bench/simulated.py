@@ -45,13 +45,13 @@ def live(folder: Path, nodes: int) -> dict[str, float]:
     Before its end some nodes go away by themselves, and drift has to name those and no others.
     What has to be imported is, before the clock starts.
     """
-    from gcluster.lifecycle.cluster import open_cluster  # noqa: PLC0415  # only the worker's
-    from gcluster.lifecycle.down import down  # noqa: PLC0415
+    from gcluster.lifecycle.cluster.cluster import open_cluster  # noqa: PLC0415  # only the worker's
+    from gcluster.lifecycle.cluster.outcome import Exit  # noqa: PLC0415
+    from gcluster.lifecycle.cluster.progress import silent  # noqa: PLC0415
+    from gcluster.lifecycle.cluster.sites import open_sites  # noqa: PLC0415
+    from gcluster.lifecycle.down.down import down  # noqa: PLC0415
     from gcluster.lifecycle.drift.observe import find_drift  # noqa: PLC0415
-    from gcluster.lifecycle.outcome import Exit  # noqa: PLC0415
-    from gcluster.lifecycle.progress import silent  # noqa: PLC0415
-    from gcluster.lifecycle.sites import open_sites  # noqa: PLC0415
-    from gcluster.lifecycle.up import up  # noqa: PLC0415
+    from gcluster.lifecycle.up.up import up  # noqa: PLC0415
     from gcluster.stacks.simulated.fleet import cloud  # noqa: PLC0415
 
     spec = folder / "cluster.yaml"

@@ -10,7 +10,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator
 from typing import Literal, NamedTuple, TextIO, TypeAlias
 
-from ..lifecycle.outcome import Exit, failure
+from ..lifecycle.cluster.outcome import Exit, failure
 
 Tone: TypeAlias = Literal["error", "warning", "note", "good", "strong", "faint", "gutter"]
 

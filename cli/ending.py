@@ -15,7 +15,7 @@ from typing import Any
 import typer
 from typer.exceptions import TyperException
 
-from ..lifecycle.outcome import Exit
+from ..lifecycle.cluster.outcome import Exit
 from ..schemas.diagnostics import Diagnostic, Severity
 from .commands import BY_NAME
 from .console import stderr

@@ -10,7 +10,7 @@ from typing import Annotated, Any, TypeAlias
 
 import typer
 
-from ..lifecycle.places import data_home
+from ..lifecycle.cluster.places import data_home
 from .ending import FORMAT
 
 

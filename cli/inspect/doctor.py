@@ -5,10 +5,10 @@ from typing import Annotated
 
 import typer
 
+from ...lifecycle.cluster.outcome import Exit
 from ...lifecycle.kubernetes.managed.login import needs_of
-from ...lifecycle.outcome import Exit
-from ...lifecycle.preflight.doctor import needs, this_machine
-from ...lifecycle.preflight.permissions import needs_of as permissions_of
+from ...lifecycle.planning.preflight.doctor import needs, this_machine
+from ...lifecycle.planning.preflight.permissions import needs_of as permissions_of
 from ...stacks.permissions import document as policy_document
 from ...stacks.permissions import needed
 from ..console import emit, say, stdout

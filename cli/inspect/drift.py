@@ -5,10 +5,10 @@ from typing import Annotated
 
 import typer
 
-from ...lifecycle.cluster import Cluster, open_cluster
+from ...lifecycle.cluster.cluster import Cluster, open_cluster
+from ...lifecycle.cluster.outcome import Exit
 from ...lifecycle.drift.fix import fix_drift
 from ...lifecycle.drift.observe import find_drift
-from ...lifecycle.outcome import Exit
 from ...lifecycle.planning.changes import Plan
 from ..console import ask, emit, say, stdout
 from ..options import PlanFormat, PlanOutput, Target, Yes

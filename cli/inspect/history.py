@@ -4,10 +4,10 @@ from typing import Annotated
 
 import typer
 
-from ...lifecycle.audit.history import history
-from ...lifecycle.audit.trail import audit_lines
-from ...lifecycle.cluster import open_cluster
-from ...lifecycle.outcome import Exit
+from ...lifecycle.cluster.cluster import open_cluster
+from ...lifecycle.cluster.outcome import Exit
+from ...lifecycle.state.audit.history import history
+from ...lifecycle.state.audit.trail import audit_lines
 from ..console import emit, stdout
 from ..options import Format, OutputFormat, Target
 from ..render.document import answer

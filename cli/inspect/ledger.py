@@ -1,8 +1,8 @@
 """`gcluster ledger`: what the cluster's book says, held against what is there."""
 
-from ...lifecycle.cluster import open_cluster
-from ...lifecycle.ledger_check import check_ledger
-from ...lifecycle.outcome import Exit
+from ...lifecycle.cluster.cluster import open_cluster
+from ...lifecycle.cluster.outcome import Exit
+from ...lifecycle.down.ledger_check import check_ledger
 from ..app import group
 from ..console import emit, say, stdout
 from ..options import Format, OutputFormat, Target

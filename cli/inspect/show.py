@@ -5,10 +5,10 @@ from typing import Annotated
 
 import typer
 
-from ...lifecycle.audit.artifacts import read_artifacts
-from ...lifecycle.audit.history import show
-from ...lifecycle.cluster import open_cluster
-from ...lifecycle.outcome import Exit, failure
+from ...lifecycle.cluster.cluster import open_cluster
+from ...lifecycle.cluster.outcome import Exit, failure
+from ...lifecycle.state.audit.artifacts import read_artifacts
+from ...lifecycle.state.audit.history import show
 from ..console import stdout
 from ..options import Format, OutputFormat, Target
 from ..render.document import answer

@@ -7,9 +7,9 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand
 
-from ...lifecycle.cluster import open_cluster
-from ...lifecycle.outcome import Exit
-from ...lifecycle.shell import ssh_argv
+from ...lifecycle.cluster.cluster import open_cluster
+from ...lifecycle.cluster.outcome import Exit
+from ...lifecycle.nodes.ssh.shell import ssh_argv
 from ..app import single
 from ..options import Target
 

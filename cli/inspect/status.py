@@ -2,8 +2,8 @@
 
 from datetime import UTC, datetime
 
-from ...lifecycle.cluster import open_cluster
-from ...lifecycle.outcome import Exit
+from ...lifecycle.cluster.cluster import open_cluster
+from ...lifecycle.cluster.outcome import Exit
 from ...lifecycle.status.health import read_status
 from ..console import emit, say, stdout
 from ..options import Format, OutputFormat, Target

@@ -16,7 +16,7 @@ from ...lifecycle.burst.explain import explain_job
 from ...lifecycle.burst.replay import replay
 from ...lifecycle.burst.saved_queue import read_queue, try_out
 from ...lifecycle.burst.simulate.scenario import Assumed
-from ...lifecycle.outcome import Exit, LifecycleError, failure
+from ...lifecycle.cluster.outcome import Exit, LifecycleError, failure
 from ...lifecycle.state.process import who
 from ...schemas.spec.units import Duration
 from ..app import group

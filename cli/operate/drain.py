@@ -4,12 +4,12 @@ from typing import Annotated
 
 import typer
 
-from ...lifecycle.cluster import open_cluster
+from ...lifecycle.cluster.cluster import open_cluster
+from ...lifecycle.cluster.outcome import Exit
+from ...lifecycle.cluster.sites import existing_hosts
+from ...lifecycle.nodes.ssh import SshSession
 from ...lifecycle.operations.service import drain
-from ...lifecycle.outcome import Exit
 from ...lifecycle.scheduler.select import scheduler_of
-from ...lifecycle.sites import existing_hosts
-from ...lifecycle.ssh import SshSession
 from ..options import Format, Nodes, OutputFormat, Target
 from ..render.document import answer
 from ..render.operations import served_text

@@ -5,9 +5,9 @@ from typing import Annotated
 
 import typer
 
-from ...lifecycle.cluster import open_cluster
-from ...lifecycle.images.ahead import make_images
-from ...lifecycle.outcome import Exit
+from ...lifecycle.cluster.cluster import open_cluster
+from ...lifecycle.cluster.outcome import Exit
+from ...lifecycle.nodes.images.ahead import make_images
 from ..console import stdout
 from ..options import Format, OutputFormat, Target
 from ..render.document import answer

@@ -6,11 +6,11 @@ from typing import Annotated
 import typer
 from msgspec.structs import replace
 
-from ...lifecycle.cluster import open_cluster
-from ...lifecycle.outcome import Exit
+from ...lifecycle.cluster.cluster import open_cluster
+from ...lifecycle.cluster.outcome import Exit
 from ...lifecycle.planning.plan import make_plan
 from ...lifecycle.planning.plan_file import plan_file, write_plan
-from ...lifecycle.preflight.obstacles import ask_cluster
+from ...lifecycle.planning.preflight.obstacles import ask_cluster
 from ..console import emit, say, stdout
 from ..options import PlanFormat, PlanOutput, Target
 from ..render.diagnostics import diagnostics_text

@@ -5,9 +5,9 @@ from typing import Annotated
 
 import typer
 
-from ...lifecycle.cluster import open_cluster
+from ...lifecycle.cluster.cluster import open_cluster
+from ...lifecycle.cluster.outcome import Exit
 from ...lifecycle.operations.reboot import Pace, reboot
-from ...lifecycle.outcome import Exit
 from ..console import ask, say
 from ..options import Format, Nodes, OutputFormat, Target, Yes
 from ..render.document import answer

@@ -5,10 +5,10 @@ from typing import Annotated
 
 import typer
 
-from ...lifecycle.cluster import open_cluster
-from ...lifecycle.outcome import Exit
-from ...lifecycle.repair.attempt import Intended
-from ...lifecycle.repair.work import repair
+from ...lifecycle.cluster.cluster import open_cluster
+from ...lifecycle.cluster.outcome import Exit
+from ...lifecycle.operations.repair.attempt import Intended
+from ...lifecycle.operations.repair.work import repair
 from ..console import ask, say, stdout
 from ..options import Format, OutputFormat, Target, Yes
 from ..render.document import answer

@@ -4,13 +4,13 @@ from typing import Annotated
 
 import typer
 
-from ...lifecycle.cluster import open_cluster
+from ...lifecycle.cluster.cluster import open_cluster
+from ...lifecycle.cluster.outcome import Exit
+from ...lifecycle.cluster.sites import existing_hosts
+from ...lifecycle.nodes.ssh import SshSession
 from ...lifecycle.operations.queue_state import restore_queue
-from ...lifecycle.outcome import Exit
-from ...lifecycle.run import Run
-from ...lifecycle.sites import existing_hosts
-from ...lifecycle.ssh import SshSession
 from ...lifecycle.state import acquire
+from ...lifecycle.up.run import Run
 from ..options import Format, OutputFormat, Target
 from ..render.document import answer
 from ..render.operations import restored_text

@@ -5,17 +5,17 @@ from functools import partial
 from typing import TypeAlias
 
 from ...inventory.hosts import ClusterInventory
-from ...lifecycle.cluster import open_cluster
+from ...lifecycle.cluster.cluster import open_cluster
+from ...lifecycle.cluster.outcome import Exit
+from ...lifecycle.cluster.progress import Reporter
+from ...lifecycle.cluster.sites import existing_hosts
+from ...lifecycle.nodes.ssh import SshSession
 from ...lifecycle.operations.rotate import Rotated, rotate_munge, rotate_secret, rotate_tunnels
 from ...lifecycle.operations.selection import refuse_kubernetes
-from ...lifecycle.outcome import Exit
-from ...lifecycle.progress import Reporter
-from ...lifecycle.run import Run
 from ...lifecycle.scheduler.select import scheduler_of
 from ...lifecycle.secrets.encryption import rotate_encryption
-from ...lifecycle.sites import existing_hosts
-from ...lifecycle.ssh import SshSession
 from ...lifecycle.state import acquire
+from ...lifecycle.up.run import Run
 from ..app import group
 from ..options import Format, OutputFormat, Target
 from ..render.document import answer

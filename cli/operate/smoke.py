@@ -7,8 +7,8 @@ from typing import Annotated, TextIO
 
 import typer
 
-from ...lifecycle.cluster import open_cluster
-from ...lifecycle.outcome import Exit, LifecycleError, failure
+from ...lifecycle.cluster.cluster import open_cluster
+from ...lifecycle.cluster.outcome import Exit, LifecycleError, failure
 from ...lifecycle.smoke.gate import run_gate
 from ...lifecycle.smoke.saved import judge_saved
 from ...schemas.catalog import CatalogError, load_catalog

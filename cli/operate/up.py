@@ -8,13 +8,13 @@ from typing import Annotated
 import typer
 
 from ...lifecycle.bundle.active import Bundle
-from ...lifecycle.cluster import open_cluster
-from ...lifecycle.outcome import Exit, failure
+from ...lifecycle.cluster.cluster import open_cluster
+from ...lifecycle.cluster.outcome import Exit, failure
+from ...lifecycle.cluster.progress import StageFinished
 from ...lifecycle.planning.changes import Plan
 from ...lifecycle.planning.plan_file import PlanFile, read_plan
-from ...lifecycle.progress import StageFinished
-from ...lifecycle.purchase.fallback_lists import Wishes
-from ...lifecycle.up import up
+from ...lifecycle.planning.purchase.fallback_lists import Wishes
+from ...lifecycle.up.up import up
 from ..console import ask, ask_name, say, stdout
 from ..options import Format, OutputFormat, Target, Yes
 from ..render.document import answer

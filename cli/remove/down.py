@@ -5,9 +5,9 @@ from typing import Annotated
 
 import typer
 
-from ...lifecycle.cluster import open_cluster
-from ...lifecycle.down import down
-from ...lifecycle.outcome import Exit
+from ...lifecycle.cluster.cluster import open_cluster
+from ...lifecycle.cluster.outcome import Exit
+from ...lifecycle.down.down import down
 from ...stacks.provider import Leftover
 from ..console import ask, say, stdout
 from ..options import Format, OutputFormat, Target, Yes

@@ -4,9 +4,9 @@ from typing import Annotated
 
 import typer
 
-from ...lifecycle.cluster import open_cluster
-from ...lifecycle.expiry.look_after import look_after
-from ...lifecycle.outcome import Exit
+from ...lifecycle.cluster.cluster import open_cluster
+from ...lifecycle.cluster.outcome import Exit
+from ...lifecycle.down.expiry.look_after import look_after
 from ...lifecycle.state.store import utc_now
 from ..console import emit, say
 from ..options import Format, OutputFormat, complete_target

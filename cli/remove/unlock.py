@@ -5,9 +5,9 @@ from typing import Annotated
 
 import typer
 
-from ...lifecycle.cluster import open_cluster
-from ...lifecycle.outcome import Exit, failure
-from ...lifecycle.unlock import unlock
+from ...lifecycle.cluster.cluster import open_cluster
+from ...lifecycle.cluster.outcome import Exit, failure
+from ...lifecycle.cluster.unlock import unlock
 from ..console import emit, say, stdout
 from ..options import Format, OutputFormat, Target
 from ..render.diagnostics import diagnostics_text

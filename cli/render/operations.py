@@ -6,12 +6,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 
 from ...lifecycle.gitops.record import ControllerRecord, Followed
-from ...lifecycle.images.ahead import Images
+from ...lifecycle.nodes.images.ahead import Images
 from ...lifecycle.operations.queue_state import RestoreResult, SavedQueue
 from ...lifecycle.operations.reboot import Pace, RebootResult
+from ...lifecycle.operations.repair.attempt import Intended, RepairResult
 from ...lifecycle.operations.rotate import Rotated
 from ...lifecycle.operations.service import Served, ServiceResult
-from ...lifecycle.repair.attempt import Intended, RepairResult
 from ...lifecycle.secrets.encryption import RotatedEncryption
 from ...lifecycle.state.repair_queue import Repair
 from ...lifecycle.status.conditions import Cause, PartitionQueue, QueueStatus, QuotaUse

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from ...lifecycle.accounting.plan import BooksPlan
 from ...lifecycle.planning.changes import (
     Disruption,
     LadderView,
@@ -15,6 +14,7 @@ from ...lifecycle.planning.changes import (
     SitePlan,
     StepChange,
 )
+from ...lifecycle.scheduler.accounting.plan import BooksPlan
 from ...schemas.derived.hostlist import fold
 from ...stacks.provider import Effect, ResourceChange
 from ..console import Console, Tone, pad, printable, width

@@ -22,7 +22,7 @@ from rich.progress import Progress as Bars
 from rich.table import Column
 from rich.text import Text
 
-from ...lifecycle.progress import (
+from ...lifecycle.cluster.progress import (
     Finding,
     Progress,
     StageFinished,

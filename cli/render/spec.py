@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from ...lifecycle.adopt import AdoptedFiles
+from ...lifecycle.cluster.adopt import AdoptedFiles
 from ...schemas.fix.migration import Migration
 from ...schemas.stack import Lock, Resolved, ResolvedComponent, TestedSet
 from ..console import Console, pad, printable, width

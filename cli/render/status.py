@@ -7,10 +7,16 @@ from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from typing import Any
 
-from ...lifecycle.audit.history import ToldRun
-from ...lifecycle.ledger_check import LedgerCheck
-from ...lifecycle.preflight.doctor import KNOWN, Machine, Need, install_command, packages_for
+from ...lifecycle.down.ledger_check import LedgerCheck
+from ...lifecycle.planning.preflight.doctor import (
+    KNOWN,
+    Machine,
+    Need,
+    install_command,
+    packages_for,
+)
 from ...lifecycle.state import RunRecord
+from ...lifecycle.state.audit.history import ToldRun
 from ...lifecycle.status.conditions import ClusterStatus, Condition, NodeStatus
 from ..console import Console, Tone, pad, printable
 from .operations import causes_lines, queue_lines, quota_lines, repair_lines

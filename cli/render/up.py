@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from ...lifecycle.down import DownResult
-from ...lifecycle.outcome import Exit
-from ...lifecycle.phases.phase import UpResult
+from ...lifecycle.cluster.outcome import Exit
+from ...lifecycle.down.down import DownResult
 from ...lifecycle.planning.changes import SiteAnswers
+from ...lifecycle.up.phase import UpResult
 from ...schemas.diagnostics import Severity
 from ...stacks.provider import Leftover
 from ..console import Console, printable

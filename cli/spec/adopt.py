@@ -6,7 +6,7 @@ from typing import Annotated, Any, TypeAlias
 
 import typer
 
-from ...lifecycle.adopt import (
+from ...lifecycle.cluster.adopt import (
     ansible_inventory,
     drafted,
     read_yaml,
@@ -14,7 +14,7 @@ from ...lifecycle.adopt import (
     today,
     write_adopted,
 )
-from ...lifecycle.outcome import Exit, failure
+from ...lifecycle.cluster.outcome import Exit, failure
 from ...schemas.adopt.ansible import adopt_ansible
 from ...schemas.adopt.draft import Adopted
 from ...schemas.adopt.parallelcluster import adopt_parallelcluster

@@ -7,8 +7,8 @@ import typer
 
 from ...lifecycle.bundle.check import check_bundle
 from ...lifecycle.bundle.collect import collect
-from ...lifecycle.kubernetes.source import bring
-from ...lifecycle.outcome import Exit, LifecycleError, failure
+from ...lifecycle.cluster.outcome import Exit, LifecycleError, failure
+from ...lifecycle.kubernetes.release.source import bring
 from ..console import emit, say
 from ..options import Format, OutputFormat, complete_spec
 from ..render.document import document

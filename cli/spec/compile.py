@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
-from ...lifecycle.compile_tree import compile_tree
-from ...lifecycle.outcome import Exit
+from ...lifecycle.cluster.outcome import Exit
+from ...lifecycle.planning.compile_tree import compile_tree
 from ..console import emit, say
 from ..options import Format, OutputFormat, SpecPath
 from ..render.document import document

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from ...lifecycle.outcome import Exit, failure
+from ...lifecycle.cluster.outcome import Exit, failure
 from ...schemas.catalog import load_catalog
 from ...schemas.checked import gather
 from ...schemas.cost.bill import Bill, bill

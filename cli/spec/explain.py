@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from ...lifecycle.outcome import Exit, LifecycleError, failure
+from ...lifecycle.cluster.outcome import Exit, LifecycleError, failure
 from ...schemas.codes import CodeExplanation, explanations, register
 from ...schemas.codes.registered import number_of
 from ..console import emit, say, stdout

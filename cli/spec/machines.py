@@ -5,7 +5,7 @@ from typing import Annotated, Literal, TypeAlias
 
 import typer
 
-from ...lifecycle.outcome import Exit, LifecycleError, failure
+from ...lifecycle.cluster.outcome import Exit, LifecycleError, failure
 from ...schemas.catalog import Catalog, CatalogError, Machine, load_catalog
 from ...schemas.catalog.selection import Wanted, offers, unknown_words
 from ...schemas.diagnostics import closest, listing

@@ -5,8 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ...lifecycle.outcome import Exit
-from ...lifecycle.rewrite import rewrite
+from ...lifecycle.cluster.outcome import Exit, rewrite
 from ...schemas.fix.migration import Migration, migration
 from ..console import emit, say, stdout
 from ..options import Format, OutputFormat, complete_spec

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from ...lifecycle.outcome import Exit
+from ...lifecycle.cluster.outcome import Exit
 from ...schemas.catalog import json_schema as catalog_schema
 from ...schemas.policies import json_schema as policies_schema
 from ...schemas.structure import json_schema

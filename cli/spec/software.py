@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
-from ...lifecycle.cluster import SpecError
-from ...lifecycle.outcome import Exit, failure
+from ...lifecycle.cluster.cluster import SpecError
+from ...lifecycle.cluster.outcome import Exit, failure
 from ...schemas.catalog import load_catalog
 from ...schemas.diagnostics import closest, listing
 from ...schemas.load import load

@@ -7,8 +7,7 @@ from typing import Annotated
 import typer
 from msgspec.structs import replace
 
-from ...lifecycle.outcome import Exit, failure
-from ...lifecycle.rewrite import rewrite
+from ...lifecycle.cluster.outcome import Exit, failure, rewrite
 from ...schemas.checked import STDIN, Gathered, Report, check, gather
 from ...schemas.fix.apply import Mended, mend
 from ..console import Console, emit, say, stdout

@@ -10,17 +10,17 @@ import msgspec
 from ...inventory.hosts import ClusterInventory
 from ...schemas.bundle import BundleManifest, decode
 from ...schemas.spec import ClusterSpec, KubernetesScheduler
-from ..outcome import Exit, failure
-from ..progress import Reporter
+from ..cluster.outcome import Exit, failure
+from ..cluster.progress import Reporter
 from ..state import Applied, StateStore, newest_applied
 
 if TYPE_CHECKING:
     from ...inventory.compile.kubernetes import KubernetesAt
-    from ..cluster import Cluster
+    from ..cluster.cluster import Cluster
 
 if TYPE_CHECKING:
-    from ..cluster import Cluster
-    from ..ssh import SshSession
+    from ..cluster.cluster import Cluster
+    from ..nodes.ssh import SshSession
 
 
 class Bundle(msgspec.Struct, frozen=True, kw_only=True):
@@ -107,10 +107,7 @@ def kubernetes_of(
     """
     if not isinstance(spec.scheduler, KubernetesScheduler):
         return None
-    from ..kubernetes.source import (  # noqa: PLC0415  # only for Kubernetes
-        bundled_at,
-        kubernetes_at,
-    )
+    from ..kubernetes.release.source import bundled_at, kubernetes_at  # noqa: PLC0415  # only for Kubernetes
 
     if bundle is not None and bundle.kubernetes is not None:
         return bundled_at(bundle.kubernetes)

@@ -29,17 +29,17 @@ from ...schemas.diagnostics import Diagnostic, Severity
 from ...schemas.spec import ClusterSpec, KubernetesScheduler
 from ...stacks import atomic
 from ...stacks.registry import provider
+from ..cluster.outcome import LifecycleError, failure
+from ..cluster.progress import Reporter, StageFinished, StageProgress, StageStarted
+from ..cluster.sites import inventory, provider_name
 from ..kubernetes.addons.artefact import Get, file_name, published
 from ..kubernetes.addons.helm import find_helm
 from ..kubernetes.addons.notes import Held
 from ..kubernetes.addons.rendering import rendered
-from ..kubernetes.image_archive import full_name
 from ..kubernetes.objects import ObjectKey, wanted
-from ..kubernetes.registry import Pulled, digest_of, pull_pinned, write_pulled
-from ..outcome import LifecycleError, failure
-from ..preflight.obstacles import CATALOG
-from ..progress import Reporter, StageFinished, StageProgress, StageStarted
-from ..sites import inventory, provider_name
+from ..kubernetes.release.image_archive import full_name
+from ..kubernetes.release.registry import Pulled, digest_of, pull_pinned, write_pulled
+from ..planning.preflight.obstacles import CATALOG
 from .fetch import is_whole, sha256_of
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from ...schemas.decoding import decode_yaml
-from ..outcome import LifecycleError, failure
+from ..cluster.outcome import LifecycleError, failure
 from .keys import exported
 
 DEBIAN_ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}

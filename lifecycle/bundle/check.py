@@ -12,8 +12,8 @@ from ...schemas.bundle import MANIFEST, SIGNATURE, BundleManifest, decode
 from ...schemas.catalog import Catalog
 from ...schemas.diagnostics import Diagnostic, Severity
 from ...schemas.spec import ClusterSpec
+from ..cluster.outcome import Exit, LifecycleError, failure
 from ..kubernetes.addons.notes import held_images
-from ..outcome import Exit, LifecycleError, failure
 from .addons import addons_missing, addons_of
 from .fetch import is_whole
 from .keys import signed_by

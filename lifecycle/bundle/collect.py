@@ -20,12 +20,12 @@ from ...schemas.bundle import (
 )
 from ...schemas.catalog import Catalog, load_catalog
 from ...schemas.load import load
-from .. import places
-from ..cluster import SpecError
-from ..kubernetes.registry import fetched as fetched_url
-from ..outcome import Exit, LifecycleError, failure
-from ..preflight.obstacles import CATALOG
-from ..progress import Reporter, StageFinished, StageProgress, StageStarted
+from ..cluster import places
+from ..cluster.cluster import SpecError
+from ..cluster.outcome import Exit, LifecycleError, failure
+from ..cluster.progress import Reporter, StageFinished, StageProgress, StageStarted
+from ..kubernetes.release.registry import fetched as fetched_url
+from ..planning.preflight.obstacles import CATALOG
 from .addons import (
     AddonsAsked,
     addons_of,

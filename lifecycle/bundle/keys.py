@@ -13,7 +13,7 @@ from typing import Any
 
 from ...stacks import atomic
 from ...stacks.https import opened
-from ..outcome import failure
+from ..cluster.outcome import failure
 
 _FETCH_TIMEOUT_S = 60
 

@@ -26,16 +26,11 @@ from ...schemas.bundle import (
 )
 from ...schemas.diagnostics import Diagnostic, Severity
 from ...schemas.spec import ClusterSpec, KubernetesScheduler
-from .. import places
-from ..kubernetes.build import architecture, ensure_built, planned_bundle
-from ..kubernetes.release import (
-    Release,
-    fetch_release,
-    planned_release,
-    whole_version,
-)
-from ..kubernetes.source import MODULES, broken_files, takes_own_build
-from ..progress import Reporter
+from ..cluster import places
+from ..cluster.progress import Reporter
+from ..kubernetes.release.build import architecture, ensure_built, planned_bundle
+from ..kubernetes.release.release import Release, fetch_release, planned_release, whole_version
+from ..kubernetes.release.source import MODULES, broken_files, takes_own_build
 from .apt import DEBIAN_ARCHITECTURES
 from .fetch import is_whole
 

@@ -12,12 +12,12 @@ from ...inventory.compile.system.packages import BUNDLE_FOLDER, DEPOT_ROOT
 from ...inventory.hosts import Host
 from ...schemas.bundle import MANIFEST, SIGNATURE, BundleManifest
 from ...schemas.decoding import decode_json
-from ..outcome import failure
-from ..progress import Reporter, StageFinished, StageProgress, StageStarted
-from ..ssh import SshSession, Unreachable
-from ..ssh.arguments import as_root
-from ..ssh.feed import feed
-from ..ssh.session import Answer
+from ..cluster.outcome import failure
+from ..cluster.progress import Reporter, StageFinished, StageProgress, StageStarted
+from ..nodes.ssh import SshSession, Unreachable
+from ..nodes.ssh.arguments import as_root
+from ..nodes.ssh.feed import feed
+from ..nodes.ssh.session import Answer
 from .check import sha256
 
 _RECEIVER = Path(__file__).with_name("receive.py")

@@ -17,9 +17,9 @@ from ...schemas.diagnostics import Diagnostic, Severity
 from ...schemas.spec import ClusterSpec, KubernetesScheduler
 from ...stacks.local.image import recipe
 from ...stacks.registry import provider
-from ..converge.role_files import role_path
-from ..outcome import Exit, LifecycleError
-from ..sites import inventory, provider_name
+from ..cluster.outcome import Exit, LifecycleError
+from ..cluster.sites import inventory, provider_name
+from ..nodes.converge.role_files import role_path
 from .kubernetes import KubernetesAsked, asked_kubernetes, refusals
 from .role_tasks import (
     FACTS,

@@ -17,7 +17,7 @@ from ...schemas.bundle import (
     BundleManifest,
 )
 from ...stacks import atomic
-from ..outcome import LifecycleError
+from ..cluster.outcome import LifecycleError
 from .apt import Found
 from .check import read_manifest
 from .keys import BundleKey, signed_by

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
-from ..cluster import open_cluster
-from ..outcome import Exit, failure
-from ..ssh import SshSession
+from ..cluster.cluster import open_cluster
+from ..cluster.outcome import Exit, failure
+from ..nodes.ssh import SshSession
 from ..state import JobMoved  # msgspec reads it
 from .agent.ledger import Book
 from .agent.run import refuse_without_pools, scheduler_of, silent

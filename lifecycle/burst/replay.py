@@ -9,7 +9,7 @@ from ...schemas.catalog import Catalog, load_catalog
 from ...schemas.diagnostics import closest
 from ...schemas.load import load
 from ...schemas.spec import ClusterSpec
-from ..outcome import Exit, failure
+from ..cluster.outcome import Exit, failure
 from .policy import spilling_partitions
 from .simulate.report import Simulation, simulate
 from .simulate.scenario import Assumed, scenario_of
@@ -50,7 +50,7 @@ def open_partition(path: Path, partition: str | None) -> SpilledFrom:
     """
     loaded = load(path)
     if loaded.spec is None:
-        from ..cluster import SpecError  # noqa: PLC0415  # brings the state along
+        from ..cluster.cluster import SpecError  # noqa: PLC0415  # brings the state along
 
         raise SpecError(loaded)
     catalog = load_catalog(loaded.catalogs)

@@ -10,7 +10,7 @@ import msgspec
 from ...schemas.decoding import decode_json
 from ...schemas.diagnostics import Diagnostic, Severity, Span
 from ...schemas.structure.source import decode, read_source
-from ..outcome import Exit, LifecycleError, failure
+from ..cluster.outcome import Exit, LifecycleError, failure
 from .policy import (
     Decision,
     PendingJob,

@@ -17,29 +17,29 @@ from msgspec.structs import replace
 from ...schemas.diagnostics import Diagnostic
 from ...schemas.spec import KubernetesScheduler
 from ...stacks.provider import ProviderError
-from ..accounting.plan import BooksPlan
-from ..cluster import Cluster
-from ..compiled import compile_for
-from ..converge.pending import Scope, worn_out
-from ..images.golden import booting_sites
+from ..cluster.cluster import Cluster
+from ..cluster.outcome import Exit, failure
+from ..cluster.progress import Finding, Reporter
+from ..cluster.sites import OpenSite, at_each, equip, fallback_lists_of, open_sites
+from ..down.ledger_check import close_absent
 from ..kubernetes.phases import drain_leaving
 from ..kubernetes.phases import settle as settle_kubernetes
-from ..ledger_check import close_absent
-from ..nodes import converge_nodes
-from ..observe import Observation, observe
+from ..nodes.converge.pending import Scope, worn_out
+from ..nodes.images.golden import booting_sites
+from ..nodes.ssh import SshSession
+from ..operations.repair.queue import queue
+from ..operations.rolling.roll import Clock
 from ..operations.service import wait_for_answers
-from ..outcome import Exit, failure
 from ..planning.changes import Plan, SitePlan
 from ..planning.guards import refuse_guarded
 from ..planning.plan import plan_with_jobs
-from ..progress import Finding, Reporter
-from ..repair.queue import queue
-from ..rolling.roll import Clock
-from ..run import Run
+from ..scheduler.accounting.plan import BooksPlan
 from ..scheduler.select import scheduler_of
-from ..sites import OpenSite, at_each, equip, fallback_lists_of, open_sites
-from ..ssh import SshSession
 from ..state import acquire
+from ..status.observe import Observation, observe
+from ..up.compiled import compile_for
+from ..up.nodes import converge_nodes
+from ..up.run import Run
 from .observe import find_drift
 from .values import IN_THE_API, Drift, DriftReport
 

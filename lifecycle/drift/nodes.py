@@ -14,10 +14,10 @@ import msgspec
 
 from ...inventory.compile import Step
 from ...schemas.decoding import decode_json
-from ..converge import seals, stamps
-from ..converge.role_files import Traces, traces_of
-from ..converge.stamps import WORN, Stamps
-from ..ssh import Unreachable
+from ..nodes.converge import seals, stamps
+from ..nodes.converge.role_files import Traces, traces_of
+from ..nodes.converge.stamps import WORN, Stamps
+from ..nodes.ssh import Unreachable
 from .values import Behind, Drift, stamp_of
 
 _SECTION = re.compile(r"^=== (\w+)\n", re.MULTILINE)

@@ -17,17 +17,17 @@ from ...inventory.hosts import ClusterInventory, Host
 from ...schemas.derived.control_planes import managed_by
 from ...stacks.provider import ProviderError
 from ...stacks.simulated.stamps import read_stamps
-from ..cluster import Cluster
-from ..converge.pending import step_digests
-from ..converge.role_files import together, traces_of
+from ..cluster.cluster import Cluster
+from ..cluster.outcome import failure
+from ..cluster.sites import OpenSite, at_each, inventory, open_sites
 from ..kubernetes.managed import nodes, reach
 from ..kubernetes.managed.login import run_words
-from ..outcome import failure
+from ..nodes.converge.pending import step_digests
+from ..nodes.converge.role_files import together, traces_of
+from ..nodes.ssh import SshSession, Unreachable
+from ..nodes.ssh.arguments import as_root
+from ..operations.repair.queue import queue
 from ..planning.guards import served
-from ..repair.queue import queue
-from ..sites import OpenSite, at_each, inventory, open_sites
-from ..ssh import SshSession, Unreachable
-from ..ssh.arguments import as_root
 from ..state import Event, SmokeFinished, SpecApplied
 from .nodes import NodeAnswer, judge, look_script, read_answer
 from .scheduler import SchedulerDrift, scheduler_drift

@@ -7,9 +7,9 @@ from collections.abc import Collection
 import msgspec
 
 from ...stacks.provider import Leftover, ProviderError, ResourceChange
-from ..cluster import Cluster
-from ..ledger_check import SiteBooks, absent_of, leftovers_of
-from ..sites import OpenSite
+from ..cluster.cluster import Cluster
+from ..cluster.sites import OpenSite
+from ..down.ledger_check import SiteBooks, absent_of, leftovers_of
 from .values import Drift
 
 _NOW = {

@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from ..outcome import Exit
+from ..cluster.outcome import Exit
 from ..state.repair_queue import Repair
 
 Plane: TypeAlias = Literal["cloud", "node", "fabric", "scheduler"]

@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 from ...schemas.diagnostics import Diagnostic, Severity
 from ...stacks.provider import ProviderError
-from ..cluster import Cluster
-from ..down import down
-from ..outcome import Exit, LifecycleError
-from ..progress import Reporter
-from ..up import up
+from ..cluster.cluster import Cluster
+from ..cluster.outcome import Exit, LifecycleError
+from ..cluster.progress import Reporter
+from ..down.down import down
+from ..up.up import up
 from .record import Phase
 
 _PHASES: dict[Exit, Phase] = {

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from .. import places
-from ..outcome import Exit, failure
+from ..cluster import places
+from ..cluster.outcome import Exit, failure
 from ..state import StateStore
 from ..state.store import utc_now
 from .git import Repository

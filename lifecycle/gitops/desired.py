@@ -11,13 +11,13 @@ from ...schemas.checked import check, gather
 from ...schemas.diagnostics import Diagnostic, Severity
 from ...schemas.fleet.ordering import FILE, NONE, Fleet, load_fleet
 from ...schemas.load import Loaded
-from ..cluster import Cluster, open_cluster
-from ..outcome import Exit, LifecycleError
+from ..cluster.cluster import Cluster, open_cluster
+from ..cluster.outcome import Exit, LifecycleError
 from ..state import Journal, RunRecord, newest_applied
 from .record import read_pause
 
 if TYPE_CHECKING:
-    from ..cluster import Cluster
+    from ..cluster.cluster import Cluster
 
 
 class Desired(msgspec.Struct, frozen=True, kw_only=True):

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from ...stacks.provider import ProviderError
-from ..cluster import Cluster, open_applied
-from ..expiry.look_after import look_after
-from ..outcome import LifecycleError
+from ..cluster.cluster import Cluster, open_applied
+from ..cluster.outcome import LifecycleError
+from ..down.expiry.look_after import look_after
 from .act import Acted
 from .git import Head
 from .round_record import Book

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from ..outcome import Exit, failure
+from ..cluster.outcome import Exit, failure
 
 _SCP_LIKE = re.compile(r"^(?:[\w.-]+@)?[\w.-]+:(?!//|:)[^\s]+$")
 """user@host:path, as git takes it for SSH."""

@@ -12,7 +12,7 @@ import msgspec
 import gcluster
 
 from ...schemas.fleet.folder import load_folder
-from ..outcome import Exit, failure
+from ..cluster.outcome import Exit, failure
 from .git import Repository
 
 Forge: TypeAlias = Literal["github", "gitlab", "flux"]

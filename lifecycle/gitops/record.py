@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import msgspec
 
 from ...schemas.diagnostics import Diagnostic
-from ..outcome import Exit, failure
+from ..cluster.outcome import Exit, failure
 from ..state import StateStore
 from ..state.process import who
 from ..state.store import utc_now
 from ..status.conditions import Condition
 
 if TYPE_CHECKING:
-    from ..cluster import Cluster
+    from ..cluster.cluster import Cluster
 
 KEY = "reconcile.json"
 """Key in the controller's state; under the same key each cluster's state has its own part."""

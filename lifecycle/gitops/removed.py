@@ -9,9 +9,9 @@ from typing import NamedTuple
 from ...schemas.cost.pools import usd_per_hour
 from ...schemas.diagnostics import Diagnostic, Severity
 from ...schemas.fleet.ordering import Fleet
-from ..cluster import Cluster, open_applied
-from ..expiry.jobs import ask_jobs
-from ..outcome import LifecycleError
+from ..cluster.cluster import Cluster, open_applied
+from ..cluster.outcome import LifecycleError
+from ..down.expiry.jobs import ask_jobs
 from .act import Acted, take_down
 from .desired import last_change
 from .round_record import Book

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from ...schemas.diagnostics import Diagnostic
-from ..outcome import Exit, LifecycleError
-from ..progress import Progress, Reporter, StageFinished
+from ..cluster.outcome import Exit, LifecycleError
+from ..cluster.progress import Progress, Reporter, StageFinished
 from ..state import StateStore
 from .act import pause_s
 from .git import Head
 from .record import ControllerRecord, Followed, Phase, write_followed, write_record
 
 if TYPE_CHECKING:
-    from ..cluster import Cluster
+    from ..cluster.cluster import Cluster
     from .act import Acted
 
 _EXITS: dict[Phase, Exit] = {

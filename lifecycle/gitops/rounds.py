@@ -9,8 +9,8 @@ from typing import NamedTuple
 import msgspec
 
 from ...schemas.diagnostics import Diagnostic, Severity
-from ..cluster import Cluster, open_applied
-from ..outcome import Exit, LifecycleError
+from ..cluster.cluster import Cluster, open_applied
+from ..cluster.outcome import Exit, LifecycleError
 from ..state import StateStore
 from .act import Acted, bring_up, pause_s
 from .desired import Desired, last_change, read_desired, standing

@@ -11,7 +11,7 @@ import msgspec
 from ...inventory.compile.kubernetes_objects.nodes import NO_PARTITION, PARTITION_DOMAIN
 from ...inventory.compile.kubernetes_objects.objects import DOMAIN
 from ...schemas.derived.hostlist import fold
-from ..accounting.plan import BooksPlan
+from ..scheduler.accounting.plan import BooksPlan
 from .objects import DIGEST, ObjectKey, Wanted
 from .observe import Live, LiveNode, is_ours
 

@@ -12,14 +12,14 @@ from ...schemas.bundle import KubernetesBundle
 from ...schemas.diagnostics import Diagnostic, PathTuple, Severity
 from ...schemas.load import load_text
 from ...schemas.spec import ClusterSpec, KubernetesScheduler
-from ..cluster import Cluster
-from ..observe import Observation
+from ..cluster.cluster import Cluster
 from ..planning.changes import UpgradeLine
-from ..preflight.obstacles import unknown_digests
+from ..planning.preflight.obstacles import unknown_digests
+from ..status.observe import Observation
 from .managed.joining import managed_findings
 from .objects import Wanted, images, left_out, wanted
+from .release.source import takes_own_build
 from .settle import JOINED
-from .source import takes_own_build
 
 
 def kubernetes_findings(cluster: Cluster, hosts: ClusterInventory) -> tuple[Diagnostic, ...]:
@@ -87,7 +87,7 @@ def _not_in_the_bundle(found: Wanted, held: set[str], whose: str) -> Iterator[Di
         yield _error(
             "GC1002",
             f"image {image} is not in the bundle {whose}",
-            hint="lifecycle/kubernetes/programs.yaml names the images that our own is built with; "
+            hint="lifecycle/kubernetes/release/programs.yaml names the images of our own build; "
             "gcluster bundle SPEC --out DIR collects those of machines",
         )
 

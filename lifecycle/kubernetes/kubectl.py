@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 import msgspec
 
 from ...inventory.hosts import ClusterInventory, Host
-from ..ssh import Answer, SshResult, SshSession, Unreachable
+from ..nodes.ssh import Answer, SshResult, SshSession, Unreachable
 
 if TYPE_CHECKING:
-    from ..ssh import Answer, SshSession
+    from ..nodes.ssh import Answer, SshSession
 
 __all__ = ["AS_ROOT", "COMMAND", "ApiRefused", "ApiSilent", "Kubectl", "kubectl_of"]
 _SILENT = (

@@ -12,11 +12,11 @@ from collections.abc import Callable, Sequence
 from ...inventory.hosts import Host
 from ...schemas.diagnostics import Diagnostic, Severity
 from ...schemas.spec import ClusterSpec
-from ..observe import Observation
-from ..outcome import failure
+from ..cluster.outcome import failure
+from ..nodes.ssh import SshSession, Unreachable
+from ..nodes.ssh.arguments import as_root
 from ..planning.guards import gone_nodes
-from ..ssh import SshSession, Unreachable
-from ..ssh.arguments import as_root
+from ..status.observe import Observation
 from ..status.slurm import last_words
 from .kubectl import ApiRefused, ApiSilent, Kubectl, kubectl_of
 from .settle import JOINED

@@ -16,7 +16,7 @@ from ...inventory.compile.kubernetes_objects.tree import FIRST, objects
 from ...inventory.hosts import ClusterInventory
 from ...schemas.catalog import Catalog
 from ...schemas.spec import ClusterSpec
-from .source import takes_own_build
+from .release.source import takes_own_build
 
 DIGEST = f"{DOMAIN}/compiled"
 """Annotation of each object that `up` applied: hash of what it was compiled to."""

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from ...schemas.derived.control_planes import managed_by
 from ...schemas.diagnostics import Diagnostic
-from ..cluster import Cluster
-from ..observe import Observation
-from ..outcome import Exit, LifecycleError
-from ..phases.phase import Phase, SchedulerPhases, UpState
-from ..phases.prepare import NOTHING_TO_RESUME
-from ..progress import Finding, Reporter, StageProgress
-from ..sites import OpenSite
-from ..ssh import SshSession
+from ..cluster.cluster import Cluster
+from ..cluster.outcome import Exit, LifecycleError
+from ..cluster.progress import Finding, Reporter, StageProgress
+from ..cluster.sites import OpenSite
+from ..nodes.ssh import SshSession
+from ..status.observe import Observation
+from ..up.phase import Phase, SchedulerPhases, UpState
+from ..up.prepare import NOTHING_TO_RESUME
 from .addons.ready import ready
 from .managed.joining import await_nodes, mends, silence
 from .members import drain, leave_etcd
+from .release.source import ready_kubernetes
 from .settle import bring_followers, settle_objects
-from .source import ready_kubernetes
 
 
 def refuse_silent(cluster: Cluster, sites: tuple[OpenSite, ...], observation: Observation) -> None:

@@ -15,13 +15,13 @@ from ...inventory.compile.kubernetes_objects.objects import FIELD_MANAGER, SYSTE
 from ...schemas.derived.control_planes import managed_by
 from ...schemas.diagnostics import Diagnostic, Severity
 from ...schemas.spec import KubernetesScheduler
-from ..accounting.plan import BooksPlan
-from ..cluster import Cluster
-from ..observe import Observation
-from ..progress import Reporter, StageFinished, StageProgress, StageStarted
-from ..rolling.roll import Clock
-from ..ssh import SshSession, Unreachable
-from ..ssh.arguments import as_root
+from ..cluster.cluster import Cluster
+from ..cluster.progress import Reporter, StageFinished, StageProgress, StageStarted
+from ..nodes.ssh import SshSession, Unreachable
+from ..nodes.ssh.arguments import as_root
+from ..operations.rolling.roll import Clock
+from ..scheduler.accounting.plan import BooksPlan
+from ..status.observe import Observation
 from ..status.slurm import last_words
 from .addons import changes as together
 from .addons.changes import Standing

@@ -9,7 +9,7 @@ import msgspec
 
 from ...inventory.hosts import Host
 from ...schemas.decoding import decode_json
-from ..ssh import SshSession, Unreachable
+from ..nodes.ssh import SshSession, Unreachable
 from ..status.conditions import Cause, Condition
 from .kubectl import AS_ROOT
 

@@ -19,15 +19,15 @@ import msgspec
 
 from ...inventory.hosts import ClusterInventory, Host
 from ...schemas.decoding import decode_json
-from ..outcome import Exit, LifecycleError, failure
-from ..progress import Reporter, StageProgress
-from ..ssh import Answer, SshResult, SshSession, Unreachable
+from ..cluster.outcome import Exit, LifecycleError, failure
+from ..cluster.progress import Reporter, StageProgress
+from ..nodes.ssh import Answer, SshResult, SshSession, Unreachable
 from ..state import StateStore
 from ..status.slurm import SchedulerView, report_of
 from .selection import controller_of, refuse_kubernetes
 
 if TYPE_CHECKING:
-    from ..cluster import Cluster
+    from ..cluster.cluster import Cluster
 
 PREFIX = "queue"
 """State folder: `ID.json` tells of a saved queue, `ID.age` is it."""

@@ -13,16 +13,16 @@ import msgspec
 
 from ...inventory.hosts import ClusterInventory, Host
 from ...schemas.spec import ClusterSpec
-from ..outcome import Exit, failure
-from ..progress import Reporter, StageProgress
-from ..rolling import Window, roll
-from ..rolling.roll import Clock
-from ..run import Run
+from ..cluster.outcome import Exit, failure
+from ..cluster.progress import Reporter, StageProgress
+from ..cluster.sites import existing_hosts
+from ..nodes.ssh import Answer, SshResult, SshSession, Unreachable
 from ..scheduler.base import Scheduler, SchedulerSilent
 from ..scheduler.select import scheduler_of
-from ..sites import existing_hosts
-from ..ssh import Answer, SshResult, SshSession, Unreachable
 from ..state import acquire
+from ..up.run import Run
+from .rolling import Window, roll
+from .rolling.roll import Clock
 from .selection import chosen
 from .service import silent
 
@@ -131,7 +131,7 @@ def _said(answer: Answer) -> str:
 
 
 if TYPE_CHECKING:
-    from ..cluster import Cluster
+    from ..cluster.cluster import Cluster
 
 
 class Pace(msgspec.Struct, frozen=True, kw_only=True):

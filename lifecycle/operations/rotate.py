@@ -31,19 +31,19 @@ from ...inventory.compile.slurm.scheduling import JWT_SECRET
 from ...inventory.compile.system.self_converge import SIGNERS_SECRET
 from ...inventory.hosts import ClusterInventory, Host
 from ...schemas.derived.hostlist import fold
-from ..converge.pending import pending_steps
-from ..converge.run import converge
-from ..converge.stamps import read_stamps
-from ..converge.watch import reasons
-from ..outcome import Exit, failure
-from ..progress import Reporter, StageProgress
-from ..pull.bundle import KEY_SECRET, signing_key
-from ..rolling.roll import Clock
-from ..run import Run
+from ..cluster.outcome import Exit, failure
+from ..cluster.progress import Reporter, StageProgress
+from ..gitops.pull.bundle import KEY_SECRET, signing_key
+from ..nodes.converge.pending import pending_steps
+from ..nodes.converge.run import converge
+from ..nodes.converge.stamps import read_stamps
+from ..nodes.converge.watch import reasons
+from ..nodes.ssh import Answer, SshResult, SshSession, Unreachable
 from ..scheduler.base import Scheduler
 from ..secrets.makers import given_secrets, maker, rotate_tunnel_keys
 from ..secrets.vault import SecretVault, munge_key
-from ..ssh import Answer, SshResult, SshSession, Unreachable
+from ..up.run import Run
+from .rolling.roll import Clock
 from .service import wait_for_answers
 
 SECRETS = {"jwt": JWT_SECRET, "database": DATABASE_SECRET, "signer": SIGNERS_SECRET}

@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from ...inventory.hosts import ClusterInventory, Host
 from ...schemas.derived.hostlist import HostlistError, expand
 from ...schemas.spec import ClusterSpec, KubernetesScheduler
-from ..outcome import Exit, failure
-from ..ssh import SshResult, SshSession
+from ..cluster.outcome import Exit, failure
+from ..nodes.ssh import SshResult, SshSession
 
 
 def chosen(hosts: ClusterInventory, words: Iterable[str]) -> ClusterInventory:

@@ -15,9 +15,9 @@ import msgspec
 
 from ...inventory.hosts import ClusterInventory
 from ...schemas.derived.hostlist import fold
-from ..outcome import Exit, LifecycleError, failure
-from ..rolling.roll import Clock
+from ..cluster.outcome import Exit, LifecycleError, failure
 from ..scheduler.base import NodeUse, Scheduler, SchedulerSilent
+from .rolling.roll import Clock
 from .selection import chosen
 
 if TYPE_CHECKING:

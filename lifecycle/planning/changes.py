@@ -11,7 +11,7 @@ import msgspec
 
 from ...schemas.diagnostics import Diagnostic
 from ...stacks.provider import Effect, ResourceChange
-from ..accounting.plan import BooksPlan
+from ..scheduler.accounting.plan import BooksPlan
 from ..state.repair_queue import Repair
 
 Disruption: TypeAlias = Literal["none", "in-place", "rolling", "replace", "destroy"]

@@ -13,8 +13,8 @@ from ...inventory.hosts import ClusterInventory
 from ...schemas.derived.hostlist import expand, fold
 from ...schemas.diagnostics import Diagnostic, Severity
 from ...schemas.spec import ClusterSpec
-from ..data import is_made
-from ..outcome import Exit, LifecycleError
+from ..cluster.outcome import Exit, LifecycleError
+from ..down.data import is_made
 from ..state import EventLog, HostsConverged
 from .changes import Gone, Guard, Hit, Plan, SitePlan
 

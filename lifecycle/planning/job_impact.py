@@ -13,9 +13,9 @@ from ...schemas.derived.control_planes import managed_pools
 from ...schemas.derived.hostlist import expand
 from ...schemas.spec import ClusterSpec, KubernetesScheduler
 from ...stacks.provider import ResourceChange
+from ..cluster.sites import OpenSite
 from ..kubernetes.kubectl import ApiRefused, ApiSilent, kubectl_of
-from ..sites import OpenSite
-from ..ssh import SshSession, Unreachable
+from ..nodes.ssh import SshSession, Unreachable
 from ..status.slurm import answered, asking
 from .changes import Gone, Hit
 

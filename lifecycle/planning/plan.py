@@ -16,24 +16,24 @@ from ...schemas.cost.pools import usd_per_hour
 from ...schemas.derived.hostlist import fold
 from ...schemas.diagnostics import Diagnostic
 from ...schemas.spec import ClusterSpec, KubernetesScheduler
-from ..accounting.plan import BooksPlan
-from ..accounting.settle import books_plan
-from ..audit.built import built, upgrade_lines
-from ..cluster import Cluster
-from ..compiled import Compiled, compile_for
-from ..converge.pending import Pending, Scope, pending_steps
-from ..observe import Observation, observe
-from ..purchase.fallback_lists import FallbackLists, fallback_views, usd_taken
-from ..repair.queue import queue
-from ..rolling.change import in_service, must_roll
+from ..cluster.cluster import Cluster
+from ..cluster.sites import fallback_lists_of, open_sites
+from ..nodes.converge.pending import Pending, Scope, pending_steps
+from ..nodes.ssh import SshSession
+from ..operations.repair.queue import queue
+from ..operations.rolling.change import in_service, must_roll
+from ..scheduler.accounting.plan import BooksPlan
+from ..scheduler.accounting.settle import books_plan
 from ..scheduler.select import node_jobs
 from ..secrets.encryption import other_provider
-from ..sites import fallback_lists_of, open_sites
-from ..ssh import SshSession
 from ..state import Journal
+from ..state.audit.built import built, upgrade_lines
+from ..status.observe import Observation, observe
+from ..up.compiled import Compiled, compile_for
 from .changes import Disruption, Gone, Plan, StepChange
 from .guards import gone_nodes, guards, served
 from .job_impact import ask_hit
+from .purchase.fallback_lists import FallbackLists, fallback_views, usd_taken
 from .spec_fields import field_lines
 
 NOT_THERE = "this node isn't there yet"
@@ -138,8 +138,8 @@ def _with_kubernetes(
         kubernetes_findings,
         skew_findings,
     )
+    from ..kubernetes.release.source import how_it_stands  # noqa: PLC0415
     from ..kubernetes.settle import objects_plan  # noqa: PLC0415
-    from ..kubernetes.source import how_it_stands  # noqa: PLC0415
 
     bundle = cluster.kubernetes
     refused: list[Diagnostic] = []

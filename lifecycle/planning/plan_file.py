@@ -26,7 +26,7 @@ from ...schemas.decoding import decode_json
 from ...stacks import atomic
 from ...stacks.provider import Resource, ResourceChange
 from ..burst.lock import LOCK as BURST_LOCK
-from ..outcome import Exit, LifecycleError, failure
+from ..cluster.outcome import Exit, LifecycleError, failure
 from ..state import Event
 from ..state.store import utc_now
 from .changes import Plan
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from .changes import Plan
 
 if TYPE_CHECKING:
-    from ..cluster import Cluster
+    from ..cluster.cluster import Cluster
 
 _SHOWN = 12
 """Fields of the spec that are named, of those that moved."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ...schemas.diagnostics import Diagnostic
 from ...schemas.policies import find_policies, judge, load_policies
-from ..outcome import Exit, LifecycleError
+from ..cluster.outcome import Exit, LifecycleError
 
 if TYPE_CHECKING:
     from ...schemas.catalog import Catalog

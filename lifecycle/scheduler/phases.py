@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from ...schemas.spec import ClusterSpec, KubernetesScheduler
-from ..accounting.settle import settle
 from ..kubernetes.phases import KUBERNETES_PHASES
 from ..operations.queue_state import bring_queue
-from ..phases.phase import Phase, SchedulerPhases, UpState
+from ..up.phase import Phase, SchedulerPhases, UpState
+from .accounting.settle import settle
 
 
 def _restore_queue(state: UpState) -> None:

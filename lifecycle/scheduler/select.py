@@ -5,8 +5,8 @@ from __future__ import annotations
 from ...inventory.hosts import ClusterInventory
 from ...schemas.spec import ClusterSpec, KubernetesScheduler
 from ..kubernetes.kubectl import kubectl_of
+from ..nodes.ssh import SshSession
 from ..operations.selection import controller_of
-from ..ssh import SshSession
 from .base import Scheduler, SchedulerSilent
 from .slurm import Slurm
 

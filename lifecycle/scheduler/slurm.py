@@ -7,8 +7,8 @@ from collections.abc import Collection, Mapping
 
 from ...inventory.hosts import Host
 from ...schemas.derived.hostlist import expand, fold
-from ..ssh import SshResult, SshSession, Unreachable
-from ..ssh.arguments import as_root
+from ..nodes.ssh import SshResult, SshSession, Unreachable
+from ..nodes.ssh.arguments import as_root
 from ..status.slurm import answered, asking, last_words
 from .base import NodeUse, SchedulerSilent
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...schemas.spec.secrets import AgeSecrets
-from ..outcome import LifecycleError, failure
+from ..cluster.outcome import LifecycleError, failure
 from .key_record import KeyRecord
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from ..outcome import LifecycleError, failure
+from ..cluster.outcome import LifecycleError, failure
 from ..state.bucket import AlreadyExists
 from ..state.store import StateStore
 from .key_record import KeyRecord

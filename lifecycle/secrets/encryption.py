@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from ...schemas.diagnostics import Diagnostic, Severity
-from ..outcome import Exit, LifecycleError
-from ..progress import Reporter, StageProgress
+from ..cluster.outcome import Exit, LifecycleError
+from ..cluster.progress import Reporter, StageProgress
 from .ciphertexts import reencrypt
 
 if TYPE_CHECKING:
-    from ..cluster import Cluster
-    from ..run import Run
+    from ..cluster.cluster import Cluster
+    from ..up.run import Run
 
 
 class RotatedEncryption(msgspec.Struct, frozen=True, kw_only=True):

@@ -16,7 +16,7 @@ from typing import Literal, Protocol, TypeAlias
 
 import msgspec
 
-from ..outcome import LifecycleError, failure
+from ..cluster.outcome import LifecycleError, failure
 
 Kind: TypeAlias = Literal["age", "sops"]
 PREFIX = "keyring"

@@ -18,12 +18,12 @@ from ...inventory.compile.slurm.scheduling import JWT_SECRET
 from ...inventory.compile.system.access import DIRECTORY_SECRET
 from ...inventory.compile.system.self_converge import SIGNERS_SECRET
 from ...schemas.spec import ClusterSpec, DirectoryUsers, SlurmScheduler
-from ..outcome import LifecycleError, failure
+from ..cluster.outcome import LifecycleError, failure
 from .references import UnreadableSecret, read_reference
 from .vault import SecretVault, munge_key
 
 if TYPE_CHECKING:
-    from ..cluster import Cluster
+    from ..cluster.cluster import Cluster
 if TYPE_CHECKING:
     from .vault import SecretVault
 
@@ -132,7 +132,7 @@ def maker(vault: SecretVault, cluster: str, secret: str) -> Callable[[], bytes]:
         return tunnel_key
     if secret != SIGNERS_SECRET:
         return _MAKERS[secret]
-    from ..pull.bundle import KEY_SECRET, signers, signing_key  # noqa: PLC0415  # only large clusters pull
+    from ..gitops.pull.bundle import KEY_SECRET, signers, signing_key  # noqa: PLC0415  # only large clusters pull
 
     vault.ensure(KEY_SECRET, signing_key)
     return lambda: signers(vault.reveal(KEY_SECRET), cluster)

@@ -102,7 +102,7 @@ def _run_program(program: str, *arguments: str) -> str:
 def _of_cloud(cloud: str) -> Callable[[str], str]:
     def read(place: str) -> str:
         try:
-            found: str = import_module(f"gcluster.stacks.{cloud}.secret").read(place)
+            found: str = import_module(f"gcluster.stacks.{cloud}.api").read_secret(place)
         except ImportError:
             raise UnreadableSecret(f"pip install 'gcluster[{cloud}]' reads it") from None
         except ProviderError as error:

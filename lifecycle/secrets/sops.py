@@ -11,7 +11,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from ..outcome import LifecycleError, failure
+from ..cluster.outcome import LifecycleError, failure
 from .key_record import KeyRecord, damaged
 
 OLDEST = (3, 9, 0)

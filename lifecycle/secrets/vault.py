@@ -19,7 +19,7 @@ from pathlib import Path
 import msgspec
 
 from ...schemas.spec.secrets import Secrets
-from ..outcome import LifecycleError, failure
+from ..cluster.outcome import LifecycleError, failure
 from ..state.bucket import AlreadyExists
 from ..state.process import is_running, pid_namespace, this_process
 from ..state.store import StateStore, corrupt

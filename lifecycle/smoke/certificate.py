@@ -14,8 +14,8 @@ import gcluster
 from ...inventory.hosts import ClusterInventory
 from ...schemas.derived.hostlist import fold
 from ..kubernetes import kubectl
-from ..ssh import SshSession, Unreachable
-from .job import SmokeRun
+from ..nodes.ssh import SshSession, Unreachable
+from .launching.job import SmokeRun
 from .saved import fault_lines
 
 if TYPE_CHECKING:

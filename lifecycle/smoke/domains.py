@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from ...inventory.hosts import Host
 from ...schemas.checks.capacity.placement import is_fabric_domain
 from ...schemas.spec import ClusterSpec
-from ..ssh import SshSession, Unreachable
+from ..nodes.ssh import SshSession, Unreachable
 
 if TYPE_CHECKING:
     from ...schemas.catalog import Fabric

@@ -7,17 +7,17 @@ import msgspec
 from ...inventory.hosts import ClusterInventory
 from ...schemas.decoding import decode_json
 from ...schemas.spec import SlurmScheduler
-from ..cluster import CERTIFICATE_KEY, Cluster
-from ..expiry.standing_end import refuse_late_test
-from ..outcome import Exit, failure
-from ..progress import Reporter
-from ..run import Run
-from ..sites import existing_hosts
-from ..ssh import SshSession
+from ..cluster.cluster import CERTIFICATE_KEY, Cluster
+from ..cluster.outcome import Exit, failure
+from ..cluster.progress import Reporter
+from ..cluster.sites import existing_hosts
+from ..down.expiry.standing_end import refuse_late_test
+from ..nodes.ssh import SshSession
 from ..state import SmokeFinished, acquire
+from ..up.run import Run
 from .certificate import certificate
+from .launching.slurm import LONGEST_MINUTES
 from .run import SmokeResult, run_allreduce
-from .slurm_launcher import LONGEST_MINUTES
 
 
 def last_certificate(cluster: Cluster) -> dict[str, object] | None:

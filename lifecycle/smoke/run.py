@@ -14,15 +14,15 @@ from ...inventory.hosts import ClusterInventory, Host
 from ...schemas.derived.floor import FloorFigure, allreduce_floor
 from ...schemas.derived.hostlist import fold
 from ...schemas.spec import ClusterSpec
-from ..outcome import failure
-from ..progress import Finding, Reporter, StageFinished, StageProgress, StageStarted
-from ..ssh import SshSession
+from ..cluster.outcome import failure
+from ..cluster.progress import Finding, Reporter, StageFinished, StageProgress, StageStarted
+from ..nodes.ssh import SshSession
 from .domains import blocks_of, fabric_of, machine_of
-from .job import JobRunner, SmokeRun
 from .judging.verdict import Expectation, Verdict, Wire
 from .launch import Launch, launches, sweep
-from .launcher import Launcher
-from .launchers import launcher_of
+from .launching.job import JobRunner, SmokeRun
+from .launching.launcher import Launcher
+from .launching.launchers import launcher_of
 from .reading.log import AllReduceLog, Row
 from .saved import in_parts, left_out, located_fault, wire_of
 from .search import WORTH_SEARCHING, Located, Search

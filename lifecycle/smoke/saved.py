@@ -10,7 +10,7 @@ import msgspec
 from ...schemas.derived.floor import FloorFigure, floor_gbytes_per_s
 from ...schemas.derived.hostlist import fold
 from ...schemas.diagnostics import Diagnostic, Severity, closest
-from ..outcome import Exit, failure
+from ..cluster.outcome import Exit, failure
 from .bisect import Fault
 from .judging.judge import judge
 from .judging.verdict import Expectation, Verdict, Wire

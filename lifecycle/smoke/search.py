@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from ...inventory.hosts import Host
-from ..progress import Reporter, StageProgress
-from ..ssh import SshSession
+from ..cluster.progress import Reporter, StageProgress
+from ..nodes.ssh import SshSession
 from .bisect import Bisection, Fault, NodeSet
 from .domains import bad_rails, rail_environment, rails_of
-from .job import JobRunner, SmokeRun
 from .judging.verdict import Code, Expectation
 from .launch import Launch
+from .launching.job import JobRunner, SmokeRun
 
 if TYPE_CHECKING:
     from ...schemas.catalog import Fabric

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from ...schemas.derived.state_url import parse_state_url
-from ..outcome import LifecycleError, failure
+from ..cluster.outcome import LifecycleError, failure
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore

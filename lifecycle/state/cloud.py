@@ -14,7 +14,7 @@ from shutil import which
 from typing import TYPE_CHECKING, Any
 
 from ...schemas.derived.state_url import StateUrl
-from ..outcome import failure
+from ..cluster.outcome import failure
 from .bucket import ObstoreBucket, broken
 
 if TYPE_CHECKING:

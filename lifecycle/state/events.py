@@ -16,7 +16,7 @@ from typing import get_args
 import msgspec
 
 from ...schemas.decoding import decode_json
-from ..outcome import Exit, LifecycleError, failure
+from ..cluster.outcome import Exit, LifecycleError, failure
 from .bucket import AlreadyExists
 from .event_types import Body, Known, Unreadable
 from .lock import is_current

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from ..outcome import Exit, failure
+from ..cluster.outcome import Exit, failure
 from .bucket import AlreadyExists
 from .event_types import (
     Built,

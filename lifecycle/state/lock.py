@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from ...schemas.diagnostics import Diagnostic, Severity
-from ..outcome import Exit, LifecycleError, failure
+from ..cluster.outcome import Exit, LifecycleError, failure
 from .bucket import AlreadyExists
 from .process import ProcessIdentity, pipeline_job, this_process
 from .store import StateStore, corrupt, utc_now

@@ -10,7 +10,7 @@ from typing import TypeVar
 import msgspec
 
 from ...schemas.decoding import decode_json
-from ..outcome import LifecycleError, failure
+from ..cluster.outcome import LifecycleError, failure
 from .bucket import AlreadyExists, Bucket, connect
 
 IDENTITY_KEY = "cluster.json"

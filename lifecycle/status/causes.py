@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 
 from ...inventory.hosts import Host
-from ..ssh import SshResult, SshSession, Unreachable
+from ..nodes.ssh import SshResult, SshSession, Unreachable
 from .conditions import Cause
 from .node_facts import ControllerFacts, NodeFacts, node_facts
 from .slurm import SchedulerReport

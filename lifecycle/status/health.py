@@ -13,22 +13,22 @@ from ...inventory.hosts import Host
 from ...schemas.decoding import decode_json
 from ...schemas.spec import KubernetesScheduler
 from ...stacks.provider import ResourceChange
-from ..cluster import Cluster
-from ..compiled import compile_for
-from ..data import kept_data
-from ..expiry.due import life
+from ..cluster.cluster import Cluster
+from ..cluster.sites import open_sites
+from ..down.data import kept_data
+from ..down.expiry.due import life
 from ..gitops.record import read_followed
 from ..kubernetes import kubectl
 from ..kubernetes import upkeep as keeping
-from ..observe import Observation, observe
+from ..nodes.ssh import SshSession
+from ..operations.repair.queue import queue
 from ..planning.plan import pending_for
-from ..repair.queue import queue
-from ..sites import open_sites
 from ..smoke.gate import last_certificate
-from ..ssh import SshSession
+from ..up.compiled import compile_for
 from . import kubernetes as report
 from .causes import causes_of
 from .conditions import Cause, ClusterStatus, Condition, NodeStatus
+from .observe import Observation, observe
 from .slurm import SchedulerReport, SchedulerView, report_of
 
 OBSERVED_KEY = "observed.json"

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import msgspec
 
 from ...inventory.hosts import Host
-from ..ssh import SshResult, SshSession, Unreachable
+from ..nodes.ssh import SshResult, SshSession, Unreachable
 from .conditions import PartitionQueue, QueueStatus, QuotaUse, WaitingFor
 from .node_facts import ControllerFacts, controller_facts
 

@@ -146,7 +146,7 @@ class _Value(Answer, frozen=True):
     secret_string: str | None = None
 
 
-def read(place: str) -> str:
+def read_secret(place: str) -> str:
     """Return the text of the secret with this ARN, in its newest version.
 
     Raises:

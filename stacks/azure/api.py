@@ -163,7 +163,7 @@ class _Value(Answer, frozen=True):
     value: str
 
 
-def read(
+def read_secret(
     place: str,
     credential: TokenCredential | None = None,
     transport: HttpTransport[object, object] | None = None,

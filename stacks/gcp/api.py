@@ -276,7 +276,7 @@ class _Version(Answer, frozen=True):
     payload: _Payload
 
 
-def read(place: str, login: Login | None = None) -> str:
+def read_secret(place: str, login: Login | None = None) -> str:
     """Return the text of a secret, "projects/P/secrets/S"; the newest version where none is said.
 
     Raises:

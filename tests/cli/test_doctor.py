@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from gcluster.cli.inspect import doctor
-from gcluster.lifecycle.preflight.doctor import DEBIAN_12, PROGRAMS, Machine
+from gcluster.lifecycle.planning.preflight.doctor import DEBIAN_12, PROGRAMS, Machine
 
 WELL = Machine(
     distribution=DEBIAN_12,

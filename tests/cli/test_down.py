@@ -9,14 +9,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from gcluster.lifecycle.outcome import Exit
+from gcluster.lifecycle.cluster.outcome import Exit
 from gcluster.stacks.provider import Leftover
 
 NODES = tuple(Leftover(kind="node", name=f"gpu{n:03d}", provider_id="x") for n in range(1, 5))
 
 
 class DownResult(msgspec.Struct, frozen=True, kw_only=True):
-    """The fields of lifecycle.down.DownResult."""
+    """The fields of lifecycle.down.down.DownResult."""
 
     cluster: str = "demo"
     nothing_there: bool = False
@@ -45,8 +45,10 @@ def removing(run: Callable[..., Any], stand_in: Callable[..., None]) -> Callable
             assert result.nothing_there or confirm((*NODES, *result.kept))
             return result
 
-        stand_in("cluster", open_cluster=lambda target, *, running: target if running else None)
-        stand_in("down", down=down)
+        stand_in(
+            "cluster.cluster", open_cluster=lambda target, *, running: target if running else None
+        )
+        stand_in("down.down", down=down)
         return run("down", "demo", *words)
 
     return invoke

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from gcluster.lifecycle.cluster import open_cluster
-from gcluster.lifecycle.sites import open_sites
+from gcluster.lifecycle.cluster.cluster import open_cluster
+from gcluster.lifecycle.cluster.sites import open_sites
 from gcluster.stacks.simulated import fleet
 
 Run = Callable[..., Any]

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gcluster.lifecycle.outcome import Exit, failure
+from gcluster.lifecycle.cluster.outcome import Exit, failure
 from gcluster.stacks.provider import provider_error
 
 
@@ -24,7 +24,7 @@ def failing(run: Callable[..., Any], stand_in: Callable[..., None]) -> Any:
     """Run `plan demo` on a double that raises the given error."""
 
     def invoke(error: BaseException, *words: Any) -> Any:
-        stand_in("cluster", open_cluster=_raises(error))
+        stand_in("cluster.cluster", open_cluster=_raises(error))
         stand_in("planning.plan", make_plan=None)
         return run("plan", "demo", *words)
 
@@ -81,8 +81,8 @@ def test_in_json_an_error_is_the_one_document_on_stdout(failing: Callable[..., A
 def test_an_interrupted_command_says_how_to_go_on(
     run: Callable[..., Any], stand_in: Callable[..., None]
 ) -> None:
-    stand_in("cluster", open_cluster=_raises(KeyboardInterrupt()))
-    stand_in("up", up=None)
+    stand_in("cluster.cluster", open_cluster=_raises(KeyboardInterrupt()))
+    stand_in("up.up", up=None)
     done = run("up", "my cluster.yaml", "--yes")
     assert done.exit_code == 130
     assert "resume with: gcluster up 'my cluster.yaml' --yes" in done.stderr

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from gcluster.lifecycle.audit.artifacts import keep_artifacts
-from gcluster.lifecycle.cluster import open_cluster
+from gcluster.lifecycle.cluster.cluster import open_cluster
+from gcluster.lifecycle.state.audit.artifacts import keep_artifacts
 
 Run = Callable[..., Any]
 

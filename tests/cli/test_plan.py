@@ -33,7 +33,7 @@ def planning(run: Callable[..., Any], stand_in: Callable[..., None]) -> Callable
     """Run the verb on a double that plans the given changes."""
 
     def invoke(plan: Plan, *words: str) -> Any:
-        stand_in("cluster", open_cluster=lambda target: target)
+        stand_in("cluster.cluster", open_cluster=lambda target: target)
         stand_in("planning.plan", make_plan=lambda _cluster: plan)
         return run("plan", "demo", *words)
 

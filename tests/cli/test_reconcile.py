@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from gcluster.lifecycle.places import data_home
+from gcluster.lifecycle.cluster.places import data_home
 
 Run = Callable[..., Any]
 

@@ -9,7 +9,7 @@ from typing import Any
 import pyrage
 import pytest
 
-from gcluster.lifecycle.cluster import open_cluster
+from gcluster.lifecycle.cluster.cluster import open_cluster
 
 from .conftest import Run
 

@@ -49,7 +49,9 @@ def gate(run: Callable[..., Any], stand_in: Callable[..., None]) -> Callable[...
     """Run the verb on a double that ends with the given verdict."""
 
     def invoke(verdict: Verdict, *words: str) -> Any:
-        stand_in("cluster", open_cluster=lambda target, *, running: target if running else None)
+        stand_in(
+            "cluster.cluster", open_cluster=lambda target, *, running: target if running else None
+        )
         stand_in("smoke.gate", run_gate=lambda *_, **__: SmokeResult(verdict=verdict))
         return run("smoke", "demo", *words)
 

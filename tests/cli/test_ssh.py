@@ -25,8 +25,10 @@ def asked(
         def execvp(file: str, argv: list[str]) -> None:
             seen.append((file, argv))
 
-        stand_in("cluster", open_cluster=lambda target, *, running: target if running else None)
-        stand_in("shell", ssh_argv=ssh_argv)
+        stand_in(
+            "cluster.cluster", open_cluster=lambda target, *, running: target if running else None
+        )
+        stand_in("nodes.ssh.shell", ssh_argv=ssh_argv)
         monkeypatch.setattr(os, "execvp", execvp)
         done = run("ssh", *words)
         assert done.exit_code == 0, done.output

@@ -19,7 +19,9 @@ def looking(run: Callable[..., Any], stand_in: Callable[..., None]) -> Callable[
         status = ClusterStatus(
             cluster="demo", conditions=(condition,), nodes=(), queue=None, certificate=None
         )
-        stand_in("cluster", open_cluster=lambda target, *, running: target if running else None)
+        stand_in(
+            "cluster.cluster", open_cluster=lambda target, *, running: target if running else None
+        )
         stand_in("status.health", read_status=lambda _cluster: status)
         return run("status", "demo", *words)
 

@@ -14,7 +14,7 @@ from gcluster.stacks.provider import provider_error
 
 
 class Unlocked(msgspec.Struct, frozen=True, kw_only=True):
-    """The fields of lifecycle.unlock.Unlocked that the verb shows."""
+    """The fields of lifecycle.cluster.unlock.Unlocked that the verb shows."""
 
     lock: str
     stack_freed: bool = False
@@ -28,13 +28,15 @@ def unlocked(run: Callable[..., Any], stand_in: Callable[..., None]) -> Callable
     def invoke(lock: str, *words: str, **told: Any) -> Any:
         seen: list[Any] = []
         cluster = SimpleNamespace(name="demo")
-        stand_in("cluster", open_cluster=lambda _target, *, running: cluster if running else None)
+        stand_in(
+            "cluster.cluster", open_cluster=lambda _target, *, running: cluster if running else None
+        )
 
         def unlock(_: object, site: str, epoch: int) -> Unlocked:
             seen.append((site, epoch))
             return Unlocked(lock=f"{site}/{epoch}", **told)
 
-        stand_in("unlock", unlock=unlock)
+        stand_in("cluster.unlock", unlock=unlock)
         return run("unlock", "demo", "--lock", lock, *words), seen
 
     return invoke

@@ -9,9 +9,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from gcluster.lifecycle.outcome import Exit, failure
+from gcluster.lifecycle.cluster.outcome import Exit, failure
+from gcluster.lifecycle.cluster.progress import StageFinished, StageStarted
 from gcluster.lifecycle.planning.changes import Plan
-from gcluster.lifecycle.progress import StageFinished, StageStarted
 from gcluster.schemas.diagnostics import Diagnostic, Severity
 
 PLAN = Plan(
@@ -27,7 +27,7 @@ PLAN = Plan(
 
 
 class UpResult(msgspec.Struct, frozen=True, kw_only=True):
-    """The fields of lifecycle.up.UpResult."""
+    """The fields of lifecycle.up.up.UpResult."""
 
     cluster: str = "demo"
     changed: bool = True
@@ -52,8 +52,8 @@ def bringing(run: Callable[..., Any], stand_in: Callable[..., None]) -> Callable
             report(StageFinished(name="nodes", ok=True, summary="5/5 up", seconds=6.2))
             return result
 
-        stand_in("cluster", open_cluster=lambda target: target)
-        stand_in("up", up=up)
+        stand_in("cluster.cluster", open_cluster=lambda target: target)
+        stand_in("up.up", up=up)
         return run("up", "demo.yaml", *words)
 
     return invoke

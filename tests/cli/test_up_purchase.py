@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from gcluster.lifecycle.outcome import Exit, failure
+from gcluster.lifecycle.cluster.outcome import Exit, failure
 from gcluster.lifecycle.planning.changes import LadderView, RungView
-from gcluster.lifecycle.purchase.fallback_lists import Wishes
+from gcluster.lifecycle.planning.purchase.fallback_lists import Wishes
 
 from .test_up import PLAN, UpResult
 
@@ -50,8 +50,8 @@ def buying(
 
         monkeypatch.setattr("gcluster.cli.console.can_ask", lambda: bool(typed))
         monkeypatch.setattr("builtins.input", answer)
-        stand_in("cluster", open_cluster=lambda target: target)
-        stand_in("up", up=up)
+        stand_in("cluster.cluster", open_cluster=lambda target: target)
+        stand_in("up.up", up=up)
         return run("up", "demo.yaml", *words), prompts, wished
 
     return invoke

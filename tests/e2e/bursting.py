@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from gcluster.lifecycle.cluster import open_cluster
+from gcluster.lifecycle.cluster.cluster import open_cluster
 from gcluster.lifecycle.state import (
     IntentsStored,
     ResourcesCreated,

@@ -12,20 +12,20 @@ import signal
 import sys
 from typing import TYPE_CHECKING, Any
 
-from gcluster.lifecycle.cluster import open_cluster
-from gcluster.lifecycle.down import down
-from gcluster.lifecycle.nodes import NodesResult
-from gcluster.lifecycle.phases import apply
-from gcluster.lifecycle.progress import silent
+from gcluster.lifecycle.cluster.cluster import open_cluster
+from gcluster.lifecycle.cluster.progress import silent
+from gcluster.lifecycle.down.down import down
 from gcluster.lifecycle.scheduler import phases
 from gcluster.lifecycle.state import StateStore
-from gcluster.lifecycle.up import up
+from gcluster.lifecycle.up import apply
+from gcluster.lifecycle.up.nodes import NodesResult
+from gcluster.lifecycle.up.up import up
 from gcluster.stacks.local.engine import Engine
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gcluster.lifecycle.observe import Observation
+    from gcluster.lifecycle.status.observe import Observation
 
 POINTS = ((StateStore, ("put_new", "put", "delete")), (Engine, ("call",)))
 """Every write of state, and every call of the container engine: each is hit before and after."""

@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from gcluster.lifecycle.kubernetes.build import recipe
+from gcluster.lifecycle.kubernetes.release.build import recipe
 
 from .conftest import LiveCluster, until
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
-from gcluster.lifecycle import places
+from gcluster.lifecycle.cluster import places
 from gcluster.stacks.local.engine import find_engine
 from gcluster.stacks.local.image import ensure_base
 

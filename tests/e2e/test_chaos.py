@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from gcluster.lifecycle.cluster import Cluster, open_cluster
+from gcluster.lifecycle.cluster.cluster import Cluster, open_cluster
 
 from .conftest import LiveCluster
 

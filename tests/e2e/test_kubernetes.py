@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from gcluster.lifecycle import places
-from gcluster.lifecycle.kubernetes.build import built_folder
+from gcluster.lifecycle.cluster import places
+from gcluster.lifecycle.kubernetes.release.build import built_folder
 from gcluster.schemas.bundle import BUNDLES, MANIFEST
 
 from .conftest import until

@@ -18,8 +18,8 @@ from pathlib import Path
 
 import pytest
 
-from gcluster.lifecycle.kubernetes.build import architecture, recipe
-from gcluster.lifecycle.kubernetes.registry import Pulled, write_pulled
+from gcluster.lifecycle.kubernetes.release.build import architecture, recipe
+from gcluster.lifecycle.kubernetes.release.registry import Pulled, write_pulled
 from gcluster.schemas.bundle import BUNDLED, IMAGES, MORE_IMAGES
 
 from .conftest import until

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from gcluster.lifecycle.kubernetes.build import VARIABLE, recipe
+from gcluster.lifecycle.kubernetes.release.build import VARIABLE, recipe
 
 from .conftest import until
 from .kubernetes_site import PAUSE, SMOKE, KubernetesCluster, kernel, name_servers
@@ -163,8 +163,8 @@ def test_a_version_that_skips_a_minor_is_refused_before_anything_is_changed(
 ) -> None:
     text = (RECIPE / "programs.yaml").read_text()
     text = text.replace(f'kubernetes: "{BEFORE}"', 'kubernetes: "1.36.0"')
-    folder = RECIPE.parents[2] / "lifecycle" / "kubernetes" / "programs"
-    text = text.replace("../../../lifecycle/kubernetes/programs", str(folder))
+    folder = RECIPE.parent / "programs"
+    text = text.replace("../../../lifecycle/kubernetes/release/programs", str(folder))
     text = text.replace("[programs/", f"[{RECIPE}/programs/")
     (tmp_path / "programs.yaml").write_text(text)
     live.of("1.36.0", tmp_path)

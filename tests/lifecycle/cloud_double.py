@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from gcluster.inventory.hosts import Host, SshTarget
-from gcluster.lifecycle.cluster import Cluster
-from gcluster.lifecycle.phases.phase import UpResult
+from gcluster.lifecycle.cluster.cluster import Cluster
+from gcluster.lifecycle.cluster.progress import Reporter, silent
 from gcluster.lifecycle.planning.plan import make_plan
-from gcluster.lifecycle.progress import Reporter, silent
-from gcluster.lifecycle.purchase.fallback_lists import NO_WISHES, Wishes
+from gcluster.lifecycle.planning.purchase.fallback_lists import NO_WISHES, Wishes
 from gcluster.lifecycle.state import PurchaseAttempted
-from gcluster.lifecycle.up import up
+from gcluster.lifecycle.up.phase import UpResult
+from gcluster.lifecycle.up.up import up
 from gcluster.schemas.load import load_text
 from gcluster.schemas.spec import ClusterSpec
 from gcluster.stacks.aws.provider import AwsProvider

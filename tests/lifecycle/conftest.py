@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from gcluster.lifecycle import sites
+from gcluster.lifecycle.cluster import sites
 
 from .cloud_double import PurchaseTrial
 from .trial import Trial

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from gcluster.inventory.hosts import Host, SshTarget
-from gcluster.lifecycle.ssh import Answer, SshResult, SshSession, Unreachable
+from gcluster.lifecycle.nodes.ssh import Answer, SshResult, SshSession, Unreachable
 
 HEAD = Host(
     name="head",

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-from gcluster.lifecycle.kubernetes.registry import fetched
+from gcluster.lifecycle.kubernetes.release.registry import fetched
 
 CHART = "application/vnd.cncf.helm.chart.content.v1.tar+gzip"
 MANIFEST = "application/vnd.oci.image.manifest.v1+json"

@@ -14,13 +14,13 @@ from pathlib import Path
 import pytest
 from tests.lifecycle.state.emulators import s3
 
-from gcluster.lifecycle import places
-from gcluster.lifecycle.audit.artifacts import read_artifacts
-from gcluster.lifecycle.carried import keep_host_keys, lay_out
-from gcluster.lifecycle.cluster import Cluster, open_cluster
-from gcluster.lifecycle.outcome import Exit, LifecycleError
-from gcluster.lifecycle.run import Run
+from gcluster.lifecycle.cluster import places
+from gcluster.lifecycle.cluster.cluster import Cluster, open_cluster
+from gcluster.lifecycle.cluster.outcome import Exit, LifecycleError
+from gcluster.lifecycle.cluster.shared_credentials import keep_host_keys, lay_out
 from gcluster.lifecycle.state import acquire
+from gcluster.lifecycle.state.audit.artifacts import read_artifacts
+from gcluster.lifecycle.up.run import Run
 from gcluster.stacks.client_key import public_text
 
 _SPEC = """\

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from gcluster.lifecycle.cluster import SpecError, open_cluster
-from gcluster.lifecycle.known import known_clusters
-from gcluster.lifecycle.outcome import Exit, LifecycleError
+from gcluster.lifecycle.cluster.cluster import SpecError, open_cluster
+from gcluster.lifecycle.cluster.index import known_clusters
+from gcluster.lifecycle.cluster.outcome import Exit, LifecycleError
 from gcluster.lifecycle.planning.plan import make_plan
 
 from .trial import Trial, tree

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from gcluster.lifecycle.cluster import SpecError
-from gcluster.lifecycle.compile_tree import MARKER, compile_tree
-from gcluster.lifecycle.outcome import Exit, LifecycleError
-from gcluster.lifecycle.preflight.unbuilt import unbuilt
+from gcluster.lifecycle.cluster.cluster import SpecError
+from gcluster.lifecycle.cluster.outcome import Exit, LifecycleError
+from gcluster.lifecycle.planning.compile_tree import MARKER, compile_tree
+from gcluster.lifecycle.planning.preflight.unbuilt import unbuilt
 from gcluster.schemas.load import load
 
 from .trial import Trial, tree

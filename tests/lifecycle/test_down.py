@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from gcluster.lifecycle import places
-from gcluster.lifecycle.down import down
-from gcluster.lifecycle.outcome import Exit, LifecycleError
-from gcluster.lifecycle.progress import silent
+from gcluster.lifecycle.cluster import places
+from gcluster.lifecycle.cluster.outcome import Exit, LifecycleError
+from gcluster.lifecycle.cluster.progress import silent
+from gcluster.lifecycle.down.down import down
 from gcluster.lifecycle.state import HeldLock, Journal, StateStore, acquire
 from gcluster.lifecycle.state.process import ProcessIdentity
 from gcluster.stacks.provider import Leftover, SiteContext
@@ -105,7 +105,7 @@ def test_the_keys_of_an_up_that_began_and_ended_since_down_looked_are_not_forgot
         running.up()
         return acquire(StateStore.open(f"file://{running.state}"), ["lab"], **said)
 
-    monkeypatch.setattr("gcluster.lifecycle.down.acquire", late)
+    monkeypatch.setattr("gcluster.lifecycle.down.down.acquire", late)
     with pytest.raises(LifecycleError) as error:
         running.down()
     assert (error.value.exit_code, error.value.diagnostics[0].code) == (Exit.LOCKED, "GC904")

@@ -7,16 +7,16 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from gcluster.lifecycle.cluster import Cluster, open_cluster
-from gcluster.lifecycle.down import DownResult, down
-from gcluster.lifecycle.known import known_clusters
-from gcluster.lifecycle.outcome import Exit, LifecycleError
-from gcluster.lifecycle.progress import silent
+from gcluster.lifecycle.cluster.cluster import Cluster, open_cluster
+from gcluster.lifecycle.cluster.index import known_clusters
+from gcluster.lifecycle.cluster.outcome import Exit, LifecycleError
+from gcluster.lifecycle.cluster.progress import silent
+from gcluster.lifecycle.cluster.sites import open_sites
+from gcluster.lifecycle.down.down import DownResult, down
 from gcluster.lifecycle.secrets import makers as passphrase
-from gcluster.lifecycle.sites import open_sites
 from gcluster.lifecycle.state import Journal
 from gcluster.lifecycle.status.health import read_status
-from gcluster.lifecycle.up import up
+from gcluster.lifecycle.up.up import up
 from gcluster.schemas.load import load_text
 from gcluster.stacks.provider import Leftover, SiteContext
 from gcluster.stacks.simulated.provider import SimulatedProvider
@@ -211,7 +211,9 @@ def test_what_is_kept_has_the_price_of_its_size_where_the_catalog_knows_it(
     from gcluster.schemas.cost.pools import StorageCost  # noqa: PLC0415  # for this test only
 
     cost = StorageCost(name="fast", site="lab", type="lustre", gib=4800, usd_per_month=730.0)
-    monkeypatch.setattr("gcluster.lifecycle.data.storage_costs", lambda _spec, _catalog: [cost])
+    monkeypatch.setattr(
+        "gcluster.lifecycle.down.data.storage_costs", lambda _spec, _catalog: [cost]
+    )
     fast, runs = running.down().kept
     assert (fast.usd_per_month, fast.usd_per_hour) == (730.0, 1.0)
     assert (runs.usd_per_month, runs.usd_per_hour) == (None, None)

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from gcluster.lifecycle.down import down
-from gcluster.lifecycle.outcome import Exit
-from gcluster.lifecycle.progress import silent
+from gcluster.lifecycle.cluster.outcome import Exit
+from gcluster.lifecycle.cluster.progress import silent
+from gcluster.lifecycle.down.down import down
 from gcluster.lifecycle.state import StateStore
 from gcluster.stacks.simulated import stamps
 from gcluster.stacks.simulated.cloud import Cloud

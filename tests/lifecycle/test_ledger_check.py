@@ -7,7 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from gcluster.lifecycle.ledger_check import (
+from gcluster.lifecycle.cluster.outcome import Exit
+from gcluster.lifecycle.cluster.progress import Progress
+from gcluster.lifecycle.cluster.sites import open_sites
+from gcluster.lifecycle.down.ledger_check import (
     AFTER_END,
     BEGUN,
     UNKNOWN,
@@ -15,9 +18,6 @@ from gcluster.lifecycle.ledger_check import (
     check_ledger,
     close_absent,
 )
-from gcluster.lifecycle.outcome import Exit
-from gcluster.lifecycle.progress import Progress
-from gcluster.lifecycle.sites import open_sites
 from gcluster.lifecycle.state import Ledger, acquire
 from gcluster.stacks.provider import Leftover, ProviderError, SiteContext, provider_error
 from gcluster.stacks.simulated import fleet

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from gcluster.lifecycle.cluster import open_cluster
-from gcluster.lifecycle.outcome import Exit, LifecycleError
+from gcluster.lifecycle.cluster.cluster import open_cluster
+from gcluster.lifecycle.cluster.outcome import Exit, LifecycleError
 from gcluster.lifecycle.planning.plan import make_plan
 from gcluster.lifecycle.state import Applied, keep_applied
 

@@ -7,11 +7,11 @@ from typing import Any, cast
 
 import pytest
 
+from gcluster.lifecycle.cluster.outcome import Exit
 from gcluster.lifecycle.kubernetes.phases import KUBERNETES_PHASES
-from gcluster.lifecycle.outcome import Exit
-from gcluster.lifecycle.phases.phase import Phase, SchedulerPhases, UpResult, UpState, run_phases
 from gcluster.lifecycle.scheduler.phases import SLURM_PHASES
-from gcluster.lifecycle.up import before_lock, under_lock
+from gcluster.lifecycle.up.phase import Phase, SchedulerPhases, UpResult, UpState, run_phases
+from gcluster.lifecycle.up.up import before_lock, under_lock
 
 RESULT = UpResult(
     cluster="demo",

@@ -17,7 +17,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from gcluster.lifecycle.cluster import open_cluster
+from gcluster.lifecycle.cluster.cluster import open_cluster
 from gcluster.lifecycle.secrets.ciphertexts import Ciphertext
 
 from .collector import listening

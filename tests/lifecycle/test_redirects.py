@@ -14,9 +14,9 @@ import pytest
 
 from gcluster.lifecycle.bundle.fetch import Wanted, fetch_all
 from gcluster.lifecycle.bundle.keys import exported
-from gcluster.lifecycle.kubernetes.registry import fetched
-from gcluster.lifecycle.kubernetes.release import _published_sum
-from gcluster.lifecycle.outcome import LifecycleError
+from gcluster.lifecycle.cluster.outcome import LifecycleError
+from gcluster.lifecycle.kubernetes.release.registry import fetched
+from gcluster.lifecycle.kubernetes.release.release import _published_sum
 from gcluster.stacks.azure.offers import _fetch
 from gcluster.stacks.https import opened
 

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from gcluster.lifecycle.outcome import Exit, LifecycleError
+from gcluster.lifecycle.cluster.outcome import Exit, LifecycleError
+from gcluster.lifecycle.cluster.progress import silent
+from gcluster.lifecycle.operations.repair.attempt import RepairResult
+from gcluster.lifecycle.operations.repair.queue import queue
+from gcluster.lifecycle.operations.repair.work import repair
 from gcluster.lifecycle.planning.plan import make_plan
-from gcluster.lifecycle.progress import silent
-from gcluster.lifecycle.repair.attempt import RepairResult
-from gcluster.lifecycle.repair.queue import queue
-from gcluster.lifecycle.repair.work import repair
 from gcluster.lifecycle.state import Journal, StateStore
 from gcluster.lifecycle.state.repair_queue import Repair
 from gcluster.stacks.simulated.cloud import Cloud, Order, _File

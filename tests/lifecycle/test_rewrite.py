@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gcluster.lifecycle.outcome import LifecycleError
-from gcluster.lifecycle.rewrite import rewrite
+from gcluster.lifecycle.cluster.outcome import LifecycleError, rewrite
 
 
 @pytest.fixture

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from gcluster.lifecycle.cluster import Cluster, open_cluster
-from gcluster.lifecycle.outcome import Exit, LifecycleError
-from gcluster.lifecycle.shell import ssh_argv
-from gcluster.lifecycle.sites import existing_hosts
+from gcluster.lifecycle.cluster.cluster import Cluster, open_cluster
+from gcluster.lifecycle.cluster.outcome import Exit, LifecycleError
+from gcluster.lifecycle.cluster.sites import existing_hosts
+from gcluster.lifecycle.nodes.ssh.shell import ssh_argv
 
 from .trial import Trial
 

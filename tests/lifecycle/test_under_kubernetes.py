@@ -6,12 +6,12 @@ import pytest
 
 from gcluster.lifecycle.burst.agent.run import run_agent
 from gcluster.lifecycle.burst.explain import explain_job
+from gcluster.lifecycle.cluster.outcome import Exit, LifecycleError
+from gcluster.lifecycle.cluster.progress import silent
+from gcluster.lifecycle.down.expiry.jobs import Jobs, ask_jobs
 from gcluster.lifecycle.drift.observe import find_drift
-from gcluster.lifecycle.expiry.jobs import Jobs, ask_jobs
-from gcluster.lifecycle.outcome import Exit, LifecycleError
+from gcluster.lifecycle.operations.repair.work import repair
 from gcluster.lifecycle.planning.plan import make_plan
-from gcluster.lifecycle.progress import silent
-from gcluster.lifecycle.repair.work import repair
 from gcluster.lifecycle.status.health import read_status
 
 from .trial import Trial

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from gcluster.lifecycle.outcome import LifecycleError
+from gcluster.lifecycle.cluster.outcome import LifecycleError
+from gcluster.lifecycle.cluster.unlock import unlock
 from gcluster.lifecycle.state import HeldLock, lock_state
 from gcluster.lifecycle.state.store import utc_now
-from gcluster.lifecycle.unlock import unlock
 from gcluster.stacks.provider import SiteContext, provider_error
 from gcluster.stacks.simulated.provider import SimulatedProvider
 

@@ -7,11 +7,11 @@ from typing import NoReturn
 
 import pytest
 
-from gcluster.lifecycle.cluster import open_cluster
-from gcluster.lifecycle.outcome import Exit, LifecycleError
-from gcluster.lifecycle.progress import Progress, StageFinished, StageStarted
+from gcluster.lifecycle.cluster.cluster import open_cluster
+from gcluster.lifecycle.cluster.outcome import Exit, LifecycleError
+from gcluster.lifecycle.cluster.progress import Progress, StageFinished, StageStarted
 from gcluster.lifecycle.state import Journal, acquire
-from gcluster.lifecycle.up import up
+from gcluster.lifecycle.up.up import up
 from gcluster.stacks.provider import provider_error
 from gcluster.stacks.simulated.cloud import Cloud
 

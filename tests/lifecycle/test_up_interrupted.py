@@ -15,11 +15,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gcluster.lifecycle.cluster import open_cluster
-from gcluster.lifecycle.outcome import Exit
-from gcluster.lifecycle.progress import Progress, silent
+from gcluster.lifecycle.cluster.cluster import open_cluster
+from gcluster.lifecycle.cluster.outcome import Exit
+from gcluster.lifecycle.cluster.progress import Progress, silent
 from gcluster.lifecycle.state import Journal, StateStore
-from gcluster.lifecycle.up import up
+from gcluster.lifecycle.up.up import up
 
 from .trial import Trial
 
@@ -134,8 +134,8 @@ def test_killed_at_every_write_of_its_state_it_ends_the_same(
 
 DIES = """\
 import os, sys
-from gcluster.lifecycle.cluster import open_cluster
-from gcluster.lifecycle.up import up
+from gcluster.lifecycle.cluster.cluster import open_cluster
+from gcluster.lifecycle.up.up import up
 steps = iter(range(int(sys.argv[2])))
 def report(_):
     if next(steps, None) is None:

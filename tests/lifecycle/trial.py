@@ -7,12 +7,12 @@ from pathlib import Path
 
 import msgspec
 
-from gcluster.lifecycle.cluster import Cluster, open_cluster
-from gcluster.lifecycle.down import DownResult, down
-from gcluster.lifecycle.phases.phase import UpResult
-from gcluster.lifecycle.progress import Reporter, silent
-from gcluster.lifecycle.sites import open_sites
-from gcluster.lifecycle.up import up
+from gcluster.lifecycle.cluster.cluster import Cluster, open_cluster
+from gcluster.lifecycle.cluster.progress import Reporter, silent
+from gcluster.lifecycle.cluster.sites import open_sites
+from gcluster.lifecycle.down.down import DownResult, down
+from gcluster.lifecycle.up.phase import UpResult
+from gcluster.lifecycle.up.up import up
 
 SIMULATED = """\
 apiVersion: gcluster/v1

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from gcluster.lifecycle.compile_tree import compiled_files
-from gcluster.lifecycle.preflight.unbuilt import unbuilt
+from gcluster.lifecycle.planning.compile_tree import compiled_files
+from gcluster.lifecycle.planning.preflight.unbuilt import unbuilt
 from gcluster.schemas.catalog import load_catalog
 from gcluster.schemas.fleet import check_fleet
 from gcluster.schemas.load import load

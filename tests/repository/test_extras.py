@@ -20,7 +20,7 @@ PROJECT = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text
 ]
 OPTIONAL: dict[str, list[str]] = PROJECT["optional-dependencies"]
 CLOUDS = sorted(OPTIONAL.keys() - {"otel"})
-GUARDED = ("lifecycle/audit/telemetry.py", "lifecycle/state/cloud.py")
+GUARDED = ("lifecycle/state/audit/telemetry.py", "lifecycle/state/cloud.py")
 """Files that use what only an extra brings, and say so where it is missing."""
 NAMESPACES = {"azure", "azure.mgmt", "google"}
 """Packages that many distributions share; what one of them brings is a level below."""
@@ -133,7 +133,9 @@ def test_whether_an_extra_is_there_is_asked_of_all_that_it_brings(cloud: str) ->
 
 
 def test_what_telemetry_imports_its_extra_brings_and_nothing_else(root: Path) -> None:
-    tree = ast.parse((root / "lifecycle" / "audit" / "telemetry.py").read_text(encoding="utf-8"))
+    tree = ast.parse(
+        (root / "lifecycle" / "state" / "audit" / "telemetry.py").read_text(encoding="utf-8")
+    )
     used = {n.module for n in ast.walk(tree) if isinstance(n, ast.ImportFrom) and n.module}
     brought = {name.replace("-", ".") for name in names(OPTIONAL["otel"])}
     api = {"opentelemetry.trace"}  # which the SDK brings

@@ -123,7 +123,7 @@ def test_pure_packages_touch_no_clock_no_process_and_no_environment(
         ("inventory.hosts", "from .. import stacks"),
         ("stacks.registry", "from ..inventory.compile import steps"),
         ("stacks.aws.elastic", "from ...inventory import compile"),
-        ("lifecycle.up", "def f():\n    from ..cli.main import main"),
+        ("lifecycle.up.up", "def f():\n    from ...cli.main import main"),
     ],
 )
 def test_a_wrong_import_is_seen_wherever_it_is(module: str, source: str) -> None:

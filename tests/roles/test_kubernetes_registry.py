@@ -17,8 +17,8 @@ import pytest
 import yaml
 
 from gcluster.inventory.compile.kubernetes import IMAGES_PORT
-from gcluster.lifecycle.kubernetes.image_archive import Image, packed, write_archive
-from gcluster.lifecycle.kubernetes.registry import Pulled, write_pulled
+from gcluster.lifecycle.kubernetes.release.image_archive import Image, packed, write_archive
+from gcluster.lifecycle.kubernetes.release.registry import Pulled, write_pulled
 
 ROLE = Path(__file__).parents[2] / "roles" / "kubernetes"
 INDEX = "application/vnd.oci.image.index.v1+json"

@@ -15,7 +15,7 @@ import msgspec
 
 from ....schemas.derived.hostlist import fold as folded
 from ....stacks.provider import ProviderError
-from ...outcome import LifecycleError
+from ...cluster.outcome import LifecycleError
 from ...state import BurstStepped, JobMoved
 from ..policy import Rule
 from .budget import Prices, open_rungs

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from ...cluster import Cluster, open_cluster
+from ...cluster.cluster import Cluster, open_cluster
+from ...cluster.outcome import Exit, LifecycleError, failure
+from ...cluster.sites import existing_hosts, open_sites
+from ...nodes.ssh import SshSession
 from ...operations.selection import refuse_kubernetes
-from ...outcome import Exit, LifecycleError, failure
-from ...run import Run
-from ...sites import existing_hosts, open_sites
-from ...ssh import SshSession
 from ...state import acquire, applied_number
+from ...up.run import Run
 from ..lock import LOCK
 from ..slurm import SlurmController
 from .calls import Happened, Threads

@@ -12,15 +12,15 @@ from ....inventory.hosts import ClusterInventory, Host, elastic_nodes
 from ....schemas.catalog import Catalog
 from ....schemas.spec import ClusterSpec, Count
 from ....stacks.provider import ProviderError
-from ...cluster import Cluster
-from ...converge.pending import pending_steps
-from ...converge.run import converge, converge_simulated
-from ...converge.stamps import read_stamps
-from ...converge.watch import reasons
-from ...images.golden import baker, compile_for_images, image_key, install_group
-from ...progress import silent
-from ...sites import OpenSite, at_each, inventory
-from ...ssh import SshSession, Unreachable
+from ...cluster.cluster import Cluster
+from ...cluster.progress import silent
+from ...cluster.sites import OpenSite, at_each, inventory
+from ...nodes.converge.pending import pending_steps
+from ...nodes.converge.run import converge, converge_simulated
+from ...nodes.converge.stamps import read_stamps
+from ...nodes.converge.watch import reasons
+from ...nodes.images.golden import baker, compile_for_images, image_key, install_group
+from ...nodes.ssh import SshSession, Unreachable
 from ..policy.spec_rules import rungs_of
 
 _UNSURE = frozenset({"GC964", "GC966"})

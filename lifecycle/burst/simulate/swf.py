@@ -18,7 +18,7 @@ from typing import NamedTuple
 import msgspec
 
 from ....schemas.diagnostics import Diagnostic, Severity, Span
-from ...outcome import Exit, LifecycleError
+from ...cluster.outcome import Exit, LifecycleError
 
 FIELDS = (
     "job number", "submit time", "wait time", "run time", "allocated processors",

@@ -10,8 +10,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from ....inventory.compile.slurm.elastic import SPOOL
 from ....inventory.hosts import Host
 from ....schemas.derived.hostlist import fold
-from ...ssh import SshSession, Unreachable
-from ...ssh.arguments import as_root
+from ...nodes.ssh import SshSession, Unreachable
+from ...nodes.ssh.arguments import as_root
 from ...status.slurm import last_words
 from ..agent.scheduler import MARK, SchedulerRefused, SchedulerSilent, Seen
 from .reading import CutShortError, asking, read, waiting

@@ -16,9 +16,9 @@ import msgspec
 from ....schemas.catalog import Addon
 from ....schemas.decoding import decode_yaml
 from ....stacks import atomic
-from ... import places
-from ...outcome import Exit, LifecycleError, failure
-from ..registry import fetched, pull_chart
+from ...cluster import places
+from ...cluster.outcome import Exit, LifecycleError, failure
+from ..release.registry import fetched, pull_chart
 
 if TYPE_CHECKING:
     from ....schemas.catalog import Addon

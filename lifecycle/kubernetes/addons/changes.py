@@ -11,10 +11,10 @@ from ....inventory.compile.kubernetes_objects.addons import ChosenAddon, chosen_
 from ....inventory.compile.kubernetes_objects.facts import KubernetesFacts
 from ....inventory.compile.kubernetes_objects.objects import CLUSTER_LABEL
 from ....schemas.diagnostics import Diagnostic
-from ...outcome import LifecycleError
+from ...cluster.outcome import LifecycleError
 from ..kubectl import Kubectl
 from ..objects import ObjectKey
-from ..source import takes_own_build
+from ..release.source import takes_own_build
 from ..table import rows
 from .helm import find_helm
 from .ownership import Served, fields_of, read_served

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from ...outcome import Exit, failure
+from ...cluster.outcome import Exit, failure
 
 if TYPE_CHECKING:
     from ....inventory.compile.steps import Json

@@ -9,7 +9,7 @@ import msgspec
 
 from ....schemas.bundle import BundleManifest
 from ....schemas.diagnostics import Diagnostic, Severity
-from ..image_archive import full_name, split_tag
+from ..release.image_archive import full_name, split_tag
 from ..workloads import TO_KEEP, counted
 
 if TYPE_CHECKING:

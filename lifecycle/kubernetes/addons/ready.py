@@ -7,11 +7,11 @@ from pathlib import Path
 
 from ....schemas.diagnostics import Diagnostic
 from ...bundle.active import command_for
-from ...cluster import Cluster
-from ...observe import Observation
-from ...outcome import Exit, LifecycleError
-from ...progress import Reporter, StageFinished, StageProgress, StageStarted
-from ...ssh import SshSession
+from ...cluster.cluster import Cluster
+from ...cluster.outcome import Exit, LifecycleError
+from ...cluster.progress import Reporter, StageFinished, StageProgress, StageStarted
+from ...nodes.ssh import SshSession
+from ...status.observe import Observation
 from ..kubectl import ApiRefused, ApiSilent, kubectl_of
 from ..objects import Wanted, wanted
 from . import changes as together

@@ -12,9 +12,9 @@ import yaml
 from ....inventory.compile.kubernetes_objects.addons import ChosenAddon
 from ....inventory.compile.kubernetes_objects.objects import CLUSTER_LABEL, DOMAIN, Object
 from ....schemas.catalog import Addon
-from ...outcome import Exit, LifecycleError, failure
-from ..image_archive import full_name
+from ...cluster.outcome import Exit, LifecycleError, failure
 from ..objects import ObjectKey, key_of
+from ..release.image_archive import full_name
 from .helm import find_helm
 
 ROLLS_OUT = ("Deployment", "DaemonSet", "StatefulSet")

@@ -13,9 +13,9 @@ from msgspec.structs import replace
 from ....inventory.compile.kubernetes_objects.facts import KubernetesFacts
 from ....inventory.compile.kubernetes_objects.objects import Object
 from ....schemas.diagnostics import Diagnostic
-from ...outcome import LifecycleError
-from ...progress import Reporter, StageProgress
-from ...rolling.roll import Clock
+from ...cluster.outcome import LifecycleError
+from ...cluster.progress import Reporter, StageProgress
+from ...operations.rolling.roll import Clock
 from ..kubectl import ApiRefused, Kubectl
 from ..objects import ObjectKey, key_of
 from .artefact import artefact

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from ....schemas.diagnostics import Diagnostic, Severity
-from ...rolling.roll import Clock
+from ...operations.rolling.roll import Clock
 from ..kubectl import ApiRefused, Kubectl
 from ..table import rows
 from .ownership import AddonStopped

@@ -16,14 +16,14 @@ from ....schemas.diagnostics import Diagnostic, Severity
 from ....schemas.spec import ClusterSpec
 from ....stacks.control_plane import KINDS
 from ....stacks.provider import ResourceChange
-from ...progress import Reporter, StageFinished, StageProgress, StageStarted
+from ...cluster.progress import Reporter, StageFinished, StageProgress, StageStarted
 from .login import missing_programs, refusal
 from .nodes import managed_site
 from .reach import Seen, see
 
 if TYPE_CHECKING:
-    from ...observe import Observation
-    from ...sites import OpenSite
+    from ...cluster.sites import OpenSite
+    from ...status.observe import Observation
 
 STAGE = "join"
 WITHIN_S = 900

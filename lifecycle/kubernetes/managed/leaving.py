@@ -15,11 +15,11 @@ from ....inventory.hosts import Host
 from ....schemas.derived.control_planes import managed_by, managed_pools
 from ....schemas.derived.hostlist import HostlistError, expand
 from ....schemas.spec import ClusterSpec
-from ...outcome import Exit, LifecycleError, failure
+from ...cluster.outcome import Exit, LifecycleError, failure
 
 if TYPE_CHECKING:
+    from ...cluster.sites import OpenSite
     from ...planning.changes import SitePlan
-    from ...sites import OpenSite
     from .nodes import ApiNode
 
 _GONE = frozenset({"delete", "replace"})

@@ -21,9 +21,9 @@ from ....schemas.derived.control_planes import Managed, managed_by
 from ....schemas.diagnostics import Diagnostic, Severity
 from ....schemas.load import load
 from ....stacks.provider import ControlPlaneAt
-from ...cluster import SpecError
-from ...preflight.doctor import Need
-from ...ssh import Answer, SshResult, Unreachable
+from ...cluster.cluster import SpecError
+from ...nodes.ssh import Answer, SshResult, Unreachable
+from ...planning.preflight.doctor import Need
 from ..kubectl import Kubectl
 
 KUBECTL = "kubectl"

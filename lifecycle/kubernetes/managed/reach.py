@@ -15,7 +15,7 @@ from .login import FILE, kubectl_here, write_kubeconfig
 from .nodes import ApiNode, managed_site, read_nodes
 
 if TYPE_CHECKING:
-    from ...sites import OpenSite
+    from ...cluster.sites import OpenSite
 
 
 class Seen(msgspec.Struct, frozen=True, kw_only=True):

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from ....stacks.provider import Leftover
-from ...outcome import Exit, LifecycleError, failure
-from ...progress import Reporter, StageFinished, StageProgress, StageStarted
+from ...cluster.outcome import Exit, LifecycleError, failure
+from ...cluster.progress import Reporter, StageFinished, StageProgress, StageStarted
 from ..kubectl import ApiRefused, ApiSilent, Kubectl
 
 if TYPE_CHECKING:

@@ -15,10 +15,10 @@ from gcluster.cli.render.operations import (
     served_text,
 )
 from gcluster.cli.render.status import status_text
+from gcluster.lifecycle.cluster.outcome import Exit
 from gcluster.lifecycle.operations.queue_state import SavedQueue
 from gcluster.lifecycle.operations.reboot import Pace, RebootResult
 from gcluster.lifecycle.operations.service import Served, ServiceResult
-from gcluster.lifecycle.outcome import Exit
 from gcluster.lifecycle.status.conditions import (
     Cause,
     ClusterStatus,

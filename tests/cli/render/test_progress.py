@@ -15,7 +15,7 @@ import pytest
 
 from gcluster.cli.console import Console
 from gcluster.cli.render.progress import JsonProgress, LineProgress, finished_line, open_progress
-from gcluster.lifecycle.progress import Finding, StageFinished, StageProgress, StageStarted
+from gcluster.lifecycle.cluster.progress import Finding, StageFinished, StageProgress, StageStarted
 from gcluster.schemas.diagnostics import Diagnostic, Severity
 
 NOTE = Diagnostic(code="GC903", severity=Severity.NOTE, summary="a lock was released")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gcluster.inventory.compile import CompiledCluster, compile_cluster
-from gcluster.lifecycle.sites import inventory, provider_name
+from gcluster.lifecycle.cluster.sites import inventory, provider_name
 from gcluster.schemas.bundle import BundledRepository, BundleManifest
 from gcluster.schemas.catalog import load_catalog
 from gcluster.schemas.load import load

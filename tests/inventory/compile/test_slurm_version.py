@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from gcluster.inventory.compile import CompiledCluster, compile_cluster
 from gcluster.inventory.hosts import ClusterInventory, Host, SshTarget
-from gcluster.lifecycle.converge.pending import pending_steps
-from gcluster.lifecycle.rolling.change import must_roll
+from gcluster.lifecycle.nodes.converge.pending import pending_steps
+from gcluster.lifecycle.operations.rolling.change import must_roll
 from gcluster.schemas.catalog import load_catalog
 from gcluster.schemas.load import load_text
 from gcluster.schemas.spec import PoolRole

@@ -10,7 +10,7 @@ import pytest
 
 from gcluster.inventory.compile import CompiledCluster
 from gcluster.inventory.compile.system.access import DIRECTORY_SECRET
-from gcluster.lifecycle.preflight.unbuilt import unbuilt
+from gcluster.lifecycle.planning.preflight.unbuilt import unbuilt
 from gcluster.lifecycle.secrets.makers import given_secrets
 from gcluster.schemas.load import load_text
 

@@ -17,8 +17,8 @@ import yaml
 from gcluster.inventory.compile.kubernetes_objects.facts import KubernetesFacts, kubernetes_facts
 from gcluster.inventory.compile.kubernetes_objects.tree import kubernetes_files
 from gcluster.inventory.hosts import ClusterInventory
-from gcluster.lifecycle.sites import inventory, provider_name
-from gcluster.lifecycle.smoke.kubernetes_launcher import kubernetes_runs
+from gcluster.lifecycle.cluster.sites import inventory, provider_name
+from gcluster.lifecycle.smoke.launching.kubernetes import kubernetes_runs
 from gcluster.schemas.catalog import load_catalog
 from gcluster.schemas.load import load
 from gcluster.schemas.spec import ClusterSpec

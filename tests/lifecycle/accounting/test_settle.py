@@ -12,12 +12,12 @@ import pytest
 from tests.lifecycle.controller import HEAD, DeadShell, LocalShell
 
 from gcluster.inventory.hosts import ClusterInventory, Host
-from gcluster.lifecycle.accounting.plan import BooksPlan
-from gcluster.lifecycle.accounting.settle import books_plan, settle
-from gcluster.lifecycle.cluster import Cluster
-from gcluster.lifecycle.observe import Observation
-from gcluster.lifecycle.progress import silent
-from gcluster.lifecycle.ssh import Answer
+from gcluster.lifecycle.cluster.cluster import Cluster
+from gcluster.lifecycle.cluster.progress import silent
+from gcluster.lifecycle.nodes.ssh import Answer
+from gcluster.lifecycle.scheduler.accounting.plan import BooksPlan
+from gcluster.lifecycle.scheduler.accounting.settle import books_plan, settle
+from gcluster.lifecycle.status.observe import Observation
 from gcluster.schemas.diagnostics import Diagnostic
 from gcluster.schemas.load import load_text
 

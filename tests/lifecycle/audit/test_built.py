@@ -10,11 +10,11 @@ import gcluster
 from gcluster.cli.console import Console
 from gcluster.cli.render.plan import plan_text
 from gcluster.cli.render.plan_markdown import plan_markdown
-from gcluster.lifecycle.audit import built as built_module
-from gcluster.lifecycle.audit.built import upgrade_lines
 from gcluster.lifecycle.planning.changes import UpgradeLine
 from gcluster.lifecycle.planning.plan import make_plan
 from gcluster.lifecycle.state import Built, Journal
+from gcluster.lifecycle.state.audit import built as built_module
+from gcluster.lifecycle.state.audit.built import upgrade_lines
 
 
 def test_what_a_cluster_was_brought_up_with_is_kept(trial: Trial) -> None:

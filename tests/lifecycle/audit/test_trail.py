@@ -10,8 +10,8 @@ import pytest
 from tests.lifecycle.collector import listening
 from tests.lifecycle.trial import Trial
 
-from gcluster.lifecycle.audit.trail import audit_lines
-from gcluster.lifecycle.outcome import LifecycleError
+from gcluster.lifecycle.cluster.outcome import LifecycleError
+from gcluster.lifecycle.state.audit.trail import audit_lines
 
 
 def _commit(folder: Path) -> str:

@@ -18,10 +18,10 @@ from gcluster.lifecycle.bundle.addons import (
     bundle_addons,
     pinned_images,
 )
+from gcluster.lifecycle.cluster.outcome import LifecycleError
+from gcluster.lifecycle.cluster.progress import silent
 from gcluster.lifecycle.kubernetes.addons.notes import held_images
-from gcluster.lifecycle.outcome import LifecycleError
-from gcluster.lifecycle.preflight.obstacles import CATALOG
-from gcluster.lifecycle.progress import silent
+from gcluster.lifecycle.planning.preflight.obstacles import CATALOG
 from gcluster.schemas.bundle import BundledFile, BundledImage, BundleManifest
 from gcluster.schemas.catalog import Addon, load_catalog
 from gcluster.schemas.load import load_text

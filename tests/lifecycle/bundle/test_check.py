@@ -12,7 +12,7 @@ import pytest
 from gcluster.lifecycle.bundle.check import check_bundle, refuse_incomplete
 from gcluster.lifecycle.bundle.keys import BundleKey
 from gcluster.lifecycle.bundle.requirements import needs_of
-from gcluster.lifecycle.outcome import Exit, LifecycleError
+from gcluster.lifecycle.cluster.outcome import Exit, LifecycleError
 from gcluster.schemas.bundle import BundleManifest, decode
 from gcluster.schemas.catalog import load_catalog
 from gcluster.schemas.load import load

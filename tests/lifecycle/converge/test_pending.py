@@ -11,7 +11,7 @@ from tests.inventory.compile.golden import compiled, spec_of
 
 from gcluster.inventory.compile import CompiledCluster
 from gcluster.inventory.compile.steps import PHASES, Stage
-from gcluster.lifecycle.converge.pending import (
+from gcluster.lifecycle.nodes.converge.pending import (
     CHANGED,
     NEVER_RAN,
     NOT_ASKED_FOR,

@@ -9,8 +9,8 @@ import yaml
 from hypothesis import given
 
 from gcluster.inventory.compile import CompiledCluster
-from gcluster.lifecycle.converge.pending import pending_steps
-from gcluster.lifecycle.converge.playbook import STAMP_PREFIX, playbook_yaml, plays
+from gcluster.lifecycle.nodes.converge.pending import pending_steps
+from gcluster.lifecycle.nodes.converge.playbook import STAMP_PREFIX, playbook_yaml, plays
 
 from .compiled import SMALL, any_cluster
 from .test_pending import DONE

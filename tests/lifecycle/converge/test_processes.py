@@ -7,7 +7,7 @@ import sys
 import time
 from pathlib import Path
 
-from gcluster.lifecycle.converge.run import end_processes
+from gcluster.lifecycle.nodes.converge.run import end_processes
 
 PARENT = """
 import subprocess, sys

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from gcluster.lifecycle.converge import role_files
-from gcluster.lifecycle.converge.role_files import (
+from gcluster.lifecycle.nodes.converge import role_files
+from gcluster.lifecycle.nodes.converge.role_files import (
     collections_path,
     files_of,
     plugins_of,

@@ -17,13 +17,13 @@ from tests.stacks.ledger_double import RecordingLedger
 from gcluster.inventory.compile import CompiledCluster, Group, Step
 from gcluster.inventory.compile.steps import Phase, Stage
 from gcluster.inventory.hosts import ClusterInventory, Host
-from gcluster.lifecycle import places
-from gcluster.lifecycle.converge import role_files, run
-from gcluster.lifecycle.converge.pending import pending_steps
-from gcluster.lifecycle.converge.run import ConvergeResult, converge, without_secrets
-from gcluster.lifecycle.converge.stamps import read_stamps
-from gcluster.lifecycle.progress import Progress, StageProgress, silent
-from gcluster.lifecycle.ssh import SshSession, Unreachable
+from gcluster.lifecycle.cluster import places
+from gcluster.lifecycle.cluster.progress import Progress, StageProgress, silent
+from gcluster.lifecycle.nodes.converge import role_files, run
+from gcluster.lifecycle.nodes.converge.pending import pending_steps
+from gcluster.lifecycle.nodes.converge.run import ConvergeResult, converge, without_secrets
+from gcluster.lifecycle.nodes.converge.stamps import read_stamps
+from gcluster.lifecycle.nodes.ssh import SshSession, Unreachable
 from gcluster.schemas.load import load_text
 from gcluster.stacks.provider import SiteContext
 from gcluster.stacks.registry import provider

@@ -11,9 +11,15 @@ import yaml
 
 from gcluster.inventory.compile import Step
 from gcluster.inventory.compile.steps import PHASES, Stage
-from gcluster.lifecycle.converge import seals
-from gcluster.lifecycle.converge.role_files import Traces, role_path, said_by, together, traces_of
-from gcluster.lifecycle.converge.seals import look_command, seal_command
+from gcluster.lifecycle.nodes.converge import seals
+from gcluster.lifecycle.nodes.converge.role_files import (
+    Traces,
+    role_path,
+    said_by,
+    together,
+    traces_of,
+)
+from gcluster.lifecycle.nodes.converge.seals import look_command, seal_command
 
 ROLES = sorted(path.name for path in role_path("base").parent.iterdir() if path.is_dir())
 DATA = {"firmware"}

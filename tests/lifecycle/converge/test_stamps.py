@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from gcluster.inventory.compile.roles import removal_steps
-from gcluster.lifecycle.converge import stamps
-from gcluster.lifecycle.ssh import Unreachable
+from gcluster.lifecycle.nodes.converge import stamps
+from gcluster.lifecycle.nodes.ssh import Unreachable
 
 A, B = "a" * 64, "b" * 64
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from gcluster.lifecycle.converge.pending import pending_steps
-from gcluster.lifecycle.converge.run import ConvergeResult
-from gcluster.lifecycle.converge.watch import Watch, findings, reasons
-from gcluster.lifecycle.progress import Progress, StageProgress
+from gcluster.lifecycle.cluster.progress import Progress, StageProgress
+from gcluster.lifecycle.nodes.converge.pending import pending_steps
+from gcluster.lifecycle.nodes.converge.run import ConvergeResult
+from gcluster.lifecycle.nodes.converge.watch import Watch, findings, reasons
 
 from .compiled import SMALL
 

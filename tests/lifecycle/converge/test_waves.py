@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gcluster.inventory.hosts import ClusterInventory, Host, SshTarget
-from gcluster.lifecycle.converge.playbook import waves
+from gcluster.lifecycle.nodes.converge.playbook import waves
 
 
 def _inventory(**pools: int) -> ClusterInventory:

@@ -11,7 +11,6 @@ from msgspec.structs import replace
 
 from gcluster.inventory.compile import Step
 from gcluster.inventory.compile.steps import Stage
-from gcluster.lifecycle.converge.stamps import WORN
 from gcluster.lifecycle.drift.nodes import (
     Change,
     NodeAnswer,
@@ -20,7 +19,8 @@ from gcluster.lifecycle.drift.nodes import (
     judge,
     read_answer,
 )
-from gcluster.lifecycle.ssh import Unreachable
+from gcluster.lifecycle.nodes.converge.stamps import WORN
+from gcluster.lifecycle.nodes.ssh import Unreachable
 
 A, B = "a" * 64, "b" * 64
 KEY = "/etc/munge/munge.key"

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gcluster.lifecycle.expiry.due import ending, life
-from gcluster.lifecycle.expiry.jobs import Jobs, read_jobs
+from gcluster.lifecycle.down.expiry.due import ending, life
+from gcluster.lifecycle.down.expiry.jobs import Jobs, read_jobs
 from gcluster.lifecycle.state import (
     Event,
     ExpiryAnnounced,

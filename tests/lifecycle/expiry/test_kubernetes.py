@@ -17,11 +17,11 @@ from tests.lifecycle.controller import HEAD, DeadShell, LocalShell
 from tests.lifecycle.kubernetes.spec import spec_of
 
 from gcluster.inventory.hosts import ClusterInventory, Host
-from gcluster.lifecycle.expiry.announce import announce, withdraw
-from gcluster.lifecycle.expiry.jobs import Jobs, jobs_on
-from gcluster.lifecycle.expiry.kubernetes import read_idle
-from gcluster.lifecycle.outcome import LifecycleError
-from gcluster.lifecycle.ssh import Answer, Unreachable
+from gcluster.lifecycle.cluster.outcome import LifecycleError
+from gcluster.lifecycle.down.expiry.announce import announce, withdraw
+from gcluster.lifecycle.down.expiry.jobs import Jobs, jobs_on
+from gcluster.lifecycle.down.expiry.kubernetes import read_idle
+from gcluster.lifecycle.nodes.ssh import Answer, Unreachable
 from gcluster.lifecycle.state import ExpiryAnnounced
 from gcluster.schemas.catalog import load_catalog
 

@@ -13,15 +13,15 @@ from tests.lifecycle.kubernetes.spec import TEXT, spec_of
 from tests.lifecycle.trial import Trial
 
 from gcluster.inventory.hosts import ClusterInventory, Host
-from gcluster.lifecycle.cluster import Cluster
-from gcluster.lifecycle.expiry import look_after as looking
-from gcluster.lifecycle.expiry import standing_end
-from gcluster.lifecycle.expiry.announce import announce, notice, withdraw
-from gcluster.lifecycle.expiry.jobs import Jobs, jobs_on
-from gcluster.lifecycle.expiry.look_after import Looked, look_after
-from gcluster.lifecycle.outcome import Exit, LifecycleError
-from gcluster.lifecycle.progress import silent
-from gcluster.lifecycle.ssh import Answer
+from gcluster.lifecycle.cluster.cluster import Cluster
+from gcluster.lifecycle.cluster.outcome import Exit, LifecycleError
+from gcluster.lifecycle.cluster.progress import silent
+from gcluster.lifecycle.down.expiry import look_after as looking
+from gcluster.lifecycle.down.expiry import standing_end
+from gcluster.lifecycle.down.expiry.announce import announce, notice, withdraw
+from gcluster.lifecycle.down.expiry.jobs import Jobs, jobs_on
+from gcluster.lifecycle.down.expiry.look_after import Looked, look_after
+from gcluster.lifecycle.nodes.ssh import Answer
 from gcluster.lifecycle.state import ExpiryAnnounced, Journal, acquire
 from gcluster.schemas.catalog import load_catalog
 

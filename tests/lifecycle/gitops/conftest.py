@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from gcluster.lifecycle.cluster import Cluster, open_cluster
+from gcluster.lifecycle.cluster.cluster import Cluster, open_cluster
+from gcluster.lifecycle.cluster.outcome import Exit
 from gcluster.lifecycle.gitops.git import Repository
 from gcluster.lifecycle.gitops.record import ControllerRecord, Followed, read_record
 from gcluster.lifecycle.gitops.round_record import Happened
 from gcluster.lifecycle.gitops.rounds import Settings, World, have_round
-from gcluster.lifecycle.outcome import Exit
 from gcluster.lifecycle.state import EventLog, Ledger, StateStore
 
 from .git_server import Author, GitServer

@@ -9,9 +9,9 @@ from typing import Any
 
 import yaml
 
-from gcluster.lifecycle.cluster import open_cluster
+from gcluster.lifecycle.cluster.cluster import open_cluster
+from gcluster.lifecycle.cluster.sites import open_sites
 from gcluster.lifecycle.gitops.pipelines import Forge, Pipelines, Written, write_pipelines
-from gcluster.lifecycle.sites import open_sites
 from gcluster.stacks.simulated import fleet, stamps
 
 from .conftest import SPEC

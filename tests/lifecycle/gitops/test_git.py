@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from gcluster.lifecycle.cluster.outcome import Exit, LifecycleError
 from gcluster.lifecycle.gitops.git import Repository
-from gcluster.lifecycle.outcome import Exit, LifecycleError
 
 from .git_server import Author, GitServer, git
 

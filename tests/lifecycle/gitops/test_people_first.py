@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from gcluster.lifecycle.cluster import open_cluster
-from gcluster.lifecycle.down import down
+from gcluster.lifecycle.cluster.cluster import open_cluster
+from gcluster.lifecycle.cluster.outcome import Exit
+from gcluster.lifecycle.cluster.progress import silent
+from gcluster.lifecycle.down.down import down
 from gcluster.lifecycle.gitops.record import go_on, pause
-from gcluster.lifecycle.outcome import Exit
-from gcluster.lifecycle.progress import silent
 from gcluster.lifecycle.state import acquire
-from gcluster.lifecycle.up import up
+from gcluster.lifecycle.up.up import up
 
 from .conftest import Rig
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from gcluster.lifecycle.cluster.outcome import Exit, LifecycleError
 from gcluster.lifecycle.gitops.pipelines import Forge, Pipelines, write_pipelines
-from gcluster.lifecycle.outcome import Exit, LifecycleError
 
 from .pipeline_rig import CLOUDS, GitHub, Repo, workflow_text
 

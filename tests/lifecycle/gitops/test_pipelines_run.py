@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from gcluster.lifecycle.outcome import Exit
+from gcluster.lifecycle.cluster.outcome import Exit
 
 from .conftest import SPEC
 from .git_server import git

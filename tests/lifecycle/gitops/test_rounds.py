@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from gcluster.lifecycle.cluster import Cluster
+from gcluster.lifecycle.cluster.cluster import Cluster
+from gcluster.lifecycle.cluster.outcome import Exit
+from gcluster.lifecycle.cluster.progress import Reporter
 from gcluster.lifecycle.gitops import act
 from gcluster.lifecycle.gitops.record import read_followed
-from gcluster.lifecycle.outcome import Exit
-from gcluster.lifecycle.phases.phase import UpResult
-from gcluster.lifecycle.progress import Reporter
 from gcluster.lifecycle.state import Journal, acquire
+from gcluster.lifecycle.up.phase import UpResult
 
 from .conftest import Rig
 
@@ -202,7 +202,7 @@ def test_a_run_that_was_killed_is_gone_on_with(rig: Rig, monkeypatch: pytest.Mon
         raise Killed
 
     with monkeypatch.context() as patch:
-        patch.setattr("gcluster.lifecycle.phases.apply.converge_nodes", die)
+        patch.setattr("gcluster.lifecycle.up.apply.converge_nodes", die)
         with pytest.raises(Killed):
             rig.round()
     assert rig.round() is Exit.OK

@@ -9,13 +9,13 @@ import yaml
 
 from gcluster.inventory.compile import compile_cluster
 from gcluster.inventory.hosts import ClusterInventory
-from gcluster.lifecycle.cluster import open_cluster
-from gcluster.lifecycle.converge.pending import step_digests
-from gcluster.lifecycle.images.ahead import make_images
-from gcluster.lifecycle.images.golden import BAKED_PHASES
-from gcluster.lifecycle.outcome import Exit, LifecycleError
-from gcluster.lifecycle.progress import silent
-from gcluster.lifecycle.sites import open_sites
+from gcluster.lifecycle.cluster.cluster import open_cluster
+from gcluster.lifecycle.cluster.outcome import Exit, LifecycleError
+from gcluster.lifecycle.cluster.progress import silent
+from gcluster.lifecycle.cluster.sites import open_sites
+from gcluster.lifecycle.nodes.converge.pending import step_digests
+from gcluster.lifecycle.nodes.images.ahead import make_images
+from gcluster.lifecycle.nodes.images.golden import BAKED_PHASES
 
 SERVERS = """\
 apiVersion: gcluster/v1

@@ -16,11 +16,13 @@ from tests.lifecycle.trial import Trial
 
 from gcluster.inventory.compile import CompiledCluster, compile_cluster
 from gcluster.inventory.hosts import ClusterInventory, Host
-from gcluster.lifecycle.cluster import open_cluster
-from gcluster.lifecycle.converge import role_files
-from gcluster.lifecycle.converge.pending import step_digests
-from gcluster.lifecycle.images import golden
-from gcluster.lifecycle.images.golden import (
+from gcluster.lifecycle.cluster.cluster import open_cluster
+from gcluster.lifecycle.cluster.progress import silent
+from gcluster.lifecycle.cluster.sites import OpenSite, open_sites
+from gcluster.lifecycle.nodes.converge import role_files
+from gcluster.lifecycle.nodes.converge.pending import step_digests
+from gcluster.lifecycle.nodes.images import golden
+from gcluster.lifecycle.nodes.images.golden import (
     BAKED_PHASES,
     baker,
     compile_for_images,
@@ -29,8 +31,6 @@ from gcluster.lifecycle.images.golden import (
     image_key,
     install_group,
 )
-from gcluster.lifecycle.progress import silent
-from gcluster.lifecycle.sites import OpenSite, open_sites
 from gcluster.schemas.catalog import load_catalog
 from gcluster.stacks.local.provider import LocalProvider
 from gcluster.stacks.provider import SiteContext

@@ -9,9 +9,9 @@ from tempfile import mkdtemp
 
 from gcluster.lifecycle.kubernetes import observe as look
 from gcluster.lifecycle.kubernetes.kubectl import ApiSilent, Kubectl
+from gcluster.lifecycle.nodes.ssh import SshResult, SshSession
 from gcluster.lifecycle.scheduler import kubernetes as rolling
-from gcluster.lifecycle.smoke import job_pods
-from gcluster.lifecycle.ssh import SshResult, SshSession
+from gcluster.lifecycle.smoke.launching import job_pods
 from gcluster.lifecycle.status import kubernetes as report
 
 _TABLES = (

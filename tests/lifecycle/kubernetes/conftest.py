@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from gcluster.lifecycle.kubernetes import build, golang
-from gcluster.lifecycle.kubernetes.image_archive import Layer, packed
-from gcluster.lifecycle.kubernetes.release import Release
+from gcluster.lifecycle.kubernetes.release import build, golang
+from gcluster.lifecycle.kubernetes.release.image_archive import Layer, packed
+from gcluster.lifecycle.kubernetes.release.release import Release
 
 from .release_double import Servers, serving
 

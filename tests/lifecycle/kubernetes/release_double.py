@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from gcluster.lifecycle.kubernetes.release import Release, release
+from gcluster.lifecycle.kubernetes.release.release import Release, release
 
 INDEX = "application/vnd.oci.image.index.v1+json"
 MANIFEST = "application/vnd.oci.image.manifest.v1+json"

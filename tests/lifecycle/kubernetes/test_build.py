@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from gcluster.lifecycle.kubernetes import build, golang
-from gcluster.lifecycle.kubernetes.build import recipe
-from gcluster.lifecycle.outcome import LifecycleError, failure
-from gcluster.lifecycle.progress import silent
+from gcluster.lifecycle.cluster.outcome import LifecycleError, failure
+from gcluster.lifecycle.cluster.progress import silent
+from gcluster.lifecycle.kubernetes.release import build, golang
+from gcluster.lifecycle.kubernetes.release.build import recipe
 from gcluster.schemas.bundle import IMAGES, MANIFEST
 
 

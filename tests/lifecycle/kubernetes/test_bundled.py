@@ -19,12 +19,12 @@ from gcluster.lifecycle.bundle.kubernetes import (
     refusals,
 )
 from gcluster.lifecycle.bundle.requirements import kubernetes_of, needs_of
-from gcluster.lifecycle.cluster import open_cluster
+from gcluster.lifecycle.cluster.cluster import open_cluster
+from gcluster.lifecycle.cluster.outcome import LifecycleError
+from gcluster.lifecycle.cluster.progress import silent
 from gcluster.lifecycle.kubernetes.fitness import kubernetes_findings
-from gcluster.lifecycle.kubernetes.release import Release
-from gcluster.lifecycle.kubernetes.source import bundled_at, how_it_stands
-from gcluster.lifecycle.outcome import LifecycleError
-from gcluster.lifecycle.progress import silent
+from gcluster.lifecycle.kubernetes.release.release import Release
+from gcluster.lifecycle.kubernetes.release.source import bundled_at, how_it_stands
 from gcluster.schemas.bundle import BUNDLED, IMAGES, MORE_IMAGES, BundledImage, BundleManifest
 from gcluster.schemas.catalog import load_catalog
 from gcluster.schemas.load import load

@@ -8,10 +8,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from gcluster.lifecycle.kubernetes import registry
+from gcluster.lifecycle.cluster.outcome import LifecycleError
 from gcluster.lifecycle.kubernetes.addons.artefact import published
-from gcluster.lifecycle.kubernetes.registry import fetched
-from gcluster.lifecycle.outcome import LifecycleError
+from gcluster.lifecycle.kubernetes.release import registry
+from gcluster.lifecycle.kubernetes.release.registry import fetched
 from gcluster.schemas.catalog import Addon
 
 ADDON = Addon(

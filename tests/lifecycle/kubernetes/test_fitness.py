@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from gcluster.inventory.hosts import ClusterInventory
-from gcluster.lifecycle.cluster import Cluster, open_cluster
+from gcluster.lifecycle.cluster.cluster import Cluster, open_cluster
 from gcluster.lifecycle.kubernetes.fitness import kubernetes_findings
 from gcluster.schemas.diagnostics import Severity
 

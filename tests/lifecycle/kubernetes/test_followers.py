@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from tests.lifecycle.controller import LocalShell
 
+from gcluster.lifecycle.cluster.progress import Progress, StageProgress
 from gcluster.lifecycle.kubernetes import settle as followers
-from gcluster.lifecycle.observe import Observation
-from gcluster.lifecycle.progress import Progress, StageProgress
+from gcluster.lifecycle.status.observe import Observation
 
 from .spec import hosts_of, spec_of
 

@@ -10,7 +10,12 @@ import tarfile
 from pathlib import Path
 from typing import Any
 
-from gcluster.lifecycle.kubernetes.image_archive import Image, packed, program_layer, write_archive
+from gcluster.lifecycle.kubernetes.release.image_archive import (
+    Image,
+    packed,
+    program_layer,
+    write_archive,
+)
 
 
 def digest(content: bytes) -> str:

@@ -11,7 +11,7 @@ from tests.lifecycle.controller import HEAD, LocalShell
 
 from gcluster.inventory.hosts import ClusterInventory, Host
 from gcluster.lifecycle.kubernetes.kubectl import ApiRefused, ApiSilent, Kubectl, kubectl_of
-from gcluster.lifecycle.ssh import Answer, Unreachable
+from gcluster.lifecycle.nodes.ssh import Answer, Unreachable
 
 SECOND = msgspec.structs.replace(HEAD, name="head002")
 NODE = msgspec.structs.replace(HEAD, name="gpu001", role="compute", pool="gpu")

@@ -11,11 +11,11 @@ import pytest
 from tests.lifecycle.controller import HEAD
 
 from gcluster.inventory.hosts import ClusterInventory, Host
+from gcluster.lifecycle.cluster.outcome import LifecycleError
 from gcluster.lifecycle.kubernetes.members import leave_etcd
-from gcluster.lifecycle.observe import Observation
-from gcluster.lifecycle.outcome import LifecycleError
+from gcluster.lifecycle.nodes.ssh import Answer, SshResult, SshSession, Unreachable
 from gcluster.lifecycle.planning.changes import SitePlan
-from gcluster.lifecycle.ssh import Answer, SshResult, SshSession, Unreachable
+from gcluster.lifecycle.status.observe import Observation
 from gcluster.stacks.provider import Effect, Resource, ResourceChange
 
 from .spec import spec_of

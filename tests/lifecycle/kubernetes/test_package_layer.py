@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from gcluster.lifecycle.kubernetes import image_archive as module
-from gcluster.lifecycle.kubernetes.image_archive import package_layer
+from gcluster.lifecycle.kubernetes.release import image_archive as module
+from gcluster.lifecycle.kubernetes.release.image_archive import package_layer
 
 FILES = {
     "usr/sbin/nft": b"program",

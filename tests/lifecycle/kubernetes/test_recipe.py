@@ -10,7 +10,8 @@ import msgspec
 import pytest
 
 from gcluster.inventory.compile.kubernetes_objects.objects import BUILT, PAUSE, SIMULATED_GPU
-from gcluster.lifecycle.kubernetes.build import (
+from gcluster.lifecycle.cluster.outcome import LifecycleError
+from gcluster.lifecycle.kubernetes.release.build import (
     FOLDER,
     VARIABLE,
     bundle_key,
@@ -19,7 +20,6 @@ from gcluster.lifecycle.kubernetes.build import (
     recipe_folder,
     sources,
 )
-from gcluster.lifecycle.outcome import LifecycleError
 
 PROGRAMS = FOLDER / "programs"
 PREVIOUS = Path(__file__).parents[2] / "e2e" / "kubernetes_previous"

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from gcluster.lifecycle.kubernetes.release import Release, fetch_release, planned_release
-from gcluster.lifecycle.outcome import LifecycleError
-from gcluster.lifecycle.progress import silent
+from gcluster.lifecycle.cluster.outcome import LifecycleError
+from gcluster.lifecycle.cluster.progress import silent
+from gcluster.lifecycle.kubernetes.release.release import Release, fetch_release, planned_release
 
 from .release_double import VERSION, Servers
 

@@ -15,12 +15,12 @@ import pytest
 from tests.lifecycle.controller import LocalShell
 
 from gcluster.inventory.hosts import ClusterInventory
-from gcluster.lifecycle.cluster import Cluster, open_cluster
+from gcluster.lifecycle.cluster.cluster import Cluster, open_cluster
+from gcluster.lifecycle.cluster.progress import silent
 from gcluster.lifecycle.kubernetes.members import drain
 from gcluster.lifecycle.kubernetes.settle import objects_plan, settle_objects
-from gcluster.lifecycle.observe import Observation
 from gcluster.lifecycle.planning.changes import SitePlan
-from gcluster.lifecycle.progress import silent
+from gcluster.lifecycle.status.observe import Observation
 from gcluster.stacks.provider import Resource, ResourceChange
 
 from .spec import TEXT, hosts_of, wanted_of

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from gcluster.lifecycle.kubernetes.fitness import skew_findings
-from gcluster.lifecycle.observe import Observation
 from gcluster.lifecycle.planning.changes import UpgradeLine
+from gcluster.lifecycle.status.observe import Observation
 
 from .spec import hosts_of, spec_of
 

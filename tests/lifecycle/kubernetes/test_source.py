@@ -7,12 +7,16 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from gcluster.lifecycle.cluster import Cluster, open_cluster
-from gcluster.lifecycle.kubernetes import build
-from gcluster.lifecycle.kubernetes.source import how_it_stands, ready_kubernetes, takes_own_build
-from gcluster.lifecycle.outcome import Exit, LifecycleError
+from gcluster.lifecycle.cluster.cluster import Cluster, open_cluster
+from gcluster.lifecycle.cluster.outcome import Exit, LifecycleError
+from gcluster.lifecycle.cluster.progress import silent
+from gcluster.lifecycle.kubernetes.release import build
+from gcluster.lifecycle.kubernetes.release.source import (
+    how_it_stands,
+    ready_kubernetes,
+    takes_own_build,
+)
 from gcluster.lifecycle.planning.plan import make_plan
-from gcluster.lifecycle.progress import silent
 from gcluster.schemas.bundle import IMAGES
 from gcluster.schemas.load import load
 

@@ -8,9 +8,9 @@ from tests.lifecycle.controller import HEAD, DeadShell, LocalShell
 
 from gcluster.inventory.hosts import ClusterInventory
 from gcluster.lifecycle.kubernetes.workloads import Work, see_work
+from gcluster.lifecycle.nodes.ssh import Answer, Unreachable
 from gcluster.lifecycle.planning.changes import Hit
 from gcluster.lifecycle.planning.job_impact import ask_hit
-from gcluster.lifecycle.ssh import Answer, Unreachable
 
 from .api_double import ApiDouble
 from .spec import spec_of

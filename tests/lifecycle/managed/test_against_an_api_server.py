@@ -11,24 +11,24 @@ import pytest
 from tests.bench_script import bench
 from tests.lifecycle.smoke.kubernetes_cluster import RECORDED
 
-from gcluster.lifecycle import sites
-from gcluster.lifecycle.cluster import Cluster
-from gcluster.lifecycle.down import DownResult, down
+from gcluster.lifecycle.cluster import sites
+from gcluster.lifecycle.cluster.cluster import Cluster
+from gcluster.lifecycle.cluster.outcome import Exit, LifecycleError
+from gcluster.lifecycle.cluster.progress import silent
+from gcluster.lifecycle.cluster.sites import existing_hosts
+from gcluster.lifecycle.down.down import DownResult, down
 from gcluster.lifecycle.drift.observe import find_drift
 from gcluster.lifecycle.kubernetes.managed import joining, release
+from gcluster.lifecycle.nodes.ssh import SshSession
 from gcluster.lifecycle.operations import service
-from gcluster.lifecycle.outcome import Exit, LifecycleError
-from gcluster.lifecycle.phases.phase import UpResult
+from gcluster.lifecycle.operations.repair.attempt import Intended
+from gcluster.lifecycle.operations.repair.work import repair
 from gcluster.lifecycle.planning.plan import make_plan
-from gcluster.lifecycle.progress import silent
-from gcluster.lifecycle.repair.attempt import Intended
-from gcluster.lifecycle.repair.work import repair
 from gcluster.lifecycle.scheduler.select import scheduler_of
-from gcluster.lifecycle.sites import existing_hosts
 from gcluster.lifecycle.smoke.gate import last_certificate
-from gcluster.lifecycle.ssh import SshSession
 from gcluster.lifecycle.status.health import read_status
-from gcluster.lifecycle.up import up
+from gcluster.lifecycle.up.phase import UpResult
+from gcluster.lifecycle.up.up import up
 from gcluster.schemas.load import load_text
 
 from .eks_double import ClusterDouble, put_programs, until
@@ -112,7 +112,7 @@ def eks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Eks]:
         patch.setenv("PATH", put_programs(api, folder / "bin"))
         for name in ("XDG_DATA_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME"):
             patch.setenv(name, str(folder / name))
-        with ClusterDouble(api, RECORDED.read_text(encoding="utf-8")) as nodes:
+        with ClusterDouble(api, RECORDED) as nodes:
             stack = StackDouble(api, nodes.join)
             patch.setattr(sites, "provider", lambda *_: stack)
             yield Eks(folder, stack, nodes)

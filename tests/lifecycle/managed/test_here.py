@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from gcluster.lifecycle.cluster.outcome import LifecycleError
+from gcluster.lifecycle.cluster.progress import silent
 from gcluster.lifecycle.kubernetes.kubectl import ApiRefused, ApiSilent
 from gcluster.lifecycle.kubernetes.managed.login import kubectl_here, write_kubeconfig
 from gcluster.lifecycle.kubernetes.managed.release import give_back, look
-from gcluster.lifecycle.outcome import LifecycleError
-from gcluster.lifecycle.progress import silent
-from gcluster.lifecycle.ssh import SshResult, Unreachable
+from gcluster.lifecycle.nodes.ssh import SshResult, Unreachable
 from gcluster.stacks.provider import ControlPlaneAt
 
 PLANE = ControlPlaneAt(name="demo", endpoint="https://192.0.2.7", authority="Q0E=")

@@ -9,16 +9,16 @@ import pytest
 from tests.lifecycle.kubernetes.addons.told import ToldKubectl
 
 from gcluster.inventory.hosts import ClusterInventory
-from gcluster.lifecycle.cluster import Cluster
+from gcluster.lifecycle.cluster.cluster import Cluster
+from gcluster.lifecycle.cluster.progress import silent
+from gcluster.lifecycle.cluster.sites import OpenSite
 from gcluster.lifecycle.kubernetes.managed import login as here
 from gcluster.lifecycle.kubernetes.managed.leaving import leaving_nodes, surplus
 from gcluster.lifecycle.kubernetes.managed.nodes import ApiNode, read_nodes, standing_in
 from gcluster.lifecycle.kubernetes.phases import drain_leaving
-from gcluster.lifecycle.observe import Observation
+from gcluster.lifecycle.nodes.ssh import SshSession
 from gcluster.lifecycle.planning.changes import SitePlan
-from gcluster.lifecycle.progress import silent
-from gcluster.lifecycle.sites import OpenSite
-from gcluster.lifecycle.ssh import SshSession
+from gcluster.lifecycle.status.observe import Observation
 from gcluster.stacks.aws.provider import AwsProvider
 from gcluster.stacks.provider import Effect, Resource, ResourceChange
 

@@ -11,13 +11,13 @@ import pytest
 
 from gcluster.inventory.compile import compile_cluster
 from gcluster.inventory.hosts import ClusterInventory
+from gcluster.lifecycle.cluster.outcome import LifecycleError
+from gcluster.lifecycle.cluster.progress import silent
 from gcluster.lifecycle.kubernetes.managed.joining import await_nodes
 from gcluster.lifecycle.kubernetes.managed.leaving import is_of_eks
 from gcluster.lifecycle.kubernetes.managed.nodes import ApiNode, standing_in
 from gcluster.lifecycle.kubernetes.managed.reach import Seen
-from gcluster.lifecycle.outcome import LifecycleError
-from gcluster.lifecycle.progress import silent
-from gcluster.lifecycle.repair.instances import Machine, choose, repair_instances
+from gcluster.lifecycle.operations.repair.instances import Machine, choose, repair_instances
 from gcluster.schemas.catalog import load_catalog
 from gcluster.schemas.diagnostics import Diagnostic
 from gcluster.stacks.aws.provider import AwsProvider

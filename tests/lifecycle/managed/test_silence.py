@@ -7,12 +7,12 @@ from typing import Any, cast
 import pytest
 
 from gcluster.inventory.hosts import ClusterInventory
-from gcluster.lifecycle.cluster import Cluster
+from gcluster.lifecycle.cluster.cluster import Cluster
+from gcluster.lifecycle.cluster.outcome import LifecycleError
+from gcluster.lifecycle.cluster.sites import OpenSite
 from gcluster.lifecycle.kubernetes.phases import refuse_silent
-from gcluster.lifecycle.observe import Observation
-from gcluster.lifecycle.outcome import LifecycleError
 from gcluster.lifecycle.planning.changes import SitePlan
-from gcluster.lifecycle.sites import OpenSite
+from gcluster.lifecycle.status.observe import Observation
 from gcluster.stacks.aws.provider import AwsProvider
 from gcluster.stacks.provider import Effect, Resource, ResourceChange
 

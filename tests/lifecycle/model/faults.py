@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from hypothesis import strategies as st
 
-from gcluster.lifecycle.outcome import failure
+from gcluster.lifecycle.cluster.outcome import failure
 
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy

@@ -8,9 +8,9 @@ from unittest.mock import patch
 
 import msgspec
 
-from gcluster.lifecycle import run
 from gcluster.lifecycle.state import lock as locks
 from gcluster.lifecycle.state.process import ProcessIdentity, this_process
+from gcluster.lifecycle.up import run
 from gcluster.stacks.simulated import fleet
 
 from .places import Machines

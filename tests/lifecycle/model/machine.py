@@ -11,7 +11,7 @@ from typing import ClassVar
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from gcluster.lifecycle.outcome import Exit
+from gcluster.lifecycle.cluster.outcome import Exit
 from gcluster.schemas.spec import SimulatedSite
 from gcluster.schemas.spec.sites import SimulatedFaults
 from gcluster.schemas.spec.units import Duration

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from gcluster.lifecycle.burst.lock import LOCK as BURST_LOCK
-from gcluster.lifecycle.cluster import Cluster
-from gcluster.lifecycle.down import down
-from gcluster.lifecycle.outcome import Exit, LifecycleError
-from gcluster.lifecycle.progress import silent
-from gcluster.lifecycle.sites import open_sites
+from gcluster.lifecycle.cluster.cluster import Cluster
+from gcluster.lifecycle.cluster.outcome import Exit, LifecycleError
+from gcluster.lifecycle.cluster.progress import silent
+from gcluster.lifecycle.cluster.sites import open_sites
+from gcluster.lifecycle.down.down import down
 from gcluster.lifecycle.state import (
     EventLog,
     StateStore,
@@ -25,7 +25,7 @@ from gcluster.lifecycle.state import (
 )
 from gcluster.lifecycle.state import lock as locks
 from gcluster.lifecycle.state.ledger import LedgerFold
-from gcluster.lifecycle.up import up
+from gcluster.lifecycle.up.up import up
 from gcluster.schemas.spec import SimulatedSite
 from gcluster.schemas.spec.sites import SimulatedFaults
 from gcluster.stacks.provider import ProviderError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gcluster.lifecycle.outcome import Exit
+from gcluster.lifecycle.cluster.outcome import Exit
 
 from .faults import LATEST, Fault
 from .machine import Stories

@@ -11,6 +11,9 @@ from tests.lifecycle.controller import HEAD, LocalShell
 from tests.lifecycle.rolling.scheduler import SchedulerDouble
 
 from gcluster.inventory.hosts import ClusterInventory, Host
+from gcluster.lifecycle.cluster.outcome import Exit, LifecycleError
+from gcluster.lifecycle.cluster.progress import silent
+from gcluster.lifecycle.nodes.ssh import Answer, SshResult, SshSession, Unreachable
 from gcluster.lifecycle.operations.reboot import (
     FIT,
     RESTART,
@@ -21,10 +24,7 @@ from gcluster.lifecycle.operations.reboot import (
 )
 from gcluster.lifecycle.operations.selection import chosen
 from gcluster.lifecycle.operations.service import ServiceResult, drain, resume
-from gcluster.lifecycle.outcome import Exit, LifecycleError
-from gcluster.lifecycle.progress import silent
 from gcluster.lifecycle.scheduler.slurm import Slurm
-from gcluster.lifecycle.ssh import Answer, SshResult, SshSession, Unreachable
 from gcluster.schemas.load import load_text
 
 SPEC = """\

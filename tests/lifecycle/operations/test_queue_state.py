@@ -17,6 +17,9 @@ from tests.lifecycle.controller import HEAD
 from tests.lifecycle.trial import Trial
 
 from gcluster.inventory.hosts import ClusterInventory, Host
+from gcluster.lifecycle.cluster.outcome import Exit, LifecycleError
+from gcluster.lifecycle.cluster.progress import silent
+from gcluster.lifecycle.nodes.ssh import Answer, SshResult, SshSession, Unreachable
 from gcluster.lifecycle.operations import queue_state
 from gcluster.lifecycle.operations.queue_state import (
     WISH,
@@ -26,9 +29,6 @@ from gcluster.lifecycle.operations.queue_state import (
     save_queue,
     saved_queues,
 )
-from gcluster.lifecycle.outcome import Exit, LifecycleError
-from gcluster.lifecycle.progress import silent
-from gcluster.lifecycle.ssh import Answer, SshResult, SshSession, Unreachable
 from gcluster.lifecycle.status.conditions import QueueStatus
 from gcluster.lifecycle.status.slurm import SchedulerReport, SchedulerView
 

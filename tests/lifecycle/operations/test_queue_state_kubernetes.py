@@ -10,9 +10,9 @@ import pytest
 from tests.lifecycle.controller import HEAD
 
 from gcluster.inventory.hosts import ClusterInventory
+from gcluster.lifecycle.cluster.outcome import LifecycleError
+from gcluster.lifecycle.nodes.ssh import SshSession
 from gcluster.lifecycle.operations.queue_state import restore_queue, save_queue
-from gcluster.lifecycle.outcome import LifecycleError
-from gcluster.lifecycle.ssh import SshSession
 from gcluster.schemas.load import load_text
 
 HOSTS = ClusterInventory(cluster="trial", hosts=(HEAD,))

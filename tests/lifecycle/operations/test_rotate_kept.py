@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from gcluster.inventory.hosts import ClusterInventory
-from gcluster.lifecycle.converge.pending import Pending
-from gcluster.lifecycle.converge.run import ConvergeResult
+from gcluster.lifecycle.cluster.outcome import Exit, LifecycleError
+from gcluster.lifecycle.cluster.progress import silent
+from gcluster.lifecycle.nodes.converge.pending import Pending
+from gcluster.lifecycle.nodes.converge.run import ConvergeResult
 from gcluster.lifecycle.operations import rotate as rotation
 from gcluster.lifecycle.operations.rotate import Rotated, rotate_secret
-from gcluster.lifecycle.outcome import Exit, LifecycleError
-from gcluster.lifecycle.progress import silent
 from gcluster.lifecycle.secrets.makers import make_secrets
 from gcluster.lifecycle.secrets.vault import SecretVault
 from gcluster.lifecycle.state import StateStore

@@ -18,12 +18,12 @@ from tests.lifecycle.rolling.scheduler import SchedulerDouble
 from tests.lifecycle.trial import Trial
 
 from gcluster.inventory.hosts import ClusterInventory, Host
+from gcluster.lifecycle.cluster.outcome import Exit, LifecycleError
+from gcluster.lifecycle.cluster.progress import silent
+from gcluster.lifecycle.nodes.ssh import Answer, SshResult, SshSession, Unreachable
 from gcluster.lifecycle.operations import rotate as rotation
 from gcluster.lifecycle.operations.rotate import rotate_munge
-from gcluster.lifecycle.outcome import Exit, LifecycleError
-from gcluster.lifecycle.progress import silent
 from gcluster.lifecycle.secrets.vault import SecretVault
-from gcluster.lifecycle.ssh import Answer, SshResult, SshSession, Unreachable
 
 OLD = b"old" * 20
 NODES = ("gpu001", "gpu002", "gpu003")

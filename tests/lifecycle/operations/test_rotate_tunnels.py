@@ -16,15 +16,15 @@ from tests.schemas.validate_cases import Case
 from gcluster.inventory.bare_metal import bare_metal_hosts
 from gcluster.inventory.compile.steps import PHASES
 from gcluster.inventory.hosts import ClusterInventory, Host, SshTarget
-from gcluster.lifecycle.converge.pending import Pending
-from gcluster.lifecycle.converge.run import ConvergeResult
+from gcluster.lifecycle.cluster.outcome import Exit, LifecycleError
+from gcluster.lifecycle.cluster.progress import silent
+from gcluster.lifecycle.nodes.converge.pending import Pending
+from gcluster.lifecycle.nodes.converge.run import ConvergeResult
+from gcluster.lifecycle.nodes.ssh import Unreachable
 from gcluster.lifecycle.operations import rotate as rotation
 from gcluster.lifecycle.operations.rotate import Rotated, rotate_tunnels
-from gcluster.lifecycle.outcome import Exit, LifecycleError
-from gcluster.lifecycle.progress import silent
 from gcluster.lifecycle.secrets.makers import public_key
 from gcluster.lifecycle.secrets.vault import SecretVault
-from gcluster.lifecycle.ssh import Unreachable
 from gcluster.lifecycle.state import StateStore
 from gcluster.schemas.catalog import load_catalog
 

@@ -8,10 +8,10 @@ from typing import Any, cast
 
 import pytest
 
+from gcluster.lifecycle.cluster.sites import OpenSite
 from gcluster.lifecycle.planning.changes import Gone, SitePlan
 from gcluster.lifecycle.planning.guards import gone_nodes
 from gcluster.lifecycle.planning.job_impact import gone_with
-from gcluster.lifecycle.sites import OpenSite
 from gcluster.schemas.load import load_text
 from gcluster.schemas.spec import ClusterSpec
 from gcluster.stacks.provider import Effect, Resource, ResourceChange

@@ -7,7 +7,7 @@ import pytest
 from tests.lifecycle.trial import Trial
 
 from gcluster.inventory.hosts import ClusterInventory, Host
-from gcluster.lifecycle.outcome import Exit, LifecycleError
+from gcluster.lifecycle.cluster.outcome import Exit, LifecycleError
 from gcluster.lifecycle.planning.changes import Gone, Guard, Hit, SitePlan
 from gcluster.lifecycle.planning.guards import gone_nodes, guards, refuse_guarded
 from gcluster.lifecycle.planning.job_impact import read_hit

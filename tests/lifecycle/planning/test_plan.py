@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 from tests.lifecycle.trial import METAL, Trial, closed_port
 
-from gcluster.lifecycle.cluster import open_cluster
+from gcluster.lifecycle.cluster.cluster import open_cluster
 from gcluster.lifecycle.planning.changes import Plan
 from gcluster.lifecycle.planning.plan import NOT_THERE, make_plan
 

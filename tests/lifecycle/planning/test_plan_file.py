@@ -8,10 +8,11 @@ import msgspec
 import pytest
 from tests.lifecycle.trial import Trial
 
-from gcluster.lifecycle.converge import pending
-from gcluster.lifecycle.converge.role_files import role_digest
-from gcluster.lifecycle.outcome import Exit, LifecycleError
-from gcluster.lifecycle.phases.phase import UpResult
+from gcluster.lifecycle.cluster.outcome import Exit, LifecycleError
+from gcluster.lifecycle.cluster.progress import silent
+from gcluster.lifecycle.cluster.sites import open_sites
+from gcluster.lifecycle.nodes.converge import pending
+from gcluster.lifecycle.nodes.converge.role_files import role_digest
 from gcluster.lifecycle.planning.plan import make_plan
 from gcluster.lifecycle.planning.plan_file import (
     PlanFile,
@@ -21,10 +22,9 @@ from gcluster.lifecycle.planning.plan_file import (
     serial,
     write_plan,
 )
-from gcluster.lifecycle.progress import silent
-from gcluster.lifecycle.sites import open_sites
 from gcluster.lifecycle.state import EventLog, JobMoved, StageDone
-from gcluster.lifecycle.up import up
+from gcluster.lifecycle.up.phase import UpResult
+from gcluster.lifecycle.up.up import up
 from gcluster.stacks.simulated import stamps
 
 

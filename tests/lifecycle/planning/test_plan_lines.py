@@ -12,7 +12,7 @@ from msgspec import inspect
 from msgspec.structs import replace
 from tests.lifecycle.trial import Trial
 
-from gcluster.lifecycle.outcome import Exit, LifecycleError
+from gcluster.lifecycle.cluster.outcome import Exit, LifecycleError
 from gcluster.lifecycle.planning.changes import Plan
 from gcluster.lifecycle.planning.plan import make_plan
 from gcluster.lifecycle.planning.plan_file import (

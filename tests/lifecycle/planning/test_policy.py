@@ -7,10 +7,10 @@ from collections.abc import Callable
 import pytest
 from tests.lifecycle.trial import Trial, tree
 
-from gcluster.lifecycle.cluster import open_cluster
-from gcluster.lifecycle.outcome import Exit, LifecycleError
+from gcluster.lifecycle.cluster.cluster import open_cluster
+from gcluster.lifecycle.cluster.outcome import Exit, LifecycleError
+from gcluster.lifecycle.cluster.progress import Finding
 from gcluster.lifecycle.planning.plan import make_plan
-from gcluster.lifecycle.progress import Finding
 from gcluster.lifecycle.status.health import read_status
 
 _POLICIES = """\

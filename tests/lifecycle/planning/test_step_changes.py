@@ -10,10 +10,10 @@ import pytest
 from gcluster.inventory.compile import Step
 from gcluster.inventory.compile.steps import Stage
 from gcluster.inventory.hosts import ClusterInventory, Host, SshTarget
-from gcluster.lifecycle.converge.pending import Pending, PendingStep
-from gcluster.lifecycle.observe import Observation
+from gcluster.lifecycle.nodes.converge.pending import Pending, PendingStep
 from gcluster.lifecycle.planning.changes import StepChange
 from gcluster.lifecycle.planning.plan import step_changes
+from gcluster.lifecycle.status.observe import Observation
 from gcluster.schemas.load import load_text
 from gcluster.schemas.spec import ClusterSpec
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from gcluster.inventory.compile.kubernetes_objects.facts import KubernetesFacts, kubernetes_facts
-from gcluster.lifecycle.outcome import LifecycleError
-from gcluster.lifecycle.preflight.obstacles import refuse_unknown_digests, unknown_digests
-from gcluster.lifecycle.sites import inventory, provider_name
+from gcluster.lifecycle.cluster.outcome import LifecycleError
+from gcluster.lifecycle.cluster.sites import inventory, provider_name
+from gcluster.lifecycle.planning.preflight.obstacles import refuse_unknown_digests, unknown_digests
 from gcluster.schemas.catalog import load_catalog
 from gcluster.schemas.load import Loaded, load
 from gcluster.stacks.registry import provider

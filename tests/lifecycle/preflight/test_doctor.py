@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from gcluster.lifecycle.preflight import doctor
-from gcluster.lifecycle.preflight.doctor import (
+from gcluster.lifecycle.planning.preflight import doctor
+from gcluster.lifecycle.planning.preflight.doctor import (
     DEBIAN_12,
     DEBIAN_13,
     KNOWN,

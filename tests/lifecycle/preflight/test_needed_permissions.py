@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from gcluster.lifecycle.outcome import LifecycleError
-from gcluster.lifecycle.preflight.permissions import needs_of
+from gcluster.lifecycle.cluster.outcome import LifecycleError
+from gcluster.lifecycle.planning.preflight.permissions import needs_of
 
 _SPEC = """\
 apiVersion: gcluster/v1

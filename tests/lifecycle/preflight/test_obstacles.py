@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from tests.lifecycle.trial import Trial, tree
 
-from gcluster.lifecycle.cluster import open_cluster
-from gcluster.lifecycle.outcome import Exit, LifecycleError
+from gcluster.lifecycle.cluster.cluster import open_cluster
+from gcluster.lifecycle.cluster.outcome import Exit, LifecycleError
 from gcluster.lifecycle.planning.plan import make_plan
-from gcluster.lifecycle.preflight.obstacles import ask_cluster
+from gcluster.lifecycle.planning.preflight.obstacles import ask_cluster
 from gcluster.schemas.diagnostics import Severity
 from gcluster.stacks import aws
 

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gcluster.lifecycle.cluster import open_cluster
-from gcluster.lifecycle.outcome import LifecycleError
-from gcluster.lifecycle.preflight.unbuilt import unbuilt
+from gcluster.lifecycle.cluster.cluster import open_cluster
+from gcluster.lifecycle.cluster.outcome import LifecycleError
+from gcluster.lifecycle.planning.preflight.unbuilt import unbuilt
 from gcluster.schemas.load import load_text
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ import pytest
 
 from gcluster.inventory.compile import CompiledCluster, Group, Step
 from gcluster.inventory.compile.steps import Stage
-from gcluster.lifecycle.outcome import Exit, LifecycleError
-from gcluster.lifecycle.preflight.obstacles import refuse_unkeyed
+from gcluster.lifecycle.cluster.outcome import Exit, LifecycleError
+from gcluster.lifecycle.planning.preflight.obstacles import refuse_unkeyed
 
 
 def _cluster(fingerprint: str) -> CompiledCluster:

@@ -7,9 +7,9 @@ from contextlib import suppress
 import pytest
 from tests.lifecycle.cloud_double import EC2_SAID, NEXT, NODES, SPOT, Killed, PurchaseTrial, kill_at
 
-from gcluster.lifecycle.outcome import Exit, LifecycleError
-from gcluster.lifecycle.progress import Finding, Progress
-from gcluster.lifecycle.purchase.fallback_lists import Wishes
+from gcluster.lifecycle.cluster.outcome import Exit, LifecycleError
+from gcluster.lifecycle.cluster.progress import Finding, Progress
+from gcluster.lifecycle.planning.purchase.fallback_lists import Wishes
 from gcluster.lifecycle.state import RunStarted
 from gcluster.stacks.provider import ProviderError, SiteContext
 

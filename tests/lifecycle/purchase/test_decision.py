@@ -8,7 +8,7 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gcluster.lifecycle.purchase.decision import (
+from gcluster.lifecycle.planning.purchase.decision import (
     Attempt,
     Blocked,
     Complete,

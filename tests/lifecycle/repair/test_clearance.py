@@ -11,7 +11,12 @@ from tests.lifecycle.controller import HEAD, LocalShell
 from tests.lifecycle.kubernetes.spec import spec_of
 
 from gcluster.inventory.hosts import ClusterInventory
-from gcluster.lifecycle.repair.clearance import give_back, in_the_way, node_uses, take_out
+from gcluster.lifecycle.operations.repair.clearance import (
+    give_back,
+    in_the_way,
+    node_uses,
+    take_out,
+)
 from gcluster.lifecycle.scheduler.base import MARK, NodeUse, SchedulerSilent
 from gcluster.lifecycle.scheduler.select import scheduler_or_none
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 
-from gcluster.lifecycle.rolling.roll import Clock
+from gcluster.lifecycle.operations.rolling.roll import Clock
 from gcluster.lifecycle.scheduler.base import NodeUse, SchedulerSilent
 
 Work = Callable[[Collection[str]], Mapping[str, str]]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from gcluster.lifecycle.rolling import Rolled, Window, roll
-from gcluster.lifecycle.rolling.roll import SILENCE_S, Patient
+from gcluster.lifecycle.operations.rolling import Rolled, Window, roll
+from gcluster.lifecycle.operations.rolling.roll import SILENCE_S, Patient
 from gcluster.lifecycle.scheduler.base import NodeUse, SchedulerSilent
 from gcluster.schemas.spec import Update
 

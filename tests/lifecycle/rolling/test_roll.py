@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gcluster.lifecycle.rolling import Rolled, Window, roll
+from gcluster.lifecycle.operations.rolling import Rolled, Window, roll
 from gcluster.schemas.spec import Update
 from gcluster.schemas.spec.units import Duration
 

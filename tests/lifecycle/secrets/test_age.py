@@ -10,7 +10,7 @@ from pathlib import Path
 import pyrage
 import pytest
 
-from gcluster.lifecycle.outcome import LifecycleError
+from gcluster.lifecycle.cluster.outcome import LifecycleError
 from gcluster.lifecycle.secrets.age import AgeIdentity
 
 

@@ -10,7 +10,7 @@ import pytest
 from obstore.store import MemoryStore
 from tests.lifecycle.state.killing import Killed, KillingBucket, PausingBucket
 
-from gcluster.lifecycle.outcome import LifecycleError, failure
+from gcluster.lifecycle.cluster.outcome import LifecycleError, failure
 from gcluster.lifecycle.secrets.ciphertexts import (
     Ciphertext,
     finish_interrupted_removal,

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.schemas.validate_cases import Case
 
-from gcluster.lifecycle.outcome import LifecycleError
+from gcluster.lifecycle.cluster.outcome import LifecycleError
 from gcluster.lifecycle.secrets.makers import (
     make_secrets,
     public_key,

@@ -13,7 +13,7 @@ import pyrage
 import pytest
 from tests.lifecycle.planted import spellings
 
-from gcluster.lifecycle.outcome import LifecycleError
+from gcluster.lifecycle.cluster.outcome import LifecycleError
 from gcluster.lifecycle.secrets import sops
 from gcluster.lifecycle.secrets.ciphertexts import Ciphertext, reencrypt
 from gcluster.lifecycle.secrets.key_record import KeyRecord

@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from gcluster.lifecycle.outcome import LifecycleError
+from gcluster.lifecycle.cluster.outcome import LifecycleError
 from gcluster.lifecycle.secrets.ciphertexts import Ciphertext
 from gcluster.lifecycle.secrets.vault import SecretVault, munge_key, secret_files
 from gcluster.lifecycle.state import StateStore

@@ -10,9 +10,9 @@ from tests.lifecycle.kubernetes.api_double import ApiDouble
 
 from gcluster.inventory.compile.kubernetes_objects.facts import KubernetesFacts, kubernetes_facts
 from gcluster.inventory.hosts import ClusterInventory, Host, SshTarget
+from gcluster.lifecycle.nodes.ssh import Answer, SshResult
 from gcluster.lifecycle.smoke.judging.verdict import Expectation, Wire
 from gcluster.lifecycle.smoke.launch import Launch
-from gcluster.lifecycle.ssh import Answer, SshResult
 from gcluster.schemas.catalog import load_catalog
 from gcluster.schemas.load import load_text
 

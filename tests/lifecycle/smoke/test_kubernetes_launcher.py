@@ -10,11 +10,11 @@ import pytest
 from tests.lifecycle.kubernetes.api_double import ApiDouble
 
 from gcluster.inventory.compile.kubernetes_objects.facts import KubernetesFacts
-from gcluster.lifecycle.progress import Finding, Progress, silent
-from gcluster.lifecycle.smoke import kubernetes_launcher
-from gcluster.lifecycle.smoke.job import JobRunner, SmokeRun
-from gcluster.lifecycle.smoke.kubernetes_launcher import KubernetesLauncher, dns_label, renamed
-from gcluster.lifecycle.ssh import Unreachable
+from gcluster.lifecycle.cluster.progress import Finding, Progress, silent
+from gcluster.lifecycle.nodes.ssh import Unreachable
+from gcluster.lifecycle.smoke.launching import kubernetes as kubernetes_launcher
+from gcluster.lifecycle.smoke.launching.job import JobRunner, SmokeRun
+from gcluster.lifecycle.smoke.launching.kubernetes import KubernetesLauncher, dns_label, renamed
 
 from .kubernetes_cluster import (
     DONE,

@@ -9,7 +9,7 @@ import msgspec
 from gcluster.inventory.accounting.records import SMOKE_QOS
 from gcluster.inventory.hosts import Host, SshTarget
 from gcluster.lifecycle.smoke.launch import launches
-from gcluster.lifecycle.smoke.slurm_launcher import command
+from gcluster.lifecycle.smoke.launching.slurm import command
 from gcluster.schemas.catalog import load_catalog
 from gcluster.schemas.load import load_text
 from gcluster.schemas.spec import ClusterSpec

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.lifecycle.smoke.vendor_logs import SETUPS, cases_of
 
-from gcluster.lifecycle.outcome import Exit, LifecycleError
+from gcluster.lifecycle.cluster.outcome import Exit, LifecycleError
 from gcluster.lifecycle.smoke.judging.verdict import Verdict
 from gcluster.lifecycle.smoke.saved import LONGEST_LINE, SavedResult, judge_saved
 from gcluster.schemas.catalog import load_catalog

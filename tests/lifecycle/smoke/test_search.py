@@ -8,17 +8,17 @@ from typing import cast
 import pytest
 
 from gcluster.inventory.hosts import Host, Placement, SshTarget
-from gcluster.lifecycle.progress import Progress
+from gcluster.lifecycle.cluster.progress import Progress
+from gcluster.lifecycle.nodes.ssh import SshResult, SshSession
 from gcluster.lifecycle.smoke.bisect import Fault
 from gcluster.lifecycle.smoke.domains import bad_rails, blocks_of, rail_environment, rails_of
-from gcluster.lifecycle.smoke.job import JobRunner, SmokeRun
 from gcluster.lifecycle.smoke.judging.verdict import Expectation, Reason, Verdict
 from gcluster.lifecycle.smoke.launch import Launch
+from gcluster.lifecycle.smoke.launching.job import JobRunner, SmokeRun
+from gcluster.lifecycle.smoke.launching.slurm import choose_idle
 from gcluster.lifecycle.smoke.reading.log import AllReduceLog
 from gcluster.lifecycle.smoke.saved import located_fault
 from gcluster.lifecycle.smoke.search import Search
-from gcluster.lifecycle.smoke.slurm_launcher import choose_idle
-from gcluster.lifecycle.ssh import SshResult, SshSession
 from gcluster.lifecycle.status.slurm import SchedulerView
 from gcluster.schemas.catalog import load_catalog
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from tests.lifecycle.controller import HEAD, LocalShell
 
+from gcluster.lifecycle.nodes.ssh import Answer
 from gcluster.lifecycle.smoke.launch import Launch
-from gcluster.lifecycle.smoke.slurm_launcher import SlurmLauncher
-from gcluster.lifecycle.ssh import Answer
+from gcluster.lifecycle.smoke.launching.slurm import SlurmLauncher
 
 LAUNCH = Launch(
     job="gcluster-test-4711-main-1", label="all", partition="main", nodes=("gpu001",), min_bytes=8,

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gcluster.inventory.hosts import Host, SshTarget
-from gcluster.lifecycle.ssh.arguments import (
+from gcluster.lifecycle.nodes.ssh.arguments import (
     as_words,
     bastion_marker,
     destination,

@@ -15,9 +15,9 @@ import msgspec
 import pytest
 
 from gcluster.inventory.hosts import Host, SshTarget
-from gcluster.lifecycle import places
-from gcluster.lifecycle.ssh import SshResult, SshSession, Unreachable
-from gcluster.lifecycle.ssh.unreachable import fingerprint
+from gcluster.lifecycle.cluster import places
+from gcluster.lifecycle.nodes.ssh import SshResult, SshSession, Unreachable
+from gcluster.lifecycle.nodes.ssh.unreachable import fingerprint
 from gcluster.stacks.local.engine import find_engine
 from gcluster.stacks.local.image import ensure_base
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gcluster.inventory.hosts import Host, SshTarget
-from gcluster.lifecycle.ssh.unreachable import fingerprint, reason_in_words, sudo_refused
+from gcluster.lifecycle.nodes.ssh.unreachable import fingerprint, reason_in_words, sudo_refused
 
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIEzDgpqeblvjIQ5DGaKitwKFZ/kyu1DspKcZDpE2LI5N"
 HOST = Host(

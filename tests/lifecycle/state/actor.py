@@ -8,7 +8,7 @@ import sys
 import time
 from pathlib import Path
 
-from gcluster.lifecycle.outcome import Exit, LifecycleError
+from gcluster.lifecycle.cluster.outcome import Exit, LifecycleError
 from gcluster.lifecycle.secrets.vault import SecretVault
 from gcluster.lifecycle.state import EventLog, Ledger, StageDone, StateStore, acquire
 from gcluster.stacks.provider import Resource

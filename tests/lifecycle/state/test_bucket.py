@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.lifecycle.state.emulators import STORES
 
-from gcluster.lifecycle.outcome import LifecycleError
+from gcluster.lifecycle.cluster.outcome import LifecycleError
 from gcluster.lifecycle.state import EventLog, StageDone, StateStore
 from gcluster.lifecycle.state.bucket import AlreadyExists, Bucket, connect
 

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 import msgspec
 import pytest
 
-from gcluster.lifecycle.outcome import Exit, LifecycleError
+from gcluster.lifecycle.cluster.outcome import Exit, LifecycleError
 from gcluster.lifecycle.state import (
     AlreadyExists,
     EventLog,

@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from gcluster.lifecycle.outcome import Exit, LifecycleError
+from gcluster.lifecycle.cluster.outcome import Exit, LifecycleError
 from gcluster.lifecycle.state import (
     LockRecord,
     StateStore,

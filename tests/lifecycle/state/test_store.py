@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from tests.lifecycle.planted import spellings
 
-from gcluster.lifecycle.cluster import open_cluster
-from gcluster.lifecycle.outcome import LifecycleError
-from gcluster.lifecycle.progress import silent
+from gcluster.lifecycle.cluster.cluster import open_cluster
+from gcluster.lifecycle.cluster.outcome import LifecycleError
+from gcluster.lifecycle.cluster.progress import silent
 from gcluster.lifecycle.secrets.vault import SecretVault
 from gcluster.lifecycle.state import (
     AlreadyExists,
@@ -30,7 +30,7 @@ from gcluster.lifecycle.state import (
 )
 from gcluster.lifecycle.state.bucket import Bucket, connect
 from gcluster.lifecycle.state.store import FORMAT_KEY
-from gcluster.lifecycle.up import up
+from gcluster.lifecycle.up.up import up
 from gcluster.schemas.spec import AgeSecrets
 
 from .write_case import CASES, KEY

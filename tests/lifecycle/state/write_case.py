@@ -12,11 +12,11 @@ import tempfile
 from pathlib import Path
 from unittest.mock import patch
 
-from gcluster.lifecycle.cluster import open_cluster
-from gcluster.lifecycle.progress import silent
+from gcluster.lifecycle.cluster.cluster import open_cluster
+from gcluster.lifecycle.cluster.progress import silent
 from gcluster.lifecycle.state import StateStore, events, lock, newest_applied
 from gcluster.lifecycle.state.process import ProcessIdentity
-from gcluster.lifecycle.up import up
+from gcluster.lifecycle.up.up import up
 
 CASES = Path(__file__).parents[2] / "cases" / "state"
 KEY = "AGE-SECRET-KEY-1NRX0Q9N5QDDYWDNNDAK6JNHTL7RKHGHNQPYVUYLYKNQGJ7HN07LQ0CWTKT"

@@ -13,7 +13,7 @@ import pytest
 from tests.golden_files import CASES, read_cases
 from tests.lifecycle.controller import HEAD
 
-from gcluster.lifecycle.ssh import Answer, SshResult, SshSession
+from gcluster.lifecycle.nodes.ssh import Answer, SshResult, SshSession
 from gcluster.lifecycle.status.causes import causes_of, diagnose
 from gcluster.lifecycle.status.conditions import Cause
 from gcluster.lifecycle.status.node_facts import (

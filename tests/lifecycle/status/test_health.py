@@ -10,14 +10,14 @@ import pytest
 from tests.lifecycle.trial import METAL, Trial, closed_port, tree
 
 from gcluster.inventory.compile import compile_cluster
-from gcluster.lifecycle.cluster import CERTIFICATE_KEY, Cluster, open_cluster
-from gcluster.lifecycle.converge.pending import step_digests
-from gcluster.lifecycle.observe import Observation
-from gcluster.lifecycle.observe import observe as observe_really
-from gcluster.lifecycle.sites import open_sites
+from gcluster.lifecycle.cluster.cluster import CERTIFICATE_KEY, Cluster, open_cluster
+from gcluster.lifecycle.cluster.sites import open_sites
+from gcluster.lifecycle.nodes.converge.pending import step_digests
 from gcluster.lifecycle.status import health
 from gcluster.lifecycle.status.conditions import ClusterStatus, Condition, NodeStatus
 from gcluster.lifecycle.status.health import OBSERVED_KEY, read_status
+from gcluster.lifecycle.status.observe import Observation
+from gcluster.lifecycle.status.observe import observe as observe_really
 from gcluster.lifecycle.status.slurm import SchedulerReport, SchedulerView
 from gcluster.schemas.catalog import load_catalog
 from gcluster.stacks.simulated import fleet

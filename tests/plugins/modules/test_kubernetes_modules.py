@@ -12,7 +12,7 @@ import yaml
 from recorded_machine import Machine
 from running import ROOT
 
-from gcluster.lifecycle.kubernetes.image_archive import Image, packed, write_archive
+from gcluster.lifecycle.kubernetes.release.image_archive import Image, packed, write_archive
 
 TOKEN = {"token": "abcdef.0123456789abcdef", "ca_hash": "sha256:89ab"}
 SETTINGS = "etc/kubernetes/gcluster"

@@ -11,7 +11,7 @@ from azure.core.pipeline.transport import RequestsTransport
 from requests.adapters import BaseAdapter
 from urllib3 import HTTPResponse
 
-from gcluster.stacks.azure.api import read
+from gcluster.stacks.azure.api import read_secret
 from gcluster.stacks.provider import ProviderError
 
 from .azure_double import Login
@@ -56,15 +56,15 @@ def _transport(vault: Vault) -> RequestsTransport:
 
 def test_a_secret_is_asked_for_with_the_vaults_own_token() -> None:
     vault = Vault()
-    assert read(PLACE, Login(), _transport(vault)) == "plover"
+    assert read_secret(PLACE, Login(), _transport(vault)) == "plover"
     assert vault.asked == [f"GET {PLACE}?api-version=7.4 Bearer not-a-token"]
 
 
 def test_a_refusal_is_said_in_azures_words() -> None:
     with pytest.raises(ProviderError, match="not authorized"):
-        read(PLACE, Login(), _transport(Vault(status=403)))
+        read_secret(PLACE, Login(), _transport(Vault(status=403)))
 
 
 def test_another_address_is_no_vault() -> None:
     with pytest.raises(ProviderError, match="it is no https"):
-        read("https://example.com/secrets/ldap", Login(), _transport(Vault()))
+        read_secret("https://example.com/secrets/ldap", Login(), _transport(Vault()))

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from gcluster.stacks.gcp.api import read
+from gcluster.stacks.gcp.api import read_secret
 from gcluster.stacks.provider import ProviderError
 
 
@@ -32,15 +32,15 @@ class Session:
 
 def test_the_newest_version_is_read_where_none_is_named() -> None:
     session = Session(b"plover")
-    assert read("projects/p/secrets/ldap", session) == "plover"
-    assert read("projects/p/secrets/ldap/versions/3", session) == "plover"
+    assert read_secret("projects/p/secrets/ldap", session) == "plover"
+    assert read_secret("projects/p/secrets/ldap/versions/3", session) == "plover"
     root = "GET https://secretmanager.googleapis.com/v1/projects/p/secrets/ldap/versions"
     assert session.asked == [f"{root}/latest:access", f"{root}/3:access"]
 
 
 def test_what_is_refused_or_no_text_is_said_without_it() -> None:
     with pytest.raises(ProviderError) as refused:
-        read("projects/p/secrets/ldap", Session(b"", status=403))
+        read_secret("projects/p/secrets/ldap", Session(b"", status=403))
     assert [d.detail for d in refused.value.diagnostics] == ["PERMISSION_DENIED: Permission denied"]
     with pytest.raises(ProviderError, match="it is binary"):
-        read("projects/p/secrets/ldap", Session(b"\xff\xfe"))
+        read_secret("projects/p/secrets/ldap", Session(b"\xff\xfe"))

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 JOINED = "slurm.join"
-"""The step whose stamp says that jobs may run here, as in lifecycle/rolling."""
+"""The step whose stamp says that jobs may run here, as in lifecycle/operations/rolling."""
 
 RETRY_S = 900
 """Seconds until a bundle that failed is tried again unasked; a newer one is tried at once."""

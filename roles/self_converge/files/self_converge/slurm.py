@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from self_converge.settings import JOB_PREFIX
 
 MARK = "gcluster up: "
-"""How the reason of a node begins that we took out of service, as in lifecycle/rolling."""
+"""Start of the reason of a node that we took out of service; see lifecycle/operations/rolling."""
 
 _ON_NODES = "running,suspended,completing,configuring,stopped,signaling,stage_out"
 _OUT = re.compile("DRAIN|DOWN|FAIL")

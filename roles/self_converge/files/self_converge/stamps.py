@@ -1,4 +1,4 @@
-"""The stamps of this node, as lifecycle/converge/stamps.py reads them over SSH."""
+"""The stamps of this node, as lifecycle/nodes/converge/stamps.py reads them over SSH."""
 
 from __future__ import annotations
 

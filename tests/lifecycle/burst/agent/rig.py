@@ -11,9 +11,9 @@ from gcluster.lifecycle.burst.agent.loop import Agent
 from gcluster.lifecycle.burst.agent.setup import always_there, elastic_pools, spillings
 from gcluster.lifecycle.burst.agent.work import ProviderWork
 from gcluster.lifecycle.burst.policy import PendingJob
-from gcluster.lifecycle.cluster import Cluster, open_cluster
-from gcluster.lifecycle.sites import open_sites
-from gcluster.lifecycle.ssh import SshSession
+from gcluster.lifecycle.cluster.cluster import Cluster, open_cluster
+from gcluster.lifecycle.cluster.sites import open_sites
+from gcluster.lifecycle.nodes.ssh import SshSession
 from gcluster.lifecycle.state import EventLog
 
 from .controller_double import ControllerDouble, DoubleJob, DoubleNode, Told

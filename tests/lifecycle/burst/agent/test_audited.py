@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from tests.lifecycle.burst.agent.rig import Rig
 
-from gcluster.lifecycle.audit.history import history
-from gcluster.lifecycle.audit.trail import audit_lines
 from gcluster.lifecycle.burst.agent import run
-from gcluster.lifecycle.cluster import Cluster, open_cluster
-from gcluster.lifecycle.ssh import SshSession
+from gcluster.lifecycle.cluster.cluster import Cluster, open_cluster
+from gcluster.lifecycle.nodes.ssh import SshSession
+from gcluster.lifecycle.state.audit.history import history
+from gcluster.lifecycle.state.audit.trail import audit_lines
 
 
 @pytest.fixture

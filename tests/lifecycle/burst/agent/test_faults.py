@@ -15,7 +15,7 @@ from gcluster.lifecycle.burst.agent.run import run_agent
 from gcluster.lifecycle.burst.agent.setup import elastic_pools, spillings
 from gcluster.lifecycle.burst.agent.work import Made, bought_by
 from gcluster.lifecycle.burst.lock import LOCK
-from gcluster.lifecycle.outcome import Exit, LifecycleError
+from gcluster.lifecycle.cluster.outcome import Exit, LifecycleError
 from gcluster.lifecycle.state import acquire
 from gcluster.schemas.catalog import load_catalog
 from gcluster.schemas.load import load_text

@@ -12,7 +12,7 @@ import pytest
 from gcluster.inventory.hosts import Host, SshTarget
 from gcluster.lifecycle.burst.agent.scheduler import SchedulerRefused, SchedulerSilent
 from gcluster.lifecycle.burst.slurm import SlurmController
-from gcluster.lifecycle.ssh import SshResult, SshSession, Unreachable
+from gcluster.lifecycle.nodes.ssh import SshResult, SshSession, Unreachable
 
 PROGRAMS = Path(__file__).parents[4] / "roles/slurm/files/libexec"
 SCONTROL = """\

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from gcluster.lifecycle.kubernetes.kubectl import Kubectl
-from gcluster.lifecycle.ssh import SshResult, SshSession
+from gcluster.lifecycle.nodes.ssh import SshResult, SshSession
 
 
 class LocalKubectl(Kubectl):

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from gcluster.lifecycle.places import cache_home
+from gcluster.lifecycle.cluster.places import cache_home
 
 from .api import bench
 

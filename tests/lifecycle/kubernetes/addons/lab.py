@@ -10,7 +10,7 @@ from tests.lifecycle.publisher import Publisher, digest
 
 from gcluster.inventory.compile.kubernetes_objects.facts import KubernetesFacts, kubernetes_facts
 from gcluster.inventory.hosts import ClusterInventory
-from gcluster.lifecycle.sites import inventory, provider_name
+from gcluster.lifecycle.cluster.sites import inventory, provider_name
 from gcluster.schemas.catalog import load_catalog
 from gcluster.schemas.load import load
 from gcluster.stacks.registry import provider

@@ -9,8 +9,8 @@ import msgspec
 import pytest
 from tests.lifecycle.publisher import Publisher, digest, get, published
 
+from gcluster.lifecycle.cluster.outcome import Exit, LifecycleError
 from gcluster.lifecycle.kubernetes.addons.artefact import artefact
-from gcluster.lifecycle.outcome import Exit, LifecycleError
 from gcluster.schemas.catalog import Addon
 
 from .lab import entry

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from gcluster.lifecycle.cluster.outcome import LifecycleError
 from gcluster.lifecycle.kubernetes.addons.helm import Helm, find_helm
-from gcluster.lifecycle.outcome import LifecycleError
 
 
 def program(folder: Path, script: str) -> Path:

@@ -15,6 +15,7 @@ import pytest
 from tests.lifecycle.managed.eks_double import until
 from tests.lifecycle.publisher import Publisher, published
 
+from gcluster.lifecycle.cluster.progress import silent
 from gcluster.lifecycle.kubernetes.addons import changes as together
 from gcluster.lifecycle.kubernetes.addons.changes import Standing
 from gcluster.lifecycle.kubernetes.addons.ownership import built_in_groups, read_served
@@ -22,8 +23,7 @@ from gcluster.lifecycle.kubernetes.addons.prune import prune
 from gcluster.lifecycle.kubernetes.addons.ready import fetch_and_render
 from gcluster.lifecycle.kubernetes.addons.step import AddonsStep
 from gcluster.lifecycle.kubernetes.objects import ObjectKey, Wanted
-from gcluster.lifecycle.progress import silent
-from gcluster.lifecycle.rolling.roll import Clock
+from gcluster.lifecycle.operations.rolling.roll import Clock
 from gcluster.schemas.diagnostics import Diagnostic
 
 from . import charts

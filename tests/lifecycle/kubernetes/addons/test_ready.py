@@ -14,11 +14,11 @@ from tests.lifecycle.publisher import digest
 from gcluster.inventory.hosts import ClusterInventory
 from gcluster.lifecycle.bundle.check import refuse_incomplete
 from gcluster.lifecycle.bundle.kubernetes import KubernetesAsked
-from gcluster.lifecycle.cluster import Cluster, open_cluster
+from gcluster.lifecycle.cluster.cluster import Cluster, open_cluster
+from gcluster.lifecycle.cluster.outcome import Exit, LifecycleError
+from gcluster.lifecycle.cluster.progress import silent
 from gcluster.lifecycle.kubernetes.addons.ready import ready
-from gcluster.lifecycle.observe import Observation
-from gcluster.lifecycle.outcome import Exit, LifecycleError
-from gcluster.lifecycle.progress import silent
+from gcluster.lifecycle.status.observe import Observation
 from gcluster.schemas.bundle import BundledFile, BundledImage, BundleManifest
 
 from .lab import NEEDED, SPEC, hosts_of, write

@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from gcluster.inventory.compile.kubernetes_objects.addons import ChosenAddon
+from gcluster.lifecycle.cluster.outcome import LifecycleError
 from gcluster.lifecycle.kubernetes.addons.rendering import (
     parted,
     prepared,
@@ -16,7 +17,6 @@ from gcluster.lifecycle.kubernetes.addons.rendering import (
     started_images,
 )
 from gcluster.lifecycle.kubernetes.objects import ObjectKey
-from gcluster.lifecycle.outcome import LifecycleError
 from gcluster.schemas.catalog import Addon
 
 from . import charts

@@ -11,13 +11,13 @@ import pytest
 
 from gcluster.inventory.compile.kubernetes_objects.addons import ChosenAddon
 from gcluster.inventory.compile.kubernetes_objects.objects import new
+from gcluster.lifecycle.cluster.progress import silent
 from gcluster.lifecycle.kubernetes.addons import step as steps
 from gcluster.lifecycle.kubernetes.addons.changes import Standing, WantedAddon
 from gcluster.lifecycle.kubernetes.addons.ownership import AddonStopped, fields_of
 from gcluster.lifecycle.kubernetes.addons.record import Placed, Record, applied_of
 from gcluster.lifecycle.kubernetes.addons.step import AddonsStep
 from gcluster.lifecycle.kubernetes.objects import key_of
-from gcluster.lifecycle.progress import silent
 
 from . import charts
 from .lab import NEEDED, facts_of, write

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from gcluster.lifecycle.kubernetes.kubectl import Kubectl
-from gcluster.lifecycle.ssh import SshResult, SshSession
+from gcluster.lifecycle.nodes.ssh import SshResult, SshSession
 
 
 class ToldKubectl(Kubectl):

@@ -1,0 +1,166 @@
+"""Reads what runs, or what describes it, and writes a spec of it: Slurm, Ansible, toolkits."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import msgspec
+import yaml
+
+from ...schemas.adopt.draft import Adopted, NotCarried, NothingToAdopt, machines_text, spec_text
+from ...schemas.decoding import decode_json
+from ...schemas.diagnostics import Diagnostic
+from ...schemas.load import load
+from ..state.store import utc_now
+from .outcome import Exit, failure
+
+_LIMIT_S = 60
+_SHOW = ("config", "nodes", "partitions")
+_MOST_BYTES = 64 * 2**20
+
+
+class AdoptedFiles(msgspec.Struct, frozen=True, kw_only=True):
+    """What was written, and what is left to a person."""
+
+    spec: str
+    machines: str
+    """Path of the catalog file; "" where every machine type is known."""
+    not_carried: tuple[NotCarried, ...]
+    findings: tuple[Diagnostic, ...]
+    """What `validate` says of the spec."""
+
+
+def today() -> str:
+    """Return the day as catalog entries write it."""
+    return f"{utc_now():%Y-%m-%d}"
+
+
+def drafted(make: Callable[[], Adopted]) -> Adopted:
+    """Make a draft. Raises LifecycleError (GC1142): there is nothing to adopt."""
+    try:
+        return make()
+    except NothingToAdopt as error:
+        raise _nothing(str(error)) from error
+
+
+def write_adopted(adopted: Adopted, path: Path, origin: str) -> AdoptedFiles:
+    """Write the spec, and machines.yaml beside it where one is needed; never over a file.
+
+    Raises:
+        LifecycleError: GC945, a file is there already; then nothing is written.
+    """
+    files = {path: spec_text(adopted, origin)}
+    if adopted.machines:
+        files[path.parent / "machines.yaml"] = machines_text(adopted, origin)
+    for each in files:
+        if each.exists():
+            raise failure(
+                "GC945",
+                f"{each} exists already and was left as it is",
+                hint="give another path: --output PATH",
+            )
+    for each, text in files.items():
+        with each.open("x", encoding="utf-8") as file:
+            file.write(text)
+    return AdoptedFiles(
+        spec=str(path),
+        machines=str(path.parent / "machines.yaml") if adopted.machines else "",
+        not_carried=adopted.not_carried,
+        findings=load(path).diagnostics,
+    )
+
+
+def slurm_texts(files: Sequence[Path], host: str) -> list[str]:
+    """Return what scontrol prints: saved in files, or asked here, or on a host by SSH.
+
+    Raises:
+        LifecycleError: GC1142, it can't be read or asked.
+    """
+    if files:
+        return [read(path) for path in files]
+    ssh = ["ssh", "-o", "BatchMode=yes", "--", host] if host else []
+    return [
+        _run([*ssh, "scontrol", *(["--oneliner"] if what != "config" else []), "show", what])
+        for what in _SHOW
+    ]
+
+
+def ansible_inventory(path: Path) -> dict[str, Any]:
+    """Return an inventory as Ansible itself reads it; no script and no plugin of it is run.
+
+    Raises:
+        LifecycleError: GC1142, it can't be read.
+    """
+    if not path.exists():
+        raise _nothing(f"{path}: no such file or directory")
+    program = Path(sys.executable).with_name("ansible-inventory")
+    argv = [str(program) if program.exists() else "ansible-inventory"]
+    with TemporaryDirectory(prefix="gcluster-") as empty:
+        config = Path(empty) / "ansible.cfg"
+        config.write_text("[defaults]\n")
+        text = _run(
+            [*argv, "-i", str(path.resolve()), "--list"],
+            {
+                "ANSIBLE_CONFIG": str(config),  # and not one beside the inventory, with plugins
+                "ANSIBLE_INVENTORY_ENABLED": "yaml,ini",
+                "ANSIBLE_INVENTORY_ANY_UNPARSED_IS_FAILED": "true",
+                "ANSIBLE_VARS_ENABLED": "host_group_vars",
+            },
+            folder=Path(empty),
+        )
+    try:
+        return decode_json(text.encode(), dict[str, Any])
+    except msgspec.DecodeError as error:
+        raise _nothing(f"{path} is no inventory: {error}") from error
+
+
+def read_yaml(path: Path) -> Any:
+    """Return a YAML file's data. Raises LifecycleError (GC1142): it can't be read."""
+    try:
+        return yaml.safe_load(read(path))
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        said = " ".join(str(error).split())
+        raise _nothing(f"{path} is no YAML: {said}") from error
+
+
+def read(path: Path) -> str:
+    """Return a file's text. Raises LifecycleError (GC1142): it can't be read, or is too large."""
+    try:
+        if path.stat().st_size > _MOST_BYTES:
+            raise _nothing(f"{path} is larger than {_MOST_BYTES // 2**20} MiB")
+        return path.read_bytes().decode(errors="replace")
+    except OSError as error:
+        raise _nothing(f"{path}: {error.strerror}") from error
+
+
+def _run(argv: list[str], env: dict[str, str] | None = None, *, folder: Path | None = None) -> str:
+    name = argv[0] if shutil.which(argv[0]) else ""
+    if not name:
+        raise _nothing(f"{Path(argv[0]).name} is not installed here: give files, or --host")
+    try:
+        done = subprocess.run(
+            argv,
+            env={**os.environ, **(env or {})},
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=_LIMIT_S,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise _nothing(f"{Path(argv[0]).name} gave no answer within {_LIMIT_S} s") from error
+    if done.returncode != 0:
+        said = done.stderr.decode(errors="replace").strip().splitlines()
+        raise _nothing(f"{Path(argv[0]).name}: {said[-1] if said else done.returncode}")
+    return done.stdout.decode(errors="replace")
+
+
+def _nothing(summary: str) -> Exception:
+    return failure("GC1142", summary, hint="gcluster adopt --help", exit_code=Exit.USAGE)

@@ -1,0 +1,97 @@
+"""The clusters that this machine has opened, so that a name alone finds one."""
+
+from __future__ import annotations
+
+import difflib
+from pathlib import Path
+
+import msgspec
+
+from ...schemas.decoding import decode_json
+from . import places
+from .outcome import Exit, failure
+
+
+class IndexEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """What this machine remembers of a cluster, so that its name alone finds it."""
+
+    id: str
+    name: str
+    spec_path: str
+    state_url: str
+    ended: bool = False
+    """Whether `down` removed everything; an `up` begins it again."""
+
+
+def _index() -> Path:
+    return places.data_home() / "clusters"
+
+
+def remember(entry: IndexEntry) -> None:
+    """Let the cluster be found by its name from now on; whether it has ended stays as it is."""
+    before = _read(entry.id)
+    _write(msgspec.structs.replace(entry, ended=before is not None and before.ended))
+
+
+def set_ended(cluster_id: str, *, ended: bool) -> None:
+    """Note that a cluster was taken down, or that it is being brought up."""
+    entry = _read(cluster_id)
+    if entry is not None:
+        _write(msgspec.structs.replace(entry, ended=ended))
+
+
+def _read(cluster_id: str) -> IndexEntry | None:
+    path = _index() / f"{cluster_id}.json"
+    return decode_json(path.read_bytes(), IndexEntry) if path.exists() else None
+
+
+def _write(entry: IndexEntry) -> None:
+    if _read(entry.id) == entry:
+        return
+    path = places.private_directory(_index()) / f"{entry.id}.json"
+    temporary = path.with_suffix(".tmp")
+    temporary.write_bytes(msgspec.json.encode(entry))
+    temporary.replace(path)
+
+
+def known_clusters() -> list[IndexEntry]:
+    """Return every cluster that this machine has opened and whose state is still there."""
+    if not _index().is_dir():
+        return []
+    entries = [
+        decode_json(path.read_bytes(), IndexEntry) for path in sorted(_index().glob("*.json"))
+    ]
+    return [
+        entry
+        for entry in entries
+        if not entry.state_url.startswith("file://")
+        or Path(entry.state_url.removeprefix("file://")).is_dir()
+    ]
+
+
+def find(name: str) -> IndexEntry:
+    """Return the one cluster of this name; of several, the one that wasn't taken down.
+
+    Raises:
+        LifecycleError: none or several have it.
+    """
+    entries = known_clusters()
+    named = [entry for entry in entries if entry.name == name]
+    found = [entry for entry in named if not entry.ended] or named
+    if len(found) == 1:
+        return found[0]
+    if len(found) > 1:
+        paths = ", ".join(entry.spec_path for entry in found)
+        raise failure(
+            "GC907",
+            f'several clusters are called "{name}"',
+            hint=f"give the path of the spec instead: {paths}",
+            exit_code=Exit.USAGE,
+        )
+    near = difflib.get_close_matches(name, [entry.name for entry in entries], n=1)
+    raise failure(
+        "GC907",
+        f'no cluster "{name}" is known on this machine, and no file has that name',
+        hint=f'did you mean "{near[0]}"?' if near else "give the path of its spec",
+        exit_code=Exit.USAGE,
+    )

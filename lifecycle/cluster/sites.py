@@ -1,0 +1,169 @@
+"""The sites of a cluster with their providers, ready to be asked and told, all at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
+
+import msgspec
+
+from ...inventory.hosts import ClusterInventory, Host
+from ...schemas.derived.control_planes import managed_by
+from ...schemas.spec import ClusterSpec, Site
+from ...stacks.provider import Provider, SiteContext, SiteEvent
+from ...stacks.registry import provider
+from ..planning.purchase.fallback_lists import NO_WISHES, FallbackLists, Wishes
+from ..secrets.makers import make_passphrase, read_passphrase
+from . import places
+from .outcome import LifecycleError, failure
+from .shared_credentials import lay_out
+
+if TYPE_CHECKING:
+    from .cluster import Cluster
+
+T = TypeVar("T")
+
+
+class OpenSite(msgspec.Struct, frozen=True, kw_only=True):
+    """A site, its provider, and the context its calls take."""
+
+    name: str
+    provider: Provider
+    context: SiteContext
+
+    def booting(self, image: str | None) -> OpenSite:
+        """Return the same site whose new nodes boot from `image`."""
+        return msgspec.structs.replace(
+            self, context=msgspec.structs.replace(self.context, image=image)
+        )
+
+    def taking(self, taken: Mapping[str, str], buys: frozenset[str] = frozenset()) -> OpenSite:
+        """Return the same site whose nodes stand on these rungs; `buys` may be bought for now."""
+        return msgspec.structs.replace(
+            self, context=msgspec.structs.replace(self.context, taken=taken, buys=buys)
+        )
+
+
+def provider_name(site: Site) -> str:
+    """Return what the spec says under `provider:`."""
+    return str(site.__struct_config__.tag)
+
+
+def ignore(_: SiteEvent) -> None:
+    """Drop a site's progress."""
+
+
+def equip(sites: Iterable[OpenSite]) -> None:
+    """Find the tools that sites are made with; nothing is asked of the sites themselves.
+
+    Raises:
+        ProviderError: one is not here and can't be installed.
+    """
+    for equipped in {s.provider.name: s.provider for s in sites}.values():
+        equipped.ensure_tools()
+
+
+def open_sites(
+    cluster: Cluster,
+    emit: Callable[[SiteEvent], None] = ignore,
+    *,
+    making: bool = False,
+    delete_data: Iterable[str] = (),
+    wishes: Wishes = NO_WISHES,
+) -> tuple[OpenSite, ...]:
+    """Return the cluster's sites in spec order; nothing is contacted yet.
+
+    Args:
+        cluster: whose sites.
+        emit: gets their progress.
+        making: stacks may be begun, so their passphrase and the nodes' key are made where there is
+            none. Whoever only looks must not: nothing is written by looking.
+        delete_data: storage of the spec whose data `destroy` removes.
+        wishes: what was asked for by a pool's name: from which rung it is bought.
+    """
+    workdir = cluster.workdir
+    lay_out(cluster, workdir, making=making)
+    catalog = cluster.catalog if cluster.catalogs else None
+    cache = places.private_directory(places.cache_home())
+    providers = {
+        name: provider(provider_name(site), catalog) for name, site in cluster.spec.sites.items()
+    }
+    book = FallbackLists(cluster, providers, wishes)
+    decisions = book.decide_all()
+    return tuple(
+        OpenSite(
+            name=name,
+            provider=providers[name],
+            context=SiteContext(
+                spec=cluster.spec,
+                site=name,
+                cluster_id=cluster.id,
+                workdir=workdir,
+                cache=cache,
+                ledger=cluster.ledger,
+                emit=emit,
+                taken=book.taken(decisions, name),
+                buys=wishes.buy,
+                state=cluster.state_url,
+                passphrase=partial(make_passphrase if making else read_passphrase, cluster),
+                delete_data=frozenset(delete_data),
+            ),
+        )
+        for name in cluster.spec.sites
+    )
+
+
+def fallback_lists_of(
+    cluster: Cluster, sites: Iterable[OpenSite], wishes: Wishes = NO_WISHES
+) -> FallbackLists:
+    """Return the fallback lists of the pools of open sites, as they are now."""
+    return FallbackLists(cluster, {site.name: site.provider for site in sites}, wishes)
+
+
+def at_each(sites: Iterable[OpenSite], call: Callable[[OpenSite], T]) -> dict[str, T]:
+    """Call once per site, in parallel; the first exception is raised when all have ended."""
+    everything = list(sites)
+    with ThreadPoolExecutor(max_workers=max(1, len(everything))) as pool:
+        futures = {site.name: pool.submit(call, site) for site in everything}
+    return {name: future.result() for name, future in futures.items()}
+
+
+def inventory(spec: ClusterSpec, hosts: Iterable[Host]) -> ClusterInventory:
+    """Order hosts as the spec orders their pools, then by name."""
+    order = {pool: index for index, pool in enumerate(spec.pools)}
+    known = [host for host in hosts if host.pool in order]
+    known.sort(key=lambda host: (order[host.pool], host.name))
+    return ClusterInventory(cluster=spec.name, hosts=tuple(known))
+
+
+def existing_hosts(cluster: Cluster) -> ClusterInventory:
+    """Return the hosts that exist now, over all sites.
+
+    Raises:
+        LifecycleError: there are none (GC908), or a cloud runs their control plane and its API
+            gives no answer (GC1043).
+    """
+    sites = open_sites(cluster)
+    per_site = at_each(sites, lambda site: site.provider.hosts(site.context))
+    found = [host for hosts in per_site.values() for host in hosts]
+    hosts = inventory(cluster.spec, [*found, *_managed(cluster, sites)])
+    if not hosts.hosts:
+        hint = f"gcluster up {cluster.spec_path}"
+        raise failure("GC908", f"{cluster.name} has no nodes", hint=hint)
+    return hosts
+
+
+def _managed(cluster: Cluster, sites: tuple[OpenSite, ...]) -> tuple[Host, ...]:
+    """Return the nodes that a cloud's control plane runs."""
+    spec = cluster.spec
+    if managed_by(spec) is None:
+        return ()
+    from ..kubernetes.managed import joining, nodes, reach  # noqa: PLC0415  # only for Kubernetes
+
+    seen = reach.see(spec, sites, cluster.workdir)
+    if seen.problem:
+        raise LifecycleError(joining.silence(spec, seen.problem))
+    planned = [h for site in sites for h in site.provider.planned_hosts(spec, site.name)]
+    return nodes.standing_in(spec, planned, seen.nodes)[1]

@@ -1,0 +1,49 @@
+"""Frees a site of a run that was killed: its lock, and the lock of the stack it worked on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from ...schemas.diagnostics import Diagnostic
+from ...stacks.provider import ProviderError
+from ..state import LockRecord, acquire
+from ..state import unlock as end_lock
+from .sites import open_sites
+
+if TYPE_CHECKING:
+    from .cluster import Cluster
+
+
+class Unlocked(msgspec.Struct, frozen=True, kw_only=True):
+    """What `unlock` did."""
+
+    lock: str
+    """As it was named: SITE/EPOCH."""
+    record: LockRecord
+    """Whose it was."""
+    stack_freed: bool = False
+    """The site's stack was freed too; False: it has none."""
+    diagnostics: tuple[Diagnostic, ...] = ()
+    """Why the stack could not be freed, where it has one."""
+
+
+def unlock(cluster: Cluster, site: str, epoch: int) -> Unlocked:
+    """End a lock whose holder can't be asked, then free the stack that the holder worked on.
+
+    The site is held meanwhile, so that the stack of a run that began just now is left alone.
+
+    Raises:
+        LifecycleError: that epoch isn't the newest or isn't held; or somebody took the site.
+    """
+    told = Unlocked(lock=f"{site}/{epoch}", record=end_lock(cluster.store, site, epoch))
+    for opened in open_sites(cluster):
+        if opened.name == site and opened.provider.has_stack:
+            with acquire(cluster.store, (site,), reason="unlock"):
+                try:
+                    freed = opened.provider.cancel(opened.context)
+                except ProviderError as error:
+                    return msgspec.structs.replace(told, diagnostics=error.diagnostics)
+            return msgspec.structs.replace(told, stack_freed=freed)
+    return told

@@ -1,0 +1,213 @@
+"""The end of a cluster: everything it made is removed, and then looked for once more."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+
+import msgspec
+
+from ...stacks.provider import Leftover, SiteEvent
+from ..burst.lock import LOCK as BURST_LOCK
+from ..cluster import places
+from ..cluster.cluster import Cluster
+from ..cluster.index import set_ended
+from ..cluster.outcome import Exit, failure
+from ..cluster.progress import Finding, Reporter, StageFinished, StageProgress, StageStarted
+from ..cluster.shared_credentials import kept_host_keys
+from ..cluster.sites import OpenSite, at_each, open_sites
+from ..kubernetes.managed import release
+from ..kubernetes.managed.reach import reach
+from ..nodes.ssh import SshSession
+from ..operations.queue_state import kept_queues
+from ..operations.repair.queue import forget as forget_repairs
+from ..secrets import makers as passphrase
+from ..state import HeldLock, acquire
+from ..state.audit.artifacts import kept_artifacts
+from ..up.run import Run
+from .data import check_free, check_names, priced
+
+
+class DownResult(msgspec.Struct, frozen=True, kw_only=True):
+    """What `down` did."""
+
+    cluster: str
+    nothing_there: bool
+    removed: dict[str, int]
+    """Kind -> how many are gone: {"node": 5, "network": 1, "key": 1}."""
+    untouched: tuple[str, ...]
+    """Sites whose machines gcluster did not make and leaves as they are."""
+    leftovers: tuple[Leftover, ...]
+    kept: tuple[Leftover, ...] = ()
+    """Data that stays and goes on costing, and what it stands in."""
+    exit_code: Exit
+
+
+def down(
+    cluster: Cluster,
+    report: Reporter,
+    *,
+    confirm: Callable[[tuple[Leftover, ...]], bool],
+    delete_data: Iterable[str] = (),
+    skip_kubernetes: bool = False,
+) -> DownResult:
+    """Destroy every resource of the cluster but its data; safe to repeat, safe to kill.
+
+    Args:
+        cluster: as it was last applied.
+        report: is told how far it is.
+        confirm: is shown what exists; when it answers no, nothing is touched.
+        delete_data: storage of the spec whose data goes too.
+        skip_kubernetes: a cloud's control plane is not asked for what it made beside the stack.
+
+    Raises:
+        LifecycleError: the lock is held, the answer was no, or a name is of no storage; a cloud's
+            control plane can't be asked (GC1044), or the cloud doesn't let go (GC1045).
+    """
+    named = tuple(dict.fromkeys(delete_data))
+    check_names(cluster, named)
+    untouched = tuple(n for n, s in cluster.spec.sites.items() if not s.makes_machines)
+    if not cluster.was_applied:
+        return _nothing(cluster, untouched)
+    seen = len(cluster.events.read())
+    sites = open_sites(cluster, lambda event: report(_progress(event)), delete_data=named)
+    existing = priced(cluster, _existing(sites))
+    check_free(existing, named)
+    kept = tuple(item for item in existing if item.kept_data)
+    if len(kept) == len(existing) and not _ledger_has_more(cluster):
+        names = (*cluster.spec.sites, BURST_LOCK)
+        with acquire(cluster.store, names, reason="down") as lock:
+            _refuse_begun(cluster, seen)
+            _forget(cluster, lock, but_stacks=bool(kept))
+        return _nothing(cluster, untouched, kept)
+    kubectl = None if skip_kubernetes else reach(cluster.spec, sites, cluster.workdir)
+    held = () if kubectl is None else release.look(kubectl).leftovers()
+    if not confirm((*existing, *held)):
+        raise failure("GC909", "nothing was removed", exit_code=Exit.REFUSED)
+    with (
+        acquire(cluster.store, (*cluster.spec.sites, BURST_LOCK), reason="down") as lock,
+        Run(cluster, "down", lock) as run,
+    ):
+        for note in lock.notes:
+            report(Finding(diagnostic=note))
+        if kubectl is not None:
+            release.give_back(kubectl, report)
+        removed, left = _destroy(cluster, sites, existing, report)
+        leftovers = tuple(item for item in left if not item.kept_data)
+        kept = tuple(item for item in left if item.kept_data)
+        for site in sites:
+            cluster.ledger.settle(site.name, [item.provider_id for item in leftovers])
+        forget_repairs(cluster.events)
+        if not leftovers:
+            _forget(cluster, lock, but_stacks=bool(kept))
+        code = Exit.LEFTOVERS if leftovers else Exit.OK
+        run.finish(code)
+    return DownResult(
+        cluster=cluster.name,
+        nothing_there=False,
+        removed=removed,
+        untouched=untouched,
+        leftovers=leftovers,
+        kept=kept,
+        exit_code=code,
+    )
+
+
+def _destroy(
+    cluster: Cluster, sites: tuple[OpenSite, ...], existing: tuple[Leftover, ...], report: Reporter
+) -> tuple[dict[str, int], tuple[Leftover, ...]]:
+    began = time.monotonic()
+    report(StageStarted(name="remove", total=len(existing)))
+    with SshSession(cluster.workdir) as session:
+        session.close()
+    at_each(sites, lambda site: site.provider.destroy(site.context))
+    found = at_each(sites, lambda site: site.provider.sweep(site.context))
+    left = priced(cluster, (item for items in found.values() for item in items))
+    leftovers = [item for item in left if not item.kept_data]
+    still = {(item.kind, item.name) for item in left}
+    removed = Counter(item.kind for item in existing if (item.kind, item.name) not in still)
+    report(
+        StageFinished(
+            name="remove",
+            ok=not leftovers,
+            summary=_counted(removed),
+            seconds=time.monotonic() - began,
+        )
+    )
+    return dict(sorted(removed.items())), left
+
+
+def _counted(removed: Mapping[str, int]) -> str:
+    kinds = (f"{n} {kind}{'' if n == 1 else 's'}" for kind, n in sorted(removed.items()))
+    return ", ".join(kinds) or "nothing"
+
+
+def _existing(sites: tuple[OpenSite, ...]) -> tuple[Leftover, ...]:
+    found = at_each(sites, lambda site: site.provider.refresh(site.context))
+    return tuple(item for items in found.values() for item in items if item.kind != "host")
+
+
+def _ledger_has_more(cluster: Cluster) -> bool:
+    return bool(cluster.ledger.existing() or cluster.ledger.open_intents())
+
+
+def _refuse_begun(cluster: Cluster, seen: int) -> None:
+    """Refuse to forget keys of a cluster that somebody worked on since it was looked at.
+
+    Args:
+        cluster: whose locks are held.
+        seen: how many events there were when it was looked at.
+    """
+    if len(cluster.events.read()) != seen:
+        raise failure(
+            "GC904",
+            f"another run worked on {cluster.name} since this one looked: nothing was removed",
+            hint="see gcluster status, then run the command again",
+            exit_code=Exit.LOCKED,
+        )
+
+
+def _forget(cluster: Cluster, lock: HeldLock, *, but_stacks: bool) -> None:
+    """Remove the secrets, the client keys and the run artifacts; the journal stays.
+
+    For whoever holds the locks: a run that begins elsewhere makes and reads the same keys. What is
+    removed from the state is listed before it is asked whether the locks are still held.
+
+    `but_stacks`: data is kept. It stands in stacks, so these and their passphrase stay too, and
+    the cluster has not ended: a later `down` finds its data, a later `up` takes it up again.
+    """
+
+    def go_on() -> None:
+        cluster.events.check_epochs(lock.epochs)
+
+    store = cluster.store
+    doomed = (*kept_queues(store), *kept_host_keys(store), *kept_artifacts(store))
+    cluster.vault.forget_all(go_on, but=passphrase.NAME if but_stacks else "")
+    for key in doomed:
+        store.delete(key)
+    go_on()
+    shutil.rmtree(places.work_path(cluster.id), ignore_errors=True)
+    shutil.rmtree(places.run_path(cluster.id), ignore_errors=True)
+    set_ended(cluster.id, ended=not but_stacks)
+
+
+def _nothing(
+    cluster: Cluster, untouched: tuple[str, ...], kept: tuple[Leftover, ...] = ()
+) -> DownResult:
+    return DownResult(
+        cluster=cluster.name,
+        nothing_there=True,
+        removed={},
+        untouched=untouched,
+        leftovers=(),
+        kept=kept,
+        exit_code=Exit.OK,
+    )
+
+
+def _progress(event: SiteEvent) -> StageProgress:
+    return StageProgress(
+        name="remove", done=event.done, total=event.total, detail=f"{event.site}: {event.what}"
+    )

@@ -1,0 +1,140 @@
+"""Tells people on the nodes that their cluster ends, and keeps jobs from starting too late.
+
+Whoever logs in reads it (/etc/motd.d). Before a cluster expires, a reservation of Slurm begins when
+it ends: jobs whose time limit reaches beyond that are not started; those that run are left alone.
+Kubernetes has no reservations: jobs that reach beyond are refused when they are made.
+"""
+
+from __future__ import annotations
+
+import shlex
+from datetime import UTC, datetime
+
+from ....inventory.hosts import ClusterInventory, Host
+from ....schemas.spec import ClusterSpec, KubernetesScheduler
+from ...cluster.outcome import LifecycleError, failure
+from ...kubernetes.kubectl import ApiRefused, ApiSilent, kubectl_of
+from ...nodes.ssh import SshSession, Unreachable
+from ...operations.selection import controller_of
+from ...state import ExpiryAnnounced
+from ...status.slurm import last_words
+
+RESERVATION = "gcluster_end"
+"""Not of those that `up` keeps: these begin with "gcluster-"."""
+_NOTE = "/etc/motd.d/90-gcluster-end"
+_AS_ROOT = '$([ "$(id -u)" = 0 ] || echo sudo -n)'
+_LIMIT_S = 30
+
+
+def announce(
+    spec: ClusterSpec, hosts: ClusterInventory, session: SshSession, told: ExpiryAnnounced
+) -> None:
+    """Write the notice where people log in, and reserve the time after an expiry. Safe to repeat.
+
+    Args:
+        spec: as it was applied: names the scheduler that runs.
+        hosts: those that exist.
+        session: how they are reached.
+        told: what is announced.
+
+    Raises:
+        LifecycleError: GC1141, a node could not be told: then nobody was told in time.
+    """
+    note = shlex.quote(notice(hosts.cluster, told))
+    write = (
+        f"root={_AS_ROOT}; $root install -d -m 0755 /etc/motd.d && "
+        f"printf '%s\\n' {note} | $root tee {_NOTE} >/dev/null && $root chmod 0644 {_NOTE}"
+    )
+    _everywhere(hosts, session, write)
+    if told.kind == "expires" and isinstance(spec.scheduler, KubernetesScheduler):
+        _at_api(hosts, session, told.earliest)
+    elif told.kind == "expires":
+        start = datetime.fromtimestamp(told.earliest, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+        _at_controller(
+            hosts,
+            session,
+            f"export TZ=UTC; root={_AS_ROOT}; "
+            f"if scontrol show reservation {RESERVATION} >/dev/null 2>&1; "
+            f"then $root scontrol update ReservationName={RESERVATION} StartTime={start}; "
+            f"else $root scontrol create reservation ReservationName={RESERVATION} "
+            f"StartTime={start} Duration=UNLIMITED Nodes=ALL Flags=MAINT,IGNORE_JOBS Users=root; "
+            "fi",
+        )
+
+
+def withdraw(spec: ClusterSpec, hosts: ClusterInventory, session: SshSession) -> None:
+    """Take notice and reservation away. Safe to repeat.
+
+    Raises:
+        LifecycleError: GC1141, a node could not be reached.
+    """
+    _everywhere(hosts, session, f"root={_AS_ROOT}; $root rm -f {_NOTE}")
+    if isinstance(spec.scheduler, KubernetesScheduler):
+        _at_api(hosts, session, None)
+        return
+    _at_controller(
+        hosts,
+        session,
+        f"root={_AS_ROOT}; ! scontrol show reservation {RESERVATION} >/dev/null 2>&1 || "
+        f"$root scontrol delete ReservationName={RESERVATION}",
+    )
+
+
+def notice(cluster: str, told: ExpiryAnnounced) -> str:
+    """Return what people read."""
+    when = f"{datetime.fromtimestamp(told.earliest, UTC):%Y-%m-%d %H:%M} UTC"
+    saves = (
+        "Jobs that would run longer are not started."
+        if told.kind == "expires"
+        else "A job keeps it."
+    )
+    return f"*** Cluster {cluster} is removed on {when}: {told.why}. {saves} ***"
+
+
+def _everywhere(hosts: ClusterInventory, session: SshSession, command: str) -> None:
+    doors = [
+        host
+        for role in ("login", "controller")
+        for host in hosts.with_role(role)
+        if host.connection == "ssh"
+    ]
+    if doors:
+        _run(session, doors, command)
+
+
+def _at_controller(hosts: ClusterInventory, session: SshSession, command: str) -> None:
+    if any(host.connection == "ssh" for host in hosts.with_role("controller")):
+        _run(session, [controller_of(hosts, session)], command)
+
+
+def _at_api(hosts: ClusterInventory, session: SshSession, earliest: float | None) -> None:
+    """Have the API take only jobs that end before this time; None: all."""
+    from .kubernetes import hold, let_go  # noqa: PLC0415  # its own
+
+    if not hosts.has_scheduler:
+        return
+    kubectl = kubectl_of(session, hosts)
+    try:
+        let_go(kubectl) if earliest is None else hold(kubectl, earliest)
+    except (ApiRefused, ApiSilent) as error:
+        raise _not_told("the API server", str(error)) from error
+
+
+def _run(session: SshSession, hosts: list[Host], command: str) -> None:
+    for name, answer in session.run_many(hosts, command, timeout_s=_LIMIT_S).items():
+        if isinstance(answer, Unreachable):
+            said = answer.reason
+        elif answer.returncode != 0:
+            said = last_words(answer)
+        else:
+            continue
+        raise _not_told(name, said)
+
+
+def _not_told(who: str, said: str) -> LifecycleError:
+    return failure(
+        "GC1141",
+        f"{who} can't be told that the cluster ends: {said}",
+        detail="nothing is removed before everybody was told",
+        hint="gcluster status says what is wrong with it",
+    )

@@ -1,0 +1,112 @@
+"""Kubernetes, as far as a cluster's end is about it: who uses it, and what it takes no more.
+
+Nothing there keeps when a node was busy last: jobs and their pods may be gone. The audit log of
+each control plane has every pod that was made, placed, told of or deleted; it is read from its end.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import msgspec
+
+from ....inventory.compile.kubernetes_objects.objects import FIELD_MANAGER, SYSTEM_NAMESPACE
+from ....inventory.compile.kubernetes_objects.rules import END_RULE, end_rule
+from ....inventory.hosts import ClusterInventory, Host
+from ....schemas.catalog import Catalog
+from ...kubernetes.kubectl import ApiRefused, ApiSilent, Kubectl, kubectl_of
+from ...kubernetes.workloads import see_work
+from ...nodes.ssh import SshSession, Unreachable
+from ...nodes.ssh.arguments import as_root
+from .jobs import Jobs
+
+_LIMIT_S = 60
+_POD = '"objectRef":{"resource":"pods","namespace":"'
+_USED = """\
+cd /var/log/kubernetes && files=$(ls -t audit*.log) || exit 1
+stamp() { sed -n 's/.*"stageTimestamp":"\\([^"]*\\)".*/\\1/p'; }
+for file in $files; do oldest=$file; done
+date +%s
+head -n 1 "$oldest" | stamp
+for file in $files; do
+  last=$(grep -F '@POD@' "$file" | grep -v '@POD@\\(@SYSTEM@\\)"' | tail -n 1 | stamp)
+  [ -z "$last" ] || break
+done
+echo "$last"
+"""
+"""Prints the time there, when its log begins, and when a pod of people's was last written of."""
+
+
+def use_of(hosts: ClusterInventory, session: SshSession, catalog: Catalog) -> Jobs:
+    """Ask the API who uses the cluster, and the control planes since when nobody does."""
+    try:
+        work = see_work(kubectl_of(session, hosts))
+    except (ApiRefused, ApiSilent) as error:
+        return Jobs(problem=str(error))
+    own = own_namespaces(catalog)
+    theirs = [w for w in work if not w.namespace.startswith("kube-") and w.namespace not in own]
+    running = sum(bool(one.nodes) for one in theirs)
+    return Jobs(
+        running=running,
+        waiting=len(theirs) - running,
+        idle_s=None if theirs else _idle_s(hosts, session, own),
+    )
+
+
+def own_namespaces(catalog: Catalog) -> frozenset[str]:
+    """Return the namespaces of gcluster and of add-ons: what runs there is no one's work."""
+    return frozenset({SYSTEM_NAMESPACE, *(one.namespace for one in catalog.addons.values())})
+
+
+def hold(kubectl: Kubectl, earliest: float) -> None:
+    """Have the API take only jobs that end before this time (seconds since 1970); repeatable.
+
+    Raises:
+        ApiRefused, ApiSilent: see `Kubectl.text`.
+    """
+    rule = end_rule(datetime.fromtimestamp(earliest, UTC))
+    kubectl.text(
+        *("apply", "--server-side", "--force-conflicts", f"--field-manager={FIELD_MANAGER}"),
+        *("--validate=strict", "--filename=-"),
+        stdin=msgspec.json.encode({"apiVersion": "v1", "kind": "List", "items": rule}).decode(),
+    )
+
+
+def let_go(kubectl: Kubectl) -> None:
+    """Have it take all jobs again; repeatable.
+
+    Raises:
+        ApiRefused, ApiSilent: see `Kubectl.text`.
+    """
+    kinds = "validatingadmissionpolicybindings,validatingadmissionpolicies"
+    kubectl.text("delete", kinds, END_RULE, "--ignore-not-found")
+
+
+def read_idle(text: str) -> float | None:
+    """Read what one control plane printed; None: it doesn't know.
+
+    A log that tells of no pod says that none was there since it begins.
+    """
+    clock, since, used, *_ = [*text.split("\n"), "", "", ""]
+    try:
+        begins, now = datetime.fromisoformat(used or since), float(clock)
+    except ValueError:
+        return None
+    return max(0.0, now - begins.timestamp())
+
+
+def _idle_s(hosts: ClusterInventory, session: SshSession, own: frozenset[str]) -> float | None:
+    """Return the shortest time of all control planes: each logs what it was asked itself."""
+    planes = [host for host in hosts.with_role("controller") if host.connection == "ssh"]
+    known = [_idle_on(host, session, own) for host in planes]
+    times = [time for time in known if time is not None]
+    return min(times) if times and len(times) == len(known) else None
+
+
+def _idle_on(host: Host, session: SshSession, own: frozenset[str]) -> float | None:
+    system = "\\|".join(['kube-[^"]*', *sorted(own)])
+    script = _USED.replace("@POD@", _POD).replace("@SYSTEM@", system)
+    answer = session.run(host, as_root(host, ["sh", "-s"]), stdin=script, timeout_s=_LIMIT_S)
+    if isinstance(answer, Unreachable) or answer.returncode != 0:
+        return None
+    return read_idle(answer.stdout)

@@ -1,0 +1,155 @@
+"""Announces the end of a cluster, withdraws it, and removes what is due: one look each time.
+
+Safe to repeat, by whoever looks: a controller at each round, a timer, a person. Nothing is removed
+that was not announced for its whole notice, or on which jobs run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Literal, TypeAlias
+
+import msgspec
+
+from ...cluster.cluster import Cluster, open_applied
+from ...cluster.outcome import Exit
+from ...cluster.progress import Reporter
+from ...cluster.sites import existing_hosts
+from ...nodes.ssh import SshSession
+from ...state import ExpiryAnnounced, ExpiryKind, ExpiryWithdrawn
+from ...state.audit.trail import exported
+from ..down import down
+from .announce import announce, withdraw
+from .due import Ending, Life, ending, life
+from .jobs import Jobs, ask_jobs, running_spec
+
+_SLACK_S = 60.0
+"""Clocks of the controller and of this machine may differ by so much."""
+EndState: TypeAlias = Literal["none", "announced", "withdrawn", "kept", "removed", "leftovers"]
+
+
+class Looked(msgspec.Struct, frozen=True, kw_only=True):
+    """What came of one look."""
+
+    cluster: str
+    state: EndState
+    """none: nothing ends it soon. announced: people know. withdrawn: it holds no more. kept: its
+    time is up, and jobs run or nobody knows. removed: it is gone, but for its data. leftovers: it
+    was begun to be removed."""
+    kind: ExpiryKind | None = None
+    earliest: datetime | None = None
+    """Not removed before."""
+    why: str = ""
+
+    @property
+    def words(self) -> str:
+        """One line of it."""
+        when = f"{self.earliest:%Y-%m-%d %H:%M} UTC" if self.earliest is not None else ""
+        return {
+            "none": "nothing ends it soon",
+            "announced": f"is removed on {when}: {self.why}",
+            "withdrawn": "its announced end is withdrawn",
+            "kept": f"its time was up on {when}, and it stays: {self.why}",
+            "removed": f"removed, but its data: {self.why}",
+            "leftovers": f"removed, and leftovers remain: {self.why}",
+        }[self.state]
+
+    @property
+    def exit_code(self) -> Exit:
+        """PENDING while an end is ahead, REFUSED while jobs keep it."""
+        codes = {"announced": Exit.PENDING, "kept": Exit.REFUSED, "leftovers": Exit.LEFTOVERS}
+        return codes.get(self.state, Exit.OK)
+
+
+def look_after(
+    cluster: Cluster,
+    report: Reporter,
+    *,
+    now: datetime,
+    ask: Callable[[Cluster], Jobs] = ask_jobs,
+) -> Looked:
+    """Look once at a cluster's end.
+
+    Args:
+        cluster: with the spec whose `budget` counts: a merged one extends what runs.
+        report: is told how far a removal is.
+        now: aware.
+        ask: who uses the cluster.
+
+    Raises:
+        LifecycleError: people can't be told (GC1141), the cluster is locked, or can't be removed.
+        ProviderError: a site could not be taken down.
+    """
+    now_living = life(cluster.events.read())
+    if now_living is None:
+        return Looked(cluster=cluster.name, state="none")
+    budget = cluster.spec.budget
+    idles = budget is not None and budget.idle_shutdown is not None
+    jobs = ask(cluster) if idles else Jobs()
+    if idles and jobs.problem and now_living.announced is not None:
+        return _looked(cluster, "kept", now_living.announced, jobs.why_not)
+    end = ending(budget, now_living.began, jobs, now)
+    if end is None:
+        return _withdrawn(cluster, now_living)
+    told = now_living.announced
+    if told is None or not _same(told, end):
+        return _announced(cluster, end, now)
+    if now.timestamp() < told.earliest:
+        return _looked(cluster, "announced", told, told.why)
+    return _due(cluster, told, jobs if idles else ask(cluster), report)
+
+
+def _same(told: ExpiryAnnounced, end: Ending) -> bool:
+    """Say whether people were told of this end; one later than they know is told anew."""
+    slack = max(_SLACK_S, end.notice.total_seconds() / 10) if end.kind == "idle" else 1.0
+    return told.kind == end.kind and abs(told.due - end.due.timestamp()) <= slack
+
+
+def _announced(cluster: Cluster, end: Ending, now: datetime) -> Looked:
+    earliest = max(end.due, now + end.notice)
+    told = ExpiryAnnounced(
+        kind=end.kind, due=end.due.timestamp(), earliest=earliest.timestamp(), why=end.why
+    )
+    spec, hosts = running_spec(cluster), existing_hosts(cluster)
+    with exported(cluster), SshSession(cluster.workdir) as session:
+        session.trust(hosts.hosts)
+        if told.kind == "idle":
+            withdraw(
+                spec, hosts, session
+            )  # what an expiry had reserved would keep jobs from starting
+        announce(spec, hosts, session, told)
+        cluster.events.append(told)
+    return _looked(cluster, "announced", told, told.why)
+
+
+def _withdrawn(cluster: Cluster, living: Life) -> Looked:
+    if living.announced is None:
+        return Looked(cluster=cluster.name, state="none")
+    spec, hosts = running_spec(cluster), existing_hosts(cluster)
+    with exported(cluster), SshSession(cluster.workdir) as session:
+        session.trust(hosts.hosts)
+        withdraw(spec, hosts, session)
+        cluster.events.append(ExpiryWithdrawn(why=f"not any more: {living.announced.why}"))
+    return Looked(cluster=cluster.name, state="withdrawn")
+
+
+def _due(cluster: Cluster, told: ExpiryAnnounced, jobs: Jobs, report: Reporter) -> Looked:
+    """Remove a cluster that nobody uses."""
+    if jobs.why_not:
+        return _looked(cluster, "kept", told, jobs.why_not)
+    running = open_applied(cluster.state_url, cluster.spec_path)
+    running.why = told.why
+    result = down(running, report, confirm=lambda _: True)
+    state: EndState = "removed" if result.exit_code is Exit.OK else "leftovers"
+    return _looked(cluster, state, told, told.why)
+
+
+def _looked(cluster: Cluster, state: EndState, told: ExpiryAnnounced, why: str) -> Looked:
+    return Looked(
+        cluster=cluster.name,
+        state=state,
+        kind=told.kind,
+        earliest=datetime.fromtimestamp(told.earliest, UTC),
+        why=why,
+    )

@@ -1,0 +1,245 @@
+"""Is anything there, and paid for, that nobody knows of? The sites' lists against the books.
+
+The books are the ledger and, where a site's resources stand in a stack, that stack. While a
+cluster runs, what they know is no leftover; once its end was begun, all is one but kept data.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable
+from datetime import timedelta
+from typing import TypeAlias
+
+import msgspec
+
+from ...inventory.hosts import elastic_nodes
+from ...schemas.diagnostics import Diagnostic
+from ...stacks.provider import Leftover, ProviderError
+from ..cluster.cluster import Cluster
+from ..cluster.outcome import Exit
+from ..cluster.sites import OpenSite, at_each, open_sites
+from ..state import ExistingResource, Intent, Journal
+from .data import priced
+
+UNKNOWN = "in no book: another run began it and was killed, or somebody made it by hand"
+AFTER_END = "the cluster was taken down, and this is still there"
+BEGUN = "a run that was killed had begun to create it"
+
+
+class Stray(msgspec.Struct, frozen=True, kw_only=True):
+    """Something that is there and should not be."""
+
+    site: str
+    item: Leftover
+    why: str
+
+
+class Absent(msgspec.Struct, frozen=True, kw_only=True):
+    """Something that the ledger tells of and its site doesn't."""
+
+    site: str
+    key: str
+    """"node/gpu001"."""
+    provider_id: str
+
+
+class LedgerCheck(msgspec.Struct, frozen=True, kw_only=True):
+    """The answer of `gcluster ledger check`."""
+
+    cluster: str
+    ended: bool
+    """Whether its `down` was begun: then nothing but kept data may be there."""
+    listed: int
+    """How many things the sites listed."""
+    leftovers: tuple[Stray, ...]
+    usd_per_hour: float | None
+    """Of all leftovers; None: the price of one is unknown."""
+    known_usd_per_hour: float
+    """Of those whose price is known."""
+    absent: tuple[Absent, ...]
+    kept: tuple[Leftover, ...]
+    """Data that stays after `down`, and what it stands in; () while the cluster runs."""
+    silent: dict[str, str]
+    """Site -> why it could not be asked: nobody can say that nothing is left there."""
+    diagnostics: tuple[Diagnostic, ...] = ()
+
+    @property
+    def exit_code(self) -> Exit:
+        """LEFTOVERS where something is left; FAILED where that isn't known."""
+        if self.leftovers:
+            return Exit.LEFTOVERS
+        return Exit.FAILED if self.silent else Exit.OK
+
+
+class SiteBooks(msgspec.Struct, frozen=True, kw_only=True):
+    """What the books say of one site."""
+
+    existing: tuple[ExistingResource, ...]
+    intents: tuple[Intent, ...]
+    booked: frozenset[str]
+    """Provider ids that the site's stack knows."""
+
+
+_Look: TypeAlias = tuple[tuple[Leftover, ...], frozenset[str]] | ProviderError
+
+
+def check_ledger(cluster: Cluster) -> LedgerCheck:
+    """Ask every site for what carries the cluster's tag, and hold it against the books.
+
+    Nothing is changed, and no lock is taken: what a run makes meanwhile may be told as a leftover.
+    """
+    if not cluster.was_applied:
+        return _told(cluster, ended=False)
+    ended = has_ended(cluster)
+    sites = open_sites(cluster)
+    looks = at_each(sites, _look)
+    strays: list[Stray] = []
+    absent: list[Absent] = []
+    kept: list[Leftover] = []
+    for name, look in looks.items():
+        if isinstance(look, ProviderError):
+            continue
+        found = priced(cluster, look[0])
+        books = SiteBooks(
+            existing=cluster.ledger.existing(name),
+            intents=cluster.ledger.open_intents(name),
+            booked=look[1],
+        )
+        strays += leftovers_of(name, found, books, ended=ended)
+        absent += absent_of(name, found, books)
+        kept += [item for item in found if item.kept_data and ended]
+    silent = {n: e.diagnostics[0] for n, e in looks.items() if isinstance(e, ProviderError)}
+    return _told(
+        cluster,
+        ended=ended,
+        listed=sum(len(look[0]) for look in looks.values() if not isinstance(look, ProviderError)),
+        strays=strays,
+        absent=absent,
+        kept=kept,
+        silent=silent,
+    )
+
+
+def has_ended(cluster: Cluster) -> bool:
+    """Say whether the last that was begun with the whole cluster was its end."""
+    runs = (run.command for run in reversed(Journal(cluster.events).runs()))
+    return next((command == "down" for command in runs if command in {"up", "down"}), False)
+
+
+def leftovers_of(
+    site: str, found: Iterable[Leftover], books: SiteBooks, *, ended: bool
+) -> list[Stray]:
+    """Return what is there and shouldn't be, in the order of the site's list (pure)."""
+    ours = {resource.provider_id for resource in books.existing} | books.booked
+    listed = tuple(found)
+    there = {item.provider_id for item in listed}
+    # A list may spell ids otherwise than the call that made the thing: then its name tells.
+    named = {resource.key for resource in books.existing if resource.provider_id not in there}
+    begun = {intent.resource_key for intent in books.intents}
+    strays = []
+    for item in listed:
+        key = f"{item.kind}/{item.name}"
+        if item.kept_data or (not ended and (item.provider_id in ours or key in named)):
+            continue
+        why = AFTER_END if ended else BEGUN if key in begun else UNKNOWN
+        strays.append(Stray(site=site, item=item, why=why))
+    return strays
+
+
+def absent_of(site: str, found: Collection[Leftover], books: SiteBooks) -> list[Absent]:
+    """Return what the ledger has and the site's list hasn't (pure).
+
+    Of a kind that the site doesn't list, as a stack or a scale set's machine, nothing is known.
+    """
+    ids = {item.provider_id for item in found}
+    keys = {f"{item.kind}/{item.name}" for item in found}
+    kinds = {item.kind for item in found}
+    return [
+        Absent(site=site, key=resource.key, provider_id=resource.provider_id)
+        for resource in books.existing
+        if resource.provider_id not in ids
+        and resource.key not in keys
+        and (resource.kind in kinds or not found)
+    ]
+
+
+def close_absent(cluster: Cluster, site: OpenSite) -> None:
+    """Tell the ledger of nodes that are gone although it says that they exist.
+
+    A run that was killed between removing and telling leaves such entries. The site is asked for
+    its list only where an entry has no host, or a node has two. Only for whoever holds the site's
+    lock: elastic nodes are left alone, for their agent holds another, and a machine that it made a
+    moment ago may not be listed yet. Nor is that of a run that could not wait for the list.
+    """
+    others = _elastic(cluster)
+    nodes = [
+        entry
+        for entry in _listed(cluster, site)
+        if entry.kind == "node" and entry.key not in others
+    ]
+    if not nodes:
+        return
+    hosts = {f"node/{host.name}" for host in site.provider.hosts(site.context)}
+    many = Counter(entry.key for entry in nodes)
+    doubted = [entry for entry in nodes if entry.key not in hosts or many[entry.key] > 1]
+    if not doubted:
+        return
+    there = {item.provider_id for item in site.provider.sweep(site.context)}
+    seen = {entry.key for entry in doubted if entry.provider_id in there}
+    for entry in doubted:
+        # Of a node that is there, one entry must be: else the list spells its id otherwise.
+        if entry.provider_id not in there and (entry.key not in hosts or entry.key in seen):
+            cluster.ledger.deleted(site.name, entry.key, entry.provider_id)
+
+
+def _listed(cluster: Cluster, site: OpenSite) -> list[ExistingResource]:
+    """Return the site's entries that its list has by now, where they exist."""
+    entries = cluster.ledger.existing(site.name)
+    lag = site.provider.listing_lag_s(site.context)
+    if not lag:
+        return list(entries)
+    by_now = cluster.events.now() - timedelta(seconds=lag)
+    return [entry for entry in entries if entry.since <= by_now]
+
+
+def _elastic(cluster: Cluster) -> frozenset[str]:
+    """Return the keys of nodes that come and go, by the spec and as it was applied."""
+    specs = (cluster.spec, cluster.applied_spec or cluster.spec)
+    pools = (names for spec in specs for names in elastic_nodes(spec).values())
+    return frozenset(f"node/{name}" for names in pools for name in names)
+
+
+def _look(site: OpenSite) -> _Look:
+    try:
+        found = site.provider.sweep(site.context)
+        return found, site.provider.tracked_ids(site.context, found)
+    except ProviderError as error:
+        return error
+
+
+def _told(
+    cluster: Cluster,
+    *,
+    ended: bool,
+    listed: int = 0,
+    strays: Iterable[Stray] = (),
+    absent: Iterable[Absent] = (),
+    kept: Iterable[Leftover] = (),
+    silent: dict[str, Diagnostic] | None = None,
+) -> LedgerCheck:
+    left = tuple(strays)
+    prices = [stray.item.usd_per_hour for stray in left]
+    known = [price for price in prices if price is not None]
+    return LedgerCheck(
+        cluster=cluster.name,
+        ended=ended,
+        listed=listed,
+        leftovers=left,
+        usd_per_hour=sum(known) if len(known) == len(prices) else None,
+        known_usd_per_hour=sum(known),
+        absent=tuple(absent),
+        kept=tuple(kept),
+        silent={name: said.summary for name, said in (silent or {}).items()},
+        diagnostics=tuple((silent or {}).values()),
+    )

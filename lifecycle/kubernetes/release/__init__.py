@@ -1,0 +1,1 @@
+"""The Kubernetes that gcluster brings: programs, images and add-ons, with their versions."""

@@ -1,0 +1,133 @@
+"""Go: found on this machine, or in a container of Debian 13, and asked to compile one program.
+
+Whichever go is there (1.21 or newer) fetches the toolchain that programs.yaml names as a Go module
+and runs that, so the same bytes come out everywhere.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from ....stacks.local.engine import find_engine, runtime_flags
+from ...cluster import places
+from ...cluster.outcome import LifecycleError, failure
+
+_SWITCHES_FROM = (1, 21)
+"""Go fetches other toolchains from this version on: https://go.dev/doc/toolchain."""
+_BUILD_LIMIT_S = 3600
+_SETTINGS = {
+    "CGO_ENABLED": "0",
+    "GOFLAGS": "-buildvcs=false -trimpath -mod=readonly",
+    "GOOS": "linux",
+}
+_PASSED_ON = ("GOPROXY", "GOSUMDB", "GONOSUMDB", "GONOSUMCHECK", "HTTPS_PROXY", "https_proxy")
+"""Settings of this machine that say where modules come from."""
+_AUTHORITIES = Path("/etc/ssl/certs")
+
+
+def compile_program(
+    folder: Path, out: Path, toolchain: str, link: Mapping[str, str], architecture: str
+) -> None:
+    """Compile the module in `folder` to the static program `out`.
+
+    Args:
+        folder: of a module whose go.sum is whole.
+        out: where the program goes; its folder exists.
+        toolchain: "go1.25.4".
+        link: variables that the linker sets.
+        architecture: as Go calls it: "amd64".
+
+    Raises:
+        LifecycleError: GC939 with the compiler's own words, or that there is no Go to be had.
+    """
+    told = [f"-X={name}={value}" for name, value in sorted(link.items())]
+    arguments = ["build", "-ldflags", " ".join(["-s", "-w", *told]), "-o"]
+    settings = {**_SETTINGS, "GOTOOLCHAIN": toolchain, "GOARCH": architecture}
+    go = host_go()
+    run = _in_container if go is None else _on_host(go)
+    run(arguments, settings, folder, out)
+
+
+def host_go() -> str | None:
+    """Return the path of a go that can fetch other toolchains; None where there is none."""
+    found = shutil.which("go")
+    if found is None:
+        return None
+    told = subprocess.run(
+        [found, "env", "GOVERSION"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "GOTOOLCHAIN": "local"},
+    ).stdout
+    version = re.match(r"go(\d+)\.(\d+)", told)
+    new = version is not None and (int(version[1]), int(version[2])) >= _SWITCHES_FROM
+    return found if new else None
+
+
+def _on_host(go: str) -> Callable[[Sequence[str], Mapping[str, str], Path, Path], None]:
+    def run(arguments: Sequence[str], settings: Mapping[str, str], folder: Path, out: Path) -> None:
+        command = [go, *arguments, str(out), "."]
+        _checked(command, folder, {**os.environ, **settings})
+
+    return run
+
+
+def _in_container(
+    arguments: Sequence[str], settings: Mapping[str, str], folder: Path, out: Path
+) -> None:
+    """Compile with Debian 13's go, in a container of the local nodes' base image."""
+    from ....stacks.local.image import ensure_base  # noqa: PLC0415
+
+    engine = find_engine()
+    cache = places.private_directory(places.cache_home() / "go")
+    base = ensure_base(engine, places.private_directory(places.cache_home()))
+    given = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
+    told = {**settings, **given, "GOPATH": "/cache/path", "GOCACHE": "/cache/build"}
+    install = "apt-get update -q && apt-get install -yq --no-install-recommends golang-go"
+    script = f'{{ {install}; }} >&2 && cd /source && exec go "$@"'
+    command = [
+        *(engine.executable, "run", "--rm", *runtime_flags(engine.facts)),
+        *(f"--volume={folder}:/source:ro", f"--volume={out.parent}:/out"),
+        *(f"--volume={cache}:/cache", f"--volume={_AUTHORITIES}:{_AUTHORITIES}:ro"),
+        *(f"--env={name}={value}" for name, value in told.items()),
+        *(base, "/bin/sh", "-c", script, "go", *arguments, f"/out/{out.name}", "."),
+    ]
+    _checked(command, folder, dict(os.environ))
+
+
+def _checked(command: list[str], folder: Path, environment: dict[str, str]) -> None:
+    try:
+        done = subprocess.run(
+            command,
+            cwd=folder,
+            env=environment,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=False,
+            timeout=_BUILD_LIMIT_S,
+        )
+    except subprocess.TimeoutExpired:
+        raise _not_compiled(folder, f"not done in {_BUILD_LIMIT_S} s", "") from None
+    if done.returncode != 0:
+        lines = [
+            line for line in done.stderr.splitlines() if not line.startswith("go: downloading")
+        ]
+        raise _not_compiled(
+            folder, lines[-1] if lines else "go said nothing", "\n".join(lines[-20:])
+        )
+
+
+def _not_compiled(folder: Path, why: str, detail: str) -> LifecycleError:
+    return failure(
+        "GC939",
+        f"{folder.name} was not compiled: {why}",
+        detail=detail,
+        hint="does this machine reach a Go module proxy (go env GOPROXY)?",
+    )

@@ -1,0 +1,232 @@
+"""The Kubernetes bundle as the projects publish it: programs by checksum, images by digest."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import shutil
+import time
+import urllib.error
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import Literal, cast
+
+import msgspec
+
+from ....schemas.bundle import IMAGES, MANIFEST, KubernetesBundle, KubernetesFile, KubernetesImage
+from ....schemas.decoding import decode_yaml
+from ....stacks import atomic
+from ....stacks.https import opened
+from ...bundle.fetch import Wanted, fetch_all
+from ...cluster.outcome import LifecycleError, failure
+from ...cluster.progress import Reporter, StageFinished, StageProgress, StageStarted
+from .registry import Pulled, pull, write_pulled
+
+_TIMEOUT_S = 60
+
+
+class Published(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Programs that a project publishes."""
+
+    root: str
+    path: str
+    names: list[str]
+    source: str
+    date: str
+
+
+class Registry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Images that a project publishes."""
+
+    url: str
+    own: list[str]
+    source: str
+    date: str
+
+
+class Beside(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Tags that belong to one version of Kubernetes."""
+
+    kubernetes: str
+    etcd: str
+    coredns: str
+    pause: str
+    source: str
+    date: str
+
+
+class Release(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What release.yaml says."""
+
+    programs: Published
+    registry: Registry
+    beside: list[Beside]
+
+
+def release() -> Release:
+    """Read release.yaml."""
+    path = Path(__file__).with_name("release.yaml")
+    return decode_yaml(path.read_bytes(), Release)
+
+
+def planned_release(version: str, architecture: str) -> KubernetesBundle:
+    """Return what the manifest of a version would say: sizes 0, checksums "".
+
+    Of a version that nobody wrote down it names the same programs, and another's etcd.
+    """
+    of = release()
+    beside = next((b for b in of.beside if b.kubernetes == version), of.beside[0])
+    files = [
+        KubernetesFile(path=f"bin/{name}", size=0, sha256="", programs=(name,))
+        for name in of.programs.names
+    ]
+    registry = of.registry.url.rsplit("://", maxsplit=1)[-1]
+    references = [f"{registry}/{name}:{tag}" for name, tag in _tags(of.registry, beside)]
+    return KubernetesBundle(
+        made_from="release",
+        key="0" * 16,
+        architecture=cast("Literal['amd64', 'arm64']", architecture),
+        kubernetes=version,
+        etcd=beside.etcd,
+        coredns=beside.coredns,
+        pause=beside.pause,
+        repository=registry,
+        files=(*files, KubernetesFile(path=IMAGES, size=0, sha256="")),
+        images=tuple(KubernetesImage(reference=reference, digest="") for reference in references),
+    )
+
+
+def whole_version(version: str) -> str:
+    """Return the newest version written down that begins with "1.35"; a whole one as it is."""
+    known = [b.kubernetes for b in release().beside if b.kubernetes.startswith(f"{version}.")]
+    return max(known, key=lambda text: [int(n) for n in text.split(".")], default=version)
+
+
+def _tags(of: Registry, beside: Beside) -> list[tuple[str, str]]:
+    """Return the images of a version with their tags."""
+    own = [(name, f"v{beside.kubernetes}") for name in of.own]
+    others = [("etcd", beside.etcd), ("pause", beside.pause)]
+    return [*own, *others, ("coredns/coredns", f"v{beside.coredns}")]
+
+
+def fetch_release(
+    version: str, architecture: str, out: Path, report: Reporter, of: Release | None = None
+) -> KubernetesBundle:
+    """Fetch a version into the folder `out`, which is new; nothing is left of a fetch that failed.
+
+    Args:
+        version: "1.35.4".
+        architecture: "amd64", "arm64".
+        out: the bundle's folder.
+        report: told of each part.
+        of: where it is published; by default as release.yaml says.
+
+    Raises:
+        LifecycleError: GC939: something is not to be had, or isn't what its checksum says.
+    """
+    of = of or release()
+    beside = next((b for b in of.beside if b.kubernetes == version), None)
+    if beside is None:
+        known = ", ".join(b.kubernetes for b in of.beside)
+        raise failure(
+            "GC939",
+            f"which etcd, CoreDNS and pause belong to Kubernetes {version} is not known",
+            hint=f"known are: {known}; add it to lifecycle/kubernetes/release/release.yaml",
+        )
+    out.parent.mkdir(parents=True, exist_ok=True)
+    scratch = Path(mkdtemp(prefix=f".{out.name}-", dir=out.parent))
+    try:
+        files = _programs(of.programs, version, architecture, scratch, report)
+        images = _images(of.registry, beside, architecture, report)
+        write_pulled(images, scratch / IMAGES)
+        content = (scratch / IMAGES).read_bytes()
+        archive = KubernetesFile(
+            path=IMAGES, size=len(content), sha256=hashlib.sha256(content).hexdigest()
+        )
+        manifest = _manifest(beside, architecture, (*files, archive), images, of.registry.url)
+        atomic.write(scratch / MANIFEST, manifest.encode(), mode=0o644)
+        scratch.replace(out)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+    return manifest
+
+
+def _programs(
+    of: Published, version: str, architecture: str, out: Path, report: Reporter
+) -> list[KubernetesFile]:
+    began = time.monotonic()
+    report(StageStarted(name="programs", total=len(of.names)))
+    (out / "bin").mkdir()
+    wanted = []
+    for name in of.names:
+        url = f"{of.root}/{of.path.format(version=version, arch=architecture, name=name)}"
+        sha256 = _published_sum(f"{url}.sha256")
+        wanted.append(Wanted(url=url, path=f"bin/{name}", size=None, sha256=sha256, roles=name))
+
+    def tell(done: int, total: int, detail: str) -> None:
+        report(StageProgress(name="programs", done=done, total=total, detail=detail))
+
+    fetched, findings = fetch_all(wanted, out, tell)
+    if findings:
+        raise LifecycleError(*findings)
+    shutil.rmtree(out / ".incoming", ignore_errors=True)
+    seconds, summary = time.monotonic() - began, f"{fetched / 1e6:.0f} MB"
+    report(StageFinished(name="programs", ok=True, summary=summary, seconds=seconds))
+    return [
+        KubernetesFile(
+            path=want.path,
+            size=(out / want.path).stat().st_size,
+            sha256=want.sha256,
+            programs=(want.roles,),
+        )
+        for want in wanted
+    ]
+
+
+def _published_sum(url: str) -> str:
+    """Return the checksum that stands at a URL."""
+    try:
+        with opened(url, timeout=_TIMEOUT_S) as answer:
+            said = str(answer.read(200).decode("ascii", "replace")).split()
+    except (urllib.error.URLError, TimeoutError, OSError) as error:
+        raise failure(
+            "GC939", f"{url} was not fetched: {getattr(error, 'reason', error)}"
+        ) from None
+    if not said or not re.fullmatch("[0-9a-f]{64}", said[0]):
+        raise failure("GC939", f"{url} is no SHA-256")
+    return said[0]
+
+
+def _images(of: Registry, beside: Beside, architecture: str, report: Reporter) -> list[Pulled]:
+    began = time.monotonic()
+    asked = _tags(of, beside)
+    report(StageStarted(name="images", total=len(asked)))
+    images = []
+    for done, (name, tag) in enumerate(asked):
+        report(StageProgress(name="images", done=done, total=len(asked), detail=name))
+        images.append(pull(of.url, name, tag, architecture))
+    seconds, summary = time.monotonic() - began, f"{len(images)} images"
+    report(StageFinished(name="images", ok=True, summary=summary, seconds=seconds))
+    return images
+
+
+def _manifest(
+    beside: Beside,
+    architecture: str,
+    files: tuple[KubernetesFile, ...],
+    images: list[Pulled],
+    registry: str,
+) -> KubernetesBundle:
+    sums = [file.sha256 for file in files] + [image.digest for image in images]
+    return KubernetesBundle(
+        made_from="release",
+        key=hashlib.sha256("\n".join(sums).encode()).hexdigest()[:16],
+        architecture=cast("Literal['amd64', 'arm64']", architecture),
+        kubernetes=beside.kubernetes,
+        etcd=beside.etcd,
+        coredns=beside.coredns,
+        pause=beside.pause,
+        repository=registry.rsplit("://", maxsplit=1)[-1],
+        files=files,
+        images=tuple(KubernetesImage(reference=i.reference, digest=i.digest) for i in images),
+    )

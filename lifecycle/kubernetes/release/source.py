@@ -1,0 +1,172 @@
+"""Where a cluster's nodes take Kubernetes from: a bundle; without one, local ones our own build.
+
+Who only looks never builds. A plan of a bundle that isn't built is compiled without its checksums.
+"""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from tempfile import mkdtemp
+
+from ....inventory.compile.kubernetes import KubernetesAt
+from ....schemas.bundle import MANIFEST, NODE_FOLDER, KubernetesBundle, decode_kubernetes
+from ....schemas.diagnostics import Diagnostic, Severity
+from ....schemas.spec import ClusterSpec, KubernetesScheduler
+from ...bundle.fetch import is_whole
+from ...cluster.outcome import Exit, LifecycleError, failure
+from ...cluster.progress import Reporter
+from .build import architecture, built_folder, ensure_built, planned_bundle
+from .release import fetch_release
+
+BUILD = "make bundle-kubernetes"
+"""Builds the bundle ahead of `up`, in a checkout."""
+_BRING = "gcluster bundle --kubernetes modules --out DIR"
+"""The same for who has no checkout: what it builds stays in the cache."""
+
+
+def takes_own_build(spec: ClusterSpec) -> bool:
+    """Whether the nodes of a spec take Kubernetes from this machine: all of them are made here."""
+    made_here = all(site.is_made_here for site in spec.sites.values())
+    return isinstance(spec.scheduler, KubernetesScheduler) and made_here
+
+
+def kubernetes_at(spec: ClusterSpec, applied: bytes | None) -> KubernetesAt | None:
+    """Return the bundle of a cluster's nodes as far as it is known; None: packages and a registry.
+
+    Args:
+        spec: the cluster.
+        applied: manifest of the bundle that its nodes were last brought to; the cache may have
+            been emptied since.
+    """
+    if not takes_own_build(spec):
+        return None
+    planned = planned_bundle()
+    known = _built() or (None if applied is None else decode_kubernetes(applied))
+    return _here(planned if known is None or known.key != planned.key else known)
+
+
+def planned_at(spec: ClusterSpec) -> KubernetesAt | None:
+    """Return the bundle as its recipe says it, whether it is built or not."""
+    return _here(planned_bundle()) if takes_own_build(spec) else None
+
+
+def ready_kubernetes(report: Reporter) -> KubernetesAt:
+    """Return the bundle, built where it is missing, every file of it looked at.
+
+    Raises:
+        LifecycleError: it can't be built (GC939, GC912), or a file of it is missing or other than
+            it was built (GC1000). Nothing was changed on any node.
+    """
+    folder, manifest = ensure_built(report)
+    broken = broken_files(folder, manifest)
+    if broken:
+        found = [
+            Diagnostic(
+                code="GC1000",
+                severity=Severity.ERROR,
+                summary=f"{folder / path} is missing or isn't what was built",
+                detail="nothing was changed on any node",
+                hint=f"rm -r {folder}, then {BUILD} (or {_BRING})",
+            )
+            for path in broken
+        ]
+        raise LifecycleError(*found, exit_code=Exit.REFUSED)
+    return _here(manifest)
+
+
+def bundled_at(manifest: KubernetesBundle) -> KubernetesAt:
+    """Return what a spec's bundle has: nodes find it beside their packages."""
+    return KubernetesAt(manifest=manifest, root="")
+
+
+def how_it_stands(at: KubernetesAt) -> str:
+    """Say where a bundle is, or that `up` would build it, for a plan that a person reads."""
+    version = f"Kubernetes {at.manifest.kubernetes}"
+    if not at.root:
+        return f"{version}: {at.manifest.size / 1e6:.0f} MB in the bundle that the nodes live on"
+    if _built() is None:
+        return f"{version}: to be built first, once, in minutes ({BUILD} does so ahead)"
+    return f"{version}: {at.manifest.size / 1e6:.0f} MB in {built_folder()}"
+
+
+def _built() -> KubernetesBundle | None:
+    """Return the manifest of the bundle in the cache; None: there is none."""
+    try:
+        return decode_kubernetes((built_folder() / MANIFEST).read_bytes())
+    except (OSError, ValueError):
+        return None
+
+
+def _here(manifest: KubernetesBundle) -> KubernetesAt:
+    return KubernetesAt(manifest=manifest, root=f"file://{NODE_FOLDER}/{manifest.key}")
+
+
+MODULES = "modules"
+"""Stands for our own build; anything else is a version of the release."""
+
+
+def bring(what: str, out: Path, report: Reporter) -> KubernetesBundle:
+    """Put a bundle into the folder `out`, which is new or empty, or holds that bundle already.
+
+    Args:
+        what: "modules", or the version of a release: "1.35.4".
+        out: the folder.
+        report: told of each part.
+
+    Raises:
+        LifecycleError: GC944: the folder holds something else; GC939: it can't be had.
+    """
+    there = _is_there(out)
+    if there is None and out.is_dir() and any(out.iterdir()):
+        raise failure(
+            "GC944",
+            f"{out} is not empty and is no bundle of Kubernetes",
+            hint="name an empty or a new folder",
+            exit_code=Exit.USAGE,
+        )
+    if what != MODULES:
+        if there is not None and (there.made_from, there.kubernetes) == ("release", what):
+            return there
+        _refuse_other(there, out)
+        if out.is_dir():
+            out.rmdir()
+        return fetch_release(what, architecture(), out, report)
+    folder, manifest = ensure_built(report)
+    if there == manifest:
+        return there
+    _refuse_other(there, out)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    scratch = Path(mkdtemp(prefix=f".{out.name}-", dir=out.parent))
+    try:
+        shutil.copytree(folder, scratch, dirs_exist_ok=True)
+        if out.is_dir():
+            out.rmdir()
+        scratch.replace(out)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+    return manifest
+
+
+def broken_files(folder: Path, manifest: KubernetesBundle) -> list[str]:
+    """Return the files of a bundle that are missing or not what the manifest says."""
+    return [f.path for f in manifest.files if not is_whole(folder / f.path, f.size, f.sha256)]
+
+
+def _is_there(out: Path) -> KubernetesBundle | None:
+    """Return the manifest of a whole bundle in a folder."""
+    try:
+        manifest = decode_kubernetes((out / MANIFEST).read_bytes())
+    except (OSError, ValueError):
+        return None
+    return None if broken_files(out, manifest) else manifest
+
+
+def _refuse_other(there: KubernetesBundle | None, out: Path) -> None:
+    if there is not None:
+        raise failure(
+            "GC944",
+            f"{out} holds another bundle: Kubernetes {there.kubernetes} from {there.made_from}",
+            hint="name an empty or a new folder",
+            exit_code=Exit.USAGE,
+        )

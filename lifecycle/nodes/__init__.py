@@ -1,0 +1,1 @@
+"""Nodes over SSH: connections, convergence by Ansible, images."""

@@ -1,0 +1,143 @@
+"""The playbook of one convergence: exactly the pending steps, on exactly the hosts that need them.
+
+A play is a step (or several in a row) over one set of hosts. Each step imports one phase of one
+role, lets the handlers run, and leaves its seal and stamp with a raw command, which costs no module
+run. Large pools are split into waves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import msgspec
+import yaml
+
+from ....inventory.compile import Step
+from ....inventory.hosts import ClusterInventory
+from .pending import Pending, PendingStep
+from .seals import seal_command
+from .stamps import done_command
+
+STAMP_PREFIX = "stamp "
+"""A task of this name marks its step as done on a host: "stamp slurm.configure"."""
+
+Play: TypeAlias = dict[str, Any]
+
+
+class _Work(msgspec.Struct):
+    """One step over the hosts of all pools for which it is the same."""
+
+    step: Step
+    digest: str
+    hosts: list[str]
+
+
+def plays(pending: Pending, secret_files: Mapping[str, Path]) -> list[Play]:
+    """Return the plays in order.
+
+    Args:
+        pending: the steps to run.
+        secret_files: secret -> file that holds it while the playbook runs; a secret without a
+            file is shown as a placeholder (for reading, not for running).
+    """
+    result: list[Play] = []
+    for work in _merged(pending.steps):
+        variables = dict(work.step.variables)
+        for variable, secret in work.step.secrets.items():
+            variables[variable] = str(secret_files.get(secret, f"<secret {secret}>"))
+        tasks = _tasks(work.step, work.digest)
+        hosts = ",".join(work.hosts)
+        last = result[-1] if result else None
+        if last is not None and last["hosts"] == hosts and _agree(last["vars"], variables):
+            last["name"] += f", {work.step.key}"
+            last["vars"] |= variables
+            last["tasks"] += tasks
+        else:
+            result.append(
+                {
+                    "name": work.step.key,
+                    "hosts": hosts,
+                    "gather_facts": False,
+                    "become": True,
+                    "vars": variables,
+                    "tasks": tasks,
+                }
+            )
+    return result
+
+
+def playbook_yaml(pending: Pending, secret_files: Mapping[str, Path]) -> str:
+    """Return the playbook as YAML; the same steps give the same bytes."""
+    return yaml.safe_dump(
+        plays(pending, secret_files), sort_keys=False, width=100, explicit_start=True
+    )
+
+
+def _merged(steps: tuple[PendingStep, ...]) -> list[_Work]:
+    """Join the same step of several pools: equal stamps mean equal work."""
+    works: dict[tuple[str, str], _Work] = {}
+    for pending in steps:
+        work = works.setdefault(
+            (pending.step.key, pending.digest),
+            _Work(step=pending.step, digest=pending.digest, hosts=[]),
+        )
+        work.hosts += pending.hosts
+    return list(works.values())
+
+
+def _agree(left: Mapping[str, Any], right: Mapping[str, Any]) -> bool:
+    return all(left.get(name, value) == value for name, value in right.items())
+
+
+def _tasks(step: Step, digest: str) -> list[dict[str, Any]]:
+    return [
+        {
+            "name": step.key,
+            "ansible.builtin.import_role": {
+                "name": f"gcluster.cluster.{step.role}",
+                "tasks_from": f"{step.phase}.yml",
+            },
+        },
+        {"name": f"handlers of {step.key}", "ansible.builtin.meta": "flush_handlers"},
+        {
+            "name": f"{STAMP_PREFIX}{step.key}",
+            "ansible.builtin.raw": seal_command(step, digest) + done_command(step, digest),
+            "changed_when": False,
+        },
+    ]
+
+
+WAVE = 50
+"""Most nodes of one pool that are worked on at once; a fork of Ansible holds about 60 MB."""
+
+
+def waves(
+    inventory: ClusterInventory, busy: frozenset[str], size: int = WAVE
+) -> list[frozenset[str]]:
+    """Return the hosts to work on together, wave by wave.
+
+    Controllers and logins go first, with as many nodes of each pool as fit; then the next nodes of
+    each pool. A slow node holds up its own wave only, and a change that breaks every node of a
+    wave stops there.
+
+    Args:
+        inventory: all hosts.
+        busy: those with something to do; the others are in no wave.
+        size: most nodes of one pool in a wave.
+    """
+    found: list[set[str]] = []
+    counted: dict[str, int] = {}
+    for host in inventory.hosts:
+        if host.name not in busy:
+            continue
+        number = 0
+        if host.role == "compute":
+            place = counted.get(host.pool, 0)
+            counted[host.pool] = place + 1
+            number = place // size
+        while len(found) <= number:
+            found.append(set())
+        found[number].add(host.name)
+    return [frozenset(wave) for wave in found if wave]

@@ -1,0 +1,214 @@
+"""The roles that travel with gcluster: the hash of what a phase runs, and the traces it leaves.
+
+Traces are what a step leaves on a node that can be inspected later: files, packages, mounts,
+settings. Each role declares them for its own phases (`roles/ROLE/meta/traces.yml`). What is known
+only while a spec is compiled, such as where its storage is mounted, comes from the variables of the
+step.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+import msgspec
+import yaml
+
+import gcluster
+
+from ....inventory.compile import Step
+from ....schemas.decoding import convert
+
+_MODULE = re.compile(rb"\bgcluster\.cluster\.(\w+):")
+_IMPORT = re.compile(rb"^from (?:\.|\.\.module_utils\.)(\w+) import", re.MULTILINE)
+
+NOT_RUN = frozenset({"meta"})
+"""Folders of a role that say what it is; nothing in them runs on a node."""
+
+
+def collections_path() -> Path:
+    """Return the directory to name in ANSIBLE_COLLECTIONS_PATH (wheel, editable or checkout)."""
+    return Path(next(iter(gcluster.__path__))).resolve()
+
+
+def role_path(role: str) -> Path:
+    """Return the folder of a role of the collection gcluster.cluster."""
+    return (_collection() / "roles" / role).resolve()
+
+
+def plugins_path() -> Path:
+    """Return the folder of the collection's modules and what they share."""
+    return (_collection() / "plugins").resolve()
+
+
+def _collection() -> Path:
+    return collections_path() / "ansible_collections" / "gcluster" / "cluster"
+
+
+@functools.cache
+def role_digest(role: str, phase: str) -> str:
+    """Return the SHA-256 in hex of the files that a phase may use.
+
+    These are its own tasks (PHASE.yml, and what it includes from PHASE/), the collection's modules
+    that tasks name, with the module_utils that those import, and all of the role but
+    the other phases' tasks: templates, files, variables, defaults and handlers count for every
+    phase, so a change to one of them runs a phase again that may not need it, and never the other
+    way round.
+    """
+    digest = hashlib.sha256()
+    named: set[str] = set()
+    for name, top, below, content, modules in files_of(role):
+        if top == "tasks" and below not in {"", phase, f"{phase}.yml"}:
+            continue  # of another phase
+        digest.update(f"{name}\0".encode())
+        digest.update(content)
+        named |= modules
+    for plugin in plugins_of(frozenset(named)):
+        digest.update(f"{plugin}\0".encode())
+        digest.update(hashlib.sha256((plugins_path() / plugin).read_bytes()).digest())
+    return digest.hexdigest()
+
+
+def role_plugins(role: str) -> tuple[str, ...]:
+    """Return the modules that any of a role's tasks name, and what they import, as paths."""
+    return plugins_of(frozenset[str]().union(*(modules for *_, modules in files_of(role))))
+
+
+@functools.cache
+def plugins_of(modules: frozenset[str]) -> tuple[str, ...]:
+    """Return the files of modules and of the module_utils that they import, below plugins/."""
+    root = plugins_path()
+    found: set[str] = set()
+    ahead = {f"modules/{name}.py" for name in modules}
+    while ahead:
+        path = ahead.pop()
+        if path in found or not (root / path).is_file():
+            continue  # a role's name in the place of a module's
+        found.add(path)
+        imported = _IMPORT.findall((root / path).read_bytes())
+        ahead |= {f"module_utils/{name.decode()}.py" for name in imported}
+    return tuple(sorted(found))
+
+
+@functools.cache
+def files_of(role: str) -> tuple[tuple[str, str, str, bytes, frozenset[str]], ...]:
+    """Return path, its folder, what comes below that, SHA-256 of the content, modules called.
+
+    Read once a run.
+    """
+    root = role_path(role)
+    found = []
+    for path in sorted(root.rglob("*")):
+        relative = path.relative_to(root)
+        top, *below = relative.parts
+        if path.is_dir() or top in NOT_RUN or path.suffix == ".pyc":
+            continue
+        content = path.read_bytes()
+        calls = _MODULE.findall(content) if top in {"tasks", "handlers"} else []
+        modules = frozenset(name.decode() for name in calls)
+        digest = hashlib.sha256(content).digest()
+        found.append((str(relative), top, below[0] if below else "", digest, modules))
+    return tuple(found)
+
+
+class Said(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a role says of one phase."""
+
+    files: tuple[str, ...] = ()
+    keys: tuple[str, ...] = ()
+    """Files whose content is a secret."""
+    programs: str = ""
+    """Folder on the node that gets what is in the role's files/libexec."""
+    blocks: tuple[str, ...] = ()
+    """Files of which only the part between gcluster's marks is its own."""
+    packages: tuple[str, ...] = ()
+    """Names and patterns as dpkg-query and rpm -qa take them; those that aren't there are none."""
+    units: tuple[str, ...] = ()
+    sysctls: tuple[str, ...] = ()
+    """Kernel settings, by name."""
+    sysctl_files: tuple[str, ...] = ()
+    """Files of kernel settings: the files and what the kernel has of each setting."""
+    mounts: str = ""
+    """Variable of the step that lists mounts with their `path`."""
+    mount_points: tuple[str, ...] = ()
+    """Where nothing else is to be mounted than what is there by then."""
+    kernel: bool = False
+    """The kernel that runs, and its command line."""
+    links: bool = False
+    """Network interfaces and fabric ports: state, MTU, rate."""
+
+
+class Traces(msgspec.Struct, frozen=True, kw_only=True):
+    """What is to be looked at on a node; each list sorted, each thing once."""
+
+    files: tuple[str, ...] = ()
+    keys: tuple[str, ...] = ()
+    blocks: tuple[str, ...] = ()
+    packages: tuple[str, ...] = ()
+    units: tuple[str, ...] = ()
+    sysctls: tuple[str, ...] = ()
+    sysctl_files: tuple[str, ...] = ()
+    mounts: tuple[str, ...] = ()
+    kernel: bool = False
+    links: bool = False
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """All files that are looked at as a whole."""
+        return tuple(sorted({*self.files, *self.keys, *self.sysctl_files}))
+
+
+def traces_of(step: Step) -> Traces:
+    """Return what a step leaves, by its role and its variables."""
+    said = said_by(step.role).get(step.phase)
+    if said is None:
+        return Traces()
+    named = {f"{said.programs}/{name}" for name in _programs(step.role)} if said.programs else set()
+    return Traces(
+        files=tuple(sorted({*said.files, *named})),
+        keys=tuple(sorted(said.keys)),
+        blocks=tuple(sorted(said.blocks)),
+        packages=tuple(sorted(said.packages)),
+        units=tuple(sorted(said.units)),
+        sysctls=tuple(sorted(said.sysctls)),
+        sysctl_files=tuple(sorted(said.sysctl_files)),
+        mounts=tuple(sorted({*said.mount_points, *_mounts(step, said.mounts)})),
+        kernel=said.kernel,
+        links=said.links,
+    )
+
+
+def together(every: Iterable[Traces]) -> Traces:
+    """Return all of it as one, to be asked at once."""
+    found = list(every)
+    lists = {
+        name: tuple(sorted({item for traces in found for item in getattr(traces, name)}))
+        for name in Traces.__struct_fields__
+        if name not in {"kernel", "links"}
+    }
+    return Traces(
+        **lists,
+        kernel=any(traces.kernel for traces in found),
+        links=any(traces.links for traces in found),
+    )
+
+
+@functools.cache
+def said_by(role: str) -> dict[str, Said]:
+    """Return phase -> what the role says that it leaves."""
+    text = (role_path(role) / "meta" / "traces.yml").read_text(encoding="utf-8")
+    return convert(yaml.safe_load(text), dict[str, Said])
+
+
+@functools.cache
+def _programs(role: str) -> tuple[str, ...]:
+    """Return the names of the programs that a role installs below libexec."""
+    return tuple(each.name for each in (role_path(role) / "files" / "libexec").iterdir())
+
+
+def _mounts(step: Step, variable: str) -> frozenset[str]:
+    listed = step.variables.get(variable) if variable else None
+    return frozenset(str(mount["path"]) for mount in listed or ())

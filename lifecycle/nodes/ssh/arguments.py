@@ -1,0 +1,112 @@
+"""The words of an ssh command line: who is asked, who asks, and which keys vouch (pure)."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+from ....inventory.hosts import Host, SshTarget
+
+CONNECT_TIMEOUT_S = 10
+"""Seconds until a host that doesn't answer at all counts as unreachable."""
+
+_SSH_PORT = 22
+
+STRICT = ("StrictHostKeyChecking=yes", f"ConnectTimeout={CONNECT_TIMEOUT_S}")
+"""For nodes and bastions alike: an unknown key is refused, and nobody is asked about it."""
+
+
+def as_words(options: list[str]) -> list[str]:
+    """Return ["-o", option, ...]."""
+    return [word for option in options for word in ("-o", option)]
+
+
+def identity(host: Host, known_hosts: Path) -> list[str]:
+    """Return the options that say who must be there, and who asks.
+
+    Args:
+        host: the node.
+        known_hosts: file with the pinned keys of the cluster, under `marker(host)`.
+    """
+    ssh = host.ssh
+    options = [*STRICT, "UpdateHostKeys=no", "RemoteCommand=none", "ServerAliveInterval=15"]
+    if ssh.host_keys:
+        options += _pinned_as(marker(host), known_hosts)
+    elif ssh.known_hosts_file:
+        options.append(f"UserKnownHostsFile={_quoted(ssh.known_hosts_file)}")
+    if ssh.key_file:
+        options += [f"IdentityFile={_quoted(ssh.key_file)}", "IdentitiesOnly=yes"]
+    if ssh.bastion:
+        # ProxyJump would ask on the terminal about a bastion whose key it doesn't know.
+        words = [word.replace("%", "%%") for word in to_bastion(ssh, known_hosts)]
+        options.append(f"ProxyCommand={shlex.join([*words[:-2], '-W', '[%h]:%p', *words[-2:]])}")
+    return options
+
+
+def destination(host: Host) -> list[str]:
+    """Return user, port and address, which no option can follow."""
+    return ["-p", str(host.ssh.port), "-l", host.ssh.user, "--", host.address]
+
+
+def as_root(host: Host, words: list[str]) -> str:
+    """Return the shell line that runs a command there as root; sudo never asks for a password."""
+    return shlex.join(words if host.ssh.user == "root" else ["sudo", "-n", *words])
+
+
+def to_bastion(ssh: SshTarget, known_hosts: Path) -> list[str]:
+    """Return the command line to the bastion itself; its last two words are "--" and its name.
+
+    Args:
+        ssh: a host behind it.
+        known_hosts: file with the pinned keys of the cluster, under `bastion_marker(ssh)`.
+    """
+    user, address, port = bastion_place(ssh)
+    options = ["BatchMode=yes", *STRICT, "ControlPath=none"]
+    if ssh.bastion_host_keys:
+        options += ["UpdateHostKeys=no", *_pinned_as(bastion_marker(ssh), known_hosts)]
+    words = ["ssh", *as_words(options)]
+    key = ssh.bastion_key_file or ssh.key_file
+    if key:
+        words += ["-i", str(Path(key).expanduser())]
+    words += (["-l", user] if user else []) + (["-p", port] if port else [])
+    return [*words, "--", address]
+
+
+def bastion_place(ssh: SshTarget) -> tuple[str, str, str]:
+    """Return user, address and port of the bastion; "" for what is not said."""
+    user, _, place = (ssh.bastion or "").rpartition("@")
+    return user, *_address_and_port(place)
+
+
+def _pinned_as(name: str, known_hosts: Path) -> list[str]:
+    """Return the options by which only the keys under a name of this file vouch."""
+    return [
+        f"UserKnownHostsFile={_quoted(known_hosts)}",
+        "GlobalKnownHostsFile=/dev/null",
+        f"HostKeyAlias={name}",
+    ]
+
+
+def _address_and_port(place: str) -> tuple[str, str]:
+    """Split "host:22", "[fe80::1]:22", "fe80::1" and "host"; the port may be empty."""
+    match = re.fullmatch(r"\[(.+)\](?::(\d+))?|([^:]+):(\d+)", place)
+    if match is None:
+        return place, ""
+    return match[1] or match[3], match[2] or match[4] or ""
+
+
+def marker(host: Host) -> str:
+    """Return the name that the host's keys are pinned under: unique and free of addresses."""
+    return f"{host.name}.{host.site}"
+
+
+def bastion_marker(ssh: SshTarget) -> str:
+    """Return the name that the bastion's keys are pinned under: one for each address and port."""
+    _, address, port = bastion_place(ssh)
+    return f"bastion-{address.replace(':', '-')}-{port or _SSH_PORT}"
+
+
+def _quoted(path: Path | str) -> str:
+    """Write a path as an option of ssh takes it: blanks, and no % sequences."""
+    return f'"{str(Path(path).expanduser()).replace("%", "%%")}"'

@@ -1,0 +1,191 @@
+"""One attempt on nodes of the repair queue: boot or recreate, converge, verify, give back."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import msgspec
+
+from ....inventory.compile import CompiledCluster
+from ....inventory.compile.steps import CHANGING_PHASES
+from ....schemas.diagnostics import Diagnostic
+from ....stacks.provider import ProviderError
+from ...cluster.outcome import Exit
+from ...cluster.progress import Reporter
+from ...cluster.sites import OpenSite, at_each, open_sites
+from ...nodes.converge.pending import Scope
+from ...nodes.images.golden import booting_sites
+from ...nodes.ssh import SshSession
+from ...scheduler.base import SchedulerSilent
+from ...scheduler.select import scheduler_or_none
+from ...state.event_types import RepairAction
+from ...state.repair_queue import Repair
+from ...status.observe import Observation, observe
+from ...up.compiled import compile_for
+from ...up.nodes import converge_nodes
+from ...up.run import Run
+from .clearance import give_back, in_the_way, node_uses, take_out
+
+
+class Intended(msgspec.Struct, frozen=True, kw_only=True):
+    """One node, as it is shown before anything is done."""
+
+    entry: Repair
+    actions: tuple[RepairAction, ...]
+    """What will be tried, in order, until it is fit."""
+
+
+class RepairResult(msgspec.Struct, frozen=True, kw_only=True):
+    """How `repair` ended, node by node."""
+
+    cluster: str
+    admitted: tuple[str, ...] = ()
+    """They serve."""
+    given_up: dict[str, str] = {}
+    """Node -> why; nothing is tried on it before somebody names it."""
+    held: dict[str, str] = {}
+    """Node -> why it was left alone; it stays in the queue."""
+    queue: tuple[Repair, ...] = ()
+    """What is in the queue now."""
+    diagnostics: tuple[Diagnostic, ...] = ()
+
+    @property
+    def exit_code(self) -> Exit:
+        """FAILED when a node was given up, PENDING when one was left alone."""
+        if self.given_up:
+            return Exit.FAILED
+        return Exit.PENDING if self.held else Exit.OK
+
+
+class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+    """How a try ended; a node that is in neither is fit and serves."""
+
+    failed: dict[str, str] = {}
+    """Node -> why it is still not fit."""
+    held: dict[str, str] = {}
+    """Node -> why it was left alone, or left as it was."""
+    diagnostics: tuple[Diagnostic, ...] = ()
+
+
+class Attempt:
+    """Makes tries on the nodes of one cluster, as the holder of its locks."""
+
+    def __init__(self, run: Run, session: SshSession, report: Reporter) -> None:
+        """Hold what is needed; nothing is asked yet."""
+        self._run = run
+        self._session = session
+        self._report = report
+
+    def make(self, action: RepairAction, nodes: Collection[str]) -> Outcome:
+        """Try one thing on some nodes, all at once."""
+        run, session = self._run, self._session
+        sites = open_sites(run.cluster, making=True)
+        before = observe(run.cluster, sites, session)
+        service = scheduler_or_none(run.cluster.spec, before.existing, session)
+        uses = node_uses(service, nodes)
+        held = {
+            node: why
+            for node in nodes
+            if (why := in_the_way(uses, node, replacing=action == "replace"))
+        }
+        free = [node for node in nodes if node not in held]
+        if not free:
+            return Outcome(held=held)
+        try:
+            out = {node: use for node, use in (uses or {}).items() if node in free}
+            take_out(service, out, f"repair, run {run.id}")
+        except SchedulerSilent as silent:
+            return Outcome(held=held | dict.fromkeys(free, f"the scheduler is silent: {silent}"))
+        refused = self._at_sites(action, free, sites, before)
+        after = observe(run.cluster, sites, session)
+        compiled = compile_for(run.cluster, after).cluster
+        scope = self._scope(compiled, after, free)
+        nodes_now = converge_nodes(
+            run, sites, after, session, compiled, report=self._report, scope=scope
+        )
+        fit = [n for n in free if n in nodes_now.serving and n not in nodes_now.held]
+        failed = {n: nodes_now.failed[n] for n in free if n in nodes_now.failed}
+        held |= {n: nodes_now.held[n] for n in free if n in nodes_now.held}
+        try:
+            give_back(service, fit)
+        except SchedulerSilent as silent:
+            failed |= dict.fromkeys(fit, f"the scheduler does not take it back: {silent}")
+        return Outcome(
+            failed=_explained(failed, refused),
+            held=held,
+            diagnostics=tuple(d for d in nodes_now.diagnostics if _is_about(d, free)),
+        )
+
+    def _at_sites(
+        self,
+        action: RepairAction,
+        nodes: Collection[str],
+        sites: tuple[OpenSite, ...],
+        before: Observation,
+    ) -> dict[str, str]:
+        """Have the nodes' sites boot or remake them; return site -> what it refused."""
+        mine = {h.name: h.site for h in before.desired.hosts if h.name in set(nodes)}
+        theirs = tuple(s for s in sites if s.name in mine.values())
+        growing = {s.name for s in theirs if self._makes(action, s, before, mine)}
+        theirs = booting_sites(
+            self._run.cluster,
+            theirs,
+            growing,
+            before.desired.hosts,
+            self._run.directory,
+            self._report,
+        )
+
+        def act(site: OpenSite) -> str:
+            names = [node for node, at in mine.items() if at == site.name]
+            try:
+                if action == "replace" and site.provider.replaces_nodes:
+                    site.provider.replace(site.context, names)
+                else:
+                    site.provider.apply(site.context)
+            except ProviderError as error:
+                return "; ".join(d.summary for d in error.diagnostics[:5])
+            return ""
+
+        return {site: said for site, said in at_each(theirs, act).items() if said}
+
+    @staticmethod
+    def _makes(
+        action: RepairAction, site: OpenSite, before: Observation, mine: dict[str, str]
+    ) -> bool:
+        changes = before.changes()
+        made = {
+            name
+            for name, at in mine.items()
+            if (change := changes.get((at, name))) and change.effect in {"create", "replace"}
+        }
+        return any(at == site.name and (action == "replace" or n in made) for n, at in mine.items())
+
+    @staticmethod
+    def _scope(compiled: CompiledCluster, after: Observation, nodes: Collection[str]) -> Scope:
+        """Return these nodes with what only looks done anew, and what the controllers must know."""
+        looks = {
+            host: frozenset(s.key for s in group.steps if s.phase not in _MADE)
+            for group in compiled.groups
+            for host in group.hosts
+            if host in set(nodes)
+        }
+        controllers = {host.name for host in after.desired.with_role("controller")}
+        return Scope(hosts=frozenset(nodes) | controllers, again=looks)
+
+
+_MADE = CHANGING_PHASES - {"join"}
+"""Phases that are not done anew: what they left is as the stamps say. Joining is seen anew."""
+
+
+def _explained(failed: dict[str, str], refused: dict[str, str]) -> dict[str, str]:
+    """Add what a site said to nodes that it did not make."""
+    said = "; ".join(dict.fromkeys(refused.values()))
+    return {
+        node: f"{why}: {said}" if said and "its site did not make it" in why else why
+        for node, why in failed.items()
+    }
+
+
+def _is_about(said: Diagnostic, nodes: Collection[str]) -> bool:
+    return any(node in said.summary for node in nodes)

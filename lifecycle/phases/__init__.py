@@ -1,1 +1,0 @@
-"""The phases of `up`, and the state that they share."""

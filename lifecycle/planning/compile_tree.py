@@ -1,0 +1,131 @@
+"""`gcluster compile`: the whole result as a tree of files that a person can read, diff and commit.
+
+Works offline and without a running cluster; the same spec writes the same bytes.
+"""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import msgspec
+
+from ...inventory.compile import CompiledCluster, compile_cluster
+from ...inventory.compile.kubernetes import KubernetesAt
+from ...inventory.compile.kubernetes_objects import kubernetes_files
+from ...inventory.hosts import ClusterInventory
+from ...schemas.catalog import Catalog, load_catalog
+from ...schemas.load import load
+from ...schemas.spec import ClusterSpec, KubernetesScheduler
+from ...stacks.pulumi.diagram import mermaid
+from ...stacks.registry import provider
+from ..cluster.cluster import SpecError
+from ..cluster.outcome import Exit, failure
+from ..cluster.sites import inventory, provider_name
+from ..nodes.converge.pending import pending_steps
+from ..nodes.converge.playbook import playbook_yaml
+from ..smoke.launching.kubernetes import kubernetes_runs
+from .preflight.unbuilt import refuse_unbuilt
+
+MARKER = ".gcluster-compiled"
+"""A file that says: this folder is ours to write again."""
+
+
+def compile_tree(spec_path: Path, out: Path, *, diagram: bool = False) -> tuple[Path, ...]:
+    """Compile a spec into `out` and return the files written, sorted.
+
+    Args:
+        spec_path: the spec.
+        out: a folder that is new, empty or compiled before.
+        diagram: draw the resources of cloud sites too, as Mermaid flowcharts.
+
+    Raises:
+        LifecycleError: the spec has errors, or `out` holds files that are not from here.
+    """
+    loaded = load(spec_path)
+    if loaded.spec is None:
+        raise SpecError(loaded)
+    refuse_unbuilt(loaded)
+    if _is_foreign(out):
+        raise failure(
+            "GC944",
+            f"{out} is not empty and was not written by gcluster compile",
+            hint="name an empty or a new folder",
+            exit_code=Exit.USAGE,
+        )
+    files = compiled_files(loaded.spec, load_catalog(loaded.catalogs), diagram=diagram)
+    _replace(out.resolve(), files)
+    return tuple(out / name for name in sorted(files) if name != MARKER)
+
+
+def _is_foreign(out: Path) -> bool:
+    """Whether something is there that is not ours to remove."""
+    if out.is_dir():
+        return any(out.iterdir()) and not (out / MARKER).exists()
+    return out.exists() or out.is_symlink()
+
+
+def _replace(out: Path, files: dict[str, bytes]) -> None:
+    """Write the tree beside `out` and put it in its place when it is whole."""
+    building, old = (out.with_name(f".{out.name}.gcluster-{part}") for part in ("new", "old"))
+    for stale in (building, old):
+        shutil.rmtree(stale, ignore_errors=True)
+    for name, content in files.items():
+        path = building / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+    if out.exists():
+        out.rename(old)
+    building.rename(out)
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def compiled_files(
+    spec: ClusterSpec, catalog: Catalog, *, diagram: bool = False
+) -> dict[str, bytes]:
+    """Return path -> content of the compiled tree (pure but for reading the roles)."""
+    providers = {name: provider(provider_name(site), catalog) for name, site in spec.sites.items()}
+    graphs = {name: made_by.graph(spec, name) for name, made_by in providers.items()}
+    planned = (made_by.planned_hosts(spec, name) for name, made_by in providers.items())
+    hosts = inventory(spec, (host for found in planned for host in found))
+    files = {MARKER: b"", "hosts.json": _json(hosts)}
+    files |= {f"graph/{name}.json": _json(graph) for name, graph in graphs.items()}
+    kubernetes: KubernetesAt | None = None
+    if isinstance(spec.scheduler, KubernetesScheduler):
+        kubernetes = _planned_bundle(spec)
+        files |= _kubernetes(spec, hosts, catalog)
+    compiled = compile_cluster(spec, hosts, catalog, kubernetes=kubernetes)
+    files["site.yml"] = _playbook(compiled)
+    files |= {f"groups/{group.name}.json": _json(group) for group in compiled.groups}
+    for name, made_by in providers.items():
+        recorded = made_by.record(spec, name)
+        if recorded is not None:
+            files[f"graph/{name}.pulumi.json"] = recorded.to_json()
+            if diagram:
+                files[f"graph/{name}.mmd"] = mermaid(recorded).encode()
+    return files
+
+
+def _planned_bundle(spec: ClusterSpec) -> KubernetesAt | None:
+    """Return the bundle as its recipe says it: the same bytes whether it is built here or not."""
+    from ..kubernetes.release.source import planned_at  # noqa: PLC0415  # only for Kubernetes
+
+    return planned_at(spec)
+
+
+def _kubernetes(spec: ClusterSpec, hosts: ClusterInventory, catalog: Catalog) -> dict[str, bytes]:
+    """Return what Kubernetes is told."""
+    from ..kubernetes.objects import left_out  # noqa: PLC0415  # only for Kubernetes
+
+    without = left_out(spec, hosts, catalog)
+    found = kubernetes_files(spec, hosts, catalog, kubernetes_runs, without)
+    return {f"kubernetes/{name}": content for name, content in found.items()}
+
+
+def _json(value: object) -> bytes:
+    return msgspec.json.format(msgspec.json.encode(value, enc_hook=str)) + b"\n"
+
+
+def _playbook(compiled: CompiledCluster) -> bytes:
+    """Return the playbook of a first `up`; secrets appear as paths, never as content."""
+    return playbook_yaml(pending_steps(compiled, {}, {}), secret_files={}).encode()

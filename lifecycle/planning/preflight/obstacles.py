@@ -1,0 +1,162 @@
+"""What would stop `up`, asked of every site at once before anything is made.
+
+Also refused here: add-ons of Kubernetes without a digest (`compile` writes them), and repositories
+that nodes need and that are unsigned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from ....inventory.compile.kubernetes_objects.addons import unfilled
+from ....inventory.compile.kubernetes_objects.facts import KubernetesFacts
+from ....schemas.diagnostics import Diagnostic, Severity
+from ....schemas.load import Loaded
+from ....stacks.provider import ProviderError
+from ...cluster.outcome import Exit, LifecycleError
+from ...cluster.progress import Finding, Reporter
+from ...cluster.sites import OpenSite, at_each, open_sites
+from ..changes import SiteAnswers
+
+if TYPE_CHECKING:
+    from ....inventory.compile import CompiledCluster, Step
+
+if TYPE_CHECKING:
+    from ...cluster.cluster import Cluster
+
+
+def ask_cluster(cluster: Cluster) -> tuple[SiteAnswers, ...]:
+    """Ask the sites of a cluster that nobody is about to change.
+
+    A site that can't be asked at all, for want of its extra or its login, says so in a warning.
+    """
+    return _ask(open_sites(cluster), _asked_or_said)
+
+
+def refuse_obstacles(sites: tuple[OpenSite, ...], report: Reporter) -> None:
+    """Ask the sites, and report what they say.
+
+    Raises:
+        LifecycleError: something stands in the way (exit code REFUSED).
+        ProviderError: a site can't be asked at all.
+    """
+    answers = _ask(sites, lambda site: site.provider.preflight(site.context))
+    found = [diagnostic for site in answers for diagnostic in site.diagnostics]
+    for diagnostic in found:
+        if not diagnostic.is_error:
+            report(Finding(diagnostic=diagnostic))
+    errors = tuple(diagnostic for diagnostic in found if diagnostic.is_error)
+    if errors:
+        raise LifecycleError(*errors, exit_code=Exit.REFUSED)
+
+
+def _ask(
+    sites: tuple[OpenSite, ...], ask: Callable[[OpenSite], tuple[Diagnostic, ...]]
+) -> tuple[SiteAnswers, ...]:
+    found = at_each(sites, ask)
+    return tuple(
+        SiteAnswers(site=site.name, provider=site.provider.name, diagnostics=found[site.name])
+        for site in sites
+    )
+
+
+def _asked_or_said(site: OpenSite) -> tuple[Diagnostic, ...]:
+    try:
+        return site.provider.preflight(site.context)
+    except ProviderError as error:
+        return tuple(
+            msgspec.structs.replace(
+                said,
+                severity=Severity.WARNING,
+                summary=f"nothing of this site was checked: {said.summary}",
+            )
+            for said in error.diagnostics
+        )
+
+
+CATALOG = "files/addons/addons.yaml"
+"""The catalog file of a bundle: named under `catalog:` it fills in what gcluster's leaves open."""
+_NAMED = 3
+"""Most images that a message names."""
+
+
+def unknown_digests(facts: KubernetesFacts, loaded: Loaded) -> tuple[Diagnostic, ...]:
+    """Return an error for each add-on of which something has no digest, in order of application."""
+    document = loaded.document
+    path = ("scheduler",)
+    return tuple(
+        Diagnostic(
+            code="GC619",
+            severity=Severity.ERROR,
+            summary=f"add-on {name}: no digest is known of {_what(missing)}",
+            path=path,
+            file=loaded.file,
+            span=None if document is None else document.locate(path, key=True),
+            hint=f"gcluster bundle {loaded.file} --out DIR; then name DIR/{CATALOG} under catalog:",
+        )
+        for name, missing in unfilled(facts).items()
+    )
+
+
+def refuse_unknown_digests(facts: KubernetesFacts, loaded: Loaded) -> None:
+    """Refuse a cluster that would run what nobody has pinned.
+
+    Raises:
+        LifecycleError: an add-on has a chart, manifest or image without a digest.
+    """
+    found = unknown_digests(facts, loaded)
+    if found:
+        raise LifecycleError(*found)
+
+
+def _what(missing: list[str]) -> str:
+    """Name what lacks a digest: the chart or manifest itself, and some of the images."""
+    named = [name or "the chart or manifest itself" for name in missing]
+    more = f" and {len(named) - _NAMED} more" if len(named) > _NAMED else ""
+    return ", ".join(named[:_NAMED]) + more
+
+
+def refuse_unkeyed(compiled: CompiledCluster) -> None:
+    """Let a cluster pass whose repositories all have a key that is known by its fingerprint.
+
+    Raises:
+        LifecycleError: one of them hasn't; says which source and for which pools.
+    """
+    pools: dict[str, list[str]] = {}
+    for group in compiled.groups:
+        for name in sorted(_unkeyed(group.steps)):
+            pools.setdefault(name, []).append(group.name)
+    if pools:
+        raise LifecycleError(
+            *(_finding(name, needed_by) for name, needed_by in sorted(pools.items())),
+            exit_code=Exit.REFUSED,
+        )
+
+
+def _unkeyed(steps: tuple[Step, ...]) -> set[str]:
+    """Return the sources whose key nobody says."""
+    return {
+        str(repository["name"])
+        for step in steps
+        if step.key == "package_sources.install"
+        for repository in step.variables["package_sources_repositories"]
+        if not repository["key_fingerprint"]
+    }
+
+
+def _finding(name: str, pools: list[str]) -> Diagnostic:
+    return Diagnostic(
+        code="GC936",
+        severity=Severity.ERROR,
+        summary=f'no fingerprint is known of the key of "{name}", which {_named(pools)} needs',
+        path=("software", "sources", name),
+        hint=f"read it from the vendor through another way than the download, and write "
+        f"software.sources.{name}.key_fingerprint",
+    )
+
+
+def _named(pools: list[str]) -> str:
+    return f"pool {pools[0]}" + (f" (and {len(pools) - 1} more)" if len(pools) > 1 else "")

@@ -1,0 +1,191 @@
+"""Makes Slurm's accounts and maintenance windows what the spec says; safe to repeat and to kill.
+
+Every change is one command that stands for itself. A run that is killed between two of them leaves
+what came before; the next one asks what is there and goes on with the rest.
+"""
+
+from __future__ import annotations
+
+import shlex
+import time
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from ....inventory.accounting.desired import keeps_accounts
+from ....inventory.hosts import Host
+from ....schemas.diagnostics import Diagnostic, Severity
+from ....schemas.spec import ClusterSpec, SlurmScheduler
+from ...cluster.progress import Reporter, StageFinished, StageStarted
+from ...nodes.ssh import SshSession, Unreachable
+from ...nodes.ssh.arguments import as_root
+from ...status.slurm import last_words
+from .books import EMPTY, Books, BooksError, exports, read_books
+from .plan import Balance, BookChange, BooksPlan, balance
+
+if TYPE_CHECKING:
+    from ...cluster.cluster import Cluster
+    from ...status.observe import Observation
+
+STARTS_WITHIN_S = 60
+"""slurmctld and slurmdbd answer within this after they were (re)started."""
+_ASK_AGAIN_S = 2
+_LIMIT_S = 60
+_LIMIT_PER_CHANGE_S = 5
+
+
+def books_plan(
+    spec: ClusterSpec, observation: Observation, session: SshSession, now: int
+) -> BooksPlan | None:
+    """Say what `up` would change in accounts and windows; None where no Slurm of ours keeps any.
+
+    A controller that isn't set up yet keeps what a new one does.
+    """
+    controller = _controller(spec, observation)
+    if controller is None:
+        return None
+    stamps = observation.stamps.get(controller.name, {})
+    if controller.name in observation.unreachable:
+        return None  # the plan names it, and that what would run there is unknown
+    if "slurm.configure" not in stamps:
+        return balance(spec, observation.desired, EMPTY, now).plan()
+    try:
+        # slurmdbd may have a host of its own.
+        kept = any("slurmdbd.configure" in there for there in observation.stamps.values())
+        accounts = keeps_accounts(spec) and kept
+        books = read_books(session, controller, spec.name, accounts=accounts)
+    except BooksError as error:
+        return BooksPlan(problem=str(error)) if _keeps_any(spec) else None
+    return balance(spec, observation.desired, books, now).plan()
+
+
+def settle(
+    cluster: Cluster,
+    observation: Observation,
+    session: SshSession,
+    report: Reporter,
+    *,
+    clock: Callable[[], float] = time.time,
+    sleep: Callable[[float], None] = time.sleep,
+) -> tuple[Diagnostic, ...]:
+    """Change accounts and windows on the controller; return what waits, and what went wrong.
+
+    An error (GC925) says which change failed; all before it hold.
+    """
+    spec, desired = cluster.spec, observation.desired
+    controller = _controller(spec, observation)
+    if controller is None:
+        return ()
+    starts_s = STARTS_WITHIN_S if _keeps_any(spec) else 0
+
+    def read() -> Balance:
+        books = _answered(session, controller, spec, starts_s, clock, sleep)
+        return balance(spec, desired, books, int(clock()))
+
+    try:
+        found = read()
+        if found.changes:
+            _change(session, controller, found.changes, read, report)
+    except BooksError as error:
+        return (_failed(cluster, str(error)),) if _keeps_any(spec) else ()
+    return tuple(_waits(words) for words in found.held_back)
+
+
+def _keeps_any(spec: ClusterSpec) -> bool:
+    """Whether the spec asks for accounts or windows; else there may be old ones to remove."""
+    slurm = spec.scheduler
+    return keeps_accounts(spec) or (isinstance(slurm, SlurmScheduler) and bool(slurm.maintenance))
+
+
+def _change(
+    session: SshSession,
+    controller: Host,
+    changes: Sequence[BookChange],
+    read: Callable[[], Balance],
+    report: Reporter,
+) -> None:
+    """Run the changes and look whether they hold; raises BooksError."""
+    began = time.monotonic()
+    report(StageStarted(name="accounts", total=len(changes)))
+    _run(session, controller, changes)
+    left = read().changes
+    if left:
+        raise BooksError(f"still to do after it was done: {left[0].words}")
+    seconds = time.monotonic() - began
+    said = f"{len(changes)} changed"
+    report(StageFinished(name="accounts", ok=True, summary=said, seconds=seconds))
+
+
+def _controller(spec: ClusterSpec, observation: Observation) -> Host | None:
+    """Return the host to ask; None where there is nothing to keep, or nobody keeps it.
+
+    Each of several controllers answers for the one that works: the first that serves and answers.
+    """
+    if not isinstance(spec.scheduler, SlurmScheduler):
+        return None
+    stamps = observation.stamps
+    found = [h for h in observation.desired.with_role("controller") if h.connection == "ssh"]
+    return max(
+        found,
+        key=lambda host: ("slurm.configure" in stamps.get(host.name, {}), host.name in stamps),
+        default=None,
+    )
+
+
+def _answered(  # noqa: PLR0917  # who is asked, for how long, by which time
+    session: SshSession,
+    controller: Host,
+    spec: ClusterSpec,
+    starts_s: float,
+    clock: Callable[[], float],
+    sleep: Callable[[float], None],
+) -> Books:
+    """Read the books from daemons that may just be starting; raises BooksError."""
+    began = clock()
+    while True:
+        try:
+            return read_books(session, controller, spec.name, accounts=keeps_accounts(spec))
+        except BooksError:
+            if clock() - began >= starts_s:
+                raise
+        sleep(_ASK_AGAIN_S)
+
+
+def _run(session: SshSession, controller: Host, changes: Sequence[BookChange]) -> None:
+    """Run the changes one after the other in one SSH exec; raises BooksError at the first.
+
+    They come on standard input: thousands of users don't fit on a command line.
+    """
+    lines = [exports()]
+    for number, change in enumerate(changes):
+        lines.append(f"echo {number}; {shlex.join(change.command)} </dev/null >&2 || exit 1")
+    answer = session.run(
+        controller,
+        as_root(controller, ["sh", "-s"]),
+        stdin="\n".join(lines) + "\n",
+        timeout_s=_LIMIT_S + _LIMIT_PER_CHANGE_S * len(changes),
+    )
+    if isinstance(answer, Unreachable):
+        raise BooksError(f"{controller.name}: {answer.reason}")
+    if answer.returncode != 0:
+        begun = [int(word) for word in answer.stdout.split() if word.isdecimal()]
+        what = changes[begun[-1]].words if begun else changes[0].words
+        said = "; ".join(line.strip() for line in answer.stderr.splitlines() if line.strip())
+        raise BooksError(f"{what}: {said or last_words(answer)}")
+
+
+def _failed(cluster: Cluster, why: str) -> Diagnostic:
+    return Diagnostic(
+        code="GC925",
+        severity=Severity.ERROR,
+        summary=f"accounts and windows are not what the spec says: {why}",
+        hint=f"mend it, then go on with: gcluster up {cluster.spec_path}",
+    )
+
+
+def _waits(words: str) -> Diagnostic:
+    return Diagnostic(
+        code="GC926",
+        severity=Severity.WARNING,
+        summary=words,
+        hint="the next gcluster up after the end of these jobs removes it",
+    )

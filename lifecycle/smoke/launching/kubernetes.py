@@ -1,0 +1,263 @@
+"""Kubernetes as what starts the AllReduce: an Indexed Job with a pod on each node, then nothing.
+
+The Job is made first and owns what stands beside it, and ends and removes itself should nobody be
+left to do so. The log is that of its first pod, where mpirun runs; in it pods have their nodes'
+names, by which everybody else knows them.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable
+
+import msgspec
+
+from ....inventory.compile.kubernetes_objects.allreduce import RUN, AllReduceRun, companions, job
+from ....inventory.compile.kubernetes_objects.fabric import FabricAccess, fabric_access
+from ....inventory.compile.kubernetes_objects.facts import (
+    KubernetesFacts,
+    gpu_resource,
+    units_per_gpu,
+)
+from ....inventory.compile.kubernetes_objects.objects import (
+    FIELD_MANAGER,
+    SYSTEM_NAMESPACE,
+    Object,
+    owned,
+    pause_image,
+)
+from ....inventory.compile.slurm.nodes import gpu_count
+from ....inventory.hosts import Host
+from ....schemas.derived.control_planes import managed_by
+from ....schemas.diagnostics import Diagnostic, Severity
+from ...cluster.progress import Finding, Reporter
+from ...kubernetes.kubectl import ApiRefused, ApiSilent, Kubectl
+from ...kubernetes.observe import see_nodes, see_pods
+from ...nodes.ssh import Unreachable
+from ..launch import Launch, launches
+from .job_pods import JobPods, keys_of_a_run, see_job, see_warnings
+from .launcher import Ended
+
+POLL_S = 1.0
+NODES_S = 10.0
+"""Seconds between two looks at the nodes of pods that don't start."""
+END_S = 30.0
+"""Seconds between the end of the log and that of the Job, at most."""
+_IN_SYSTEM = f"--namespace={SYSTEM_NAMESPACE}"
+_KINDS = "jobs,services,configmaps,secrets"
+_LONGEST = 52
+"""Characters of a Job's name, so that "-" and an index of ten digits still make a host's name."""
+
+
+class KubernetesLauncher:
+    """The API, asked by kubectl on a control plane."""
+
+    def __init__(self, kubectl: Kubectl, facts: KubernetesFacts, report: Reporter) -> None:
+        """Hold the way to the API, and what pods must be to run on these nodes."""
+        self._kubectl = kubectl
+        self._facts = facts
+        self._report = report
+
+    def idle(self, compute: tuple[Host, ...]) -> tuple[tuple[Host, ...], tuple[str, ...]]:
+        """Return the hosts that nothing runs on that ends by itself or has GPUs; see `Launcher`.
+
+        What a gate that was killed left is removed first: it would hold the nodes.
+        """
+        try:
+            self._remove(f"--selector={RUN}")
+            nodes = see_nodes(self._kubectl)
+            pods = see_pods(self._kubectl)
+        except (ApiSilent, ApiRefused):
+            return compute, ()
+        busy = {pod.node for pod in pods if pod.gpus or not (pod.is_of_its_node or pod.is_service)}
+        free = {name for name, node in nodes.items() if not node.out and name not in busy}
+        idle = tuple(host for host in compute if host.name in free)
+        if not idle:
+            return compute, ()
+        return idle, tuple(host.name for host in compute if host.name not in free)
+
+    def reaches_nics(self, launch: Launch) -> bool:
+        """Return whether its pods share their node's network, or have its adapters."""
+        run = run_of(self._facts, launch)
+        if run.own_programs:
+            return False  # nobody logs in to the nodes to look for them
+        access = run.access
+        return access.host_network or bool(access.resources)
+
+    def run(self, launch: Launch, take: Callable[[str], None], limit_s: float) -> Ended:
+        """Run one AllReduce as an Indexed Job; see `Launcher`."""
+        run = msgspec.structs.replace(
+            run_of(self._facts, launch), name=dns_label(launch.job), hosts=launch.nodes
+        )
+        until = time.monotonic() + limit_s
+        try:
+            self._create(run)
+            ended = self._followed(run, take, until)
+        except ApiRefused as refused:
+            why = f"Kubernetes refused it: {refused}"
+            ended = Ended(status=1, problem=why, started=False)
+        except ApiSilent as silent:
+            ended = Ended(status=1, problem=f"no API server answers: {silent}")
+        finally:
+            self._removed(run)
+        return ended
+
+    def _create(self, run: AllReduceRun) -> None:
+        """Make the Job, then what it owns; its pods wait for that."""
+        beside = [*companions(run), keys_of_a_run(run.name)]
+        uid = self._apply([job(run)], "--output=jsonpath={.metadata.uid}").strip()
+        owner = {"apiVersion": "batch/v1", "kind": "Job", "name": run.name, "uid": uid}
+        for made in beside:
+            made["metadata"]["ownerReferences"] = [owner]
+        self._apply(beside)
+
+    def _apply(self, made: list[Object], *options: str) -> str:
+        items = [owned(one, self._facts.spec.name) for one in made]
+        text = msgspec.json.encode({"apiVersion": "v1", "kind": "List", "items": items}).decode()
+        words = ("apply", "--server-side", f"--field-manager={FIELD_MANAGER}", "--filename=-")
+        return self._kubectl.text(*words, *options, stdin=text)
+
+    def _followed(self, run: AllReduceRun, take: Callable[[str], None], until: float) -> Ended:
+        """Wait for the pods, hand over the log, and say how it ended."""
+        seen, away = self._start(run, until)
+        if not seen.has_started:
+            warned = see_warnings(self._kubectl, run.name)
+            why = "; ".join([*away, seen.hindrance, *warned[-1:]])
+            return Ended(
+                status=1,
+                problem=f"the job did not start ({why})",
+                started=False,
+                told=(*seen.told, *warned),
+            )
+        nodes = seen.hosts()
+        for name, node in nodes.items():
+            take(f"# gcluster: {name} runs on {node}\n")
+        answer = self._kubectl.stream(
+            *("logs", "--follow", _IN_SYSTEM, seen.first, "--container=ranks"),
+            take=renamed(run.name, nodes, take),
+            timeout_s=max(1.0, until - time.monotonic()),
+        )
+        end_by = min(until, time.monotonic() + END_S)
+        last = self._wait(run, end_by, lambda job: job.has_ended)
+        if last.result == "Complete":
+            return Ended()
+        told = (*last.told, *see_warnings(self._kubectl, run.name))
+        problem = last.failure_of_another(seen)
+        if not last.has_ended:
+            late = answer.reason if isinstance(answer, Unreachable) else "its job goes on"
+            problem = f"its log came to no end: {late}"
+        return Ended(status=last.status, problem=problem, told=told)
+
+    def _start(self, run: AllReduceRun, until: float) -> tuple[JobPods, tuple[str, ...]]:
+        """Wait for the ranks; name the nodes that don't serve, for which no waiting helps."""
+        while True:
+            again = min(until, time.monotonic() + NODES_S)
+            seen = self._wait(run, again, lambda job: job.has_started)
+            if seen.has_started or seen.has_ended:
+                return seen, ()
+            away = self._away(run, seen)
+            if away or time.monotonic() >= until:
+                return seen, away
+
+    def _away(self, run: AllReduceRun, seen: JobPods) -> tuple[str, ...]:
+        nodes = see_nodes(self._kubectl)
+        placed = {pod.node for pod in seen.pods}
+        found = {name: nodes.get(name) for name in run.hosts}
+        return tuple(
+            f"{name}: {node.why if node is not None else 'it is not in the cluster'}"
+            for name, node in found.items()
+            if node is None or not node.ready or (node.cordoned and name not in placed)
+        )
+
+    def _wait(self, run: AllReduceRun, until: float, holds: Callable[[JobPods], bool]) -> JobPods:
+        """Look until something holds, the job can't go on, or the time is over."""
+        while True:
+            seen = see_job(self._kubectl, run.name, run.nodes)
+            if holds(seen) or seen.has_ended or time.monotonic() >= until:
+                return seen
+            time.sleep(POLL_S)
+
+    def _removed(self, run: AllReduceRun) -> None:
+        """Remove the run; report what is in the way."""
+        try:
+            self._remove(f"--selector={RUN}={run.name}")
+        except (ApiSilent, ApiRefused) as error:
+            left = Diagnostic(
+                code="GC1030",
+                severity=Severity.WARNING,
+                summary=f"{run.name} was not removed: {error}",
+                hint="the next gcluster smoke removes it; by itself it goes within the hour",
+            )
+            self._report(Finding(diagnostic=left))
+
+    def _remove(self, selector: str) -> None:
+        """Remove runs; where no kubelet says that their pods ended, the API's word is enough."""
+        options = ("--ignore-not-found", "--cascade=foreground", "--wait", "--timeout=60s")
+        words = ("delete", _KINDS, _IN_SYSTEM, selector, *options)
+        try:
+            self._kubectl.text(*words, timeout_s=90)
+        except ApiRefused:
+            at_once = ("--force", "--grace-period=0", "--ignore-not-found", "--timeout=30s")
+            self._kubectl.text("delete", "pods", _IN_SYSTEM, selector, *at_once)
+            self._kubectl.text(*words, timeout_s=90)
+
+
+def dns_label(name: str) -> str:
+    """Return a job's name as Kubernetes takes it; its end is what tells it from others."""
+    return re.sub(r"[^a-z0-9]+", "-", name.lower())[-_LONGEST:].strip("-")
+
+
+def renamed(
+    job_name: str, nodes: dict[str, str], take: Callable[[str], None]
+) -> Callable[[str], None]:
+    """Return what hands lines on with nodes' names where pods' stood."""
+    pod = re.compile(rf"\b{re.escape(job_name)}-\d+(?:\.{re.escape(job_name)})?(?![\w.-])")
+
+    def handed(line: str) -> None:
+        take(pod.sub(lambda found: nodes.get(found[0].partition(".")[0], found[0]), line))
+
+    return handed
+
+
+JOB = "allreduce"
+"""Stem of the runs' names; a run of `up` adds its own number."""
+
+
+def kubernetes_runs(facts: KubernetesFacts) -> tuple[AllReduceRun, ...]:
+    """Return a run for each fabric domain and partition, over all their hosts."""
+    hosts = tuple(host for pool in facts.compute for host in facts.compute[pool])
+    found = launches(facts.spec, hosts, JOB, facts.catalog)
+    return tuple(run_of(facts, launch) for launch in found)
+
+
+def run_of(facts: KubernetesFacts, launch: Launch) -> AllReduceRun:
+    """Return what a launch is on Kubernetes; its pools are alike as far as pods can tell."""
+    pool_of = {host.name: host.pool for host in facts.inventory.hosts}
+    pools = sorted({pool_of[name] for name in launch.nodes})
+    named = {host.name for pool in pools for host in facts.compute[pool]} != set(launch.nodes)
+    gpu = facts.machine(pools[0]).gpu
+    own = facts.spec.smoke.allreduce.image if managed_by(facts.spec) is not None else None
+    claims = facts.scheduler.gpu.resource_claims and gpu is not None
+    return AllReduceRun(
+        name=launch.job,
+        nodes=len(launch.nodes),
+        slots=max(1, launch.gpus),
+        program=tuple(launch.program()),
+        pools=tuple(pools),
+        hosts=launch.nodes if named else (),
+        gpu_resource=gpu_resource(facts, pools[0]),
+        gpu_units=gpu_count(facts.machine(pools[0])) * units_per_gpu(facts, pools[0]),
+        claimed=gpu.vendor if claims and gpu is not None else None,
+        access=_narrowest(facts, pools),
+        environment=launch.variables(),
+        image=own or pause_image(facts),
+        own_programs=own is not None,
+    )
+
+
+def _narrowest(facts: KubernetesFacts, pools: list[str]) -> FabricAccess:
+    """Return how all of these pools reach the fabric: on the host's network where they differ."""
+    found = [fabric_access(facts, pool) for pool in pools]
+    same = all(one == found[0] for one in found)
+    return found[0] if same else FabricAccess(host_network=True, environment=found[0].environment)

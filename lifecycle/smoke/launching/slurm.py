@@ -1,0 +1,103 @@
+"""Slurm as what starts the AllReduce: srun on the controller, in a partition, on named nodes."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable
+
+from ....inventory.hosts import Host
+from ....schemas.derived.hostlist import fold
+from ...nodes.ssh import SshSession, Unreachable
+from ...status.slurm import SchedulerView, ask_controller
+from ..launch import Launch
+from .launcher import Ended
+
+LONGEST_MINUTES = 15
+"""Slurm ends the job after this, should nobody be left to cancel it."""
+_FREE = frozenset({"idle", "completing", "planned"})
+"""States (man sinfo) of nodes without a job, or whose job has just ended."""
+
+
+class SlurmLauncher:
+    """The controller's own commands, run there by SSH."""
+
+    def __init__(self, session: SshSession, controller: Host) -> None:
+        """Hold the way to the controller; nothing is asked yet."""
+        self._session = session
+        self._controller = controller
+
+    def idle(self, compute: tuple[Host, ...]) -> tuple[tuple[Host, ...], tuple[str, ...]]:
+        """Return the hosts that are idle, and the names of the others; see `Launcher`."""
+        return choose_idle(ask_controller(self._session, self._controller), compute)
+
+    def run(self, launch: Launch, take: Callable[[str], None], limit_s: float) -> Ended:
+        """Run one AllReduce as a job step of its own; see `Launcher`."""
+        ended, state = False, ""
+        try:
+            answer = self._session.stream(
+                self._controller, command(launch), take, timeout_s=limit_s
+            )
+            ended = not isinstance(answer, Unreachable)
+        finally:
+            if not ended:
+                state = self._cancel(launch)
+        if not isinstance(answer, Unreachable):
+            return Ended(status=answer.returncode)
+        if state.startswith("PENDING"):
+            why = state.partition(" ")[2]
+            return Ended(status=1, problem=f"the job did not start ({why})", started=False)
+        said = f"; Slurm said {state}" if state else ""
+        return Ended(status=1, problem=f"{answer.reason}{said}")
+
+    def reaches_nics(self, launch: Launch) -> bool:
+        """Return True: ranks are processes of their nodes."""
+        del launch
+        return True
+
+    def _cancel(self, launch: Launch) -> str:
+        """Cancel the job; return its last state and Slurm's reason, "" when it isn't known."""
+        line = f"{_ask(launch)}; {_cancel(launch)}"
+        answer = self._session.run(self._controller, line, timeout_s=20)
+        return "" if isinstance(answer, Unreachable) else answer.stdout.strip()
+
+
+def command(launch: Launch) -> str:
+    """Return the line for the shell on the controller; stderr joins stdout in one log."""
+    srun = [
+        *("srun", "--mpi=pmix", f"--job-name={launch.job}", f"--partition={launch.partition}"),
+        *(f"--nodelist={fold(launch.nodes)}", f"--nodes={len(launch.nodes)}"),
+        *(f"--ntasks-per-node={max(1, launch.gpus)}", "--exclusive", "--kill-on-bad-exit=1"),
+        f"--time={LONGEST_MINUTES}",
+        *([f"--qos={launch.qos}"] if launch.qos else []),
+        *([f"--gpus-per-node={launch.gpus}"] if launch.gpus else []),
+        *launch.program(),
+    ]
+    given = launch.variables().items()
+    variables = " ".join(f"{name}={shlex.quote(value)}" for name, value in given)
+    return f"cd / && {variables} {shlex.join(srun)} 2>&1"
+
+
+def choose_idle(
+    view: SchedulerView, compute: tuple[Host, ...]
+) -> tuple[tuple[Host, ...], tuple[str, ...]]:
+    """Return the hosts that are idle in this view, and the names of the others."""
+    if view.problem:
+        return compute, ()
+    idle = tuple(h for h in compute if view.states.get(h.name, "").rstrip("-+$") in _FREE)
+    if not idle:
+        return compute, ()
+    return idle, tuple(host.name for host in compute if host not in idle)
+
+
+def _ask(launch: Launch) -> str:
+    """Return the line that prints the job's state and Slurm's reason for it."""
+    return f"squeue --noheader --name={launch.job} --format='%T %r'"
+
+
+def _cancel(launch: Launch) -> str:
+    """Return the line that ends it; an srun that was only starting would queue its job afterwards.
+
+    A session that ends leaves its srun alone: it has no terminal. The brackets keep the pattern
+    from finding this very line.
+    """
+    return f"pkill -f -- '[-]-job-name={launch.job}'; sleep 1; scancel --name={launch.job}"

@@ -1,0 +1,84 @@
+"""What was done to a cluster, told from its events: every run, and one run step by step."""
+
+from __future__ import annotations
+
+import difflib
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from ...cluster.outcome import Exit, failure
+from .. import Event, Journal, RunRecord
+from .artifacts import read_artifacts
+from .trail import told_data
+
+if TYPE_CHECKING:
+    from ...cluster.cluster import Cluster
+
+
+class ToldEvent(msgspec.Struct, frozen=True, kw_only=True):
+    """One event as it is shown."""
+
+    seq: int
+    time: datetime
+    actor: str
+    kind: str
+    data: dict[str, Any]
+    """The event's own fields; of one that can't be read, why."""
+
+
+class ToldRun(msgspec.Struct, frozen=True, kw_only=True):
+    """One run with all that it wrote down."""
+
+    run: RunRecord
+    events: tuple[ToldEvent, ...]
+    has_artifacts: bool
+    """Whether its logs are in the state."""
+
+
+def history(cluster: Cluster) -> tuple[RunRecord, ...]:
+    """Return every run, oldest first."""
+    return Journal(cluster.events).runs()
+
+
+def show(cluster: Cluster, run: str) -> ToldRun:
+    """Return one run; the begin of its id is enough where it says which.
+
+    Raises:
+        LifecycleError: no run, or several, have that id (exit code USAGE).
+    """
+    record = _find(history(cluster), run, cluster.name)
+    return ToldRun(
+        run=record,
+        events=tuple(_told(e) for e in cluster.events.known() if e.run == record.id),
+        has_artifacts=read_artifacts(cluster.store, record.id) is not None,
+    )
+
+
+def _find(runs: tuple[RunRecord, ...], wanted: str, name: str) -> RunRecord:
+    found = [run for run in runs if run.id == wanted] or [
+        run for run in runs if wanted and run.id.startswith(wanted)
+    ]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        ids = ", ".join(run.id for run in found)
+        raise failure("GC907", f'several runs begin with "{wanted}": {ids}', exit_code=Exit.USAGE)
+    near = difflib.get_close_matches(wanted, [run.id for run in runs], n=1)
+    raise failure(
+        "GC907",
+        f'{name} had no run "{wanted}"',
+        hint=f'did you mean "{near[0]}"?' if near else f"gcluster history {name} lists them",
+        exit_code=Exit.USAGE,
+    )
+
+
+def _told(event: Event) -> ToldEvent:
+    return ToldEvent(
+        seq=event.seq,
+        time=event.time,
+        actor=event.actor,
+        kind=event.kind,
+        data=told_data(event),
+    )

@@ -1,0 +1,201 @@
+"""What is there now: the sites' resources, the hosts, and the stamps each node carries."""
+
+from __future__ import annotations
+
+import time
+
+import msgspec
+
+from ...inventory.compile.node import pulls
+from ...inventory.hosts import ClusterInventory, Host
+from ...schemas.derived.control_planes import managed_by
+from ...stacks.provider import ProviderError, Resource, ResourceChange
+from ...stacks.simulated import stamps as simulated_stamps
+from ..cluster.cluster import Cluster
+from ..cluster.sites import OpenSite, at_each, inventory
+from ..gitops.pull.reports import read_reported_stamps
+from ..kubernetes.managed.leaving import leaving_nodes, surplus
+from ..kubernetes.managed.nodes import standing_in
+from ..kubernetes.managed.reach import Seen, see
+from ..nodes.converge.stamps import read_stamps
+from ..nodes.ssh import SshSession, Unreachable
+from ..operations.repair.queue import set_aside
+from ..planning.changes import SitePlan
+from ..planning.job_impact import gone_with
+
+
+class Observation(msgspec.Struct, frozen=True, kw_only=True):
+    """The world at one moment, as far as it answered."""
+
+    sites: tuple[SitePlan, ...]
+    existing: ClusterInventory
+    """Hosts that exist, running or not, and are wanted."""
+    desired: ClusterInventory
+    """Hosts that the spec asks for; those that don't exist yet have no address."""
+    stamps: dict[str, dict[str, str]]
+    """Host -> step -> digest, for the hosts that answered."""
+    unreachable: dict[str, str]
+    """Host -> reason in words, for existing hosts that should have answered."""
+    taken_at: float
+    """time.monotonic() when it was taken."""
+    silent: str = ""
+    """Why the API that a cloud runs gave no answer; "" where it did, or no cloud runs one."""
+    aside: dict[str, str] = {}
+    """Host -> why repair gave it up: wanted, but neither asked nor worked on."""
+    leaving: dict[str, str] = {}
+    """Node of a cloud's control plane -> its pool, of those whose machines the sites would end."""
+    surplus: dict[str, int] = {}
+    """Pool of one -> how many of its nodes would go, where the cloud chooses which."""
+
+    @property
+    def age_s(self) -> float:
+        """How old this observation is, in seconds."""
+        return time.monotonic() - self.taken_at
+
+    def changes(self) -> dict[tuple[str, str], ResourceChange]:
+        """Return (site, name of a resource) -> what apply would do to it."""
+        return {(s.site, c.resource.name): c for s in self.sites for c in s.changes}
+
+
+class _SiteView(msgspec.Struct, frozen=True):
+    plan: SitePlan
+    existing: tuple[Host, ...]
+    planned: tuple[Host, ...]
+
+
+def _look_or_guess(site: OpenSite) -> _SiteView:
+    """Look, or where a cloud can't be asked take the spec's whole graph as wanted."""
+    try:
+        return _look(site)
+    except ProviderError as error:
+        if not site.context.spec.sites[site.name].is_cloud:
+            raise
+        spec, name = site.context.spec, site.name
+        planned = site.provider.planned_hosts(spec, name)
+        resources, why = _wanted(site, planned, str(error))
+        wanted = tuple(ResourceChange(effect="create", resource=r) for r in resources)
+        return _SiteView(
+            plan=SitePlan(site=name, provider=site.provider.name, changes=wanted, unobserved=why),
+            existing=(),
+            planned=planned,
+        )
+
+
+def _wanted(
+    site: OpenSite, planned: tuple[Host, ...], why: str
+) -> tuple[tuple[Resource, ...], str]:
+    """Return what the spec wants of a site, and why it is not compared with what exists.
+
+    Without the cloud's extra only the nodes are known, which need none of it.
+    """
+    try:
+        provider, context = site.provider, site.context
+        return provider.graph_as_bought(context).resources, why
+    except ProviderError as error:
+        said = error.diagnostics[0]
+        nodes = (Resource(kind="node", name=host.name, pool=host.pool) for host in planned)
+        return tuple(nodes), f"{said.summary} (only nodes are shown); {said.hint}"
+
+
+def _look(site: OpenSite) -> _SiteView:
+    changes = site.provider.preview(site.context)
+    return _SiteView(
+        plan=SitePlan(site=site.name, provider=site.provider.name, changes=changes),
+        existing=site.provider.hosts(site.context),
+        planned=site.provider.planned_hosts(site.context.spec, site.name),
+    )
+
+
+def observe(
+    cluster: Cluster,
+    sites: tuple[OpenSite, ...],
+    session: SshSession,
+    *,
+    guess: bool = False,
+) -> Observation:
+    """Ask every site and every node that runs; one SSH exec a node, all in parallel.
+
+    Nodes that converge themselves report what they carry: then their controller is asked alone.
+
+    Args:
+        cluster: whose sites and nodes.
+        sites: its sites, open.
+        session: how nodes are reached.
+        guess: a cloud that can't be asked is planned as if nothing were there, and says so; only
+            for plans that nobody acts on.
+    """
+    views = at_each(sites, _look_or_guess if guess else _look)
+    existing = {host.name: host for view in views.values() for host in view.existing}
+    desired = [existing.get(h.name, h) for view in views.values() for h in view.planned]
+    seen = _seen(cluster, sites, guess=guess)
+    leaving, fewer = {}, {}
+    if seen is not None:
+        leaving = leaving_nodes(sites, {n: v.plan for n, v in views.items()}, seen.nodes)
+        fewer = surplus(cluster.spec, desired, seen.nodes)
+        run, joined = standing_in(cluster.spec, desired, seen.nodes, leaving)
+        desired, existing = list(run), existing | {host.name: host for host in joined}
+    aside = {node: entry.reason for node, entry in set_aside(cluster.spec, cluster.events).items()}
+    wanted = {host.name for host in desired} - aside.keys()
+    touched = {
+        change.resource.name
+        for view in views.values()
+        for change in view.plan.changes
+        if change.effect != "keep"
+    }
+    answering = [h for h in existing.values() if h.name in wanted and h.name not in touched]
+    pulled = pulls(cluster.spec, inventory(cluster.spec, desired))
+    answers = _stamps(sites, session, answering, pulled=pulled)
+    if seen is not None:
+        answers |= {
+            n.name: {} if n.ready else Unreachable(reason=n.why)
+            for n in seen.nodes
+            if n.name in existing
+        }
+    return Observation(
+        sites=tuple(_with_gone(cluster, site, views[site.name].plan) for site in sites),
+        existing=inventory(cluster.spec, (h for h in existing.values() if h.name in wanted)),
+        desired=inventory(cluster.spec, desired),
+        stamps={name: a for name, a in answers.items() if not isinstance(a, Unreachable)},
+        unreachable={n: a.reason for n, a in answers.items() if isinstance(a, Unreachable)},
+        taken_at=time.monotonic(),
+        aside=aside,
+        silent="" if seen is None else seen.problem,
+        leaving=leaving,
+        surplus=fewer,
+    )
+
+
+def _with_gone(cluster: Cluster, site: OpenSite, plan: SitePlan) -> SitePlan:
+    found = () if plan.unobserved else gone_with(site, plan.changes, cluster.applied_spec)
+    return msgspec.structs.replace(plan, gone=found) if found else plan
+
+
+def _seen(cluster: Cluster, sites: tuple[OpenSite, ...], *, guess: bool) -> Seen | None:
+    """Ask the control plane that a cloud runs for its nodes; None where none does."""
+    if managed_by(cluster.spec) is None:
+        return None
+
+    try:
+        return see(cluster.spec, sites, cluster.workdir)
+    except ProviderError as error:
+        if not guess:
+            raise
+        return Seen(problem=str(error))  # the site's plan says it too
+
+
+def _stamps(
+    sites: tuple[OpenSite, ...], session: SshSession, hosts: list[Host], *, pulled: bool
+) -> dict[str, dict[str, str] | Unreachable]:
+    read = read_reported_stamps if pulled else read_stamps
+    answers = dict(read(session, [h for h in hosts if h.connection == "ssh"]))
+    simulated = {h.name for h in hosts if h.is_simulated}
+    if simulated:
+        for site in sites:
+            if site.provider.is_simulated:
+                stored = simulated_stamps.read_stamps(site.context)
+                answers |= {
+                    h.name: stored.get(h.name, {})
+                    for h in hosts
+                    if h.name in simulated and h.site == site.name
+                }
+    return answers

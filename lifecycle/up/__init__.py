@@ -1,0 +1,1 @@
+"""`up`: its phases, and the run that carries them out."""

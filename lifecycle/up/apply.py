@@ -1,0 +1,179 @@
+"""The phases of `up` under the lock: machines, nodes, and the AllReduce that proves them."""
+
+from __future__ import annotations
+
+import time
+
+from ...schemas.diagnostics import Diagnostic
+from ..bundle.active import bring
+from ..cluster.index import set_ended
+from ..cluster.outcome import Exit
+from ..cluster.progress import Finding, StageFinished, StageStarted
+from ..cluster.sites import at_each, fallback_lists_of
+from ..down.expiry.standing_end import put_off
+from ..down.ledger_check import close_absent
+from ..nodes.images.golden import booting_sites, elastic_sites
+from ..operations.repair.queue import keep_queue
+from ..planning.preflight.obstacles import refuse_obstacles, refuse_unkeyed
+from ..planning.purchase.attempts import apply_site
+from ..smoke.gate import pass_gate
+from ..state import SpecApplied
+from ..state.audit.built import built
+from ..status.observe import observe
+from .compiled import compile_for
+from .nodes import converge_nodes
+from .phase import Phase, UpState
+from .prepare import NOTHING_TO_RESUME, sites_of
+
+
+def _begin(state: UpState) -> None:
+    set_ended(state.cluster.id, ended=False)
+    for note in state.run.lock.notes:
+        state.report(Finding(diagnostic=note))
+    # Under the lock: it makes the data key and the login key.
+    state.sites = sites_of(state, making=True)
+
+
+def _check_obstacles(state: UpState) -> None:
+    state.compiled = compile_for(state.cluster, state.before, state.compiled)
+    refuse_unkeyed(state.compiled.cluster)
+    refuse_obstacles(state.sites, state.report)
+
+
+def _keep_spec(state: UpState) -> None:
+    state.cluster.keep_spec()
+
+
+def _bake_images(state: UpState) -> None:
+    growing = {
+        site.site
+        for site in state.before.sites
+        if any(
+            c.effect in {"create", "replace"} and c.resource.kind == "node" for c in site.changes
+        )
+    }
+    state.sites = booting_sites(
+        state.cluster,
+        state.sites,
+        growing | elastic_sites(state.cluster.spec),
+        state.before.desired.hosts,
+        state.run.directory,
+        state.report,
+    )
+
+
+def _apply_sites(state: UpState) -> None:
+    """Apply every site; keep the sites as they were left, and what could not be made."""
+    cluster, report = state.cluster, state.report
+    made = [host for host in state.before.desired.hosts if host.connection != "api"]
+    total = len(made) - len(state.before.aside)
+    began = time.monotonic()
+    report(StageStarted(name="nodes", total=total))
+    fallbacks = fallback_lists_of(cluster, state.sites, state.wishes)
+
+    def report_finding(found: Diagnostic) -> None:
+        report(Finding(diagnostic=found))
+
+    left = at_each(state.sites, lambda site: apply_site(cluster, site, fallbacks, report_finding))
+    at_each(state.sites, lambda site: close_absent(cluster, site))
+    state.sites = tuple(site.taking(left[site.name].taken) for site in state.sites)
+    hosts = at_each(state.sites, lambda site: site.provider.hosts(site.context))
+    present = sum(len(found) for found in hosts.values())
+    report(
+        StageFinished(
+            name="nodes",
+            ok=present >= total,
+            summary=f"{present}/{total} up",
+            seconds=time.monotonic() - began,
+        )
+    )
+    state.diagnostics += tuple(found for site in left.values() for found in site.diagnostics)
+
+
+def _observe_again(state: UpState) -> None:
+    state.after = observe(state.cluster, state.sites, state.session)
+    state.compiled = compile_for(state.cluster, state.after, state.compiled)
+
+
+def _bring_bundle(state: UpState) -> None:
+    if state.bundle is not None:
+        bring(state.cluster, state.bundle, state.after.existing, state.session, state.report)
+
+
+def _converge(state: UpState) -> None:
+    """Run the pending steps on all nodes; the run ends where a pool is below its quorum."""
+    state.nodes = nodes = converge_nodes(
+        state.run,
+        state.sites,
+        state.after,
+        state.session,
+        state.compiled.cluster,
+        report=state.report,
+        requeue=state.requeue_jobs,
+    )
+    keep_queue(
+        state.cluster.spec,
+        state.cluster.events,
+        desired=[host for host in state.after.desired.hosts if host.connection != "api"],
+        fit=nodes.serving,
+        failed={n: why for n, why in nodes.failed.items() if n not in state.after.aside},
+        below=nodes.pools_below,
+    )
+    if nodes.below_quorum:
+        state.end(Exit.FAILED)
+
+
+def _postpone_end(state: UpState) -> None:
+    put_off(state.cluster, state.after.existing, state.session)
+
+
+def _gate(state: UpState) -> None:
+    state.gate = pass_gate(state.run, state.nodes.inventory, state.session, state.report)
+
+
+def _finish(state: UpState) -> None:
+    code = Exit.OK if state.gate is None or state.gate.passed else Exit.REFUSED
+    if code is Exit.OK and (state.nodes.held or _has_surplus(state)):
+        code = Exit.PENDING
+    if code is Exit.OK:
+        now = built(state.compiled.cluster)
+        applied = SpecApplied(spec_hash=state.cluster.spec_hash, built=now)
+        state.cluster.events.append(applied)
+    state.end(code)
+
+
+def _has_surplus(state: UpState) -> bool:
+    """Say whether machines that the spec no longer asks for are there, and cost."""
+    changes = (change for site in state.after.sites for change in site.changes)
+    return any(c.effect == "delete" and c.resource.kind == "node" for c in changes)
+
+
+BEGIN = (
+    Phase("begin", _begin, "Keys that exist are read, others made."),
+    Phase("check obstacles", _check_obstacles, NOTHING_TO_RESUME),
+    Phase("keep spec", _keep_spec, "The state has the spec that was begun; it is written again."),
+    Phase("bake images", _bake_images, "An image is known by the hash of what it is made from."),
+)
+SITES = (
+    Phase(
+        "apply sites",
+        _apply_sites,
+        "The ledger has an intent before each call, so a machine is adopted and never made twice.",
+    ),
+)
+OBSERVE_AGAIN = (
+    Phase("observe again", _observe_again, NOTHING_TO_RESUME),
+    Phase("bring bundle", _bring_bundle, "Files that are there, by their hashes, stay."),
+)
+NODES = (
+    Phase(
+        "converge",
+        _converge,
+        "Each node has a stamp for each step that succeeded; drained nodes carry the run's mark.",
+    ),
+)
+PROVE = (
+    Phase("postpone end", _postpone_end, "An announced end is in the events until withdrawn."),
+    Phase("gate", _gate, "A certificate counts for the spec that it names, on every node."),
+    Phase("finish", _finish, "The event SpecApplied says that nothing is left to do."),
+)

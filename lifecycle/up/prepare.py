@@ -1,0 +1,132 @@
+"""The phases of `up` before the lock: look, plan, ask. None of them changes the cluster."""
+
+from __future__ import annotations
+
+from ...stacks.provider import SiteEvent
+from ..bundle.active import live_on
+from ..cluster.outcome import Exit, LifecycleError, failure
+from ..cluster.progress import Finding, Reporter, StageFinished, StageProgress
+from ..cluster.sites import OpenSite, equip, fallback_lists_of
+from ..cluster.sites import open_sites as open_cluster_sites
+from ..down.expiry.standing_end import refuse_ended
+from ..planning.guards import refuse_guarded
+from ..planning.plan import plan_with_jobs
+from ..planning.plan_file import refuse_moved, refuse_other
+from ..secrets.encryption import refuse_other_provider
+from ..smoke.gate import standing_verdict
+from ..state import Journal
+from ..status.observe import observe as observe_cluster
+from .compiled import compile_for
+from .phase import Phase, UpResult, UpState
+
+NOTHING_TO_RESUME = "It changes nothing, and is done again."
+
+
+def sites_of(state: UpState, *, making: bool = False) -> tuple[OpenSite, ...]:
+    """Return the cluster's sites, with their progress reported."""
+
+    def emit(event: SiteEvent) -> None:
+        _report_site(state.report, event)
+
+    return open_cluster_sites(state.cluster, emit, making=making, wishes=state.wishes)
+
+
+def _report_site(report: Reporter, event: SiteEvent) -> None:
+    report(StageProgress(name="nodes", done=event.done, total=event.total, detail=event.what))
+
+
+def _check_state(state: UpState) -> None:
+    refuse_other_provider(state.cluster)
+    if state.approved is not None:
+        refuse_moved(state.cluster, state.approved)
+
+
+def _open_sites(state: UpState) -> None:
+    state.sites = sites_of(state)
+    for warning in state.cluster.warnings:
+        state.report(Finding(diagnostic=warning))
+    if state.bundle is not None:
+        live_on(state.cluster, state.bundle)
+    equip(state.sites)
+
+
+def _observe(state: UpState) -> None:
+    state.before = observe_cluster(state.cluster, state.sites, state.session)
+
+
+def _plan(state: UpState) -> None:
+    fallbacks = fallback_lists_of(state.cluster, state.sites, state.wishes)
+    unknown = fallbacks.unknown_wishes()
+    if unknown:
+        raise LifecycleError(*unknown, exit_code=Exit.REFUSED)
+    state.compiled = compile_for(state.cluster, state.before)
+    state.plan = plan_with_jobs(
+        state.cluster, state.before, state.session, state.compiled, fallbacks
+    )
+
+
+def _check_plan(state: UpState) -> None:
+    """Refuse what the plan says can't come up; report what it leaves out."""
+    found = [said for said in state.plan.diagnostics if said not in state.cluster.warnings]
+    errors = [said for said in found if said.is_error]
+    if errors:
+        raise LifecycleError(*errors, exit_code=Exit.REFUSED)
+    for said in found:
+        state.report(Finding(diagnostic=said))
+
+
+def _check_approved(state: UpState) -> None:
+    if state.approved is not None:
+        refuse_other(state.approved, state.plan)
+
+
+def _is_done(state: UpState) -> bool:
+    """Say whether nothing differs, and the last `up` was of this very spec and ended well."""
+    if not state.plan.is_empty:
+        return False
+    journal = Journal(state.cluster.events)
+    if journal.applied_spec() != state.cluster.spec_hash:
+        return False
+    last = next((run for run in reversed(journal.runs()) if run.command == "up"), None)
+    if last is None or last.exit_code != Exit.OK:
+        return False
+    testable = any(not host.is_simulated for host in state.before.desired.with_role("compute"))
+    return not testable or standing_verdict(state.cluster) is not None
+
+
+def _end_unchanged(state: UpState) -> None:
+    cluster = state.cluster
+    state.report(StageFinished(name="plan", ok=True, summary="nothing to change", seconds=0.0))
+    verdict = standing_verdict(cluster)
+    state.result = UpResult(
+        cluster=cluster.name,
+        changed=False,
+        failed_hosts={},
+        verdict=verdict,
+        certificate_path=cluster.certificate_path if verdict is not None else None,
+        exit_code=Exit.OK,
+    )
+
+
+def _confirm(state: UpState) -> None:
+    refuse_ended(state.cluster)
+    # A pool that is to be bought again was named by that already.
+    refuse_guarded(state.plan, state.allow | {f"pool:{pool}" for pool in state.wishes.again})
+    state.cluster.vault.prove()
+    asks = state.approved is None and not state.plan.is_empty
+    if asks and not state.confirm(state.plan):
+        raise failure("GC909", "nothing was changed", exit_code=Exit.REFUSED)
+
+
+OBSERVE_AND_PLAN = (
+    Phase("check state", _check_state, NOTHING_TO_RESUME),
+    Phase("open sites", _open_sites, NOTHING_TO_RESUME),
+    Phase("observe", _observe, NOTHING_TO_RESUME),
+    Phase("plan", _plan, NOTHING_TO_RESUME),
+    Phase("check plan", _check_plan, NOTHING_TO_RESUME),
+)
+CONFIRM = (
+    Phase("check approved plan", _check_approved, NOTHING_TO_RESUME),
+    Phase("nothing to do", _end_unchanged, NOTHING_TO_RESUME, _is_done),
+    Phase("confirm", _confirm, NOTHING_TO_RESUME),
+)

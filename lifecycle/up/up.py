@@ -1,0 +1,99 @@
+"""From a spec to a running, tested cluster; safe to repeat, safe to kill, resumes where it was."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ..bundle.active import Bundle
+from ..cluster.cluster import Cluster
+from ..cluster.progress import Reporter
+from ..nodes.ssh import SshSession
+from ..planning.changes import Plan
+from ..planning.plan_file import PlanFile, holding
+from ..planning.purchase.fallback_lists import NO_WISHES, Wishes
+from ..scheduler.phases import phases_of
+from ..state import acquire
+from .apply import BEGIN, NODES, OBSERVE_AGAIN, PROVE, SITES
+from .phase import Phase, SchedulerPhases, UpResult, UpState, run_phases
+from .prepare import CONFIRM, OBSERVE_AND_PLAN
+from .run import Run
+
+
+def before_lock(scheduler: SchedulerPhases) -> tuple[Phase, ...]:
+    """Return the phases that look, plan and ask."""
+    return (*OBSERVE_AND_PLAN, *scheduler.check, *CONFIRM, *scheduler.prepare)
+
+
+def under_lock(scheduler: SchedulerPhases) -> tuple[Phase, ...]:
+    """Return the phases that change the cluster and prove it."""
+    return (
+        *BEGIN,
+        *scheduler.before_sites,
+        *SITES,
+        *scheduler.after_sites,
+        *OBSERVE_AGAIN,
+        *scheduler.before_nodes,
+        *NODES,
+        *scheduler.after_nodes,
+        *PROVE,
+    )
+
+
+def up(
+    cluster: Cluster,
+    report: Reporter,
+    *,
+    confirm: Callable[[Plan], bool],
+    wishes: Wishes = NO_WISHES,
+    requeue_jobs: bool = False,
+    bundle: Bundle | None = None,
+    approved: PlanFile | None = None,
+    allow: frozenset[str] = frozenset(),
+) -> UpResult:
+    """Bring the cluster to what its spec says, and prove it with the AllReduce.
+
+    Args:
+        cluster: what to bring up.
+        report: gets progress and findings.
+        confirm: is shown the plan when there is something to do; when it answers no, nothing is
+            changed.
+        wishes: what was asked for by a pool's name.
+        requeue_jobs: puts jobs on nodes that must be drained back in the queue instead of waiting
+            for their end.
+        bundle: what the nodes take everything from; it is checked before anything is changed.
+        approved: the plan that may be carried out, and no other; nobody is asked then.
+        allow: names what a guard holds back (`lifecycle.planning.guards`).
+
+    Raises:
+        LifecycleError: refused, locked, or a step that nothing can continue without failed.
+        ProviderError: a site could not be brought up.
+    """
+    scheduler = phases_of(cluster.spec)
+    state = UpState(
+        cluster=cluster,
+        report=report,
+        confirm=confirm,
+        wishes=wishes,
+        requeue_jobs=requeue_jobs,
+        bundle=bundle,
+        approved=approved,
+        allow=allow,
+    )
+    with SshSession(cluster.workdir) as session:
+        state.session = session
+        run_phases(before_lock(scheduler), state)
+    if state.result is not None:
+        return state.result
+    cluster.identify()
+    with (
+        acquire(cluster.store, tuple(cluster.spec.sites), reason="up") as lock,
+        SshSession(cluster.workdir) as session,  # a `down` that has the lock removes its folder
+        holding(cluster, approved),
+        Run(cluster, "up", lock) as run,
+    ):
+        state.session, state.run = session, run
+        run_phases(under_lock(scheduler), state)
+        if state.result is None:
+            raise AssertionError("the last phase sets the result")
+        run.finish(state.result.exit_code)
+        return state.result
