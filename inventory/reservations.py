@@ -134,7 +134,7 @@ def reconcile_reservations(
     there = {one.name: one for one in actual if one.name.startswith(PREFIX)}
     changes = []
     for name in sorted({*wanted, *there}):
-        if name in wanted and name in there and _alike(wanted[name], there[name], now):
+        if name in wanted and name in there and _same_window(wanted[name], there[name], now):
             continue
         if name in there:
             why = "of " if name in wanted else ", which the spec has no more: "
@@ -162,7 +162,7 @@ def reconcile_reservations(
     return tuple(changes)
 
 
-def _alike(one: Reservation, other: Reservation, now: int) -> bool:
+def _same_window(one: Reservation, other: Reservation, now: int) -> bool:
     """Whether two are the same window from now on: a start that has passed is one like another."""
     starts = one.start == other.start or max(one.start, other.start) <= now
     return starts and (one.end, one.nodes, one.every) == (other.end, other.nodes, other.every)

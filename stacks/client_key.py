@@ -23,7 +23,7 @@ def ensure_client_key(directory: Path) -> Path:
             with TemporaryDirectory(dir=directory) as scratch:
                 made = Path(scratch) / "key"
                 _keygen(made)
-                made.with_suffix(".pub").replace(public_half(private))
+                made.with_suffix(".pub").replace(public_key_path(private))
                 made.replace(private)
     return private
 
@@ -36,16 +36,16 @@ def write_client_key(directory: Path, key: bytes) -> Path:
     """
     private = directory / "id_ed25519"
     with atomic.locked(directory / ".key.lock"):
-        if private.exists() and private.read_bytes() == key and public_half(private).exists():
+        if private.exists() and private.read_bytes() == key and public_key_path(private).exists():
             return private
         directory.chmod(0o700)
         atomic.write(private, key)
         public = _ssh_keygen(["-y", "-f", str(private)])
-        atomic.write(public_half(private), public.encode())
+        atomic.write(public_key_path(private), public.encode())
     return private
 
 
-def public_half(private: Path) -> Path:
+def public_key_path(private: Path) -> Path:
     """Return where the public key of `private` is."""
     return private.with_name(private.name + ".pub")
 
@@ -73,7 +73,7 @@ def public_text(private: Path) -> str:
     Raises:
         ProviderError: GC968, it is not beside the private one.
     """
-    public = public_half(private)
+    public = public_key_path(private)
     try:
         return public.read_text(encoding="utf-8").strip()
     except OSError as error:

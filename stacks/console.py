@@ -112,7 +112,7 @@ def await_host_keys(
     ids = list(machines)
     until = time.monotonic() + patience_s
     with atomic.locked(cache.with_suffix(".lock")):
-        known = _kept(cache)
+        known = _cached_keys(cache)
         while missing := [i for i in ids if i not in known]:
             with ThreadPoolExecutor(_AT_ONCE) as pool:
                 found = dict(zip(missing, pool.map(read, missing), strict=True))
@@ -126,7 +126,7 @@ def await_host_keys(
     return {i: tuple(known[i]) for i in ids if i in known}
 
 
-def _kept(cache: Path) -> dict[str, tuple[str, ...]]:
+def _cached_keys(cache: Path) -> dict[str, tuple[str, ...]]:
     if not cache.exists():
         return {}
     return decode_json(cache.read_bytes(), dict[str, tuple[str, ...]])

@@ -35,7 +35,7 @@ class Permissions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Kind of resource ("ec2.Vpc") -> what making, reading, changing and removing it takes."""
 
 
-def known(cloud: str) -> Permissions:
+def load_permissions(cloud: str) -> Permissions:
     """Return what a cloud's file says.
 
     Raises:
@@ -65,9 +65,9 @@ def needed(cloud: str, kinds: Collection[str] | None = None) -> tuple[str, ...]:
         kinds: of resources that may be made; None: all.
 
     Raises:
-        ProviderError: as `known`.
+        ProviderError: as `load_permissions`.
     """
-    permissions = known(cloud)
+    permissions = load_permissions(cloud)
     wanted = permissions.resources if kinds is None else set(kinds) & permissions.resources.keys()
     found = {p for kind in wanted for p in permissions.resources[kind]}
     return tuple(sorted({*permissions.always, *found}))

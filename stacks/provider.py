@@ -135,7 +135,7 @@ class SiteContext(msgspec.Struct, frozen=True, kw_only=True):
     "" while none was made: then no stack was begun either, and nothing is to be asked of one.
     """
     taken: Mapping[str, str] = {}
-    """Node -> key of the rung that it is bought by; absent: the first, "": it is not made."""
+    """Node -> key of the option that it is bought by; absent: the first, "": it is not made."""
     buys: frozenset[str] = frozenset()
     """Pools whose capacity block may be bought now: somebody asked for it by the pool's name."""
     delete_data: frozenset[str] = frozenset()
@@ -420,7 +420,7 @@ def _asked(is_left: Callable[[], bool]) -> bool:
 def priced(
     machine: Machine | None, market: Market, region: str, max_usd_per_hour: float | None = None
 ) -> tuple[float | None, bool]:
-    """Return what a node costs on a rung by the catalog, and whether that is only a bound.
+    """Return what a node costs on an option by the catalog, and whether that is only a bound.
 
     A spot node with a price limit costs at most that.
     """

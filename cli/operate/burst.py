@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 import msgspec
 import typer
 
-from ...lifecycle.burst.agent.calls import Happened
+from ...lifecycle.burst.agent.calls import AgentEvent
 from ...lifecycle.burst.agent.run import run_agent
 from ...lifecycle.burst.agent.unit import unit_file
 from ...lifecycle.burst.explain import explain_job
@@ -160,7 +160,7 @@ def agent(
 _SAYING = threading.Lock()
 
 
-def _line(event: Happened) -> None:
+def _line(event: AgentEvent) -> None:
     """Print one event; calls that run beside each other tell theirs as they happen."""
     told = {key: value for key, value in msgspec.structs.asdict(event).items() if value}
     line = msgspec.json.encode(

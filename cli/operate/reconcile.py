@@ -13,7 +13,7 @@ from ...lifecycle.cluster.outcome import Exit, failure
 from ...lifecycle.gitops.controller import controllers, own_state, run_controller
 from ...lifecycle.gitops.record import ControllerRecord, go_on, read_followed, read_record
 from ...lifecycle.gitops.record import pause as pause_cluster
-from ...lifecycle.gitops.round_record import Happened
+from ...lifecycle.gitops.round_record import ControllerEvent
 from ...lifecycle.gitops.rounds import Settings
 from ...lifecycle.gitops.unit import container_file, unit_file
 from ...lifecycle.state import StateStore
@@ -131,7 +131,7 @@ def _thing(text: str) -> tuple[str, str]:
     return cluster, thing
 
 
-def _line(event: Happened) -> None:
+def _line(event: ControllerEvent) -> None:
     """Print one thing that happened, as a JSON line with its time."""
     told = {key: value for key, value in msgspec.structs.asdict(event).items() if value}
     stamp = datetime.now(UTC).isoformat(timespec="milliseconds")
@@ -153,7 +153,7 @@ def _last(settings: Settings, code: Exit) -> None:
     ended = _ENDED.get(code, "failed")
     if code is not Exit.OK:
         ended += "; gcluster reconcile status tells why"
-    _line(Happened(what="round", reason=f"{settings.repo}: {ended}"))
+    _line(ControllerEvent(what="round", reason=f"{settings.repo}: {ended}"))
 
 
 @app.command("status")

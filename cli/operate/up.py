@@ -13,7 +13,7 @@ from ...lifecycle.cluster.outcome import Exit, failure
 from ...lifecycle.cluster.progress import StageFinished
 from ...lifecycle.planning.changes import Plan
 from ...lifecycle.planning.plan_file import PlanFile, read_plan
-from ...lifecycle.planning.purchase.fallback_lists import Wishes
+from ...lifecycle.planning.purchase.fallback_lists import OptionOverrides
 from ...lifecycle.up.up import up
 from ..console import ask, ask_name, say, stdout
 from ..options import Format, OutputFormat, Target, Yes
@@ -103,7 +103,7 @@ def command(  # noqa: PLR0917  # typer reads the options from the parameters
             opened,
             report,
             confirm=_yes if yes else _asker(report, fmt, buys),
-            wishes=Wishes(buy=buys, again=frozenset(from_first_option or ())),
+            wishes=OptionOverrides(buy=buys, again=frozenset(from_first_option or ())),
             requeue_jobs=requeue_jobs,
             bundle=_bundle(bundle, bundle_key, gone=no_bundle),
             approved=approved,
@@ -161,8 +161,12 @@ def _asker(report: LineProgress, fmt: Format, buys: frozenset[str]) -> Callable[
 
 def _purchases(plan: Plan, buys: frozenset[str]) -> Iterator[tuple[str, str]]:
     """Yield (pool, what is asked) for each capacity block that may be bought."""
-    for ladder in plan.ladders:
-        for rung in ladder.rungs:
-            if ladder.pool in buys and rung.buy_hours is not None and rung.state != "stands":
-                what = f"a capacity block of {ladder.count} nodes: {purchase(rung)}"
-                yield ladder.pool, f"pool {ladder.pool} may buy {what}"
+    for fallback_list in plan.fallback_lists:
+        for option in fallback_list.purchase_options:
+            if (
+                fallback_list.pool in buys
+                and option.buy_hours is not None
+                and option.state != "stands"
+            ):
+                what = f"a capacity block of {fallback_list.count} nodes: {purchase(option)}"
+                yield fallback_list.pool, f"pool {fallback_list.pool} may buy {what}"

@@ -6,7 +6,7 @@ import typer
 
 from ...lifecycle.cluster.cluster import open_cluster
 from ...lifecycle.cluster.outcome import Exit
-from ...lifecycle.down.expiry.look_after import look_after
+from ...lifecycle.down.expiry.look_after import reap_once
 from ...lifecycle.state.store import utc_now
 from ..console import emit, say
 from ..options import Format, OutputFormat, complete_target
@@ -34,7 +34,7 @@ def command(
     looked = []
     with open_progress(fmt.value) as report:
         for target in clusters:
-            looked.append(look_after(open_cluster(target), report, now=utc_now()))  # noqa: PERF401  # each is told
+            looked.append(reap_once(open_cluster(target), report, now=utc_now()))  # noqa: PERF401  # each is told
     if fmt is Format.JSON:
         emit(document(looked))
     else:

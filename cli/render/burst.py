@@ -117,7 +117,7 @@ def explained_text(found: Explained, console: Console) -> str:
     if found.moved is not None:
         lines.append(f"moved to {found.moved.to}: {printable(found.moved.reason)}")
     for node in found.nodes:
-        how = f", bought as {node.rung}" if node.rung else ""
+        how = f", bought as {node.option}" if node.option else ""
         why = f": {printable(node.reason)}" if node.reason else ""
         lines.append(f"  {node.node} {node.step}{how}{why}")
     if found.closed:
@@ -142,7 +142,11 @@ def _decision(decision: Decision, found: Tried, console: Console) -> Iterator[st
         idle = f" and {len(decision.reuses)} idle" if decision.reuses else ""
         cost = decision.adds_usd_per_hour
         adds = "at a price that isn't known" if cost is None else f"for ${cost:,.2f}/h at most"
-        how = f", bought as {', '.join(decision.rungs)}" if decision.rungs else ""
+        how = (
+            f", bought as {', '.join(decision.purchase_options)}"
+            if decision.purchase_options
+            else ""
+        )
         yield f"{console.paint('good', name)} spills to {found.pool}: {nodes}{idle} {adds}{how}"
         if decision.stage:
             yield f"  staged first: {', '.join(decision.stage)}"

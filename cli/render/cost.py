@@ -16,8 +16,8 @@ from .cost_tables import (
     UNKNOWN,
     Sources,
     ascii_only,
+    fallback_lists,
     is_priced,
-    ladders,
     markets,
     money,
     names,
@@ -47,7 +47,7 @@ def _bill(bill: Bill, console: Console, *, chart: bool) -> Iterator[str]:
         table = pools(bill, sources, console)
         gone = table.dropped
         yield from table.lines
-    bought = ladders(bill, sources, console)
+    bought = fallback_lists(bill, sources, console)
     yield from _section("bought so, in this order; $/h for a node:", bought)
     if not chart:
         yield from _section(
@@ -170,7 +170,7 @@ def _marks(bill: Bill, *, chart: bool) -> Iterator[str]:
     offers = [
         offer
         for pool in bill.pools
-        for offer in (*pool.ladder, *(() if chart or not pool.nodes else pool.markets))
+        for offer in (*pool.fallback_list, *(() if chart or not pool.nodes else pool.markets))
     ]
     if any(offer.is_bound for offer in offers):
         yield (
@@ -182,7 +182,7 @@ def _marks(bill: Bill, *, chart: bool) -> Iterator[str]:
         yield f"{LACKS} the price of {names(lacks)} is unknown and in no sum; {UNKNOWN} not known"
     elif any(offer.usd_per_hour is None for offer in offers):
         yield f"{UNKNOWN} sold so, at a price that is not known"
-    if any(offer.market in _HELD for pool in bill.pools for offer in pool.ladder):
+    if any(offer.market in _HELD for pool in bill.pools for offer in pool.fallback_list):
         yield "a reservation or capacity block is paid while it is held, nodes running or not"
 
 

@@ -119,16 +119,16 @@ def _more(total: Sum, usd: float) -> Sum:
     return replace(total, usd=usd + (total.usd or 0.0))
 
 
-def ladders(bill: Bill, sources: Sources, console: Console) -> list[str]:
-    """Return a line for each pool with prices: its rungs in order."""
+def fallback_lists(bill: Bill, sources: Sources, console: Console) -> list[str]:
+    """Return a line for each pool with prices: its options in order."""
     told = {
         pool.name: [
             f"{offer.market} {offer_text(offer, sources)}"
             + ("" if offer.source or offer.usd_per_hour is None else " (its limit)")
-            for offer in pool.ladder
+            for offer in pool.fallback_list
         ]
         for pool in bill.pools
-        if pool.ladder
+        if pool.fallback_list
     }
     return _lists(told, console, " > ")
 
@@ -269,7 +269,7 @@ def names(those: Iterable[str], most: int = 8) -> str:
 
 def is_priced(pools: Iterable[PoolBill]) -> bool:
     """Say whether money is paid for any: rented, or one's own with a price."""
-    return any(p.holding == "rented" or (p.holding == "own" and p.ladder) for p in pools)
+    return any(p.holding == "rented" or (p.holding == "own" and p.fallback_list) for p in pools)
 
 
 def pool_money(pool: PoolBill, value: float | None, *, is_bound: bool, digits: int = 2) -> str:
@@ -288,15 +288,15 @@ def sum_money(total: Sum, *, digits: int = 2) -> str:
 
 
 def node_money(pool: PoolBill) -> str:
-    """Return what one node costs: "39.33..55.04" where the rungs differ."""
-    rates = [offer.usd_per_hour for offer in pool.ladder]
+    """Return what one node costs: "39.33..55.04" where the options differ."""
+    rates = [offer.usd_per_hour for offer in pool.fallback_list]
     if pool.holding == "free" or not rates:
         return pool_money(pool, None, is_bound=False)
     known = [rate for rate in rates if rate is not None]
     if len(known) < len(rates):
         return UNKNOWN
     least, most = min(known), max(known)
-    text = money(most, is_bound=pool.is_bound or all(o.is_bound for o in pool.ladder))
+    text = money(most, is_bound=pool.is_bound or all(o.is_bound for o in pool.fallback_list))
     return text if least == most else f"{least:,.2f}..{text}"
 
 

@@ -7,14 +7,14 @@ from collections.abc import Iterable, Iterator
 
 from ...lifecycle.planning.changes import (
     Disruption,
-    LadderView,
+    FallbackListView,
+    OptionState,
+    OptionView,
     Plan,
-    RungState,
-    RungView,
     SitePlan,
     StepChange,
 )
-from ...lifecycle.scheduler.accounting.plan import BooksPlan
+from ...lifecycle.scheduler.accounting.plan import AccountingPlan
 from ...schemas.derived.hostlist import fold
 from ...stacks.provider import Effect, ResourceChange
 from ..console import Console, Tone, pad, printable, width
@@ -56,7 +56,7 @@ def plan_text(plan: Plan, console: Console) -> str:
     lines = [*_body(plan, console)]
     if plan.is_empty:
         lines = [f"{plan.cluster} is as its spec says: nothing to change"]
-    lines += ladder_lines(plan.ladders, console)
+    lines += fallback_list_lines(plan.fallback_lists, console)
     lines += [*upgrades(plan, console), *fields(plan, console), *guarded(plan, console)]
     lines += repair_lines(plan.cluster, plan.repairs, console)
     age = f"observed {duration(plan.observed_age_s)} ago"
@@ -158,7 +158,7 @@ def unreachable(plan: Plan, console: Console) -> Iterator[str]:
         yield f"  {mark} {printable(host)} (what would run there is unknown)"
 
 
-def _books(books: BooksPlan, console: Console) -> Iterator[str]:
+def _books(books: AccountingPlan, console: Console) -> Iterator[str]:
     """Yield what changes in the scheduler's own books, in the order it happens."""
     for words in books.changes:
         mark, tone = _BOOK_MARKS.get(words.partition(" ")[0], ("~", "warning"))
@@ -243,7 +243,7 @@ def _row(mark: str, what: str, why: str) -> str:
     return f"  {mark} {pad(what, 56)}   {why}".rstrip()
 
 
-_LADDER_MARKS: dict[RungState, tuple[str, Tone]] = {
+_FALLBACK_LIST_MARKS: dict[OptionState, tuple[str, Tone]] = {
     "stands": ("=", "good"),
     "next": ("+", "good"),
     "after": (" ", "faint"),
@@ -252,41 +252,45 @@ _LADDER_MARKS: dict[RungState, tuple[str, Tone]] = {
 }
 
 
-def ladder_lines(ladders: Iterable[LadderView], console: Console) -> Iterator[str]:
-    """Yield the lines of each ladder that has something to tell: more than one plain rung."""
-    for ladder in ladders:
-        [only, *more] = ladder.rungs
+def fallback_list_lines(
+    fallback_lists: Iterable[FallbackListView], console: Console
+) -> Iterator[str]:
+    """Yield the lines of each fallback list with more than one plain option."""
+    for fallback_list in fallback_lists:
+        [only, *more] = fallback_list.purchase_options
         if not more and not only.reason and only.buy_hours is None:
             continue
-        how = "rungs may mix" if ladder.mixes else "all on one rung"
-        title = f"how {ladder.pool} is bought ({plural(ladder.count, 'node')}, {how})"
+        how = "options may mix" if fallback_list.mixes else "all on one option"
+        title = f"how {fallback_list.pool} is bought ({plural(fallback_list.count, 'node')}, {how})"
         yield console.paint("strong", title)
-        for rung in ladder.rungs:
-            mark, tone = _LADDER_MARKS[rung.state]
-            what = f"{pad(rung.key, 32)} {pad(_price(rung), 24)} {_state(rung)}"
+        for option in fallback_list.purchase_options:
+            mark, tone = _FALLBACK_LIST_MARKS[option.state]
+            what = f"{pad(option.key, 32)} {pad(_price(option), 24)} {_state(option)}"
             yield f"  {console.paint(tone, mark)} {what}".rstrip()
-        if ladder.note:
-            yield f"    {printable(ladder.note)}"
+        if fallback_list.note:
+            yield f"    {printable(fallback_list.note)}"
 
 
-def _price(rung: RungView) -> str:
-    price = usd_per_hour(rung.usd_per_hour)
-    return f"at most {price}" if rung.is_bound and rung.usd_per_hour is not None else price
+def _price(option: OptionView) -> str:
+    price = usd_per_hour(option.usd_per_hour)
+    return f"at most {price}" if option.is_bound and option.usd_per_hour is not None else price
 
 
-def _state(rung: RungView) -> str:
+def _state(option: OptionView) -> str:
     words = {
-        "stands": f"{rung.nodes} on it",
-        "next": f"asked next, for {rung.nodes}",
+        "stands": f"{option.nodes} on it",
+        "next": f"asked next, for {option.nodes}",
         "after": "then this",
-        "skipped": f"skipped: {rung.reason}",
-        "refused": f"refused: {rung.reason}",
+        "skipped": f"skipped: {option.reason}",
+        "refused": f"refused: {option.reason}",
     }
-    told = words[rung.state]
-    return printable(f"{purchase(rung)}; {told}" if rung.buy_hours is not None else told)
+    told = words[option.state]
+    return printable(f"{purchase(option)}; {told}" if option.buy_hours is not None else told)
 
 
-def purchase(rung: RungView) -> str:
+def purchase(option: OptionView) -> str:
     """Return what a capacity block costs: "24 h for $2,641.92, paid at once, not refundable"."""
-    price = "a price that is unknown" if rung.usd_at_once is None else f"${rung.usd_at_once:,.2f}"
-    return f"{rung.buy_hours} h for {price}, paid at once, not refundable"
+    price = (
+        "a price that is unknown" if option.usd_at_once is None else f"${option.usd_at_once:,.2f}"
+    )
+    return f"{option.buy_hours} h for {price}, paid at once, not refundable"

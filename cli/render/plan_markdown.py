@@ -15,7 +15,16 @@ from ...lifecycle.planning.changes import DISRUPTIONS, Plan, disruption_of
 from ...schemas.diagnostics import Diagnostic
 from ..console import Console
 from .operations import repair_lines
-from .plan import cost, fields, guarded, ladder_lines, sections, totals, unreachable, upgrades
+from .plan import (
+    cost,
+    fallback_list_lines,
+    fields,
+    guarded,
+    sections,
+    totals,
+    unreachable,
+    upgrades,
+)
 from .quantities import plural
 
 _CONSOLE = Console()
@@ -46,7 +55,9 @@ def plan_markdown(plan: Plan) -> str:
         lines += _folded(" ".join(title.split()), rows)
     lines += _folded("not reachable", [*unreachable(steady, _CONSOLE)])
     lines += _folded("repair queue", repair_lines(plan.cluster, plan.repairs, _CONSOLE)[1:])
-    lines += _folded("how machines are bought", [*ladder_lines(plan.ladders, _CONSOLE)])
+    lines += _folded(
+        "how machines are bought", [*fallback_list_lines(plan.fallback_lists, _CONSOLE)]
+    )
     lines += _said(plan.diagnostics)
     return _short("\n".join(lines).rstrip())
 

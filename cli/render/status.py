@@ -16,7 +16,7 @@ from ...lifecycle.planning.preflight.doctor import (
     packages_for,
 )
 from ...lifecycle.state import RunRecord
-from ...lifecycle.state.audit.history import ToldRun
+from ...lifecycle.state.audit.history import RunView
 from ...lifecycle.status.conditions import ClusterStatus, Condition, NodeStatus
 from ..console import Console, Tone, pad, printable
 from .operations import causes_lines, queue_lines, quota_lines, repair_lines
@@ -220,7 +220,7 @@ def history_text(runs: Iterable[RunRecord], console: Console) -> str:
     return console.plain("\n".join(lines) or "no run has changed this cluster yet")
 
 
-def run_text(told: ToldRun, console: Console) -> str:
+def run_text(told: RunView, console: Console) -> str:
     """Return a run and its events, in order."""
     run = told.run
     commit = f" of commit {printable(run.commit)}" if run.commit else ""

@@ -120,7 +120,7 @@ def _accounts(said: Mapping[str, Account], every: tuple[str, ...]) -> dict[str, 
     return made
 
 
-class HeldBack(msgspec.Struct, frozen=True, kw_only=True):
+class DeferredRemoval(msgspec.Struct, frozen=True, kw_only=True):
     """A removal that waits, because jobs would lose what they run under."""
 
     what: str
@@ -144,9 +144,9 @@ class JobOwner(msgspec.Struct, frozen=True, kw_only=True):
     """Of the association, not of the job: "" for nearly all."""
 
 
-def kept(
+def retained(
     desired: Accounting, actual: Accounting, jobs: Collection[JobOwner]
-) -> tuple[Accounting, tuple[HeldBack, ...]]:
+) -> tuple[Accounting, tuple[DeferredRemoval, ...]]:
     """Return what the database must hold after this run, and which removals wait.
 
     A member with jobs stays, with the accounts above; a QOS stays while jobs are in it or what
@@ -155,10 +155,10 @@ def kept(
     associations = {one.key: one for one in desired.associations}
     defaults = dict(desired.default_accounts)
     there = actual.accounts
-    waiting: list[HeldBack] = []
+    waiting: list[DeferredRemoval] = []
     for member in _members_with_jobs(actual, associations, jobs):
         count = sum((job.user, job.account) == (member.user, member.account) for job in jobs)
-        waiting.append(_held(f"user {member.user} of account {member.account}", count))
+        waiting.append(_blocking_jobs(f"user {member.user} of account {member.account}", count))
         associations[member.key] = _without_own_qos(member)
         defaults.setdefault(
             member.user, dict(actual.default_accounts).get(member.user, member.account)
@@ -172,12 +172,14 @@ def kept(
                 default_qos=default if default in qos else _a_default(qos),
             )
             associations[account.key] = account
-            waiting.append(HeldBack(what=f"account {name}", reason=f"{member.user} is in it"))
+            waiting.append(
+                DeferredRemoval(what=f"account {name}", reason=f"{member.user} is in it")
+            )
             name = account.parent
     for user, charged in defaults.items():
         if AssociationKey(charged, user, "") not in associations:
             defaults[user] = min(key.account for key in associations if key.user == user)
-    found, waiting_qos = _kept_qos(desired, actual, associations.values(), jobs)
+    found, waiting_qos = _retained_qos(desired, actual, associations.values(), jobs)
     return accounting(found, associations, defaults), (*waiting, *waiting_qos)
 
 
@@ -202,12 +204,12 @@ def _without_own_qos(member: Association) -> Association:
     return msgspec.structs.replace(member, qos=(), default_qos="")
 
 
-def _kept_qos(
+def _retained_qos(
     desired: Accounting,
     actual: Accounting,
     associations: Collection[Association],
     jobs: Collection[JobOwner],
-) -> tuple[dict[str, QosRecord], list[HeldBack]]:
+) -> tuple[dict[str, QosRecord], list[DeferredRemoval]]:
     """Return the QOS that stay by name, and those that wait to go."""
     found = desired.qos_by_name
     needed = {name for one in associations for name in (*one.qos, one.default_qos)}
@@ -220,14 +222,15 @@ def _kept_qos(
         preempts = tuple(name for name in one.preempts if name in stays)
         found[one.name] = msgspec.structs.replace(one, preempts=preempts)
     return found, [
-        _held(f"QOS {one.name}", sum(job.qos == one.name for job in jobs)) for one in waiting
+        _blocking_jobs(f"QOS {one.name}", sum(job.qos == one.name for job in jobs))
+        for one in waiting
     ]
 
 
-def _held(what: str, jobs: int) -> HeldBack:
+def _blocking_jobs(what: str, jobs: int) -> DeferredRemoval:
     if not jobs:
-        return HeldBack(what=what, reason="what stays needs it")
-    return HeldBack(what=what, reason=f"{jobs:,} job{'' if jobs == 1 else 's'}")
+        return DeferredRemoval(what=what, reason="what stays needs it")
+    return DeferredRemoval(what=what, reason=f"{jobs:,} job{'' if jobs == 1 else 's'}")
 
 
 BUILT_IN = frozenset({ROOT, NORMAL})

@@ -19,7 +19,7 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from .desired import BUILT_IN, HeldBack, JobOwner, kept
+from .desired import BUILT_IN, DeferredRemoval, JobOwner, retained
 from .records import (
     ROOT,
     Accounting,
@@ -38,7 +38,7 @@ class Reconciliation(msgspec.Struct, frozen=True, kw_only=True):
     """What to run, and what waits."""
 
     changes: tuple[AccountingChange, ...]
-    held_back: tuple[HeldBack, ...]
+    held_back: tuple[DeferredRemoval, ...]
     result: Accounting
     """What the database holds once all has run."""
 
@@ -54,7 +54,7 @@ def reconcile(
         cluster: its name: QOS belong to the database, all else to one cluster of it.
         jobs: those that haven't ended; what they run under isn't removed.
     """
-    result, held_back = kept(desired, actual, jobs)
+    result, held_back = retained(desired, actual, jobs)
     here = ("cluster", cluster)
     changes = [
         *_qos(result, actual),
@@ -98,7 +98,7 @@ def _accounts(
     result: Accounting, actual: Accounting, here: tuple[str, str]
 ) -> Iterator[AccountingChange]:
     """Yield what adds, moves and widens accounts: no job may ask for less after it."""
-    there = _there(actual)
+    there = _existing_accounts(actual)
     wanted = result.accounts
     for name in accounts_from_the_top(wanted):
         one = wanted[name]
@@ -111,7 +111,7 @@ def _accounts(
             yield _change("modify", "account", name, (here,), settings)
 
 
-def _there(actual: Accounting) -> dict[str, Association]:
+def _existing_accounts(actual: Accounting) -> dict[str, Association]:
     """Return the accounts; root is in every database that knows its cluster."""
     return {ROOT: Association(account=ROOT), **actual.accounts}
 
@@ -133,7 +133,7 @@ def _final_lists(
     result: Accounting, actual: Accounting, here: tuple[str, str]
 ) -> Iterator[AccountingChange]:
     """Yield what narrows the lists of accounts and sets their defaults, the lowest first."""
-    there = _there(actual)
+    there = _existing_accounts(actual)
     wanted = result.accounts
     for name in reversed(accounts_from_the_top(wanted)):
         if name in there:
@@ -279,14 +279,14 @@ def _defaults(
         if user in known and known[user] != account:
             by_account[account].append(user)
     for account, users in sorted(by_account.items()):
-        for some in _in_parts(users):
+        for some in _batches(users):
             yield AccountingChange(
                 verb="modify",
                 entity="user",
                 names=some,
                 where=(here,),
                 settings=(("defaultaccount", account),),
-                words=f"charge {_said(some)} to account {account} by default",
+                words=f"charge {_user_list(some)} to account {account} by default",
             )
 
 
@@ -299,23 +299,23 @@ def _changes(
         account = dict(where).get("account")
         place = {"add": "to", "modify": "of", "remove": "from"}[verb]
         there = f" {place} account {account}" if account else " from the database"
-        for some in _in_parts(users):
+        for some in _batches(users):
             yield AccountingChange(
                 verb=verb,
                 entity="user",
                 names=some,
                 where=where,
                 settings=tuple((setting.key, setting.value) for setting in settings),
-                words=f"{verb} {_said(some)}{there}{f': {said}' if said else ''}",
+                words=f"{verb} {_user_list(some)}{there}{f': {said}' if said else ''}",
             )
 
 
-def _in_parts(users: list[str]) -> Iterator[tuple[str, ...]]:
+def _batches(users: list[str]) -> Iterator[tuple[str, ...]]:
     for start in range(0, len(users), USERS_AT_ONCE):
         yield tuple(users[start : start + USERS_AT_ONCE])
 
 
-def _said(users: tuple[str, ...]) -> str:
+def _user_list(users: tuple[str, ...]) -> str:
     named = ", ".join(users[:USERS_SAID])
     more = len(users) - USERS_SAID
     kind = "user" if len(users) == 1 else "users"

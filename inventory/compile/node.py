@@ -206,7 +206,7 @@ class NodeFacts(msgspec.Struct, frozen=True, kw_only=True):
         """Return a component's version by its key in the software lock; None: nothing says it."""
         return self.software.version(component)
 
-    def was_asked(self, component: str) -> bool:
+    def is_version_given(self, component: str) -> bool:
         """Whether the spec itself says this component's version."""
         return any(c.key == component and c.origin == "asked" for c in self.software.components)
 

@@ -17,9 +17,6 @@ from ..state import Applied, StateStore, newest_applied
 if TYPE_CHECKING:
     from ...inventory.compile.kubernetes import KubernetesAt
     from ..cluster.cluster import Cluster
-
-if TYPE_CHECKING:
-    from ..cluster.cluster import Cluster
     from ..nodes.ssh import SshSession
 
 
@@ -46,7 +43,7 @@ def live_on(cluster: Cluster, bundle: Bundle) -> None:
     )
 
     if bundle.folder is None:
-        _now(cluster, None)
+        _set_active(cluster, None)
         return
     before = cluster.bundle
     manifest = check_bundle(bundle.folder, bundle.trusted)
@@ -60,7 +57,7 @@ def live_on(cluster: Cluster, bundle: Bundle) -> None:
             exit_code=Exit.REFUSED,
         )
     refuse_incomplete(manifest, cluster.spec, cluster.catalog, command_for(cluster, bundle.folder))
-    _now(cluster, manifest)
+    _set_active(cluster, manifest)
 
 
 def command_for(cluster: Cluster, folder: Path | None) -> str:
@@ -68,7 +65,7 @@ def command_for(cluster: Cluster, folder: Path | None) -> str:
     return f"gcluster bundle {cluster.spec_path} --out {folder or 'DIR'}"
 
 
-def _now(cluster: Cluster, manifest: BundleManifest | None) -> None:
+def _set_active(cluster: Cluster, manifest: BundleManifest | None) -> None:
     """Set what the cluster lives on; Kubernetes comes from there too."""
     cluster.__dict__["bundle"] = manifest
     cluster.__dict__.pop("kubernetes", None)

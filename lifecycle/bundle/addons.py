@@ -34,22 +34,22 @@ from ..cluster.progress import Reporter, StageFinished, StageProgress, StageStar
 from ..cluster.sites import inventory, provider_name
 from ..kubernetes.addons.artefact import Get, file_name, published
 from ..kubernetes.addons.helm import find_helm
-from ..kubernetes.addons.notes import Held
+from ..kubernetes.addons.notes import BundledImages
 from ..kubernetes.addons.rendering import rendered
-from ..kubernetes.objects import ObjectKey, wanted
+from ..kubernetes.objects import ObjectKey, desired_objects
 from ..kubernetes.release.image_archive import full_name
 from ..kubernetes.release.registry import Pulled, digest_of, pull_pinned, write_pulled
 from ..planning.preflight.obstacles import CATALOG
-from .fetch import is_whole, sha256_of
+from .fetch import is_complete, sha256_of
 
 if TYPE_CHECKING:
-    from .kubernetes import KubernetesAsked
+    from .kubernetes import RequiredKubernetes
 
 FOLDER = CATALOG.rpartition("/")[0]
 _SOURCE = "addons"
 
 
-class AddonsAsked(msgspec.Struct, frozen=True, kw_only=True):
+class RequiredAddons(msgspec.Struct, frozen=True, kw_only=True):
     """The add-ons that a spec needs or names, and what they are rendered for."""
 
     chosen: tuple[ChosenAddon, ...] = ()
@@ -69,20 +69,20 @@ class AddonsAsked(msgspec.Struct, frozen=True, kw_only=True):
             find_helm()
 
 
-def addons_of(spec: ClusterSpec, catalog: Catalog) -> AddonsAsked:
+def addons_of(spec: ClusterSpec, catalog: Catalog) -> RequiredAddons:
     """Return the add-ons that a spec needs or names; none where Kubernetes isn't its scheduler.
 
     What `up` leaves out isn't needed.
     """
     if not isinstance(spec.scheduler, KubernetesScheduler):
-        return AddonsAsked()
+        return RequiredAddons()
     planned = [
         host
         for name, site in spec.sites.items()
         for host in provider(provider_name(site), catalog).planned_hosts(spec, name)
     ]
-    found = wanted(spec, inventory(spec, planned), catalog)
-    return AddonsAsked(
+    found = desired_objects(spec, inventory(spec, planned), catalog)
+    return RequiredAddons(
         chosen=tuple(chosen_addons(found.facts)),
         cluster=spec.name,
         release=found.facts.release,
@@ -91,7 +91,7 @@ def addons_of(spec: ClusterSpec, catalog: Catalog) -> AddonsAsked:
 
 
 def bundle_addons(
-    asked: AddonsAsked, out: Path, report: Reporter, get: Get
+    asked: RequiredAddons, out: Path, report: Reporter, get: Get
 ) -> tuple[BundledFile, ...]:
     """Fetch add-ons into a bundle, write their digests, and return what the bundle holds of them.
 
@@ -145,7 +145,7 @@ def pinned_images(out: Path) -> dict[str, str]:
 
 
 def addons_missing(
-    manifest: BundleManifest, asked: AddonsAsked, held: Held | None, command: str
+    manifest: BundleManifest, asked: RequiredAddons, held: BundledImages | None, command: str
 ) -> Iterator[Diagnostic]:
     """Yield what a bundle lacks of add-ons: charts and manifests, and images that are pinned.
 
@@ -171,7 +171,7 @@ def addons_missing(
             yield from held.lacking(addon.name, pinned)
 
 
-def _fetched(one: ChosenAddon, asked: AddonsAsked, get: Get) -> tuple[bytes, Addon]:
+def _fetched(one: ChosenAddon, asked: RequiredAddons, get: Get) -> tuple[bytes, Addon]:
     """Return an add-on's chart or manifest, and the add-on with every digest."""
     addon = one.addon
     content = published(addon, get)
@@ -209,7 +209,7 @@ _STAGE = "images of add-ons"
 
 
 def bundle_images(
-    asked: KubernetesAsked | None, addons: Mapping[str, str], out: Path, report: Reporter
+    asked: RequiredKubernetes | None, addons: Mapping[str, str], out: Path, report: Reporter
 ) -> tuple[tuple[BundledImage, ...], tuple[BundledFile, ...]]:
     """Bring images into a bundle's archive; one that has just these stays as it is.
 
@@ -231,7 +231,7 @@ def bundle_images(
         BundledImage(role=_ROLE, reference=f"{name}@{digest}", archive=path)
         for name, digest in sorted(images.items())
     )
-    kept = _kept(out, wanted, path)
+    kept = _cached_archive(out, wanted, path)
     if kept is not None:
         return wanted, (kept,)
     report(StageStarted(name=_STAGE, total=len(images)))
@@ -263,7 +263,7 @@ def bundle_images(
     return wanted, (file,)
 
 
-def _kept(out: Path, wanted: tuple[BundledImage, ...], path: str) -> BundledFile | None:
+def _cached_archive(out: Path, wanted: tuple[BundledImage, ...], path: str) -> BundledFile | None:
     """Return the archive of an earlier run, if it is whole and holds just these images."""
     try:
         before = decode((out / MANIFEST).read_bytes())
@@ -272,4 +272,4 @@ def _kept(out: Path, wanted: tuple[BundledImage, ...], path: str) -> BundledFile
     if tuple(image for image in before.images if image.archive == path) != wanted:
         return None
     file = next((file for file in before.files if file.path == path), None)
-    return file if file is not None and is_whole(out / path, file.size, file.sha256) else None
+    return file if file is not None and is_complete(out / path, file.size, file.sha256) else None

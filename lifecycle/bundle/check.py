@@ -13,9 +13,9 @@ from ...schemas.catalog import Catalog
 from ...schemas.diagnostics import Diagnostic, Severity
 from ...schemas.spec import ClusterSpec
 from ..cluster.outcome import Exit, LifecycleError, failure
-from ..kubernetes.addons.notes import held_images
+from ..kubernetes.addons.notes import bundled_images
 from .addons import addons_missing, addons_of
-from .fetch import is_whole
+from .fetch import is_complete
 from .keys import signed_by
 from .kubernetes import kubernetes_missing
 from .requirements import kubernetes_of, needs_of
@@ -92,7 +92,7 @@ def _file(path: Path, size: int, wanted: str) -> Iterator[Diagnostic]:
         yield _damage(path, "it is missing")
     elif path.stat().st_size != size:
         yield _damage(path, f"it has {path.stat().st_size} bytes, not {size}")
-    elif not is_whole(path, size, wanted):
+    elif not is_complete(path, size, wanted):
         yield _damage(path, "its SHA-256 is another")
 
 
@@ -162,7 +162,7 @@ def refuse_incomplete(
                 ),
             )
     kubernetes = kubernetes_of(spec, catalog)
-    held = None if kubernetes is None else held_images(manifest, command)
+    held = None if kubernetes is None else bundled_images(manifest, command)
     lacking = (
         *found.values(),
         *kubernetes_missing(manifest, kubernetes, command),

@@ -27,14 +27,14 @@ from ..cluster.progress import Reporter, StageFinished, StageProgress, StageStar
 from ..kubernetes.release.registry import fetched as fetched_url
 from ..planning.preflight.obstacles import CATALOG
 from .addons import (
-    AddonsAsked,
+    RequiredAddons,
     addons_of,
     bundle_addons,
     bundle_images,
     pinned_images,
 )
 from .apt import AptRoot, Found
-from .fetch import INCOMING, Wanted, fetch_all
+from .fetch import INCOMING, RequiredFile, fetch_all
 from .keys import BundleKey
 from .kubernetes import bundle_kubernetes
 from .requirements import PoolNeeds, kubernetes_of, needs_of, refuse_unclear
@@ -78,7 +78,7 @@ def collect(spec_path: Path, out: Path, only: tuple[str, ...], report: Reporter)
     with_kubernetes = not only or "kubernetes" in only
     kubernetes = kubernetes_of(loaded.spec, catalog) if with_kubernetes else None
     refuse_unclear(needs, catalog, only, kubernetes)
-    asked_addons = AddonsAsked() if only else addons_of(loaded.spec, catalog)
+    asked_addons = RequiredAddons() if only else addons_of(loaded.spec, catalog)
     asked_addons.refuse_unrendered()
     key = BundleKey(
         places.config_home() / "keys" / f"bundle-{loaded.spec.name}.asc", loaded.spec.name
@@ -189,13 +189,13 @@ def _resolved(needs: list[PoolNeeds], report: Reporter) -> list[Part]:
     return parts
 
 
-def _packages(part: Part) -> list[Wanted]:
+def _packages(part: Part) -> list[RequiredFile]:
     roles: dict[str, str] = {}
     for asked in part.asked:
         name = asked.what.split("=")[0]
         roles[name] = f"{roles[name]}, {asked.role}" if name in roles else asked.role
     return [
-        Wanted(
+        RequiredFile(
             url=found.url,
             path=f"{part.folder}/pool/{found.file}",
             size=found.size,
@@ -208,7 +208,7 @@ def _packages(part: Part) -> list[Wanted]:
 
 def _files(
     needs: list[PoolNeeds], catalog: Catalog, redirects: dict[str, Any]
-) -> list[tuple[BundledFile, Wanted]]:
+) -> list[tuple[BundledFile, RequiredFile]]:
     """Return the files that roles download, and where they come from now."""
     found = []
     for file in sorted({file for pool in needs for file in pool.files}):
@@ -221,13 +221,13 @@ def _files(
                 BundledFile(
                     source=file.source, role=file.role, url=url, path=path, size=0, sha256=sha256
                 ),
-                Wanted(url=url, path=path, size=None, sha256=sha256, roles=file.role),
+                RequiredFile(url=url, path=path, size=None, sha256=sha256, roles=file.role),
             )
         )
     return found
 
 
-def _fetch(wanted: list[Wanted], out: Path, report: Reporter) -> int:
+def _fetch(wanted: list[RequiredFile], out: Path, report: Reporter) -> int:
     began = time.monotonic()
     report(StageStarted(name="fetch", total=len(wanted)))
 

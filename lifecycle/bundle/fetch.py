@@ -24,7 +24,7 @@ _TRIES = 3
 _PARTIAL = 206
 
 
-class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+class RequiredFile(msgspec.Struct, frozen=True, kw_only=True):
     """A file of the bundle."""
 
     url: str
@@ -43,7 +43,7 @@ def sha256_of(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def is_whole(path: Path, size: int | None, sha256: str) -> bool:
+def is_complete(path: Path, size: int | None, sha256: str) -> bool:
     """Say whether a file is there and right."""
     if not path.is_file() or (size is not None and path.stat().st_size != size):
         return False
@@ -51,7 +51,7 @@ def is_whole(path: Path, size: int | None, sha256: str) -> bool:
 
 
 def fetch_all(
-    wanted: Iterable[Wanted], out: Path, tell: Callable[[int, int, str], None]
+    wanted: Iterable[RequiredFile], out: Path, tell: Callable[[int, int, str], None]
 ) -> tuple[int, list[Diagnostic]]:
     """Fetch what isn't there; return the bytes fetched and a finding for each that failed.
 
@@ -65,7 +65,7 @@ def fetch_all(
     lock, done, fetched = threading.Lock(), 0, 0
     findings: list[Diagnostic] = []
 
-    def one(file: Wanted) -> None:
+    def one(file: RequiredFile) -> None:
         nonlocal done, fetched
         problem, size = _fetch(file, out)
         with lock:
@@ -79,10 +79,10 @@ def fetch_all(
     return fetched, sorted(findings, key=lambda finding: finding.summary)
 
 
-def _fetch(file: Wanted, out: Path) -> tuple[str, int]:
+def _fetch(file: RequiredFile, out: Path) -> tuple[str, int]:
     """Return why a file can't be had ("" when it is there), and how many bytes came."""
     target = out / file.path
-    if is_whole(target, file.size, file.sha256):
+    if is_complete(target, file.size, file.sha256):
         return "", 0
     part, problem, came = incoming(file, out), "", 0
     for _ in range(_TRIES):
@@ -91,7 +91,7 @@ def _fetch(file: Wanted, out: Path) -> tuple[str, int]:
         except (urllib.error.URLError, OSError, ValueError) as error:
             problem = str(error)
             continue
-        if is_whole(part, file.size, file.sha256):
+        if is_complete(part, file.size, file.sha256):
             target.parent.mkdir(parents=True, exist_ok=True)
             part.chmod(0o644)
             part.replace(target)
@@ -101,7 +101,7 @@ def _fetch(file: Wanted, out: Path) -> tuple[str, int]:
     return problem, came
 
 
-def incoming(file: Wanted, out: Path) -> Path:
+def incoming(file: RequiredFile, out: Path) -> Path:
     """Return where a file grows: its own place, for two may have the same content."""
     key = hashlib.sha256(f"{file.path}\0{file.sha256}".encode()).hexdigest()
     return out / INCOMING / f"{key}.part"
@@ -126,7 +126,7 @@ def _download(url: str, part: Path, size: int | None) -> int:
     return came
 
 
-def _finding(file: Wanted, problem: str) -> Diagnostic:
+def _finding(file: RequiredFile, problem: str) -> Diagnostic:
     return Diagnostic(
         code="GC939",
         severity=Severity.ERROR,

@@ -29,17 +29,17 @@ from ...schemas.spec import ClusterSpec, KubernetesScheduler
 from ..cluster import places
 from ..cluster.progress import Reporter
 from ..kubernetes.release.build import architecture, ensure_built, planned_bundle
-from ..kubernetes.release.release import Release, fetch_release, planned_release, whole_version
+from ..kubernetes.release.release import Release, fetch_release, full_version, planned_release
 from ..kubernetes.release.source import MODULES, broken_files, takes_own_build
 from .apt import DEBIAN_ARCHITECTURES
-from .fetch import is_whole
+from .fetch import is_complete
 
 _RELEASES = "kubernetes-release"
 """Folder of this machine's cache with the releases fetched here."""
 _ROLE = "kubernetes"
 
 
-class KubernetesAsked(msgspec.Struct, frozen=True, kw_only=True):
+class RequiredKubernetes(msgspec.Struct, frozen=True, kw_only=True):
     """What the nodes of a spec need of Kubernetes."""
 
     versions: frozenset[str]
@@ -53,12 +53,14 @@ class KubernetesAsked(msgspec.Struct, frozen=True, kw_only=True):
         """Return a bundle of it that nobody has made: names and no checksums."""
         what, built_for = min(self.versions), min(self.architectures)
         manifest = (
-            planned_bundle() if what == MODULES else planned_release(whole_version(what), built_for)
+            planned_bundle() if what == MODULES else planned_release(full_version(what), built_for)
         )
         return KubernetesAt(manifest=manifest, root="file:///planned")
 
 
-def asked_kubernetes(spec: ClusterSpec, facts: Mapping[str, NodeFacts]) -> KubernetesAsked | None:
+def required_kubernetes(
+    spec: ClusterSpec, facts: Mapping[str, NodeFacts]
+) -> RequiredKubernetes | None:
     """Return what a bundle must hold of Kubernetes; None: nothing, or others run it.
 
     Args:
@@ -70,16 +72,16 @@ def asked_kubernetes(spec: ClusterSpec, facts: Mapping[str, NodeFacts]) -> Kuber
         return None
     if takes_own_build(spec):
         made_here = frozenset({architecture()})
-        return KubernetesAsked(versions=frozenset({MODULES}), architectures=made_here)
+        return RequiredKubernetes(versions=frozenset({MODULES}), architectures=made_here)
     known = [node.machine.cpu.architecture for node in nodes if node.machine and node.machine.cpu]
-    return KubernetesAsked(
+    return RequiredKubernetes(
         versions=frozenset(version_of(node).removeprefix("v") for node in nodes),
         architectures=frozenset(DEBIAN_ARCHITECTURES[name] for name in known or ["x86_64"]),
-        images=_beside(spec, nodes[0]),
+        images=_kube_vip_image(spec, nodes[0]),
     )
 
 
-def _beside(spec: ClusterSpec, node: NodeFacts) -> dict[str, str]:
+def _kube_vip_image(spec: ClusterSpec, node: NodeFacts) -> dict[str, str]:
     """Return kube-vip's image with its digest, where it moves the control planes' address."""
     kubernetes = spec.scheduler
     assert isinstance(kubernetes, KubernetesScheduler)  # noqa: S101  # the caller looked
@@ -89,7 +91,7 @@ def _beside(spec: ClusterSpec, node: NodeFacts) -> dict[str, str]:
     return {name or KUBE_VIP_SOURCE: digest}
 
 
-def refusals(asked: KubernetesAsked) -> Iterator[Diagnostic]:
+def refusals(asked: RequiredKubernetes) -> Iterator[Diagnostic]:
     """Yield what keeps Kubernetes out of a bundle, before anything is fetched."""
     for what, found in (("versions", asked.versions), ("architectures", asked.architectures)):
         if len(found) > 1:
@@ -118,7 +120,7 @@ def refusals(asked: KubernetesAsked) -> Iterator[Diagnostic]:
 
 
 def bundle_kubernetes(
-    asked: KubernetesAsked | None, out: Path, report: Reporter, of: Release | None = None
+    asked: RequiredKubernetes | None, out: Path, report: Reporter, of: Release | None = None
 ) -> tuple[KubernetesBundle | None, tuple[BundledFile, ...]]:
     """Bring Kubernetes into a bundle; what is there and right stays as it is.
 
@@ -139,12 +141,12 @@ def bundle_kubernetes(
         source = f"Go modules, build {manifest.key}"
     else:
         (built_for,) = asked.architectures
-        folder, manifest = _released(whole_version(what), built_for, report, of)
+        folder, manifest = _released(full_version(what), built_for, report, of)
         source = f"release {manifest.kubernetes}"
     files = []
     for file in manifest.files:
         path = f"{BUNDLED}/{file.path}"
-        if not is_whole(out / path, file.size, file.sha256):
+        if not is_complete(out / path, file.size, file.sha256):
             _copied(folder / file.path, out / path)
         files.append(
             BundledFile(
@@ -155,7 +157,7 @@ def bundle_kubernetes(
 
 
 def kubernetes_missing(
-    manifest: BundleManifest, asked: KubernetesAsked | None, command: str
+    manifest: BundleManifest, asked: RequiredKubernetes | None, command: str
 ) -> Iterator[Diagnostic]:
     """Yield what a bundle lacks of Kubernetes: all of it, or the architecture of its nodes.
 

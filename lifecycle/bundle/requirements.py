@@ -20,7 +20,7 @@ from ...stacks.registry import provider
 from ..cluster.outcome import Exit, LifecycleError
 from ..cluster.sites import inventory, provider_name
 from ..nodes.converge.role_files import role_path
-from .kubernetes import KubernetesAsked, asked_kubernetes, refusals
+from .kubernetes import RequiredKubernetes, refusals, required_kubernetes
 from .role_tasks import (
     FACTS,
     Task,
@@ -45,7 +45,7 @@ _NAMES = frozenset({"name", "pkg", "deb", "url", "src"})
 """Arguments that say what those take; a task without them reads indexes only."""
 
 
-class FileAsked(msgspec.Struct, frozen=True, kw_only=True, order=True):
+class RoleDownload(msgspec.Struct, frozen=True, kw_only=True, order=True):
     """A file that a role downloads."""
 
     role: str
@@ -64,7 +64,7 @@ class PoolNeeds(msgspec.Struct, frozen=True, kw_only=True):
     """None: nothing says which."""
     architecture: str
     packages: tuple[Asked, ...]
-    files: tuple[FileAsked, ...]
+    files: tuple[RoleDownload, ...]
     repositories: tuple[dict[str, Any], ...]
     """Vendors' repositories, as role package_sources takes them without a bundle."""
     images: tuple[Asked, ...]
@@ -85,7 +85,7 @@ def needs_of(spec: ClusterSpec, catalog: Catalog, only: tuple[str, ...] = ()) ->
     hosts = _hosts(spec, catalog)
     nobody = BundleManifest(cluster=spec.name, key_fingerprint="0" * 40, key="")
     facts = node_facts(spec, catalog, hosts)
-    kubernetes = asked_kubernetes(spec, facts)
+    kubernetes = required_kubernetes(spec, facts)
     at = None if kubernetes is None else kubernetes.planned()
     living = compile_cluster(spec, hosts, catalog, nobody, at)
     compiled = compile_cluster(spec, hosts, catalog, kubernetes=at)
@@ -95,7 +95,7 @@ def needs_of(spec: ClusterSpec, catalog: Catalog, only: tuple[str, ...] = ()) ->
         node = facts[group.name]
         distribution = _distribution(spec, group.name, node.software.distribution)
         cpu = None if node.machine is None else node.machine.cpu
-        look = _Look(distribution or "", "x86_64" if cpu is None else cpu.architecture)
+        look = _PhaseReader(distribution or "", "x86_64" if cpu is None else cpu.architecture)
         look.take(group, only)
         base: list[Asked] = []
         if not only:
@@ -115,11 +115,11 @@ def needs_of(spec: ClusterSpec, catalog: Catalog, only: tuple[str, ...] = ()) ->
     return [found[name] for name in spec.pools if name in found]
 
 
-def kubernetes_of(spec: ClusterSpec, catalog: Catalog) -> KubernetesAsked | None:
+def kubernetes_of(spec: ClusterSpec, catalog: Catalog) -> RequiredKubernetes | None:
     """Return what the nodes of a spec need of Kubernetes; None: nothing that we bring them."""
     if not isinstance(spec.scheduler, KubernetesScheduler):
         return None
-    return asked_kubernetes(spec, node_facts(spec, catalog, _hosts(spec, catalog)))
+    return required_kubernetes(spec, node_facts(spec, catalog, _hosts(spec, catalog)))
 
 
 def _hosts(spec: ClusterSpec, catalog: Catalog) -> ClusterInventory:
@@ -162,14 +162,14 @@ def _images(node: NodeFacts, catalog: Catalog, only: tuple[str, ...]) -> Iterato
             yield from (Asked(role=name, what=image) for image in images)
 
 
-class _Look:
+class _PhaseReader:
     """Reads the install phases of one pool."""
 
     def __init__(self, distribution: str, architecture: str) -> None:
         self.architecture = architecture
         self.facts = {**FACTS.get(distribution, FACTS["debian-13"]), "architecture": architecture}
         self.packages: set[Asked] = set()
-        self.files: set[FileAsked] = set()
+        self.files: set[RoleDownload] = set()
         self.unclear: set[Asked] = set()
 
     def take(self, group: Group, only: tuple[str, ...]) -> None:
@@ -199,7 +199,7 @@ class _Look:
             if "/files/" in url:
                 source, _, path = url.split("/files/", 1)[1].partition("/")
                 checksum = str(given.get("checksum", ""))
-                self.files.add(FileAsked(role=role, source=source, path=path, checksum=checksum))
+                self.files.add(RoleDownload(role=role, source=source, path=path, checksum=checksum))
         elif module == "gcluster.cluster.package_pinned":
             self.packages |= {Asked(role=role, what=name) for name in _pinned(given)}
 
@@ -220,7 +220,7 @@ def refuse_unclear(
     needs: list[PoolNeeds],
     catalog: Catalog,
     only: tuple[str, ...],
-    kubernetes: KubernetesAsked | None,
+    kubernetes: RequiredKubernetes | None,
 ) -> None:
     """Name all that can't be collected before anything is fetched.
 

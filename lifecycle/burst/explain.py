@@ -8,12 +8,12 @@ from ..cluster.cluster import open_cluster
 from ..cluster.outcome import Exit, failure
 from ..nodes.ssh import SshSession
 from ..state import JobMoved  # msgspec reads it
-from .agent.ledger import Book
+from .agent.ledger import BurstLedger
 from .agent.run import refuse_without_pools, scheduler_of, silent
 from .agent.scheduler import SchedulerSilent
 from .agent.setup import elastic_pools, spillings
 from .agent.spill import closed_reason, judge
-from .policy import Decision, Promise  # msgspec reads them
+from .policy import Backfill, Decision  # msgspec reads them
 
 
 class RentedNode(msgspec.Struct, frozen=True, kw_only=True):
@@ -21,7 +21,7 @@ class RentedNode(msgspec.Struct, frozen=True, kw_only=True):
 
     node: str
     step: str
-    rung: str
+    option: str
     reason: str
 
 
@@ -39,7 +39,7 @@ class Explained(msgspec.Struct, frozen=True, kw_only=True):
     """Why nothing can be had of that pool now."""
     decision: Decision | None = None
     """None: it doesn't wait in a partition whose jobs spill."""
-    promise: Promise | None = None
+    promise: Backfill | None = None
 
 
 def explain_job(target: str, job: str) -> Explained:
@@ -63,13 +63,13 @@ def explain_job(target: str, job: str) -> Explained:
             hint="squeue lists them; an array is one job here, by its number",
             exit_code=Exit.USAGE,
         )
-    fold = Book(cluster.events).read()
+    fold = BurstLedger(cluster.events).read()
     records = (fold.nodes[node] for node in found.nodes if node in fold.nodes)
     explained = Explained(
         job=job,
         partition=found.partition,
         nodes=tuple(
-            RentedNode(node=r.node, step=r.step, rung=r.rung, reason=r.reason) for r in records
+            RentedNode(node=r.node, step=r.step, option=r.option, reason=r.reason) for r in records
         ),
         moved=fold.moved.get(job),
     )

@@ -12,17 +12,17 @@ from ...schemas.diagnostics import Diagnostic, Severity, Span
 from ...schemas.structure.source import decode, read_source
 from ..cluster.outcome import Exit, LifecycleError, failure
 from .policy import (
+    Backfill,
     Decision,
     PendingJob,
-    Promise,
-    Standing,
+    Situation,
     decide_all,
     rule_of,
 )
 from .replay import open_partition
 
 
-class SavedQueue(Standing, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class SavedQueue(Situation, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The moment, and the jobs that wait then."""
 
     jobs: tuple[PendingJob, ...]
@@ -34,7 +34,7 @@ class Tried(msgspec.Struct, frozen=True, kw_only=True):
     partition: str
     pool: str
     decisions: tuple[Decision, ...]
-    promise: Promise | None
+    promise: Backfill | None
 
 
 def read_queue(source: Path | bytes) -> SavedQueue:

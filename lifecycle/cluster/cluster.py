@@ -23,7 +23,7 @@ from ..planning.policy import refuse_breaches
 from ..planning.preflight.unbuilt import refuse_unbuilt
 from ..secrets.makers import make_secrets, secret_versions
 from ..secrets.vault import SecretVault
-from ..state import EventLog, Ledger, StateStore, keep_applied, newest_applied
+from ..state import EventLog, Ledger, StateStore, newest_applied, store_applied
 from . import places
 from .index import IndexEntry, find, known_clusters, remember
 from .outcome import Exit, LifecycleError, failure
@@ -85,7 +85,7 @@ class Cluster:
 
     def keep_spec(self) -> None:
         """Store the spec that is being applied, with its catalog files and bundles' manifests."""
-        keep_applied(self.store, applied_now(self))
+        store_applied(self.store, applied_now(self))
 
     @cached_property
     def store(self) -> StateStore:

@@ -35,7 +35,7 @@ _CACHE = "host-keys.json"
 """What every cloud calls its file of host keys, in its site's directory (`SiteSession.folder`)."""
 
 
-def lay_out(cluster: Cluster, workdir: Path, *, making: bool = False) -> None:
+def write_credentials(cluster: Cluster, workdir: Path, *, making: bool = False) -> None:
     """Write what the state has of it into `workdir`; what is there already stays.
 
     Args:
@@ -49,32 +49,32 @@ def lay_out(cluster: Cluster, workdir: Path, *, making: bool = False) -> None:
     """
     sites = cluster.spec.sites.values()
     if any(isinstance(site, CloudSite) and site.ssh.key is None for site in sites):
-        _lay_out_key(cluster, workdir, making=making)
+        _write_key(cluster, workdir, making=making)
     for folder, site in _folders(cluster, workdir):
-        here, kept = _here(folder), _kept(cluster, site)
+        here, kept = _local_folders(folder), _stored_key(cluster, site)
         if not kept.keys() <= here.keys():  # a machine never changes its keys: more is all there is
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             atomic.write(folder / _CACHE, msgspec.json.encode({**kept, **here}))
 
 
-def keep_host_keys(cluster: Cluster) -> None:
+def store_host_keys(cluster: Cluster) -> None:
     """Store the host keys that were read since; for whoever holds the lock."""
     for folder, site in _folders(cluster, places.work_path(cluster.id)):
-        here, kept = _here(folder), _kept(cluster, site)
+        here, kept = _local_folders(folder), _stored_key(cluster, site)
         if not here.keys() <= kept.keys():
             cluster.store.put(f"{PREFIX}/{site}.json", msgspec.json.encode({**kept, **here}))
 
 
-def kept_host_keys(store: StateStore) -> list[str]:
+def stored_host_keys(store: StateStore) -> list[str]:
     """Return the objects that hold them, which end with the nodes that had them."""
     return store.list(PREFIX)
 
 
-def _kept(cluster: Cluster, site: str) -> _Keys:
+def _stored_key(cluster: Cluster, site: str) -> _Keys:
     return cluster.store.read(f"{PREFIX}/{site}.json", _Keys) or {}
 
 
-def _here(folder: Path) -> _Keys:
+def _local_folders(folder: Path) -> _Keys:
     with suppress(FileNotFoundError, msgspec.MsgspecError):
         return decode_json((folder / _CACHE).read_bytes(), _Keys)
     return {}
@@ -87,7 +87,7 @@ def _folders(cluster: Cluster, workdir: Path) -> Iterator[tuple[Path, str]]:
             yield workdir / f"{site.provider}-{name}", name
 
 
-def _lay_out_key(cluster: Cluster, workdir: Path, *, making: bool) -> None:
+def _write_key(cluster: Cluster, workdir: Path, *, making: bool) -> None:
     if making:
         cluster.vault.ensure(KEY_NAME, lambda: _first_key(workdir))
     elif cluster.vault.version(KEY_NAME) is None:

@@ -14,11 +14,11 @@ from ...schemas.derived.control_planes import managed_by
 from ...schemas.spec import ClusterSpec, Site
 from ...stacks.provider import Provider, SiteContext, SiteEvent
 from ...stacks.registry import provider
-from ..planning.purchase.fallback_lists import NO_WISHES, FallbackLists, Wishes
+from ..planning.purchase.fallback_lists import NO_WISHES, FallbackLists, OptionOverrides
 from ..secrets.makers import make_passphrase, read_passphrase
 from . import places
 from .outcome import LifecycleError, failure
-from .shared_credentials import lay_out
+from .shared_credentials import write_credentials
 
 if TYPE_CHECKING:
     from .cluster import Cluster
@@ -40,7 +40,7 @@ class OpenSite(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def taking(self, taken: Mapping[str, str], buys: frozenset[str] = frozenset()) -> OpenSite:
-        """Return the same site whose nodes stand on these rungs; `buys` may be bought for now."""
+        """Return the same site whose nodes stand on these options; `buys` may be bought for now."""
         return msgspec.structs.replace(
             self, context=msgspec.structs.replace(self.context, taken=taken, buys=buys)
         )
@@ -71,7 +71,7 @@ def open_sites(
     *,
     making: bool = False,
     delete_data: Iterable[str] = (),
-    wishes: Wishes = NO_WISHES,
+    wishes: OptionOverrides = NO_WISHES,
 ) -> tuple[OpenSite, ...]:
     """Return the cluster's sites in spec order; nothing is contacted yet.
 
@@ -81,10 +81,10 @@ def open_sites(
         making: stacks may be begun, so their passphrase and the nodes' key are made where there is
             none. Whoever only looks must not: nothing is written by looking.
         delete_data: storage of the spec whose data `destroy` removes.
-        wishes: what was asked for by a pool's name: from which rung it is bought.
+        wishes: what was asked for by a pool's name: from which option it is bought.
     """
     workdir = cluster.workdir
-    lay_out(cluster, workdir, making=making)
+    write_credentials(cluster, workdir, making=making)
     catalog = cluster.catalog if cluster.catalogs else None
     cache = places.private_directory(places.cache_home())
     providers = {
@@ -116,7 +116,7 @@ def open_sites(
 
 
 def fallback_lists_of(
-    cluster: Cluster, sites: Iterable[OpenSite], wishes: Wishes = NO_WISHES
+    cluster: Cluster, sites: Iterable[OpenSite], wishes: OptionOverrides = NO_WISHES
 ) -> FallbackLists:
     """Return the fallback lists of the pools of open sites, as they are now."""
     return FallbackLists(cluster, {site.name: site.provider for site in sites}, wishes)
@@ -166,4 +166,4 @@ def _managed(cluster: Cluster, sites: tuple[OpenSite, ...]) -> tuple[Host, ...]:
     if seen.problem:
         raise LifecycleError(joining.silence(spec, seen.problem))
     planned = [h for site in sites for h in site.provider.planned_hosts(spec, site.name)]
-    return nodes.standing_in(spec, planned, seen.nodes)[1]
+    return nodes.with_managed_nodes(spec, planned, seen.nodes)[1]

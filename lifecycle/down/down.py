@@ -16,16 +16,16 @@ from ..cluster.cluster import Cluster
 from ..cluster.index import set_ended
 from ..cluster.outcome import Exit, failure
 from ..cluster.progress import Finding, Reporter, StageFinished, StageProgress, StageStarted
-from ..cluster.shared_credentials import kept_host_keys
+from ..cluster.shared_credentials import stored_host_keys
 from ..cluster.sites import OpenSite, at_each, open_sites
 from ..kubernetes.managed import release
 from ..kubernetes.managed.reach import reach
 from ..nodes.ssh import SshSession
-from ..operations.queue_state import kept_queues
+from ..operations.queue_state import saved_queue_objects
 from ..operations.repair.queue import forget as forget_repairs
 from ..secrets import makers as passphrase
 from ..state import HeldLock, acquire
-from ..state.audit.artifacts import kept_artifacts
+from ..state.audit.artifacts import stored_artifacts
 from ..up.run import Run
 from .data import check_free, check_names, priced
 
@@ -83,7 +83,7 @@ def down(
             _forget(cluster, lock, but_stacks=bool(kept))
         return _nothing(cluster, untouched, kept)
     kubectl = None if skip_kubernetes else reach(cluster.spec, sites, cluster.workdir)
-    held = () if kubectl is None else release.look(kubectl).leftovers()
+    held = () if kubectl is None else release.cloud_objects(kubectl).leftovers()
     if not confirm((*existing, *held)):
         raise failure("GC909", "nothing was removed", exit_code=Exit.REFUSED)
     with (
@@ -183,7 +183,7 @@ def _forget(cluster: Cluster, lock: HeldLock, *, but_stacks: bool) -> None:
         cluster.events.check_epochs(lock.epochs)
 
     store = cluster.store
-    doomed = (*kept_queues(store), *kept_host_keys(store), *kept_artifacts(store))
+    doomed = (*saved_queue_objects(store), *stored_host_keys(store), *stored_artifacts(store))
     cluster.vault.forget_all(go_on, but=passphrase.NAME if but_stacks else "")
     for key in doomed:
         store.delete(key)

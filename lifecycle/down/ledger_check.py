@@ -27,7 +27,7 @@ AFTER_END = "the cluster was taken down, and this is still there"
 BEGUN = "a run that was killed had begun to create it"
 
 
-class Stray(msgspec.Struct, frozen=True, kw_only=True):
+class UnknownResource(msgspec.Struct, frozen=True, kw_only=True):
     """Something that is there and should not be."""
 
     site: str
@@ -35,7 +35,7 @@ class Stray(msgspec.Struct, frozen=True, kw_only=True):
     why: str
 
 
-class Absent(msgspec.Struct, frozen=True, kw_only=True):
+class MissingResource(msgspec.Struct, frozen=True, kw_only=True):
     """Something that the ledger tells of and its site doesn't."""
 
     site: str
@@ -52,12 +52,12 @@ class LedgerCheck(msgspec.Struct, frozen=True, kw_only=True):
     """Whether its `down` was begun: then nothing but kept data may be there."""
     listed: int
     """How many things the sites listed."""
-    leftovers: tuple[Stray, ...]
+    leftovers: tuple[UnknownResource, ...]
     usd_per_hour: float | None
     """Of all leftovers; None: the price of one is unknown."""
     known_usd_per_hour: float
     """Of those whose price is known."""
-    absent: tuple[Absent, ...]
+    absent: tuple[MissingResource, ...]
     kept: tuple[Leftover, ...]
     """Data that stays after `down`, and what it stands in; () while the cluster runs."""
     silent: dict[str, str]
@@ -72,7 +72,7 @@ class LedgerCheck(msgspec.Struct, frozen=True, kw_only=True):
         return Exit.FAILED if self.silent else Exit.OK
 
 
-class SiteBooks(msgspec.Struct, frozen=True, kw_only=True):
+class SiteLedger(msgspec.Struct, frozen=True, kw_only=True):
     """What the books say of one site."""
 
     existing: tuple[ExistingResource, ...]
@@ -90,27 +90,27 @@ def check_ledger(cluster: Cluster) -> LedgerCheck:
     Nothing is changed, and no lock is taken: what a run makes meanwhile may be told as a leftover.
     """
     if not cluster.was_applied:
-        return _told(cluster, ended=False)
+        return _ledger_entries(cluster, ended=False)
     ended = has_ended(cluster)
     sites = open_sites(cluster)
-    looks = at_each(sites, _look)
-    strays: list[Stray] = []
-    absent: list[Absent] = []
+    looks = at_each(sites, _site_ledger)
+    strays: list[UnknownResource] = []
+    absent: list[MissingResource] = []
     kept: list[Leftover] = []
     for name, look in looks.items():
         if isinstance(look, ProviderError):
             continue
         found = priced(cluster, look[0])
-        books = SiteBooks(
+        books = SiteLedger(
             existing=cluster.ledger.existing(name),
             intents=cluster.ledger.open_intents(name),
             booked=look[1],
         )
         strays += leftovers_of(name, found, books, ended=ended)
-        absent += absent_of(name, found, books)
+        absent += missing_resources(name, found, books)
         kept += [item for item in found if item.kept_data and ended]
     silent = {n: e.diagnostics[0] for n, e in looks.items() if isinstance(e, ProviderError)}
-    return _told(
+    return _ledger_entries(
         cluster,
         ended=ended,
         listed=sum(len(look[0]) for look in looks.values() if not isinstance(look, ProviderError)),
@@ -128,8 +128,8 @@ def has_ended(cluster: Cluster) -> bool:
 
 
 def leftovers_of(
-    site: str, found: Iterable[Leftover], books: SiteBooks, *, ended: bool
-) -> list[Stray]:
+    site: str, found: Iterable[Leftover], books: SiteLedger, *, ended: bool
+) -> list[UnknownResource]:
     """Return what is there and shouldn't be, in the order of the site's list (pure)."""
     ours = {resource.provider_id for resource in books.existing} | books.booked
     listed = tuple(found)
@@ -143,11 +143,13 @@ def leftovers_of(
         if item.kept_data or (not ended and (item.provider_id in ours or key in named)):
             continue
         why = AFTER_END if ended else BEGUN if key in begun else UNKNOWN
-        strays.append(Stray(site=site, item=item, why=why))
+        strays.append(UnknownResource(site=site, item=item, why=why))
     return strays
 
 
-def absent_of(site: str, found: Collection[Leftover], books: SiteBooks) -> list[Absent]:
+def missing_resources(
+    site: str, found: Collection[Leftover], books: SiteLedger
+) -> list[MissingResource]:
     """Return what the ledger has and the site's list hasn't (pure).
 
     Of a kind that the site doesn't list, as a stack or a scale set's machine, nothing is known.
@@ -156,7 +158,7 @@ def absent_of(site: str, found: Collection[Leftover], books: SiteBooks) -> list[
     keys = {f"{item.kind}/{item.name}" for item in found}
     kinds = {item.kind for item in found}
     return [
-        Absent(site=site, key=resource.key, provider_id=resource.provider_id)
+        MissingResource(site=site, key=resource.key, provider_id=resource.provider_id)
         for resource in books.existing
         if resource.provider_id not in ids
         and resource.key not in keys
@@ -164,7 +166,7 @@ def absent_of(site: str, found: Collection[Leftover], books: SiteBooks) -> list[
     ]
 
 
-def close_absent(cluster: Cluster, site: OpenSite) -> None:
+def close_missing(cluster: Cluster, site: OpenSite) -> None:
     """Tell the ledger of nodes that are gone although it says that they exist.
 
     A run that was killed between removing and telling leaves such entries. The site is asked for
@@ -210,7 +212,7 @@ def _elastic(cluster: Cluster) -> frozenset[str]:
     return frozenset(f"node/{name}" for names in pools for name in names)
 
 
-def _look(site: OpenSite) -> _Look:
+def _site_ledger(site: OpenSite) -> _Look:
     try:
         found = site.provider.sweep(site.context)
         return found, site.provider.tracked_ids(site.context, found)
@@ -218,13 +220,13 @@ def _look(site: OpenSite) -> _Look:
         return error
 
 
-def _told(
+def _ledger_entries(
     cluster: Cluster,
     *,
     ended: bool,
     listed: int = 0,
-    strays: Iterable[Stray] = (),
-    absent: Iterable[Absent] = (),
+    strays: Iterable[UnknownResource] = (),
+    absent: Iterable[MissingResource] = (),
     kept: Iterable[Leftover] = (),
     silent: dict[str, Diagnostic] | None = None,
 ) -> LedgerCheck:

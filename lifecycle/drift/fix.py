@@ -21,7 +21,7 @@ from ..cluster.cluster import Cluster
 from ..cluster.outcome import Exit, failure
 from ..cluster.progress import Finding, Reporter
 from ..cluster.sites import OpenSite, at_each, equip, fallback_lists_of, open_sites
-from ..down.ledger_check import close_absent
+from ..down.ledger_check import close_missing
 from ..kubernetes.phases import drain_leaving
 from ..kubernetes.phases import settle as settle_kubernetes
 from ..nodes.converge.pending import Scope, worn_out
@@ -33,7 +33,7 @@ from ..operations.service import wait_for_answers
 from ..planning.changes import Plan, SitePlan
 from ..planning.guards import refuse_guarded
 from ..planning.plan import plan_with_jobs
-from ..scheduler.accounting.plan import BooksPlan
+from ..scheduler.accounting.plan import AccountingPlan
 from ..scheduler.select import scheduler_of
 from ..state import acquire
 from ..status.observe import Observation, observe
@@ -93,7 +93,7 @@ def fix_drift(
         observation = observe(cluster, sites, session)
         scope = _scope(cluster, mends, observation)
         proposed = _plan(cluster, observation, session, sites, scope, theirs)
-        proposed = replace(proposed, objects=objects_put_back(mends))
+        proposed = replace(proposed, objects=restored_objects(mends))
         refuse_guarded(proposed, allow)
         if not confirm(proposed):
             raise failure("GC909", "nothing was changed", exit_code=Exit.REFUSED)
@@ -105,7 +105,7 @@ def fix_drift(
     ):
         for note in lock.notes:
             report(Finding(diagnostic=note))
-        failed, said = _mend(
+        failed, said = _fix(
             run,
             session,
             report,
@@ -120,7 +120,7 @@ def fix_drift(
         return result
 
 
-def _mend(
+def _fix(
     run: Run,
     session: SshSession,
     report: Reporter,
@@ -166,20 +166,20 @@ def _mend(
     return failed | nodes.held, (*refused, *nodes.diagnostics, *settled)
 
 
-def objects_put_back(mends: Iterable[Drift]) -> BooksPlan | None:
+def restored_objects(mends: Iterable[Drift]) -> AccountingPlan | None:
     """Return what is put back in the API of Kubernetes, in words; None: nothing (pure)."""
     told = [
         f"label {drift.where}" if drift.kind == "label" else f"apply {drift.where}: {drift.name}"
         for drift in mends
         if drift.kind in IN_THE_API
     ]
-    return BooksPlan(changes=tuple(dict.fromkeys(told))) if told else None
+    return AccountingPlan(changes=tuple(dict.fromkeys(told))) if told else None
 
 
 def _apply(cluster: Cluster, site: OpenSite) -> tuple[Diagnostic, ...]:
     try:
         site.provider.apply(site.context)
-        close_absent(cluster, site)
+        close_missing(cluster, site)
     except ProviderError as error:
         return error.diagnostics
     return ()

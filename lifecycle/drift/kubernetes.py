@@ -31,7 +31,7 @@ from ..kubernetes.addons.ownership import fields_of, last_other
 from ..kubernetes.addons.record import FIELDS, records_of
 from ..kubernetes.addons.record import selector as of_records
 from ..kubernetes.difference import Marks, difference
-from ..kubernetes.objects import ObjectKey, Wanted, key_of
+from ..kubernetes.objects import DesiredObjects, ObjectKey, key_of
 from ..kubernetes.observe import NODE_FIELDS, Live, LiveNode, NodeSeen, kinds, node_seen, selector
 from ..kubernetes.table import read_rows, row_template
 from ..scheduler.base import MARK
@@ -66,7 +66,7 @@ class KubernetesDrift:
 
     name = "kubernetes"
 
-    def __init__(self, cluster: str, found: Wanted, hosts: Collection[str]) -> None:
+    def __init__(self, cluster: str, found: DesiredObjects, hosts: Collection[str]) -> None:
         """Hold what there is to be.
 
         Args:
@@ -81,7 +81,7 @@ class KubernetesDrift:
         asked, more, addons = ",".join(kinds(found.facts.release)), "more=", ""
         if has_addons(found.facts):
             more = more_kinds(_KUBECTL, addon_groups(found.facts))
-            addons = f" && {words(_KUBECTL, cluster)}"
+            addons = f" && {shell_command(_KUBECTL, cluster)}"
         of = f'"{asked}$more" --all-namespaces {shlex.quote(selector(cluster))}'
         self.words = (
             f"{_KUBECTL} get nodes {_rows_of(_NODES)} && printf '\\035' && {more} &&"
@@ -258,7 +258,7 @@ def more_kinds(kubectl: str, groups: Collection[str]) -> str:
     return f"more=$({found} | sed 's/^/,/' | tr -d '\\n')"
 
 
-def words(kubectl: str, cluster: str) -> str:
+def shell_command(kubectl: str, cluster: str) -> str:
     """Return what a controller's shell runs: records, and the objects that they name.
 
     Args:

@@ -54,7 +54,7 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     what: str
 
 
-class NodeAnswer(msgspec.Struct, frozen=True, kw_only=True):
+class NodeReport(msgspec.Struct, frozen=True, kw_only=True):
     """What a node said."""
 
     stamps: dict[str, str]
@@ -72,14 +72,14 @@ class NodeAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """What the scheduler's own words printed; "" where it was not asked."""
 
 
-def look_script(traces: Traces, scheduler: str) -> str:
+def observe_script(traces: Traces, scheduler: str) -> str:
     """Return the program, for root's sh: all that is asked of one node."""
     paths = " ".join(f"'{path}'" for path in (*traces.paths, *traces.blocks))
     parts = [
         "PATH=$PATH:/usr/sbin:/sbin; exec 2>/dev/null",
         f"echo '=== stamps'; ( {stamps.READ} )",
         f"echo '=== seals'; cd {seals.DIRECTORY} && {{ stat -c 'at %Y %n' *; grep -H . *; }}",
-        f"echo '=== now'; {seals.look_command(traces)}",
+        f"echo '=== now'; {seals.read_seals_command(traces)}",
         f"echo '=== touched'; stat -c '%Y %n' {paths}",
         "echo '=== health'; cat /run/gcluster/node-health.json; echo",
         f"echo '=== packages'; {_PACKAGES}",
@@ -90,7 +90,7 @@ def look_script(traces: Traces, scheduler: str) -> str:
     return "\n".join([*parts, f"echo '{_END}'\n"])
 
 
-def read_answer(text: str) -> NodeAnswer | Unreachable:
+def read_report(text: str) -> NodeReport | Unreachable:
     """Read what a node printed; one that was cut short is no answer."""
     if not text.endswith(f"{_END}\n"):
         return Unreachable(reason="its answer was cut short")
@@ -99,7 +99,7 @@ def read_answer(text: str) -> NodeAnswer | Unreachable:
     carried: Stamps | Unreachable = stamps.parse(said.get("stamps", ""))
     if isinstance(carried, Unreachable):
         return carried
-    return NodeAnswer(
+    return NodeReport(
         stamps=carried,
         seals=_seals(said.get("seals", "")),
         now=dict(_parsed_items(said.get("now", ""))),
@@ -188,7 +188,7 @@ class NodeFindings(msgspec.Struct, frozen=True, kw_only=True):
     """Steps that leave something and have no seal."""
 
 
-def judge(host: str, wanted: Mapping[str, tuple[Step, str]], said: NodeAnswer) -> NodeFindings:
+def judge(host: str, wanted: Mapping[str, tuple[Step, str]], said: NodeReport) -> NodeFindings:
     """Return what differs on a node.
 
     Args:
@@ -215,7 +215,7 @@ def judge(host: str, wanted: Mapping[str, tuple[Step, str]], said: NodeAnswer) -
     for item, (name, seal) in owners.items():
         drift = _compared(host, item, seal.items.get(item), said.now.get(item), keys)
         if drift is not None:
-            told = _told(drift, seal, said)
+            told = _with_author(drift, seal, said)
             hint = _by_hand(told)
             drifts.append(
                 msgspec.structs.replace(told, hint=hint)
@@ -230,7 +230,7 @@ def judge(host: str, wanted: Mapping[str, tuple[Step, str]], said: NodeAnswer) -
 
 
 def _stamps(
-    host: str, wanted: Mapping[str, str], said: NodeAnswer
+    host: str, wanted: Mapping[str, str], said: NodeReport
 ) -> tuple[list[Drift], list[Behind]]:
     """Tell stamps that somebody touched from steps that are merely not done yet."""
     drifts: list[Drift] = []
@@ -325,7 +325,7 @@ def _still_runs(was: str | None, now: str | None) -> bool:
     return enabled == enabled_now and (state != "active" or state_now in _ALIVE)
 
 
-def _told(drift: Drift, seal: Seal, said: NodeAnswer) -> Drift:
+def _with_author(drift: Drift, seal: Seal, said: NodeReport) -> Drift:
     """Add when and by whom, as far as the node's own logs say."""
     change = msgspec.structs.replace
     if drift.kind == "package":
@@ -340,7 +340,7 @@ def _told(drift: Drift, seal: Seal, said: NodeAnswer) -> Drift:
     return change(drift, when=stamp_of(at), who=users[-1] if users else "")
 
 
-def _health(host: str, said: NodeAnswer) -> Iterator[Drift]:
+def _health(host: str, said: NodeReport) -> Iterator[Drift]:
     """Yield what the node's own look found unfit: its report is at most some minutes old."""
     if said.health.get("verdict") == "unfit":
         reason = str(said.health.get("reason", "unfit"))

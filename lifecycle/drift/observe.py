@@ -21,15 +21,15 @@ from ..cluster.cluster import Cluster
 from ..cluster.outcome import failure
 from ..cluster.sites import OpenSite, at_each, inventory, open_sites
 from ..kubernetes.managed import nodes, reach
-from ..kubernetes.managed.login import run_words
+from ..kubernetes.managed.login import run_shell
 from ..nodes.converge.pending import step_digests
-from ..nodes.converge.role_files import together, traces_of
+from ..nodes.converge.role_files import merged, traces_of
 from ..nodes.ssh import SshSession, Unreachable
 from ..nodes.ssh.arguments import as_root
 from ..operations.repair.queue import queue
 from ..planning.guards import served
 from ..state import Event, SmokeFinished, SpecApplied
-from .nodes import NodeAnswer, judge, look_script, read_answer
+from .nodes import NodeReport, judge, observe_script, read_report
 from .scheduler import SchedulerDrift, scheduler_drift
 from .sites import compare, list_site, site_drifts
 from .values import PLANES, Behind, Drift, DriftReport
@@ -107,7 +107,7 @@ class _Hosts:
         self._silent = ""
         if managed_by(cluster.spec) is not None:
             seen = reach.see(cluster.spec, sites, cluster.workdir)
-            wanted, joined = nodes.standing_in(cluster.spec, planned, seen.nodes)
+            wanted, joined = nodes.with_managed_nodes(cluster.spec, planned, seen.nodes)
             planned, self._silent = list(wanted), seen.problem
             existing |= {host.name: host for host in joined}
         self._desired: ClusterInventory = inventory(
@@ -133,7 +133,7 @@ class _Hosts:
         """Ask every host, and judge the answers."""
         look = scheduler_drift(self._cluster.spec, self._desired, self._cluster.catalog)
         answers = self._answers(session, look)
-        told = {h.name: a for h, a in answers if isinstance(a, NodeAnswer)}
+        told = {h.name: a for h, a in answers if isinstance(a, NodeReport)}
         real = {h.name for h in self._asked if h.connection == "ssh"}
         drifts: list[Drift] = []
         behind: list[Behind] = []
@@ -163,10 +163,10 @@ class _Hosts:
 
     def _answers(
         self, session: SshSession, look: SchedulerDrift
-    ) -> list[tuple[Host, NodeAnswer | Unreachable]]:
+    ) -> list[tuple[Host, NodeReport | Unreachable]]:
         real = [host for host in self._asked if host.connection == "ssh"]
         simulated = [host for host in self._asked if host.is_simulated]
-        found: list[tuple[Host, NodeAnswer | Unreachable]] = self._simulated(simulated)
+        found: list[tuple[Host, NodeReport | Unreachable]] = self._simulated(simulated)
         if not real:
             return found
         session.trust(real)
@@ -174,22 +174,22 @@ class _Hosts:
         for host in real:
             key = host.pool, host.role == "controller"
             if key not in scripts:
-                traces = together(traces_of(s) for s, _ in self._wanted[host.name].values())
+                traces = merged(traces_of(s) for s, _ in self._wanted[host.name].values())
                 words = look.words if key[1] else ""
-                scripts[key] = look_script(traces, words)
+                scripts[key] = observe_script(traces, words)
 
-        def ask(host: Host) -> tuple[Host, NodeAnswer | Unreachable]:
+        def ask(host: Host) -> tuple[Host, NodeReport | Unreachable]:
             script = scripts[host.pool, host.role == "controller"]
             command = as_root(host, ["sh", "-s"])
             answer = session.run(host, command, stdin=script, timeout_s=_LIMIT_S)
             if isinstance(answer, Unreachable):
                 return host, answer
-            return host, read_answer(answer.stdout)
+            return host, read_report(answer.stdout)
 
         with ThreadPoolExecutor(min(_AT_ONCE, len(real))) as pool:
             return [*found, *pool.map(ask, real)]
 
-    def _simulated(self, hosts: list[Host]) -> list[tuple[Host, NodeAnswer | Unreachable]]:
+    def _simulated(self, hosts: list[Host]) -> list[tuple[Host, NodeReport | Unreachable]]:
         if not hosts:
             return []
 
@@ -207,10 +207,10 @@ class _Hosts:
         there = any(host.connection == "api" for host in self._asked)
         if not isinstance(look, KubernetesDrift) or not there:
             return {}
-        return {"this machine": run_words(look.words_here, session.workdir)}
+        return {"this machine": run_shell(look.words_here, session.workdir)}
 
     def _scheduler(
-        self, look: SchedulerDrift, told: Mapping[str, NodeAnswer], session: SshSession
+        self, look: SchedulerDrift, told: Mapping[str, NodeReport], session: SshSession
     ) -> DriftReport:
         controllers = [h for h in self._asked if h.role == "controller" and h.connection == "ssh"]
         report = DriftReport(cluster=self._cluster.name, drifts=())
@@ -254,9 +254,9 @@ def _empty(host: str, wanted: Wanted) -> Drift:
     )
 
 
-def _only_stamps(carried: Mapping[str, str]) -> NodeAnswer:
+def _only_stamps(carried: Mapping[str, str]) -> NodeReport:
     """Return the answer of a node that is a line in a file: it carries stamps and nothing else."""
-    return NodeAnswer(
+    return NodeReport(
         stamps=dict(carried),
         seals={},
         now={},

@@ -42,11 +42,11 @@ def scheduler_drift(spec: ClusterSpec, hosts: ClusterInventory, catalog: Catalog
     """Return how the spec's scheduler is looked at; `hosts` are all that the spec asks for."""
     if not isinstance(spec.scheduler, KubernetesScheduler):
         return SlurmDrift(spec.name)
-    from ..kubernetes.objects import wanted  # noqa: PLC0415  # its own
+    from ..kubernetes.objects import desired_objects  # noqa: PLC0415  # its own
     from .kubernetes import KubernetesDrift  # noqa: PLC0415  # its own
 
     names = [host.name for host in hosts.hosts]
-    return KubernetesDrift(spec.name, wanted(spec, hosts, catalog), names)
+    return KubernetesDrift(spec.name, desired_objects(spec, hosts, catalog), names)
 
 
 class SlurmDrift:

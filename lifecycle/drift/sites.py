@@ -9,7 +9,7 @@ import msgspec
 from ...stacks.provider import Leftover, ProviderError, ResourceChange
 from ..cluster.cluster import Cluster
 from ..cluster.sites import OpenSite
-from ..down.ledger_check import SiteBooks, absent_of, leftovers_of
+from ..down.ledger_check import SiteLedger, leftovers_of, missing_resources
 from .values import Drift
 
 _NOW = {
@@ -20,7 +20,7 @@ _NOW = {
 }
 
 
-class SiteLook(msgspec.Struct, frozen=True, kw_only=True):
+class SiteObservation(msgspec.Struct, frozen=True, kw_only=True):
     """What a site answered."""
 
     changes: tuple[ResourceChange, ...] = ()
@@ -41,7 +41,7 @@ def compare(site: OpenSite) -> tuple[ResourceChange, ...] | ProviderError:
         return error
 
 
-def list_site(site: OpenSite) -> SiteLook:
+def list_site(site: OpenSite) -> SiteObservation:
     """Ask a site for all that carries its tag, and what became of what it noted."""
     provider, context = site.provider, site.context
     try:
@@ -49,12 +49,12 @@ def list_site(site: OpenSite) -> SiteLook:
         listed = provider.sweep(context)
         booked = provider.tracked_ids(context, listed)
     except ProviderError as error:
-        return SiteLook(problem=error.diagnostics[0].summary)
-    return SiteLook(since=since, listed=listed, booked=booked)
+        return SiteObservation(problem=error.diagnostics[0].summary)
+    return SiteObservation(since=since, listed=listed, booked=booked)
 
 
 def site_drifts(
-    cluster: Cluster, site: str, look: SiteLook, without: Collection[str]
+    cluster: Cluster, site: str, look: SiteObservation, without: Collection[str]
 ) -> list[Drift]:
     """Return what differs at a site, each thing once (`without`: nodes in the repair queue)."""
     found: dict[tuple[str, str], Drift] = {}
@@ -84,12 +84,12 @@ def site_drifts(
             deleted = change.effect == "delete"
             now = "it is gone" if deleted else f"changed there: {change.reason or 'in some way'}"
             take(change.resource.kind, change.resource.name, now, mends=True)
-    books = SiteBooks(
+    books = SiteLedger(
         existing=cluster.ledger.existing(site),
         intents=cluster.ledger.open_intents(site),
         booked=look.booked,
     )
-    for gone in absent_of(site, look.listed, books):
+    for gone in missing_resources(site, look.listed, books):
         kind, _, name = gone.key.partition("/")
         take(kind, name, "it is not there", mends=True)
     for stray in leftovers_of(site, look.listed, books, ended=False):

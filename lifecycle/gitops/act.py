@@ -45,7 +45,7 @@ def bring_up(cluster: Cluster, allow: frozenset[str], report: Reporter) -> Acted
         reason = said or "the AllReduce did not pass" if code is Exit.REFUSED else said
         return Acted("failed", reason or "up failed", result.diagnostics)
 
-    return _told(act)
+    return _as_phase(act)
 
 
 def take_down(cluster: Cluster, report: Reporter) -> Acted:
@@ -58,10 +58,10 @@ def take_down(cluster: Cluster, report: Reporter) -> Acted:
         left = ", ".join(f"{item.kind} {item.name}" for item in result.leftovers[:5])
         return Acted("failed", f"leftovers remain: {left}")
 
-    return _told(act)
+    return _as_phase(act)
 
 
-def _told(act: Callable[[], Acted]) -> Acted:
+def _as_phase(act: Callable[[], Acted]) -> Acted:
     """Turn what a command raises into a phase; one cluster's trouble ends no other's round."""
     try:
         return act()

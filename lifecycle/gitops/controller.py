@@ -16,7 +16,7 @@ from ..cluster.outcome import Exit, failure
 from ..state import StateStore
 from ..state.store import utc_now
 from .git import Repository
-from .round_record import Happened
+from .round_record import ControllerEvent
 from .rounds import Settings, World, have_round
 
 
@@ -41,7 +41,7 @@ def run_controller(
     *,
     state: str | None,
     interval_s: float | None,
-    tell: Callable[[Happened], None],
+    tell: Callable[[ControllerEvent], None],
 ) -> Exit:
     """Have rounds until a signal comes, or one round where `interval_s` is None.
 

@@ -94,14 +94,14 @@ def _error(code: str, summary: str) -> Diagnostic:
 Stand: TypeAlias = Literal["as-merged", "differs", "down", "paused"]
 
 
-class Standing(NamedTuple):
+class SyncStatus(NamedTuple):
     """What there is to do about a cluster, and why."""
 
     stand: Stand
     reason: str
 
 
-def standing(cluster: Cluster) -> Standing:
+def sync_status(cluster: Cluster) -> SyncStatus:
     """Compare a merged spec with what was applied last; asks no site and no node.
 
     A cluster that somebody took down stays down until another spec is merged, or somebody brings
@@ -110,18 +110,18 @@ def standing(cluster: Cluster) -> Standing:
     pause = read_pause(cluster.store)
     run = last_change(cluster)
     if run is None:
-        said = Standing("differs", "it was never applied")
+        said = SyncStatus("differs", "it was never applied")
     elif run.command == "down" and run.spec_hash == cluster.spec_hash:
         why = f" ({run.why})" if run.why else ""
-        return Standing("down", f"taken down by {run.actor} on {run.started:%Y-%m-%d %H:%M}{why}")
+        return SyncStatus("down", f"taken down by {run.actor} on {run.started:%Y-%m-%d %H:%M}{why}")
     elif _is_applied(cluster, run):
-        return Standing("as-merged", "")
+        return SyncStatus("as-merged", "")
     elif run.spec_hash == cluster.spec_hash:
-        said = Standing("differs", f"the last up ended {run.outcome or run.state}")
+        said = SyncStatus("differs", f"the last up ended {run.outcome or run.state}")
     else:
-        said = Standing("differs", "another spec was applied last")
+        said = SyncStatus("differs", "another spec was applied last")
     if pause is not None:
-        return Standing("paused", f"by {pause.by}: {pause.reason}")
+        return SyncStatus("paused", f"by {pause.by}: {pause.reason}")
     return said
 
 

@@ -8,14 +8,14 @@ from pathlib import Path
 from ...stacks.provider import ProviderError
 from ..cluster.cluster import Cluster, open_applied
 from ..cluster.outcome import LifecycleError
-from ..down.expiry.look_after import look_after
+from ..down.expiry.look_after import reap_once
 from .act import Acted
 from .git import Head
-from .round_record import Book
+from .round_record import RoundRecord
 
 
-def look_after_ends(
-    merged: Mapping[str, Cluster], head: Head, book: Book, names: Iterable[str]
+def reap_expired(
+    merged: Mapping[str, Cluster], head: Head, book: RoundRecord, names: Iterable[str]
 ) -> None:
     """Announce, withdraw and remove what is due; what goes wrong with one is said of that one.
 
@@ -27,7 +27,7 @@ def look_after_ends(
             continue
         try:
             cluster = merged.get(name) or open_applied(followed.state_url, Path(f"{name}.yaml"))
-            looked = look_after(cluster, book.reporter(name), now=book.now())
+            looked = reap_once(cluster, book.reporter(name), now=book.now())
         except (LifecycleError, ProviderError) as error:
             book.end(name, error.diagnostics[0].summary if error.diagnostics else str(error))
             continue

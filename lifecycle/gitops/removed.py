@@ -14,14 +14,14 @@ from ..cluster.outcome import LifecycleError
 from ..down.expiry.jobs import ask_jobs
 from .act import Acted, take_down
 from .desired import last_change
-from .round_record import Book
+from .round_record import RoundRecord
 
 
 class Removed(NamedTuple):
     """Clusters that are to be taken down, because fleet.yaml says so."""
 
     named: dict[str, Cluster]
-    book: Book
+    book: RoundRecord
 
     def take_down(self) -> None:
         """Take each down that runs no jobs; data is kept."""
@@ -38,7 +38,7 @@ class Removed(NamedTuple):
                 self.book.note_gone(name, acted)
 
 
-def see_removed(fleet: Fleet, wanted: Collection[str], book: Book) -> Removed:
+def see_removed(fleet: Fleet, wanted: Collection[str], book: RoundRecord) -> Removed:
     """Look at every cluster that was followed and has no spec any more."""
     named: dict[str, Cluster] = {}
     for name in [name for name in book.known if name not in wanted]:

@@ -33,7 +33,7 @@ _EXITS: dict[Phase, Exit] = {
 """The worst first."""
 
 
-class Happened(msgspec.Struct, frozen=True, kw_only=True):
+class ControllerEvent(msgspec.Struct, frozen=True, kw_only=True):
     """One line of what a controller says."""
 
     what: str
@@ -45,7 +45,7 @@ class Happened(msgspec.Struct, frozen=True, kw_only=True):
     diagnostics: tuple[Diagnostic, ...] = ()
 
 
-class Book:
+class RoundRecord:
     """Notes what comes of each cluster; tells what changed; kept at the end of a round."""
 
     def __init__(
@@ -53,7 +53,7 @@ class Book:
         record: ControllerRecord,
         store: StateStore,
         now: Callable[[], datetime],
-        tell: Callable[[Happened], None],
+        tell: Callable[[ControllerEvent], None],
     ) -> None:
         """Begin with what was known before."""
         self.record = record
@@ -73,7 +73,9 @@ class Book:
         """Note that the repository could not be read, and keep that."""
         failures = self.record.failures + 1
         if problem != self.record.problem:
-            self._tell(Happened(what="repository", reason=problem[0].summary, diagnostics=problem))
+            self._tell(
+                ControllerEvent(what="repository", reason=problem[0].summary, diagnostics=problem)
+            )
         self.record = msgspec.structs.replace(
             self.record, problem=problem, failures=failures, next_try=next_try
         )
@@ -84,7 +86,9 @@ class Book:
         self._tree = tree.resolve()
         if head.commit != self.record.commit or problem != self.record.problem:
             said = problem[0].summary if problem else head.title
-            told = Happened(what="repository", reason=said, commit=head.commit, diagnostics=problem)
+            told = ControllerEvent(
+                what="repository", reason=said, commit=head.commit, diagnostics=problem
+            )
             self._tell(told)
         self.record = msgspec.structs.replace(
             self.record,
@@ -151,14 +155,16 @@ class Book:
 
     def let_go(self, name: str, reason: str) -> None:
         """Follow a cluster no more."""
-        self._tell(Happened(what="cluster", cluster=name, phase="down", reason=reason))
+        self._tell(ControllerEvent(what="cluster", cluster=name, phase="down", reason=reason))
         self._clusters.pop(name, None)
 
     def end(self, name: str, words: str) -> None:
         """Note that a cluster ends by itself; "": it doesn't, for now."""
         before = self._clusters[name]
         if before.ends != words:
-            self._tell(Happened(what="end", cluster=name, reason=words or "nothing ends it soon"))
+            self._tell(
+                ControllerEvent(what="end", cluster=name, reason=words or "nothing ends it soon")
+            )
             self._clusters[name] = msgspec.structs.replace(before, ends=words)
 
     def reporter(self, name: str) -> Reporter:
@@ -167,7 +173,7 @@ class Book:
         def report(progress: Progress) -> None:
             if isinstance(progress, StageFinished):
                 summary = f"{progress.name}: {progress.summary}"
-                self._tell(Happened(what="stage", cluster=name, reason=summary))
+                self._tell(ControllerEvent(what="stage", cluster=name, reason=summary))
 
         return report
 
@@ -209,7 +215,7 @@ class Book:
             write_followed(cluster.store, kept)
         except LifecycleError as error:  # a state that is away: the controller's own record has it
             said = error.diagnostics[0].summary
-            self._tell(Happened(what="cluster", cluster=cluster.name, reason=said))
+            self._tell(ControllerEvent(what="cluster", cluster=cluster.name, reason=said))
 
     def _keep(self, followed: Followed, acted: Acted) -> Followed:
         """Keep a cluster's new part; told, and dated, where it says something else."""
@@ -224,7 +230,7 @@ class Book:
         )
         if not same:
             self._tell(
-                Happened(
+                ControllerEvent(
                     what="cluster",
                     cluster=kept.name,
                     phase=kept.phase,

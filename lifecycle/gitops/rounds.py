@@ -13,12 +13,12 @@ from ..cluster.cluster import Cluster, open_applied
 from ..cluster.outcome import Exit, LifecycleError
 from ..state import StateStore
 from .act import Acted, bring_up, pause_s
-from .desired import Desired, last_change, read_desired, standing
-from .ends import look_after_ends
+from .desired import Desired, last_change, read_desired, sync_status
+from .ends import reap_expired
 from .git import Head, Repository
 from .record import ControllerRecord, read_record
 from .removed import see_removed
-from .round_record import Book, Happened
+from .round_record import ControllerEvent, RoundRecord
 
 DEFAULT_MOST_CHANGED = 5
 """Clusters that one round may change where nobody says how many."""
@@ -45,7 +45,7 @@ class World(NamedTuple):
     now: Callable[[], datetime]
     chance: Callable[[], float]
     """Even from 0 to 1: for the pauses' jitter."""
-    tell: Callable[[Happened], None]
+    tell: Callable[[ControllerEvent], None]
 
 
 def have_round(settings: Settings, world: World) -> Exit:
@@ -55,7 +55,7 @@ def have_round(settings: Settings, world: World) -> Exit:
     )
     if before.next_try is not None and world.now() < before.next_try:
         return Exit.FAILED
-    book = Book(before, world.store, world.now, world.tell)
+    book = RoundRecord(before, world.store, world.now, world.tell)
     try:
         head = world.repository.fetch()
         tree = world.repository.tree(head.commit)
@@ -67,7 +67,7 @@ def have_round(settings: Settings, world: World) -> Exit:
     book.read(head, tree, desired.problem)
     if desired.problem:
         return Exit.SPEC
-    look_after_ends(desired.clusters, head, book, [*book.known])
+    reap_expired(desired.clusters, head, book, [*book.known])
     differing = _compare(desired, head, book)
     removed = see_removed(desired.fleet, desired.clusters, book)
     most = settings.most_changed
@@ -79,17 +79,17 @@ def have_round(settings: Settings, world: World) -> Exit:
         return Exit.REFUSED
     _change(desired, differing, head, book, settings=settings, world=world)
     removed.take_down()
-    look_after_ends(desired.clusters, head, book, differing)
+    reap_expired(desired.clusters, head, book, differing)
     book.keep()
     return book.worst()
 
 
-def _compare(desired: Desired, head: Head, book: Book) -> list[str]:
+def _compare(desired: Desired, head: Head, book: RoundRecord) -> list[str]:
     """Note the clusters that there is nothing to do about; return the others."""
     differing = []
     for name, cluster in desired.clusters.items():
         try:
-            found = standing(cluster)
+            found = sync_status(cluster)
         except LifecycleError as error:
             said = error.diagnostics[0].summary
             book.note(cluster, head, Acted("failed", said, error.diagnostics))
@@ -105,7 +105,7 @@ def _compare(desired: Desired, head: Head, book: Book) -> list[str]:
     return differing
 
 
-def _moved(cluster: Cluster, book: Book) -> Diagnostic | None:
+def _moved(cluster: Cluster, book: RoundRecord) -> Diagnostic | None:
     """Find that a spec names another state while the cluster of the first one runs on."""
     before = book.known.get(cluster.name)
     if before is None or before.state_url == cluster.state_url:
@@ -125,7 +125,7 @@ def _change(
     desired: Desired,
     differing: list[str],
     head: Head,
-    book: Book,
+    book: RoundRecord,
     *,
     settings: Settings,
     world: World,
@@ -152,7 +152,9 @@ def _allowed(cluster: str, settings: Settings) -> frozenset[str]:
     return frozenset(thing for name, thing in settings.allow if name == cluster)
 
 
-def _apply(cluster: Cluster, head: Head, book: Book, settings: Settings, world: World) -> None:
+def _apply(
+    cluster: Cluster, head: Head, book: RoundRecord, settings: Settings, world: World
+) -> None:
     cluster.why = f"commit {head.commit}"
     acted = bring_up(cluster, _allowed(cluster.name, settings), book.reporter(cluster.name))
     if acted.phase == "synced":

@@ -90,7 +90,7 @@ def unit_file(options: Mapping[str, str], user: str) -> str:
     """
     _refuse(options)
     kept = (f'Environment="{key}={os.environ[key]}"' for key in _KEPT if key in os.environ)
-    words = shlex.join(_words(options))
+    words = shlex.join(_arguments(options))
     return _UNIT.substitute(
         repo=options["repo"].replace("%", "%%"),
         options=words.replace("%", "%%"),  # systemd's own specifiers
@@ -103,7 +103,7 @@ def unit_file(options: Mapping[str, str], user: str) -> str:
 def container_file(options: Mapping[str, str]) -> str:
     """Return the container file that runs this version. Raises as `unit_file`."""
     _refuse(options)
-    words = ", ".join(f'"{_escaped(word)}"' for word in _words(options))
+    words = ", ".join(f'"{_escaped(word)}"' for word in _arguments(options))
     return _CONTAINER.substitute(version=gcluster.__version__, words=words)
 
 
@@ -111,7 +111,7 @@ def _refuse(options: Mapping[str, str]) -> None:
     Repository(options["repo"], options["branch"], Path())
 
 
-def _words(options: Mapping[str, str]) -> list[str]:
+def _arguments(options: Mapping[str, str]) -> list[str]:
     return [word for name, value in options.items() for word in (f"--{name}", value)]
 
 

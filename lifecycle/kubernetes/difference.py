@@ -11,8 +11,8 @@ import msgspec
 from ...inventory.compile.kubernetes_objects.nodes import NO_PARTITION, PARTITION_DOMAIN
 from ...inventory.compile.kubernetes_objects.objects import DOMAIN
 from ...schemas.derived.hostlist import fold
-from ..scheduler.accounting.plan import BooksPlan
-from .objects import DIGEST, ObjectKey, Wanted
+from ..scheduler.accounting.plan import AccountingPlan
+from .objects import DIGEST, DesiredObjects, ObjectKey
 from .observe import Live, LiveNode, is_ours
 
 _MIG = "nvidia.com/mig.config"
@@ -59,9 +59,9 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
         """Namespaces that would go, with all that is in them."""
         return [key.name for key in self.pruned if key.kind == "Namespace"]
 
-    def plan(self) -> BooksPlan:
+    def plan(self) -> AccountingPlan:
         """Return it in words."""
-        return BooksPlan(
+        return AccountingPlan(
             changes=(
                 *_lines("add", self.missing),
                 *_lines("change", self.other),
@@ -85,7 +85,7 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
         yield from (f"forget node {name}" for name in self.forgotten)
 
 
-def difference(wanted: Wanted, live: Live, hosts: Collection[str]) -> Difference:
+def difference(wanted: DesiredObjects, live: Live, hosts: Collection[str]) -> Difference:
     """Compare.
 
     Args:

@@ -17,7 +17,7 @@ from ..planning.changes import UpgradeLine
 from ..planning.preflight.obstacles import unknown_digests
 from ..status.observe import Observation
 from .managed.joining import managed_findings
-from .objects import Wanted, images, left_out, wanted
+from .objects import DesiredObjects, desired_objects, images, left_out
 from .release.source import takes_own_build
 from .settle import JOINED
 
@@ -27,7 +27,7 @@ def kubernetes_findings(cluster: Cluster, hosts: ClusterInventory) -> tuple[Diag
     spec = cluster.spec
     if not isinstance(spec.scheduler, KubernetesScheduler):
         return ()
-    found = wanted(spec, hosts, cluster.catalog)
+    found = desired_objects(spec, hosts, cluster.catalog)
     at = cluster.kubernetes
     if at is None:
         return (*managed_findings(spec), *_elsewhere(cluster, found))
@@ -46,7 +46,7 @@ def kubernetes_findings(cluster: Cluster, hosts: ClusterInventory) -> tuple[Diag
     )
 
 
-def _elsewhere(cluster: Cluster, found: Wanted) -> tuple[Diagnostic, ...]:
+def _elsewhere(cluster: Cluster, found: DesiredObjects) -> tuple[Diagnostic, ...]:
     """Machines get add-ons, and none that nobody has pinned."""
     loaded = load_text(cluster.spec_text, file=str(cluster.spec_path), check=False)
     return unknown_digests(found.facts, loaded)
@@ -72,7 +72,7 @@ def _other_version(spec: ClusterSpec, bundle: KubernetesBundle, whose: str) -> I
             )
 
 
-def _not_in_the_bundle(found: Wanted, held: set[str], whose: str) -> Iterator[Diagnostic]:
+def _not_in_the_bundle(found: DesiredObjects, held: set[str], whose: str) -> Iterator[Diagnostic]:
     """Nodes that take images from a bundle pull none."""
     network = cni(found.facts)
     if network != "routed" and takes_own_build(found.facts.spec):

@@ -48,10 +48,10 @@ class Kubectl:
 
     def __init__(self, session: SshSession, control_planes: Sequence[Host]) -> None:
         """Ask these control planes, the first that answers; nothing is contacted yet."""
-        self._ways: list[Way] = [OnHost(session, host) for host in control_planes]
+        self._ways: list[KubectlRunner] = [OnHost(session, host) for host in control_planes]
 
     @classmethod
-    def by(cls, *ways: Way) -> Self:
+    def by(cls, *ways: KubectlRunner) -> Self:
         """Return the API as it is reached by these ways, the first that answers."""
         made = cls.__new__(cls)
         made._ways = list(ways)  # noqa: SLF001  # its own
@@ -131,9 +131,9 @@ def kubectl_of(session: SshSession, inventory: ClusterInventory) -> Kubectl:
     in the cluster's folder since the nodes were seen.
     """
     if inventory.is_managed:
-        from .managed.login import kubectl_here  # noqa: PLC0415  # its own
+        from .managed.login import local_kubectl  # noqa: PLC0415  # its own
 
-        return kubectl_here(session.workdir)
+        return local_kubectl(session.workdir)
     real = [h for h in inventory.with_role("controller") if h.connection == "ssh"]
     return Kubectl(session, real)
 
@@ -149,7 +149,7 @@ COMMAND = f"{AS_ROOT} kubectl --kubeconfig=/etc/kubernetes/admin.conf"
 """kubectl as root of a control plane runs it."""
 
 
-class Way(Protocol):
+class KubectlRunner(Protocol):
     """A machine that has kubectl, and what lets it in."""
 
     @property
@@ -181,13 +181,13 @@ class OnHost:
         self.name = host.name
 
     def run(self, arguments: Sequence[str], *, stdin: str | None, timeout_s: float) -> Answer:
-        """Run kubectl there; see `Way`."""
+        """Run kubectl there; see `KubectlRunner`."""
         line = f"{COMMAND} {shlex.join(arguments)}"
         return self._session.run(self._host, line, stdin=stdin, timeout_s=timeout_s)
 
     def stream(
         self, arguments: Sequence[str], take: Callable[[str], None], *, timeout_s: float
     ) -> Answer:
-        """Run kubectl there; see `Way`."""
+        """Run kubectl there; see `KubectlRunner`."""
         line = f"{COMMAND} {shlex.join(arguments)}"
         return self._session.stream(self._host, line, take, timeout_s=timeout_s)

@@ -15,9 +15,9 @@ from ...schemas.spec import ClusterSpec
 from ..cluster.outcome import failure
 from ..nodes.ssh import SshSession, Unreachable
 from ..nodes.ssh.arguments import as_root
-from ..planning.guards import gone_nodes
+from ..planning.guards import removed_nodes
 from ..status.observe import Observation
-from ..status.slurm import last_words
+from ..status.slurm import last_error_line
 from .kubectl import ApiRefused, ApiSilent, Kubectl, kubectl_of
 from .settle import JOINED
 
@@ -47,7 +47,7 @@ def leave_etcd(
     Raises:
         LifecycleError: a machine would go whose member etcd keeps (GC1006).
     """
-    gone = gone_nodes(observation.sites)
+    gone = removed_nodes(observation.sites)
     planes = {name for name, pool in spec.pools.items() if pool.role == "controller"}
     leaving = {node.name for node in gone if node.pool in planes}
     wanted = observation.desired.with_role("controller")
@@ -86,7 +86,7 @@ class _Refused(Exception):  # noqa: N818  # it says what happened
 
 def _members(host: Host, session: SshSession) -> dict[str, str]:
     """Return name -> id of the members; one that has never started has no name, and is left."""
-    rows = [line.split(", ") for line in _asked(host, session, "member", "list").splitlines()]
+    rows = [line.split(", ") for line in _requested(host, session, "member", "list").splitlines()]
     return {row[2]: row[0] for row in rows if len(row) > _COLUMNS and row[2]}
 
 
@@ -101,7 +101,7 @@ def _remove(
     until = clock() + _SETTLES_WITHIN_S
     while True:
         try:
-            _asked(host, session, "member", "remove", identity)
+            _requested(host, session, "member", "remove", identity)
         except _Refused as refused:
             if "member not found" in str(refused):
                 return
@@ -112,13 +112,13 @@ def _remove(
             return
 
 
-def _asked(host: Host, session: SshSession, *words: str) -> str:
+def _requested(host: Host, session: SshSession, *words: str) -> str:
     line = as_root(host, [*_ETCDCTL, *words])
     answer = session.run(host, line, timeout_s=_LIMIT_S)
     if isinstance(answer, Unreachable):
         raise _Refused(answer.reason)
     if answer.returncode != 0:
-        raise _Refused(last_words(answer))
+        raise _Refused(last_error_line(answer))
     return answer.stdout
 
 
@@ -132,7 +132,7 @@ def drain(observation: Observation, session: SshSession) -> tuple[Diagnostic, ..
     A node that is gone from the API already, and an API that is silent, hold nothing up: the plan
     that was agreed to says that the nodes go.
     """
-    leaving = [*(node.name for node in gone_nodes(observation.sites)), *observation.leaving]
+    leaving = [*(node.name for node in removed_nodes(observation.sites)), *observation.leaving]
     if not leaving:
         return ()
     return drain_nodes(kubectl_of(session, observation.existing), leaving)

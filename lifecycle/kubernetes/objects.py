@@ -37,7 +37,7 @@ class ObjectKey(NamedTuple):
         return f"{self.namespace}/{self.name}" if self.namespace else self.name
 
 
-class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+class DesiredObjects(msgspec.Struct, frozen=True, kw_only=True):
     """What a cluster is to have."""
 
     facts: KubernetesFacts
@@ -49,14 +49,16 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     """Node -> its labels and taints."""
 
 
-def wanted(spec: ClusterSpec, inventory: ClusterInventory, catalog: Catalog) -> Wanted:
+def desired_objects(
+    spec: ClusterSpec, inventory: ClusterInventory, catalog: Catalog
+) -> DesiredObjects:
     """Return what a spec's cluster is to have; what its nodes can't get is left out."""
     facts = kubernetes_facts(spec, inventory, catalog, left_out(spec, inventory, catalog))
     made = {
         folder: [_digested(owned(each, spec.name)) for alike in files.values() for each in alike]
         for folder, files in objects(facts).items()
     }
-    return Wanted(
+    return DesiredObjects(
         facts=facts,
         objects={key_of(one): one for alike in made.values() for one in alike},
         last=frozenset(

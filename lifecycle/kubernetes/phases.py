@@ -13,7 +13,7 @@ from ..status.observe import Observation
 from ..up.phase import Phase, SchedulerPhases, UpState
 from ..up.prepare import NOTHING_TO_RESUME
 from .addons.ready import ready
-from .managed.joining import await_nodes, mends, silence
+from .managed.joining import await_nodes, repairs_control_plane, silence
 from .members import drain, leave_etcd
 from .release.source import ready_kubernetes
 from .settle import bring_followers, settle_objects
@@ -28,7 +28,7 @@ def refuse_silent(cluster: Cluster, sites: tuple[OpenSite, ...], observation: Ob
         LifecycleError: GC1043 (exit code REFUSED).
         ProviderError: the cloud can't be asked whether it still has it.
     """
-    if observation.silent and not mends(cluster.spec, sites, observation):
+    if observation.silent and not repairs_control_plane(cluster.spec, sites, observation):
         raise LifecycleError(silence(cluster.spec, observation.silent), exit_code=Exit.REFUSED)
 
 

@@ -20,17 +20,17 @@ from ..cluster.progress import Reporter, StageFinished, StageProgress, StageStar
 from ..nodes.ssh import SshSession, Unreachable
 from ..nodes.ssh.arguments import as_root
 from ..operations.rolling.roll import Clock
-from ..scheduler.accounting.plan import BooksPlan
+from ..scheduler.accounting.plan import AccountingPlan
 from ..status.observe import Observation
-from ..status.slurm import last_words
+from ..status.slurm import last_error_line
 from .addons import changes as together
-from .addons.changes import Standing
-from .addons.notes import kept_namespaces
+from .addons.changes import AddonChanges
+from .addons.notes import remaining_namespaces
 from .addons.ownership import delete, read_served
 from .addons.step import AddonsStep
 from .difference import Difference, Marks, difference
 from .kubectl import ApiRefused, ApiSilent, Kubectl, kubectl_of
-from .objects import Wanted, wanted
+from .objects import DesiredObjects, desired_objects
 from .observe import NOTHING, read_live
 from .workloads import occupied
 
@@ -48,16 +48,16 @@ def objects_plan(
     observation: Observation,
     session: SshSession,
     tell: Callable[[Diagnostic], None] = lambda _: None,
-) -> BooksPlan | None:
+) -> AccountingPlan | None:
     """Say what `up` would change in the cluster's API; None where there is none to reach.
 
     Where no control plane was ever made, all of it is new. `tell` is told what `up` would refuse.
     """
     if not _is_real(cluster, observation):
         return None
-    found = wanted(cluster.spec, observation.desired, cluster.catalog)
+    found = desired_objects(cluster.spec, observation.desired, cluster.catalog)
     if observation.silent:
-        return BooksPlan(problem=observation.silent)
+        return AccountingPlan(problem=observation.silent)
     planes = [host.name for host in observation.desired.with_role("controller")]
     if any(name in observation.unreachable for name in planes):
         return None  # the plan names them, and that what would change there is unknown
@@ -67,10 +67,10 @@ def objects_plan(
     else:
         try:
             kubectl = kubectl_of(session, observation.existing)
-            addons, more = together.look(kubectl, found.facts)
+            addons, more = together.observe_addons(kubectl, found.facts)
             differs = _compare(kubectl, found, observation, more)
         except (ApiSilent, ApiRefused) as error:
-            return BooksPlan(problem=str(error))
+            return AccountingPlan(problem=str(error))
     for said in together.without_a_program(addons):
         tell(said)
     told = differs.plan()
@@ -104,7 +104,7 @@ def settle_objects(
     began = clock()
     report(StageStarted(name="objects"))
     kubectl = kubectl_of(session, observation.desired)
-    found = wanted(cluster.spec, observation.desired, cluster.catalog)
+    found = desired_objects(cluster.spec, observation.desired, cluster.catalog)
     go_on = f"gcluster up {cluster.spec_path}"
     try:
         differs, addons = _awaited(kubectl, found, observation, clock, sleep)
@@ -128,7 +128,7 @@ def settle_objects(
         summary += f"; add-ons: {len(addons.pending)} applied, {len(addons.gone)} removed"
     ok = not any(said.is_error for said in late)
     report(StageFinished(name="objects", ok=ok, summary=summary, seconds=clock() - began))
-    return (*late, *kept_namespaces(differs.kept))
+    return (*late, *remaining_namespaces(differs.kept))
 
 
 def _is_real(cluster: Cluster, observation: Observation) -> bool:
@@ -142,7 +142,7 @@ def _hosts(observation: Observation) -> frozenset[str]:
 
 
 def _compare(
-    kubectl: Kubectl, found: Wanted, observation: Observation, more: Collection[str]
+    kubectl: Kubectl, found: DesiredObjects, observation: Observation, more: Collection[str]
 ) -> Difference:
     live = read_live(kubectl, found.facts.spec.name, found.facts.release, more)
     hosts = _hosts(observation)
@@ -154,16 +154,16 @@ def _compare(
 
 def _awaited(
     kubectl: Kubectl,
-    found: Wanted,
+    found: DesiredObjects,
     observation: Observation,
     clock: Callable[[], float],
     sleep: Callable[[float], None],
-) -> tuple[Difference, Standing]:
+) -> tuple[Difference, AddonChanges]:
     """Compare as soon as an API server answers."""
     until = clock() + _ANSWERS_WITHIN_S
     while True:
         try:
-            addons, more = together.look(kubectl, found.facts, thorough=True)
+            addons, more = together.observe_addons(kubectl, found.facts, thorough=True)
             return _compare(kubectl, found, observation, more), addons
         except ApiSilent:
             if clock() >= until:
@@ -173,9 +173,9 @@ def _awaited(
 
 def _settle(
     kubectl: Kubectl,
-    found: Wanted,
+    found: DesiredObjects,
     differs: Difference,
-    addons: Standing,
+    addons: AddonChanges,
     step: AddonsStep,
     *,
     nodes: Collection[str],
@@ -187,7 +187,7 @@ def _settle(
     """
     last = found.last if together.has_addons(found.facts) else frozenset()
     _apply(kubectl, (made for key, made in found.objects.items() if key not in last))
-    for alike in _alike(differs.marks):
+    for alike in _by_labels(differs.marks):
         _mark(kubectl, alike, differs.marks[alike[0]])
     said = step.bring(addons)
     if nodes and not any(one.is_error for one in said):
@@ -201,7 +201,9 @@ def _settle(
     return (*said, *step.remove(addons))
 
 
-def _awaited_nodes(found: Wanted, observation: Observation, addons: Standing) -> frozenset[str]:
+def _awaited_nodes(
+    found: DesiredObjects, observation: Observation, addons: AddonChanges
+) -> frozenset[str]:
     """Return the nodes that get ready with the pod network that comes: none that are down."""
     if not together.moves_network(addons):
         return frozenset()
@@ -222,7 +224,7 @@ def _remove(kubectl: Kubectl, differs: Difference, *, wait: bool | None) -> None
         kubectl.text("delete", "node", "--ignore-not-found", "--wait=false", *differs.forgotten)
 
 
-def _rolled_out(kubectl: Kubectl, found: Wanted) -> tuple[Diagnostic, ...]:
+def _rolled_out(kubectl: Kubectl, found: DesiredObjects) -> tuple[Diagnostic, ...]:
     """Wait until gcluster's own pods are ready on every node; one that is down makes a warning."""
     if not any(key.kind == "DaemonSet" for key in found.objects):
         return ()
@@ -256,7 +258,7 @@ def _apply(kubectl: Kubectl, objects: Iterable[Object]) -> None:
     )
 
 
-def _alike(marks: dict[str, Marks]) -> list[list[str]]:
+def _by_labels(marks: dict[str, Marks]) -> list[list[str]]:
     """Return the nodes that get the same labels and taints, together."""
     groups: list[list[str]] = []
     for name, own in marks.items():
@@ -310,7 +312,7 @@ def bring_followers(
         if isinstance(answer, Unreachable):
             why = answer.reason
         elif answer.returncode != 0:
-            why = last_words(answer)
+            why = last_error_line(answer)
         else:
             if said := answer.stdout.strip():
                 report(StageProgress(name="converge", done=0, total=0, detail=said))

@@ -21,7 +21,7 @@ _NEVER = frozenset({*_WORK, "events", "events.events.k8s.io"})
 """Kinds that hold a namespace anyway, and those that come by the thousand and are no chart's."""
 
 
-def is_to_keep(policy: str) -> bool:
+def is_protected(policy: str) -> bool:
     """Say whether an object is to stay, by its annotation."""
     return policy.strip().lower() == "keep"
 
@@ -48,7 +48,7 @@ def occupied(
     held = {
         space: [
             *kubectl.text("get", ",".join(_WORK), f"--namespace={space}", "--output=name").split(),
-            *(_to_keep(kubectl, space, of) if of else ()),
+            *(_protected(kubectl, space, of) if of else ()),
         ]
         for space in namespaces
     }
@@ -65,10 +65,10 @@ def counted(held: Collection[str]) -> str:
     return ", ".join(f"{number} {kind}{said}" for (kind, said), number in count.items())
 
 
-def _to_keep(kubectl: Kubectl, namespace: str, kinds: str) -> Iterator[str]:
+def _protected(kubectl: Kubectl, namespace: str, kinds: str) -> Iterator[str]:
     fields: Mapping[str, str] = {"kind": "{.kind}", "name": "{.metadata.name}", "policy": POLICY}
     for row in rows(kubectl, kinds, f"--namespace={namespace}", fields=fields):
-        if is_to_keep(row["policy"]):
+        if is_protected(row["policy"]):
             yield f"{row['kind']}/{row['name']}{TO_KEEP}"
 
 

@@ -173,7 +173,7 @@ def bring_queue(
     report(StageProgress(name="nodes", done=0, total=0, detail=said))
 
 
-def kept_queues(store: StateStore) -> list[str]:
+def saved_queue_objects(store: StateStore) -> list[str]:
     """Return the objects of what was saved; the key that reads it ends with the cluster."""
     return [*store.list(PREFIX), *([WISH] if store.get(WISH) is not None else ())]
 

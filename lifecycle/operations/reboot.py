@@ -62,18 +62,18 @@ def restart(session: SshSession, hosts: Iterable[Host], clock: Clock) -> dict[st
     """
     waiting = {host.name: host for host in hosts}
     before = _started(session, waiting.values())
-    failed = {n: f"not restarted: {_said(a)}" for n, a in before.items() if not _ok(a)}
+    failed = {n: f"not restarted: {_last_output(a)}" for n, a in before.items() if not _ok(a)}
     waiting = {name: host for name, host in waiting.items() if name not in failed}
     # It may cut the connection: whether it restarts is seen by its start, and not by this answer.
     asked = session.run_many(waiting.values(), RESTART, timeout_s=30)
-    last = {name: _said(answer) for name, answer in asked.items()}
+    last = {name: _last_output(answer) for name, answer in asked.items()}
     since = clock.now()
     back: dict[str, float] = {}
     while waiting:
-        _look_who_is_back(session, waiting, back, before, clock)
+        _find_rebooted(session, waiting, back, before, clock)
         answers = session.run_many([waiting[n] for n in waiting if n in back], FIT, timeout_s=60)
         for name, answer in answers.items():
-            last[name] = _said(answer)
+            last[name] = _last_output(answer)
             if _ok(answer):
                 del waiting[name]
         for name in _late(waiting, back, since, clock.now()):
@@ -88,7 +88,7 @@ def restart(session: SshSession, hosts: Iterable[Host], clock: Clock) -> dict[st
     return failed
 
 
-def _look_who_is_back(
+def _find_rebooted(
     session: SshSession,
     waiting: dict[str, Host],
     back: dict[str, float],
@@ -98,7 +98,7 @@ def _look_who_is_back(
     away = [host for name, host in waiting.items() if name not in back]
     for name, answer in _started(session, away).items():
         then = before[name]
-        if _ok(answer) and _words(answer) != _words(then):
+        if _ok(answer) and _describe(answer) != _describe(then):
             back[name] = clock.now()
 
 
@@ -118,11 +118,11 @@ def _ok(answer: Answer) -> bool:
     return isinstance(answer, SshResult) and answer.returncode == 0
 
 
-def _words(answer: Answer) -> str:
+def _describe(answer: Answer) -> str:
     return answer.stdout if isinstance(answer, SshResult) else ""
 
 
-def _said(answer: Answer) -> str:
+def _last_output(answer: Answer) -> str:
     """Return the last words of a node, "" where it said nothing."""
     if isinstance(answer, Unreachable):
         return answer.reason

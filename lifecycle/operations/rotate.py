@@ -40,7 +40,7 @@ from ..nodes.converge.stamps import read_stamps
 from ..nodes.converge.watch import reasons
 from ..nodes.ssh import Answer, SshResult, SshSession, Unreachable
 from ..scheduler.base import Scheduler
-from ..secrets.makers import given_secrets, maker, rotate_tunnel_keys
+from ..secrets.makers import maker, provided_secrets, rotate_tunnel_keys
 from ..secrets.vault import SecretVault, munge_key
 from ..up.run import Run
 from .rolling.roll import Clock
@@ -60,7 +60,7 @@ def rotate_secret(
             or a host can't be reached (GC999): then nothing was changed.
     """
     cluster, secret = run.cluster, SECRETS[word]
-    reference = given_secrets(cluster.spec).get(secret)
+    reference = provided_secrets(cluster.spec).get(secret)
     if reference is not None:
         raise failure(
             "GC999",
@@ -241,14 +241,14 @@ def rotate_munge(
     if not controllers:
         raise failure("GC908", f"{hosts.cluster} has no controller")
     key = munge_key()
-    _tell(report, f"putting the new key beside the old one on {len(machines)} machines")
+    _emit(report, f"putting the new key beside the old one on {len(machines)} machines")
     left = _stage(session, machines, key)
     _refuse_without(controllers, left, session, machines)
     ready = [host for host in machines if host.name not in left]
     # Kept first: killed from here on, the next `up` gives the new key to whoever has the old one.
     before = vault.reveal(MUNGE_SECRET)
     vault.keep(MUNGE_SECRET, key)
-    _tell(report, "changing to it: commands of Slurm may be refused for seconds, jobs go on")
+    _emit(report, "changing to it: commands of Slurm may be refused for seconds, jobs go on")
     session.run_many(ready, CHANGE, timeout_s=_LIMIT_S)
     deaf = _deaf(session, controllers[0], ready)
     if controllers[0].name in deaf or len(deaf) == len(ready):
@@ -260,7 +260,7 @@ def rotate_munge(
             detail="every machine has its old key again",
         )
     session.run_many(ready, CLEAN, timeout_s=_LIMIT_S)
-    _tell(report, "waiting until the controller has heard from every node")
+    _emit(report, "waiting until the controller has heard from every node")
     nodes = [host.name for host in ready if host.role == "compute" and host.name not in deaf]
     wait_for_answers(service, nodes, Clock())
     left |= deaf
@@ -330,5 +330,5 @@ def _why(answer: Answer) -> str:
     return lines[-1] if lines else ""
 
 
-def _tell(report: Reporter, detail: str) -> None:
+def _emit(report: Reporter, detail: str) -> None:
     report(StageProgress(name="rotate", done=0, total=0, detail=detail))

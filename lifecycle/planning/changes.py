@@ -11,7 +11,7 @@ import msgspec
 
 from ...schemas.diagnostics import Diagnostic
 from ...stacks.provider import Effect, ResourceChange
-from ..scheduler.accounting.plan import BooksPlan
+from ..scheduler.accounting.plan import AccountingPlan
 from ..state.repair_queue import Repair
 
 Disruption: TypeAlias = Literal["none", "in-place", "rolling", "replace", "destroy"]
@@ -68,7 +68,7 @@ class Guard(msgspec.Struct, frozen=True, kw_only=True):
     """What would happen."""
 
 
-class Hit(msgspec.Struct, frozen=True, kw_only=True):
+class JobImpact(msgspec.Struct, frozen=True, kw_only=True):
     """What the live scheduler says of nodes that a plan replaces, destroys or drains."""
 
     queue: int | None = None
@@ -81,7 +81,7 @@ class Hit(msgspec.Struct, frozen=True, kw_only=True):
     """Why nobody could be asked."""
 
 
-class Gone(msgspec.Struct, frozen=True, kw_only=True):
+class RemovedNode(msgspec.Struct, frozen=True, kw_only=True):
     """A node that a plan destroys, or makes anew."""
 
     name: str
@@ -97,7 +97,7 @@ class SitePlan(msgspec.Struct, frozen=True, kw_only=True):
     changes: tuple[ResourceChange, ...]
     unobserved: str = ""
     """Why the site could not be asked what exists; then `changes` is all that the spec wants."""
-    gone: tuple[Gone, ...] = ()
+    gone: tuple[RemovedNode, ...] = ()
     """Nodes of a cloud that it costs: there a node is a resource by another name, or one of many in
     one. Elsewhere `changes` name them."""
 
@@ -121,16 +121,16 @@ class StepChange(msgspec.Struct, frozen=True, kw_only=True):
     """Hash of all that the step is made from: the stamp that it leaves."""
 
 
-RungState: TypeAlias = Literal["stands", "next", "after", "skipped", "refused"]
+OptionState: TypeAlias = Literal["stands", "next", "after", "skipped", "refused"]
 
 
-class RungView(msgspec.Struct, frozen=True, kw_only=True):
-    """One rung of a pool's ladder in a plan."""
+class OptionView(msgspec.Struct, frozen=True, kw_only=True):
+    """One option of a pool's fallback list in a plan."""
 
     key: str
     market: str
     zone: str | None
-    state: RungState
+    state: OptionState
     """stands: nodes are bought on it. next: `up` would ask it. after: if that has no capacity.
     skipped: it would not be asked. refused: it had no capacity in a walk that is not over."""
     nodes: str
@@ -145,17 +145,17 @@ class RungView(msgspec.Struct, frozen=True, kw_only=True):
     reason: str = ""
 
 
-class LadderView(msgspec.Struct, frozen=True, kw_only=True):
-    """The ladder of one pool in a plan: every way to buy it, in order."""
+class FallbackListView(msgspec.Struct, frozen=True, kw_only=True):
+    """The fallback list of one pool in a plan: every way to buy it, in order."""
 
     site: str
     pool: str
     count: int
-    rungs: tuple[RungView, ...]
+    purchase_options: tuple[OptionView, ...]
     mixes: bool = False
-    """Its nodes may stand on several rungs."""
+    """Its nodes may stand on several options."""
     note: str = ""
-    """What the cloud can't do of what the spec asks: mix rungs in a scale set."""
+    """What the cloud can't do of what the spec asks: mix options in a scale set."""
 
 
 class SiteAnswers(msgspec.Struct, frozen=True, kw_only=True):
@@ -179,15 +179,15 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     usd_per_hour: float | None
     """Of the machines that would exist afterwards; None: a price is unknown."""
     worst_usd_per_hour: float | None
-    """With every elastic machine running, on the dearest rung of its market; None: unknown."""
+    """With every elastic machine running, on the dearest option of its market; None: unknown."""
     observed_age_s: float
     diagnostics: tuple[Diagnostic, ...] = ()
     """Warnings about the spec: what its checks found, and what this version leaves out."""
-    ladders: tuple[LadderView, ...] = ()
+    fallback_lists: tuple[FallbackListView, ...] = ()
     """How the pools of clouds are bought."""
-    books: BooksPlan | None = None
+    books: AccountingPlan | None = None
     """Accounts and maintenance windows; None: no Slurm that keeps any is reached by SSH."""
-    objects: BooksPlan | None = None
+    objects: AccountingPlan | None = None
     """Objects and nodes of Kubernetes; None: it isn't the scheduler, or can't be asked by SSH."""
     kubernetes: str = ""
     """Where the nodes take Kubernetes from, where that is this machine's bundle."""
@@ -197,7 +197,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """What another gcluster or software lock brings than at the last `up` that ended well."""
     guards: tuple[Guard, ...] = ()
     """What `up` does only when it is named."""
-    hit: Hit | None = None
+    hit: JobImpact | None = None
     """Jobs and users on nodes that would be replaced, destroyed or drained; None: not asked."""
     repairs: tuple[Repair, ...] = ()
     """Nodes that the cluster does without. What was given up is in no line of the plan."""

@@ -16,17 +16,17 @@ from ...schemas.spec import ClusterSpec
 from ..cluster.outcome import Exit, LifecycleError
 from ..down.data import is_made
 from ..state import EventLog, HostsConverged
-from .changes import Gone, Guard, Hit, Plan, SitePlan
+from .changes import Guard, JobImpact, Plan, RemovedNode, SitePlan
 
 MOST_AT_ONCE = 0.5
 """Share of a pool that may be replaced or destroyed in one go; of two nodes that is one."""
 
 
-def gone_nodes(sites: Iterable[SitePlan]) -> tuple[Gone, ...]:
+def removed_nodes(sites: Iterable[SitePlan]) -> tuple[RemovedNode, ...]:
     """Return the nodes that would not survive."""
     plans = tuple(sites)
     named = (
-        Gone(
+        RemovedNode(
             name=change.resource.name,
             pool=change.resource.pool or "",
             replaced=change.effect == "replace",
@@ -52,9 +52,9 @@ def guards(
     *,
     before: ClusterSpec,
     after: ClusterSpec,
-    gone: tuple[Gone, ...],
+    gone: tuple[RemovedNode, ...],
     existing: ClusterInventory,
-    hit: Hit | None,
+    hit: JobImpact | None,
     usd_per_hour: tuple[float | None, float | None],
     surplus: Mapping[str, int] | None = None,
 ) -> tuple[Guard, ...]:
@@ -104,7 +104,9 @@ def _role(spec: ClusterSpec, pool: str) -> str:
     return spec.pools[pool].role if pool in spec.pools else ""
 
 
-def _controllers(before: ClusterSpec, gone: Iterable[Gone], hit: Hit | None) -> Iterator[Guard]:
+def _controllers(
+    before: ClusterSpec, gone: Iterable[RemovedNode], hit: JobImpact | None
+) -> Iterator[Guard]:
     """A controller whose queue isn't known to be empty."""
     if hit is None or hit.queue == 0:
         return
@@ -129,7 +131,7 @@ def _storage(before: ClusterSpec, after: ClusterSpec) -> Iterator[Guard]:
 
 
 def _logins(
-    before: ClusterSpec, gone: Iterable[Gone], existing: ClusterInventory
+    before: ClusterSpec, gone: Iterable[RemovedNode], existing: ClusterInventory
 ) -> Iterator[Guard]:
     """The last login nodes: people would have no way in."""
     lost = [node.name for node in gone if _role(before, node.pool) == "login"]
@@ -140,7 +142,7 @@ def _logins(
 
 
 def _pools(
-    gone: Iterable[Gone], existing: ClusterInventory, surplus: Mapping[str, int]
+    gone: Iterable[RemovedNode], existing: ClusterInventory, surplus: Mapping[str, int]
 ) -> Iterator[Guard]:
     """More of a pool at once than `MOST_AT_ONCE`."""
     names = {node.name for node in gone}

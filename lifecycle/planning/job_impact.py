@@ -17,16 +17,16 @@ from ..cluster.sites import OpenSite
 from ..kubernetes.kubectl import ApiRefused, ApiSilent, kubectl_of
 from ..nodes.ssh import SshSession, Unreachable
 from ..status.slurm import answered, asking
-from .changes import Gone, Hit
+from .changes import JobImpact, RemovedNode
 
 _LOOK = asking("--format='%A|%u|%N'")
 _COLUMNS = 3
 _LIMIT_S = 30
 
 
-def ask_hit(
+def ask_job_impact(
     spec: ClusterSpec, session: SshSession, existing: ClusterInventory, nodes: Collection[str]
-) -> Hit | None:
+) -> JobImpact | None:
     """Ask the scheduler; None where the cluster has no controller that runs anything.
 
     Args:
@@ -42,44 +42,46 @@ def ask_hit(
     here = next(h for h in existing.with_role("controller") if h.connection == "ssh")
     answer = session.run_many([here], _LOOK, timeout_s=_LIMIT_S)[here.name]
     if isinstance(answer, Unreachable):
-        return Hit(problem=f"{here.name}: {answer.reason}")
+        return JobImpact(problem=f"{here.name}: {answer.reason}")
     lines = answered(answer.stdout)[1] if answer.returncode == 0 else None
     if lines is None:
-        return Hit(problem=f"{here.name}: the scheduler gave no answer")
-    return read_hit(lines, nodes)
+        return JobImpact(problem=f"{here.name}: the scheduler gave no answer")
+    return read_job_impact(lines, nodes)
 
 
-def _of_kubernetes(session: SshSession, existing: ClusterInventory, nodes: Collection[str]) -> Hit:
+def _of_kubernetes(
+    session: SshSession, existing: ClusterInventory, nodes: Collection[str]
+) -> JobImpact:
     """Ask the API: it knows accounts, which are namespaces, and nobody's name."""
     from ..kubernetes.workloads import see_work  # noqa: PLC0415  # its own
 
     try:
         work = see_work(kubectl_of(session, existing))
     except (ApiRefused, ApiSilent) as error:
-        return Hit(problem=f"the scheduler gave no answer: {error}")
+        return JobImpact(problem=f"the scheduler gave no answer: {error}")
     hit = [one for one in work if not one.nodes.isdisjoint(nodes)]
-    return Hit(
+    return JobImpact(
         queue=len(work),
         jobs=tuple(one.id for one in hit),
         users=tuple(sorted({one.namespace for one in hit})),
     )
 
 
-def read_hit(lines: Collection[str], nodes: Collection[str]) -> Hit:
+def read_job_impact(lines: Collection[str], nodes: Collection[str]) -> JobImpact:
     """Read squeue's lines ("JOB|USER|NODES") against the nodes in question."""
     touched = set(nodes)
     rows = [row for line in lines if len(row := line.split("|")) == _COLUMNS]
     hit = [(job, user) for job, user, where in rows if where and touched & set(expand(where))]
-    return Hit(
+    return JobImpact(
         queue=len(rows),
         jobs=tuple(dict.fromkeys(job for job, _ in hit)),
         users=tuple(sorted({user for _, user in hit})),
     )
 
 
-def gone_with(
+def removed_with(
     site: OpenSite, changes: Iterable[ResourceChange], applied: ClusterSpec | None
-) -> tuple[Gone, ...]:
+) -> tuple[RemovedNode, ...]:
     """Return the nodes that the spec drops, and those whose own resource goes or is made anew.
 
     Nodes that a cloud's control plane runs are told by their machines' ids (`leaving_nodes`).
@@ -97,7 +99,7 @@ def gone_with(
         return ()
     kept = {host.name for host in provider.planned_hosts(wanted, site.name)}
     found = {
-        host.name: Gone(name=host.name, pool=host.pool, replaced=False)
+        host.name: RemovedNode(name=host.name, pool=host.pool, replaced=False)
         for host in provider.planned_hosts(applied, site.name)
         if host.name not in kept
     }
@@ -105,6 +107,8 @@ def gone_with(
     bought = provider.purchases(applied, site.name) if ends else {}
     for name in ends.keys() & bought.keys():
         for node in bought[name].nodes:
-            found.setdefault(node, Gone(name=node, pool=bought[name].pool, replaced=node in kept))
+            found.setdefault(
+                node, RemovedNode(name=node, pool=bought[name].pool, replaced=node in kept)
+            )
     run = managed_pools(applied) | managed_pools(wanted)
     return tuple(node for _, node in sorted(found.items()) if node.pool not in run)

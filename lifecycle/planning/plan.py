@@ -22,18 +22,18 @@ from ..nodes.converge.pending import Pending, Scope, pending_steps
 from ..nodes.ssh import SshSession
 from ..operations.repair.queue import queue
 from ..operations.rolling.change import in_service, must_roll
-from ..scheduler.accounting.plan import BooksPlan
-from ..scheduler.accounting.settle import books_plan
+from ..scheduler.accounting.plan import AccountingPlan
+from ..scheduler.accounting.settle import accounting_plan
 from ..scheduler.select import node_jobs
 from ..secrets.encryption import other_provider
 from ..state import Journal
 from ..state.audit.built import built, upgrade_lines
 from ..status.observe import Observation, observe
 from ..up.compiled import Compiled, compile_for
-from .changes import Disruption, Gone, Plan, StepChange
-from .guards import gone_nodes, guards, served
-from .job_impact import ask_hit
-from .purchase.fallback_lists import FallbackLists, fallback_views, usd_taken
+from .changes import Disruption, Plan, RemovedNode, StepChange
+from .guards import guards, removed_nodes, served
+from .job_impact import ask_job_impact
+from .purchase.fallback_lists import FallbackLists, committed_usd, fallback_views
 from .spec_fields import field_lines
 
 NOT_THERE = "this node isn't there yet"
@@ -121,7 +121,7 @@ def plan_with_jobs(
     rolls = must_roll(pending, in_service(observation.existing, observation.stamps))
     jobs = node_jobs(cluster.spec, session, observation.existing) if rolls else None
     now = int(time.time())
-    books = None if scope is not None else books_plan(cluster.spec, observation, session, now)
+    books = None if scope is not None else accounting_plan(cluster.spec, observation, session, now)
     plan = _plan(cluster, observation, pending, fallbacks, jobs=jobs, books=books)
     before = Journal(cluster.events).built()
     plan = replace(plan, upgrades=upgrade_lines(before, built(compiled.cluster)))
@@ -138,7 +138,7 @@ def _with_kubernetes(
         kubernetes_findings,
         skew_findings,
     )
-    from ..kubernetes.release.source import how_it_stands  # noqa: PLC0415
+    from ..kubernetes.release.source import describe_source  # noqa: PLC0415
     from ..kubernetes.settle import objects_plan  # noqa: PLC0415
 
     bundle = cluster.kubernetes
@@ -146,7 +146,7 @@ def _with_kubernetes(
     return replace(
         plan,
         objects=objects_plan(cluster, observation, session, refused.append),
-        kubernetes="" if bundle is None else how_it_stands(bundle),
+        kubernetes="" if bundle is None else describe_source(bundle),
         diagnostics=(
             *plan.diagnostics,
             *kubernetes_findings(cluster, observation.desired),
@@ -170,14 +170,15 @@ def _guarded(
     ever = served(cluster.events)
     gone = tuple(
         node
-        for node in gone_nodes(plan.sites)
+        for node in removed_nodes(plan.sites)
         if node.name in ever and node.name not in observation.aside
     )
     gone += tuple(
-        Gone(name=name, pool=pool, replaced=False) for name, pool in observation.leaving.items()
+        RemovedNode(name=name, pool=pool, replaced=False)
+        for name, pool in observation.leaving.items()
     )
     touched = {*rolls, *(node.name for node in gone)}
-    hit = ask_hit(before, session, observation.existing, touched) if touched else None
+    hit = ask_job_impact(before, session, observation.existing, touched) if touched else None
     return replace(
         plan,
         fields=field_lines(before, cluster.spec),
@@ -217,7 +218,7 @@ def _plan(
     fallbacks: FallbackLists | None,
     *,
     jobs: Mapping[str, Collection[str]] | None,
-    books: BooksPlan | None,
+    books: AccountingPlan | None,
 ) -> Plan:
     """Compare; the same spec, observation, fallback lists, jobs and books, the same plan."""
     cost = usd_per_hour(cluster.spec, cluster.catalog)
@@ -229,11 +230,11 @@ def _plan(
         unreachable=tuple(
             f"{host}: {reason}" for host, reason in sorted(observation.unreachable.items())
         ),
-        usd_per_hour=cost.usd_per_hour_now if fallbacks is None else usd_taken(fallbacks, cost),
+        usd_per_hour=cost.usd_per_hour_now if fallbacks is None else committed_usd(fallbacks, cost),
         worst_usd_per_hour=cost.usd_per_hour,
         observed_age_s=round(observation.age_s, 1),
         diagnostics=(*cluster.warnings, *other_provider(cluster)),
-        ladders=() if fallbacks is None else fallback_views(fallbacks),
+        fallback_lists=() if fallbacks is None else fallback_views(fallbacks),
         books=books,
         repairs=queue(cluster.events),
     )

@@ -33,10 +33,8 @@ from .changes import Plan
 from .spec_fields import differing
 
 if TYPE_CHECKING:
-    from .changes import Plan
-
-if TYPE_CHECKING:
     from ..cluster.cluster import Cluster
+
 
 _SHOWN = 12
 """Fields of the spec that are named, of those that moved."""
@@ -235,7 +233,7 @@ NOT_HELD: Mapping[str, str] = {
     "Plan.preflight": "asked for beside a plan; up asks anew, and refuses by itself",
     "Plan.kubernetes": "where a bundle lies on one machine; its content is in the steps' digests",
     "StepChange.jobs": "jobs come and go",
-    "BooksPlan.held_back": "names jobs, which come and go; what waits no more is a change",
+    "AccountingPlan.held_back": "names jobs, which come and go; what waits no more is a change",
     "Diagnostic.file": "where the spec lies on one machine",
     "Diagnostic.span": "a comment above moves it",
     "Diagnostic.detail": "may name places on one machine; the summary says what was found",
@@ -254,7 +252,7 @@ def plan_lines(plan: Plan) -> list[str]:
     What sites change comes in the order of its words: a cloud answers in any order.
     """
     lines: list[str] = []
-    for field, value in _held(plan):
+    for field, value in _binding_fields(plan):
         if isinstance(value, msgspec.Struct):
             lines.append(f"{field}: asked")
             lines += _one_by_one(field, value)
@@ -267,7 +265,7 @@ def plan_lines(plan: Plan) -> list[str]:
 
 def _one_by_one(where: str, group: msgspec.Struct) -> Iterator[str]:
     """Yield a line for each thing that a group of changes names."""
-    for field, value in _held(group):
+    for field, value in _binding_fields(group):
         many = value if isinstance(value, tuple) else (value,)
         yield from (f"{where} {field}: {_text(one)}" for one in many)
 
@@ -283,9 +281,9 @@ def _each(where: str, values: Iterable[Any]) -> Iterator[str]:
 
 def _item(where: str, item: msgspec.Struct) -> Iterator[str]:
     """Yield an item's line, then the lines of the items in it, which name the one they are in."""
-    plain = [(field, value) for field, value in _held(item) if not _has_items(value)]
-    yield f"{where}: {_words(plain)}"
-    for field, value in _held(item):
+    plain = [(field, value) for field, value in _binding_fields(item) if not _has_items(value)]
+    yield f"{where}: {_describe(plain)}"
+    for field, value in _binding_fields(item):
         if _has_items(value):
             lines = _each(f"{where} {_name(item)} {field}", value)
             yield from sorted(lines) if isinstance(value[0], ResourceChange) else lines
@@ -299,15 +297,17 @@ def _name(item: msgspec.Struct) -> str:
     return str(getattr(item, "pool", "") or getattr(item, "site", ""))
 
 
-def _words(fields: Iterable[tuple[str, Any]]) -> str:
+def _describe(fields: Iterable[tuple[str, Any]]) -> str:
     """Return "field value, field value"; a resource stands in the line of its change."""
     return ", ".join(
-        _words(_held(value)) if isinstance(value, Resource) else f"{field} {_text(value)}"
+        _describe(_binding_fields(value))
+        if isinstance(value, Resource)
+        else f"{field} {_text(value)}"
         for field, value in fields
     )
 
 
-def _held(value: msgspec.Struct) -> list[tuple[str, Any]]:
+def _binding_fields(value: msgspec.Struct) -> list[tuple[str, Any]]:
     """Return the fields that a plan is held to; one left at its default says nothing."""
     return [
         (name, said)

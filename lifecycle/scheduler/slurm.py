@@ -9,7 +9,7 @@ from ...inventory.hosts import Host
 from ...schemas.derived.hostlist import expand, fold
 from ..nodes.ssh import SshResult, SshSession, Unreachable
 from ..nodes.ssh.arguments import as_root
-from ..status.slurm import answered, asking, last_words
+from ..status.slurm import answered, asking, last_error_line
 from .base import NodeUse, SchedulerSilent
 
 _ON_NODES = "running,suspended,completing,configuring,stopped,signaling,stage_out"
@@ -73,7 +73,7 @@ class Slurm:
     def _run(self, command: str) -> str:
         answer = self._ask(command)
         if answer.returncode != 0:
-            raise SchedulerSilent(last_words(answer))
+            raise SchedulerSilent(last_error_line(answer))
         return answer.stdout
 
 

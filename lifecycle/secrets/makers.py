@@ -24,8 +24,6 @@ from .vault import SecretVault, munge_key
 
 if TYPE_CHECKING:
     from ..cluster.cluster import Cluster
-if TYPE_CHECKING:
-    from .vault import SecretVault
 
 _PASSWORD_BYTES = 24
 
@@ -59,7 +57,7 @@ _MAKERS = {
 }
 
 
-def given_secrets(spec: ClusterSpec) -> dict[str, str]:
+def provided_secrets(spec: ClusterSpec) -> dict[str, str]:
     """Return secret -> where the spec says it is (`references.py`)."""
     slurm, users = spec.scheduler, spec.users
     accounting = slurm.accounting if isinstance(slurm, SlurmScheduler) else None
@@ -70,7 +68,7 @@ def given_secrets(spec: ClusterSpec) -> dict[str, str]:
     return {name: reference for name, reference in found.items() if reference is not None}
 
 
-def read_given(name: str, reference: str, *, is_kept: bool) -> bytes | None:
+def read_provided(name: str, reference: str, *, is_kept: bool) -> bytes | None:
     """Return a secret that the spec refers to; None: it isn't here, and what is stored is used.
 
     Raises:
@@ -98,11 +96,11 @@ def secret_versions(
 ) -> dict[str, str]:
     """Return secret -> version id; "new": not made yet, or the spec's has another value by now."""
     found = {name: vault.version(name) or "new" for name in names}
-    for name, reference in given_secrets(spec).items():
+    for name, reference in provided_secrets(spec).items():
         if found.get(name, "new") == "new":
             continue
         with suppress(LifecycleError):  # it, or the key, isn't here: what is stored is used
-            value = read_given(name, reference, is_kept=True)
+            value = read_provided(name, reference, is_kept=True)
             if value is not None and value != vault.reveal(name):
                 found[name] = "new"
     return found
@@ -114,14 +112,14 @@ def make_secrets(vault: SecretVault, spec: ClusterSpec, names: tuple[str, ...]) 
     Raises:
         LifecycleError: one that the spec refers to can't be read, and none is kept (GC959).
     """
-    given = given_secrets(spec)
+    given = provided_secrets(spec)
     for name in names:
         if name.startswith(PEERS_PREFIX):
-            keep_peers(vault, name)
+            store_peers(vault, name)
         elif name not in given:
             vault.ensure(name, maker(vault, spec.name, name))
         elif (
-            value := read_given(name, given[name], is_kept=vault.version(name) is not None)
+            value := read_provided(name, given[name], is_kept=vault.version(name) is not None)
         ) is not None:
             vault.keep(name, value)
 
@@ -149,7 +147,7 @@ def public_key(private: bytes) -> str:
     return base64.b64encode(key.public_key().public_bytes_raw()).decode()
 
 
-def keep_peers(vault: SecretVault, name: str) -> None:
+def store_peers(vault: SecretVault, name: str) -> None:
     """Keep the public keys of the gateways that a secret is named after, as JSON by their pools.
 
     Their private keys are made where they are missing; where one was rotated since, this is
@@ -169,7 +167,7 @@ def rotate_tunnel_keys(vault: SecretVault, secrets: tuple[str, ...]) -> None:
             vault.keep(name, tunnel_key())
     for name in secrets:
         if name.startswith(PEERS_PREFIX):
-            keep_peers(vault, name)
+            store_peers(vault, name)
 
 
 NAME = "pulumi"

@@ -81,7 +81,7 @@ def software(inventory: ClusterInventory, session: SshSession) -> dict[str, dict
     answers = session.run_many(asked, _ASK, timeout_s=30)
     found: defaultdict[str, defaultdict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     if inventory.is_managed:
-        _told_by_the_api(inventory, session, found)
+        _with_api_facts(inventory, session, found)
     for host, answer in answers.items():
         if isinstance(answer, Unreachable):
             found["unknown"][answer.reason].append(host)
@@ -94,7 +94,7 @@ def software(inventory: ClusterInventory, session: SshSession) -> dict[str, dict
     }
 
 
-def _told_by_the_api(
+def _with_api_facts(
     inventory: ClusterInventory,
     session: SshSession,
     found: defaultdict[str, defaultdict[str, list[str]]],

@@ -13,9 +13,6 @@ from ...schemas.spec import ClusterSpec
 from ..nodes.ssh import SshSession, Unreachable
 
 if TYPE_CHECKING:
-    from ...schemas.catalog import Fabric
-
-if TYPE_CHECKING:
     from ...schemas.catalog import Catalog, Fabric, Machine
 
 

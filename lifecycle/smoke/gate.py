@@ -28,7 +28,7 @@ def last_certificate(cluster: Cluster) -> dict[str, object] | None:
     return decode_json(content, dict[str, object])
 
 
-def standing_verdict(cluster: Cluster) -> dict[str, object] | None:
+def cached_verdict(cluster: Cluster) -> dict[str, object] | None:
     """Return the verdict of the last gate if it passed for this very spec, on every node."""
     certificate = last_certificate(cluster)
     if certificate is None or certificate.get("spec_hash") != cluster.spec_hash:

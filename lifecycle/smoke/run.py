@@ -24,7 +24,7 @@ from .launching.job import JobRunner, SmokeRun
 from .launching.launcher import Launcher
 from .launching.launchers import launcher_of
 from .reading.log import AllReduceLog, Row
-from .saved import in_parts, left_out, located_fault, wire_of
+from .saved import describe_domains, left_out, located_fault, wire_of
 from .search import WORTH_SEARCHING, Located, Search
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def run_allreduce(
         report(Finding(diagnostic=left_out(busy)))
     todo = launches(spec, compute, f"gcluster-smoke-{secrets.token_hex(3)}", catalog)
     if len(todo) > 1:
-        report(Finding(diagnostic=in_parts(todo)))
+        report(Finding(diagnostic=describe_domains(todo)))
     began = time.monotonic()
     gate = _Gate(spec, catalog, compute, launcher, JobRunner(launcher, run_dir, limit_s), report)
     report(StageStarted(name=STAGE, total=sum(len(_sizes(launch)) for launch in todo)))

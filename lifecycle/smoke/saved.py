@@ -19,10 +19,9 @@ from .reading.log import AllReduceLog
 from .reading.parse import LogParser
 
 if TYPE_CHECKING:
+    from ...schemas.catalog import Catalog, Fabric, Machine
     from .search import Located
 
-if TYPE_CHECKING:
-    from ...schemas.catalog import Catalog, Fabric, Machine
 
 REACH_BYTES = 512 * 2**20
 """Size a sweep must reach where no floor, and so no size for it, is known: the largest that Google
@@ -64,8 +63,8 @@ def judge_saved(
     if nodes < 1:
         raise failure("GC941", f"--nodes {nodes}: it is 1 or more", exit_code=Exit.USAGE)
     expected = expectation(
-        _known("machine type", machine, catalog.machines, "gcluster machines"),
-        _known("fabric class", fabric, catalog.fabrics, "docs/fabrics.md"),
+        _known_logs("machine type", machine, catalog.machines, "gcluster machines"),
+        _known_logs("fabric class", fabric, catalog.fabrics, "docs/fabrics.md"),
         nodes,
     )
     parser = LogParser()
@@ -111,7 +110,7 @@ def _reach(fabric: Fabric, figure: FloorFigure) -> int:
     return int(fabric.floor.from_size.value) if known and fabric.floor else REACH_BYTES
 
 
-def _known(kind: str, name: str, entries: Mapping[str, _Entry], where: str) -> _Entry:
+def _known_logs(kind: str, name: str, entries: Mapping[str, _Entry], where: str) -> _Entry:
     if name in entries:
         return entries[name]
     ends = (entry for entry in entries if entry.endswith(f"-{name}"))
@@ -120,7 +119,7 @@ def _known(kind: str, name: str, entries: Mapping[str, _Entry], where: str) -> _
     raise failure("GC941", f'no {kind} is called "{name}"', hint=hint, exit_code=Exit.USAGE)
 
 
-def in_parts(todo: tuple[Launch, ...]) -> Diagnostic:
+def describe_domains(todo: tuple[Launch, ...]) -> Diagnostic:
     """Say which AllReduces there are when one can't hold all nodes."""
     return Diagnostic(
         code="GC932",
@@ -155,10 +154,10 @@ def located_fault(located: Located, nodes: str) -> Diagnostic:
 
 def fault_lines(located: Located) -> list[str]:
     """Return each fault in words: "node gpu003", "the link between gpu001 and gpu007"."""
-    return [*map(_words, located.faults), *(f"rail {rail}" for rail in located.rails)]
+    return [*map(_describe, located.faults), *(f"rail {rail}" for rail in located.rails)]
 
 
-def _words(fault: Fault) -> str:
+def _describe(fault: Fault) -> str:
     if fault.kind == "node":
         return f"node {fault.nodes[0]} is at fault"
     if fault.kind == "link":

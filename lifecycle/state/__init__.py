@@ -45,8 +45,8 @@ from .journal import (
     LastSmoke,
     RunRecord,
     applied_number,
-    keep_applied,
     newest_applied,
+    store_applied,
 )
 from .ledger import ExistingResource, Ledger
 from .lock import (
@@ -102,8 +102,8 @@ __all__ = [
     "acquire",
     "applied_number",
     "is_held",
-    "keep_applied",
     "lock_state",
     "newest_applied",
+    "store_applied",
     "unlock",
 ]

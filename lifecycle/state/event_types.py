@@ -129,12 +129,12 @@ for. bought: a capacity block is paid. taken-back: removed again. given-up: the 
 again: the pool shall be bought again from its first purchase option."""
 
 
-class PurchaseAttempted(msgspec.Struct, frozen=True, kw_only=True, tag="RungTried"):
+class PurchaseAttempted(msgspec.Struct, frozen=True, kw_only=True, tag="OptionTried"):
     """One step on the fallback list of a pool's market."""
 
     site: str
     pool: str
-    option: str = msgspec.field(name="rung")
+    option: str = msgspec.field(name="option")
     """Key of the purchase option; "" where the step is about none."""
     outcome: PurchaseOutcome
     nodes: str = ""
@@ -162,7 +162,7 @@ class BurstStepped(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """As a Slurm host range."""
     burst: str
     """Token of the call that makes them: the same after a kill."""
-    rung: str = ""
+    option: str = ""
     """How they are bought, as the pool's `market` has it; "": there is one way."""
     usd_per_hour: float = 0.0
     """Of one node, at most; 0 for those that cost nothing, and where no ceiling asks for it."""

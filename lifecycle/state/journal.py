@@ -24,10 +24,8 @@ from .events import Event, EventFold
 from .lock import is_held
 
 if TYPE_CHECKING:
-    from .store import StateStore
-
-if TYPE_CHECKING:
     from .events import EventLog
+    from .store import StateStore
 
 
 class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -199,7 +197,7 @@ def applied_number(store: StateStore) -> int:
     return max((int(name) for name in names if name.isdecimal()), default=0)
 
 
-def keep_applied(store: StateStore, applied: Applied) -> None:
+def store_applied(store: StateStore, applied: Applied) -> None:
     """Store what is being applied, unless the newest one says the same.
 
     Raises:

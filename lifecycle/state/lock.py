@@ -128,7 +128,7 @@ class HeldLock:
             if not record.owner.is_gone():
                 raise _locked(self._store, site, state.epoch)
             self._end(site, state.epoch, "owner is gone")
-            self.notes = (*self.notes, _owner_is_gone(state, record))
+            self.notes = (*self.notes, _owner_has_ended(state, record))
         return state.epoch + 1
 
     def _end(self, site: str, epoch: int, reason: str) -> None:
@@ -281,7 +281,7 @@ def _locked(store: StateStore, site: str, epoch: int) -> LifecycleError:
     )
 
 
-def _owner_is_gone(state: LockState, record: LockRecord) -> Diagnostic:
+def _owner_has_ended(state: LockState, record: LockRecord) -> Diagnostic:
     return Diagnostic(
         code="GC903",
         severity=Severity.NOTE,

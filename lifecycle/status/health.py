@@ -16,7 +16,7 @@ from ...stacks.provider import ResourceChange
 from ..cluster.cluster import Cluster
 from ..cluster.sites import open_sites
 from ..down.data import kept_data
-from ..down.expiry.due import life
+from ..down.expiry.due import lifetime
 from ..gitops.record import read_followed
 from ..kubernetes import kubectl
 from ..kubernetes import upkeep as keeping
@@ -97,7 +97,7 @@ def _ask_scheduler(
 
 def _watched(cluster: Cluster) -> tuple[Condition, ...]:
     """Return what is announced of its end, and what a controller that follows it says."""
-    living, followed = life(cluster.events.read()), read_followed(cluster.store)
+    living, followed = lifetime(cluster.events.read()), read_followed(cluster.store)
     found = () if followed is None else (followed.condition,)
     if living is None or living.announced is None:
         return found

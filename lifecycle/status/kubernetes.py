@@ -63,7 +63,7 @@ def kubernetes_report(kubectl: Kubectl) -> SchedulerReport:
         jobs = rows(kubectl, "jobs", "--all-namespaces", fields=JOB_FIELDS)
         owned = ("--all-namespaces", f"--selector={CLUSTER_LABEL}")
         quotas = rows(kubectl, "resourcequotas", *owned, fields=QUOTA_FIELDS)
-        work = jobs_of(jobs, pods, _why_held(kubectl, jobs, pods))
+        work = jobs_of(jobs, pods, _pending_reasons(kubectl, jobs, pods))
     except (ApiSilent, ApiRefused) as error:
         return SchedulerReport(view=SchedulerView(problem=f"the API does not answer: {error}"))
     view = SchedulerView(
@@ -177,7 +177,7 @@ def _state(node: NodeSeen) -> str:
     return "cordoned" if node.cordoned else "ready"
 
 
-def _why_held(
+def _pending_reasons(
     kubectl: Kubectl, jobs: Iterable[Mapping[str, str]], pods: Iterable[PodSeen]
 ) -> dict[tuple[str, str], str]:
     """Return why jobs have no pods: their queue, or what refused the pods."""
@@ -195,11 +195,11 @@ def _why_held(
         if (row["namespace"], row["job"]) in without:
             held[row["namespace"], row["job"]] = row["message"]
     if "suspended" in held.values():
-        held |= _told_by_kueue(kubectl)
+        held |= _kueue_reasons(kubectl)
     return held
 
 
-def _told_by_kueue(kubectl: Kubectl) -> dict[tuple[str, str], str]:
+def _kueue_reasons(kubectl: Kubectl) -> dict[tuple[str, str], str]:
     """Return why queued jobs wait; nothing where Kueue isn't installed."""
     try:
         found = rows(

@@ -15,13 +15,13 @@ from ..cluster.cluster import Cluster
 from ..cluster.sites import OpenSite, at_each, inventory
 from ..gitops.pull.reports import read_reported_stamps
 from ..kubernetes.managed.leaving import leaving_nodes, surplus
-from ..kubernetes.managed.nodes import standing_in
+from ..kubernetes.managed.nodes import with_managed_nodes
 from ..kubernetes.managed.reach import Seen, see
 from ..nodes.converge.stamps import read_stamps
 from ..nodes.ssh import SshSession, Unreachable
 from ..operations.repair.queue import set_aside
 from ..planning.changes import SitePlan
-from ..planning.job_impact import gone_with
+from ..planning.job_impact import removed_with
 
 
 class Observation(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,16 +63,16 @@ class _SiteView(msgspec.Struct, frozen=True):
     planned: tuple[Host, ...]
 
 
-def _look_or_guess(site: OpenSite) -> _SiteView:
+def _observe_or_assume(site: OpenSite) -> _SiteView:
     """Look, or where a cloud can't be asked take the spec's whole graph as wanted."""
     try:
-        return _look(site)
+        return _observe_site(site)
     except ProviderError as error:
         if not site.context.spec.sites[site.name].is_cloud:
             raise
         spec, name = site.context.spec, site.name
         planned = site.provider.planned_hosts(spec, name)
-        resources, why = _wanted(site, planned, str(error))
+        resources, why = _desired(site, planned, str(error))
         wanted = tuple(ResourceChange(effect="create", resource=r) for r in resources)
         return _SiteView(
             plan=SitePlan(site=name, provider=site.provider.name, changes=wanted, unobserved=why),
@@ -81,7 +81,7 @@ def _look_or_guess(site: OpenSite) -> _SiteView:
         )
 
 
-def _wanted(
+def _desired(
     site: OpenSite, planned: tuple[Host, ...], why: str
 ) -> tuple[tuple[Resource, ...], str]:
     """Return what the spec wants of a site, and why it is not compared with what exists.
@@ -97,7 +97,7 @@ def _wanted(
         return tuple(nodes), f"{said.summary} (only nodes are shown); {said.hint}"
 
 
-def _look(site: OpenSite) -> _SiteView:
+def _observe_site(site: OpenSite) -> _SiteView:
     changes = site.provider.preview(site.context)
     return _SiteView(
         plan=SitePlan(site=site.name, provider=site.provider.name, changes=changes),
@@ -124,7 +124,7 @@ def observe(
         guess: a cloud that can't be asked is planned as if nothing were there, and says so; only
             for plans that nobody acts on.
     """
-    views = at_each(sites, _look_or_guess if guess else _look)
+    views = at_each(sites, _observe_or_assume if guess else _observe_site)
     existing = {host.name: host for view in views.values() for host in view.existing}
     desired = [existing.get(h.name, h) for view in views.values() for h in view.planned]
     seen = _seen(cluster, sites, guess=guess)
@@ -132,7 +132,7 @@ def observe(
     if seen is not None:
         leaving = leaving_nodes(sites, {n: v.plan for n, v in views.items()}, seen.nodes)
         fewer = surplus(cluster.spec, desired, seen.nodes)
-        run, joined = standing_in(cluster.spec, desired, seen.nodes, leaving)
+        run, joined = with_managed_nodes(cluster.spec, desired, seen.nodes, leaving)
         desired, existing = list(run), existing | {host.name: host for host in joined}
     aside = {node: entry.reason for node, entry in set_aside(cluster.spec, cluster.events).items()}
     wanted = {host.name for host in desired} - aside.keys()
@@ -152,7 +152,7 @@ def observe(
             if n.name in existing
         }
     return Observation(
-        sites=tuple(_with_gone(cluster, site, views[site.name].plan) for site in sites),
+        sites=tuple(_with_missing(cluster, site, views[site.name].plan) for site in sites),
         existing=inventory(cluster.spec, (h for h in existing.values() if h.name in wanted)),
         desired=inventory(cluster.spec, desired),
         stamps={name: a for name, a in answers.items() if not isinstance(a, Unreachable)},
@@ -165,8 +165,8 @@ def observe(
     )
 
 
-def _with_gone(cluster: Cluster, site: OpenSite, plan: SitePlan) -> SitePlan:
-    found = () if plan.unobserved else gone_with(site, plan.changes, cluster.applied_spec)
+def _with_missing(cluster: Cluster, site: OpenSite, plan: SitePlan) -> SitePlan:
+    found = () if plan.unobserved else removed_with(site, plan.changes, cluster.applied_spec)
     return msgspec.structs.replace(plan, gone=found) if found else plan
 
 

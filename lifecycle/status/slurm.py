@@ -61,7 +61,7 @@ def answered(text: str) -> tuple[list[NodeLine], list[str] | None]:
     return nodes, lines[end + 1 :] if whole else None
 
 
-def last_words(answer: SshResult) -> str:
+def last_error_line(answer: SshResult) -> str:
     """Return the last line that a failed command left on stderr, else its exit status."""
     lines = answer.stderr.strip().splitlines()
     return lines[-1] if lines else f"exit {answer.returncode}"
@@ -89,7 +89,7 @@ def ask_controller(session: SshSession, controller: Host) -> SchedulerView:
     if isinstance(answer, Unreachable):
         return SchedulerView(problem=f"controller {controller.name}: {answer.reason}")
     if answer.returncode != 0:
-        said = last_words(answer)
+        said = last_error_line(answer)
         return SchedulerView(problem=f"slurmctld on {controller.name} does not answer: {said}")
     return _parse(answer.stdout)
 
@@ -160,7 +160,7 @@ def report_of(session: SshSession, controller: Host) -> SchedulerReport:
     head, sections = _split(answer.stdout)
     facts = controller_facts(controller.name, sections)
     if answer.returncode != 0:
-        said = last_words(answer)
+        said = last_error_line(answer)
         problem = f"slurmctld on {controller.name} does not answer: {said}"
         return SchedulerReport(view=SchedulerView(problem=problem), facts=facts)
     nodes, jobs = answered(head)

@@ -10,11 +10,11 @@ from ..cluster.index import set_ended
 from ..cluster.outcome import Exit
 from ..cluster.progress import Finding, StageFinished, StageStarted
 from ..cluster.sites import at_each, fallback_lists_of
-from ..down.expiry.standing_end import put_off
-from ..down.ledger_check import close_absent
+from ..down.expiry.standing_end import postpone
+from ..down.ledger_check import close_missing
 from ..nodes.images.golden import booting_sites, elastic_sites
-from ..operations.repair.queue import keep_queue
-from ..planning.preflight.obstacles import refuse_obstacles, refuse_unkeyed
+from ..operations.repair.queue import save_queue
+from ..planning.preflight.obstacles import refuse_obstacles, refuse_unsigned
 from ..planning.purchase.attempts import apply_site
 from ..smoke.gate import pass_gate
 from ..state import SpecApplied
@@ -36,11 +36,11 @@ def _begin(state: UpState) -> None:
 
 def _check_obstacles(state: UpState) -> None:
     state.compiled = compile_for(state.cluster, state.before, state.compiled)
-    refuse_unkeyed(state.compiled.cluster)
+    refuse_unsigned(state.compiled.cluster)
     refuse_obstacles(state.sites, state.report)
 
 
-def _keep_spec(state: UpState) -> None:
+def _store_spec(state: UpState) -> None:
     state.cluster.keep_spec()
 
 
@@ -75,7 +75,7 @@ def _apply_sites(state: UpState) -> None:
         report(Finding(diagnostic=found))
 
     left = at_each(state.sites, lambda site: apply_site(cluster, site, fallbacks, report_finding))
-    at_each(state.sites, lambda site: close_absent(cluster, site))
+    at_each(state.sites, lambda site: close_missing(cluster, site))
     state.sites = tuple(site.taking(left[site.name].taken) for site in state.sites)
     hosts = at_each(state.sites, lambda site: site.provider.hosts(site.context))
     present = sum(len(found) for found in hosts.values())
@@ -111,7 +111,7 @@ def _converge(state: UpState) -> None:
         report=state.report,
         requeue=state.requeue_jobs,
     )
-    keep_queue(
+    save_queue(
         state.cluster.spec,
         state.cluster.events,
         desired=[host for host in state.after.desired.hosts if host.connection != "api"],
@@ -124,7 +124,7 @@ def _converge(state: UpState) -> None:
 
 
 def _postpone_end(state: UpState) -> None:
-    put_off(state.cluster, state.after.existing, state.session)
+    postpone(state.cluster, state.after.existing, state.session)
 
 
 def _gate(state: UpState) -> None:
@@ -151,7 +151,7 @@ def _has_surplus(state: UpState) -> bool:
 BEGIN = (
     Phase("begin", _begin, "Keys that exist are read, others made."),
     Phase("check obstacles", _check_obstacles, NOTHING_TO_RESUME),
-    Phase("keep spec", _keep_spec, "The state has the spec that was begun; it is written again."),
+    Phase("keep spec", _store_spec, "The state has the spec that was begun; it is written again."),
     Phase("bake images", _bake_images, "An image is known by the hash of what it is made from."),
 )
 SITES = (

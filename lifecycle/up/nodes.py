@@ -125,14 +125,14 @@ def converge_nodes(
         diagnostics=(
             *_unreachable(cluster, observation),
             *findings(result, _go_on(cluster)),
-            *_held(cluster, result.held),
+            *_left_alone(cluster, result.held),
         ),
         below_quorum=_below_quorum(cluster.spec, observation.desired, fit, failed),
         held=result.held,
     )
 
 
-def _held(cluster: Cluster, held: Mapping[str, str]) -> list[Diagnostic]:
+def _left_alone(cluster: Cluster, held: Mapping[str, str]) -> list[Diagnostic]:
     """Return one finding for the nodes that were left as they are for the same reason."""
     alike: dict[str, list[str]] = {}
     for host, reason in held.items():

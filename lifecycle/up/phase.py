@@ -16,7 +16,7 @@ from ..cluster.sites import OpenSite
 from ..nodes.ssh import SshSession
 from ..planning.changes import Plan
 from ..planning.plan_file import PlanFile
-from ..planning.purchase.fallback_lists import NO_WISHES, Wishes
+from ..planning.purchase.fallback_lists import NO_WISHES, OptionOverrides
 from ..smoke.run import SmokeResult
 from ..status.observe import Observation
 from .compiled import Compiled
@@ -46,7 +46,7 @@ class UpState:
     cluster: Cluster
     report: Reporter
     confirm: Callable[[Plan], bool]
-    wishes: Wishes = NO_WISHES
+    wishes: OptionOverrides = NO_WISHES
     requeue_jobs: bool = False
     bundle: Bundle | None = None
     approved: PlanFile | None = None

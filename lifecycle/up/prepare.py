@@ -13,7 +13,7 @@ from ..planning.guards import refuse_guarded
 from ..planning.plan import plan_with_jobs
 from ..planning.plan_file import refuse_moved, refuse_other
 from ..secrets.encryption import refuse_other_provider
-from ..smoke.gate import standing_verdict
+from ..smoke.gate import cached_verdict
 from ..state import Journal
 from ..status.observe import observe as observe_cluster
 from .compiled import compile_for
@@ -56,7 +56,7 @@ def _observe(state: UpState) -> None:
 
 def _plan(state: UpState) -> None:
     fallbacks = fallback_lists_of(state.cluster, state.sites, state.wishes)
-    unknown = fallbacks.unknown_wishes()
+    unknown = fallbacks.unknown_overrides()
     if unknown:
         raise LifecycleError(*unknown, exit_code=Exit.REFUSED)
     state.compiled = compile_for(state.cluster, state.before)
@@ -91,13 +91,13 @@ def _is_done(state: UpState) -> bool:
     if last is None or last.exit_code != Exit.OK:
         return False
     testable = any(not host.is_simulated for host in state.before.desired.with_role("compute"))
-    return not testable or standing_verdict(state.cluster) is not None
+    return not testable or cached_verdict(state.cluster) is not None
 
 
 def _end_unchanged(state: UpState) -> None:
     cluster = state.cluster
     state.report(StageFinished(name="plan", ok=True, summary="nothing to change", seconds=0.0))
-    verdict = standing_verdict(cluster)
+    verdict = cached_verdict(cluster)
     state.result = UpResult(
         cluster=cluster.name,
         changed=False,

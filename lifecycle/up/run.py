@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Self
 
 from ..cluster import places
 from ..cluster.outcome import Exit, LifecycleError
-from ..cluster.shared_credentials import keep_host_keys
+from ..cluster.shared_credentials import store_host_keys
 from ..secrets.ciphertexts import finish_interrupted_removal
 from ..state import HeldLock, RunFinished, RunStarted
-from ..state.audit.artifacts import keep_artifacts
+from ..state.audit.artifacts import store_artifacts
 from ..state.audit.commit import commit_of
 from ..state.audit.trail import exported
 from ..state.process import pipeline_commit
@@ -82,7 +82,7 @@ class Run:
             self._exit, self._outcome = Exit.INTERRUPTED, "interrupted"
         elif isinstance(error, LifecycleError):
             self._exit, self._outcome = error.exit_code, "failed"
-        keep_host_keys(self.cluster)
+        store_host_keys(self.cluster)
         artifacts = places.run_path(self.cluster.id, self.id)  # gone, where `down` removed it
-        keep_artifacts(self.cluster.store, self.id, artifacts)
+        store_artifacts(self.cluster.store, self.id, artifacts)
         self.cluster.events.append(RunFinished(outcome=self._outcome, exit_code=int(self._exit)))

@@ -75,7 +75,7 @@ def dnf_repository(repository: Repository, key: Path) -> str:
     return f"{HEAD}[{OURS}{repository['name']}]\n{body}"
 
 
-def wanted_files(repository: Repository, architecture: str, sources: Path) -> dict[Path, str]:
+def repository_files(repository: Repository, architecture: str, sources: Path) -> dict[Path, str]:
     """Return path -> text of what a repository needs beside its key."""
     name, key = repository["name"], key_path(repository["name"])
     if uses_apt():

@@ -103,7 +103,7 @@ def ring_sizes(interface: str) -> tuple[list[int], int]:
     return found[2:], min(found[:2], default=0)
 
 
-def due_settings(device: str, settings: dict[str, Any]) -> Iterator[Setting]:
+def differing_settings(device: str, settings: dict[str, Any]) -> Iterator[Setting]:
     """Yield the settings of a rail that aren't as asked."""
     interface = interface_of(device)
     if not interface:
@@ -170,7 +170,7 @@ def set_interface(interface: str, settings: dict[str, Any]) -> list[str]:
     done = []
     for device in chosen:
         if interface_of(device) == interface:
-            for setting in list(due_settings(device, settings)):
+            for setting in list(differing_settings(device, settings)):
                 setting.apply()
                 done.append(setting.description)
             spread_interrupts(interface)

@@ -58,7 +58,7 @@ SAMPLE = 1 << 20
 ANY = {"0.0.0.0": "127.0.0.1", "[::]": "::1"}  # noqa: S104  # asked, not served
 
 
-def asked(address: str, port: int, method: str, path: str) -> tuple[int, bytes]:
+def request(address: str, port: int, method: str, path: str) -> tuple[int, bytes]:
     """Return the status and the beginning of the answer."""
     connection = http.client.HTTPConnection(address, port, timeout=10)
     connection.request(method, path)
@@ -73,12 +73,12 @@ def wrong_at(address: str, port: int) -> Iterator[str]:
             if not path.is_file():
                 continue
             with path.open("rb") as file:
-                if asked(address, port, "GET", f"/{path.name}") != (
+                if request(address, port, "GET", f"/{path.name}") != (
                     HTTPStatus.OK,
                     file.read(SAMPLE),
                 ):
                     yield f"http://{address}:{port}/{path.name} is not {path}"
-        if asked(address, port, "PUT", "/README")[0] not in {
+        if request(address, port, "PUT", "/README")[0] not in {
             HTTPStatus.FORBIDDEN,
             HTTPStatus.METHOD_NOT_ALLOWED,
         }:

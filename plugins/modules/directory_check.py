@@ -177,7 +177,7 @@ def bind(connection: socket.socket, dn: str, password: str) -> None:
         raise Failed(f"it refuses {who}: {RESULTS.get(code, 'result')} (LDAP {code})")
 
 
-def known(name: str, low: int, high: int, seconds: float) -> None:
+def wait_for_user(name: str, low: int, high: int, seconds: float) -> None:
     """Wait until a user is known through SSSD; its id must be in the range."""
     end = time.monotonic() + seconds
     while True:
@@ -218,7 +218,7 @@ def check_node(probe: str, low: int, high: int, seconds: float) -> None:
     if run("systemctl", "is-active", "--quiet", "sssd")[0]:
         raise Failed("it answers, but SSSD doesn't run: journalctl -u sssd says why")
     if probe:
-        known(probe, low, high, seconds)
+        wait_for_user(probe, low, high, seconds)
 
 
 ARGUMENTS: dict[str, Any] = {

@@ -58,7 +58,7 @@ def required(*argv: str) -> None:
         raise Failed(f"{' '.join(argv)}: {text}")
 
 
-def due(*, make_homes: bool) -> Iterator[Change]:
+def pending_changes(*, make_homes: bool) -> Iterator[Change]:
     """Yield the change that is due, if one is."""
     if shutil.which("authselect"):
         profile = ["sssd", *(["with-mkhomedir"] if make_homes else [])]
@@ -81,7 +81,7 @@ def due(*, make_homes: bool) -> Iterator[Change]:
 def main() -> None:
     """Let logins ask SSSD."""
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
-    exit_with_changes(module, lambda: due(make_homes=module.params["make_homes"]))
+    exit_with_changes(module, lambda: pending_changes(make_homes=module.params["make_homes"]))
 
 
 if __name__ == "__main__":

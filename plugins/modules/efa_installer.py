@@ -160,7 +160,7 @@ def install(asked: dict[str, Any]) -> None:
         )
 
 
-def hold(*, act: bool) -> list[str]:
+def hold_packages(*, act: bool) -> list[str]:
     """Hold the packages that the installer brought; return those that were not held."""
     try:
         return package_manager().hold(installed_packages(), installed_only=False, act=act)
@@ -179,7 +179,7 @@ def main() -> None:
             if act:
                 install(asked)
         if act or not due:
-            due += [f"{name} held" for name in hold(act=act)]
+            due += [f"{name} held" for name in hold_packages(act=act)]
     except Failed as error:
         module.fail_json(msg=str(error), changes=due)
     module.exit_json(changed=bool(due), changes=due)

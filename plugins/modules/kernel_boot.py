@@ -52,7 +52,7 @@ ARGUMENTS: dict[str, Any] = {
 }
 
 
-def due(release: str, parameters: list[str]) -> Iterator[Change]:
+def pending_changes(release: str, parameters: list[str]) -> Iterator[Change]:
     """Yield the changes to the boot loader."""
     had, wanted = first_line(system_path(OURS)), " ".join(parameters)
     if had != wanted:
@@ -76,7 +76,7 @@ def main() -> None:
     """Set the boot loader."""
     module = AnsibleModule(argument_spec=ARGUMENTS, supports_check_mode=True)
     asked = module.params
-    exit_with_changes(module, lambda: due(asked["release"], asked["parameters"]))
+    exit_with_changes(module, lambda: pending_changes(asked["release"], asked["parameters"]))
 
 
 if __name__ == "__main__":

@@ -212,7 +212,7 @@ def not_zero(descriptor: int) -> int | None:
     return next((p for p in places if os.pread(descriptor, PIECE, p).strip(b"\0")), None)
 
 
-def holds(device: str) -> str:
+def device_content(device: str) -> str:
     """Return what is on a device, or in the way of formatting it; "" where it is blank and free."""
     real = Path(device).resolve()
     if not real.exists():
@@ -257,7 +257,7 @@ def refusal(one: Target, said: Wanted) -> str:
         return ""
     if found:
         return f"it holds {found}, not {one['name']}"
-    if what := holds(one["device"]):
+    if what := device_content(one["device"]):
         return what
     if not one["device"].startswith(BY_ID):
         return (

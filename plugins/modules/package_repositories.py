@@ -125,8 +125,8 @@ from ..module_utils.repositories import (
     apt_url,
     key_path,
     replace,
+    repository_files,
     uses_apt,
-    wanted_files,
 )
 from ..module_utils.state import STATE
 
@@ -240,7 +240,7 @@ def reasons(text: str) -> str:
 def changes_of(repository: Repository, architecture: str, sources: Path, folder: Path) -> Files:
     """Return path -> content of what must change for a repository, after it was tried."""
     key = key_path(repository["name"])
-    files = {p: t.encode() for p, t in wanted_files(repository, architecture, sources).items()}
+    files = {p: t.encode() for p, t in repository_files(repository, architecture, sources).items()}
     trusted = primary_fingerprints(key) if key.exists() else []
     changed = {p: c for p, c in files.items() if not p.exists() or p.read_bytes() != c}
     if trusted == [repository["key_fingerprint"]]:

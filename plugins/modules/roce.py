@@ -99,7 +99,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ..module_utils.changes import Change, exit_with_changes, exit_with_notes
 from ..module_utils.node import run
 from ..module_utils.rdma import Adapters, firmware, interface_of, link_differences, rails
-from ..module_utils.roce import RoceError, due_settings, spread_interrupts
+from ..module_utils.roce import RoceError, differing_settings, spread_interrupts
 from ..module_utils.state import STATE, Failed
 
 ARGUMENTS: dict[str, Any] = {
@@ -130,7 +130,7 @@ def changes(asked: dict[str, Any], *, act: bool) -> list[Change]:
     return [
         Change(setting.description, setting.apply)
         for device in chosen
-        for setting in due_settings(device, asked)
+        for setting in differing_settings(device, asked)
     ]
 
 
@@ -173,7 +173,7 @@ def differences(asked: dict[str, Any]) -> tuple[list[str], list[str]]:
     of_gids, index = gid_differences(chosen)
     wrong += of_gids
     for device in chosen if asked["managed"] else ():
-        wrong += [f"not {setting.description}" for setting in due_settings(device, asked)]
+        wrong += [f"not {setting.description}" for setting in differing_settings(device, asked)]
         wrong += verbs_differences(device, asked["mtu"])
     return wrong, notes + index
 

@@ -60,11 +60,13 @@ def _above(
 def _is_certain(cost: PoolCost) -> bool:
     """Say whether the dearest way to buy has a price of its own."""
     prices = [
-        rung.usd_per_hour or 0
-        for rung in cost.rungs
-        if not rung.is_bound or rung.market in _CERTAIN
+        option.usd_per_hour or 0
+        for option in cost.purchase_options
+        if not option.is_bound or option.market in _CERTAIN
     ]
-    return max(prices, default=0) >= max((r.usd_per_hour or 0 for r in cost.rungs), default=0)
+    return max(prices, default=0) >= max(
+        (r.usd_per_hour or 0 for r in cost.purchase_options), default=0
+    )
 
 
 def _table(rented: list[_Rented], figures: list[float | None]) -> str:

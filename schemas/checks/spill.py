@@ -362,8 +362,8 @@ def _cheapest(context: CheckContext, pool: Pool) -> float | None:
     site = context.sites.get(pool.site)
     if not isinstance(site, CloudSite) or pool.hosts is not None:
         return None
-    rungs = pool_cost(pool, site, context.catalog).rungs
-    prices = [None if rung.is_bound else rung.usd_per_hour for rung in rungs]
+    purchase_options = pool_cost(pool, site, context.catalog).purchase_options
+    prices = [None if option.is_bound else option.usd_per_hour for option in purchase_options]
     return None if None in prices else min(price for price in prices if price is not None)
 
 

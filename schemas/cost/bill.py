@@ -56,15 +56,15 @@ class PoolBill(msgspec.Struct, frozen=True, kw_only=True):
     nodes: int
     """Most machines at once."""
     usd_per_hour_now: float | None
-    """Of the machines that are always there, on the first rung."""
+    """Of the machines that are always there, on the first option."""
     usd_per_hour: float | None
-    """Worst case: every machine running, on the dearest rung."""
+    """Worst case: every machine running, on the dearest option."""
     usd_per_month: float | None
     """The worst case's prices, elastic machines running for their share of the time."""
     is_bound_now: bool
     is_bound: bool
-    """No rung with a price of its own is as dear: it costs at most this."""
-    ladder: tuple[Offer, ...]
+    """No option with a price of its own is as dear: it costs at most this."""
+    fallback_list: tuple[Offer, ...]
     """The ways to buy it in their order, for one node; one of one's own machines, if priced."""
     markets: tuple[Offer, ...]
     """Every market the machine is sold in, for one node."""
@@ -146,14 +146,14 @@ def bill(spec: ClusterSpec, catalog: Catalog, *, utilisation: float | None = Non
         sites=tuple(_site(name, spec.sites[name], found) for name, found in of_site.items()),
         totals=_totals(pools),
         storage=tuple(storage_costs(spec, catalog)),
-        own_unpriced=tuple(p.name for p in pools if p.holding == "own" and not p.ladder),
+        own_unpriced=tuple(p.name for p in pools if p.holding == "own" and not p.fallback_list),
     )
 
 
 def _pool(name: str, pool: Pool, site: Site, catalog: Catalog, share: float) -> PoolBill:
     machine = catalog.machines.get(pool.machine) if pool.machine is not None else None
     cost = pool_cost(pool, site, catalog, utilisation=share)
-    ladder = tuple(_ladder(pool, cost, machine, site))
+    fallback_list = tuple(_fallback_list(pool, cost, machine, site))
     sold = _sold(machine, site, catalog)
     return PoolBill(
         name=name,
@@ -165,9 +165,9 @@ def _pool(name: str, pool: Pool, site: Site, catalog: Catalog, share: float) -> 
         usd_per_hour_now=cost.usd_per_hour_now,
         usd_per_hour=cost.usd_per_hour,
         usd_per_month=cost.usd_per_month,
-        is_bound_now=bool(cost.usd_per_hour_now) and ladder[0].is_bound,
-        is_bound=bool(cost.usd_per_hour) and _is_bound(ladder),
-        ladder=ladder,
+        is_bound_now=bool(cost.usd_per_hour_now) and fallback_list[0].is_bound,
+        is_bound=bool(cost.usd_per_hour) and _is_bound(fallback_list),
+        fallback_list=fallback_list,
         markets=tuple(_offer(machine, market, getattr(site, "region", "")) for market in sold),
         power=power_of(machine, site, catalog, least=cost.least, count=cost.count),
     )
@@ -179,20 +179,24 @@ def _holding(site: Site) -> Holding:
     return "free" if site.makes_machines else "own"
 
 
-def _is_bound(ladder: tuple[Offer, ...]) -> bool:
-    """Say whether the dearest rung's price is only a bound."""
-    sure = max((o.usd_per_hour or 0 for o in ladder if not o.is_bound), default=0.0)
-    return max((o.usd_per_hour or 0 for o in ladder), default=0.0) > sure
+def _is_bound(fallback_list: tuple[Offer, ...]) -> bool:
+    """Say whether the dearest option's price is only a bound."""
+    sure = max((o.usd_per_hour or 0 for o in fallback_list if not o.is_bound), default=0.0)
+    return max((o.usd_per_hour or 0 for o in fallback_list), default=0.0) > sure
 
 
-def _ladder(pool: Pool, cost: PoolCost, machine: Machine | None, site: Site) -> Iterator[Offer]:
-    """Yield the rungs as they are priced, each with the source of its price."""
+def _fallback_list(
+    pool: Pool, cost: PoolCost, machine: Machine | None, site: Site
+) -> Iterator[Offer]:
+    """Yield the options as they are priced, each with the source of its price."""
     if isinstance(site, CloudSite):
-        for written, rung in zip(pool.market or ["on-demand"], cost.rungs, strict=True):
+        for written, option in zip(
+            pool.market or ["on-demand"], cost.purchase_options, strict=True
+        ):
             if not isinstance(written, str) and written.spot_max_usd_per_hour is not None:
-                yield Offer(market="spot", usd_per_hour=rung.usd_per_hour, is_bound=True)
+                yield Offer(market="spot", usd_per_hour=option.usd_per_hour, is_bound=True)
             else:
-                yield _offer(machine, cast("Market", rung.market), site.region)
+                yield _offer(machine, cast("Market", option.market), site.region)
     elif not site.makes_machines and machine is not None:
         price, own = machine.price(), site.own_price(machine.name)
         if own is not None:

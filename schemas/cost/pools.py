@@ -12,7 +12,7 @@ from ..catalog import Catalog, Citation, LustreOffer
 from ..checks.storage.lustre_sizes import offers
 from ..derived.hostlist import expand
 from ..spec import ClusterSpec, LustreStorage, ObjectStorage, Pool, Site
-from ..spec.pool import Rung
+from ..spec.pool import Option
 from ..spec.sites.site import CloudSite
 
 if TYPE_CHECKING:
@@ -154,13 +154,13 @@ _ON_DEMAND_AT_MOST: frozenset[str] = frozenset({"spot", "reservation", "flex-sta
 reservations are billed at its rate (EC2 User Guide; Compute Engine documentation)."""
 
 
-class RungCost(msgspec.Struct, frozen=True, kw_only=True):
-    """What one node costs on one rung of a pool's market."""
+class OptionCost(msgspec.Struct, frozen=True, kw_only=True):
+    """What one node costs on one option of a pool's market."""
 
     market: str
     usd_per_hour: float | None
     is_bound: bool = False
-    """The price isn't the rung's own: it costs at most this."""
+    """The price isn't the option's own: it costs at most this."""
 
 
 class Quote(NamedTuple):
@@ -180,14 +180,14 @@ class PoolCost(msgspec.Struct, frozen=True, kw_only=True):
     least: int
     """Machines that are always there."""
     usd_per_hour: float | None
-    """Worst case: every machine running, on the dearest rung."""
+    """Worst case: every machine running, on the dearest option."""
     usd_per_hour_now: float | None
-    """Of the machines that are always there, on the first rung."""
+    """Of the machines that are always there, on the first option."""
     usd_per_month: float | None
     """730 hours of the worst case, with elastic machines running as the budget's utilisation."""
     is_bound: bool
-    """A rung's price is unknown and the on-demand price stands in: it costs at most this."""
-    rungs: tuple[RungCost, ...]
+    """An option's price is unknown and the on-demand price stands in: it costs at most this."""
+    purchase_options: tuple[OptionCost, ...]
     """Empty where nothing is rented."""
     watts: float | None
     """Most power its machines draw, every machine running, where the catalog knows it."""
@@ -208,7 +208,7 @@ class Cost(msgspec.Struct, frozen=True, kw_only=True):
     pools: dict[str, PoolCost]
     sites: dict[str, SiteCost]
     usd_per_hour: float | None
-    """Worst case: every machine running, each pool on its dearest rung."""
+    """Worst case: every machine running, each pool on its dearest option."""
     usd_per_hour_now: float | None
     """Of the machines that are always there."""
     usd_per_month: float | None
@@ -276,10 +276,12 @@ def pool_cost(pool: Pool, site: Site, catalog: Catalog, *, utilisation: float = 
     """
     machine = catalog.machines.get(pool.machine) if pool.machine is not None else None
     count, least = _counts(pool)
-    rungs: tuple[RungCost, ...] = ()
+    purchase_options: tuple[OptionCost, ...] = ()
     if isinstance(site, CloudSite):
-        rungs = tuple(_rung(rung, machine, site.region) for rung in pool.market or ["on-demand"])
-        rates = [rung.usd_per_hour for rung in rungs]
+        purchase_options = tuple(
+            _option(option, machine, site.region) for option in pool.market or ["on-demand"]
+        )
+        rates = [option.usd_per_hour for option in purchase_options]
     elif site.makes_machines:
         rates = [0.0]  # containers on this machine and nodes in a file cost nothing
     else:
@@ -295,20 +297,20 @@ def pool_cost(pool: Pool, site: Site, catalog: Catalog, *, utilisation: float = 
         usd_per_hour=_times(worst, count),
         usd_per_hour_now=_times(first, least),
         usd_per_month=_times(worst, running * HOURS_PER_MONTH),
-        is_bound=worst is not None and any(rung.is_bound for rung in rungs),
-        rungs=rungs,
+        is_bound=worst is not None and any(option.is_bound for option in purchase_options),
+        purchase_options=purchase_options,
         watts=_times(None if machine is None else machine.power_w, count),
     )
 
 
-def _rung(written: str | Rung, machine: Machine | None, region: str) -> RungCost:
-    """Price one node on a rung, in the site's region."""
+def _option(written: str | Option, machine: Machine | None, region: str) -> OptionCost:
+    """Price one node on an option, in the site's region."""
     market = written if isinstance(written, str) else written.market
-    if isinstance(written, Rung) and written.spot_max_usd_per_hour is not None:
-        return RungCost(market=market, usd_per_hour=written.spot_max_usd_per_hour, is_bound=True)
+    if isinstance(written, Option) and written.spot_max_usd_per_hour is not None:
+        return OptionCost(market=market, usd_per_hour=written.spot_max_usd_per_hour, is_bound=True)
     found = quote(machine, cast("Market", market), region)
     rate = None if found.price is None else found.price.usd_per_hour
-    return RungCost(market=market, usd_per_hour=rate, is_bound=found.is_bound)
+    return OptionCost(market=market, usd_per_hour=rate, is_bound=found.is_bound)
 
 
 def _counts(pool: Pool) -> tuple[int, int]:

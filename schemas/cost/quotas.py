@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from ..spec import CloudSite, ClusterSpec, Pool, Rung
+from ..spec import CloudSite, ClusterSpec, Option, Pool
 
 if TYPE_CHECKING:
     from ..catalog import Catalog, Market
@@ -91,7 +91,7 @@ _WORDS: Mapping[str, Market] = {
 
 def _markets(pool: Pool) -> set[Market]:
     """Return the markets that a pool may be bought in."""
-    written = [rung.market if isinstance(rung, Rung) else rung for rung in pool.market]
+    written = [option.market if isinstance(option, Option) else option for option in pool.market]
     return {_WORDS[word] for word in written or ["on-demand"] if word in _WORDS}
 
 

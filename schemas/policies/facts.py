@@ -163,7 +163,7 @@ class Facts:
         if machine is not None and machine.name not in self._machines:
             self._machines[machine.name] = filled(plain(machine), _MACHINE)
         per_node = machine.gpu.count if machine is not None and machine.gpu is not None else None
-        words = [rung if isinstance(rung, str) else rung.market for rung in pool.market]
+        words = [option if isinstance(option, str) else option.market for option in pool.market]
         default = ["on-demand"] if self._spec.sites[pool.site].is_cloud else []
         return {
             "machine": None if machine is None else self._machines[machine.name],

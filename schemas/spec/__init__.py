@@ -6,7 +6,7 @@ unknown key is an error. Structure lives here; meaning lives in `schemas/checks`
 
 from .cluster import AllReduce, Budget, ClusterSpec, Monitoring, Smoke
 from .link import Link
-from .pool import Count, FabricClass, HostEntry, NodeCpu, Pool, PoolRole, Rung, Update
+from .pool import Count, FabricClass, HostEntry, NodeCpu, Option, Pool, PoolRole, Update
 from .rdma import Ipoib, Rdma
 from .scheduler import (
     Account,
@@ -98,13 +98,13 @@ __all__ = [
     "NfsStorage",
     "NodeCpu",
     "ObjectStorage",
+    "Option",
     "Partition",
     "Pool",
     "PoolRole",
     "PriorityWeights",
     "Qos",
     "Rdma",
-    "Rung",
     "Scheduler",
     "ScratchStorage",
     "Secrets",

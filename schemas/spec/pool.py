@@ -19,7 +19,7 @@ class Count(SpecModel, frozen=True):
     min: Annotated[int, Meta(ge=0, description="Machines that are always there.")] = 0
 
 
-class Rung(SpecModel, frozen=True):
+class Option(SpecModel, frozen=True):
     """One way to buy machines, where a word doesn't say enough. Give one of the keys."""
 
     UPDATES: ClassVar = updates(
@@ -59,7 +59,7 @@ class Rung(SpecModel, frozen=True):
 
     @property
     def market(self) -> str:
-        """The market the rung buys in, as the catalog calls it; "" when no key is given."""
+        """The market the option buys in, as the catalog calls it; "" when no key is given."""
         if self.reservation is not None:
             return "reservation"
         if self.capacity_block is not None or self.buy_capacity_block is not None:
@@ -232,7 +232,7 @@ class Pool(SpecModel, frozen=True):
         Meta(description="Fabric class of the pool; default: the machine type's."),
     ] = None
     market: Annotated[
-        list[Literal["on-demand", "spot", "flex-start"] | Rung],
+        list[Literal["on-demand", "spot", "flex-start"] | Option],
         Meta(
             description="How machines are bought, tried in this order (clouds); "
             "default: on demand.",
@@ -240,7 +240,7 @@ class Pool(SpecModel, frozen=True):
     ] = field(default_factory=list)
     mixed: Annotated[
         bool,
-        Meta(description="Nodes of several rungs of `market` may stand in one fabric domain."),
+        Meta(description="Nodes of several options of `market` may stand in one fabric domain."),
     ] = False
     zones: Annotated[
         list[Identifier],

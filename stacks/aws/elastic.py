@@ -58,7 +58,7 @@ def grow(
     """Return the machines of these names, started where they are missing.
 
     The pool's offers are tried in their order, each with one call for all that is missing: a fabric
-    domain is bought from one rung. A call that brings fewer is undone before the next is tried.
+    domain is bought from one option. A call that brings fewer is undone before the next is tried.
 
     Raises:
         ProviderError: no offer had all of them; nothing is left of the tries.
@@ -79,7 +79,7 @@ def grow(
         if started:
             terminate(api, started)
         if not started and any(finding.code != NO_CAPACITY for finding in findings_here):
-            break  # another rung won't help against a missing right or a wrong template
+            break  # another option won't help against a missing right or a wrong template
     raise ProviderError(*(findings or [_none(pool, missing)]))
 
 
@@ -134,10 +134,10 @@ def _settled(
 def _open_offers(api: Api, plan: SitePlan, pool: PoolPlan) -> tuple[OfferPlan, ...]:
     """Return the offers to try: none that buys a block, and none beside the one that is in use.
 
-    A pool's nodes stand in one fabric domain, so those that come later are bought by the same rung
-    in the same zone as those that are there, unless the spec allows a mix.
+    A pool's nodes stand in one fabric domain, so those that come later are bought by the same
+    option in the same zone as those that are there, unless the spec allows a mix.
     """
-    offers = tuple(offer for offer in pool.offers if offer.rung.buy_hours is None)
+    offers = tuple(offer for offer in pool.offers if offer.option.buy_hours is None)
     used = {m.offer for m in instances(api, plan, **{POOL: pool.name}) if m.offer}
     if not used or pool.mixed:
         return offers
@@ -189,14 +189,14 @@ def _request(
         "ClientToken": token,
         "LaunchTemplateConfigs": [{"LaunchTemplateSpecification": template}],
     }
-    rung = offer.rung
-    if rung.market == "spot":
-        limit = rung.max_usd_per_hour
+    option = offer.option
+    if option.market == "spot":
+        limit = option.max_usd_per_hour
         total = {} if limit is None else {"MaxTotalPrice": f"{limit * count:g}"}
         request["SpotOptions"] = {"AllocationStrategy": "capacity-optimized", **together, **total}
-    elif rung.market != "capacity-block":  # a block takes no options, and gives what it has
+    elif option.market != "capacity-block":  # a block takes no options, and gives what it has
         request["OnDemandOptions"] = {"AllocationStrategy": "prioritized", **together}
-    kind = rung.market if rung.market in {"spot", "capacity-block"} else "on-demand"
+    kind = option.market if option.market in {"spot", "capacity-block"} else "on-demand"
     request["TargetCapacitySpecification"] = {
         "TotalTargetCapacity": count,
         "DefaultTargetCapacityType": kind,

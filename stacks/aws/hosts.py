@@ -172,7 +172,7 @@ def to_hosts(
         way_in: pool whose first host is the way in; None: login pools, then controllers.
     """
     named = [machine for machine in machines if machine.host]
-    door = _door(plan, named, way_in)
+    door = _entry_machine(plan, named, way_in)
     found: list[Host] = []
     for pool in plan.pools:
         for machine in sorted(named, key=lambda m: m.host):
@@ -202,7 +202,7 @@ def to_hosts(
     return tuple(found)
 
 
-def _door(plan: SitePlan, machines: list[Instance], way_in: str | None) -> Instance | None:
+def _entry_machine(plan: SitePlan, machines: list[Instance], way_in: str | None) -> Instance | None:
     """Return the machine through which the others are reached."""
     roles = {pool.name: pool.role for pool in plan.pools}
     order = {"login": 0, "controller": 1}

@@ -1,4 +1,4 @@
-"""What AWS would give for a pool now, rung by rung: price and room, each with source and age."""
+"""What AWS offers for a pool now, by purchase option: price and room, with source and age."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from ...schemas.diagnostics import Diagnostic, Severity
 from ..provider import Offer
-from ..pulumi.preflight import finding, price_told
+from ..pulumi.preflight import finding, price_finding
 from .api import Answer, Api, filters
 from .preflight.capacity import reservation
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 
 def offers(api: Api, pool: PoolPlan, catalog: Catalog) -> tuple[Offer, ...]:
-    """Return one offer for each rung and zone, in the order in which they are tried."""
+    """Return one offer for each option and zone, in the order in which they are tried."""
     return tuple(_offer(api, pool, offer, catalog) for offer in pool.offers)
 
 
 def _offer(api: Api, pool: PoolPlan, offer: OfferPlan, catalog: Catalog) -> Offer:
-    market = offer.rung.market
+    market = offer.option.market
     available: int | None = None
     usd: float | None = None
     source, age = f"AWS price list ({offer.key})", 0.0
@@ -41,8 +41,8 @@ def _offer(api: Api, pool: PoolPlan, offer: OfferPlan, catalog: Catalog) -> Offe
         )
     else:
         usd = on_demand_price(api, pool.machine)
-    if offer.rung.reservation is not None:
-        owned = reservation(api, offer.rung.reservation)
+    if offer.option.reservation is not None:
+        owned = reservation(api, offer.option.reservation)
         available = None if owned is None else owned.available_instance_count
     return Offer(pool=pool.name, available=available, usd_per_hour=usd, source=source, age_s=age)
 
@@ -124,18 +124,18 @@ def check_price(api: Api, pool: PoolPlan, market: Market, catalog: Catalog) -> I
         if found is not None:
             usd, age_s = found
             source = f"EC2 spot price history, {age_s / _MINUTE_S:.0f} minutes old"
-            yield price_told("GC979", pool.machine, market, usd, source=source, known=known)
+            yield price_finding("GC979", pool.machine, market, usd, source=source, known=known)
             return
     elif market == "on-demand":
         price = on_demand_price(api, pool.machine)
         if price is not None:
             source = f"AWS price list of {api.region}, asked now"
-            yield price_told("GC979", pool.machine, market, price, source=source, known=known)
+            yield price_finding("GC979", pool.machine, market, price, source=source, known=known)
             return
     if listed is not None:
         source = f"the catalog: {listed.source}, {listed.date}"
         usd = listed.usd_per_hour
-        yield price_told("GC979", pool.machine, market, usd, source=source, known=usd)
+        yield price_finding("GC979", pool.machine, market, usd, source=source, known=usd)
     elif market in {"on-demand", "spot"}:
         yield finding(
             "GC979",

@@ -14,7 +14,7 @@ from ..provider import Leftover, Offer, Purchase, PurchaseOption, SiteContext
 from ..pulumi.provider import CloudProvider
 from ..pulumi.recorded import RecordedGraph
 from .api import Api
-from .plan.purchase import purchases, rungs
+from .plan.purchase import purchase_options, purchases
 
 if TYPE_CHECKING:
     from ...schemas.catalog import Catalog
@@ -52,8 +52,8 @@ class AwsProvider(CloudProvider["Session"]):
     def purchase_options(
         self, spec: ClusterSpec, site: str, pool: str
     ) -> tuple[PurchaseOption, ...]:
-        """Return the rungs of a pool, each in all its zones before the next, by the catalog."""
-        return rungs(spec, site, pool, self._catalog())
+        """Return the options of a pool, each in all its zones before the next, by the catalog."""
+        return purchase_options(spec, site, pool, self._catalog())
 
     def purchases(self, spec: ClusterSpec, site: str) -> dict[str, Purchase]:
         """Return what the instances and capacity blocks of the program buy."""
@@ -72,7 +72,7 @@ class AwsProvider(CloudProvider["Session"]):
         return session.hosts(session.machines())
 
     def offers(self, context: SiteContext, pool: str) -> tuple[Offer, ...]:
-        """Return each rung's price, asked now, and what a reservation has left."""
+        """Return each option's price, asked now, and what a reservation has left."""
         from .offers import offers
 
         session = self._session(context)
@@ -109,7 +109,7 @@ class AwsProvider(CloudProvider["Session"]):
         terminate(session.api, list(elastic.values()))
         return elastic
 
-    def _standing(self, session: Session, pool: str) -> Collection[str]:
+    def _existing_hosts(self, session: Session, pool: str) -> Collection[str]:
         del pool
         return {machine.host for machine in session.machines()}
 

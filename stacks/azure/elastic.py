@@ -12,7 +12,7 @@ from collections.abc import Collection, Sequence
 import msgspec
 
 from ..provider import ProviderError, provider_error
-from .naming import Book, Intent, settle
+from .naming import Intent, NameTable, settle
 from .plan.types import PoolPlan
 from .scale_sets import BROKEN, ScaleSets, Seen
 
@@ -99,7 +99,7 @@ def _ask(
     raise _busy(part)
 
 
-def _write_names(sets: ScaleSets, part: str, planned: Sequence[str]) -> tuple[Seen, Book]:
+def _write_names(sets: ScaleSets, part: str, planned: Sequence[str]) -> tuple[Seen, NameTable]:
     """Write the names of machines that have none yet; return what was seen and written."""
     for _ in range(_TRIES):
         seen = sets.settled(part, patience_s=PATIENCE_S)
@@ -140,9 +140,9 @@ def _busy(part: str) -> ProviderError:
     )
 
 
-def _without(book: Book, token: str) -> Book:
+def _without(book: NameTable, token: str) -> NameTable:
     """Return the book without an intent; its machines were settled by it before."""
-    return Book(ids=book.ids, intents=tuple(i for i in book.intents if i.token != token))
+    return NameTable(ids=book.ids, intents=tuple(i for i in book.intents if i.token != token))
 
 
 def shrink(sets: ScaleSets, pool: PoolPlan, names: Collection[str]) -> dict[str, str]:
@@ -182,7 +182,7 @@ def fill(
 ) -> None:
     """Name what has no name yet; an elastic pool is raised to what is always there.
 
-    Hosts of `without` are not made: no rung of the pool's market had them.
+    Hosts of `without` are not made: no option of the pool's market had them.
 
     Raises:
         ProviderError: Azure refused.

@@ -232,7 +232,7 @@ def to_hosts(
     Private machines are reached through the first host of `via`, else a login, else a controller.
     """
     every = tuple(machines)
-    door = _door(plan, every, via)
+    door = _entry_machine(plan, every, via)
     return tuple(
         Host(
             name=node.host,
@@ -271,7 +271,7 @@ def _bastion(plan: SitePlan, through: Node | None) -> str | None:
     return f"{plan.user}@{through.public_address or through.address}"
 
 
-def _door(plan: SitePlan, machines: Iterable[Node], via: str | None) -> Node | None:
+def _entry_machine(plan: SitePlan, machines: Iterable[Node], via: str | None) -> Node | None:
     order = [via] if via is not None else []
     order += [p.name for role in ("login", "controller") for p in plan.pools if p.role == role]
     by_pool: dict[str, Node] = {}

@@ -33,7 +33,7 @@ class Intent(msgspec.Struct, frozen=True, kw_only=True):
     names: tuple[str, ...]
 
 
-class Book(msgspec.Struct, frozen=True, kw_only=True):
+class NameTable(msgspec.Struct, frozen=True, kw_only=True):
     """What the tags of a scale set say."""
 
     ids: dict[str, str] = {}
@@ -55,12 +55,12 @@ class Book(msgspec.Struct, frozen=True, kw_only=True):
         return tags
 
 
-def read(tags: Mapping[str, str]) -> Book:
+def read(tags: Mapping[str, str]) -> NameTable:
     """Return the book that is in these tags; ids of one that is not ours are left out."""
     runs = [run for key in sorted(tags, key=_natural) if key.startswith(NAMES)
             for run in tags[key].split()]  # fmt: skip
     tokens = [key.removeprefix(INTENT) for key in tags if key.startswith(INTENT) and "." not in key]
-    return Book(
+    return NameTable(
         ids={name: number for run in runs for name, number in _expanded(run)},
         intents=tuple(_intent(token, tags) for token in sorted(tokens)),
     )
@@ -71,7 +71,7 @@ def without(tags: Mapping[str, str]) -> dict[str, str]:
     return {k: v for k, v in tags.items() if not k.startswith((NAMES, INTENT))}
 
 
-def settle(book: Book, machines: Iterable[str], planned: Iterable[str]) -> Book:
+def settle(book: NameTable, machines: Iterable[str], planned: Iterable[str]) -> NameTable:
     """Return the book for the machines that exist: nobody who has a name loses it.
 
     Machines without a name get those of intents first, in their order, then those that the spec
@@ -90,7 +90,7 @@ def settle(book: Book, machines: Iterable[str], planned: Iterable[str]) -> Book:
                 break
             ids[name] = number
     left = tuple(i for i in book.intents if not all(name in ids for name in i.names))
-    return Book(ids=ids, intents=left)
+    return NameTable(ids=ids, intents=left)
 
 
 def _runs(ids: Mapping[str, str]) -> Iterator[str]:

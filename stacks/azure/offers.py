@@ -11,8 +11,8 @@ from urllib.request import Request
 from ...schemas.diagnostics import Diagnostic, Severity
 from ..https import opened
 from ..provider import Offer, provider_error
-from ..pulumi.preflight import finding, price_told
-from .plan.types import PoolPlan, RungPlan, SitePlan
+from ..pulumi.preflight import finding, price_finding
+from .plan.types import OptionPlan, PoolPlan, SitePlan
 
 if TYPE_CHECKING:
     from ...schemas.catalog import Catalog
@@ -27,7 +27,7 @@ _TIMEOUT_S = 20
 def offers(
     plan: SitePlan, pool: PoolPlan, fetch: Callable[[str], bytes] | None = None
 ) -> tuple[Offer, ...]:
-    """Return the price of each rung; how much capacity there is Azure tells nobody.
+    """Return the price of each option; how much capacity there is Azure tells nobody.
 
     Raises:
         ProviderError: GC966, the price list can't be reached.
@@ -45,7 +45,7 @@ def offers(
             f"Azure's price list can't be reached: {error}",
             hint="the plan shows the catalog's prices, with their dates",
         ) from error
-    return tuple(_offer(pool, rung, items) for rung in pool.rungs)
+    return tuple(_offer(pool, option, items) for option in pool.purchase_options)
 
 
 def check_price(
@@ -61,8 +61,8 @@ def check_price(
     """
     machine = catalog.machines.get(pool.size)
     by_market = {
-        rung.market: offer
-        for rung, offer in zip(pool.rungs, offers(plan, pool, fetch), strict=True)
+        option.market: offer
+        for option, offer in zip(pool.purchase_options, offers(plan, pool, fetch), strict=True)
     }
     for market, offer in by_market.items():
         listed = machine.price(market, plan.region) if machine is not None else None
@@ -76,11 +76,13 @@ def check_price(
             )
             continue
         source = f"Azure Retail Prices of {plan.region}, asked now"
-        yield price_told(PRICE, pool.size, market, offer.usd_per_hour, source=source, known=known)
+        yield price_finding(
+            PRICE, pool.size, market, offer.usd_per_hour, source=source, known=known
+        )
 
 
-def _offer(pool: PoolPlan, rung: RungPlan, items: list[dict[str, object]]) -> Offer:
-    spot = rung.market == "spot"
+def _offer(pool: PoolPlan, option: OptionPlan, items: list[dict[str, object]]) -> Offer:
+    spot = option.market == "spot"
     prices = [
         float(str(item["retailPrice"]))
         for item in items
@@ -88,12 +90,12 @@ def _offer(pool: PoolPlan, rung: RungPlan, items: list[dict[str, object]]) -> Of
         and "Low Priority" not in str(item.get("skuName"))
         and ("Spot" in str(item.get("skuName"))) == spot
     ]
-    zone = f", zone {rung.zone}" if rung.zone else ""
+    zone = f", zone {option.zone}" if option.zone else ""
     return Offer(
         pool=pool.name,
         available=None,
         usd_per_hour=min(prices, default=None),
-        source=f"{rung.market}{zone}: Azure Retail Prices",
+        source=f"{option.market}{zone}: Azure Retail Prices",
         age_s=0.0,
     )
 

@@ -48,10 +48,10 @@ class AzureProvider(CloudProvider["Session"]):
     def purchase_options(
         self, spec: ClusterSpec, site: str, pool: str
     ) -> tuple[PurchaseOption, ...]:
-        """Return the rungs of a pool, each in all its zones before the next, by the catalog."""
-        from .plan.purchase import rungs
+        """Return the options of a pool, each in all its zones before the next, by the catalog."""
+        from .plan.purchase import purchase_options
 
-        return rungs(spec, site, pool, self._catalog())
+        return purchase_options(spec, site, pool, self._catalog())
 
     def purchases(self, spec: ClusterSpec, site: str) -> dict[str, Purchase]:
         """Return what the scale sets and machines of the program buy."""
@@ -71,7 +71,7 @@ class AzureProvider(CloudProvider["Session"]):
         return self._session(context).hosts()
 
     def offers(self, context: SiteContext, pool: str) -> tuple[Offer, ...]:
-        """Return each rung's price, asked now."""
+        """Return each option's price, asked now."""
         session = self._session(context)
         from .offers import offers
 
@@ -94,7 +94,7 @@ class AzureProvider(CloudProvider["Session"]):
     ) -> RecordedGraph:
         from .program.site import record_site
 
-        del buys  # no rung of this cloud is bought ahead
+        del buys  # no option of this cloud is bought ahead
         return record_site(spec, site, self._catalog(), preview=preview, taken=taken)
 
     def _bring_up(self, session: Session, context: SiteContext, total: int) -> None:
@@ -106,7 +106,7 @@ class AzureProvider(CloudProvider["Session"]):
             trim(sets, pool)
         super()._bring_up(session, context, total)
         sets = session.sets()
-        without = {node for node, rung in context.taken.items() if not rung}
+        without = {node for node, option in context.taken.items() if not option}
         for pool in session.plan.pools:
             for part in pool.sets:
                 fill(sets, pool, part.name, without)
@@ -119,7 +119,7 @@ class AzureProvider(CloudProvider["Session"]):
         """Name them only: they go with their scale sets, which are the stack's."""
         return session.elastic_nodes()
 
-    def _standing(self, session: Session, pool: str) -> Collection[str]:
+    def _existing_hosts(self, session: Session, pool: str) -> Collection[str]:
         sets = session.sets()
         return sets.look(sets.of_pool(pool)).book.ids.keys()
 

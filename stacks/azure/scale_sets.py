@@ -17,7 +17,7 @@ from azure.mgmt.compute.models import (
 from ..provider import provider_error
 from ..pulumi.names import CLUSTER, POOL, SITE
 from .api import Api, refusals
-from .naming import Book, read, without
+from .naming import NameTable, read, without
 from .plan.identifiers import SET, ArmId, parse
 from .plan.types import SitePlan
 
@@ -50,7 +50,7 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
     machines: tuple[Machine, ...]
 
     @property
-    def book(self) -> Book:
+    def book(self) -> NameTable:
         """The names that its tags hold."""
         return read(self.tags)
 
@@ -121,7 +121,7 @@ class ScaleSets:
                 return seen
             time.sleep(self._api.interval_s)
 
-    def write(self, seen: Seen, book: Book, *, capacity: int | None = None) -> bool:
+    def write(self, seen: Seen, book: NameTable, *, capacity: int | None = None) -> bool:
         """Write the book, and a capacity with it in the same call.
 
         Returns:
@@ -178,7 +178,7 @@ def _arm(text: str) -> ArmId:
 _MACHINE = "microsoft.compute/virtualmachines"
 
 
-def standing_pools(api: Api, plan: SitePlan) -> Iterator[str]:
+def existing_pools(api: Api, plan: SitePlan) -> Iterator[str]:
     """Yield the pool of each machine that exists; raises ProviderError."""
     sets = ScaleSets(api, plan.cluster, plan.site)
     for part in sets.parts:

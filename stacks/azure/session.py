@@ -17,7 +17,7 @@ from .api import Api
 from .hosts import host_keys, nodes, to_hosts
 from .plan.layout import layout
 from .plan.storage import data_names
-from .plan.types import LivePool, Moment, SitePlan
+from .plan.types import LivePool, LiveState, SitePlan
 from .scale_sets import ScaleSets
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class Session(SiteSession):
         """Find the site's scale sets."""
         return ScaleSets(self.api, self.plan.cluster, self.plan.site)
 
-    def moment(self) -> Moment:
+    def moment(self) -> LiveState:
         """Return what the program can't know from the spec.
 
         Raises:
@@ -63,7 +63,7 @@ class Session(SiteSession):
             live[part] = LivePool(capacity=seen.capacity, tags=seen.book.tags())
         month = datetime.now(UTC).strftime("%Y-%m-01")
         taken = dict(self._context.taken)
-        return Moment(public_key=key, month=month, live=live, taken=taken)
+        return LiveState(public_key=key, month=month, live=live, taken=taken)
 
     def engine(self, total: int = 0) -> Engine:
         """Return the site's stack."""

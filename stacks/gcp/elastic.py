@@ -1,7 +1,7 @@
 """Elastic machines: made by one bulkInsert, all of them or none, and deleted by their names.
 
 No stack is involved. What is needed to go on after a kill stands on the machines themselves: the
-labels of the cluster, the burst's token, the rung they were bought on; their names are theirs.
+labels of the cluster, the burst's token, the option they were bought on; their names are theirs.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from .api import NOT_FOUND, Answer, Api, Body, GoogleError, Operation
 from .hosts import ALIVE, Instance, host_of, instances
 from .plan.facts import facts
 from .plan.layout import SiteLayout
-from .plan.names import RUNG, TOKEN, found_by, names_of
-from .plan.pools import PoolPlan, RungPlan, uses_policy
+from .plan.names import OPTION, TOKEN, found_by, names_of
+from .plan.pools import OptionPlan, PoolPlan, uses_policy
 
 _AT_ONCE = 16
 _NAMESPACE = uuid.UUID("0d6c7c1e-6f1b-5d0e-9f0a-6c3b5f1f4a17")
@@ -57,27 +57,27 @@ def grow(
 ) -> tuple[Instance, ...]:
     """Return the machines of these names, made where they are missing.
 
-    The pool's rungs are tried in their order, each for all that is missing: a fabric domain is
-    bought on one rung, unless the spec says `mixed`. A rung that brings fewer is undone before the
-    next is tried.
+    The pool's options are tried in their order, each for all that is missing: a fabric domain is
+    bought on one option, unless the spec says `mixed`. An option that brings fewer is undone before
+    the next is tried.
 
     Raises:
-        ProviderError: no rung had all of them; nothing is left of the tries.
+        ProviderError: no option had all of them; nothing is left of the tries.
     """
     there = _alive(api, plan, pool)
     missing = [name for name in names if name not in there]
     findings: list[Diagnostic] = []
     templates = _templates(api, plan, pool) if missing else {}
-    for rung in _open_rungs(pool, there.values()) if missing else ():
+    for option in _open_options(pool, there.values()) if missing else ():
         try:
-            _insert(api, plan, pool, rung, missing, token=token, templates=templates)
+            _insert(api, plan, pool, option, missing, token=token, templates=templates)
             missing = []
             break
         except GoogleError as error:
             findings += error.diagnostics
             _undo(api, plan, pool, missing, token)
             if error.diagnostics[0].code != NO_CAPACITY:
-                break  # another rung won't help against a missing right or a wrong template
+                break  # another option won't help against a missing right or a wrong template
     if missing:
         raise ProviderError(*(findings or [_none(pool, missing)]))
     now = _alive(api, plan, pool)
@@ -133,43 +133,45 @@ def _alive(api: Api, plan: SiteLayout, pool: PoolPlan) -> dict[str, Instance]:
     }
 
 
-def _open_rungs(pool: PoolPlan, there: Iterable[Instance]) -> Iterator[RungPlan]:
-    """Yield the rungs that may be tried: what stands in the pool now binds it, unless mixed."""
-    bound = {machine.labels.get(RUNG, "") for machine in there} - {""}
-    for rung in pool.rungs:
-        if pool.mixed or not bound or label_value(rung.key) in bound:
-            yield rung
+def _open_options(pool: PoolPlan, there: Iterable[Instance]) -> Iterator[OptionPlan]:
+    """Yield the options that may be tried: what stands in the pool now binds it, unless mixed."""
+    bound = {machine.labels.get(OPTION, "") for machine in there} - {""}
+    for option in pool.purchase_options:
+        if pool.mixed or not bound or label_value(option.key) in bound:
+            yield option
 
 
 def _insert(
     api: Api,
     plan: SiteLayout,
     pool: PoolPlan,
-    rung: RungPlan,
+    option: OptionPlan,
     hosts: Sequence[str],
     *,
     token: str,
     templates: Mapping[str, str],
 ) -> None:
     """Make machines, all or none of each call; raises GoogleError."""
-    template = templates.get(label_value(rung.key))
+    template = templates.get(label_value(option.key))
     if template is None:
-        message = f"pool {pool.name} has no template for {rung.key}: run `gcluster up` first"
+        message = f"pool {pool.name} has no template for {option.key}: run `gcluster up` first"
         raise GoogleError(message)
-    policies = _policies(api, plan, pool, rung)
+    policies = _policies(api, plan, pool, option)
     operations = []
     for number, (policy, group) in enumerate(_calls(pool, hosts, policies)):
         operations.append(
             api.ask(
                 Operation,
-                f"{api.in_zone(rung.zone)}/instances/bulkInsert",
+                f"{api.in_zone(option.zone)}/instances/bulkInsert",
                 method="POST",
-                query={"requestId": request_id(token, rung.key, str(number), *group)},
-                body=_body(plan, pool, rung, group, token=token, template=template, policy=policy),
+                query={"requestId": request_id(token, option.key, str(number), *group)},
+                body=_body(
+                    plan, pool, option, group, token=token, template=template, policy=policy
+                ),
             )
         )
     for operation in operations:
-        api.wait(operation, resource=f"pool {pool.name} on {rung.key}")
+        api.wait(operation, resource=f"pool {pool.name} on {option.key}")
 
 
 def _calls(
@@ -189,7 +191,7 @@ def _calls(
 def _body(
     plan: SiteLayout,
     pool: PoolPlan,
-    rung: RungPlan,
+    option: OptionPlan,
     hosts: Sequence[str],
     *,
     token: str,
@@ -199,7 +201,7 @@ def _body(
     """Return the request: the template, with what is this burst's own over it."""
     labels = found_by(plan) | {
         POOL: label_value(pool.name),
-        RUNG: label_value(rung.key),
+        OPTION: label_value(option.key),
         TOKEN: label_value(token),
     }
     placed = policy or pool.placement.existing
@@ -216,19 +218,19 @@ def _body(
 
 
 def _templates(api: Api, plan: SiteLayout, pool: PoolPlan) -> dict[str, str]:
-    """Return rung -> the newest template of the pool for it; their labels tell."""
+    """Return option -> the newest template of the pool for it; their labels tell."""
     wanted = found_by(plan) | {POOL: label_value(pool.name)}
     path = f"{api.in_project()}/global/instanceTemplates"
     pages = api.pages(_Templates, path)
     found = [template for page in pages for template in page.items]
     mine = [t for t in found if wanted.items() <= t.properties.labels.items()]
     mine.sort(key=lambda template: template.creation_timestamp)
-    return {t.properties.labels.get(RUNG, ""): t.self_link for t in mine}
+    return {t.properties.labels.get(OPTION, ""): t.self_link for t in mine}
 
 
-def _policies(api: Api, plan: SiteLayout, pool: PoolPlan, rung: RungPlan) -> list[str]:
+def _policies(api: Api, plan: SiteLayout, pool: PoolPlan, option: OptionPlan) -> list[str]:
     """Return the placement policies that the stack made for a pool, in order of their numbers."""
-    if not uses_policy(pool, rung):
+    if not uses_policy(pool, option):
         return []
     pages = api.pages(_Policies, f"{api.in_region(plan.region)}/resourcePolicies")
     found = [policy for page in pages for policy in page.items]
@@ -253,8 +255,8 @@ def _undo(api: Api, plan: SiteLayout, pool: PoolPlan, hosts: Sequence[str], toke
 def _none(pool: PoolPlan, missing: Sequence[str]) -> Diagnostic:
     error = provider_error(
         NO_CAPACITY,
-        f'pool "{pool.name}": no rung may be tried for {len(missing)} nodes',
-        detail="The nodes that run now were bought on a rung that its ladder no longer has.",
+        f'pool "{pool.name}": no option may be tried for {len(missing)} nodes',
+        detail="The nodes that run now were bought on an option that is no longer listed.",
         hint="write mixed: true, or let the running nodes end first",
     )
     return error.diagnostics[0]
@@ -275,7 +277,7 @@ def name_queued(api: Api, plan: SiteLayout, machines: Sequence[Instance]) -> int
 
 def new_names(pool: PoolPlan, machines: Sequence[Instance]) -> list[tuple[Instance, str]]:
     """Return (machine, name) of those without one: free names in order, machines by theirs."""
-    if not any(rung.market == "flex-start" for rung in pool.rungs):
+    if not any(option.market == "flex-start" for option in pool.purchase_options):
         return []
     mine = [m for m in machines if m.pool == label_value(pool.name) and not m.token]
     taken = {machine.labels[HOST] for machine in mine if HOST in machine.labels}

@@ -134,10 +134,10 @@ def host_keys(
     wanted = {machine.id: machine for machine in machines}
     until = time.monotonic() + patience_s
     with atomic.locked(cache.with_suffix(".lock")):
-        known = _kept(cache)
+        known = _cached_keys(cache)
         while missing := [machine for id_, machine in wanted.items() if id_ not in known]:
             with ThreadPoolExecutor(_AT_ONCE) as pool:
-                told = list(pool.map(lambda machine: _told(api, machine), missing))
+                told = list(pool.map(lambda machine: _guest_keys(api, machine), missing))
             new = {m.id: keys for m, keys in zip(missing, told, strict=True) if keys}
             known |= new
             if new:
@@ -166,7 +166,7 @@ def to_hosts(
         way_in: pool whose first host is the way in; None: logins, then controllers.
     """
     named = {host: machine for machine in machines if (host := host_of(plan, machine))}
-    door = _door(plan, named, way_in)
+    door = _entry_machine(plan, named, way_in)
     return tuple(
         Host(
             name=host,
@@ -208,7 +208,7 @@ def _hosts_by_name(plan: SiteLayout) -> dict[str, str]:
     return {names(host): host for host in hosts}
 
 
-def _told(api: Api, machine: Instance) -> tuple[str, ...]:
+def _guest_keys(api: Api, machine: Instance) -> tuple[str, ...]:
     path = f"{api.in_zone(machine.zone_name)}/instances/{machine.name}/getGuestAttributes"
     query = {"queryPath": f"{cloud_init.HOST_KEYS}/"}
     try:
@@ -220,14 +220,16 @@ def _told(api: Api, machine: Instance) -> tuple[str, ...]:
     return tuple(sorted(f"{item.key} {item.value}" for item in items if item.value))
 
 
-def _kept(cache: Path) -> dict[str, tuple[str, ...]]:
+def _cached_keys(cache: Path) -> dict[str, tuple[str, ...]]:
     try:
         return decode_json(cache.read_bytes(), dict[str, tuple[str, ...]])
     except FileNotFoundError:
         return {}
 
 
-def _door(plan: SiteLayout, named: Mapping[str, Instance], way_in: str | None) -> Instance | None:
+def _entry_machine(
+    plan: SiteLayout, named: Mapping[str, Instance], way_in: str | None
+) -> Instance | None:
     """Return the machine through which the others are reached."""
     order = {"login": 0, "controller": 1}
     doors = [

@@ -40,7 +40,7 @@ class _Properties(Answer, frozen=True):
     labels: dict[str, str] = msgspec.field(default_factory=dict)
 
 
-class _Thing(Answer, frozen=True):
+class _Resource(Answer, frozen=True):
     name: str
     id: str = ""
     self_link: str = ""
@@ -51,10 +51,10 @@ class _Thing(Answer, frozen=True):
     email: str = ""
 
 
-class _Things(Answer, frozen=True):
-    items: tuple[_Thing, ...] = ()
-    instances: tuple[_Thing, ...] = ()
-    accounts: tuple[_Thing, ...] = ()
+class _Resources(Answer, frozen=True):
+    items: tuple[_Resource, ...] = ()
+    instances: tuple[_Resource, ...] = ()
+    accounts: tuple[_Resource, ...] = ()
 
 
 class _Scopes(Answer, frozen=True):
@@ -84,23 +84,23 @@ def _compute(api: Api, plan: SiteLayout, kind: str, zoned: bool) -> Iterator[tup
             yield Leftover(kind=name, name=thing.name, provider_id=id_), thing.machine_type
 
 
-def _flat(api: Api, kind: str) -> Iterator[_Thing]:
-    for page in api.pages(_Things, f"{api.in_project()}/global/{kind}"):
+def _flat(api: Api, kind: str) -> Iterator[_Resource]:
+    for page in api.pages(_Resources, f"{api.in_project()}/global/{kind}"):
         yield from page.items
 
 
-def _zoned(api: Api, kind: str) -> Iterator[_Thing]:
+def _zoned(api: Api, kind: str) -> Iterator[_Resource]:
     """Yield things of all zones and regions; scopes that hold none carry a warning instead."""
     query = {"returnPartialSuccess": "true"}
     for page in api.pages(_Scopes, f"{api.in_project()}/aggregated/{kind}", query=query):
         for scope in page.items.values():
             if kind in scope:
-                yield from decode_json(scope[kind], tuple[_Thing, ...])
+                yield from decode_json(scope[kind], tuple[_Resource, ...])
 
 
 def _file_systems(api: Api, plan: SiteLayout) -> Iterator[tuple[Leftover, str]]:
     path = f"{api.in_project()}/locations/-/instances"
-    for page in api.pages(_Things, path, service="lustre") if plan.lustre else ():
+    for page in api.pages(_Resources, path, service="lustre") if plan.lustre else ():
         for thing in page.instances:
             if _is_ours(thing, plan):
                 name = thing.name.rpartition("/")[2]
@@ -112,7 +112,7 @@ def _file_systems(api: Api, plan: SiteLayout) -> Iterator[tuple[Leftover, str]]:
 
 def _buckets(api: Api, plan: SiteLayout) -> Iterator[tuple[Leftover, str]]:
     query = {"project": plan.project}
-    for page in api.pages(_Things, "b", service="storage", query=query) if plan.buckets else ():
+    for page in api.pages(_Resources, "b", service="storage", query=query) if plan.buckets else ():
         for thing in page.items:
             if _is_ours(thing, plan):
                 kept = Leftover(
@@ -122,13 +122,13 @@ def _buckets(api: Api, plan: SiteLayout) -> Iterator[tuple[Leftover, str]]:
 
 
 def _accounts(api: Api, plan: SiteLayout) -> Iterator[tuple[Leftover, str]]:
-    for page in api.pages(_Things, f"{api.in_project()}/serviceAccounts", service="iam"):
+    for page in api.pages(_Resources, f"{api.in_project()}/serviceAccounts", service="iam"):
         for thing in page.accounts:
             if _is_ours(thing, plan):
                 yield Leftover(kind="identity", name=thing.email, provider_id=thing.name), ""
 
 
-def _is_ours(thing: _Thing, plan: SiteLayout) -> bool:
+def _is_ours(thing: _Resource, plan: SiteLayout) -> bool:
     labels = thing.labels | thing.properties.labels
     return found_by(plan).items() <= labels.items() or (
         thing.description == description(plan.cluster, plan.site)

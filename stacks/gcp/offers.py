@@ -1,4 +1,4 @@
-"""What Google would give for a pool, rung by rung: price and room, each with source and age."""
+"""What Google would give for a pool, option by option: price and room, each with source and age."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ..provider import Offer
 from .api import Api
 from .plan.layout import SiteLayout
-from .plan.pools import PoolPlan, RungPlan
+from .plan.pools import OptionPlan, PoolPlan
 from .preflight.capacity import reservation
 
 if TYPE_CHECKING:
@@ -18,19 +18,22 @@ if TYPE_CHECKING:
 def offers(
     api: Api, plan: SiteLayout, pool: PoolPlan, catalog: Catalog, *, now: datetime | None = None
 ) -> tuple[Offer, ...]:
-    """Return one offer for each rung, in the order in which they are tried; raises GoogleError."""
+    """Return one offer for each option, in the order they are tried; raises GoogleError."""
     today = now or datetime.now(UTC)
     machine = catalog.machines.get(pool.machine)
-    prices = (None if machine is None else machine.price(r.market, plan.region) for r in pool.rungs)
+    prices = (
+        None if machine is None else machine.price(r.market, plan.region)
+        for r in pool.purchase_options
+    )
     return tuple(
-        _offer(api, pool.name, rung, price, today)
-        for rung, price in zip(pool.rungs, prices, strict=True)
+        _offer(api, pool.name, option, price, today)
+        for option, price in zip(pool.purchase_options, prices, strict=True)
     )
 
 
-def _offer(api: Api, pool: str, rung: RungPlan, price: Price | None, today: datetime) -> Offer:
-    found = reservation(api, rung) if rung.reservation is not None else None
-    source = f"no price ({rung.key})" if price is None else f"{price.source} ({rung.key})"
+def _offer(api: Api, pool: str, option: OptionPlan, price: Price | None, today: datetime) -> Offer:
+    found = reservation(api, option) if option.reservation is not None else None
+    source = f"no price ({option.key})" if price is None else f"{price.source} ({option.key})"
     return Offer(
         pool=pool,
         available=None if found is None else found.specific_reservation.free,

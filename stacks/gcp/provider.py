@@ -17,7 +17,7 @@ from ..pulumi.provider import CloudProvider
 from ..pulumi.recorded import RecordedGraph
 from .plan.layout import login_user
 from .plan.pools import machine_of
-from .plan.purchase import purchases, rungs
+from .plan.purchase import purchase_options, purchases
 
 if TYPE_CHECKING:
     from ...schemas.catalog import Catalog
@@ -48,8 +48,8 @@ class GcpProvider(CloudProvider["Session"]):
     def purchase_options(
         self, spec: ClusterSpec, site: str, pool: str
     ) -> tuple[PurchaseOption, ...]:
-        """Return the rungs of a pool, each in all its zones before the next, by the catalog."""
-        return rungs(spec, site, pool, self._catalog())
+        """Return the options of a pool, each in all its zones before the next, by the catalog."""
+        return purchase_options(spec, site, pool, self._catalog())
 
     def purchases(self, spec: ClusterSpec, site: str) -> dict[str, Purchase]:
         """Return what the machines and queued requests of the program buy."""
@@ -73,7 +73,7 @@ class GcpProvider(CloudProvider["Session"]):
         return session.hosts(machines)
 
     def offers(self, context: SiteContext, pool: str) -> tuple[Offer, ...]:
-        """Return each rung's price and what a reservation has left."""
+        """Return each option's price and what a reservation has left."""
         from .offers import offers
 
         session = self._session(context)
@@ -96,7 +96,7 @@ class GcpProvider(CloudProvider["Session"]):
     ) -> RecordedGraph:
         from .program.site import record_site
 
-        del buys  # no rung of this cloud is bought ahead
+        del buys  # no option of this cloud is bought ahead
         return record_site(spec, site, self._catalog(), preview=preview, taken=taken)
 
     def _bring_up(self, session: Session, context: SiteContext, total: int) -> None:
@@ -118,7 +118,7 @@ class GcpProvider(CloudProvider["Session"]):
         delete(session.api, elastic)
         return {host_of(session.plan, machine): machine.id for machine in elastic}
 
-    def _standing(self, session: Session, pool: str) -> Collection[str]:
+    def _existing_hosts(self, session: Session, pool: str) -> Collection[str]:
         from .hosts import host_of
 
         del pool

@@ -46,7 +46,7 @@ class Session(SiteSession):
         return self._api or Api(self.plan.project)
 
     def engine(self, total: int = 0) -> Engine:
-        """Return the site's stack, its machines on the rungs that were taken."""
+        """Return the site's stack, its machines on the options that were taken."""
         from .program.site import program  # noqa: PLC0415  # 2 s, for the engine only
 
         context = self._context

@@ -24,7 +24,7 @@ def apply(context: SiteContext) -> None:
     Raises:
         ProviderError: one finding for each node that failed; the others are up.
     """
-    found = survey.look(context)
+    found = survey.survey(context)
     _refuse_obstacles(context, found)
     _settle(context, found)
     acts = [c for c in survey.changes(context, found) if c.effect != "keep"]
@@ -36,7 +36,7 @@ def apply(context: SiteContext) -> None:
 
 def replace(context: SiteContext, names: Iterable[str]) -> None:
     """Remove the named nodes and bring the site to its graph; raises as `apply`."""
-    found = survey.look(context)
+    found = survey.survey(context)
     _refuse_obstacles(context, found)
     _settle(context, found)
     nodes.remove(context, found.engine, [found.nodes[n] for n in names if n in found.nodes])
@@ -150,7 +150,7 @@ def grow(context: SiteContext, pool: str, names: Iterable[str], token: str) -> t
     Raises:
         ProviderError: the site isn't up, or nodes failed; the others are up.
     """
-    found = survey.look(context)
+    found = survey.survey(context)
     _refuse_obstacles(context, found)
     wanted = list(names)
     _settle_nodes(context, found, wanted)
@@ -180,7 +180,7 @@ def grow(context: SiteContext, pool: str, names: Iterable[str], token: str) -> t
         faults=faults.injected(),
     )
     nodes.start(context, ground, missing, stopped)
-    return tuple(h for h in survey.hosts(context, survey.look(context)) if h.name in set(wanted))
+    return tuple(h for h in survey.hosts(context, survey.survey(context)) if h.name in set(wanted))
 
 
 def shrink(context: SiteContext, names: Iterable[str]) -> None:
@@ -189,7 +189,7 @@ def shrink(context: SiteContext, names: Iterable[str]) -> None:
     Raises:
         ProviderError: a node belongs to the spec.
     """
-    found = survey.look(context)
+    found = survey.survey(context)
     asked = list(names)
     _settle_nodes(context, found, asked)
     wanted = [found.nodes[name] for name in asked if name in found.nodes]

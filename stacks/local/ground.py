@@ -15,7 +15,7 @@ from ..provider import (
 from . import image, labels, network, records
 from .engine import Engine, Network
 from .faults import NONE, Faults
-from .nodes import Ground
+from .nodes import NodeBase
 
 _TRIES = 8
 """Subnets to try when other clusters take the free ones at the same time."""
@@ -31,7 +31,7 @@ def prepare(
     makes_nodes: bool,
     elastic: str = "",
     faults: Faults = NONE,
-) -> Ground:
+) -> NodeBase:
     """Return what nodes need before they can start, making what is missing.
 
     Args:
@@ -50,7 +50,7 @@ def prepare(
     reference = _image(context, engine, image_key) if makes_nodes else ""
     home = records.directory(context)
     home.mkdir(parents=True, exist_ok=True, mode=0o700)
-    return Ground(
+    return NodeBase(
         engine=engine,
         network=net.name,
         subnet=_network(context, engine, existing, net),
@@ -96,7 +96,9 @@ def _create(
     context: SiteContext, engine: Engine, net: Resource, intent: str
 ) -> tuple[str, IPv4Network]:
     """Make the network in the first subnet that the engine accepts."""
-    used = network.taken((s for n in engine.networks() for s in n.subnets), network.host_routes())
+    used = network.used_networks(
+        (s for n in engine.networks() for s in n.subnets), network.host_routes()
+    )
     cidr = str(net.properties["cidr"])
     worn = {**labels.owner(context), labels.KIND: "network", labels.TOKEN: intent}
     refused: ProviderError | None = None

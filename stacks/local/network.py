@@ -29,7 +29,9 @@ def host_routes(table: Path = Path("/proc/net/route")) -> tuple[IPv4Network, ...
     return tuple(routes)
 
 
-def taken(container_networks: Iterable[str], routes: Iterable[IPv4Network]) -> list[IPv4Network]:
+def used_networks(
+    container_networks: Iterable[str], routes: Iterable[IPv4Network]
+) -> list[IPv4Network]:
     """Return the IPv4 networks that a new one must not overlap."""
     subnets = [IPv4Network(subnet) for subnet in container_networks if ":" not in subnet]
     return [*subnets, *routes]
@@ -47,7 +49,7 @@ def free_subnets(key: str, used: Sequence[IPv4Network]) -> Iterator[IPv4Network]
             yield subnet
 
 
-def asked_subnet(cidr: str) -> IPv4Network | None:
+def requested_subnet(cidr: str) -> IPv4Network | None:
     """Return the network that the spec asks for; None for "auto".
 
     Raises:
@@ -71,7 +73,7 @@ def candidates(cidr: str, key: str, used: Sequence[IPv4Network]) -> Iterator[IPv
     Raises:
         ProviderError: the one asked for overlaps what is there.
     """
-    asked = asked_subnet(cidr)
+    asked = requested_subnet(cidr)
     if asked is None:
         yield from free_subnets(key, used)
         return

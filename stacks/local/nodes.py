@@ -26,7 +26,7 @@ _AT_ONCE = 16
 """Nodes started at the same time; most of the time a start waits for its node's systemd."""
 
 
-class Ground(msgspec.Struct, frozen=True, kw_only=True):
+class NodeBase(msgspec.Struct, frozen=True, kw_only=True):
     """What nodes stand on; the same for all that start together."""
 
     engine: Engine
@@ -61,7 +61,10 @@ class _Started(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def start(
-    context: SiteContext, ground: Ground, missing: Sequence[Resource], stopped: Sequence[Container]
+    context: SiteContext,
+    ground: NodeBase,
+    missing: Sequence[Resource],
+    stopped: Sequence[Container],
 ) -> None:
     """Make the missing nodes, start the stopped ones, and wait until sshd answers on each.
 
@@ -120,7 +123,7 @@ def _remember(context: SiteContext, item: _Start, outcome: _Started) -> None:
             remembered.ready[name] = records.Ready(outcome.id, outcome.host_keys)
 
 
-def _to_make(context: SiteContext, ground: Ground, missing: Sequence[Resource]) -> list[_Start]:
+def _to_make(context: SiteContext, ground: NodeBase, missing: Sequence[Resource]) -> list[_Start]:
     """Give every missing node an address and an intent, before the first one is made."""
     if not missing:
         return []
@@ -156,7 +159,7 @@ def _flags(context: SiteContext, engine: Engine) -> tuple[str, ...]:
 
 
 def _labels(
-    context: SiteContext, ground: Ground, resource: Resource, address: str, intent: str
+    context: SiteContext, ground: NodeBase, resource: Resource, address: str, intent: str
 ) -> dict[str, str]:
     return {
         **labels.owner(context),
@@ -183,7 +186,7 @@ def _to_start(container: Container) -> _Start:
     return _Start(resource=resource, container=container.name, id=container.id, command=command)
 
 
-def _run(context: SiteContext, ground: Ground, item: _Start) -> _Started:
+def _run(context: SiteContext, ground: NodeBase, item: _Start) -> _Started:
     """Start one node and greet it; called from many threads."""
     made = item.id
     try:
@@ -197,12 +200,12 @@ def _run(context: SiteContext, ground: Ground, item: _Start) -> _Started:
         host_keys = ssh.welcome(ground.engine, item.container, ground.private_key)
     except ProviderError as error:
         if made is None:
-            _remove_half_made(context, ground.engine, item.resource.name)
+            _remove_partial(context, ground.engine, item.resource.name)
         return _Started(id=made, error=error)
     return _Started(id=made, host_keys=host_keys)
 
 
-def _remove_half_made(context: SiteContext, engine: Engine, node: str) -> None:
+def _remove_partial(context: SiteContext, engine: Engine, node: str) -> None:
     """Remove what a failed `run` left of this very node; a namesake of others is not touched."""
     wanted = {**labels.owner(context), labels.NODE: node}
     engine.remove(c.name for c in engine.containers(wanted))

@@ -29,7 +29,7 @@ _DISK_PER_NODE = 64 * 2**20
 def findings(context: SiteContext) -> tuple[Diagnostic, ...]:
     """Return all findings; errors mean that apply would fail."""
     try:
-        found = survey.look(context)
+        found = survey.survey(context)
         if all(c.effect == "keep" for c in survey.changes(context, found)):
             return ()
         facts = found.engine.facts()
@@ -74,7 +74,7 @@ def _subnet(context: SiteContext, found: Survey) -> tuple[Diagnostic, ...]:
             return refusal.diagnostics
         if found.network is None:
             cidr = survey.described(context.spec, context.site).network.cidr
-            used = network.taken(
+            used = network.used_networks(
                 (s for n in found.networks for s in n.subnets), network.host_routes()
             )
             name = survey.network_name(context.spec, context.site)

@@ -42,7 +42,7 @@ class LocalProvider(Provider):
 
     def preview(self, context: SiteContext) -> tuple[ResourceChange, ...]:
         """Compare the graph with the containers and networks that carry the cluster's labels."""
-        return survey.changes(context, survey.look(context))
+        return survey.changes(context, survey.survey(context))
 
     def apply(self, context: SiteContext) -> None:
         """Make, start and remove until the containers are those of the graph."""
@@ -58,7 +58,7 @@ class LocalProvider(Provider):
 
     def hosts(self, context: SiteContext) -> tuple[Host, ...]:
         """Return the nodes that have answered once, running or not."""
-        return survey.hosts(context, survey.look(context))
+        return survey.hosts(context, survey.survey(context))
 
     def destroy(self, context: SiteContext) -> None:
         """Remove everything with the cluster's name and id on this site, and its keys."""

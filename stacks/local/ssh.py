@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ...inventory.hosts import SshTarget
-from ..client_key import public_half
+from ..client_key import public_key_path
 from .engine import Engine
 
 BOOT_LIMIT_S = 60
@@ -38,7 +38,7 @@ def welcome(engine: Engine, container: str, private: Path) -> tuple[str, ...]:
     """
     told = engine.call(
         *("exec", "--interactive", container, "/bin/sh", "-c", _WELCOME),
-        stdin=public_half(private).read_text(),
+        stdin=public_key_path(private).read_text(),
         timeout_s=BOOT_LIMIT_S * 3,
     )
     return tuple(" ".join(line.split()[:2]) for line in told.splitlines() if line.strip())

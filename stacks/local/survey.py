@@ -107,7 +107,7 @@ def planned_hosts(spec: ClusterSpec, site: str) -> tuple[Host, ...]:
     )
 
 
-def look(context: SiteContext) -> Survey:
+def survey(context: SiteContext) -> Survey:
     """Ask the engine what there is: two calls, at once.
 
     Raises:
@@ -143,7 +143,7 @@ def obstacle(context: SiteContext, found: Survey) -> ProviderError | None:
             detail=f"its id is {other}, this one's is {context.cluster_id}",
             hint="choose another name, or take that cluster down from where its state is",
         )
-    asked = network.asked_subnet(described(context.spec, context.site).network.cidr)
+    asked = network.requested_subnet(described(context.spec, context.site).network.cidr)
     if found.network is not None and asked is not None and _moves(found.network, str(asked)):
         return provider_error(
             "GC915",
@@ -178,7 +178,7 @@ def changes(context: SiteContext, found: Survey) -> tuple[ResourceChange, ...]:
 def _network_change(context: SiteContext, found: Survey, resource: Resource) -> ResourceChange:
     if found.network is None:
         return ResourceChange(effect="create", resource=resource, reason="it does not exist")
-    asked = network.asked_subnet(described(context.spec, context.site).network.cidr)
+    asked = network.requested_subnet(described(context.spec, context.site).network.cidr)
     if asked is not None and _moves(found.network, str(asked)):
         return ResourceChange(effect="replace", resource=resource, reason="its cidr changed")
     return ResourceChange(effect="keep", resource=resource)

@@ -54,7 +54,7 @@ def grow(
     """Return the machines of these names, started where they are missing.
 
     The pool's offers are tried in their order, each for all that is missing: a fabric domain is
-    bought from one rung. A try that brings fewer is undone before the next.
+    bought from one option. A try that brings fewer is undone before the next.
 
     Raises:
         ProviderError: no offer had all of them; nothing is left of the tries.
@@ -76,7 +76,7 @@ def grow(
         ended.update(machine.host for machine in started)
         findings += refused
         if any(finding.code != NO_CAPACITY for finding in refused):
-            break  # another rung won't help against a missing right or a wrong configuration
+            break  # another option won't help against a missing right or a wrong configuration
     raise ProviderError(_none(pool, missing), *dict.fromkeys(findings))
 
 
@@ -197,7 +197,7 @@ class _Burst:
 def _open_offers(pool: PoolPlan, there: Sequence[Instance]) -> tuple[OfferPlan, ...]:
     """Return the offers to try: only that in use, where the pool has nodes and no mix is allowed.
 
-    The RDMA network of a pool is in one availability domain, and a fabric domain is of one rung.
+    The RDMA network of a pool is in one availability domain, and a fabric domain is of one option.
     """
     used = {machine.offer for machine in there if machine.offer}
     if not used or pool.mixed:

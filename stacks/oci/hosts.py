@@ -214,7 +214,7 @@ def to_hosts(
         way_in: pool whose first host is the way in; None: login pools, then controllers.
     """
     named = sorted((m for m in machines if m.host), key=lambda m: m.host)
-    door = _door(plan, named, way_in)
+    door = _entry_machine(plan, named, way_in)
     return tuple(
         Host(
             name=machine.host,
@@ -240,7 +240,7 @@ def to_hosts(
     )
 
 
-def _door(plan: SitePlan, machines: list[Instance], way_in: str | None) -> Instance | None:
+def _entry_machine(plan: SitePlan, machines: list[Instance], way_in: str | None) -> Instance | None:
     """Return the machine through which the others are reached."""
     rank = {"login": 0, "controller": 1, "compute": 2}
     ranks = {pool.name: rank[pool.role] for pool in plan.pools}

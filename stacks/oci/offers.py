@@ -1,4 +1,4 @@
-"""What OCI would give for a pool now, rung by rung: price and room, each with source and age."""
+"""What OCI offers for a pool now, by purchase option: price and room, with source and age."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def offers(
     api: Api, plan: SitePlan, pool: PoolPlan, catalog: Catalog, *, now: datetime | None = None
 ) -> tuple[Offer, ...]:
-    """Return one offer for each rung and domain, in the order in which they are tried.
+    """Return one offer for each option and domain, in the order in which they are tried.
 
     Prices are the catalog's: OCI's list has parts without the names of shapes. Raises OciError.
     """
@@ -31,11 +31,11 @@ def _offer(
     api: Api, plan: SitePlan, pool: PoolPlan, offer: OfferPlan, *, catalog: Catalog, today: datetime
 ) -> Offer:
     machine = catalog.machines.get(pool.machine)
-    market = "on-demand" if offer.rung.market == "reservation" else offer.rung.market
+    market = "on-demand" if offer.option.market == "reservation" else offer.option.market
     price = None if machine is None else machine.price(market, plan.region)
     owned = None
-    if offer.rung.reservation is not None:
-        owned = reservation(api, offer.rung.reservation)
+    if offer.option.reservation is not None:
+        owned = reservation(api, offer.option.reservation)
     source = f"no price ({offer.key})"
     age = 0.0
     if price is not None:

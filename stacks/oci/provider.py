@@ -50,10 +50,10 @@ class OciProvider(CloudProvider["Session"]):
     def purchase_options(
         self, spec: ClusterSpec, site: str, pool: str
     ) -> tuple[PurchaseOption, ...]:
-        """Return the rungs of a pool, each in all its domains before the next, by the catalog."""
-        from .plan.purchase import rungs
+        """Return the options of a pool, each in all its domains before the next, by the catalog."""
+        from .plan.purchase import purchase_options
 
-        return rungs(spec, site, pool, self._catalog())
+        return purchase_options(spec, site, pool, self._catalog())
 
     def purchases(self, spec: ClusterSpec, site: str) -> dict[str, Purchase]:
         """Return what the instances, cluster networks and memory clusters of the program buy."""
@@ -74,7 +74,7 @@ class OciProvider(CloudProvider["Session"]):
         return session.hosts(session.machines())
 
     def offers(self, context: SiteContext, pool: str) -> tuple[Offer, ...]:
-        """Return each rung's price by the catalog, and what a reservation has left."""
+        """Return each option's price by the catalog, and what a reservation has left."""
         from .offers import offers
 
         session = self._session(context)
@@ -97,7 +97,7 @@ class OciProvider(CloudProvider["Session"]):
     ) -> RecordedGraph:
         from .program.site import record_site
 
-        del buys  # no rung of this cloud is bought ahead
+        del buys  # no option of this cloud is bought ahead
         return record_site(spec, site, self._catalog(), preview=preview, taken=taken)
 
     def _leftovers(self, session: Session) -> tuple[Leftover, ...]:
@@ -112,7 +112,7 @@ class OciProvider(CloudProvider["Session"]):
         terminate(session.api, list(elastic.values()))
         return elastic
 
-    def _standing(self, session: Session, pool: str) -> Collection[str]:
+    def _existing_hosts(self, session: Session, pool: str) -> Collection[str]:
         del pool
         return {machine.host for machine in session.machines()}
 

@@ -144,7 +144,7 @@ def freed(owned: Owners, delete: Collection[str]) -> frozenset[str]:
     return frozenset(key for key, names in owned.items() if names <= frozenset(delete))
 
 
-def told_apart(
+def mark_protected(
     found: Iterable[Leftover],
     stack: Collection[StackResource],
     owned: Owners,

@@ -55,7 +55,7 @@ def find_command(
     try:
         return (install or _install)(wanted)
     except Exception as error:  # noqa: BLE001  # the installer is a script from the web: anything
-        tried.append(f"the installer: {_said(error)}")
+        tried.append(f"the installer: {_error_text(error)}")
     raise _not_found(tried)
 
 
@@ -86,7 +86,7 @@ def _not_found(tried: list[str]) -> ProviderError:
     )
 
 
-def _said(error: Exception) -> str:
+def _error_text(error: Exception) -> str:
     output = getattr(error, "output", None)
     text = output.decode(errors="replace").strip() if isinstance(output, bytes) else ""
     return f"{error}: {text}" if text else str(error)
@@ -99,7 +99,7 @@ def require(cloud: str) -> None:
         ProviderError: GC967 with the command that installs it.
     """
     modules: tuple[str, ...] = import_module(f"gcluster.stacks.{cloud}").MODULES
-    missing = [module for module in modules if not _there(module)]
+    missing = [module for module in modules if not _is_installed(module)]
     if missing:
         raise provider_error(
             "GC967",
@@ -108,7 +108,7 @@ def require(cloud: str) -> None:
         )
 
 
-def _there(module: str) -> bool:
+def _is_installed(module: str) -> bool:
     try:
         return find_spec(module) is not None
     except ModuleNotFoundError:  # of its parent

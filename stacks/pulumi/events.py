@@ -154,7 +154,7 @@ def _is_closing(urn: str, text: str) -> bool:
 
 Cause: TypeAlias = Literal["locked", "expired", "capacity", "quota", "permission", "other"]
 NO_CAPACITY = "GC960"
-"""Code on which a fallback ladder steps to its next rung."""
+"""Code on which a fallback list steps to its next option."""
 
 
 class _CauseText(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

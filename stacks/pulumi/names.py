@@ -138,11 +138,11 @@ def spec_hash(spec: ClusterSpec) -> str:
     Fields that have their default value are left out, whole nouns among them: a version of gcluster
     that knows more nouns gives the same spec the same hash, and retags nothing.
     """
-    text = msgspec.json.encode(_said(spec), order="sorted")
+    text = msgspec.json.encode(_differing(spec), order="sorted")
     return hashlib.sha256(text).hexdigest()[:_DIGITS]
 
 
-def _said(value: object) -> Any:  # any JSON
+def _differing(value: object) -> Any:  # any JSON
     """Return plain data of what differs from the defaults."""
     if isinstance(value, msgspec.Struct):
         tag = value.__struct_config__.tag
@@ -150,12 +150,12 @@ def _said(value: object) -> Any:  # any JSON
         for field in msgspec.structs.fields(value):
             held = getattr(value, field.name)
             if held != _default(field):
-                said[field.encode_name] = _said(held)
+                said[field.encode_name] = _differing(held)
         return said
     if isinstance(value, dict):
-        return {str(key): _said(part) for key, part in value.items()}
+        return {str(key): _differing(part) for key, part in value.items()}
     if isinstance(value, list | tuple):
-        return [_said(part) for part in value]
+        return [_differing(part) for part in value]
     return msgspec.to_builtins(value, enc_hook=str)
 
 

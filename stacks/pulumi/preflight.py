@@ -100,7 +100,7 @@ def _unanswered(cloud: Cloud, what: str, error: ProviderError) -> Diagnostic:
     )
 
 
-class Standing:
+class ExistingMachines:
     """The cluster's own machines in a cloud: asked once, when a question first needs them."""
 
     def __init__(self, pools: Callable[[], Iterable[str]]) -> None:
@@ -125,12 +125,12 @@ class Standing:
         return self.counts().get(pool, 0)
 
 
-def nothing_stands() -> Standing:
+def nothing_exists() -> ExistingMachines:
     """Return the standing of a cluster that has no machines yet."""
-    return Standing(tuple)
+    return ExistingMachines(tuple)
 
 
-def price_told(
+def price_finding(
     code: str, machine: str, market: str, usd: float, *, source: str, known: float | None
 ) -> Diagnostic:
     """Return what a machine costs: a note, or a warning where the catalog says something else.

@@ -60,7 +60,7 @@ class CloudProvider(Provider, Generic[SessionT]):
         return self._record(spec, site, preview=preview)
 
     def graph_as_bought(self, context: SiteContext) -> ResourceGraph:
-        """Return the resources with nodes on the rungs that were taken; raises ProviderError."""
+        """Return the resources with nodes on the options that were taken; raises ProviderError."""
         require(self.name)
         recorded = self._record(context.spec, context.site, taken=context.taken, buys=context.buys)
         return site_graph(recorded, provider=self.name, site=context.site)
@@ -84,7 +84,7 @@ class CloudProvider(Provider, Generic[SessionT]):
     def sweep(self, context: SiteContext) -> tuple[Leftover, ...]:
         """Return whatever carries the site's tags."""
         session = self._session(context)
-        return session.told_apart(self._leftovers(session))
+        return session.mark_protected(self._leftovers(session))
 
     def replace(self, context: SiteContext, names: Iterable[str]) -> None:
         """Let the engine make the machines of these nodes anew; raises ProviderError.
@@ -100,7 +100,7 @@ class CloudProvider(Provider, Generic[SessionT]):
                 hint="replace it in the cloud's console; gcluster repair then takes it up",
             )
         total = len(self.graph(context.spec, context.site).resources)
-        self._session(context).make_anew(total, alone.values())
+        self._session(context).recreate(total, alone.values())
 
     def control_plane(self, context: SiteContext) -> ControlPlaneAt | None:
         """Return how the control plane that the cloud runs here is reached; None: there is none."""
@@ -135,7 +135,7 @@ class CloudProvider(Provider, Generic[SessionT]):
     def grow(self, context: SiteContext, pool: str, names: Iterable[str], token: str) -> Grown:
         """Make elastic nodes by one bulk call; `token` finds them again after a kill."""
         session, wanted = self._session(context), list(names)
-        there = self._standing(session, pool)
+        there = self._existing_hosts(session, pool)
         missing = [name for name in wanted if name not in there]
         nodes = (Resource(kind="node", name=name, pool=pool) for name in missing)
         intents = context.ledger.intend_many(context.site, nodes)
@@ -179,7 +179,7 @@ class CloudProvider(Provider, Generic[SessionT]):
         """End the machines that bursts made; return name -> id of those that are gone with it."""
 
     @abstractmethod
-    def _standing(self, session: SessionT, pool: str) -> Collection[str]:
+    def _existing_hosts(self, session: SessionT, pool: str) -> Collection[str]:
         """Return the names of the machines that exist, at least those of a pool."""
 
     @abstractmethod

@@ -13,7 +13,7 @@ from ...schemas.spec import CloudSite
 from ..client_key import ensure_client_key, public_text
 from ..control_plane import TYPES, read_output
 from ..provider import ControlPlaneAt, Leftover, ResourceChange, ResourceGraph, SiteContext
-from .checkpoint import Owners, StackResource, freed, guarded, known_ids, resources, told_apart
+from .checkpoint import Owners, StackResource, freed, guarded, known_ids, mark_protected, resources
 
 if TYPE_CHECKING:
     from ...schemas.catalog import Catalog
@@ -112,7 +112,7 @@ class SiteSession(ABC):
         engine.refresh()
         engine.up()
 
-    def make_anew(self, total: int, names: Iterable[str]) -> None:
+    def recreate(self, total: int, names: Iterable[str]) -> None:
         """Read back what is there, then make it so, these machines from scratch; ProviderError."""
         engine, wanted = self.engine(total), set(names)
         engine.refresh()
@@ -140,12 +140,12 @@ class SiteSession(ABC):
         shutil.rmtree(self.folder, ignore_errors=True)
         return True
 
-    def told_apart(self, found: tuple[Leftover, ...]) -> tuple[Leftover, ...]:
+    def mark_protected(self, found: tuple[Leftover, ...]) -> tuple[Leftover, ...]:
         """Mark what `down` keeps among what was found; the engine is asked only if it is data."""
         if not self.has_stack or not any(item.kept_data for item in found):
             return found
         stack = resources(self._bare_engine().export())
-        return told_apart(found, stack, self.owners(), self._context.delete_data)
+        return mark_protected(found, stack, self.owners(), self._context.delete_data)
 
     def detect_drift(self) -> tuple[ResourceChange, ...]:
         """Return how the cloud differs from the stack; () where there is none."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from ...schemas.diagnostics import Diagnostic, Severity
 from ..bare_metal.provider import BareMetalProvider
 from ..provider import SiteContext
-from .reach import Door, doors, unanswered
+from .reach import Endpoint, endpoints, unanswered
 
 _SHOWN = 5
 
@@ -20,7 +20,7 @@ class SshFleetProvider(BareMetalProvider):
 
     def preflight(self, context: SiteContext) -> tuple[Diagnostic, ...]:
         """Return which hosts, or whose bastions, give no greeting of an SSH server (GC927)."""
-        wanted = doors(self.hosts(context))
+        wanted = endpoints(self.hosts(context))
         silent = unanswered(wanted)
         if not silent:
             return ()
@@ -28,7 +28,7 @@ class SshFleetProvider(BareMetalProvider):
 
 
 def _finding(
-    context: SiteContext, wanted: Mapping[Door, list[str]], silent: Mapping[Door, str]
+    context: SiteContext, wanted: Mapping[Endpoint, list[str]], silent: Mapping[Endpoint, str]
 ) -> Diagnostic:
     hosts = [host for door in silent for host in wanted[door]]
     total = sum(len(each) for each in wanted.values())

@@ -19,7 +19,7 @@ _MOST_LINES = 20
 """RFC 4253, 4.2: a server may send other lines before its version."""
 
 
-class Door(NamedTuple):
+class Endpoint(NamedTuple):
     """Where to knock: a host, or the bastion that it is behind."""
 
     address: str
@@ -30,22 +30,22 @@ class Door(NamedTuple):
         return f"{self.address} port {self.port}"
 
 
-def doors(hosts: Iterable[Host]) -> Mapping[Door, list[str]]:
+def endpoints(hosts: Iterable[Host]) -> Mapping[Endpoint, list[str]]:
     """Return the doors of hosts, each with the hosts behind it."""
-    found: dict[Door, list[str]] = {}
+    found: dict[Endpoint, list[str]] = {}
     for host in hosts:
-        door = Door(host.address, host.ssh.port)
+        door = Endpoint(host.address, host.ssh.port)
         if host.ssh.bastion:
             match = _PLACE.fullmatch(host.ssh.bastion.rpartition("@")[2])
             if match is None:
                 continue
             address = match[1] or match[3] or match[5]
-            door = Door(address, int(match[2] or match[4] or _SSH_PORT))
+            door = Endpoint(address, int(match[2] or match[4] or _SSH_PORT))
         found.setdefault(door, []).append(host.name)
     return found
 
 
-def unanswered(wanted: Iterable[Door], *, timeout_s: float = TIMEOUT_S) -> dict[Door, str]:
+def unanswered(wanted: Iterable[Endpoint], *, timeout_s: float = TIMEOUT_S) -> dict[Endpoint, str]:
     """Return the doors that no SSH server answers at, each with why, in words."""
     everyone = list(wanted)
     if not everyone:
@@ -55,7 +55,7 @@ def unanswered(wanted: Iterable[Door], *, timeout_s: float = TIMEOUT_S) -> dict[
         return {door: why for door, why in zip(everyone, said, strict=True) if why}
 
 
-def _problem(door: Door, timeout_s: float) -> str:
+def _problem(door: Endpoint, timeout_s: float) -> str:
     try:
         with socket.create_connection(door, timeout=timeout_s) as connection:
             connection.settimeout(timeout_s)

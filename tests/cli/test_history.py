@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from gcluster.lifecycle.cluster.cluster import open_cluster
-from gcluster.lifecycle.state.audit.artifacts import keep_artifacts
+from gcluster.lifecycle.state.audit.artifacts import store_artifacts
 
 Run = Callable[..., Any]
 
@@ -63,7 +63,7 @@ def test_logs_of_a_run_are_written_where_it_left_some(run: Run, made: str, tmp_p
 
     (tmp_path / "left").mkdir()
     (tmp_path / "left" / "stdout").write_text("PLAY RECAP")
-    keep_artifacts(open_cluster(made, running=True).store, only["id"], tmp_path / "left")
+    store_artifacts(open_cluster(made, running=True).store, only["id"], tmp_path / "left")
 
     assert run("show", made, only["id"], "--artifacts", str(target)).exit_code == 0
     with tarfile.open(target) as archive:

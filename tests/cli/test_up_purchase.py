@@ -9,12 +9,12 @@ import msgspec
 import pytest
 
 from gcluster.lifecycle.cluster.outcome import Exit, failure
-from gcluster.lifecycle.planning.changes import LadderView, RungView
-from gcluster.lifecycle.planning.purchase.fallback_lists import Wishes
+from gcluster.lifecycle.planning.changes import FallbackListView, OptionView
+from gcluster.lifecycle.planning.purchase.fallback_lists import OptionOverrides
 
 from .test_up import PLAN, UpResult
 
-BLOCK = RungView(
+BLOCK = OptionView(
     key="buy-24h-use1-az4",
     market="capacity-block",
     zone="use1-az4",
@@ -25,8 +25,8 @@ BLOCK = RungView(
     usd_at_once=1887.84,
     buy_hours=24,
 )
-LADDER = LadderView(site="east", pool="gpu", count=2, rungs=(BLOCK,))
-BUYING = msgspec.structs.replace(PLAN, ladders=(LADDER,))
+FALLBACK_LIST = FallbackListView(site="east", pool="gpu", count=2, purchase_options=(BLOCK,))
+BUYING = msgspec.structs.replace(PLAN, fallback_lists=(FALLBACK_LIST,))
 
 
 @pytest.fixture
@@ -35,10 +35,12 @@ def buying(
 ) -> Callable[..., Any]:
     """Run the verb on a double that asks about a purchase; give the answers that are typed."""
 
-    def invoke(*words: str, typed: tuple[str, ...] = ()) -> tuple[Any, list[str], list[Wishes]]:
-        answers, prompts, wished = iter(typed), list[str](), list[Wishes]()
+    def invoke(
+        *words: str, typed: tuple[str, ...] = ()
+    ) -> tuple[Any, list[str], list[OptionOverrides]]:
+        answers, prompts, wished = iter(typed), list[str](), list[OptionOverrides]()
 
-        def up(*_: Any, confirm: Any, wishes: Wishes, **__: Any) -> UpResult:
+        def up(*_: Any, confirm: Any, wishes: OptionOverrides, **__: Any) -> UpResult:
             if not confirm(BUYING):
                 raise failure("GC909", "nothing was changed", exit_code=Exit.REFUSED)
             wished.append(wishes)
@@ -59,7 +61,7 @@ def buying(
 
 def test_yes_alone_asks_for_no_purchase(buying: Callable[..., Any]) -> None:
     _, _, wished = buying("--yes")
-    assert wished == [Wishes()]
+    assert wished == [OptionOverrides()]
 
 
 def test_a_purchase_is_asked_for_by_the_pools_name_with_hours_and_price(
@@ -74,7 +76,7 @@ def test_a_purchase_is_asked_for_by_the_pools_name_with_hours_and_price(
         ),
         "type gpu to do it: ",
     ]
-    assert wished == [Wishes(buy=frozenset({"gpu"}))]
+    assert wished == [OptionOverrides(buy=frozenset({"gpu"}))]
 
 
 @pytest.mark.parametrize("typed", ["yes", "y", "", "GPU"])
@@ -86,16 +88,16 @@ def test_a_yes_is_not_the_pools_name(typed: str, buying: Callable[..., Any]) -> 
 def test_a_pool_that_was_not_named_is_not_asked_about(buying: Callable[..., Any]) -> None:
     _, prompts, wished = buying(typed=("yes",))
     assert [prompt.splitlines()[-1] for prompt in prompts] == ["do this? [y/N] "]
-    assert wished == [Wishes()]
+    assert wished == [OptionOverrides()]
 
 
 def test_where_nobody_can_type_a_named_purchase_needs_yes(buying: Callable[..., Any]) -> None:
     done, _, wished = buying("--buy-capacity-block", "gpu")
     assert (done.exit_code, wished) == (int(Exit.REFUSED), [])
     _, _, wished = buying("--buy-capacity-block", "gpu", "--yes")
-    assert wished == [Wishes(buy=frozenset({"gpu"}))]
+    assert wished == [OptionOverrides(buy=frozenset({"gpu"}))]
 
 
-def test_the_first_rung_is_wished_for_by_pool(buying: Callable[..., Any]) -> None:
+def test_the_first_option_is_wished_for_by_pool(buying: Callable[..., Any]) -> None:
     _, _, wished = buying("--yes", "--from-first-option", "gpu")
-    assert wished == [Wishes(again=frozenset({"gpu"}))]
+    assert wished == [OptionOverrides(again=frozenset({"gpu"}))]

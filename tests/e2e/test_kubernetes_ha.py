@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gcluster.stacks.local.engine import find_engine
-from gcluster.stacks.local.network import free_subnets, host_routes, taken
+from gcluster.stacks.local.network import free_subnets, host_routes, used_networks
 
 from .conftest import LiveCluster, until
 
@@ -81,7 +81,7 @@ class Planes(LiveCluster):
 
 def _free_subnet(key: str) -> IPv4Network:
     subnets = [s for network in find_engine().networks() for s in network.subnets]
-    return next(free_subnets(key, taken(subnets, host_routes())))
+    return next(free_subnets(key, used_networks(subnets, host_routes())))
 
 
 @pytest.fixture(scope="module")

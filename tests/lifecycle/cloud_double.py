@@ -16,7 +16,7 @@ from gcluster.inventory.hosts import Host, SshTarget
 from gcluster.lifecycle.cluster.cluster import Cluster
 from gcluster.lifecycle.cluster.progress import Reporter, silent
 from gcluster.lifecycle.planning.plan import make_plan
-from gcluster.lifecycle.planning.purchase.fallback_lists import NO_WISHES, Wishes
+from gcluster.lifecycle.planning.purchase.fallback_lists import NO_WISHES, OptionOverrides
 from gcluster.lifecycle.state import PurchaseAttempted
 from gcluster.lifecycle.up.phase import UpResult
 from gcluster.lifecycle.up.up import up
@@ -75,9 +75,9 @@ class CloudDouble(Provider):
         self._path = folder / "machines.json"
         self._aws = AwsProvider()
         self.stock: dict[str, int] = {}
-        """Rung -> machines that it has left; absent: enough of them."""
+        """Option -> machines that it has left; absent: enough of them."""
         self.bought: list[str] = []
-        """Rungs whose capacity block was paid."""
+        """Options whose capacity block was paid."""
         self.says: Callable[[str], str] = lambda _: EC2_SAID
         self.before_each: Callable[[], None] = lambda: None
         """Called before each machine is made: where a process may be killed."""
@@ -92,7 +92,7 @@ class CloudDouble(Provider):
         return json.loads(self._path.read_bytes()) if self._path.exists() else {}
 
     def on(self, option: str) -> list[str]:
-        """Return the GPU nodes that stand on a option."""
+        """Return the GPU nodes that stand on an option."""
         there = self.machines.items()
         return sorted(node for node, at in there if at == option and node.startswith("gpu"))
 
@@ -127,7 +127,7 @@ class CloudDouble(Provider):
         there = self.machines
         found = []
         for wanted in self.graph(context.spec, context.site).resources:
-            option, now = self._rung(context, wanted), there.get(wanted.name, "")
+            option, now = self._option(context, wanted), there.get(wanted.name, "")
             if option != now:
                 effect: Any = "create" if not now else "replace" if option else "delete"
                 found.append(ResourceChange(effect=effect, resource=wanted))
@@ -141,7 +141,7 @@ class CloudDouble(Provider):
         }
         lacking = {}
         for wanted in self.graph(context.spec, context.site).resources:
-            option, now = self._rung(context, wanted), self.machines.get(wanted.name, "")
+            option, now = self._option(context, wanted), self.machines.get(wanted.name, "")
             if option == now:
                 continue
             if now:
@@ -187,7 +187,7 @@ class CloudDouble(Provider):
         """Refuse, as `grow`."""
         raise NotImplementedError
 
-    def _rung(self, context: SiteContext, wanted: Resource) -> str:
+    def _option(self, context: SiteContext, wanted: Resource) -> str:
         first = self.purchase_options(context.spec, context.site, wanted.pool or "")[0].key
         return context.taken.get(wanted.name, first)
 
@@ -243,7 +243,7 @@ class PurchaseTrial:
         )
 
     def up(
-        self, report: Reporter = silent, wishes: Wishes = NO_WISHES, allow: str = ""
+        self, report: Reporter = silent, wishes: OptionOverrides = NO_WISHES, allow: str = ""
     ) -> UpResult:
         """Bring it up."""
         return up(

@@ -17,7 +17,7 @@ from tests.lifecycle.state.emulators import s3
 from gcluster.lifecycle.cluster import places
 from gcluster.lifecycle.cluster.cluster import Cluster, open_cluster
 from gcluster.lifecycle.cluster.outcome import Exit, LifecycleError
-from gcluster.lifecycle.cluster.shared_credentials import keep_host_keys, lay_out
+from gcluster.lifecycle.cluster.shared_credentials import store_host_keys, write_credentials
 from gcluster.lifecycle.state import acquire
 from gcluster.lifecycle.state.audit.artifacts import read_artifacts
 from gcluster.lifecycle.up.run import Run
@@ -77,7 +77,7 @@ def machine(
 
 def test_looking_makes_no_key(machine: Callable[[str], Cluster]) -> None:
     cluster = machine("a")
-    lay_out(cluster, cluster.workdir)
+    write_credentials(cluster, cluster.workdir)
     assert not (cluster.workdir / "id_ed25519").exists()
     assert cluster.store.list("secrets") == []
 
@@ -87,12 +87,12 @@ def test_the_key_of_the_nodes_is_the_same_on_every_machine(
 ) -> None:
     first = machine("a")
     first.identify()
-    lay_out(first, first.workdir, making=True)
+    write_credentials(first, first.workdir, making=True)
     key, public = _key(first), public_text(first.workdir / "id_ed25519")
 
     second = machine("b")
     assert not (second.workdir / "id_ed25519").exists()
-    lay_out(second, second.workdir)
+    write_credentials(second, second.workdir)
 
     assert (_key(second), public_text(second.workdir / "id_ed25519")) == (key, public)
     assert (second.workdir / "id_ed25519").stat().st_mode & 0o777 == 0o600
@@ -106,7 +106,7 @@ def test_a_key_that_an_earlier_version_made_is_kept(machine: Callable[[str], Clu
     from gcluster.stacks.client_key import ensure_client_key  # noqa: PLC0415 - as that version did
 
     before = ensure_client_key(cluster.workdir).read_bytes()
-    lay_out(cluster, cluster.workdir, making=True)
+    write_credentials(cluster, cluster.workdir, making=True)
     assert _key(cluster) == before
     assert cluster.vault.reveal("ssh-client") == before
 
@@ -118,10 +118,10 @@ def test_host_keys_that_one_machine_read_are_known_to_the_next(
     first.identify()
     (first.workdir / "aws-east").mkdir()
     (first.workdir / "aws-east" / "host-keys.json").write_bytes(_KEYS)
-    keep_host_keys(first)
+    store_host_keys(first)
 
     second = machine("b")
-    lay_out(second, second.workdir)
+    write_credentials(second, second.workdir)
 
     assert (second.workdir / "aws-east" / "host-keys.json").read_bytes() == _KEYS
 

@@ -16,7 +16,7 @@ from gcluster.lifecycle.down.ledger_check import (
     UNKNOWN,
     LedgerCheck,
     check_ledger,
-    close_absent,
+    close_missing,
 )
 from gcluster.lifecycle.state import Ledger, acquire
 from gcluster.stacks.provider import Leftover, ProviderError, SiteContext, provider_error
@@ -160,7 +160,7 @@ def test_what_a_list_may_not_have_yet_stays_on_record(up: Trial, lag: str, *, ke
         cloud.delete([cloud.list()["gpu002"].id])
     with acquire(cluster.store, ["lab"], reason="test") as lock:
         cluster.events.bind(run="", epochs=lock.epochs)
-        close_absent(cluster, site)
+        close_missing(cluster, site)
     assert ("lab/node/gpu002" in up.in_the_ledger()) is kept
 
 

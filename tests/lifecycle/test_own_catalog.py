@@ -9,7 +9,7 @@ import pytest
 from gcluster.lifecycle.cluster.cluster import open_cluster
 from gcluster.lifecycle.cluster.outcome import Exit, LifecycleError
 from gcluster.lifecycle.planning.plan import make_plan
-from gcluster.lifecycle.state import Applied, keep_applied
+from gcluster.lifecycle.state import Applied, store_applied
 
 from .trial import Trial
 
@@ -58,7 +58,7 @@ def test_a_file_that_is_named_no_more_is_not_kept(own: Trial) -> None:
 def test_a_spec_that_a_later_check_refuses_is_still_taken_down(trial: Trial) -> None:
     trial.up()
     kept = trial.open(running=True)
-    keep_applied(kept.store, Applied(spec=kept.spec_text.replace("count: 3", "count: 200000")))
+    store_applied(kept.store, Applied(spec=kept.spec_text.replace("count: 3", "count: 200000")))
 
     assert trial.down().exit_code is Exit.OK
 

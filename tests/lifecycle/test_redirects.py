@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from gcluster.lifecycle.bundle.fetch import Wanted, fetch_all
+from gcluster.lifecycle.bundle.fetch import RequiredFile, fetch_all
 from gcluster.lifecycle.bundle.keys import exported
 from gcluster.lifecycle.cluster.outcome import LifecycleError
 from gcluster.lifecycle.kubernetes.release.registry import fetched
@@ -70,7 +70,7 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
 
 
 def bundled(url: str, folder: Path) -> None:
-    file = Wanted(url=url, path="file", sha256="0" * 64, size=64, roles="a")
+    file = RequiredFile(url=url, path="file", sha256="0" * 64, size=64, roles="a")
     _, findings = fetch_all([file], folder, lambda *_: None)
     raise LifecycleError(*findings)
 

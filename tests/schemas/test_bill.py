@@ -86,10 +86,10 @@ def _pool(of: Bill, name: str) -> PoolBill:
 def test_a_market_with_a_price_of_its_own_is_told_with_its_source_and_date(tmp_path: Path) -> None:
     (pool,) = _bill(tmp_path, "site: cloud, machine: node, count: 2, market: [spot]").pools
 
-    assert [(o.market, o.usd_per_hour, o.source, o.date) for o in pool.ladder] == [
+    assert [(o.market, o.usd_per_hour, o.source, o.date) for o in pool.fallback_list] == [
         ("spot", 30, "spot page", "2026-08-02")
     ]
-    assert pool.ladder[0].unverified
+    assert pool.fallback_list[0].unverified
     assert not pool.is_bound
 
 
@@ -109,21 +109,26 @@ def test_a_machine_that_does_not_say_is_sold_as_its_provider_sells(tmp_path: Pat
     }  # fmt: skip
 
 
-def test_the_limit_of_a_spot_rung_is_a_bound_without_a_source(tmp_path: Path) -> None:
+def test_the_limit_of_a_spot_option_is_a_bound_without_a_source(tmp_path: Path) -> None:
     market = "market: [{spot_max_usd_per_hour: 40}]"
     (pool,) = _bill(tmp_path, f"site: cloud, machine: node, count: 2, {market}").pools
 
-    (rung,) = pool.ladder
-    assert (rung.market, rung.usd_per_hour, rung.is_bound, rung.source) == ("spot", 40, True, None)
+    (option,) = pool.fallback_list
+    assert (option.market, option.usd_per_hour, option.is_bound, option.source) == (
+        "spot",
+        40,
+        True,
+        None,
+    )
     assert pool.is_bound
     assert pool.is_bound_now
 
 
-def test_a_worst_case_that_a_rung_has_as_its_own_price_is_no_bound(tmp_path: Path) -> None:
+def test_a_worst_case_that_a_option_has_as_its_own_price_is_no_bound(tmp_path: Path) -> None:
     market = "market: [{reservation: r}, on-demand]"
     (pool,) = _bill(tmp_path, f"site: cloud, machine: node, count: 2, {market}").pools
 
-    assert pool.ladder[0].is_bound
+    assert pool.fallback_list[0].is_bound
     assert pool.is_bound_now
     assert (pool.usd_per_hour, pool.is_bound) == (180, False)
 
@@ -159,7 +164,7 @@ def test_own_machines_with_a_price_of_ones_own_count_and_cite_it(tmp_path: Path)
 
     (pool,) = found.pools
     assert (pool.holding, found.totals.hour.usd, found.own_unpriced) == ("own", 72, ())
-    assert pool.ladder[0].source == "internal rate"
+    assert pool.fallback_list[0].source == "internal rate"
     assert pool.markets == ()
 
 
@@ -243,11 +248,13 @@ def test_storage_that_exists_is_not_on_the_bill_and_a_bucket_has_no_size(tmp_pat
 def test_the_hybrid_costs_its_gateway_in_the_cloud_until_jobs_spill() -> None:
     found = _example("hybrid")
 
-    spill, gate = _pool(found, "spill"), _pool(found, "gate").ladder[0].usd_per_hour or 0
+    spill, gate = _pool(found, "spill"), _pool(found, "gate").fallback_list[0].usd_per_hour or 0
     assert (spill.nodes_now, spill.nodes) == (0, 16)
-    assert [offer.market for offer in spill.ladder] == ["reservation", "spot", "on-demand"]
+    assert [offer.market for offer in spill.fallback_list] == ["reservation", "spot", "on-demand"]
     assert found.totals.hour_now.usd == gate > 0
-    assert found.totals.hour.usd == pytest.approx(gate + 16 * (spill.ladder[-1].usd_per_hour or 0))
+    assert found.totals.hour.usd == pytest.approx(
+        gate + 16 * (spill.fallback_list[-1].usd_per_hour or 0)
+    )
     assert found.own_unpriced == ("head", "train")
     assert [storage.name for storage in found.storage] == ["warm"]
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from gcluster.schemas.catalog import Catalog, Machine, Price, load_catalog
 from gcluster.schemas.catalog.machine import Market
-from gcluster.schemas.cost.pools import HOURS_PER_MONTH, Cost, RungCost, usd_per_hour
+from gcluster.schemas.cost.pools import HOURS_PER_MONTH, Cost, OptionCost, usd_per_hour
 from gcluster.schemas.load import load_text
 
 _BARE_METAL = """\
@@ -114,23 +114,25 @@ def test_what_is_always_there_is_told_apart_from_every_machine_running() -> None
     assert (gpu.watts, cost.watts) == (16_000, None)  # this machine's own power is not known
 
 
-def test_the_worst_case_is_the_dearest_rung_and_now_is_the_first() -> None:
+def test_the_worst_case_is_the_dearest_option_and_now_is_the_first() -> None:
     cost = _cloud(_node(on_demand=10, spot=4), "count: 3, market: [spot, on-demand]")
 
-    assert cost.pools["gpu"].rungs == (
-        RungCost(market="spot", usd_per_hour=4),
-        RungCost(market="on-demand", usd_per_hour=10),
+    assert cost.pools["gpu"].purchase_options == (
+        OptionCost(market="spot", usd_per_hour=4),
+        OptionCost(market="on-demand", usd_per_hour=10),
     )
     assert (cost.usd_per_hour_now, cost.usd_per_hour) == (12, 30)
     assert cost.bounds == ()
 
 
-@pytest.mark.parametrize("rung", ["spot", "{reservation: r}", "flex-start", "{flex_start: 2h}"])
-def test_a_rung_that_is_never_dearer_than_on_demand_is_bound_by_it_and_marked(rung: str) -> None:
-    cost = _cloud(_node(on_demand=10), f"count: 3, market: [{rung}]")
+@pytest.mark.parametrize("option", ["spot", "{reservation: r}", "flex-start", "{flex_start: 2h}"])
+def test_a_option_that_is_never_dearer_than_on_demand_is_bound_by_it_and_marked(
+    option: str,
+) -> None:
+    cost = _cloud(_node(on_demand=10), f"count: 3, market: [{option}]")
 
     assert cost.usd_per_hour == 30
-    assert cost.pools["gpu"].rungs[0].is_bound
+    assert cost.pools["gpu"].purchase_options[0].is_bound
     assert cost.bounds == ("gpu",)
 
 
@@ -150,7 +152,7 @@ def test_a_limit_on_the_spot_price_is_the_most_that_spot_costs() -> None:
         (_node(on_demand=10), "on-demand, {capacity_block: cr-1}", "r1"),
     ],
 )
-def test_one_rung_without_a_price_makes_the_worst_case_unknown_and_names_the_pool(
+def test_one_option_without_a_price_makes_the_worst_case_unknown_and_names_the_pool(
     machine: Machine, market: str, region: str
 ) -> None:
     cost = _cloud(machine, f"count: 3, market: [{market}]", region=region)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gcluster.stacks.permissions import CLOUDS, document, kind_of, known, needed
+from gcluster.stacks.permissions import CLOUDS, document, kind_of, load_permissions, needed
 from gcluster.stacks.provider import ProviderError
 
 _STACKS = Path(__file__).parents[2] / "stacks"
@@ -70,14 +70,14 @@ def _asked_of_aws() -> set[str]:
 def test_every_kind_that_the_code_makes_has_its_permissions_and_no_other(cloud: str) -> None:
     made = _made(cloud) | _recorded(cloud)
     assert len(made) > 20
-    assert set(known(cloud).resources) == made
+    assert set(load_permissions(cloud).resources) == made
 
 
 def test_every_call_to_aws_is_allowed() -> None:
     asked = _asked_of_aws()
     assert len(asked) > 20
     # A secret that a spec refers to is its owner's: who may read it is said there, for it alone.
-    granted = {*known("aws").always}
+    granted = {*load_permissions("aws").always}
     assert asked - {"secretsmanager:GetSecretValue"} <= granted
 
 
@@ -144,5 +144,5 @@ def test_a_state_in_s3_is_granted_there_and_nowhere_else(prefix: str, below: str
 
 def test_an_unknown_cloud_is_refused_with_the_known_ones() -> None:
     with pytest.raises(ProviderError) as caught:
-        known("oci")
+        load_permissions("oci")
     assert "aws, azure, gcp" in caught.value.diagnostics[0].hint

@@ -12,7 +12,7 @@ from gcluster.schemas.catalog import load_catalog
 from gcluster.schemas.load import load_text
 from gcluster.schemas.spec import ClusterSpec
 from gcluster.stacks.aws.session import Session as AwsSession
-from gcluster.stacks.azure.plan.types import Moment
+from gcluster.stacks.azure.plan.types import LiveState
 from gcluster.stacks.azure.program.site import program as azure_program
 from gcluster.stacks.azure.session import Session as AzureSession
 from gcluster.stacks.gcp.program.site import program as gcp_program
@@ -90,7 +90,7 @@ class AzureOffline(AzureSession):
 
     def engine(self, total: int = 0) -> Engine:
         """Return the stack with the program as it is at first."""
-        moment = Moment(public_key=self.authorized_key(), month="2026-11-01", live={})
+        moment = LiveState(public_key=self.authorized_key(), month="2026-11-01", live={})
         return self._stack(azure_program(self._context.spec, "here", CATALOG, moment), total)
 
 
@@ -215,7 +215,7 @@ def test_without_a_stack_no_engine_is_asked(opened: Open, engines: Engines) -> N
     session = opened(passphrase="")
     assert session.take_down() is True
     assert session.cancel() is False
-    assert session.told_apart((Leftover(kind="x", name="x", provider_id="x", kept_data=True),))
+    assert session.mark_protected((Leftover(kind="x", name="x", provider_id="x", kept_data=True),))
     assert engines.calls == []
 
 
@@ -237,14 +237,14 @@ def test_what_was_found_is_told_apart_by_what_the_stack_protects(
         Leftover(kind=kind, name=kind, provider_id=ids[kind], kept_data=kind == FILE_SYSTEM[cloud])
         for kind in kinds
     )
-    told = opened().told_apart(found)
+    told = opened().mark_protected(found)
     assert [item.kept_data for item in told] == [True, True, False]
     assert [item.storage for item in told] == [("fast",), (), ()]
-    going = opened(*ALL).told_apart(found)
+    going = opened(*ALL).mark_protected(found)
     assert [item.kept_data for item in going] == [False, False, False]
     assert going[0].storage == ("fast",)
     strange = (msgspec.structs.replace(found[0], name="x", provider_id="x"),)
-    assert opened().told_apart(strange) == strange, "what the stack doesn't know stays as found"
+    assert opened().mark_protected(strange) == strange, "what the stack doesn't know stays as found"
 
 
 def test_what_stands_in_the_stack_is_booked_and_nothing_else_is(
@@ -264,7 +264,7 @@ def test_one_machine_is_made_anew_after_the_cloud_was_read_back(
     opened().bring_up(0)
     (urn, *_) = (u for u in engines.cloud if u.split("::")[2].endswith(f":{NODE[cloud]}"))
     engines.calls.clear()
-    opened().make_anew(0, [urn.rpartition("::")[2]])
+    opened().recreate(0, [urn.rpartition("::")[2]])
     assert engines.calls == ["refresh", "export", "up"]
     assert engines.anew == [urn]
 

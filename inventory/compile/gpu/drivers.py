@@ -20,7 +20,7 @@ def nvidia_driver_steps(node: NodeFacts) -> list[Step]:
         return []
     driver: dict[str, Json] = {
         "nvidia_driver_version": version,
-        "nvidia_driver_rollback": node.was_asked("driver"),
+        "nvidia_driver_rollback": node.is_version_given("driver"),
     }
     fabric_manager = node.version("fabric_manager") or version
     imex = node.version("imex") or version
@@ -99,7 +99,7 @@ def cuda_steps(node: NodeFacts) -> list[Step]:
         return []
     toolkit: dict[str, Json] = {"cuda_version": version}
     return [
-        _cuda_step("install", toolkit | {"cuda_rollback": node.was_asked("cuda")}),
+        _cuda_step("install", toolkit | {"cuda_rollback": node.is_version_given("cuda")}),
         _cuda_step("configure", toolkit),
         _cuda_step("verify", toolkit),
     ]

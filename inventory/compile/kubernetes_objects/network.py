@@ -10,9 +10,8 @@ from ..steps import Json
 
 if TYPE_CHECKING:
     from ....schemas.catalog import Addon
-
-if TYPE_CHECKING:
     from .facts import KubernetesFacts
+
 
 Cni: TypeAlias = Literal["cilium", "calico", "routed", "cloud"]
 API_PORT = 6443

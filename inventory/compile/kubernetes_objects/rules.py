@@ -58,8 +58,8 @@ def end_rule(end: datetime) -> list[Object]:
     now, until = "timestamp(object.metadata.creationTimestamp)", f"timestamp({literal(stamp)})"
     lasts = "duration(string(object.spec.activeDeadlineSeconds) + 's')"
     held = [
-        _held(f"{now} < {until}", literal(f"this cluster ended on {stamp}")),
-        _held(
+        _rule(f"{now} < {until}", literal(f"this cluster ended on {stamp}")),
+        _rule(
             "request.kind.kind != 'Job' || (has(object.spec.activeDeadlineSeconds) && "
             f"{now} + {lasts} <= {until})",
             literal(
@@ -91,14 +91,14 @@ def _qos_of_pods(facts: KubernetesFacts) -> Object:
         "grace": f"object.spec.?terminationGracePeriodSeconds.orValue({DEFAULT_GRACE_S})",
     }
     held = [
-        _held(
+        _rule(
             "variables.qos in variables.allowed",
             "'priorityClassName of this account: one of ' + variables.allowed.join(', ')",
         )
     ]
     if grace:
         held.append(
-            _held(
+            _rule(
                 f"!(variables.qos in {literal(grace)}) || "
                 f"variables.grace <= {literal(grace)}[variables.qos]",
                 "'terminationGracePeriodSeconds is above the grace of QOS ' + variables.qos",
@@ -123,7 +123,7 @@ def _queues(facts: KubernetesFacts) -> Object:
         "queues": f"{literal(queues)}[namespaceObject.metadata.name]",
         "partition": _partition(facts),
     }
-    held = _held(
+    held = _rule(
         "variables.partition in variables.queues",
         f"'label {QUEUE_LABEL} of this account: one of ' + variables.queues.join(', ')",
     )
@@ -137,7 +137,7 @@ def _time_of_jobs(facts: KubernetesFacts) -> Object | None:
     if only:
         of = f"{literal(only)}[variables.partition]"
         held.append(
-            _held(
+            _rule(
                 f"!(variables.partition in {literal(only)}) || variables.qos in {of}",
                 f"'partition ' + variables.partition + ' takes only: ' + {of}.join(', ')",
             )
@@ -146,7 +146,7 @@ def _time_of_jobs(facts: KubernetesFacts) -> Object | None:
         if longest:
             of = f"{literal(longest)}[variables.{what}]"
             held.append(
-                _held(
+                _rule(
                     f"!(variables.{what} in {literal(longest)}) || "
                     f"(has(object.spec.activeDeadlineSeconds) && "
                     f"object.spec.activeDeadlineSeconds <= {of})",
@@ -186,7 +186,7 @@ def _places(facts: KubernetesFacts) -> Object | None:
     if not bound:
         return None
     account = "namespaceObject.metadata.name"
-    held = _held(
+    held = _rule(
         f"!({account} in variables.bound) || variables.bound[{account}]"
         ".exists(label, object.spec.?nodeSelector[?label].orValue('') == 'true')",
         f"'set one of these to \"true\" in nodeSelector: ' + variables.bound[{account}].join(', ')",
@@ -195,7 +195,7 @@ def _places(facts: KubernetesFacts) -> Object | None:
     return _policy("gcluster-partitions", [_PODS], variables, [held], operations=["CREATE"])
 
 
-def _held(expression: str, message: str) -> dict[str, str]:
+def _rule(expression: str, message: str) -> dict[str, str]:
     """Return one rule; `message` is an expression as well."""
     return {"expression": expression, "messageExpression": message, "reason": "Forbidden"}
 

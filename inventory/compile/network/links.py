@@ -152,7 +152,7 @@ def site_routes_steps(node: NodeFacts) -> list[Step]:
     built: list[Json] = []
     for way in ways:
         link = spec.links[way.link]
-        asked = [_who(host, link.via) for host in found if _is_asked(spec, host, way.sites)]
+        asked = [_who(host, link.via) for host in found if _is_requested(spec, host, way.sites)]
         if not is_tunnel(link, spec.sites):
             given += asked
             continue
@@ -171,7 +171,7 @@ def site_routes_steps(node: NodeFacts) -> list[Step]:
     return [*steps, _site_routes_step("verify", {**ways_here, "site_routes_answers": answers})]
 
 
-def _is_asked(spec: ClusterSpec, host: Host, sites: tuple[str, ...]) -> bool:
+def _is_requested(spec: ClusterSpec, host: Host, sites: tuple[str, ...]) -> bool:
     return host.site in sites and host.role != "compute" and spec.sites[host.site].runs_jobs
 
 

@@ -23,11 +23,11 @@ from .elastic import cloud_node_lines, elastic_variables, placeholders
 from .nodes import (
     cpus_per_gpu,
     gpu_count,
-    kept_from_jobs_mib,
     machine_of,
     mem_per_cpu_mib,
     node_lines,
     node_shape,
+    reserved_memory_mib,
 )
 from .scheduling import (
     AUTO,
@@ -81,7 +81,7 @@ def slurm_cluster_variables(
         elastic: whether somebody makes the nodes that elastic pools may have.
     """
     simulated = is_simulated(spec, catalog)
-    reserved = kept_from_jobs_mib(spec)
+    reserved = reserved_memory_mib(spec)
     shapes = {pool: node_shape(machine_of(spec, pool, catalog), pool, reserved) for pool in compute}
     names = {pool: [host.name for host in hosts] for pool, hosts in compute.items()}
     hosts = [host for pool in sorted(compute) for host in compute[pool]]
@@ -225,7 +225,7 @@ def _partitions(
     """
     written = written_partitions(spec)
     only = len(written) == 1
-    reserved = kept_from_jobs_mib(spec)
+    reserved = reserved_memory_mib(spec)
     lines = []
     for name, partition in sorted(written.items()):
         machines = [machine_of(spec, pool, catalog) for pool in partition.pools]

@@ -149,7 +149,7 @@ def gpu_count(machine: Machine | None) -> int:
     return machine.gpu.count if machine and machine.gpu else 0
 
 
-def kept_from_jobs_mib(spec: ClusterSpec) -> int:
+def reserved_memory_mib(spec: ClusterSpec) -> int:
     """Return the memory of each node that the spec keeps from jobs, in MiB."""
     slurm = spec.scheduler
     reserved = slurm.memory_reserved if isinstance(slurm, SlurmScheduler) else None

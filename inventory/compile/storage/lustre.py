@@ -49,7 +49,7 @@ def lustre_client_steps(node: NodeFacts) -> list[Step]:
         "lustre_client_source": lustre_sources(node)[0],
         "lustre_client_kind": server_backend(node, served[0]) if served else "client",
         "lustre_client_kernel": node.version("kernel") or "",
-        "lustre_client_rollback": node.was_asked("lustre"),
+        "lustre_client_rollback": node.is_version_given("lustre"),
     }
     state: dict[str, Json] = {
         "lustre_client_networks": _networks(node, devices, [*served, *_mounted(node)]),

@@ -8,23 +8,20 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from ..policy import Rented, Rule, Standing
-from ..policy.commitments import Books
-from ..policy.room import Place, Wanted, find
-from ..policy.rule import Rung
+from ..policy import Rented, Rule, Situation
+from ..policy.commitments import Commitments
+from ..policy.room import Place, RoomRequest, find
+from ..policy.rule import PurchaseOption
 from .scheduler import Seen
-
-if TYPE_CHECKING:
-    from .decide import ElasticPool
 
 if TYPE_CHECKING:
     from .decide import ElasticPool
     from .ledger import BurstFold
 
 
-def standing(
+def decision_context(
     rule: Rule, always: Collection[str], fold: BurstFold, seen: Seen, promise_of: str = ""
-) -> Standing:
+) -> Situation:
     """Return the moment for a decision about a partition's spill.
 
     Args:
@@ -34,15 +31,15 @@ def standing(
         seen: the scheduler's view.
         promise_of: partition whose promise is handed on; "": none is.
     """
-    return Standing(
+    return Situation(
         now=seen.now,
-        rented=(*_nodes(rule, always, fold, seen), *_on_their_way(rule, fold, seen)),
+        rented=(*_nodes(rule, always, fold, seen), *_pending_jobs(rule, fold, seen)),
         spent_today_usd=fold.spent_today(rule.target.pool, seen.now),
         promise=fold.promises.get(promise_of),
     )
 
 
-def open_rungs(
+def affordable_options(
     rules: Collection[Rule],
     pool: ElasticPool,
     fold: BurstFold,
@@ -51,39 +48,40 @@ def open_rungs(
     nodes: int,
     seconds: float | None,
 ) -> tuple[tuple[str, ...], str]:
-    """Return the rungs that every ceiling allows for new nodes, else ((), why not).
+    """Return the options that every ceiling allows for new nodes, else ((), why not).
 
     This is asked before each buy, also for jobs that nobody moved.
     """
-    rungs = pool.rungs
+    purchase_options = pool.purchase_options
     for rule in (_priced(each, pool) for each in rules):
-        moment = standing(rule, (), fold, seen)
+        moment = decision_context(rule, (), fold, seen)
         taken = tuple(each for each in moment.rented if not each.node.startswith(_JOB))
         busy = tuple(Rented(node=e.node, usd_per_hour=e.usd_per_hour, until=e.until) for e in taken)
-        books = Books.of(
-            Standing(now=seen.now, rented=busy, spent_today_usd=moment.spent_today_usd)
+        books = Commitments.of(
+            Situation(now=seen.now, rented=busy, spent_today_usd=moment.spent_today_usd)
         )
-        place = find(rule, books, seen.now, Wanted(nodes, rule.longest(seconds)), None)
+        place = find(rule, books, seen.now, RoomRequest(nodes, rule.longest(seconds)), None)
         if not isinstance(place, Place):
             return (), place[0].text
         if not rule.target.is_free:
-            allowed = rule.rungs_up_to(place.cap)
-            rungs = tuple(rung for rung in rungs if rung in allowed)
-    return rungs, "" if rungs else "no way to buy it stays below the ceilings"
+            allowed = rule.options_up_to(place.cap)
+            purchase_options = tuple(option for option in purchase_options if option in allowed)
+    return purchase_options, "" if purchase_options else "no way to buy it stays below the ceilings"
 
 
 def _priced(rule: Rule, pool: ElasticPool) -> Rule:
     """Return a rule with the pool's own prices: the provider may ask for more than the catalog."""
     if rule.target.is_free and not any(pool.prices.values()):
         return rule
-    known = {rung.key: rung for rung in rule.target.rungs}
-    rungs = tuple(
+    known = {option.key: option for option in rule.target.purchase_options}
+    purchase_options = tuple(
         msgspec.structs.replace(
-            known.get(key, Rung(key=key, usd_per_hour=None)), usd_per_hour=pool.prices.get(key)
+            known.get(key, PurchaseOption(key=key, usd_per_hour=None)),
+            usd_per_hour=pool.prices.get(key),
         )
-        for key in pool.rungs
+        for key in pool.purchase_options
     )
-    target = msgspec.structs.replace(rule.target, rungs=rungs)
+    target = msgspec.structs.replace(rule.target, purchase_options=purchase_options)
     return msgspec.structs.replace(rule, target=target)
 
 
@@ -111,7 +109,7 @@ def _nodes(rule: Rule, always: Collection[str], fold: BurstFold, seen: Seen) -> 
             yield Rented(node=name, until=None, idle_since=node.idle_since, always=True)
 
 
-def _on_their_way(rule: Rule, fold: BurstFold, seen: Seen) -> Iterator[Rented]:
+def _pending_jobs(rule: Rule, fold: BurstFold, seen: Seen) -> Iterator[Rented]:
     """Yield what jobs may bring that were moved and whose nodes nobody has asked for yet."""
     for each in seen.jobs:
         move = fold.moved.get(each.job.id)
@@ -144,7 +142,7 @@ class Prices:
         return said is not None and self._clock() - said[0] < FRESH_S
 
     def learn(self, pool: str, usd_per_hour: dict[str, float]) -> None:
-        """Keep rung -> USD per hour of one node, as the provider says it now."""
+        """Keep option -> USD per hour of one node, as the provider says it now."""
         self._said[pool] = (self._clock(), usd_per_hour)
 
     def of(self, pool: ElasticPool) -> ElasticPool:

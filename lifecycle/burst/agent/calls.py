@@ -16,7 +16,7 @@ CALLS = 16
 """Calls at once. Each is a bulk call or a converge of many nodes; clouds throttle far below."""
 
 
-class Crew(Protocol):
+class CallPool(Protocol):
     """Makes calls, and knows for which nodes one is at work."""
 
     def start(self, nodes: Collection[str], call: Callable[[], object]) -> None:
@@ -88,7 +88,7 @@ class Threads:
 class Work(Protocol):
     """The calls that the agent has made; see `ProviderWork`."""
 
-    def grow(self, site: str, pool: str, nodes: Collection[str], rung: str, token: str) -> Made:
+    def grow(self, site: str, pool: str, nodes: Collection[str], option: str, token: str) -> Made:
         """Make nodes in one call."""
         ...
 
@@ -104,12 +104,12 @@ class Work(Protocol):
         """Converge nodes; return node -> why it is not done."""
         ...
 
-    def price(self, site: str, pool: str, rung: str) -> float | None:
+    def price(self, site: str, pool: str, option: str) -> float | None:
         """Return what a node costs now, bought so, in USD per hour; None: nobody says."""
         ...
 
 
-class Happened(msgspec.Struct, frozen=True, kw_only=True):
+class AgentEvent(msgspec.Struct, frozen=True, kw_only=True):
     """One line of what the agent says."""
 
     what: str
@@ -118,5 +118,5 @@ class Happened(msgspec.Struct, frozen=True, kw_only=True):
     nodes: str = ""
     job: str = ""
     pool: str = ""
-    rung: str = ""
+    option: str = ""
     reason: str = ""

@@ -34,10 +34,10 @@ class ElasticPool(msgspec.Struct, frozen=True, kw_only=True):
     site: str
     nodes: tuple[str, ...]
     """That may come."""
-    rungs: tuple[str, ...] = ("",)
+    purchase_options: tuple[str, ...] = ("",)
     """Ways to buy them, in the order in which they are tried."""
     prices: dict[str, float] = {}
-    """Rung -> USD per hour of one node, where it is known."""
+    """Option -> USD per hour of one node, where it is known."""
     come_s: float
     """Seconds in which a node must take jobs."""
     idle_s: float
@@ -45,11 +45,11 @@ class ElasticPool(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Ask(msgspec.Struct, frozen=True, kw_only=True):
-    """Ask for nodes in one call; the first of these rungs that the money allows."""
+    """Ask for nodes in one call; the first of these options that the money allows."""
 
     pool: ElasticPool
     nodes: tuple[str, ...]
-    rungs: tuple[str, ...]
+    purchase_options: tuple[str, ...]
     jobs: tuple[str, ...]
     seconds: float | None
     """Longest limit of the jobs that are to run there; None: one has none."""
@@ -111,12 +111,12 @@ def acts(
     """
     jobs_on = _jobs_on(seen)
     for pool in pools:
-        yield from _standing(pool, fold, seen, busy)
-        yield from _wanted(pool, fold, seen, busy, jobs_on)
+        yield from _state_actions(pool, fold, seen, busy)
+        yield from _requested(pool, fold, seen, busy, jobs_on)
         yield from _back(pool, fold, seen)
 
 
-def _standing(  # noqa: C901  # a case for each step, none nested
+def _state_actions(  # noqa: C901  # a case for each step, none nested
     pool: ElasticPool, fold: BurstFold, seen: Seen, busy: Collection[str]
 ) -> Iterator[Act]:
     """Yield what follows from where nodes stand."""
@@ -148,7 +148,7 @@ def _standing(  # noqa: C901  # a case for each step, none nested
         yield Joined(records=tuple(joined))
     for reason, records in leaves.items():
         yield Leave(records=tuple(records), reason=reason)
-    for group in alike(on):
+    for group in grouped(on):
         yield GoOn(records=group)
 
 
@@ -165,7 +165,7 @@ def _died(record: NodeRecord, node: NodeSeen) -> str:
     return said or ("it is down" if record.step == "joined" else "it never came")
 
 
-def alike(records: Iterable[NodeRecord]) -> Iterator[tuple[NodeRecord, ...]]:
+def grouped(records: Iterable[NodeRecord]) -> Iterator[tuple[NodeRecord, ...]]:
     """Yield the records of one burst and step together."""
     groups: dict[tuple[str, str], list[NodeRecord]] = {}
     for record in records:
@@ -173,7 +173,7 @@ def alike(records: Iterable[NodeRecord]) -> Iterator[tuple[NodeRecord, ...]]:
     yield from map(tuple, groups.values())
 
 
-def _wanted(
+def _requested(
     pool: ElasticPool,
     fold: BurstFold,
     seen: Seen,
@@ -192,24 +192,28 @@ def _wanted(
     batches: dict[tuple[tuple[str, ...], str], list[str]] = {}
     hopeless: list[str] = []
     for name in wanted:
-        rungs = tuple(rung for rung in pool.rungs if _is_open(pool, fold, name, rung, seen.now))
-        if not rungs:
+        purchase_options = tuple(
+            option
+            for option in pool.purchase_options
+            if _is_open(pool, fold, name, option, seen.now)
+        )
+        if not purchase_options:
             hopeless.append(name)
             continue
         before = fold.nodes.get(name)
         by_itself = before is not None and before.step == "refused" and before.alone
         job = next((each.job.id for each in jobs_on.get(name, ())), name) if by_itself else ""
-        batches.setdefault((rungs, job), []).append(name)
+        batches.setdefault((purchase_options, job), []).append(name)
     if hopeless:
         yield GiveUp(nodes=tuple(hopeless), reason=_why_none(pool, fold))
-    for (rungs, _), names in batches.items():
+    for (purchase_options, _), names in batches.items():
         on = list({job.job.id: job for name in names for job in jobs_on.get(name, ())}.values())
         limits = [job.job.time_limit for job in on]
         known = [limit for limit in limits if limit is not None]
         yield Ask(
             pool=pool,
             nodes=tuple(names),
-            rungs=rungs,
+            purchase_options=purchase_options,
             jobs=tuple(job.job.id for job in on),
             seconds=max(known) if known and len(known) == len(limits) else None,
             alone=len(on) <= 1,
@@ -225,22 +229,24 @@ def _jobs_on(seen: Seen) -> dict[str, list[JobSeen]]:
     return found
 
 
-def _is_open(pool: ElasticPool, fold: BurstFold, node: str, rung: str, now: float) -> bool:
-    refused = fold.refused.get((pool.pool, rung))
-    came_not = fold.never_came.get((node, rung))
+def _is_open(pool: ElasticPool, fold: BurstFold, node: str, option: str, now: float) -> bool:
+    refused = fold.refused.get((pool.pool, option))
+    came_not = fold.never_came.get((node, option))
     times = [at for at in (refused[0] if refused else None, came_not) if at is not None]
     return all(now - at >= RETRY_S for at in times)
 
 
 def is_closed(pool: ElasticPool, fold: BurstFold, now: float) -> bool:
     """Say whether every way to buy nodes of a pool gave nothing lately: no job is sent there."""
-    refused = [fold.refused.get((pool.pool, rung)) for rung in pool.rungs]
+    refused = [fold.refused.get((pool.pool, option)) for option in pool.purchase_options]
     return all(each is not None and now - each[0] < RETRY_S for each in refused)
 
 
 def _why_none(pool: ElasticPool, fold: BurstFold) -> str:
     said = [
-        fold.refused[pool.pool, rung] for rung in pool.rungs if (pool.pool, rung) in fold.refused
+        fold.refused[pool.pool, option]
+        for option in pool.purchase_options
+        if (pool.pool, option) in fold.refused
     ]
     if not said:
         return "it never came, by any way to buy it"
@@ -257,7 +263,9 @@ def _back(pool: ElasticPool, fold: BurstFold, seen: Seen) -> Iterator[Act]:
             continue
         if node.state == "down" and (record is None or not record.is_live):
             ours = node.reason.startswith((MARK, *OF_NOBODY))
-            is_open = any(_is_open(pool, fold, name, rung, seen.now) for rung in pool.rungs)
+            is_open = any(
+                _is_open(pool, fold, name, option, seen.now) for option in pool.purchase_options
+            )
             if ours and is_open and seen.now - fold.held.get(name, -HELD_S) >= HELD_S:
                 again.append(name)
         elif _is_overdue(pool, node, seen.now):

@@ -12,11 +12,11 @@ from ....schemas.derived.hostlist import expand, fold
 from ...state import BurstStepped, EventLog, JobMoved, RoomPromised, RunStarted
 from ...state.event_types import BurstStep  # msgspec reads it
 from ...state.events import Event, EventFold
-from ..policy import Promise
+from ..policy import Backfill
 from ..policy.rule import DAY_S, by_day
 
-NO_RUNG = "-"
-"""Stands for the rung of a refusal that no cloud was asked for: a ceiling did not allow it."""
+NO_OPTION = "-"
+"""Stands for the option of a refusal that no cloud was asked for: a ceiling did not allow it."""
 LIVE = frozenset({"asked", "made", "joined", "leaving"})
 """Steps after which something of a node may exist."""
 
@@ -29,7 +29,7 @@ class NodeRecord(msgspec.Struct, frozen=True, kw_only=True):
     pool: str
     step: BurstStep
     burst: str
-    rung: str
+    option: str
     usd_per_hour: float
     asked: float
     """When it was asked for, seconds since 1970."""
@@ -54,9 +54,9 @@ class BurstFold(EventFold):
         super().__init__()
         self.nodes: dict[str, NodeRecord] = {}
         self.refused: dict[tuple[str, str], tuple[float, str]] = {}
-        """(pool, rung) -> when it gave nothing, and the words."""
+        """(pool, option) -> when it gave nothing, and the words."""
         self.never_came: dict[tuple[str, str], float] = {}
-        """(node, rung) -> when it was given back without having come."""
+        """(node, option) -> when it was given back without having come."""
         self.held: dict[str, float] = {}
         """Node -> when a ceiling did not allow it."""
         self.moved: dict[str, JobMoved] = {}
@@ -64,7 +64,7 @@ class BurstFold(EventFold):
         self.returned: set[str] = set()
         """Jobs that went home."""
         self.came_home: dict[str, float] = {}
-        self.promises: dict[str, Promise] = {}
+        self.promises: dict[str, Backfill] = {}
         self._spent: defaultdict[tuple[str, int], float] = defaultdict(float)
 
     def apply(self, events: Iterable[Event]) -> None:
@@ -93,7 +93,7 @@ class BurstFold(EventFold):
     def _promise(self, promised: RoomPromised) -> None:
         self.promises.pop(promised.partition, None)
         if promised.job:
-            self.promises[promised.partition] = Promise(job=promised.job, at=promised.at)
+            self.promises[promised.partition] = Backfill(job=promised.job, at=promised.at)
 
     def _step(self, node: str, step: BurstStepped, at: float) -> None:
         before = self.nodes.get(node)
@@ -102,22 +102,22 @@ class BurstFold(EventFold):
         if before is not None and before.is_live and step.step in {"gone", "refused"}:
             self._bill(before, asked, at)
         failed = step.step == "leaving" and before is not None and before.step != "joined"
-        if step.step == "refused" and step.rung == NO_RUNG:
+        if step.step == "refused" and step.option == NO_OPTION:
             self.held[node] = at
         elif step.step == "refused" and not step.alone:
-            self.refused[step.pool, step.rung] = (at, step.reason)
+            self.refused[step.pool, step.option] = (at, step.reason)
         if step.step == "gone" and before is not None and before.failed:
-            self.never_came[node, before.rung] = at
+            self.never_came[node, before.option] = at
         if step.step == "joined":
-            self.refused.pop((step.pool, step.rung), None)
-            self.never_came.pop((node, step.rung), None)
+            self.refused.pop((step.pool, step.option), None)
+            self.never_came.pop((node, step.option), None)
         self.nodes[node] = NodeRecord(
             node=node,
             site=step.site,
             pool=step.pool,
             step=step.step,
             burst=step.burst,
-            rung=step.rung,
+            option=step.option,
             usd_per_hour=step.usd_per_hour,
             asked=asked,
             until=step.until,
@@ -152,7 +152,7 @@ class BurstFold(EventFold):
         return spent
 
 
-class Book:
+class BurstLedger:
     """The fold, and the way to add to it. Safe to share between threads."""
 
     def __init__(self, log: EventLog) -> None:
@@ -196,7 +196,7 @@ class Book:
                     step=step,
                     nodes=fold([record.node for record in same]),
                     burst=burst,
-                    rung=first.rung,
+                    option=first.option,
                     usd_per_hour=first.usd_per_hour,
                     until=first.until,
                     reason=reason,

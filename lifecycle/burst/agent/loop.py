@@ -18,8 +18,8 @@ from ....stacks.provider import ProviderError
 from ...cluster.outcome import LifecycleError
 from ...state import BurstStepped, JobMoved
 from ..policy import Rule
-from .budget import Prices, open_rungs
-from .calls import Crew, Happened, Work
+from .budget import Prices, affordable_options
+from .calls import AgentEvent, CallPool, Work
 from .decide import (
     Act,
     Ask,
@@ -31,9 +31,9 @@ from .decide import (
     Leave,
     Release,
     acts,
-    alike,
+    grouped,
 )
-from .ledger import NO_RUNG, Book
+from .ledger import NO_OPTION, BurstLedger
 from .operations import Making
 from .scheduler import MARK, Scheduler, SchedulerRefused, SchedulerSilent, Seen
 from .setup import out_of_spec
@@ -58,9 +58,9 @@ class Agent:
         always: Collection[str],
         scheduler: Scheduler,
         work: Work,
-        book: Book,
-        crew: Crew,
-        say: Callable[[Happened], None],
+        book: BurstLedger,
+        crew: CallPool,
+        say: Callable[[AgentEvent], None],
         token: Callable[[], str] = lambda: str(uuid.uuid4()),
     ) -> None:
         """Hold the parts; nothing is asked yet."""
@@ -89,7 +89,7 @@ class Agent:
         try:
             return self._look_and_act()
         except SchedulerSilent as error:
-            self._say(Happened(what="silent", reason=str(error)))
+            self._say(AgentEvent(what="silent", reason=str(error)))
             return False
 
     def once(self, pause: Callable[[], None] = lambda: time.sleep(0.2)) -> bool:
@@ -134,7 +134,7 @@ class Agent:
         try:
             act()
         except SchedulerRefused as error:
-            self._say(Happened(what="not-done", reason=str(error)))
+            self._say(AgentEvent(what="not-done", reason=str(error)))
 
     def pause(self, seconds: float) -> None:
         """Wait for the next round: for a request, or briefly while nodes are on their way."""
@@ -158,19 +158,19 @@ class Agent:
             case Leave(records=records, reason=reason):
                 self._making.step(records, "leaving", reason)
                 left = (msgspec.structs.replace(r, step="leaving", reason=reason) for r in records)
-                for group in alike(left):
+                for group in grouped(left):
                     self._making.go_on(group)
             case GiveUp(nodes=nodes, reason=reason):
-                self._say(Happened(what="gave-up", nodes=folded(nodes), reason=reason))
+                self._say(AgentEvent(what="gave-up", nodes=folded(nodes), reason=reason))
                 lost = frozenset(nodes)
                 on = [each.job.id for each in seen.jobs if not lost.isdisjoint(each.nodes)]
                 self._scheduler.give_up(nodes, f"{MARK}{reason}")
                 self._tell(dict.fromkeys(on, f"its nodes don't come: {reason}"))
             case Forget(nodes=nodes):
-                self._say(Happened(what="may-come-again", nodes=folded(nodes)))
+                self._say(AgentEvent(what="may-come-again", nodes=folded(nodes)))
                 self._scheduler.forget(nodes)
             case Release(nodes=nodes):
-                self._say(Happened(what="let-go", nodes=folded(nodes)))
+                self._say(AgentEvent(what="let-go", nodes=folded(nodes)))
                 self._scheduler.release(nodes)
 
     def _ask(self, ask: Ask, seen: Seen) -> None:
@@ -179,14 +179,14 @@ class Agent:
         if not self._knows_prices(ask, rules):
             return
         pool, fold = self._prices.of(ask.pool), self._book.read()
-        allowed, why = open_rungs(
+        allowed, why = affordable_options(
             rules, pool, fold, seen, nodes=len(ask.nodes), seconds=ask.seconds
         )
-        rungs = [rung for rung in ask.rungs if rung in allowed]
-        if not rungs:
+        purchase_options = [option for option in ask.purchase_options if option in allowed]
+        if not purchase_options:
             reason = why or "the ways to buy it that the ceilings allow gave nothing lately"
             self._book.ask(self._refusal(ask, reason))
-            self._say(Happened(what="refused", nodes=folded(ask.nodes), reason=reason))
+            self._say(AgentEvent(what="refused", nodes=folded(ask.nodes), reason=reason))
             self._scheduler.give_up(ask.nodes, f"{MARK}{reason}")
             self._tell(dict.fromkeys(ask.jobs, f"refused: {reason}"))
             return
@@ -197,13 +197,13 @@ class Agent:
             step="asked",
             nodes=folded(ask.nodes),
             burst=self._token(),
-            rung=rungs[0],
-            usd_per_hour=pool.prices.get(rungs[0], 0.0),
+            option=purchase_options[0],
+            usd_per_hour=pool.prices.get(purchase_options[0], 0.0),
             until=seen.now + max(longest) if longest and ask.seconds is not None else None,
             alone=ask.alone,
         )
         self._book.ask(step)
-        self._say(Happened(what="asked", nodes=step.nodes, pool=pool.pool, rung=step.rung))
+        self._say(AgentEvent(what="asked", nodes=step.nodes, pool=pool.pool, option=step.option))
         nodes = self._book.nodes()
         self._making.go_on(tuple(nodes[name] for name in ask.nodes))
 
@@ -214,8 +214,11 @@ class Agent:
             return True
 
         def call() -> None:
-            asked = {rung: self._work.price(pool.site, pool.pool, rung) for rung in pool.rungs}
-            known = {rung: usd for rung, usd in asked.items() if usd is not None}
+            asked = {
+                option: self._work.price(pool.site, pool.pool, option)
+                for option in pool.purchase_options
+            }
+            known = {option: usd for option, usd in asked.items() if usd is not None}
             self._prices.learn(pool.pool, known)
 
         self._crew.start(ask.nodes, call)
@@ -228,7 +231,7 @@ class Agent:
             step="refused",
             nodes=folded(ask.nodes),
             burst=self._token(),
-            rung=NO_RUNG,
+            option=NO_OPTION,
             reason=reason,
         )
 
@@ -253,10 +256,10 @@ class Agent:
             self._scheduler.move(move.job, move.to, move.reason)
         except SchedulerRefused as error:
             self._stay[move.job] = (seen.now, f"its move to {move.to} was refused: {error}")
-            self._say(Happened(what="not-moved", job=move.job, pool=move.to, reason=str(error)))
+            self._say(AgentEvent(what="not-moved", job=move.job, pool=move.to, reason=str(error)))
             return
         self._stay.pop(move.job, None)
-        self._say(Happened(what="moved", job=move.job, pool=move.to, reason=move.reason))
+        self._say(AgentEvent(what="moved", job=move.job, pool=move.to, reason=move.reason))
 
     def _tell(self, sentences: dict[str, str]) -> None:
         """Tell jobs what is new to them; of very many, those first that know nothing yet."""

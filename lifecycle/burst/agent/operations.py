@@ -6,9 +6,9 @@ from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING
 
 from ....schemas.derived.hostlist import fold as folded
-from .calls import Crew, Happened, Work
-from .decide import alike
-from .ledger import Book, NodeRecord
+from .calls import AgentEvent, CallPool, Work
+from .decide import grouped
+from .ledger import BurstLedger, NodeRecord
 from .scheduler import Scheduler, Seen
 
 if TYPE_CHECKING:
@@ -23,9 +23,9 @@ class Making:
         *,
         scheduler: Scheduler,
         work: Work,
-        book: Book,
-        crew: Crew,
-        say: Callable[[Happened], None],
+        book: BurstLedger,
+        crew: CallPool,
+        say: Callable[[AgentEvent], None],
     ) -> None:
         """Hold the parts; nothing is asked yet."""
         self._scheduler = scheduler
@@ -52,7 +52,7 @@ class Making:
             self._scheduler.place(wrong)
         busy = self._crew.busy()
         unknown = [each for each in self._places.unknown(fold) if each.node not in busy]
-        for group in alike(unknown):
+        for group in grouped(unknown):
             self._begin(group, self._ask_where)
 
     def step(
@@ -66,14 +66,14 @@ class Making:
         """Put a step of nodes on record, and say it."""
         self._book.step(records, step, reason, alone=alone)  # type: ignore[arg-type]  # a BurstStep
         names = folded([record.node for record in records])
-        pool, rung = (next(iter(records)).pool, next(iter(records)).rung)
-        self._say(Happened(what=step, nodes=names, pool=pool, rung=rung, reason=reason))
+        pool, option = (next(iter(records)).pool, next(iter(records)).option)
+        self._say(AgentEvent(what=step, nodes=names, pool=pool, option=option, reason=reason))
 
     def _grow(self, records: tuple[NodeRecord, ...]) -> None:
         first, names = records[0], [record.node for record in records]
-        made = self._work.grow(first.site, first.pool, names, first.rung, first.burst)
+        made = self._work.grow(first.site, first.pool, names, first.option, first.burst)
         if made.unsure:
-            self._say(Happened(what="unsure", nodes=folded(names), reason=made.refusal))
+            self._say(AgentEvent(what="unsure", nodes=folded(names), reason=made.refusal))
             return
         there = [record for record in records if record.node in made.exist]
         missing = [record for record in records if record.node not in made.exist]
@@ -91,7 +91,7 @@ class Making:
         self._scheduler.place(addresses)
         failed = self._work.join(records[0].site, list(addresses))
         for name, reason in failed.items():
-            self._say(Happened(what="not-joined-yet", nodes=name, reason=reason))
+            self._say(AgentEvent(what="not-joined-yet", nodes=name, reason=reason))
         done = addresses.keys() - failed.keys()
         self._joined_ok |= {(r.node, r.burst) for r in records if r.node in done}
 

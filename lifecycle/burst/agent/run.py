@@ -14,8 +14,8 @@ from ...state import acquire, applied_number
 from ...up.run import Run
 from ..lock import LOCK
 from ..slurm import SlurmController
-from .calls import Happened, Threads
-from .ledger import Book
+from .calls import AgentEvent, Threads
+from .ledger import BurstLedger
 from .loop import Agent, is_fault
 from .scheduler import Scheduler, SchedulerSilent
 from .setup import (
@@ -28,7 +28,7 @@ from .work import ProviderWork
 
 
 def run_agent(
-    target: str, *, once: bool, interval_s: float, say: Callable[[Happened], None]
+    target: str, *, once: bool, interval_s: float, say: Callable[[AgentEvent], None]
 ) -> bool:
     """Run rounds until the process is ended, or the cluster's spec was applied anew.
 
@@ -54,22 +54,22 @@ def run_agent(
         Run(cluster, "burst agent", lock) as run,
     ):
         for note in lock.notes:
-            say(Happened(what="note", reason=note.summary))
-        with _crew(say) as crew:
+            say(AgentEvent(what="note", reason=note.summary))
+        with _call_pool(say) as crew:
             agent = Agent(
                 pools=elastic_pools(cluster.spec, cluster.catalog),
                 spills=spillings(cluster.spec, cluster.catalog),
                 always=always_there(cluster.spec),
                 scheduler=scheduler_of(cluster, session),
                 work=ProviderWork(cluster, open_sites(cluster), session, run.directory),
-                book=Book(cluster.events),
+                book=BurstLedger(cluster.events),
                 crew=crew,
                 say=say,
             )
             changed = _rounds(agent, cluster, began, once=once, interval_s=interval_s)
         run.finish(Exit.OK)
         if changed:
-            say(Happened(what="spec-changed"))
+            say(AgentEvent(what="spec-changed"))
         return changed
 
 
@@ -87,9 +87,9 @@ def _rounds(agent: Agent, cluster: Cluster, began: int, *, once: bool, interval_
 
 
 @contextmanager
-def _crew(say: Callable[[Happened], None]) -> Iterator[Threads]:
+def _call_pool(say: Callable[[AgentEvent], None]) -> Iterator[Threads]:
     crew = Threads(
-        is_fault=is_fault, said=lambda error: say(Happened(what="failed", reason=str(error)))
+        is_fault=is_fault, said=lambda error: say(AgentEvent(what="failed", reason=str(error)))
     )
     try:
         yield crew

@@ -13,8 +13,8 @@ from ....schemas.derived.hostlist import expand
 from ....schemas.spec import ClusterSpec, SlurmScheduler
 from ....schemas.spec.scheduler import RESUME_TIMEOUT_S, SUSPEND_AFTER_S
 from ..policy import rule_of, spilling_partitions
-from ..policy.spec_rules import rungs_of
-from .decide import ElasticPool, GoOn, Leave, alike
+from ..policy.spec_rules import purchase_options
+from .decide import ElasticPool, GoOn, Leave, grouped
 from .ledger import BurstFold
 from .spill import Spilling
 
@@ -24,14 +24,14 @@ def elastic_pools(spec: ClusterSpec, catalog: Catalog) -> tuple[ElasticPool, ...
     slurm = spec.scheduler if isinstance(spec.scheduler, SlurmScheduler) else None
     found = []
     for name, nodes in elastic_nodes(spec).items():
-        rungs = rungs_of(spec, catalog, spec.pools[name])
+        offered = purchase_options(spec, catalog, spec.pools[name])
         found.append(
             ElasticPool(
                 pool=name,
                 site=spec.pools[name].site,
                 nodes=nodes,
-                rungs=tuple(rung.key for rung in rungs) or ("",),
-                prices={r.key: r.usd_per_hour for r in rungs if r.usd_per_hour is not None},
+                purchase_options=tuple(option.key for option in offered) or ("",),
+                prices={o.key: o.usd_per_hour for o in offered if o.usd_per_hour is not None},
                 come_s=RESUME_TIMEOUT_S if slurm is None else slurm.resume_s,
                 idle_s=SUSPEND_AFTER_S if slurm is None else slurm.suspend_s,
             )
@@ -113,5 +113,5 @@ def out_of_spec(
     ]
     if leave := [record for record in mine if record.step != "leaving"]:
         yield Leave(records=tuple(leave), reason=REASON)
-    for group in alike(record for record in mine if record.step == "leaving"):
+    for group in grouped(record for record in mine if record.step == "leaving"):
         yield GoOn(records=group)

@@ -8,7 +8,7 @@ import msgspec
 
 from ...state import JobMoved, RoomPromised
 from ..policy import Decision, Home, PendingJob, Rule, decide_all, going_back
-from .budget import standing
+from .budget import decision_context
 from .decide import ElasticPool, is_closed
 from .ledger import BurstFold
 from .scheduler import JobSeen, Seen
@@ -47,7 +47,7 @@ def judge(spilling: Spilling, fold: BurstFold, seen: Seen, closed: str = "") -> 
     """
     rule = spilling.rule
     jobs = [_as_moved(each, fold) for each in _waiting(seen, rule.partition)]
-    moment = standing(rule, spilling.always, fold, seen, promise_of=rule.partition)
+    moment = decision_context(rule, spilling.always, fold, seen, promise_of=rule.partition)
     done = decide_all(rule, jobs, moment)
     moves, told = [], {}
     for decision in done.decisions:
@@ -79,7 +79,7 @@ def closed_reason(
     pool = next((p for p in pools if p.pool == spilling.rule.target.pool), None)
     if pool is None or not is_closed(pool, fold, seen.now):
         return ""
-    said = max(fold.refused[pool.pool, rung] for rung in pool.rungs)[1]
+    said = max(fold.refused[pool.pool, option] for option in pool.purchase_options)[1]
     return f"nothing can be had there now ({said})"
 
 

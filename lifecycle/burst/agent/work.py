@@ -21,7 +21,7 @@ from ...nodes.converge.stamps import read_stamps
 from ...nodes.converge.watch import reasons
 from ...nodes.images.golden import baker, compile_for_images, image_key, install_group
 from ...nodes.ssh import SshSession, Unreachable
-from ..policy.spec_rules import rungs_of
+from ..policy.spec_rules import purchase_options
 
 _UNSURE = frozenset({"GC964", "GC966"})
 """Codes after which a cloud may have made something (as stacks.provider has it)."""
@@ -51,10 +51,10 @@ class ProviderWork:
         self._images: dict[str, str | None] = {}
         """Site -> key of its image, None where it has no steps to bake."""
 
-    def grow(self, site: str, pool: str, nodes: Collection[str], rung: str, token: str) -> Made:
+    def grow(self, site: str, pool: str, nodes: Collection[str], option: str, token: str) -> Made:
         """Make the nodes in one call, bought in this way alone; never raises for a refusal."""
         here = self._booting(self._sites[site])
-        spec = bought_by(self._cluster.spec, self._cluster.catalog, pool, rung)
+        spec = bought_by(self._cluster.spec, self._cluster.catalog, pool, option)
         context = msgspec.structs.replace(here.context, spec=spec)
         refusal = "the provider made fewer than were asked for"
         try:
@@ -88,10 +88,10 @@ class ProviderWork:
         found = here.provider.hosts(here.context)
         return {host.name: host.address for host in found if host.name in nodes and host.address}
 
-    def price(self, site: str, pool: str, rung: str) -> float | None:
+    def price(self, site: str, pool: str, option: str) -> float | None:
         """Return the dearest of what the provider asks for a node now; None: it can't say."""
         here = self._sites[site]
-        spec = bought_by(self._cluster.spec, self._cluster.catalog, pool, rung)
+        spec = bought_by(self._cluster.spec, self._cluster.catalog, pool, option)
         try:
             offers = here.provider.offers(msgspec.structs.replace(here.context, spec=spec), pool)
         except ProviderError:
@@ -207,11 +207,11 @@ def with_room_for(spec: ClusterSpec, nodes: Collection[str]) -> ClusterSpec:
     return msgspec.structs.replace(spec, pools=pools)
 
 
-def bought_by(spec: ClusterSpec, catalog: Catalog, pool: str, rung: str) -> ClusterSpec:
+def bought_by(spec: ClusterSpec, catalog: Catalog, pool: str, option: str) -> ClusterSpec:
     """Return the spec with one way alone to buy a pool; where there is one, the spec itself."""
     said = spec.pools[pool]
-    keys = [each.key for each in rungs_of(spec, catalog, said)]
-    if len(keys) < 2 or said.market is None or rung not in keys:  # noqa: PLR2004  # a choice
+    keys = [each.key for each in purchase_options(spec, catalog, said)]
+    if len(keys) < 2 or said.market is None or option not in keys:  # noqa: PLR2004  # a choice
         return spec
-    only = msgspec.structs.replace(said, market=[said.market[keys.index(rung)]])
+    only = msgspec.structs.replace(said, market=[said.market[keys.index(option)]])
     return msgspec.structs.replace(spec, pools={**spec.pools, pool: only})

@@ -11,21 +11,21 @@ Times are seconds since the epoch (UTC), lengths seconds, money USD.
 from .decide import Decision, Round, decide, decide_all
 from .drain import Home, going_back, to_release
 from .rule import Ceiling, Rule, Target
-from .situation import WORDS, PendingJob, Promise, Reason, Rented, Standing
+from .situation import WORDS, Backfill, PendingJob, Reason, Rented, Situation
 from .spec_rules import rule_of, spilling_partitions
 
 __all__ = [
     "WORDS",
+    "Backfill",
     "Ceiling",
     "Decision",
     "Home",
     "PendingJob",
-    "Promise",
     "Reason",
     "Rented",
     "Round",
     "Rule",
-    "Standing",
+    "Situation",
     "Target",
     "decide",
     "decide_all",

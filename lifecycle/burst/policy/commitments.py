@@ -11,7 +11,7 @@ from collections.abc import Hashable, Iterable, Iterator
 from typing import NamedTuple
 
 from .rule import CENT, DAY_S, LONGEST_S, Ceiling, Rule, by_day
-from .situation import Standing
+from .situation import Situation
 
 GOING_S = 300.0
 """Most seconds that a node which is given back is still paid for: clouds take a minute or two."""
@@ -35,7 +35,7 @@ class Rent(NamedTuple):
         return self.idle and self.usd_per_hour == 0
 
 
-class Books:
+class Commitments:
     """All rents of one pool."""
 
     def __init__(self) -> None:
@@ -51,7 +51,7 @@ class Books:
         """Day since the epoch -> USD that was or may be spent on it."""
 
     @classmethod
-    def of(cls, standing: Standing) -> Books:
+    def of(cls, standing: Situation) -> Commitments:
         """Open the books as they stand.
 
         An idle node that should be gone by now is still paid for, and no job gets it.
@@ -145,7 +145,7 @@ def over_day(
                 break
 
 
-def earliest(rule: Rule, books: Books, wanted: Rent) -> float:
+def earliest(rule: Rule, books: Commitments, wanted: Rent) -> float:
     """Return when a rent has its room at the latest; it must fit where nothing else is rented.
 
     Other rents end at their latest times and no new ones come. From then on the days are looked at,

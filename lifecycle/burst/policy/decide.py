@@ -13,11 +13,11 @@ from collections.abc import Iterable
 
 import msgspec
 
-from .commitments import Books
+from .commitments import Commitments
 from .fitting import hours, lasting_reasons, staging_of
-from .room import Kept, Place, Wanted, find, room_later, take
+from .room import Place, ReservedRoom, RoomRequest, find, room_later, take
 from .rule import Rule
-from .situation import ROOM, PendingJob, Promise, Reason, Standing
+from .situation import ROOM, Backfill, PendingJob, Reason, Situation
 
 DEPTH = 100
 """Jobs that are looked at in one round behind one that waits for room (as Slurm's bf_max_job_test,
@@ -36,7 +36,7 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     new_nodes: int = 0
     reuses: tuple[str, ...] = ()
     """Idle nodes that it takes."""
-    rungs: tuple[str, ...] = ()
+    purchase_options: tuple[str, ...] = ()
     """Ways to buy its new nodes, in their order; no other may be taken."""
     usd_per_hour_per_node: float | None = None
     """Most that one new node may cost; None: there is no ceiling."""
@@ -63,7 +63,7 @@ class Round(msgspec.Struct, frozen=True, kw_only=True):
 
     decisions: tuple[Decision, ...]
     """In fair order. Those that spill hold all together."""
-    promise: Promise | None = None
+    promise: Backfill | None = None
     """For the next round's Standing."""
 
 
@@ -72,7 +72,7 @@ def age_order(job: PendingJob) -> tuple[float, str]:
     return job.eligible_since, job.id
 
 
-def decide(rule: Rule, job: PendingJob, standing: Standing) -> Decision:
+def decide(rule: Rule, job: PendingJob, standing: Situation) -> Decision:
     """Decide about one job as if no other waited: what was promised to one is not looked at.
 
     Args:
@@ -80,12 +80,12 @@ def decide(rule: Rule, job: PendingJob, standing: Standing) -> Decision:
         job: waits there.
         standing: the moment.
     """
-    decision, _place = _judge(rule, job, standing, Books.of(standing), None)
+    decision, _place = _judge(rule, job, standing, Commitments.of(standing), None)
     return decision
 
 
 def decide_all(
-    rule: Rule, jobs: Iterable[PendingJob], standing: Standing, *, depth: int = DEPTH
+    rule: Rule, jobs: Iterable[PendingJob], standing: Situation, *, depth: int = DEPTH
 ) -> Round:
     """Decide about a queue: who was promised room, then the oldest first.
 
@@ -97,8 +97,8 @@ def decide_all(
     """
     promised = None if standing.promise is None else standing.promise.job
     ordered = sorted(jobs, key=lambda job: (job.id != promised, *age_order(job)))
-    books = Books.of(standing)
-    kept: Kept | None = None
+    books = Commitments.of(standing)
+    kept: ReservedRoom | None = None
     decisions: list[Decision] = []
     behind = 0
     for job in ordered:
@@ -110,11 +110,11 @@ def decide_all(
         if place is not None and decision.until is not None:
             take(books, place, ("job", job.id), standing.now, decision.until)
         elif kept is None and lacks_room(decision.reasons):
-            kept = _keep(rule, job, standing, books)
+            kept = _keep_local(rule, job, standing, books)
         if kept is not None and kept.job == job.id:
             decision = msgspec.structs.replace(decision, not_before=kept.rent.begins)
         decisions.append(decision)
-    promise = None if kept is None else Promise(job=kept.job, at=kept.rent.begins)
+    promise = None if kept is None else Backfill(job=kept.job, at=kept.rent.begins)
     return Round(decisions=tuple(decisions), promise=promise)
 
 
@@ -125,14 +125,14 @@ def lacks_room(reasons: Iterable[Reason]) -> bool:
 
 
 def _judge(
-    rule: Rule, job: PendingJob, standing: Standing, books: Books, kept: Kept | None
+    rule: Rule, job: PendingJob, standing: Situation, books: Commitments, kept: ReservedRoom | None
 ) -> tuple[Decision, Place | None]:
     lasting = lasting_reasons(rule, job, standing.staging_s)
     reasons = [*timely_reasons(rule, job, standing.now), *lasting]
     if any(reason.lasts for reason in lasting):
         return Decision(job=job.id, spills=False, reasons=tuple(reasons)), None
     staging = staging_of(rule, job, standing.staging_s)
-    wanted = Wanted(job.nodes, staging.seconds + rule.longest(job.time_limit))
+    wanted = RoomRequest(job.nodes, staging.seconds + rule.longest(job.time_limit))
     place = find(rule, books, standing.now, wanted, kept)
     if not isinstance(place, Place):
         return Decision(job=job.id, spills=False, reasons=(*reasons, *place)), None
@@ -148,7 +148,7 @@ def _judge(
         reasons=tuple(reasons),
         new_nodes=place.new_nodes,
         reuses=tuple(str(key) for key in place.reused),
-        rungs=rule.rungs_up_to(place.cap) if place.new_nodes else (),
+        purchase_options=rule.options_up_to(place.cap) if place.new_nodes else (),
         usd_per_hour_per_node=place.cap,
         adds_usd_per_hour=place.usd_per_hour if known else None,
         until=standing.now + wanted.seconds,
@@ -165,7 +165,7 @@ def timely_reasons(rule: Rule, job: PendingJob, now: float) -> tuple[Reason, Rea
     return Reason("held", not job.held, held), Reason("wait", is_due, text)
 
 
-def _ceilings_hold(rule: Rule, books: Books, place: Place) -> list[Reason]:
+def _ceilings_hold(rule: Rule, books: Commitments, place: Place) -> list[Reason]:
     rate = books.usd_per_hour + place.usd_per_hour
     texts = {
         "hour": f"with it ${rate:,.2f}/h are rented",
@@ -181,12 +181,14 @@ def _ceilings_hold(rule: Rule, books: Books, place: Place) -> list[Reason]:
     ]
 
 
-def _keep(rule: Rule, job: PendingJob, standing: Standing, books: Books) -> Kept:
+def _keep_local(
+    rule: Rule, job: PendingJob, standing: Situation, books: Commitments
+) -> ReservedRoom:
     promise = standing.promise
     latest = promise.at if promise is not None and promise.job == job.id else None
     seconds = staging_of(rule, job, standing.staging_s).seconds + rule.longest(job.time_limit)
-    wanted = Wanted(job.nodes, seconds)
-    return Kept(job.id, room_later(rule, books, standing.now, wanted, latest))
+    wanted = RoomRequest(job.nodes, seconds)
+    return ReservedRoom(job.id, room_later(rule, books, standing.now, wanted, latest))
 
 
 def _not_looked_at(job: PendingJob, depth: int) -> Decision:

@@ -79,7 +79,7 @@ def _size(rule: Rule, job: PendingJob) -> Iterator[Reason]:
     }
     if job.qos is not None and job.qos in rule.qos_max_time:
         limits[f"QOS {job.qos}"] = rule.qos_max_time[job.qos]
-    lasting = [rung.runs_for for rung in rule.target.rungs]
+    lasting = [option.runs_for for option in rule.target.purchase_options]
     if lasting and None not in lasting:
         limits["the market"] = max(each for each in lasting if each is not None)
     known = {who: limit for who, limit in limits.items() if limit is not None}

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from .commitments import Books, Rent, earliest, over_day, over_hour
+from .commitments import Commitments, Rent, earliest, over_day, over_hour
 from .fitting import alone, plural
 from .rule import Rule
 from .situation import Reason
@@ -16,7 +16,7 @@ from .situation import Reason
 _EPOCH = date(1970, 1, 1).toordinal()
 
 
-class Kept(NamedTuple):
+class ReservedRoom(NamedTuple):
     """Room that is kept for an older job."""
 
     job: str
@@ -41,7 +41,7 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
         return self.rents[0].usd_per_hour
 
 
-class Wanted(NamedTuple):
+class RoomRequest(NamedTuple):
     """What a job needs of the pool."""
 
     nodes: int
@@ -50,13 +50,13 @@ class Wanted(NamedTuple):
 
 
 def find(
-    rule: Rule, books: Books, now: float, wanted: Wanted, kept: Kept | None
+    rule: Rule, books: Commitments, now: float, wanted: RoomRequest, kept: ReservedRoom | None
 ) -> Place | tuple[Reason, ...]:
     """Return where a job fits now, or what speaks against each way.
 
     Idle nodes are taken first, the cheapest of them; where they would cost more than a ceiling
     allows, new ones instead. New ones are bought at the highest price that holds every ceiling, so
-    that as many rungs of the market as possible are open.
+    that as many options of the market as possible are open.
     """
     room = rule.target.most - books.busy
     if wanted.nodes > room:
@@ -78,7 +78,7 @@ def find(
 
 
 def _places(
-    rule: Rule, now: float, wanted: Wanted, reused: list[tuple[Hashable, Rent]]
+    rule: Rule, now: float, wanted: RoomRequest, reused: list[tuple[Hashable, Rent]]
 ) -> Iterator[Place]:
     """Yield the ways to have a job's nodes with some idle ones, the dearest way to buy first."""
     new, until = wanted.nodes - len(reused), now + wanted.seconds
@@ -97,7 +97,7 @@ def _places(
 
 
 def _against(
-    rule: Rule, books: Books, place: Place, whole: Rent, kept: Kept | None
+    rule: Rule, books: Commitments, place: Place, whole: Rent, kept: ReservedRoom | None
 ) -> tuple[Reason, ...]:
     rate = books.usd_per_hour + place.usd_per_hour
     for ceiling in over_hour(rule.ceilings, rate):
@@ -117,7 +117,9 @@ def _against(
     return ()
 
 
-def _takes_from(rule: Rule, books: Books, place: Place, whole: Rent, kept: Kept) -> bool:
+def _takes_from(
+    rule: Rule, books: Commitments, place: Place, whole: Rent, kept: ReservedRoom
+) -> bool:
     """Say whether an older job could no longer start when it was promised to."""
     at, older = kept.rent.begins, kept.rent
     busy, rate = books.after(at)
@@ -131,7 +133,7 @@ def _takes_from(rule: Rule, books: Books, place: Place, whole: Rent, kept: Kept)
     return any(over_day(rule.ceilings, books.days, *place.rents, older))
 
 
-def take(books: Books, place: Place, key: Hashable, now: float, busy_until: float) -> None:
+def take(books: Commitments, place: Place, key: Hashable, now: float, busy_until: float) -> None:
     """Write a place into the books, as one rent of the job's nodes."""
     rate = place.usd_per_hour
     for each in place.reused:
@@ -140,7 +142,9 @@ def take(books: Books, place: Place, key: Hashable, now: float, busy_until: floa
     books.book(key, Rent(now, busy_until, nodes, rate))
 
 
-def room_later(rule: Rule, books: Books, now: float, wanted: Wanted, latest: float | None) -> Rent:
+def room_later(
+    rule: Rule, books: Commitments, now: float, wanted: RoomRequest, latest: float | None
+) -> Rent:
     """Return the rent of a job from when it has its room at the latest, and no later than `latest`.
 
     It is bought the cheapest way.

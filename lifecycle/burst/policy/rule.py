@@ -26,7 +26,7 @@ class Ceiling(msgspec.Struct, frozen=True, kw_only=True):
     per: Literal["hour", "day"]
 
 
-class Rung(msgspec.Struct, frozen=True, kw_only=True):
+class PurchaseOption(msgspec.Struct, frozen=True, kw_only=True):
     """One way to buy nodes of the pool."""
 
     key: str
@@ -52,7 +52,7 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     """Nodes of it that are always there: they cost the same whether something spills or not."""
     max_time: float | None = None
     """Longest run time of a job in the partitions that the pool is in; None: no limit."""
-    rungs: tuple[Rung, ...] = ()
+    purchase_options: tuple[PurchaseOption, ...] = ()
     """Empty: its nodes cost nothing."""
     software_differs: tuple[str, ...] = ()
     """Versions that differ from the partition's nodes: "driver 580 and 570"."""
@@ -65,7 +65,7 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def is_free(self) -> bool:
         """Whether nothing is rented."""
-        return not self.rungs
+        return not self.purchase_options
 
 
 class Rule(msgspec.Struct, frozen=True, kw_only=True):
@@ -95,18 +95,18 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def caps(self) -> tuple[float, ...]:
-        """Known prices of the pool's rungs, the dearest first; a free pool has the price 0."""
+        """Known prices of the pool's options, the dearest first; a free pool has the price 0."""
         if self.target.is_free:
             return (0.0,)
-        known = {r.usd_per_hour for r in self.target.rungs if r.usd_per_hour is not None}
+        known = {r.usd_per_hour for r in self.target.purchase_options if r.usd_per_hour is not None}
         return tuple(sorted(known, reverse=True))
 
-    def rungs_up_to(self, cap: float | None) -> tuple[str, ...]:
-        """Return the rungs that cost at most so much, in their order; None: all of them."""
+    def options_up_to(self, cap: float | None) -> tuple[str, ...]:
+        """Return the options that cost at most so much, in their order; None: all of them."""
         return tuple(
-            rung.key
-            for rung in self.target.rungs
-            if cap is None or (rung.usd_per_hour is not None and rung.usd_per_hour <= cap)
+            option.key
+            for option in self.target.purchase_options
+            if cap is None or (option.usd_per_hour is not None and option.usd_per_hour <= cap)
         )
 
 

@@ -22,7 +22,7 @@ class Rented(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """It is one of the pool's least count: it isn't given back, and costs the same anyway."""
 
 
-class Promise(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Backfill(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The room that is kept for the oldest job that waits for room."""
 
     job: str
@@ -30,7 +30,7 @@ class Promise(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """When it has its room at the latest."""
 
 
-class Standing(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Situation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The moment of a decision."""
 
     now: float
@@ -40,7 +40,7 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """What spilling has cost since midnight (UTC), nodes that still run included."""
     staging_s: dict[str, float] = {}
     """How long it takes to stage a storage's data, where that is known; else its limit counts."""
-    promise: Promise | None = None
+    promise: Backfill | None = None
     """What the last round said, to be handed to the next."""
 
 

@@ -9,11 +9,11 @@ from ....schemas.cost.pools import PoolCost, pool_cost
 from ....schemas.derived.graph import AccountTree
 from ....schemas.derived.storage import data_there
 from ....schemas.spec import ClusterSpec, Partition, Pool, SlurmScheduler, Spill
-from ....schemas.spec.pool import Rung as BoughtSo
+from ....schemas.spec.pool import Option as BoughtSo
 from ....schemas.spec.scheduler import RESUME_TIMEOUT_S, SUSPEND_AFTER_S
 from ....schemas.spec.units import Duration, most_generous, strictest
 from ....schemas.stack.parity import differing_versions
-from .rule import Ceiling, Rule, Rung, Target
+from .rule import Ceiling, PurchaseOption, Rule, Target
 
 if TYPE_CHECKING:
     from ....schemas.catalog import Catalog
@@ -81,7 +81,7 @@ def _target(spec: ClusterSpec, catalog: Catalog, said: Partition, spill: Spill) 
                 each.max_time for each in scheduler.partitions.values() if spill.to in each.pools
             )
         ),
-        rungs=tuple(_rungs(pool, cost)),
+        purchase_options=tuple(_purchase_options(pool, cost)),
         software_differs=tuple(dict.fromkeys(differs)),
         data=data_there(spec, spill.to),
         start_up=RESUME_TIMEOUT_S if timed is None else timed.resume_s,
@@ -89,21 +89,21 @@ def _target(spec: ClusterSpec, catalog: Catalog, said: Partition, spill: Spill) 
     )
 
 
-def rungs_of(spec: ClusterSpec, catalog: Catalog, pool: Pool) -> tuple[Rung, ...]:
+def purchase_options(spec: ClusterSpec, catalog: Catalog, pool: Pool) -> tuple[PurchaseOption, ...]:
     """Return the ways to buy nodes of a pool in the order of its `market`; () where all is free."""
-    return tuple(_rungs(pool, pool_cost(pool, spec.sites[pool.site], catalog)))
+    return tuple(_purchase_options(pool, pool_cost(pool, spec.sites[pool.site], catalog)))
 
 
-def _rungs(pool: Pool, cost: PoolCost) -> Iterator[Rung]:
+def _purchase_options(pool: Pool, cost: PoolCost) -> Iterator[PurchaseOption]:
     written = pool.market or ["on-demand"]
-    for number, (rung, said) in enumerate(zip(cost.rungs, written, strict=False)):
-        key = rung.market if written.count(said) == 1 else f"{rung.market}#{number}"
+    for number, (option, said) in enumerate(zip(cost.purchase_options, written, strict=False)):
+        key = option.market if written.count(said) == 1 else f"{option.market}#{number}"
         lasts = None
         if isinstance(said, BoughtSo):
             lasts = said.flex_start or said.buy_capacity_block
-        yield Rung(
+        yield PurchaseOption(
             key=key,
-            usd_per_hour=rung.usd_per_hour,
+            usd_per_hour=option.usd_per_hour,
             runs_for=_seconds(lasts),
         )
 
@@ -129,7 +129,7 @@ def _ceilings(
     others: list[float | None] = [
         cost.usd_per_hour_now if name == spill.to else cost.usd_per_hour
         for name, cost in costs.items()
-        if cost.rungs
+        if cost.purchase_options
     ]
     known = [usd for usd in others if usd is not None]
     if len(known) == len(others):

@@ -3,7 +3,7 @@
 Everything at one moment happens first, ends before beginnings; then home starts what it can, jobs
 that wait for a rented node come back where home has room, and the policy looks at those that have
 waited long enough. A rented node takes `boot_s` until it runs jobs, is reused while idle, and is
-bought on the first rung that the policy leaves open.
+bought on the first option that the policy leaves open.
 """
 
 from __future__ import annotations

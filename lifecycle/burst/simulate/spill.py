@@ -12,10 +12,10 @@ from heapq import heappop, heappush
 from typing import NamedTuple
 
 from ..policy import PendingJob, Rule
-from ..policy.commitments import Books, Rent, over_hour
+from ..policy.commitments import Commitments, Rent, over_hour
 from ..policy.decide import DEPTH
 from ..policy.fitting import Staging, lasting_reasons, staging_of
-from ..policy.room import Kept, Place, Wanted, find, room_later
+from ..policy.room import Place, ReservedRoom, RoomRequest, find, room_later
 from ..policy.rule import HOUR_S, by_day
 from .scenario import Scenario
 
@@ -27,7 +27,7 @@ class _Candidate(NamedTuple):
     """A job that nothing lasting speaks against."""
 
     staging: Staging
-    wanted: Wanted
+    wanted: RoomRequest
 
 
 class _Move(NamedTuple):
@@ -67,18 +67,18 @@ class Spilling:
         """Whether a node was rented whose price isn't known."""
         self._scenario = scenario
         self._push = push
-        self._books = Books()
+        self._books = Commitments()
         self._due: list[tuple[float, int]] = []
         self._told: dict[int, PendingJob] = {}
         self._candidates: dict[int, _Candidate] = {}
         self._why: dict[int, str] = {}
-        self._kept: Kept | None = None
+        self._kept: ReservedRoom | None = None
         self._keeper = -1
         self._moves: dict[int, _Move] = {}
         self._refused: list[tuple[int, str]] = []
         self._tokens = 0
         self._idle_tokens: dict[int, int] = {}
-        self._prices = {rung.key: rung.usd_per_hour for rung in rule.target.rungs}
+        self._prices = {option.key: option.usd_per_hour for option in rule.target.purchase_options}
         self._cheapest = min(rule.caps, default=0.0)
         self._always = frozenset(self.cloud.rent(rule.target.always, 0.0, 0.0, 0.0))
         for node in self._always:
@@ -133,10 +133,10 @@ class Spilling:
             return False
         staging = staging_of(self.rule, told, staging_s)
         seconds = staging.seconds + self.rule.longest(told.time_limit)
-        self._candidates[job] = _Candidate(staging, Wanted(told.nodes, seconds))
+        self._candidates[job] = _Candidate(staging, RoomRequest(told.nodes, seconds))
         return True
 
-    def _moves_now(self, job: int, now: float, kept: Kept | None, moved: list[int]) -> bool:
+    def _moves_now(self, job: int, now: float, kept: ReservedRoom | None, moved: list[int]) -> bool:
         """Move a job if there is room; keep why not otherwise."""
         candidate = self._candidates[job]
         place = find(self.rule, self._books, now, candidate.wanted, kept)
@@ -148,11 +148,11 @@ class Spilling:
         self.waits_for_a_day |= place[0].word == "day"
         return False
 
-    def _keep(self, job: int, now: float, before: Kept | None) -> Kept:
+    def _keep(self, job: int, now: float, before: ReservedRoom | None) -> ReservedRoom:
         latest = None if before is None else before.rent.begins
         wanted = self._candidates[job].wanted
         rent = room_later(self.rule, self._books, now, wanted, latest)
-        return Kept(self._told[job].id, rent)
+        return ReservedRoom(self._told[job].id, rent)
 
     def _is_full(self) -> bool:
         """Say whether not one node more can be had: then nobody needs to be looked at."""
@@ -182,9 +182,9 @@ class Spilling:
         self._push(starts, "start", job, self._tokens)
 
     def _price(self, place: Place) -> float:
-        """Return what a node costs on the first rung that is open."""
-        rungs = self.rule.rungs_up_to(place.cap)
-        price = self._prices[rungs[0]] if rungs else 0.0
+        """Return what a node costs on the first option that is open."""
+        purchase_options = self.rule.options_up_to(place.cap)
+        price = self._prices[purchase_options[0]] if purchase_options else 0.0
         self.lacks_price |= price is None and place.new_nodes > 0
         return price or 0.0
 

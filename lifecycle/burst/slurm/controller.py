@@ -12,7 +12,7 @@ from ....inventory.hosts import Host
 from ....schemas.derived.hostlist import fold
 from ...nodes.ssh import SshSession, Unreachable
 from ...nodes.ssh.arguments import as_root
-from ...status.slurm import last_words
+from ...status.slurm import last_error_line
 from ..agent.scheduler import MARK, SchedulerRefused, SchedulerSilent, Seen
 from .reading import CutShortError, asking, read, waiting
 
@@ -147,7 +147,7 @@ class SlurmController:
             others = (host for host in self._controllers if host is not here)
             self._controllers = (here, *others)
             if answer.returncode != 0:
-                raise SchedulerRefused(f"{here.name}: {last_words(answer)}")
+                raise SchedulerRefused(f"{here.name}: {last_error_line(answer)}")
             return answer.stdout
         raise SchedulerSilent("; ".join(silent))
 

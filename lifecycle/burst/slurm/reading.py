@@ -199,9 +199,9 @@ def _job(
             gpu_model=gpu_models.get(model.lower(), model) if model else None,
             features=_features(features),
             time_limit=_seconds(limit),
-            account=_said(account),
-            qos=_said(qos),
-            user=_said(user),
+            account=_text(account),
+            qos=_text(qos),
+            user=_text(user),
             data=tuple(filter(None, words["data"].split(","))) if "data" in words else None,
             held="" if state != "PENDING" or _FOR_NODES.match(why) else f"it waits for {why}",
             may_leave=words.get("spill") != "no",
@@ -253,7 +253,7 @@ def _when(text: str) -> float | None:
     return float(text) if text.isdecimal() else None
 
 
-def _said(text: str) -> str | None:
+def _text(text: str) -> str | None:
     return None if text in {"", _NOTHING, "N/A"} else text
 
 

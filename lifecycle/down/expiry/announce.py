@@ -17,7 +17,7 @@ from ...kubernetes.kubectl import ApiRefused, ApiSilent, kubectl_of
 from ...nodes.ssh import SshSession, Unreachable
 from ...operations.selection import controller_of
 from ...state import ExpiryAnnounced
-from ...status.slurm import last_words
+from ...status.slurm import last_error_line
 
 RESERVATION = "gcluster_end"
 """Not of those that `up` keeps: these begin with "gcluster-"."""
@@ -109,15 +109,15 @@ def _at_controller(hosts: ClusterInventory, session: SshSession, command: str) -
 
 def _at_api(hosts: ClusterInventory, session: SshSession, earliest: float | None) -> None:
     """Have the API take only jobs that end before this time; None: all."""
-    from .kubernetes import hold, let_go  # noqa: PLC0415  # its own
+    from .kubernetes import accept_all_jobs, refuse_long_jobs  # noqa: PLC0415  # its own
 
     if not hosts.has_scheduler:
         return
     kubectl = kubectl_of(session, hosts)
     try:
-        let_go(kubectl) if earliest is None else hold(kubectl, earliest)
+        accept_all_jobs(kubectl) if earliest is None else refuse_long_jobs(kubectl, earliest)
     except (ApiRefused, ApiSilent) as error:
-        raise _not_told("the API server", str(error)) from error
+        raise _unreached("the API server", str(error)) from error
 
 
 def _run(session: SshSession, hosts: list[Host], command: str) -> None:
@@ -125,13 +125,13 @@ def _run(session: SshSession, hosts: list[Host], command: str) -> None:
         if isinstance(answer, Unreachable):
             said = answer.reason
         elif answer.returncode != 0:
-            said = last_words(answer)
+            said = last_error_line(answer)
         else:
             continue
-        raise _not_told(name, said)
+        raise _unreached(name, said)
 
 
-def _not_told(who: str, said: str) -> LifecycleError:
+def _unreached(who: str, said: str) -> LifecycleError:
     return failure(
         "GC1141",
         f"{who} can't be told that the cluster ends: {said}",

@@ -23,7 +23,7 @@ class Ending(msgspec.Struct, frozen=True, kw_only=True):
     why: str
 
 
-class Life(msgspec.Struct, frozen=True, kw_only=True):
+class Lifetime(msgspec.Struct, frozen=True, kw_only=True):
     """A cluster from its first `up` on, until it is taken down."""
 
     began: datetime
@@ -31,16 +31,16 @@ class Life(msgspec.Struct, frozen=True, kw_only=True):
     """What people were told last, and still holds."""
 
 
-def life(events: Iterable[Event]) -> Life | None:
+def lifetime(events: Iterable[Event]) -> Lifetime | None:
     """Return the life that a cluster is in; None: it was never made, or was taken down."""
-    now: Life | None = None
+    now: Lifetime | None = None
     commands: dict[str, str] = {}
     for event in events:
         match event.body:
             case RunStarted(command=command):
                 commands[event.run] = command
                 if command == "up" and now is None:
-                    now = Life(began=event.time)
+                    now = Lifetime(began=event.time)
             case RunFinished(exit_code=0) if commands.get(event.run) == "down":
                 now = None
             case ExpiryAnnounced() as announced if now is not None:

@@ -14,7 +14,7 @@ from ...cluster.outcome import LifecycleError
 from ...cluster.sites import existing_hosts
 from ...nodes.ssh import SshSession, Unreachable
 from ...operations.selection import controller_of
-from ...status.slurm import last_words
+from ...status.slurm import last_error_line
 
 if TYPE_CHECKING:
     from ....schemas.catalog import Catalog
@@ -95,7 +95,7 @@ def jobs_on(
     if isinstance(answer, Unreachable):
         return Jobs(problem=f"{controller.name}: {answer.reason}")
     if answer.returncode != 0:
-        return Jobs(problem=f"{controller.name}: {last_words(answer)}")
+        return Jobs(problem=f"{controller.name}: {last_error_line(answer)}")
     return read_jobs(answer.stdout)
 
 

@@ -58,7 +58,7 @@ def own_namespaces(catalog: Catalog) -> frozenset[str]:
     return frozenset({SYSTEM_NAMESPACE, *(one.namespace for one in catalog.addons.values())})
 
 
-def hold(kubectl: Kubectl, earliest: float) -> None:
+def refuse_long_jobs(kubectl: Kubectl, earliest: float) -> None:
     """Have the API take only jobs that end before this time (seconds since 1970); repeatable.
 
     Raises:
@@ -72,7 +72,7 @@ def hold(kubectl: Kubectl, earliest: float) -> None:
     )
 
 
-def let_go(kubectl: Kubectl) -> None:
+def accept_all_jobs(kubectl: Kubectl) -> None:
     """Have it take all jobs again; repeatable.
 
     Raises:

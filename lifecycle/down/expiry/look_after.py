@@ -21,7 +21,7 @@ from ...state import ExpiryAnnounced, ExpiryKind, ExpiryWithdrawn
 from ...state.audit.trail import exported
 from ..down import down
 from .announce import announce, withdraw
-from .due import Ending, Life, ending, life
+from .due import Ending, Lifetime, ending, lifetime
 from .jobs import Jobs, ask_jobs, running_spec
 
 _SLACK_S = 60.0
@@ -29,7 +29,7 @@ _SLACK_S = 60.0
 EndState: TypeAlias = Literal["none", "announced", "withdrawn", "kept", "removed", "leftovers"]
 
 
-class Looked(msgspec.Struct, frozen=True, kw_only=True):
+class ReaperResult(msgspec.Struct, frozen=True, kw_only=True):
     """What came of one look."""
 
     cluster: str
@@ -62,13 +62,13 @@ class Looked(msgspec.Struct, frozen=True, kw_only=True):
         return codes.get(self.state, Exit.OK)
 
 
-def look_after(
+def reap_once(
     cluster: Cluster,
     report: Reporter,
     *,
     now: datetime,
     ask: Callable[[Cluster], Jobs] = ask_jobs,
-) -> Looked:
+) -> ReaperResult:
     """Look once at a cluster's end.
 
     Args:
@@ -81,14 +81,14 @@ def look_after(
         LifecycleError: people can't be told (GC1141), the cluster is locked, or can't be removed.
         ProviderError: a site could not be taken down.
     """
-    now_living = life(cluster.events.read())
+    now_living = lifetime(cluster.events.read())
     if now_living is None:
-        return Looked(cluster=cluster.name, state="none")
+        return ReaperResult(cluster=cluster.name, state="none")
     budget = cluster.spec.budget
     idles = budget is not None and budget.idle_shutdown is not None
     jobs = ask(cluster) if idles else Jobs()
     if idles and jobs.problem and now_living.announced is not None:
-        return _looked(cluster, "kept", now_living.announced, jobs.why_not)
+        return _result(cluster, "kept", now_living.announced, jobs.why_not)
     end = ending(budget, now_living.began, jobs, now)
     if end is None:
         return _withdrawn(cluster, now_living)
@@ -96,8 +96,8 @@ def look_after(
     if told is None or not _same(told, end):
         return _announced(cluster, end, now)
     if now.timestamp() < told.earliest:
-        return _looked(cluster, "announced", told, told.why)
-    return _due(cluster, told, jobs if idles else ask(cluster), report)
+        return _result(cluster, "announced", told, told.why)
+    return _remove_expired(cluster, told, jobs if idles else ask(cluster), report)
 
 
 def _same(told: ExpiryAnnounced, end: Ending) -> bool:
@@ -106,7 +106,7 @@ def _same(told: ExpiryAnnounced, end: Ending) -> bool:
     return told.kind == end.kind and abs(told.due - end.due.timestamp()) <= slack
 
 
-def _announced(cluster: Cluster, end: Ending, now: datetime) -> Looked:
+def _announced(cluster: Cluster, end: Ending, now: datetime) -> ReaperResult:
     earliest = max(end.due, now + end.notice)
     told = ExpiryAnnounced(
         kind=end.kind, due=end.due.timestamp(), earliest=earliest.timestamp(), why=end.why
@@ -120,33 +120,35 @@ def _announced(cluster: Cluster, end: Ending, now: datetime) -> Looked:
             )  # what an expiry had reserved would keep jobs from starting
         announce(spec, hosts, session, told)
         cluster.events.append(told)
-    return _looked(cluster, "announced", told, told.why)
+    return _result(cluster, "announced", told, told.why)
 
 
-def _withdrawn(cluster: Cluster, living: Life) -> Looked:
+def _withdrawn(cluster: Cluster, living: Lifetime) -> ReaperResult:
     if living.announced is None:
-        return Looked(cluster=cluster.name, state="none")
+        return ReaperResult(cluster=cluster.name, state="none")
     spec, hosts = running_spec(cluster), existing_hosts(cluster)
     with exported(cluster), SshSession(cluster.workdir) as session:
         session.trust(hosts.hosts)
         withdraw(spec, hosts, session)
         cluster.events.append(ExpiryWithdrawn(why=f"not any more: {living.announced.why}"))
-    return Looked(cluster=cluster.name, state="withdrawn")
+    return ReaperResult(cluster=cluster.name, state="withdrawn")
 
 
-def _due(cluster: Cluster, told: ExpiryAnnounced, jobs: Jobs, report: Reporter) -> Looked:
+def _remove_expired(
+    cluster: Cluster, told: ExpiryAnnounced, jobs: Jobs, report: Reporter
+) -> ReaperResult:
     """Remove a cluster that nobody uses."""
     if jobs.why_not:
-        return _looked(cluster, "kept", told, jobs.why_not)
+        return _result(cluster, "kept", told, jobs.why_not)
     running = open_applied(cluster.state_url, cluster.spec_path)
     running.why = told.why
     result = down(running, report, confirm=lambda _: True)
     state: EndState = "removed" if result.exit_code is Exit.OK else "leftovers"
-    return _looked(cluster, state, told, told.why)
+    return _result(cluster, state, told, told.why)
 
 
-def _looked(cluster: Cluster, state: EndState, told: ExpiryAnnounced, why: str) -> Looked:
-    return Looked(
+def _result(cluster: Cluster, state: EndState, told: ExpiryAnnounced, why: str) -> ReaperResult:
+    return ReaperResult(
         cluster=cluster.name,
         state=state,
         kind=told.kind,

@@ -14,7 +14,7 @@ from ...nodes.ssh import SshSession
 from ...state import ExpiryWithdrawn
 from ...state.store import utc_now
 from .announce import withdraw
-from .due import Life, ending, life
+from .due import Lifetime, ending, lifetime
 from .jobs import Jobs, running_spec
 
 if TYPE_CHECKING:
@@ -28,13 +28,13 @@ def refuse_ended(cluster: Cluster) -> None:
         LifecycleError: its announced time is up, by the spec that is to be applied too; or it is
             not there, and the spec's day is past (GC1141, exit code REFUSED).
     """
-    living = life(cluster.events.read())
+    living = lifetime(cluster.events.read())
     if living is None:
         _refuse_past(cluster)
         return
     if living.announced is None or living.announced.kind != "expires":
         return
-    if utc_now().timestamp() >= living.announced.earliest and not _is_put_off(cluster, living):
+    if utc_now().timestamp() >= living.announced.earliest and not _is_postponed(cluster, living):
         raise failure(
             "GC1141",
             f"{cluster.name} is to be removed: {living.announced.why}",
@@ -67,7 +67,7 @@ def refuse_late_test(cluster: Cluster, minutes: int) -> None:
     Raises:
         LifecycleError: less time than that is left until an announced expiry (GC1141).
     """
-    living = life(cluster.events.read())
+    living = lifetime(cluster.events.read())
     if living is None or living.announced is None or living.announced.kind != "expires":
         return
     if utc_now().timestamp() + minutes * 60 < living.announced.earliest:
@@ -80,19 +80,19 @@ def refuse_late_test(cluster: Cluster, minutes: int) -> None:
     )
 
 
-def put_off(cluster: Cluster, hosts: ClusterInventory, session: SshSession) -> None:
+def postpone(cluster: Cluster, hosts: ClusterInventory, session: SshSession) -> None:
     """Withdraw an announced expiry that the spec to be applied has put off.
 
     Raises:
         LifecycleError: a node could not be told (GC1141).
     """
-    living = life(cluster.events.read())
-    if living is not None and living.announced is not None and _is_put_off(cluster, living):
+    living = lifetime(cluster.events.read())
+    if living is not None and living.announced is not None and _is_postponed(cluster, living):
         withdraw(running_spec(cluster), hosts, session)
         cluster.events.append(ExpiryWithdrawn(why="the spec gives it more time"))
 
 
-def _is_put_off(cluster: Cluster, living: Life) -> bool:
+def _is_postponed(cluster: Cluster, living: Lifetime) -> bool:
     told = living.announced
     if told is None or told.kind != "expires":
         return False

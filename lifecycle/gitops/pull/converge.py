@@ -19,7 +19,7 @@ from ...nodes.ssh import SshSession
 from ...operations.rolling.change import has_joined
 from .bundle import KEY_SECRET, is_pushed, pool_bundles, runtime
 from .follow import follow
-from .mirror import Depot
+from .mirror import MirrorFolder
 from .reports import read_reports
 
 if TYPE_CHECKING:
@@ -159,7 +159,7 @@ class PullWork:
         serial = int(cluster.store.get(SERIAL_KEY) or b"0") + 1
         cluster.store.put(SERIAL_KEY, str(serial).encode())
         ansible = runtime(places.private_directory(places.cache_home()))
-        depot = Depot(self._session, controller)
+        depot = MirrorFolder(self._session, controller)
         with cluster.vault.materialise([KEY_SECRET]) as files:
             when = depot.publish(cluster.spec, bundles, ansible, serial, files[KEY_SECRET])
         return serial, when
@@ -173,4 +173,4 @@ def withdraw(cluster: Cluster, inventory: ClusterInventory, session: SshSession)
     """
     controllers = inventory.with_role("controller")
     if cluster.store.get(SERIAL_KEY) and controllers:
-        Depot(session, controllers[0]).withdraw()
+        MirrorFolder(session, controllers[0]).withdraw()

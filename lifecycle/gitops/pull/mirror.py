@@ -41,7 +41,7 @@ ls
 _WITHDRAW = f"rm -f {FOLDER}/*.signed"
 
 
-class Depot:
+class MirrorFolder:
     """The folder of the first controller that the nodes pull from."""
 
     def __init__(self, session: SshSession, controller: Host) -> None:

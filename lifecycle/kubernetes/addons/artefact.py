@@ -43,7 +43,7 @@ def artefact(addon: Addon, bundle: Path | None = None, get: Get = fetched) -> by
     if kept.is_file() and _digest(content := kept.read_bytes()) == digest:
         return content
     if bundle is None:
-        content = _asked(addon, get)
+        content = _requested(addon, get)
         source = addon.repository
     else:
         file = bundle / "files" / _FOLDER / file_name(addon)
@@ -61,7 +61,7 @@ def artefact(addon: Addon, bundle: Path | None = None, get: Get = fetched) -> by
     return content
 
 
-def _asked(addon: Addon, get: Get) -> bytes:
+def _requested(addon: Addon, get: Get) -> bytes:
     try:
         return published(addon, get)
     except LifecycleError as error:

@@ -35,7 +35,7 @@ OBJECT_FIELDS = {
 _NAMED = 3
 
 
-class WantedAddon(msgspec.Struct, frozen=True, kw_only=True):
+class DesiredAddon(msgspec.Struct, frozen=True, kw_only=True):
     """An add-on that the cluster is to have."""
 
     chosen: ChosenAddon
@@ -43,7 +43,7 @@ class WantedAddon(msgspec.Struct, frozen=True, kw_only=True):
     """Hash of all that it is rendered from."""
 
 
-class Standing(msgspec.Struct, frozen=True, kw_only=True):
+class AddonChanges(msgspec.Struct, frozen=True, kw_only=True):
     """What is to be done about add-ons."""
 
     added: tuple[str, ...] = ()
@@ -55,17 +55,17 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
     """Add-on -> objects of it of which somebody changed a field; {} where nobody looked."""
     gone: tuple[str, ...] = ()
     """Installed, and wanted no more; the last applied goes first."""
-    wanted: tuple[WantedAddon, ...] = ()
+    wanted: tuple[DesiredAddon, ...] = ()
     records: dict[str, Record] = {}
 
     @property
-    def pending(self) -> tuple[WantedAddon, ...]:
+    def pending(self) -> tuple[DesiredAddon, ...]:
         """Add-ons of which something is applied, in order."""
         names = {*self.added, *self.changed, *self.lost, *self.taken}
         return tuple(one for one in self.wanted if one.chosen.addon.name in names)
 
     @property
-    def rendered(self) -> tuple[WantedAddon, ...]:
+    def rendered(self) -> tuple[DesiredAddon, ...]:
         """Those of them that are rendered and applied whole; of others single objects are."""
         names = {*self.added, *self.changed}
         return tuple(one for one in self.pending if one.chosen.addon.name in names)
@@ -74,7 +74,7 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
         """Return the objects of an add-on that are put back from what was applied of it."""
         return (*self.lost.get(addon, ()), *self.taken.get(addon, ()))
 
-    def only_put_back(self) -> Standing:
+    def only_put_back(self) -> AddonChanges:
         """Return the part that neither adds, changes nor removes an add-on."""
         return msgspec.structs.replace(self, added=(), changed={}, gone=())
 
@@ -92,19 +92,19 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-def wanted_addons(facts: KubernetesFacts) -> tuple[WantedAddon, ...]:
+def desired_addons(facts: KubernetesFacts) -> tuple[DesiredAddon, ...]:
     """Return the add-ons of a cluster in the order in which they are applied."""
     return tuple(
-        WantedAddon(chosen=one, content=_content(one, facts)) for one in chosen_addons(facts)
+        DesiredAddon(chosen=one, content=_content(one, facts)) for one in chosen_addons(facts)
     )
 
 
-def standing(
-    wanted: tuple[WantedAddon, ...],
+def addon_changes(
+    wanted: tuple[DesiredAddon, ...],
     records: Mapping[str, Record],
     there: Collection[tuple[str, ObjectKey]],
     fields: Mapping[tuple[str, ObjectKey], str] | None = None,
-) -> Standing:
+) -> AddonChanges:
     """Compare (pure).
 
     Args:
@@ -131,7 +131,7 @@ def standing(
                 p.key for where, p in at.items() if found.get(where, p.fields) != p.fields
             ):
                 taken[addon.name] = others
-    return Standing(
+    return AddonChanges(
         added=tuple(added),
         changed=changed,
         lost=lost,
@@ -142,9 +142,9 @@ def standing(
     )
 
 
-def read_standing(
+def read_addon_changes(
     kubectl: Kubectl, facts: KubernetesFacts, served: Served, *, thorough: bool = False
-) -> Standing:
+) -> AddonChanges:
     """Ask what is there of add-ons, and compare: two calls at most.
 
     `thorough` looks at who wrote to each object too, which is a longer answer.
@@ -158,14 +158,14 @@ def read_standing(
     records = {record.addon: record for record in records_of(found)}
     have = {name for name, _ in served.kinds.values()}
     kinds = sorted({kind for record in records.values() for kind in record.kinds} & have)
-    wanted = wanted_addons(facts)
+    wanted = desired_addons(facts)
     if not thorough:
-        return standing(wanted, records, read_there(kubectl, cluster, kinds))
+        return addon_changes(wanted, records, read_live_objects(kubectl, cluster, kinds))
     fields = {at: fields_of(text) for at, text in read_writers(kubectl, cluster, kinds).items()}
-    return standing(wanted, records, fields.keys(), fields)
+    return addon_changes(wanted, records, fields.keys(), fields)
 
 
-def read_there(
+def read_live_objects(
     kubectl: Kubectl, cluster: str, kinds: Collection[str]
 ) -> frozenset[tuple[str, ObjectKey]]:
     """Return add-on and key of each object of add-ons, of these kinds."""
@@ -210,7 +210,7 @@ def _content(one: ChosenAddon, facts: KubernetesFacts) -> str:
     return hashlib.sha256(msgspec.json.encode(parts, order="sorted")).hexdigest()[:32]
 
 
-def _change(record: Record, one: WantedAddon) -> str:
+def _change(record: Record, one: DesiredAddon) -> str:
     version = one.chosen.addon.version
     if not record.content:
         return f"{version}, which was cut off"
@@ -233,7 +233,7 @@ def has_addons(facts: KubernetesFacts) -> bool:
     return not takes_own_build(facts.spec)
 
 
-def moves_network(found: Standing) -> bool:
+def moves_network(found: AddonChanges) -> bool:
     """Whether the pod network is an add-on that comes or changes."""
     return not NETWORKS.isdisjoint({*found.added, *found.changed})
 
@@ -243,9 +243,9 @@ def addon_groups(facts: KubernetesFacts) -> set[str]:
     return {group for addon in facts.catalog.addons.values() for group in addon.kinds}
 
 
-def look(
+def observe_addons(
     kubectl: Kubectl, facts: KubernetesFacts, *, thorough: bool = False
-) -> tuple[Standing, list[str]]:
+) -> tuple[AddonChanges, list[str]]:
     """Return how add-ons stand, and the kinds of theirs of which gcluster compiles objects.
 
     Raises:
@@ -253,18 +253,18 @@ def look(
         ApiRefused: it says no.
     """
     if not has_addons(facts):
-        return Standing(), []
+        return AddonChanges(), []
     served = read_served(kubectl)
     kinds = served.of_groups(addon_groups(facts))
-    return read_standing(kubectl, facts, served, thorough=thorough), kinds
+    return read_addon_changes(kubectl, facts, served, thorough=thorough), kinds
 
 
-def fresh(facts: KubernetesFacts) -> Standing:
+def fresh(facts: KubernetesFacts) -> AddonChanges:
     """Return what is to be done where there is nothing yet (pure)."""
-    return standing(wanted_addons(facts), {}, ()) if has_addons(facts) else Standing()
+    return addon_changes(desired_addons(facts), {}, ()) if has_addons(facts) else AddonChanges()
 
 
-def without_a_program(found: Standing) -> tuple[Diagnostic, ...]:
+def without_a_program(found: AddonChanges) -> tuple[Diagnostic, ...]:
     """Return why what comes can't be rendered on this machine; () where it can."""
     if not any(one.chosen.addon.kind == "helm" for one in found.rendered):
         return ()

@@ -37,7 +37,7 @@ def notes_of(addon: str, made: Rendered) -> Iterator[Diagnostic]:
         )
 
 
-def kept_definitions(kept: Mapping[ObjectKey, int]) -> tuple[Diagnostic, ...]:
+def remaining_definitions(kept: Mapping[ObjectKey, int]) -> tuple[Diagnostic, ...]:
     """Return what is said of CRDs that stay because there are objects of their kinds."""
     return tuple(
         Diagnostic(
@@ -50,7 +50,7 @@ def kept_definitions(kept: Mapping[ObjectKey, int]) -> tuple[Diagnostic, ...]:
     )
 
 
-def kept_namespaces(kept: Mapping[str, Sequence[str]]) -> tuple[Diagnostic, ...]:
+def remaining_namespaces(kept: Mapping[str, Sequence[str]]) -> tuple[Diagnostic, ...]:
     """Return what is said of namespaces that stay for what is in them."""
     return tuple(
         Diagnostic(
@@ -58,13 +58,13 @@ def kept_namespaces(kept: Mapping[str, Sequence[str]]) -> tuple[Diagnostic, ...]
             severity=Severity.WARNING,
             summary=f"namespace {name} is kept: {counted(work)} in it",
             hint="it goes with the next up that finds it empty"
-            + ("; what a chart keeps you delete yourself" if _is_told(work) else ""),
+            + ("; what a chart keeps you delete yourself" if _is_reported(work) else ""),
         )
         for name, work in kept.items()
     )
 
 
-def kept_data(addon: str, kept: Sequence[ObjectKey]) -> tuple[Diagnostic, ...]:
+def remaining_data(addon: str, kept: Sequence[ObjectKey]) -> tuple[Diagnostic, ...]:
     """Return what is said of objects of an add-on that only people delete."""
     if not kept:
         return ()
@@ -79,7 +79,7 @@ def kept_data(addon: str, kept: Sequence[ObjectKey]) -> tuple[Diagnostic, ...]:
     )
 
 
-def _is_told(work: Sequence[str]) -> bool:
+def _is_reported(work: Sequence[str]) -> bool:
     return any(name.endswith(TO_KEEP) for name in work)
 
 
@@ -88,7 +88,7 @@ def _few(names: Sequence[str]) -> str:
     return ", ".join(names[:_NAMED]) + more
 
 
-class Held(msgspec.Struct, frozen=True, kw_only=True):
+class BundledImages(msgspec.Struct, frozen=True, kw_only=True):
     """The images whose content a bundle has."""
 
     names: frozenset[str]
@@ -116,7 +116,7 @@ class Held(msgspec.Struct, frozen=True, kw_only=True):
                 )
 
 
-def held_images(bundle: BundleManifest, command: str) -> Held:
+def bundled_images(bundle: BundleManifest, command: str) -> BundledImages:
     """Return the images of a bundle: those of Kubernetes, and those brought beside it.
 
     Args:
@@ -127,7 +127,7 @@ def held_images(bundle: BundleManifest, command: str) -> Held:
     if bundle.kubernetes is not None:
         brought += [f"{image.reference}@{image.digest}" for image in bundle.kubernetes.images]
     named = [(full_name(name), digest) for name, _, digest in (b.partition("@") for b in brought)]
-    return Held(
+    return BundledImages(
         names=frozenset(name for name, _ in named),
         digests=frozenset((split_tag(name)[0], digest) for name, digest in named),
         command=command,

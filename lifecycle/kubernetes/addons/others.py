@@ -23,7 +23,7 @@ _SHARED = frozenset({"Namespace", "CustomResourceDefinition"})
 """Kinds of which the cluster's own may serve an add-on, though another add-on or it made them."""
 
 
-def refuse_others(
+def refuse_unmanaged(
     kubectl: Kubectl,
     cluster: str,
     record: Record,

@@ -18,9 +18,6 @@ if TYPE_CHECKING:
     from ....inventory.compile.kubernetes_objects.objects import Object
     from ..objects import ObjectKey
 
-if TYPE_CHECKING:
-    from ....inventory.compile.kubernetes_objects.objects import Object
-    from ..objects import ObjectKey
 
 MANAGER = "gcluster-addons"
 """Field manager of add-ons' objects: another one than of what gcluster compiles itself."""

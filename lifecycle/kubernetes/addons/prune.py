@@ -10,7 +10,7 @@ import msgspec
 from ..kubectl import Kubectl
 from ..objects import ObjectKey
 from ..table import rows
-from ..workloads import POLICY, is_to_keep, occupied
+from ..workloads import POLICY, is_protected, occupied
 from .changes import OBJECT_FIELDS, key_of_row, objects_selector
 from .ownership import Served, delete
 
@@ -56,9 +56,9 @@ def prune(
         return Pruned()
     kinds = sorted({name for k in asked if (name := served.name_of(k.group, k.kind))})
     there = _policies(kubectl, cluster, addon, kinds)
-    data = _kept(asked, there)
+    data = _never_pruned(asked, there)
     sets = [key for key in asked if key.kind == "StatefulSet" and key in there and key not in data]
-    claims = keep_claims(kubectl, sets)
+    claims = release_claims(kubectl, sets)
     data = (*data, *claims.bound, *(key for key in claims.found if key not in data))
     ours = [key for key in reversed(asked) if key in there and key not in data]
     plain = [key for key in ours if key.kind not in _LAST]
@@ -89,9 +89,9 @@ def _policies(kubectl: Kubectl, cluster: str, addon: str, kinds: list[str]) -> d
     return {key_of_row(row): row["policy"] for row in found if row["addon"] == addon}
 
 
-def _kept(asked: list[ObjectKey], there: dict[ObjectKey, str]) -> tuple[ObjectKey, ...]:
+def _never_pruned(asked: list[ObjectKey], there: dict[ObjectKey, str]) -> tuple[ObjectKey, ...]:
     """Return what stays for good: a namespace goes with all in it, so it stays for one of these."""
-    told = {key for key in asked if is_to_keep(there.get(key, ""))}
+    told = {key for key in asked if is_protected(there.get(key, ""))}
     around = {key.namespace for key in told}
     return tuple(
         key
@@ -132,7 +132,7 @@ class Claims(msgspec.Struct, frozen=True, kw_only=True):
     """StatefulSets that still own theirs: with them the claims would go."""
 
 
-def keep_claims(
+def release_claims(
     kubectl: Kubectl,
     sets: Collection[ObjectKey],
     *,

@@ -13,11 +13,11 @@ from ...cluster.progress import Reporter, StageFinished, StageProgress, StageSta
 from ...nodes.ssh import SshSession
 from ...status.observe import Observation
 from ..kubectl import ApiRefused, ApiSilent, kubectl_of
-from ..objects import Wanted, wanted
+from ..objects import DesiredObjects, desired_objects
 from . import changes as together
 from .artefact import artefact
-from .changes import Standing
-from .notes import Held, held_images
+from .changes import AddonChanges
+from .notes import BundledImages, bundled_images
 from .rendering import rendered
 
 
@@ -40,17 +40,17 @@ def ready(
     Raises:
         LifecycleError: one finding for each that can't be had or rendered (exit code REFUSED).
     """
-    found = wanted(cluster.spec, observation.desired, cluster.catalog)
-    standing = _standing(found, observation, session)
-    fetch_and_render(found, standing, report, bundle, _held(cluster, bundle))
+    found = desired_objects(cluster.spec, observation.desired, cluster.catalog)
+    standing = _changes(found, observation, session)
+    fetch_and_render(found, standing, report, bundle, _bundled(cluster, bundle))
 
 
 def fetch_and_render(
-    found: Wanted,
-    standing: Standing,
+    found: DesiredObjects,
+    standing: AddonChanges,
     report: Reporter,
     bundle: Path | None = None,
-    held: Held | None = None,
+    held: BundledImages | None = None,
 ) -> None:
     """Do so for what is pending; with a bundle for all add-ons, for it has to feed every node.
 
@@ -88,20 +88,20 @@ def fetch_and_render(
         raise LifecycleError(*findings, exit_code=Exit.REFUSED)
 
 
-def _held(cluster: Cluster, folder: Path | None) -> Held | None:
+def _bundled(cluster: Cluster, folder: Path | None) -> BundledImages | None:
     """Return the images of the bundle that a cluster lives on, where its nodes pull no others."""
     at = cluster.kubernetes
     if cluster.bundle is None or at is None or at.root:
         return None
-    return held_images(cluster.bundle, command_for(cluster, folder))
+    return bundled_images(cluster.bundle, command_for(cluster, folder))
 
 
-def _standing(found: Wanted, observation: Observation, session: SshSession) -> Standing:
+def _changes(found: DesiredObjects, observation: Observation, session: SshSession) -> AddonChanges:
     fresh = together.fresh(found.facts)
     if not fresh.rendered or not observation.existing.has_scheduler:
         return fresh
     try:
         kubectl = kubectl_of(session, observation.existing)
-        return together.look(kubectl, found.facts, thorough=True)[0]
+        return together.observe_addons(kubectl, found.facts, thorough=True)[0]
     except (ApiSilent, ApiRefused):
         return fresh

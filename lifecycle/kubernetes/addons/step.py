@@ -19,14 +19,14 @@ from ...operations.rolling.roll import Clock
 from ..kubectl import ApiRefused, Kubectl
 from ..objects import ObjectKey, key_of
 from .artefact import artefact
-from .changes import Standing, WantedAddon, read_writers
+from .changes import AddonChanges, DesiredAddon, read_writers
 from .notes import (
-    kept_data,
-    kept_definitions,
-    kept_namespaces,
     notes_of,
+    remaining_data,
+    remaining_definitions,
+    remaining_namespaces,
 )
-from .others import refuse_others
+from .others import refuse_unmanaged
 from .ownership import AddonStopped, Served, apply, delete, establish, fields_of, read_served
 from .prune import prune
 from .record import Placed, Record, applied_of, read_applied
@@ -69,7 +69,7 @@ class AddonsStep:
         self._clock = clock or Clock()
         self._limit_s = limit_s
 
-    def bring(self, standing: Standing) -> tuple[Diagnostic, ...]:
+    def bring(self, standing: AddonChanges) -> tuple[Diagnostic, ...]:
         """Apply what is pending, in order, until one fails; return what there is to say.
 
         Raises:
@@ -93,7 +93,7 @@ class AddonsStep:
                 return (*said, *error.diagnostics)
         return tuple(said)
 
-    def remove(self, standing: Standing) -> tuple[Diagnostic, ...]:
+    def remove(self, standing: AddonChanges) -> tuple[Diagnostic, ...]:
         """Remove add-ons that are wanted no more, the last applied first; return what is kept.
 
         Raises:
@@ -107,8 +107,8 @@ class AddonsStep:
             record = standing.records[name]
             keys = [placed.key for placed in record.objects]
             done = prune(self._kubectl, self._cluster, name, keys, served)
-            said += (*kept_definitions(done.definitions), *kept_data(name, done.data))
-            said += kept_namespaces({key.name: work for key, work in done.namespaces.items()})
+            said += (*remaining_definitions(done.definitions), *remaining_data(name, done.data))
+            said += remaining_namespaces({key.name: work for key, work in done.namespaces.items()})
             delete(self._kubectl, [key_of(applied_of(name, self._cluster, "", ()))], served)
             if done.kept:
                 left = tuple(placed for placed in record.objects if placed.key in done.kept)
@@ -143,7 +143,7 @@ class AddonsStep:
             else:
                 return
 
-    def _bring(self, one: WantedAddon, before: Record | None) -> Iterator[Diagnostic]:
+    def _bring(self, one: DesiredAddon, before: Record | None) -> Iterator[Diagnostic]:
         """Bring one whole, with its hooks."""
         addon, facts = one.chosen.addon, self._facts
         made = rendered(one.chosen, artefact(addon), facts.spec.name, facts.release, self._compiled)
@@ -176,8 +176,8 @@ class AddonsStep:
         now = {key_of(each) for each in every}
         old = [each.key for each in record.objects if each.key not in now]
         done = prune(self._kubectl, self._cluster, addon.name, old, served)
-        yield from kept_definitions(done.definitions)
-        yield from kept_data(addon.name, done.data)
+        yield from remaining_definitions(done.definitions)
+        yield from remaining_data(addon.name, done.data)
         apply(self._kubectl, [kept], addon.name)
         self._finish(record, one.content, [*done.kept, *now], served)
         yield from notes_of(addon.name, made)
@@ -206,7 +206,7 @@ class AddonsStep:
         every = (*made.definitions, *made.namespaces, *made.objects)
         hooks = (hook.made for hook in made.hooks.hooks)
         objects = [served.placed(each, namespace) for each in (*every, *hooks)]
-        refuse_others(self._kubectl, self._cluster, record, objects, served)
+        refuse_unmanaged(self._kubectl, self._cluster, record, objects, served)
 
     def _run(self, jobs: Iterable[Object], served: Served, addon: str) -> None:
         """Run jobs of hooks one after the other; each is made anew, and removed when it is done."""
@@ -247,7 +247,7 @@ class AddonsStep:
         apply(self._kubectl, [record.to_object(self._cluster)], record.addon)
 
 
-def _began(one: WantedAddon, before: Record | None) -> Record:
+def _began(one: DesiredAddon, before: Record | None) -> Record:
     """Return the record of an add-on that isn't whole yet."""
     addon = one.chosen.addon
     return Record(

@@ -85,7 +85,7 @@ def ended(kubectl: Kubectl, job: Object, addon: str, limit_s: float, clock: Cloc
             return
         failed = held.get("Failed")
         if failed is not None or clock.now() >= until:
-            why = f"it did not end within {limit_s:.0f} s" if failed is None else _words(failed)
+            why = f"it did not end within {limit_s:.0f} s" if failed is None else _describe(failed)
             detail = "\n".join(_pods(kubectl, job, where))
             raise AddonStopped("GC1068", f"add-on {addon}: hook Job {name}: {why}", detail)
         clock.sleep(2)
@@ -140,7 +140,7 @@ def _pods(kubectl: Kubectl, made: Object, where: str) -> Iterator[str]:
             yield f"pod {row['name']}: {'; '.join(said)}"
 
 
-def _words(condition: dict[str, Any]) -> str:
+def _describe(condition: dict[str, Any]) -> str:
     return f"{condition.get('reason', 'it failed')}: {condition.get('message', '')}".strip(": ")
 
 

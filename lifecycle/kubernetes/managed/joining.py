@@ -120,7 +120,9 @@ _WHERE = {
 }
 
 
-def mends(spec: ClusterSpec, sites: Iterable[OpenSite], observation: Observation) -> bool:
+def repairs_control_plane(
+    spec: ClusterSpec, sites: Iterable[OpenSite], observation: Observation
+) -> bool:
     """Say whether `up` makes or changes a control plane that is silent.
 
     A preview compares with the stack, so one that somebody deleted shows only when the cloud is

@@ -128,7 +128,7 @@ def _exec(managed: Managed, plane: ControlPlaneAt) -> dict[str, Any]:
     return command | {"provideClusterInfo": True}
 
 
-class Here:
+class LocalKubectl:
     """This machine as a way to the API (`Way`)."""
 
     name = "this machine"
@@ -192,12 +192,12 @@ class Here:
         return {**os.environ, "KUBECACHEDIR": str(self._folder / "kubectl-cache")}
 
 
-def kubectl_here(folder: Path) -> Kubectl:
+def local_kubectl(folder: Path) -> Kubectl:
     """Return the API of a cluster whose folder on this machine has its kubeconfig."""
-    return Kubectl.by(Here(folder))
+    return Kubectl.by(LocalKubectl(folder))
 
 
-def run_words(words: Callable[[str], str], folder: Path, timeout_s: float = 120) -> str:
+def run_shell(words: Callable[[str], str], folder: Path, timeout_s: float = 120) -> str:
     """Run shell words that ask kubectl, given its kubeconfig; return what they printed.
 
     A program that is missing, or an API that is silent, prints nothing.

@@ -86,7 +86,7 @@ def as_host(spec: ClusterSpec, node: ApiNode) -> Host:
     )
 
 
-def standing_in(
+def with_managed_nodes(
     spec: ClusterSpec,
     planned: Sequence[Host],
     nodes: Iterable[ApiNode],

@@ -11,7 +11,7 @@ import msgspec
 from ....schemas.derived.control_planes import managed_by
 from ....schemas.spec import ClusterSpec
 from ..kubectl import ApiRefused, ApiSilent, Kubectl
-from .login import FILE, kubectl_here, write_kubeconfig
+from .login import FILE, local_kubectl, write_kubeconfig
 from .nodes import ApiNode, managed_site, read_nodes
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def reach(spec: ClusterSpec, sites: Iterable[OpenSite], folder: Path) -> Kubectl
         (folder / FILE).unlink(missing_ok=True)
         return None
     write_kubeconfig(folder, managed, plane)
-    return kubectl_here(folder)
+    return local_kubectl(folder)
 
 
 def see(spec: ClusterSpec, sites: Iterable[OpenSite], folder: Path) -> Seen:

@@ -36,7 +36,7 @@ _BY_A_CONTROLLER = "pv.kubernetes.io/provisioned-by"
 _NAMED = 5
 
 
-class Held(msgspec.Struct, frozen=True, kw_only=True):
+class CloudObjects(msgspec.Struct, frozen=True, kw_only=True):
     """Objects for which the cloud has something beside the stack."""
 
     services: tuple[str, ...] = ()
@@ -78,14 +78,14 @@ class Held(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-def look(kubectl: Kubectl) -> Held:
+def cloud_objects(kubectl: Kubectl) -> CloudObjects:
     """Return what the cloud holds for objects of the cluster.
 
     Raises:
         LifecycleError: GC1044, the API gives no answer: what is there isn't known.
     """
     try:
-        return _look(kubectl)
+        return _cloud_objects(kubectl)
     except (ApiSilent, ApiRefused) as error:
         raise _unknown(error) from error
 
@@ -107,15 +107,15 @@ def give_back(
     """
     began = clock()
     try:
-        held = _look(kubectl)
+        held = _cloud_objects(kubectl)
         if held.is_empty:
             return
         report(StageStarted(name=STAGE))
         _delete(kubectl, held)
-        while not (held := _look(kubectl)).is_empty:
+        while not (held := _cloud_objects(kubectl)).is_empty:
             report(StageProgress(name=STAGE, done=0, total=0, detail=f"waiting for {held.words}"))
             if clock() - began >= _WITHIN_S:
-                raise _kept(kubectl, held)
+                raise _retained(kubectl, held)
             sleep(_ASK_AGAIN_S)
             free(kubectl, held.claims)
     except (ApiSilent, ApiRefused) as error:
@@ -124,11 +124,11 @@ def give_back(
     report(StageFinished(name=STAGE, ok=True, summary=summary, seconds=clock() - began))
 
 
-def _look(kubectl: Kubectl) -> Held:
+def _cloud_objects(kubectl: Kubectl) -> CloudObjects:
     found = kubectl.get(_KINDS, "--all-namespaces", timeout_s=_CALL_S)["items"]
     volumes = [one for one in found if one["kind"] == "PersistentVolume" and _is_made(one)]
     retained = [v for v in volumes if v["spec"].get("persistentVolumeReclaimPolicy") == "Retain"]
-    return Held(
+    return CloudObjects(
         services=tuple(
             _id(one)
             for one in found
@@ -153,7 +153,7 @@ def _gateways(kubectl: Kubectl) -> tuple[str, ...]:
     return tuple(_id(one) for one in found if one["kind"] == "Gateway")
 
 
-def _delete(kubectl: Kubectl, held: Held) -> None:
+def _delete(kubectl: Kubectl, held: CloudObjects) -> None:
     """Delete them, then what holds the claims: one that is going takes no new pod."""
     kinds = {
         # Their controllers make Services.
@@ -178,7 +178,7 @@ def _is_made(volume: dict[str, Any]) -> bool:
     return _BY_A_CONTROLLER in volume["metadata"].get("annotations", {})
 
 
-def _kept(kubectl: Kubectl, held: Held) -> LifecycleError:
+def _retained(kubectl: Kubectl, held: CloudObjects) -> LifecycleError:
     return failure(
         "GC1045",
         f"the cloud has not let go after {_WITHIN_S // 60} minutes: {held.words}",

@@ -17,7 +17,7 @@ from ....schemas.bundle import IMAGES, MANIFEST, KubernetesBundle, KubernetesFil
 from ....schemas.decoding import decode_yaml
 from ....stacks import atomic
 from ....stacks.https import opened
-from ...bundle.fetch import Wanted, fetch_all
+from ...bundle.fetch import RequiredFile, fetch_all
 from ...cluster.outcome import LifecycleError, failure
 from ...cluster.progress import Reporter, StageFinished, StageProgress, StageStarted
 from .registry import Pulled, pull, write_pulled
@@ -44,7 +44,7 @@ class Registry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     date: str
 
 
-class Beside(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class VersionTags(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Tags that belong to one version of Kubernetes."""
 
     kubernetes: str
@@ -60,7 +60,7 @@ class Release(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     programs: Published
     registry: Registry
-    beside: list[Beside]
+    beside: list[VersionTags]
 
 
 def release() -> Release:
@@ -96,13 +96,13 @@ def planned_release(version: str, architecture: str) -> KubernetesBundle:
     )
 
 
-def whole_version(version: str) -> str:
+def full_version(version: str) -> str:
     """Return the newest version written down that begins with "1.35"; a whole one as it is."""
     known = [b.kubernetes for b in release().beside if b.kubernetes.startswith(f"{version}.")]
     return max(known, key=lambda text: [int(n) for n in text.split(".")], default=version)
 
 
-def _tags(of: Registry, beside: Beside) -> list[tuple[str, str]]:
+def _tags(of: Registry, beside: VersionTags) -> list[tuple[str, str]]:
     """Return the images of a version with their tags."""
     own = [(name, f"v{beside.kubernetes}") for name in of.own]
     others = [("etcd", beside.etcd), ("pause", beside.pause)]
@@ -161,7 +161,9 @@ def _programs(
     for name in of.names:
         url = f"{of.root}/{of.path.format(version=version, arch=architecture, name=name)}"
         sha256 = _published_sum(f"{url}.sha256")
-        wanted.append(Wanted(url=url, path=f"bin/{name}", size=None, sha256=sha256, roles=name))
+        wanted.append(
+            RequiredFile(url=url, path=f"bin/{name}", size=None, sha256=sha256, roles=name)
+        )
 
     def tell(done: int, total: int, detail: str) -> None:
         report(StageProgress(name="programs", done=done, total=total, detail=detail))
@@ -197,7 +199,7 @@ def _published_sum(url: str) -> str:
     return said[0]
 
 
-def _images(of: Registry, beside: Beside, architecture: str, report: Reporter) -> list[Pulled]:
+def _images(of: Registry, beside: VersionTags, architecture: str, report: Reporter) -> list[Pulled]:
     began = time.monotonic()
     asked = _tags(of, beside)
     report(StageStarted(name="images", total=len(asked)))
@@ -211,7 +213,7 @@ def _images(of: Registry, beside: Beside, architecture: str, report: Reporter) -
 
 
 def _manifest(
-    beside: Beside,
+    beside: VersionTags,
     architecture: str,
     files: tuple[KubernetesFile, ...],
     images: list[Pulled],

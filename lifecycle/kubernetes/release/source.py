@@ -13,7 +13,7 @@ from ....inventory.compile.kubernetes import KubernetesAt
 from ....schemas.bundle import MANIFEST, NODE_FOLDER, KubernetesBundle, decode_kubernetes
 from ....schemas.diagnostics import Diagnostic, Severity
 from ....schemas.spec import ClusterSpec, KubernetesScheduler
-from ...bundle.fetch import is_whole
+from ...bundle.fetch import is_complete
 from ...cluster.outcome import Exit, LifecycleError, failure
 from ...cluster.progress import Reporter
 from .build import architecture, built_folder, ensure_built, planned_bundle
@@ -43,12 +43,12 @@ def kubernetes_at(spec: ClusterSpec, applied: bytes | None) -> KubernetesAt | No
         return None
     planned = planned_bundle()
     known = _built() or (None if applied is None else decode_kubernetes(applied))
-    return _here(planned if known is None or known.key != planned.key else known)
+    return _local_folder(planned if known is None or known.key != planned.key else known)
 
 
 def planned_at(spec: ClusterSpec) -> KubernetesAt | None:
     """Return the bundle as its recipe says it, whether it is built or not."""
-    return _here(planned_bundle()) if takes_own_build(spec) else None
+    return _local_folder(planned_bundle()) if takes_own_build(spec) else None
 
 
 def ready_kubernetes(report: Reporter) -> KubernetesAt:
@@ -72,7 +72,7 @@ def ready_kubernetes(report: Reporter) -> KubernetesAt:
             for path in broken
         ]
         raise LifecycleError(*found, exit_code=Exit.REFUSED)
-    return _here(manifest)
+    return _local_folder(manifest)
 
 
 def bundled_at(manifest: KubernetesBundle) -> KubernetesAt:
@@ -80,7 +80,7 @@ def bundled_at(manifest: KubernetesBundle) -> KubernetesAt:
     return KubernetesAt(manifest=manifest, root="")
 
 
-def how_it_stands(at: KubernetesAt) -> str:
+def describe_source(at: KubernetesAt) -> str:
     """Say where a bundle is, or that `up` would build it, for a plan that a person reads."""
     version = f"Kubernetes {at.manifest.kubernetes}"
     if not at.root:
@@ -98,7 +98,7 @@ def _built() -> KubernetesBundle | None:
         return None
 
 
-def _here(manifest: KubernetesBundle) -> KubernetesAt:
+def _local_folder(manifest: KubernetesBundle) -> KubernetesAt:
     return KubernetesAt(manifest=manifest, root=f"file://{NODE_FOLDER}/{manifest.key}")
 
 
@@ -117,7 +117,7 @@ def bring(what: str, out: Path, report: Reporter) -> KubernetesBundle:
     Raises:
         LifecycleError: GC944: the folder holds something else; GC939: it can't be had.
     """
-    there = _is_there(out)
+    there = _complete_manifest(out)
     if there is None and out.is_dir() and any(out.iterdir()):
         raise failure(
             "GC944",
@@ -150,10 +150,10 @@ def bring(what: str, out: Path, report: Reporter) -> KubernetesBundle:
 
 def broken_files(folder: Path, manifest: KubernetesBundle) -> list[str]:
     """Return the files of a bundle that are missing or not what the manifest says."""
-    return [f.path for f in manifest.files if not is_whole(folder / f.path, f.size, f.sha256)]
+    return [f.path for f in manifest.files if not is_complete(folder / f.path, f.size, f.sha256)]
 
 
-def _is_there(out: Path) -> KubernetesBundle | None:
+def _complete_manifest(out: Path) -> KubernetesBundle | None:
     """Return the manifest of a whole bundle in a folder."""
     try:
         manifest = decode_kubernetes((out / MANIFEST).read_bytes())

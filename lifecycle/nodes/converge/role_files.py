@@ -114,7 +114,7 @@ def files_of(role: str) -> tuple[tuple[str, str, str, bytes, frozenset[str]], ..
     return tuple(found)
 
 
-class Said(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class PhaseTraces(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What a role says of one phase."""
 
     files: tuple[str, ...] = ()
@@ -163,7 +163,7 @@ class Traces(msgspec.Struct, frozen=True, kw_only=True):
 
 def traces_of(step: Step) -> Traces:
     """Return what a step leaves, by its role and its variables."""
-    said = said_by(step.role).get(step.phase)
+    said = phase_traces(step.role).get(step.phase)
     if said is None:
         return Traces()
     named = {f"{said.programs}/{name}" for name in _programs(step.role)} if said.programs else set()
@@ -181,7 +181,7 @@ def traces_of(step: Step) -> Traces:
     )
 
 
-def together(every: Iterable[Traces]) -> Traces:
+def merged(every: Iterable[Traces]) -> Traces:
     """Return all of it as one, to be asked at once."""
     found = list(every)
     lists = {
@@ -197,10 +197,10 @@ def together(every: Iterable[Traces]) -> Traces:
 
 
 @functools.cache
-def said_by(role: str) -> dict[str, Said]:
+def phase_traces(role: str) -> dict[str, PhaseTraces]:
     """Return phase -> what the role says that it leaves."""
     text = (role_path(role) / "meta" / "traces.yml").read_text(encoding="utf-8")
-    return convert(yaml.safe_load(text), dict[str, Said])
+    return convert(yaml.safe_load(text), dict[str, PhaseTraces])
 
 
 @functools.cache

@@ -44,7 +44,7 @@ _KEPT = (
 """Over the seal before and the new one: what a step only looks at stays as it was sealed."""
 
 
-def look_command(traces: Traces) -> str:
+def read_seals_command(traces: Traces) -> str:
     """Return the shell line, for root, that prints KIND VALUE NAME of all that is there.
 
     What isn't there prints nothing.
@@ -78,7 +78,7 @@ def seal_command(step: Step, digest: str) -> str:
     """
     if step.phase == "remove":
         return f"{end_command(DIRECTORY, step.role)}; "
-    command = look_command(traces_of(step))
+    command = read_seals_command(traces_of(step))
     if not command:
         return ""
     path, said = f"{DIRECTORY}/{step.key}", f"digest {digest} stamp"

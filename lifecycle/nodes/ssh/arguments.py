@@ -17,7 +17,7 @@ STRICT = ("StrictHostKeyChecking=yes", f"ConnectTimeout={CONNECT_TIMEOUT_S}")
 """For nodes and bastions alike: an unknown key is refused, and nobody is asked about it."""
 
 
-def as_words(options: list[str]) -> list[str]:
+def as_arguments(options: list[str]) -> list[str]:
     """Return ["-o", option, ...]."""
     return [word for option in options for word in ("-o", option)]
 
@@ -65,7 +65,7 @@ def to_bastion(ssh: SshTarget, known_hosts: Path) -> list[str]:
     options = ["BatchMode=yes", *STRICT, "ControlPath=none"]
     if ssh.bastion_host_keys:
         options += ["UpdateHostKeys=no", *_pinned_as(bastion_marker(ssh), known_hosts)]
-    words = ["ssh", *as_words(options)]
+    words = ["ssh", *as_arguments(options)]
     key = ssh.bastion_key_file or ssh.key_file
     if key:
         words += ["-i", str(Path(key).expanduser())]

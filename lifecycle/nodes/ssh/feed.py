@@ -12,7 +12,7 @@ from contextlib import suppress
 from ....inventory.hosts import Host
 from .arguments import destination
 from .session import SshResult, SshSession, Unreachable
-from .unreachable import reason_in_words, sudo_refused
+from .unreachable import describe_reason, sudo_refused
 
 _SSH_FAILED = 255
 """Exit status of ssh itself (man ssh)."""
@@ -52,7 +52,7 @@ def feed(
         said.seek(0)
         stderr = errors.read().decode(errors="replace")
         if returncode == _SSH_FAILED:
-            return Unreachable(reason=reason_in_words(stderr, host))
+            return Unreachable(reason=describe_reason(stderr, host))
         if returncode and (refused := sudo_refused(stderr, host)):
             return Unreachable(reason=refused)
         stdout = said.read().decode(errors="replace")

@@ -23,9 +23,9 @@ import msgspec
 
 from ....inventory.hosts import Host
 from ...cluster.outcome import LifecycleError, failure
-from .arguments import as_words, bastion_place, destination, identity, to_bastion
+from .arguments import as_arguments, bastion_place, destination, identity, to_bastion
 from .pins import Pins
-from .unreachable import reason_in_words, sudo_refused
+from .unreachable import describe_reason, sudo_refused
 
 _KEPT_OPEN_S = 60
 _PARALLEL = 64
@@ -82,7 +82,7 @@ class SshSession:
             f"ControlPath={self._socket()}",
         ]
         options += ["ControlMaster=auto", f"ControlPersist={_KEPT_OPEN_S}"]
-        return as_words(options)
+        return as_arguments(options)
 
     def argv(self, host: Host, command: list[str] | None = None) -> list[str]:
         """Return the ssh command line for a person's shell, or for one command of theirs.
@@ -90,7 +90,7 @@ class SshSession:
         It shares no connection: a person's shell outlives the commands that come and go.
         """
         self.trust([host])
-        options = as_words([*identity(host, self._known_hosts), "ControlPath=none"])
+        options = as_arguments([*identity(host, self._known_hosts), "ControlPath=none"])
         # One word is a shell line, as with ssh itself; several are one command, quoted as given.
         words = [] if not command else [command[0] if len(command) == 1 else shlex.join(command)]
         terminal = [] if words else ["-t"]
@@ -218,7 +218,7 @@ class SshSession:
         stderr = errors.read()
         if returncode == _SSH_FAILED:
             at_bastion = self._bastion_problem(host) if host.ssh.bastion else ""
-            return Unreachable(reason=at_bastion or reason_in_words(stderr, host))
+            return Unreachable(reason=at_bastion or describe_reason(stderr, host))
         if returncode and (refused := sudo_refused(stderr, host)):
             return Unreachable(reason=refused)
         return SshResult(returncode=returncode, stdout=stdout, stderr=stderr)
@@ -244,7 +244,7 @@ class SshSession:
             host_keys=host.ssh.bastion_host_keys,
         )
         alone = msgspec.structs.replace(host, address=address, ssh=itself)
-        return f"its bastion: {reason_in_words(stderr, alone)}" if stderr else ""
+        return f"its bastion: {describe_reason(stderr, alone)}" if stderr else ""
 
     def _socket(self) -> str:
         """Return ControlPath; %C is the hash of host, port and user."""

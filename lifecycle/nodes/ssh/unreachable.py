@@ -34,7 +34,7 @@ _NETWORK = (
 )
 
 
-def reason_in_words(stderr: str, host: Host) -> str:
+def describe_reason(stderr: str, host: Host) -> str:
     """Turn what ssh said into one line about the node; unknown words are kept as they are.
 
     Args:

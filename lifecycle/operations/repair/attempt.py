@@ -24,7 +24,7 @@ from ...status.observe import Observation, observe
 from ...up.compiled import compile_for
 from ...up.nodes import converge_nodes
 from ...up.run import Run
-from .clearance import give_back, in_the_way, node_uses, take_out
+from .clearance import blocking_reason, give_back, node_uses, take_out
 
 
 class Intended(msgspec.Struct, frozen=True, kw_only=True):
@@ -86,7 +86,7 @@ class Attempt:
         held = {
             node: why
             for node in nodes
-            if (why := in_the_way(uses, node, replacing=action == "replace"))
+            if (why := blocking_reason(uses, node, replacing=action == "replace"))
         }
         free = [node for node in nodes if node not in held]
         if not free:

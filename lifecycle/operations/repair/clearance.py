@@ -36,7 +36,7 @@ def node_uses(service: Scheduler | None, nodes: Collection[str]) -> Mapping[str,
         return None
 
 
-def in_the_way(uses: Mapping[str, NodeUse] | None, node: str, *, replacing: bool) -> str:
+def blocking_reason(uses: Mapping[str, NodeUse] | None, node: str, *, replacing: bool) -> str:
     """Say why a node must be left alone; "" when it may be worked on (pure).
 
     Args:

@@ -33,7 +33,7 @@ from ...status.observe import observe
 from ...up.run import Run
 from ..rolling.roll import Clock
 from .attempt import Intended, RepairResult
-from .clearance import give_back, in_the_way, node_uses
+from .clearance import blocking_reason, give_back, node_uses
 from .queue import queue
 
 _ASK_AGAIN_S = 5
@@ -162,7 +162,7 @@ def _work(
     service = scheduler_or_none(cluster.spec, before.existing, session)
     nodes = [one.node for one in chosen if one.node]
     uses = node_uses(service, nodes)
-    held = {n: why for n in nodes if (why := in_the_way(uses, n, replacing=True))}
+    held = {n: why for n in nodes if (why := blocking_reason(uses, n, replacing=True))}
     free = tuple(one for one in chosen if one.node not in held)
     out = [one.node for one in free if one.node]
     said: tuple[Diagnostic, ...] = ()
@@ -174,7 +174,7 @@ def _work(
             return _result(cluster, held=held | {one.shown: why for one in free})
         said = drain_nodes(kubectl_of(session, before.existing), out)
     (site,) = (s for s in sites if s.name == managed_site(cluster.spec))
-    failed = _made_anew(site, free) if free else ""
+    failed = _recreate(site, free) if free else ""
     if failed and uses:
         give_back(service, [node for node in out if node in uses and not uses[node].out])
     if failed or not free:
@@ -189,7 +189,7 @@ def _work(
     return msgspec.structs.replace(result, admitted=tuple(sorted(ready.values())), diagnostics=said)
 
 
-def _made_anew(site: OpenSite, machines: Iterable[Machine]) -> str:
+def _recreate(site: OpenSite, machines: Iterable[Machine]) -> str:
     """Have the stack make them anew; return what it refused, "" where it did not."""
     if not site.provider.replaces_nodes:
         return "its site can't make it anew"

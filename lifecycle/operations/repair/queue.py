@@ -38,7 +38,7 @@ def set_aside(spec: ClusterSpec, events: EventLog) -> dict[str, Repair]:
     }
 
 
-def keep_queue(
+def save_queue(
     spec: ClusterSpec,
     events: EventLog,
     *,
@@ -72,16 +72,16 @@ def keep_queue(
         if known is None or (known.state == "waiting" and known.reason != reason):
             steps.setdefault((host.site, host.pool, "queued", reason), []).append(name)
     for (site, pool, step, reason), names in steps.items():
-        tell(events, step, names, site=site, pool=pool, reason=reason)
+        emit_step(events, step, names, site=site, pool=pool, reason=reason)
 
 
 def forget(events: EventLog) -> None:
     """Empty the queue: the cluster has ended."""
     for entry in queue(events):
-        tell(events, "dropped", [entry.node], site=entry.site, pool=entry.pool)
+        emit_step(events, "dropped", [entry.node], site=entry.site, pool=entry.pool)
 
 
-def tell(
+def emit_step(
     events: EventLog,
     step: RepairStep,
     nodes: Collection[str],
@@ -118,7 +118,7 @@ def next_action(entry: Repair, *, replaceable: bool) -> RepairAction | None:
     )
 
 
-def why_given_up(entry: Repair, *, replaceable: bool) -> str:
+def failure_reason(entry: Repair, *, replaceable: bool) -> str:
     """Return the reason with which a node is given up: what was tried, and what it died of."""
     words = {"retry": "booted and converged again", "replace": "made anew"}
     tried = " and ".join(words[action] for action in entry.tried)

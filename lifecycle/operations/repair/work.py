@@ -17,7 +17,7 @@ from ...cluster.cluster import Cluster
 from ...cluster.outcome import Exit, failure
 from ...cluster.progress import Reporter
 from ...cluster.sites import OpenSite, at_each, equip, inventory, open_sites
-from ...down.ledger_check import close_absent
+from ...down.ledger_check import close_missing
 from ...kubernetes.managed.leaving import is_of_eks
 from ...nodes.ssh import SshSession
 from ...state import acquire
@@ -27,7 +27,7 @@ from ...state.store import utc_now
 from ...up.run import Run
 from .attempt import Attempt, Intended, Outcome, RepairResult
 from .instances import repair_instances
-from .queue import ORDER, next_action, queue, set_aside, tell, why_given_up
+from .queue import ORDER, emit_step, failure_reason, next_action, queue, set_aside
 
 ASKED = "somebody asked for it"
 """Reason of a node that was named and was not in the queue."""
@@ -65,7 +65,7 @@ def repair(
     sites = open_sites(cluster)
     planned = _planned(cluster, sites)
     todo = _chosen(cluster, planned, words)
-    late = _not_taken_back(cluster, sites)
+    late = _not_removed(cluster, sites)
     if not todo and not late:
         return RepairResult(cluster=cluster.name, queue=queue(cluster.events))
     makers = {s.name for s in sites if replace and s.provider.replaces_nodes}
@@ -120,7 +120,7 @@ class _Repairing:
                 self._tell("trying", part, action=action)
             self._take(action, entries, attempt.make(action, [entry.node for entry in entries]))
         sites = {entry.site for node, entry in self._named.items() if node in self._given_up}
-        self._found += _taken_back(self._cluster, sites | self._late)
+        self._found += _remove_machines(self._cluster, sites | self._late)
         return RepairResult(
             cluster=self._cluster.name,
             admitted=tuple(sorted(self._admitted)),
@@ -148,7 +148,7 @@ class _Repairing:
             replaceable = entry.pool in self._able
             action = next_action(entry, replaceable=replaceable)
             if action is None:
-                why = why_given_up(entry, replaceable=replaceable)
+                why = failure_reason(entry, replaceable=replaceable)
                 self._given_up[entry.node] = why
                 self._tell("given-up", (entry,), reason=why)
             else:
@@ -176,7 +176,7 @@ class _Repairing:
         action: RepairAction | None = None,
     ) -> None:
         first = entries[0]
-        tell(
+        emit_step(
             self._cluster.events,
             step,
             [entry.node for entry in entries],
@@ -187,7 +187,7 @@ class _Repairing:
         )
 
 
-def _not_taken_back(cluster: Cluster, sites: Iterable[OpenSite]) -> frozenset[str]:
+def _not_removed(cluster: Cluster, sites: Iterable[OpenSite]) -> frozenset[str]:
     """Return the sites where what was given up still is, or is in the ledger.
 
     A run was killed in between.
@@ -204,13 +204,13 @@ def _not_taken_back(cluster: Cluster, sites: Iterable[OpenSite]) -> frozenset[st
     )
 
 
-def _taken_back(cluster: Cluster, names: Collection[str]) -> tuple[Diagnostic, ...]:
+def _remove_machines(cluster: Cluster, names: Collection[str]) -> tuple[Diagnostic, ...]:
     """Have sites take back the machines of what was given up: nobody pays for them any more."""
 
     def take_back(site: OpenSite) -> tuple[Diagnostic, ...]:
         try:
             site.provider.apply(site.context)
-            close_absent(cluster, site)
+            close_missing(cluster, site)
         except ProviderError as error:
             return error.diagnostics
         return ()

@@ -23,8 +23,6 @@ from ..changes import SiteAnswers
 
 if TYPE_CHECKING:
     from ....inventory.compile import CompiledCluster, Step
-
-if TYPE_CHECKING:
     from ...cluster.cluster import Cluster
 
 
@@ -33,7 +31,7 @@ def ask_cluster(cluster: Cluster) -> tuple[SiteAnswers, ...]:
 
     A site that can't be asked at all, for want of its extra or its login, says so in a warning.
     """
-    return _ask(open_sites(cluster), _asked_or_said)
+    return _ask(open_sites(cluster), _requested_or_given)
 
 
 def refuse_obstacles(sites: tuple[OpenSite, ...], report: Reporter) -> None:
@@ -63,7 +61,7 @@ def _ask(
     )
 
 
-def _asked_or_said(site: OpenSite) -> tuple[Diagnostic, ...]:
+def _requested_or_given(site: OpenSite) -> tuple[Diagnostic, ...]:
     try:
         return site.provider.preflight(site.context)
     except ProviderError as error:
@@ -119,7 +117,7 @@ def _what(missing: list[str]) -> str:
     return ", ".join(named[:_NAMED]) + more
 
 
-def refuse_unkeyed(compiled: CompiledCluster) -> None:
+def refuse_unsigned(compiled: CompiledCluster) -> None:
     """Let a cluster pass whose repositories all have a key that is known by its fingerprint.
 
     Raises:
@@ -127,7 +125,7 @@ def refuse_unkeyed(compiled: CompiledCluster) -> None:
     """
     pools: dict[str, list[str]] = {}
     for group in compiled.groups:
-        for name in sorted(_unkeyed(group.steps)):
+        for name in sorted(_unsigned_sources(group.steps)):
             pools.setdefault(name, []).append(group.name)
     if pools:
         raise LifecycleError(
@@ -136,7 +134,7 @@ def refuse_unkeyed(compiled: CompiledCluster) -> None:
         )
 
 
-def _unkeyed(steps: tuple[Step, ...]) -> set[str]:
+def _unsigned_sources(steps: tuple[Step, ...]) -> set[str]:
     """Return the sources whose key nobody says."""
     return {
         str(repository["name"])

@@ -23,10 +23,8 @@ from .decision import Attempt, Blocked, Complete, Decision, Exhausted, Release, 
 from .fallback_lists import FallbackLists
 
 if TYPE_CHECKING:
-    from .decision import FailedAttempt, PoolFallback, PurchaseProgress
-
-if TYPE_CHECKING:
     from ...cluster.cluster import Cluster
+    from .decision import FailedAttempt, PoolFallback, PurchaseProgress
 
 
 class Applied(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,7 +36,7 @@ class Applied(msgspec.Struct, frozen=True, kw_only=True):
     """What could not be made."""
 
 
-class _Answer(msgspec.Struct, frozen=True, kw_only=True):
+class _Attempt(msgspec.Struct, frozen=True, kw_only=True):
     """What a provider said to one try."""
 
     lacking: dict[str, dict[str, str]]
@@ -116,15 +114,15 @@ class _SitePurchase:
             for skipped in decision.skipped:
                 self._record(pool, "skipped", skipped.option, reason=skipped.reason)
 
-    def _apply(self, taken: dict[str, str]) -> _Answer:
+    def _apply(self, taken: dict[str, str]) -> _Attempt:
         site = self._site.taking(taken, self._lists.wishes.buy)
         try:
             site.provider.apply(site.context)
         except ProviderError as error:
             return self._understood(error)
-        return _Answer(lacking={})
+        return _Attempt(lacking={})
 
-    def _understood(self, error: ProviderError) -> _Answer:
+    def _understood(self, error: ProviderError) -> _Attempt:
         """Sort what a provider raised into pools without capacity and all other errors."""
         spec, name = self._site.context.spec, self._site.name
         provider = self._site.provider
@@ -140,9 +138,9 @@ class _SitePurchase:
             lacking.setdefault(bought.pool, {}).update(dict.fromkeys(nodes, words))
             explained.append(diagnostic)
         others = tuple(d for d in error.diagnostics if d not in explained)
-        return _Answer(lacking=lacking, others=others)
+        return _Attempt(lacking=lacking, others=others)
 
-    def _take(self, decisions: dict[str, Decision], answer: _Answer) -> bool:
+    def _take(self, decisions: dict[str, Decision], answer: _Attempt) -> bool:
         """Record what came of it; return whether any pool came further."""
         moved = False
         for pool, decision in decisions.items():
@@ -228,7 +226,7 @@ class _SitePurchase:
             {
                 "site": self._site.name,
                 "pool": pool,
-                "rung": option,
+                "option": option,
                 "outcome": outcome,
                 "nodes": fold(sorted(nodes)) if nodes else "",
                 "loose": fold(loose) if loose else "",

@@ -20,7 +20,7 @@ from ....schemas.spec import ClusterSpec
 from ....schemas.spec.sites.site import CloudSite
 from ....stacks.provider import Provider, PurchaseOption
 from ...operations.repair.queue import set_aside
-from ..changes import LadderView, RungState, RungView
+from ..changes import FallbackListView, OptionState, OptionView
 from .decision import (
     Attempt,
     Blocked,
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from ...cluster.cluster import Cluster
 
 
-class Wishes(msgspec.Struct, frozen=True, kw_only=True):
+class OptionOverrides(msgspec.Struct, frozen=True, kw_only=True):
     """What a person asked for by a pool's name."""
 
     buy: frozenset[str] = frozenset()
@@ -48,7 +48,7 @@ class Wishes(msgspec.Struct, frozen=True, kw_only=True):
     """Pools that shall be bought again from the first option, whatever they hold."""
 
 
-NO_WISHES = Wishes()
+NO_WISHES = OptionOverrides()
 
 
 def pool_fallbacks(spec: ClusterSpec, providers: Mapping[str, Provider]) -> dict[str, PoolFallback]:
@@ -74,7 +74,10 @@ class FallbackLists:
     """The fallback lists of a cluster and their one budget. Safe to share between threads."""
 
     def __init__(
-        self, cluster: Cluster, providers: Mapping[str, Provider], wishes: Wishes = NO_WISHES
+        self,
+        cluster: Cluster,
+        providers: Mapping[str, Provider],
+        wishes: OptionOverrides = NO_WISHES,
     ) -> None:
         """Read what the pools hold; nothing is written."""
         self.fallbacks = pool_fallbacks(cluster.spec, providers)
@@ -88,12 +91,12 @@ class FallbackLists:
         }
         self._spec = cluster.spec
         self._aside = set_aside(cluster.spec, cluster.events)
-        self._others = _others(cluster, self.fallbacks)
+        self._others = _fixed_cost(cluster, self.fallbacks)
         self._lock = threading.RLock()
         self._on: dict[str, dict[str, str]] = {}
         """Pool -> node -> option, of the pools that were decided on."""
 
-    def unknown_wishes(self) -> tuple[Diagnostic, ...]:
+    def unknown_overrides(self) -> tuple[Diagnostic, ...]:
         """Return an error for each pool that was named and has no such option."""
         bought = {
             name
@@ -186,7 +189,7 @@ class FallbackLists:
         return min((usd for usd in options if usd is not None), default=0.0)
 
 
-def _others(cluster: Cluster, fallbacks: Mapping[str, PoolFallback]) -> float:
+def _fixed_cost(cluster: Cluster, fallbacks: Mapping[str, PoolFallback]) -> float:
     """Return the worst case, in USD/h, of rented pools that have no fallback list."""
     found = 0.0
     for name, pool in cluster.spec.pools.items():
@@ -196,15 +199,15 @@ def _others(cluster: Cluster, fallbacks: Mapping[str, PoolFallback]) -> float:
     return found
 
 
-def fallback_views(lists: FallbackLists) -> tuple[LadderView, ...]:
+def fallback_views(lists: FallbackLists) -> tuple[FallbackListView, ...]:
     """Return every pool's fallback list as `up` would go through it now."""
     decisions = lists.decide_all()
     return tuple(
-        LadderView(
+        FallbackListView(
             site=fallback.site,
             pool=name,
             count=len(fallback.nodes),
-            rungs=tuple(
+            purchase_options=tuple(
                 _view(lists, fallback, option, decisions[name]) for option in fallback.options
             ),
             mixes=fallback.mixes,
@@ -215,7 +218,7 @@ def fallback_views(lists: FallbackLists) -> tuple[LadderView, ...]:
     )
 
 
-def usd_taken(lists: FallbackLists, cost: Cost) -> float | None:
+def committed_usd(lists: FallbackLists, cost: Cost) -> float | None:
     """Return $/h of what is always there, each pool on the option that it would be on."""
     lists.decide_all()
     rates = [
@@ -230,11 +233,11 @@ def usd_taken(lists: FallbackLists, cost: Cost) -> float | None:
 
 def _view(
     lists: FallbackLists, fallback: PoolFallback, option: PurchaseOption, decision: Decision
-) -> RungView:
+) -> OptionView:
     state, nodes, reason = _state(lists, fallback, option, decision)
     rate, count = option.usd_per_hour, len(fallback.nodes)
     bought = None if option.buy_hours is None or rate is None else rate * option.buy_hours * count
-    return RungView(
+    return OptionView(
         key=option.key,
         market=option.market,
         zone=option.zone,
@@ -250,7 +253,7 @@ def _view(
 
 def _state(
     lists: FallbackLists, fallback: PoolFallback, option: PurchaseOption, decision: Decision
-) -> tuple[RungState, list[str], str]:
+) -> tuple[OptionState, list[str], str]:
     progress = lists.progress_by_pool[fallback.pool]
     held = [node for node in fallback.nodes if progress.held.get(node) == option.key]
     if isinstance(decision, Attempt | Blocked) and decision.option.key == option.key:

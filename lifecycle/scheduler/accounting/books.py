@@ -28,17 +28,17 @@ from ....inventory.hosts import Host
 from ....inventory.reservations import ENVIRONMENT, Reservation, read_reservations, show_command
 from ...nodes.ssh import SshSession, Unreachable
 from ...nodes.ssh.arguments import as_root
-from ...status.slurm import last_words
+from ...status.slurm import last_error_line
 
 _BETWEEN = "=== gcluster ==="
 _LIMIT_S = 60
 
 
-class BooksError(Exception):
+class AccountingError(Exception):
     """They can't be read or changed; the message says why, in words."""
 
 
-class Books(msgspec.Struct, frozen=True, kw_only=True):
+class AccountingState(msgspec.Struct, frozen=True, kw_only=True):
     """What Slurm keeps at one moment."""
 
     accounting: Accounting
@@ -46,7 +46,7 @@ class Books(msgspec.Struct, frozen=True, kw_only=True):
     reservations: tuple[Reservation, ...] = ()
 
 
-EMPTY = Books(
+EMPTY = AccountingState(
     accounting=accounting(
         {NORMAL: QosRecord(name=NORMAL)},
         {one.key: one for one in (Association(account=ROOT),)},
@@ -70,7 +70,9 @@ def exports() -> str:
     return "".join(f"export {name}={shlex.quote(value)}; " for name, value in ENVIRONMENT.items())
 
 
-def read_books(session: SshSession, controller: Host, cluster: str, *, accounts: bool) -> Books:
+def query_accounting(
+    session: SshSession, controller: Host, cluster: str, *, accounts: bool
+) -> AccountingState:
     """Ask a controller for the books.
 
     Args:
@@ -85,23 +87,23 @@ def read_books(session: SshSession, controller: Host, cluster: str, *, accounts:
     command = as_root(controller, ["sh", "-c", asking(cluster, accounts=accounts)])
     answer = session.run_many([controller], command, timeout_s=_LIMIT_S)[controller.name]
     if isinstance(answer, Unreachable):
-        raise BooksError(f"{controller.name}: {answer.reason}")
+        raise AccountingError(f"{controller.name}: {answer.reason}")
     if answer.returncode != 0:
-        raise BooksError(f"Slurm on {controller.name}: {last_words(answer)}")
+        raise AccountingError(f"Slurm on {controller.name}: {last_error_line(answer)}")
     try:
         return _read(answer.stdout, accounts=accounts)
     except (UnreadableAccountingError, ValueError) as error:
-        raise BooksError(f"{controller.name} says what can't be read: {error}") from error
+        raise AccountingError(f"{controller.name} says what can't be read: {error}") from error
 
 
-def _read(text: str, *, accounts: bool) -> Books:
+def _read(text: str, *, accounts: bool) -> AccountingState:
     """Return the books; raises UnreadableAccountingError or ValueError."""
     parts = [part.strip("\n") for part in text.split(f"{_BETWEEN}\n")]
     expected = 5 if accounts else 2
     if len(parts) != expected:
         raise ValueError(f"{len(parts)} answers instead of {expected}")
     jobs, windows = parts[-2:]
-    return Books(
+    return AccountingState(
         accounting=read_accounting(*parts[:3]) if accounts else EMPTY.accounting,
         jobs=read_jobs(jobs),
         reservations=read_reservations(windows),

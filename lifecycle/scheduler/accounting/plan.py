@@ -14,10 +14,10 @@ from ....inventory.reservations import desired_reservations, reconcile_reservati
 from ....schemas.spec import ClusterSpec
 
 if TYPE_CHECKING:
-    from .books import Books
+    from .books import AccountingState
 
 
-class BookChange(msgspec.Struct, frozen=True, kw_only=True):
+class AccountingChange(msgspec.Struct, frozen=True, kw_only=True):
     """One command of Slurm's that changes its books."""
 
     command: tuple[str, ...]
@@ -26,7 +26,7 @@ class BookChange(msgspec.Struct, frozen=True, kw_only=True):
     """What it changes, where its command says more: when it is run."""
 
 
-class BooksPlan(msgspec.Struct, frozen=True, kw_only=True):
+class AccountingPlan(msgspec.Struct, frozen=True, kw_only=True):
     """What `up` would change in accounts and windows, for a plan that a person reads."""
 
     changes: tuple[str, ...] = ()
@@ -43,19 +43,21 @@ class BooksPlan(msgspec.Struct, frozen=True, kw_only=True):
 class Balance(msgspec.Struct, frozen=True, kw_only=True):
     """The difference between the spec and the books."""
 
-    changes: tuple[BookChange, ...]
+    changes: tuple[AccountingChange, ...]
     held_back: tuple[str, ...]
 
-    def plan(self) -> BooksPlan:
+    def plan(self) -> AccountingPlan:
         """Return it in words."""
-        return BooksPlan(
+        return AccountingPlan(
             changes=tuple(change.words for change in self.changes),
             held_back=self.held_back,
             exact=tuple(c.exact or shlex.join(c.command) for c in self.changes),
         )
 
 
-def balance(spec: ClusterSpec, inventory: ClusterInventory, books: Books, now: int) -> Balance:
+def balance(
+    spec: ClusterSpec, inventory: ClusterInventory, books: AccountingState, now: int
+) -> Balance:
     """Return what makes the books what the spec says; nothing where they are.
 
     Args:
@@ -64,12 +66,12 @@ def balance(spec: ClusterSpec, inventory: ClusterInventory, books: Books, now: i
         books: as Slurm keeps them.
         now: seconds since 1970, UTC.
     """
-    found: list[BookChange] = []
+    found: list[AccountingChange] = []
     held: tuple[str, ...] = ()
     if keeps_accounts(spec):
         desired = desired_accounting(spec)
         result = reconcile(desired, books.accounting, spec.name, books.jobs)
-        found += [BookChange(command=c.command, words=c.words) for c in result.changes]
+        found += [AccountingChange(command=c.command, words=c.words) for c in result.changes]
         held = tuple(one.words for one in result.held_back)
     compute = {
         name: inventory.in_pool(name)
@@ -78,7 +80,7 @@ def balance(spec: ClusterSpec, inventory: ClusterInventory, books: Books, now: i
     }
     windows = desired_reservations(spec, compute, now)
     found += [
-        BookChange(command=change.command, words=change.words, exact=change.exact)
+        AccountingChange(command=change.command, words=change.words, exact=change.exact)
         for change in reconcile_reservations(windows, books.reservations, now)
     ]
     return Balance(changes=tuple(found), held_back=held)

@@ -18,9 +18,9 @@ from ....schemas.spec import ClusterSpec, SlurmScheduler
 from ...cluster.progress import Reporter, StageFinished, StageStarted
 from ...nodes.ssh import SshSession, Unreachable
 from ...nodes.ssh.arguments import as_root
-from ...status.slurm import last_words
-from .books import EMPTY, Books, BooksError, exports, read_books
-from .plan import Balance, BookChange, BooksPlan, balance
+from ...status.slurm import last_error_line
+from .books import EMPTY, AccountingError, AccountingState, exports, query_accounting
+from .plan import AccountingChange, AccountingPlan, Balance, balance
 
 if TYPE_CHECKING:
     from ...cluster.cluster import Cluster
@@ -33,9 +33,9 @@ _LIMIT_S = 60
 _LIMIT_PER_CHANGE_S = 5
 
 
-def books_plan(
+def accounting_plan(
     spec: ClusterSpec, observation: Observation, session: SshSession, now: int
-) -> BooksPlan | None:
+) -> AccountingPlan | None:
     """Say what `up` would change in accounts and windows; None where no Slurm of ours keeps any.
 
     A controller that isn't set up yet keeps what a new one does.
@@ -52,9 +52,9 @@ def books_plan(
         # slurmdbd may have a host of its own.
         kept = any("slurmdbd.configure" in there for there in observation.stamps.values())
         accounts = keeps_accounts(spec) and kept
-        books = read_books(session, controller, spec.name, accounts=accounts)
-    except BooksError as error:
-        return BooksPlan(problem=str(error)) if _keeps_any(spec) else None
+        books = query_accounting(session, controller, spec.name, accounts=accounts)
+    except AccountingError as error:
+        return AccountingPlan(problem=str(error)) if _keeps_any(spec) else None
     return balance(spec, observation.desired, books, now).plan()
 
 
@@ -85,7 +85,7 @@ def settle(
         found = read()
         if found.changes:
             _change(session, controller, found.changes, read, report)
-    except BooksError as error:
+    except AccountingError as error:
         return (_failed(cluster, str(error)),) if _keeps_any(spec) else ()
     return tuple(_waits(words) for words in found.held_back)
 
@@ -99,7 +99,7 @@ def _keeps_any(spec: ClusterSpec) -> bool:
 def _change(
     session: SshSession,
     controller: Host,
-    changes: Sequence[BookChange],
+    changes: Sequence[AccountingChange],
     read: Callable[[], Balance],
     report: Reporter,
 ) -> None:
@@ -109,7 +109,7 @@ def _change(
     _run(session, controller, changes)
     left = read().changes
     if left:
-        raise BooksError(f"still to do after it was done: {left[0].words}")
+        raise AccountingError(f"still to do after it was done: {left[0].words}")
     seconds = time.monotonic() - began
     said = f"{len(changes)} changed"
     report(StageFinished(name="accounts", ok=True, summary=said, seconds=seconds))
@@ -138,19 +138,19 @@ def _answered(  # noqa: PLR0917  # who is asked, for how long, by which time
     starts_s: float,
     clock: Callable[[], float],
     sleep: Callable[[float], None],
-) -> Books:
+) -> AccountingState:
     """Read the books from daemons that may just be starting; raises BooksError."""
     began = clock()
     while True:
         try:
-            return read_books(session, controller, spec.name, accounts=keeps_accounts(spec))
-        except BooksError:
+            return query_accounting(session, controller, spec.name, accounts=keeps_accounts(spec))
+        except AccountingError:
             if clock() - began >= starts_s:
                 raise
         sleep(_ASK_AGAIN_S)
 
 
-def _run(session: SshSession, controller: Host, changes: Sequence[BookChange]) -> None:
+def _run(session: SshSession, controller: Host, changes: Sequence[AccountingChange]) -> None:
     """Run the changes one after the other in one SSH exec; raises BooksError at the first.
 
     They come on standard input: thousands of users don't fit on a command line.
@@ -165,12 +165,12 @@ def _run(session: SshSession, controller: Host, changes: Sequence[BookChange]) -
         timeout_s=_LIMIT_S + _LIMIT_PER_CHANGE_S * len(changes),
     )
     if isinstance(answer, Unreachable):
-        raise BooksError(f"{controller.name}: {answer.reason}")
+        raise AccountingError(f"{controller.name}: {answer.reason}")
     if answer.returncode != 0:
         begun = [int(word) for word in answer.stdout.split() if word.isdecimal()]
         what = changes[begun[-1]].words if begun else changes[0].words
         said = "; ".join(line.strip() for line in answer.stderr.splitlines() if line.strip())
-        raise BooksError(f"{what}: {said or last_words(answer)}")
+        raise AccountingError(f"{what}: {said or last_error_line(answer)}")
 
 
 def _failed(cluster: Cluster, why: str) -> Diagnostic:

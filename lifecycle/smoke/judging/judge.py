@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from ..reading.log import AllReduceLog
 from .numbers import NUMBERS, slowest_at_largest
 from .ranks import RANKS, ring_remarks
-from .transport import TRANSPORT, carried_by, transport_remarks
+from .transport import TRANSPORT, observed_transports, transport_remarks
 from .verdict import Expectation, Reason, Verdict, Warned
 
 CHECKS: tuple[Callable[[AllReduceLog, Expectation], Iterator[Reason]], ...] = (
@@ -31,7 +31,7 @@ def judge(log: AllReduceLog, expected: Expectation) -> Verdict:
         busbw=slowest_at_largest(log),
         floor=expected.floor,
         floor_reason=expected.floor_reason,
-        transport=carried_by(log),
+        transport=observed_transports(log),
         simulated=any(transport.simulated for transport in log.transports),
         warnings=tuple(_warnings(log, expected)),
         fabric=expected.wire.fabric if expected.wire else "",

@@ -79,7 +79,7 @@ def _too_small_sweep(log: AllReduceLog, expected: Expectation) -> Iterator[Reaso
     if not sizes:
         return
     why = f": only {log.reduced_to} B fit into memory" if log.reduced_to else ""
-    wanted = _wanted(log, expected)
+    wanted = _expected_sizes(log, expected)
     asked = wanted[-1] if wanted and expected.max_bytes is not None else 0
     if max(sizes) < max(asked, expected.reach_bytes):
         need = max(asked, expected.reach_bytes)
@@ -93,7 +93,7 @@ def _too_small_sweep(log: AllReduceLog, expected: Expectation) -> Iterator[Reaso
 def _truncated(log: AllReduceLog, expected: Expectation) -> Iterator[Reason]:
     if not log.rows:
         return
-    wanted = _wanted(log, expected)
+    wanted = _expected_sizes(log, expected)
     if not wanted:
         yield _reason("truncated", "the line that says which sizes were asked for is missing")
     sizes = {row.size for row in log.rows}
@@ -131,7 +131,7 @@ def _below_floor(log: AllReduceLog, expected: Expectation) -> Iterator[Reason]:
 NUMBERS = (_unreadable, _truncated, _wrong_result, _unchecked, _too_small_sweep, _below_floor)
 
 
-def _wanted(log: AllReduceLog, expected: Expectation) -> tuple[int, ...]:
+def _expected_sizes(log: AllReduceLog, expected: Expectation) -> tuple[int, ...]:
     """Return the sizes of the sweep: those asked for, or those the log says were; () unknown."""
     least, most, factor, step = expected.min_bytes, expected.max_bytes, expected.factor, 0
     if least is None or most is None:

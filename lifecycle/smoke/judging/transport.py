@@ -117,7 +117,7 @@ def _without_gpudirect(log: AllReduceLog) -> Iterator[Warned]:
         yield Warned(code="no-gpudirect", message=text)
 
 
-def carried_by(log: AllReduceLog) -> str:
+def observed_transports(log: AllReduceLog) -> str:
     """Return what was observed, each path once: "NET/IB, P2P/CUMEM"; "" when nothing was."""
     said = [f"{t.kind} {t.details}".strip() for t in log.transports]
     return ", ".join(dict.fromkeys([*said, *(path.via for path in log.nccl.paths)][:20]))

@@ -89,8 +89,8 @@ class RowReader:
             if self._tokens:
                 self._damage(" ".join(self._tokens))
                 self._tokens = []
-            return self._extend(_words(_own_part(line)))
-        words = _words(line)
+            return self._extend(_split(_own_part(line)))
+        words = _split(line)
         if self._tokens and words and all(map(_VALUE.fullmatch, words)):
             return self._extend(words)
         return None
@@ -122,14 +122,14 @@ def read_row(tokens: list[str], layout: Layout) -> Row:
             count=int(tokens[1]),
             type=tokens[2],
             redop=tokens[3],
-            out_of_place=_half(tokens[start : start + _PER_HALF], layout),
-            in_place=_half(tokens[start + width : start + width + _PER_HALF], layout),
+            out_of_place=_columns(tokens[start : start + _PER_HALF], layout),
+            in_place=_columns(tokens[start + width : start + width + _PER_HALF], layout),
         )
     except ValueError:
         raise Damaged(" ".join(tokens)) from None
 
 
-def _half(tokens: list[str], layout: Layout) -> Half:
+def _columns(tokens: list[str], layout: Layout) -> Half:
     time_us, algbw, busbw = map(_finite, tokens[:3])
     last = None if tokens[3] == "N/A" else _finite(tokens[3])
     if layout.counts_wrong:
@@ -144,7 +144,7 @@ def _finite(token: str) -> float:
     return value
 
 
-def _words(text: str) -> list[str]:
+def _split(text: str) -> list[str]:
     """Split at blanks; a bare label such as [0] can sit anywhere in a row."""
     return [word for word in text.split() if not _LABEL.fullmatch(word)]
 

@@ -17,7 +17,7 @@ _LARGEST = 64 * 1024 * 1024
 """Bytes of one file at most; a larger one is left out."""
 
 
-def keep_artifacts(store: StateStore, run: str, directory: Path) -> None:
+def store_artifacts(store: StateStore, run: str, directory: Path) -> None:
     """Store what lies in a run's directory; nothing when it is empty.
 
     Raises:
@@ -37,7 +37,7 @@ def read_artifacts(store: StateStore, run: str) -> bytes | None:
     return store.get(_key(run))
 
 
-def kept_artifacts(store: StateStore) -> list[str]:
+def stored_artifacts(store: StateStore) -> list[str]:
     """Return the objects of all runs' archives, which end with the cluster."""
     return store.list(PREFIX)
 

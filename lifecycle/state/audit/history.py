@@ -11,13 +11,13 @@ import msgspec
 from ...cluster.outcome import Exit, failure
 from .. import Event, Journal, RunRecord
 from .artifacts import read_artifacts
-from .trail import told_data
+from .trail import event_data
 
 if TYPE_CHECKING:
     from ...cluster.cluster import Cluster
 
 
-class ToldEvent(msgspec.Struct, frozen=True, kw_only=True):
+class EventView(msgspec.Struct, frozen=True, kw_only=True):
     """One event as it is shown."""
 
     seq: int
@@ -28,11 +28,11 @@ class ToldEvent(msgspec.Struct, frozen=True, kw_only=True):
     """The event's own fields; of one that can't be read, why."""
 
 
-class ToldRun(msgspec.Struct, frozen=True, kw_only=True):
+class RunView(msgspec.Struct, frozen=True, kw_only=True):
     """One run with all that it wrote down."""
 
     run: RunRecord
-    events: tuple[ToldEvent, ...]
+    events: tuple[EventView, ...]
     has_artifacts: bool
     """Whether its logs are in the state."""
 
@@ -42,16 +42,16 @@ def history(cluster: Cluster) -> tuple[RunRecord, ...]:
     return Journal(cluster.events).runs()
 
 
-def show(cluster: Cluster, run: str) -> ToldRun:
+def show(cluster: Cluster, run: str) -> RunView:
     """Return one run; the begin of its id is enough where it says which.
 
     Raises:
         LifecycleError: no run, or several, have that id (exit code USAGE).
     """
     record = _find(history(cluster), run, cluster.name)
-    return ToldRun(
+    return RunView(
         run=record,
-        events=tuple(_told(e) for e in cluster.events.known() if e.run == record.id),
+        events=tuple(_view(e) for e in cluster.events.known() if e.run == record.id),
         has_artifacts=read_artifacts(cluster.store, record.id) is not None,
     )
 
@@ -74,11 +74,11 @@ def _find(runs: tuple[RunRecord, ...], wanted: str, name: str) -> RunRecord:
     )
 
 
-def _told(event: Event) -> ToldEvent:
-    return ToldEvent(
+def _view(event: Event) -> EventView:
+    return EventView(
         seq=event.seq,
         time=event.time,
         actor=event.actor,
         kind=event.kind,
-        data=told_data(event),
+        data=event_data(event),
     )

@@ -68,7 +68,7 @@ class Trail:
             seq=event.seq,
             who=event.actor,
             what=event.kind,
-            data=told_data(event),
+            data=event_data(event),
             run=event.run,
             command=started.command if started else "",
             why=started.commit if started else "",
@@ -76,7 +76,7 @@ class Trail:
         )
 
 
-def told_data(event: Event) -> dict[str, Any]:
+def event_data(event: Event) -> dict[str, Any]:
     """Return an event's own fields as plain data."""
     if isinstance(event.body, Unreadable):
         return {"problem": event.body.problem}

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from ...diagnostics import PathTuple, Severity
 from ...fix.edits import Remove
-from ...spec import Pool, Rung
+from ...spec import Option, Pool
 from ...spec.units import Duration
 from ..context import CheckContext
 from ..registry import Finding, check
@@ -38,22 +38,26 @@ _SOLD = {
 }
 
 
-def rungs(context: CheckContext) -> Iterator[tuple[str, Pool, str | Rung, PathTuple]]:
-    """Yield (pool name, pool, rung, place) for every rung of the pools of clouds."""
+def purchase_options(context: CheckContext) -> Iterator[tuple[str, Pool, str | Option, PathTuple]]:
+    """Yield (pool name, pool, option, place) for every option of the pools of clouds."""
     for name, pool in context.pools.items():
         if pool.market and context.cloud(pool) is not None:
-            for index, rung in enumerate(pool.market):
-                yield name, pool, rung, ("pools", name, "market", index)
+            for index, option in enumerate(pool.market):
+                yield name, pool, option, ("pools", name, "market", index)
 
 
-def market_of(rung: str | Rung) -> str:
-    """Return the market that a rung buys in; "" when it doesn't say."""
-    return rung.market if isinstance(rung, Rung) else rung
+def market_of(option: str | Option) -> str:
+    """Return the market that an option buys in; "" when it doesn't say."""
+    return option.market if isinstance(option, Option) else option
 
 
-def given(rung: str | Rung) -> list[str]:
-    """Return the keys that a rung gives."""
-    return [] if isinstance(rung, str) else [key for key in _KEYS if getattr(rung, key) is not None]
+def given(option: str | Option) -> list[str]:
+    """Return the keys that an option gives."""
+    return (
+        []
+        if isinstance(option, str)
+        else [key for key in _KEYS if getattr(option, key) is not None]
+    )
 
 
 def _markets(context: CheckContext, pool: Pool) -> tuple[str, Sequence[str]]:
@@ -82,10 +86,10 @@ def market_not_offered(context: CheckContext) -> Iterator[Finding]:
             hint=f"add market: [{_WRITTEN[sold[0]]}] or another of {_listed(sold)}",
             relies_on=tuple(("pools", name, key) for key in ("machine", "site", "market")),
         )
-    for name, pool, rung, path in rungs(context):
+    for name, pool, option, path in purchase_options(context):
         who, sold = _markets(context, pool)
-        market = market_of(rung)
-        if not sold or not market or market in sold or len(given(rung)) > 1:
+        market = market_of(option)
+        if not sold or not market or market in sold or len(given(option)) > 1:
             continue
         others = any(market_of(other) in sold for other in pool.market)
         yield Finding(
@@ -101,40 +105,40 @@ def _listed(sold: Sequence[str]) -> str:
     return ", ".join(_WRITTEN[market] for market in sold)
 
 
-@check("GC125", summary="A rung of a market says nothing, or several things.")
+@check("GC125", summary="An option of a market says nothing, or several things.")
 def purchase_option_ambiguous(context: CheckContext) -> Iterator[Finding]:
-    """Each rung of `market` is one way to buy: a word, or a mapping with one key.
+    """Each option of `market` is one way to buy: a word, or a mapping with one key.
 
-    Rungs are tried in order, so two ways are two rungs.
+    Options are tried in order, so two ways are two options.
     """
-    for name, _, rung, path in rungs(context):
-        keys = given(rung)
-        if not isinstance(rung, Rung) or len(keys) == 1:
+    for name, _, option, path in purchase_options(context):
+        keys = given(option)
+        if not isinstance(option, Option) or len(keys) == 1:
             continue
         what = f"says {len(keys)} ways to buy: {', '.join(keys)}" if keys else "says no way to buy"
         yield Finding(
-            summary=f'pool "{name}": a rung of market {what}',
+            summary=f'pool "{name}": an option of market {what}',
             path=path,
-            hint="write a rung for each: "
+            hint="write an option for each: "
             + ", ".join(f"{{{key}: ...}}" for key in keys or _KEYS[:2]),
         )
 
 
 @check("GC126", summary="A way to buy is given twice.")
 def purchase_option_duplicate(context: CheckContext) -> Iterator[Finding]:
-    """Rungs are tried in order, so the same one a second time is never reached."""
-    seen: set[tuple[str, str | Rung]] = set()
-    for name, _, rung, path in rungs(context):
-        if (name, rung) in seen:
+    """Options are tried in order, so the same one a second time is never reached."""
+    seen: set[tuple[str, str | Option]] = set()
+    for name, _, option, path in purchase_options(context):
+        if (name, option) in seen:
             yield Finding(
-                summary=f'pool "{name}": this rung of market is there already',
+                summary=f'pool "{name}": this option of market is there already',
                 path=path,
                 severity=Severity.WARNING,
                 hint="keep the first",
                 fix=Remove(path),
                 relies_on=(("pools", name, "market"), ("pools", name, "site")),
             )
-        seen.add((name, rung))
+        seen.add((name, option))
 
 
 _DAY = 86_400
@@ -146,11 +150,11 @@ def block_too_small(context: CheckContext) -> Iterator[Finding]:
     """A capacity block has at most so many machines (AWS: 64), and a pool is launched from one.
 
     Make a second pool with a block of its own. With `mixed: true` the rest may come from another
-    rung.
+    option.
     """
-    for name, pool, rung, path in rungs(context):
+    for name, pool, option, path in purchase_options(context):
         facts, size = context.facts(pool), context.size(name)
-        if market_of(rung) != "capacity-block" or facts is None or facts.capacity_block is None:
+        if market_of(option) != "capacity-block" or facts is None or facts.capacity_block is None:
             continue
         most = facts.capacity_block.max_nodes
         if size is None or size <= most or (pool.mixed and len(pool.market) > 1):
@@ -170,9 +174,9 @@ def capacity_block_length(context: CheckContext) -> Iterator[Finding]:
     Only a provider whose terms the catalog knows sells them at the moment of `up`; elsewhere name
     one that you own, with `capacity_block`.
     """
-    for name, pool, rung, path in rungs(context):
+    for name, pool, option, path in purchase_options(context):
         facts = context.facts(pool)
-        if not isinstance(rung, Rung) or rung.buy_capacity_block is None or facts is None:
+        if not isinstance(option, Option) or option.buy_capacity_block is None or facts is None:
             continue
         where = (*path, "buy_capacity_block")
         relies_on = (where, ("pools", name, "site"))
@@ -186,7 +190,7 @@ def capacity_block_length(context: CheckContext) -> Iterator[Finding]:
                     relies_on=relies_on,
                 )
             continue
-        days = rung.buy_capacity_block.value / _DAY
+        days = option.buy_capacity_block.value / _DAY
         sold = facts.capacity_block.day_steps
         if sold and days not in sold:
             near = sorted(
@@ -194,7 +198,7 @@ def capacity_block_length(context: CheckContext) -> Iterator[Finding]:
                 | {min((d for d in sold if d > days), default=sold[-1])}
             )
             yield Finding(
-                summary=f'pool "{name}": no capacity block is sold for {rung.buy_capacity_block}',
+                summary=f'pool "{name}": no capacity block is sold for {option.buy_capacity_block}',
                 path=where,
                 hint=f"write {' or '.join(f'{day}d' for day in near)}",
                 relies_on=relies_on,
@@ -208,16 +212,16 @@ def capacity_block_not_refundable(context: CheckContext) -> Iterator[Finding]:
     The whole block is paid when it is bought, whether it is used or not, and `down` can't return
     it. `up` asks for it by name. To use a block that you own already, write `capacity_block: ID`.
     """
-    for name, pool, rung, path in rungs(context):
+    for name, pool, option, path in purchase_options(context):
         facts = context.facts(pool)
         terms = None if facts is None else facts.capacity_block
-        if not isinstance(rung, Rung) or rung.buy_capacity_block is None or terms is None:
+        if not isinstance(option, Option) or option.buy_capacity_block is None or terms is None:
             continue
-        days = rung.buy_capacity_block.value / _DAY
+        days = option.buy_capacity_block.value / _DAY
         if not terms.refundable and (not terms.day_steps or days in terms.day_steps):
             yield Finding(
-                summary=f'pool "{name}": a capacity block of {rung.buy_capacity_block} is paid at '
-                "once and not refundable",
+                summary=f'pool "{name}": a capacity block of {option.buy_capacity_block} is paid '
+                "at once and not refundable",
                 path=(*path, "buy_capacity_block"),
                 severity=Severity.WARNING,
                 hint="`up` asks before it buys; write capacity_block: ID to use one that you own",
@@ -231,18 +235,18 @@ def flex_start_length(context: CheckContext) -> Iterator[Finding]:
 
     Machines that must run longer are bought in another way.
     """
-    for name, pool, rung, path in rungs(context):
+    for name, pool, option, path in purchase_options(context):
         facts = context.facts(pool)
         bounds = None if facts is None else facts.flex_start_seconds
-        if not isinstance(rung, Rung) or rung.flex_start is None or not bounds:
+        if not isinstance(option, Option) or option.flex_start is None or not bounds:
             continue
         least, most = min(bounds), max(bounds)
-        if not least <= rung.flex_start.value <= most:
+        if not least <= option.flex_start.value <= most:
             yield Finding(
                 summary=f'pool "{name}": flex-start is for {Duration(least)} to {Duration(most)}, '
-                f"not {rung.flex_start}",
+                f"not {option.flex_start}",
                 path=(*path, "flex_start"),
-                hint=f"write {Duration(most if rung.flex_start.value > most else least)}",
+                hint=f"write {Duration(most if option.flex_start.value > most else least)}",
                 relies_on=((*path, "flex_start"), ("pools", name, "site")),
             )
 
@@ -254,10 +258,10 @@ def reservation_zone_mismatch(context: CheckContext) -> Iterator[Finding]:
     An id that names its zone (zones/us-central1-a/reservations/r) must name the pool's. Of other
     ids only the cloud knows the zone: with several zones in the pool all but one will find nothing.
     """
-    for name, pool, rung, path in rungs(context):
-        if not isinstance(rung, Rung) or len(given(rung)) != 1:
+    for name, pool, option, path in purchase_options(context):
+        if not isinstance(option, Option) or len(given(option)) != 1:
             continue
-        identifier = rung.reservation or rung.capacity_block
+        identifier = option.reservation or option.capacity_block
         zones = list(dict.fromkeys(zone for zone, _ in zones_of_pool(context, name)))
         if identifier is None or not zones:
             continue

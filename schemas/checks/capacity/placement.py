@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 from ...derived.hostlist import fold
 from ...diagnostics import PathTuple, Severity, listing
-from ...spec import CloudSite, Pool, Rung
+from ...spec import CloudSite, Option, Pool
 from ..context import CheckContext, HostGroup
 from ..registry import Finding, check
 from .hosts import name_path
@@ -158,8 +158,8 @@ def machine_not_in_zone(context: CheckContext) -> Iterator[Finding]:
 
 def _is_reserved(pool: Pool) -> bool:
     """Say whether a pool may use capacity that is owned already."""
-    rungs = [rung for rung in pool.market if isinstance(rung, Rung)]
-    return any(rung.reservation or rung.capacity_block for rung in rungs)
+    purchase_options = [option for option in pool.market if isinstance(option, Option)]
+    return any(option.reservation or option.capacity_block for option in purchase_options)
 
 
 def _either(zones: list[str]) -> str:

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from itertools import chain
 
 from ...diagnostics import PathTuple, Severity
-from ...spec import CloudSite, Rung
+from ...spec import CloudSite, Option
 from ...spec.model import SpecModel
-from ..capacity.markets import rungs
+from ..capacity.markets import purchase_options
 from ..context import CheckContext
 from ..registry import Finding, check
 from .cidrs import Network, ends, kubernetes_networks, overlap, parsed, readable, site_networks
@@ -166,10 +166,10 @@ def _ids_of_pools(context: CheckContext) -> Iterator[tuple[CloudSite, str, str, 
         cloud = context.cloud(pool) if pool.image is not None else None
         if cloud is not None and pool.image is not None:
             yield cloud, "image", pool.image, ("pools", name, "image")
-    for _, pool, rung, path in rungs(context):
+    for _, pool, option, path in purchase_options(context):
         cloud = context.cloud(pool)
         for kind in ("reservation", "capacity_block"):
-            text = getattr(rung, kind, None) if isinstance(rung, Rung) else None
+            text = getattr(option, kind, None) if isinstance(option, Option) else None
             if text is not None and cloud is not None:
                 yield cloud, kind, text, (*path, kind)
 

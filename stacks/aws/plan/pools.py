@@ -11,10 +11,10 @@ from ....schemas.catalog import Catalog, Machine
 from ....schemas.catalog.machine import Market
 from ....schemas.derived.control_planes import managed_by
 from ....schemas.derived.links import gateway_links
-from ....schemas.spec import AwsSite, ClusterSpec, Pool, Rung
+from ....schemas.spec import AwsSite, ClusterSpec, Option, Pool
 from .control_plane import eks_image, eks_name
 from .defaults import defaults
-from .types import ImagePlan, InterfacePlan, OfferPlan, PlacementPlan, PoolPlan, RungPlan
+from .types import ImagePlan, InterfacePlan, OfferPlan, OptionPlan, PlacementPlan, PoolPlan
 
 _GIB = 2**30
 _OWNED = "kubernetes.io/cluster/{}"
@@ -117,35 +117,35 @@ def _placement(
 
 
 def _offers(name: str, pool: Pool, site: AwsSite, machine: Machine | None) -> Iterator[OfferPlan]:
-    """Yield rungs in their order, each in all zones before the next: the spec's own priority.
+    """Yield options in their order, each in all zones before the next: the spec's own priority.
 
     Machines of a capacity block stand close together already, so they get no placement group.
     """
     for written in pool.market or ["on-demand"]:
-        rung = _rung(written)
+        option = _option(written)
         for zone in _zones(pool, site):
-            block = rung.market == "capacity-block"
+            block = option.market == "capacity-block"
             placement = None if block else _placement(pool, name, machine, zone)
             yield OfferPlan(
-                key=_joined(rung.key, zone),
-                rung=rung,
+                key=_joined(option.key, zone),
+                option=option,
                 zone=zone,
                 placement=None if placement is None else placement.key,
             )
 
 
-def _rung(written: str | Rung) -> RungPlan:
+def _option(written: str | Option) -> OptionPlan:
     if isinstance(written, str):
-        return RungPlan(key=written, market=cast("Market", written))
+        return OptionPlan(key=written, market=cast("Market", written))
     if written.spot_max_usd_per_hour is not None:
         limit = written.spot_max_usd_per_hour
-        return RungPlan(key=f"spot-{_hash(f'{limit:g}')}", market="spot", max_usd_per_hour=limit)
+        return OptionPlan(key=f"spot-{_hash(f'{limit:g}')}", market="spot", max_usd_per_hour=limit)
     if written.buy_capacity_block is not None:
         hours = -int(-written.buy_capacity_block.value // _SECONDS_PER_HOUR)
-        return RungPlan(key=f"buy-{hours}h", market="capacity-block", buy_hours=hours)
+        return OptionPlan(key=f"buy-{hours}h", market="capacity-block", buy_hours=hours)
     owned = written.reservation or written.capacity_block or ""
     group = owned if owned.startswith("arn:") else None
-    return RungPlan(
+    return OptionPlan(
         key=f"{written.market}-{_hash(owned)}",
         market=cast("Market", written.market),
         reservation=None if group else owned,

@@ -1,4 +1,4 @@
-"""The fallback ladder of a pool on AWS: its rungs with their prices, what each resource buys."""
+"""Purchase options of a pool with their prices, and what each resource of the stack buys."""
 
 from __future__ import annotations
 
@@ -19,8 +19,10 @@ _USABLE = ["active", "scheduled", "pending", "payment-pending", "assessing"]
 """States of a block that is or will be there (EC2 API, CapacityReservation, November 2026)."""
 
 
-def rungs(spec: ClusterSpec, site: str, pool: str, catalog: Catalog) -> tuple[PurchaseOption, ...]:
-    """Return the rungs of a pool in the order in which they are tried."""
+def purchase_options(
+    spec: ClusterSpec, site: str, pool: str, catalog: Catalog
+) -> tuple[PurchaseOption, ...]:
+    """Return the options of a pool in the order in which they are tried."""
     from .pools import pool_plan  # noqa: PLC0415  # beside the catalog
 
     plan = pool_plan(spec, pool, catalog)
@@ -28,15 +30,15 @@ def rungs(spec: ClusterSpec, site: str, pool: str, catalog: Catalog) -> tuple[Pu
     region = cast("AwsSite", spec.sites[site]).region
 
     def offered(offer: OfferPlan) -> PurchaseOption:
-        rung = offer.rung
-        usd, bound = priced(machine, rung.market, region, rung.max_usd_per_hour)
+        option = offer.option
+        usd, bound = priced(machine, option.market, region, option.max_usd_per_hour)
         return PurchaseOption(
             key=offer.key,
-            market=rung.market,
+            market=option.market,
             zone=offer.zone,
             usd_per_hour=usd,
             is_bound=bound,
-            buy_hours=rung.buy_hours,
+            buy_hours=option.buy_hours,
         )
 
     return tuple(offered(offer) for offer in plan.offers)
@@ -57,14 +59,14 @@ def purchases(spec: ClusterSpec, site: str) -> dict[str, Purchase]:
 def bought_blocks(api: Api, plan: SitePlan, taken: Mapping[str, str]) -> dict[str, str]:
     """Return pool -> id of the capacity block that this cluster bought for it and that is not over.
 
-    AWS is asked only where a node is on a rung that buys one. Raises ProviderError.
+    AWS is asked only where a node is on an option that buys one. Raises ProviderError.
     """
     from ..preflight.capacity import Reservations  # noqa: PLC0415  # as above
 
     found: dict[str, str] = {}
     for pool in plan.pools:
         offers = pool.taken(taken).values()
-        if all(offer.rung.buy_hours is None for offer in offers):
+        if all(offer.option.buy_hours is None for offer in offers):
             continue
         wanted = tagged({**plan.labels.found_by(), POOL: pool.name})
         answer = api.ask(Reservations, "ec2", "describe_capacity_reservations", Filters=wanted)

@@ -59,8 +59,8 @@ class InterfacePlan(Plan, frozen=True):
     kind: InterfaceKind
 
 
-class RungPlan(Plan, frozen=True):
-    """One way to buy the machines of a pool. No two rungs of a pool have the same key."""
+class OptionPlan(Plan, frozen=True):
+    """One way to buy the machines of a pool. No two options of a pool have the same key."""
 
     key: str
     """Part of names: spot, on-demand, reservation-3f2a1b."""
@@ -76,11 +76,11 @@ class RungPlan(Plan, frozen=True):
 
 
 class OfferPlan(Plan, frozen=True):
-    """A rung in a zone: what one launch asks for. A fabric domain is bought from one."""
+    """An option in a zone: what one launch asks for. A fabric domain is bought from one."""
 
     key: str
     """Unique in the pool, e.g. spot-use1-az4."""
-    rung: RungPlan
+    option: OptionPlan
     zone: str | None
     placement: str | None = None
     """Key of the `PlacementPlan`, or None."""
@@ -132,13 +132,13 @@ class PoolPlan(Plan, frozen=True):
     """In the order in which they are tried."""
     mixed: bool
 
-    def taken(self, rungs: Mapping[str, str]) -> dict[str, OfferPlan]:
+    def taken(self, purchase_options: Mapping[str, str]) -> dict[str, OfferPlan]:
         """Return node -> the offer that it is bought by, of the nodes that are made.
 
-        `rungs` has keys of offers; a node that it lacks is on the first, one with "" is not made.
+        `options` has keys of offers; a node that it lacks is on the first, one with "" is not made.
         """
         by_key = {offer.key: offer for offer in self.offers}
-        on = {node: rungs.get(node, self.offers[0].key) for node in self.nodes}
+        on = {node: purchase_options.get(node, self.offers[0].key) for node in self.nodes}
         return {node: by_key.get(key, self.offers[0]) for node, key in on.items() if key}
 
 

@@ -15,7 +15,7 @@ import msgspec
 from ....schemas.cost.quotas import QuotaNeed, still_needed
 from ....schemas.diagnostics import Diagnostic, Severity
 from ....schemas.spec import ClusterSpec
-from ...pulumi.preflight import Standing, finding
+from ...pulumi.preflight import ExistingMachines, finding
 from ..api import Answer, Api, AwsError, filters
 
 if TYPE_CHECKING:
@@ -97,10 +97,10 @@ def reservation(api: Api, name: str) -> Reservation | None:
 
 
 def check_reservation(
-    api: Api, pool: PoolPlan, offer: OfferPlan, standing: Standing
+    api: Api, pool: PoolPlan, offer: OfferPlan, standing: ExistingMachines
 ) -> Iterator[Diagnostic]:
     """Yield what keeps a reservation or capacity block from serving a pool."""
-    wanted = offer.rung.reservation
+    wanted = offer.option.reservation
     if wanted is None:
         return
     found = reservation(api, wanted)
@@ -123,7 +123,7 @@ def check_reservation(
 
 
 def _mismatches(found: Reservation, pool: PoolPlan, offer: OfferPlan) -> Iterator[str]:
-    kind = "capacity-block" if offer.rung.market == "capacity-block" else "default"
+    kind = "capacity-block" if offer.option.market == "capacity-block" else "default"
     if found.reservation_type != kind:
         other = "a capacity block" if kind == "default" else "no capacity block"
         yield f"is {other}; write {'capacity_block' if kind == 'default' else 'reservation'}: ID"
@@ -142,13 +142,13 @@ def _mismatches(found: Reservation, pool: PoolPlan, offer: OfferPlan) -> Iterato
 
 
 def check_block_offering(
-    api: Api, pool: PoolPlan, offer: OfferPlan, standing: Standing
+    api: Api, pool: PoolPlan, offer: OfferPlan, standing: ExistingMachines
 ) -> Iterator[Diagnostic]:
     """Yield what a capacity block that is to be bought costs, or that there is none.
 
     A pool whose machines are all there has its block, and buys no other.
     """
-    hours = offer.rung.buy_hours
+    hours = offer.option.buy_hours
     if hours is None or standing.of(pool.name) >= pool.most:
         return
     answer = api.ask(
@@ -217,7 +217,7 @@ def check_limit(api: Api, need: QuotaNeed) -> Iterator[Diagnostic]:
 
 
 def check_room(
-    api: Api, spec: ClusterSpec, catalog: Catalog, need: QuotaNeed, standing: Standing
+    api: Api, spec: ClusterSpec, catalog: Catalog, need: QuotaNeed, standing: ExistingMachines
 ) -> Iterator[Diagnostic]:
     """Yield a warning where a quota is large enough, but others use what the spec still needs.
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ....schemas.diagnostics import Diagnostic, Severity
-from ...pulumi.preflight import Standing, finding
+from ...pulumi.preflight import ExistingMachines, finding
 from ..api import Answer, Api, AwsError
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ def check_rights(api: Api, plan: SitePlan) -> Iterator[Diagnostic]:
                 raise
 
 
-def check_network(api: Api, plan: SitePlan, standing: Standing) -> Iterator[Diagnostic]:
+def check_network(api: Api, plan: SitePlan, standing: ExistingMachines) -> Iterator[Diagnostic]:
     """Yield what is wrong with a network that exists: subnets missing, elsewhere, too full."""
     network = plan.network
     if network.vpc is None:

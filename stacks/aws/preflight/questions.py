@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ....schemas.cost.quotas import quota_needs
 from ....schemas.diagnostics import Diagnostic
 from ....schemas.spec import ClusterSpec
-from ...pulumi.preflight import Cloud, Question, Standing, ask_all
+from ...pulumi.preflight import Cloud, ExistingMachines, Question, ask_all
 from .. import offers
 from ..api import Api
 from ..hosts import instances
@@ -29,14 +29,14 @@ def preflight(
     return ask_all(_AWS, _questions(api, spec, plan, catalog))
 
 
-def standing_of(api: Api, plan: SitePlan) -> Standing:
+def existing_machines(api: Api, plan: SitePlan) -> ExistingMachines:
     """Return what the site has already, by its tags; nothing is asked before it is needed."""
-    return Standing(lambda: (machine.pool for machine in instances(api, plan)))
+    return ExistingMachines(lambda: (machine.pool for machine in instances(api, plan)))
 
 
 def _questions(api: Api, spec: ClusterSpec, plan: SitePlan, catalog: Catalog) -> Iterator[Question]:
     site = plan.labels.site
-    standing = standing_of(api, plan)
+    standing = existing_machines(api, plan)
     yield Question("the account", partial(existing.check_account, api, plan))
     yield Question("the login's rights", partial(existing.check_rights, api, plan))
     yield Question("the network", partial(existing.check_network, api, plan, standing))
@@ -57,17 +57,19 @@ def _questions(api: Api, spec: ClusterSpec, plan: SitePlan, catalog: Catalog) ->
         yield Question(f"role {profile}", partial(existing.check_profile, api, profile))
 
 
-def _of_pool(api: Api, pool: PoolPlan, catalog: Catalog, standing: Standing) -> Iterator[Question]:
+def _of_pool(
+    api: Api, pool: PoolPlan, catalog: Catalog, standing: ExistingMachines
+) -> Iterator[Question]:
     yield Question(f'zones of pool "{pool.name}"', partial(capacity.check_zones, api, pool))
     for offer in pool.offers:
-        rung = offer.rung
-        if rung.reservation is not None:
+        option = offer.option
+        if option.reservation is not None:
             fits = partial(capacity.check_reservation, api, pool, offer, standing)
-            yield Question(f"reservation {rung.reservation}", fits)
-        if rung.buy_hours is not None:
+            yield Question(f"reservation {option.reservation}", fits)
+        if option.buy_hours is not None:
             block = partial(capacity.check_block_offering, api, pool, offer, standing)
             yield Question(f'capacity blocks for pool "{pool.name}"', block)
-    for market in dict.fromkeys(offer.rung.market for offer in pool.offers):
+    for market in dict.fromkeys(offer.option.market for offer in pool.offers):
         what = f"{market} price of {pool.machine}"
         yield Question(what, partial(offers.check_price, api, pool, market, catalog))
 

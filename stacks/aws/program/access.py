@@ -78,30 +78,30 @@ class Firewall(Component[FirewallArgs]):
         "Get started with EFA and MPI", step 1).
         """
         nodes = self._group(args, "nodes", "Nodes of the cluster")
-        nodes.lets_in("self", group=nodes.id)
-        nodes.lets_out("self", group=nodes.id)
-        nodes.lets_out("everywhere", cidr=EVERYWHERE)
+        nodes.allow_ingress("self", group=nodes.id)
+        nodes.allow_egress("self", group=nodes.id)
+        nodes.allow_egress("everywhere", cidr=EVERYWHERE)
         for cidr in args.let_in:
-            nodes.lets_in(f"site-{_short(cidr)}", cidr=cidr)
+            nodes.allow_ingress(f"site-{_short(cidr)}", cidr=cidr)
         return nodes.id
 
     def _gateway(self, args: FirewallArgs) -> pulumi.Output[str]:
         """Make the group of gateways: WireGuard answers nobody without a key, wherever he is."""
         gateway = self._group(args, "gateway", "Tunnels from other sites")
-        gateway.lets_in("tunnel", "udp", ports=_TUNNEL, cidr=EVERYWHERE)
+        gateway.allow_ingress("tunnel", "udp", ports=_TUNNEL, cidr=EVERYWHERE)
         return gateway.id
 
     def _login(self, args: FirewallArgs) -> pulumi.Output[str]:
         login = self._group(args, "login", "SSH from the administrators")
         for cidr in args.admin_cidrs:
             what = f"ssh-{_short(cidr)}"
-            login.lets_in(what, "tcp", ports=_SSH, cidr=cidr)
+            login.allow_ingress(what, "tcp", ports=_SSH, cidr=cidr)
         return login.id
 
     def _endpoints(self, args: FirewallArgs) -> None:
         group = self._group(args, "endpoints", "Endpoints of AWS services")
         for number, nodes in enumerate(self.node_groups, 1):
-            group.lets_in(f"nodes-{number}", "tcp", ports=_HTTPS, group=nodes)
+            group.allow_ingress(f"nodes-{number}", "tcp", ports=_HTTPS, group=nodes)
         for service in args.endpoints:
             name = args.names(f"endpoint-{service}")
             aws.ec2.VpcEndpoint(
@@ -247,7 +247,7 @@ class Group:
         self._opts = opts
         self.id = group_id
 
-    def lets_in(
+    def allow_ingress(
         self,
         what: str,
         protocol: str = ALL,
@@ -260,7 +260,7 @@ class Group:
         make = aws.vpc.SecurityGroupIngressRule
         self._rule(make, f"in-{what}", protocol, ports=ports, group=group, cidr=cidr)
 
-    def lets_out(
+    def allow_egress(
         self,
         what: str,
         protocol: str = ALL,

@@ -84,7 +84,7 @@ class NodePool(Component[NodePoolArgs]):
 
     def build(self, args: NodePoolArgs) -> None:
         """Make templates and nodes."""
-        free = [offer for offer in args.plan.offers if offer.rung.buy_hours is None]
+        free = [offer for offer in args.plan.offers if offer.option.buy_hours is None]
         idle = [] if args.offers else free[:1]
         others = free if args.plan.elastic else idle
         offers = {offer.key: offer for offer in (*args.offers.values(), *others)}
@@ -108,7 +108,7 @@ class NodePool(Component[NodePoolArgs]):
 
         Only an offer that nodes are on gets here, and a pool has one block.
         """
-        plan, hours = args.plan, offer.rung.buy_hours
+        plan, hours = args.plan, offer.option.buy_hours
         if hours is None:
             return None
         if args.block is not None:
@@ -194,10 +194,10 @@ def _market(offer: OfferPlan) -> aws.ec2.InstanceInstanceMarketOptionsArgs | Non
     It stands on the node, not in the template: a fleet says it itself and takes no template that
     says it too.
     """
-    rung = offer.rung
-    if rung.market != "spot":
+    option = offer.option
+    if option.market != "spot":
         return None
-    limit = None if rung.max_usd_per_hour is None else f"{rung.max_usd_per_hour:g}"
+    limit = None if option.max_usd_per_hour is None else f"{option.max_usd_per_hour:g}"
     return aws.ec2.InstanceInstanceMarketOptionsArgs(
         market_type="spot",
         spot_options=aws.ec2.InstanceInstanceMarketOptionsSpotOptionsArgs(
@@ -227,8 +227,8 @@ class CapacityBlock(Component[CapacityBlockArgs]):
     """A capacity block of the earliest offering that fits.
 
     Only the run that buys it has it in its program: later ones find it by its tags and use its id
-    (`ladder.py`), so that no update ever buys it again. Then the stack lets go of it and nothing is
-    deleted, because nothing is paid back: it ends by itself.
+    (`plan/purchase.py`), so that no update ever buys it again. Then the stack lets go of it and
+    nothing is deleted, because nothing is paid back: it ends by itself.
     """
 
     kind = "aws:CapacityBlock"

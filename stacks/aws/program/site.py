@@ -52,7 +52,7 @@ def program(
         taken: node -> key of the offer that it is bought by; absent: the first, "": not made.
         blocks: pool -> id of the capacity block that was bought for it before.
         buys: pools whose capacity block is bought now if they have none; None: all, as a recording
-            shows it. Nodes on the rung of a block that is neither there nor bought are not made.
+            shows it. Nodes on the option of a block that is neither there nor bought are not made.
     """
     plan = site_plan(spec, site, catalog)
     bought = _Blocks(owned=dict(blocks or {}), buys=None if buys is None else frozenset(buys))
@@ -199,7 +199,7 @@ class _Site:
         """Return node -> offer, of the nodes that are made."""
         serves = self._blocks.serves(pool.name)
         found = pool.taken(self._taken)
-        return {node: o for node, o in found.items() if serves or o.rung.buy_hours is None}
+        return {node: o for node, o in found.items() if serves or o.option.buy_hours is None}
 
     def _make_routes(self, pools: Mapping[str, NodePool]) -> None:
         """Make the routes to other sites, through the gateways that are made."""

@@ -117,12 +117,12 @@ class Lustre(Component[LustreArgs]):
 def _open(group: Group, what: str, peer: pulumi.Output[str], *, efa: bool) -> None:
     """Let Lustre's ports through between a group and its peer, both ways; over EFA everything."""
     if efa:
-        group.lets_in(what, group=peer)
-        group.lets_out(what, group=peer)
+        group.allow_ingress(what, group=peer)
+        group.allow_egress(what, group=peer)
         return
     for ports in _LUSTRE_PORTS:
-        group.lets_in(f"{what}-{ports[0]}", "tcp", ports=ports, group=peer)
-        group.lets_out(f"{what}-{ports[0]}", "tcp", ports=ports, group=peer)
+        group.allow_ingress(f"{what}-{ports[0]}", "tcp", ports=ports, group=peer)
+        group.allow_egress(f"{what}-{ports[0]}", "tcp", ports=ports, group=peer)
 
 
 class BucketArgs(Args, frozen=True):

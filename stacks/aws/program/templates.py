@@ -13,7 +13,7 @@ from ..plan.defaults import OFFER
 if TYPE_CHECKING:
     import pulumi
 
-    from ..plan.types import OfferPlan, PoolPlan, RungPlan
+    from ..plan.types import OfferPlan, OptionPlan, PoolPlan
 
 _TAGGED = ("instance", "volume", "network-interface")
 
@@ -69,8 +69,8 @@ def launch_template(
         placement=None
         if placement is None
         else aws.ec2.LaunchTemplatePlacementArgs(group_name=placement),
-        instance_market_options=_market(offer.rung),
-        capacity_reservation_specification=_reservation(offer.rung, block),
+        instance_market_options=_market(offer.option),
+        capacity_reservation_specification=_reservation(offer.option, block),
         tag_specifications=[
             aws.ec2.LaunchTemplateTagSpecificationArgs(resource_type=kind, tags=tags)
             for kind in _TAGGED
@@ -93,26 +93,26 @@ def _root_disk(pool: PoolPlan, kms_key: str | None) -> aws.ec2.LaunchTemplateBlo
     )
 
 
-def _market(rung: RungPlan) -> aws.ec2.LaunchTemplateInstanceMarketOptionsArgs | None:
+def _market(option: OptionPlan) -> aws.ec2.LaunchTemplateInstanceMarketOptionsArgs | None:
     """Return what a capacity block wants said; of spot the node or the fleet says it."""
-    if rung.market != "capacity-block":
+    if option.market != "capacity-block":
         return None
     return aws.ec2.LaunchTemplateInstanceMarketOptionsArgs(market_type="capacity-block")
 
 
 def _reservation(
-    rung: RungPlan, block: pulumi.Input[str] | None
+    option: OptionPlan, block: pulumi.Input[str] | None
 ) -> aws.ec2.LaunchTemplateCapacityReservationSpecificationArgs | None:
     """Return the reserved capacity to use. A group doesn't fall back to on demand by itself."""
-    one = block or rung.reservation
-    if one is None and rung.reservation_group is None:
+    one = block or option.reservation
+    if one is None and option.reservation_group is None:
         return None
     return aws.ec2.LaunchTemplateCapacityReservationSpecificationArgs(
         capacity_reservation_preference="capacity-reservations-only"
-        if rung.reservation_group
+        if option.reservation_group
         else None,
         capacity_reservation_target=aws.ec2.LaunchTemplateCapacityReservationSpecificationCapacityReservationTargetArgs(
             capacity_reservation_id=one,
-            capacity_reservation_resource_group_arn=rung.reservation_group,
+            capacity_reservation_resource_group_arn=option.reservation_group,
         ),
     )

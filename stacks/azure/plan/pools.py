@@ -1,4 +1,4 @@
-"""The pools of a site as plans: sizes, images, placement, and the rungs of their markets."""
+"""The pools of a site as plans: sizes, images, placement, and the options of their markets."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from itertools import product
 from ....inventory.hosts import pool_host_names
 from ....schemas.catalog import Catalog, Machine
 from ....schemas.derived.links import gateway_links
-from ....schemas.spec import AzureSite, ClusterSpec, Pool, Rung
+from ....schemas.spec import AzureSite, ClusterSpec, Option, Pool
 from ....schemas.stack import resolved_software
 from ...provider import ProviderError, provider_error
 from .facts import facts
 from .identifiers import existing
-from .types import ImagePlan, PoolPlan, RungPlan, ScaleSetPlan
+from .types import ImagePlan, OptionPlan, PoolPlan, ScaleSetPlan
 
 _GROUPS = "Microsoft.Compute/proximityPlacementGroups"
 _RESERVATIONS = "Microsoft.Compute/capacityReservationGroups"
@@ -48,7 +48,7 @@ def _pool(spec: ClusterSpec, name: str, pool: Pool, site: AzureSite, catalog: Ca
         names=names,
         most=len(names) if pool.most is None else pool.most,
         image=image,
-        rungs=_rungs(pool, site),
+        purchase_options=_options(pool, site),
         subnet="compute" if compute else "egress",
         sets=_sets(name, pool, image, single=single) if compute else (),
         elastic=compute and pool.is_elastic,
@@ -106,23 +106,23 @@ def _proximity(pool: Pool, site: AzureSite) -> str:
     return existing(site, pool.placement, _GROUPS, field="placement")
 
 
-def _rungs(pool: Pool, site: AzureSite) -> tuple[RungPlan, ...]:
-    """Return the ladder: all zones of a market before the next market."""
+def _options(pool: Pool, site: AzureSite) -> tuple[OptionPlan, ...]:
+    """Return the fallback_list: all zones of a market before the next market."""
     zones = pool.zones or ([site.zone] if site.zone else [""])
-    ladder = pool.market or ["on-demand"]
-    return tuple(_rung(step, zone, site) for step, zone in product(ladder, zones))
+    fallback_list = pool.market or ["on-demand"]
+    return tuple(_option(step, zone, site) for step, zone in product(fallback_list, zones))
 
 
-def _rung(step: str | Rung, zone: str, site: AzureSite) -> RungPlan:
+def _option(step: str | Option, zone: str, site: AzureSite) -> OptionPlan:
     if isinstance(step, str):
         if step not in ("on-demand", "spot"):
             raise _not_sold(step)
-        return RungPlan(market="spot" if step == "spot" else "on-demand", zone=zone)
+        return OptionPlan(market="spot" if step == "spot" else "on-demand", zone=zone)
     if step.reservation is not None:
         group = existing(site, step.reservation, _RESERVATIONS, field="market.reservation")
-        return RungPlan(market="reservation", zone=zone, reservation=group)
+        return OptionPlan(market="reservation", zone=zone, reservation=group)
     if step.spot_max_usd_per_hour is not None:
-        return RungPlan(market="spot", zone=zone, max_usd_per_hour=step.spot_max_usd_per_hour)
+        return OptionPlan(market="spot", zone=zone, max_usd_per_hour=step.spot_max_usd_per_hour)
     raise _not_sold(step.market or "nothing")
 
 

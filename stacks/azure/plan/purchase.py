@@ -1,4 +1,4 @@
-"""The fallback ladder of a pool on Azure: its rungs with their prices, what each resource buys."""
+"""Purchase options of a pool with their prices, and what each resource of the stack buys."""
 
 from __future__ import annotations
 
@@ -11,22 +11,24 @@ from .pools import pools
 from .types import PoolPlan
 
 SET = "a scale set is bought in one way, in one zone"
-"""Why the machines of a compute pool are all on one rung."""
+"""Why the machines of a compute pool are all on one option."""
 
 
-def rungs(spec: ClusterSpec, site: str, pool: str, catalog: Catalog) -> tuple[PurchaseOption, ...]:
-    """Return the rungs of a pool in the order in which they are tried; raises ProviderError."""
+def purchase_options(
+    spec: ClusterSpec, site: str, pool: str, catalog: Catalog
+) -> tuple[PurchaseOption, ...]:
+    """Return the options of a pool in the order in which they are tried; raises ProviderError."""
     here = described(spec, site)
     plan = next(p for p in pools(spec, site, here, catalog) if p.name == pool)
     machine = catalog.machines.get(plan.size)
     found: list[PurchaseOption] = []
-    for rung in plan.rungs:
-        usd, bound = priced(machine, rung.market, here.region, rung.max_usd_per_hour)
+    for option in plan.purchase_options:
+        usd, bound = priced(machine, option.market, here.region, option.max_usd_per_hour)
         found.append(
             PurchaseOption(
-                key=rung.key,
-                market=rung.market,
-                zone=rung.zone or None,
+                key=option.key,
+                market=option.market,
+                zone=option.zone or None,
                 usd_per_hour=usd,
                 is_bound=bound,
                 whole=SET if plan.sets else "",

@@ -13,7 +13,7 @@ from ....schemas.spec import PoolRole
 from .control_plane import AksPlan
 
 SubnetName: TypeAlias = Literal["compute", "storage", "egress"]
-RungMarket: TypeAlias = Literal["on-demand", "spot", "reservation"]
+OptionMarket: TypeAlias = Literal["on-demand", "spot", "reservation"]
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,10 +72,10 @@ class ImagePlan(Plan, frozen=True, kw_only=True):
     """The id is of a public gallery."""
 
 
-class RungPlan(Plan, frozen=True, kw_only=True):
+class OptionPlan(Plan, frozen=True, kw_only=True):
     """One way to buy the machines of a pool, in one zone."""
 
-    market: RungMarket
+    market: OptionMarket
     zone: str = ""
     """"": wherever in the region Azure has room."""
     max_usd_per_hour: float | None = None
@@ -85,7 +85,7 @@ class RungPlan(Plan, frozen=True, kw_only=True):
 
     @property
     def key(self) -> str:
-        """Its name in the pool's ladder: spot-1; a limit or a reservation has its own."""
+        """Its name in the pool's fallback_list: spot-1; a limit or a reservation has its own."""
         own = self.reservation or ("" if self.max_usd_per_hour is None else self._limit)
         return "-".join(part for part in (self.market, own and short_hash(own), self.zone) if part)
 
@@ -128,7 +128,7 @@ class PoolPlan(Plan, frozen=True, kw_only=True):
     most: int
     """Machines at once, elastic ones with them."""
     image: ImagePlan
-    rungs: tuple[RungPlan, ...]
+    purchase_options: tuple[OptionPlan, ...]
     """In the order they are tried; never mixed in one fabric domain unless `mixed`."""
     subnet: SubnetName
     sets: tuple[ScaleSetPlan, ...] = ()
@@ -146,14 +146,14 @@ class PoolPlan(Plan, frozen=True, kw_only=True):
     """Its first host is the end of a tunnel, and takes packets that aren't its own."""
     tags: dict[str, str] = {}
 
-    def taken(self, rungs: Mapping[str, str]) -> dict[str, RungPlan]:
-        """Return host -> the rung that it is bought on, of those that are made.
+    def taken(self, purchase_options: Mapping[str, str]) -> dict[str, OptionPlan]:
+        """Return host -> the option that it is bought on, of those that are made.
 
-        `rungs` has keys; a host that it lacks is on the first, one with "" is not made.
+        `options` has keys; a host that it lacks is on the first, one with "" is not made.
         """
-        by_key = {rung.key: rung for rung in self.rungs}
-        on = {host: rungs.get(host, self.rungs[0].key) for host in self.names}
-        return {host: by_key.get(key, self.rungs[0]) for host, key in on.items() if key}
+        by_key = {option.key: option for option in self.purchase_options}
+        on = {host: purchase_options.get(host, self.purchase_options[0].key) for host in self.names}
+        return {host: by_key.get(key, self.purchase_options[0]) for host, key in on.items() if key}
 
     def part_names(self, part: str) -> tuple[str, ...]:
         """Return the hosts that are always in one of the pool's scale sets."""
@@ -288,7 +288,7 @@ class LivePool(msgspec.Struct, frozen=True, kw_only=True):
     tags: dict[str, str] = {}
 
 
-class Moment(msgspec.Struct, frozen=True, kw_only=True):
+class LiveState(msgspec.Struct, frozen=True, kw_only=True):
     """The world as `up` finds it. The defaults stand for it in recordings."""
 
     public_key: str = "ssh-ed25519 MADE-BY-UP gcluster"
@@ -298,4 +298,4 @@ class Moment(msgspec.Struct, frozen=True, kw_only=True):
     live: dict[str, LivePool] = {}
     """Scale set, by its name in the plan -> what it has now."""
     taken: dict[str, str] = {}
-    """Host -> key of the rung that it is bought on; absent: the first, "": it is not made."""
+    """Host -> key of the option that it is bought on; absent: the first, "": it is not made."""

@@ -11,10 +11,10 @@ from ....schemas.cost.quotas import quota_needs
 from ....schemas.diagnostics import Diagnostic, Severity
 from ....schemas.spec import ClusterSpec
 from ...provider import ProviderError
-from ...pulumi.preflight import Standing, finding
+from ...pulumi.preflight import ExistingMachines, finding
 from ..api import Answer, Api, refusals
 from ..plan.identifiers import parse
-from ..plan.types import ImagePlan, PoolPlan, RungPlan, SitePlan
+from ..plan.types import ImagePlan, OptionPlan, PoolPlan, SitePlan
 
 if TYPE_CHECKING:
     from ....schemas.catalog import Catalog
@@ -41,10 +41,12 @@ def check_sizes(api: Api, plan: SitePlan) -> Iterator[Diagnostic]:
             what = f"this subscription gets no {pool.size} in {plan.region} ({barred})"
             yield _size(pool, what, "ask Azure's support for access to the size, or another region")
             continue
-        for rung in pool.rungs:
-            if rung.zone and rung.zone not in zones - barred_zones:
+        for option in pool.purchase_options:
+            if option.zone and option.zone not in zones - barred_zones:
                 has = ", ".join(sorted(zones - barred_zones)) or "none"
-                what = f"zone {rung.zone} of {plan.region} has no {pool.size}; zones with it: {has}"
+                what = (
+                    f"zone {option.zone} of {plan.region} has no {pool.size}; zones with it: {has}"
+                )
                 yield _size(pool, what, "name another zone, or none")
 
 
@@ -64,7 +66,7 @@ def _size(pool: PoolPlan, what: str, hint: str) -> Diagnostic:
     return finding("GC995", f'pool "{pool.name}": {what}', hint=hint)
 
 
-def image_words(image: ImagePlan) -> str:
+def describe_image(image: ImagePlan) -> str:
     """Return an image as a spec writes it."""
     return image.id or f"{image.publisher}:{image.offer}:{image.sku}:{image.version}"
 
@@ -82,7 +84,7 @@ def check_image(api: Api, plan: SitePlan, image: ImagePlan) -> Iterator[Diagnost
     if not exists:
         yield finding(
             "GC996",
-            f"there is no image {image_words(image)} in {plan.region}",
+            f"there is no image {describe_image(image)} in {plan.region}",
             hint="name another in `image` of the pool or the site; `az vm image list --all "
             f"--location {plan.region} --offer {image.offer or 'ubuntu-hpc'}` lists them",
         )
@@ -92,19 +94,19 @@ def _exists(api: Api, plan: SitePlan, image: ImagePlan) -> bool:
     if image.id:
         api.get(Answer, image.id, _GALLERIES if "/galleries/" in image.id else _IMAGES)
         return True
-    with refusals(image_words(image)):
+    with refusals(describe_image(image)):
         versions = api.compute.virtual_machine_images.list(
             plan.region, image.publisher, image.offer, image.sku
         )
     return any(image.version in {"latest", version.name} for version in versions)
 
 
-def check_reservation(api: Api, pool: PoolPlan, rung: RungPlan) -> Iterator[Diagnostic]:
+def check_reservation(api: Api, pool: PoolPlan, option: OptionPlan) -> Iterator[Diagnostic]:
     """Yield a finding where a reservation is not of the pool's size, zone and number."""
-    where = parse(rung.reservation)
+    where = parse(option.reservation)
     if where is None:
         return
-    with refusals(rung.reservation):
+    with refusals(option.reservation):
         held = list(
             api.compute.capacity_reservations.list_by_capacity_reservation_group(
                 where.group, where.name
@@ -113,11 +115,11 @@ def check_reservation(api: Api, pool: PoolPlan, rung: RungPlan) -> Iterator[Diag
     fitting = [
         one
         for one in held
-        if one.sku.name == pool.size and (not rung.zone or rung.zone in (one.zones or ()))
+        if one.sku.name == pool.size and (not option.zone or option.zone in (one.zones or ()))
     ]
     room = sum(int(one.sku.capacity or 0) for one in fitting)
     if room < len(pool.names):
-        zone = f" in zone {rung.zone}" if rung.zone else ""
+        zone = f" in zone {option.zone}" if option.zone else ""
         yield finding(
             "GC995",
             f'pool "{pool.name}": reservation {where.name} holds {room} {pool.size}{zone}, '
@@ -133,7 +135,7 @@ _SPOT = "lowPriorityCores"
 
 
 def check_quotas(
-    api: Api, spec: ClusterSpec, plan: SitePlan, catalog: Catalog, standing: Standing
+    api: Api, spec: ClusterSpec, plan: SitePlan, catalog: Catalog, standing: ExistingMachines
 ) -> Iterator[Diagnostic]:
     """Yield the quotas that the largest size of the pools does not fit in.
 

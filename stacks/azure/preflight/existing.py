@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 from ipaddress import ip_network
 
 from ....schemas.diagnostics import Diagnostic
-from ...pulumi.preflight import Standing, finding
+from ...pulumi.preflight import ExistingMachines, finding
 from ..api import Answer, Api
 from ..plan.types import SitePlan, SubnetPlan
 
@@ -153,7 +153,7 @@ def _check_host_encryption(api: Api, plan: SitePlan) -> Iterator[Diagnostic]:
 
 
 def check_subnet(
-    api: Api, plan: SitePlan, subnet: SubnetPlan, standing: Standing
+    api: Api, plan: SitePlan, subnet: SubnetPlan, standing: ExistingMachines
 ) -> Iterator[Diagnostic]:
     """Yield a finding where a subnet that exists has too few addresses left."""
     pools = [pool for pool in plan.pools if pool.subnet == subnet.name]

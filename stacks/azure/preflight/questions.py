@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 from ....schemas.diagnostics import Diagnostic
 from ....schemas.spec import ClusterSpec
-from ...pulumi.preflight import Cloud, Question, Standing, ask_all
+from ...pulumi.preflight import Cloud, ExistingMachines, Question, ask_all
 from ..api import Api
 from ..offers import check_price
 from ..plan.types import SitePlan
-from ..scale_sets import standing_pools
+from ..scale_sets import existing_pools
 from . import capacity, existing
 from .capacity import check_quotas
 
@@ -44,7 +44,7 @@ def _questions(
     catalog: Catalog,
     fetch: Callable[[str], bytes] | None,
 ) -> Iterator[Question]:
-    standing = Standing(partial(standing_pools, api, plan))
+    standing = ExistingMachines(partial(existing_pools, api, plan))
     yield Question("the subscription", partial(existing.check_subscription, api, plan))
     yield Question("the login's rights", partial(existing.check_rights, api, plan))
     registered = partial(existing.check_registered, api, plan)
@@ -57,12 +57,12 @@ def _questions(
     yield Question("machine types", partial(capacity.check_sizes, api, plan))
     for image in dict.fromkeys(pool.image for pool in plan.pools):
         exists = partial(capacity.check_image, api, plan, image)
-        yield Question(f"image {capacity.image_words(image)}", exists)
+        yield Question(f"image {capacity.describe_image(image)}", exists)
     for pool in plan.pools:
-        for rung in pool.rungs:
-            if rung.reservation:
-                fits = partial(capacity.check_reservation, api, pool, rung)
-                yield Question(f"reservation {rung.reservation}", fits)
+        for option in pool.purchase_options:
+            if option.reservation:
+                fits = partial(capacity.check_reservation, api, pool, option)
+                yield Question(f"reservation {option.reservation}", fits)
     for pool in {pool.size: pool for pool in plan.pools}.values():
         price = partial(check_price, plan, pool, catalog, fetch)
         yield Question(f"price of {pool.size}", price)

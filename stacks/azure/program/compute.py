@@ -8,7 +8,7 @@ from pulumi_azure_native import compute, network
 
 from ...pulumi.component import Args, Component
 from ...pulumi.names import Names
-from ..plan.types import ImagePlan, RungPlan
+from ..plan.types import ImagePlan, OptionPlan
 from .disks import boot_disk, image_reference, security, set_disk
 
 _PRIORITY = {"on-demand": "Regular", "reservation": "Regular", "spot": "Spot"}
@@ -16,13 +16,13 @@ _EVICTED = "Delete"
 """What becomes of spot machines that Azure takes back: stopped ones would go on holding quota."""
 
 
-_MACHINE_RUNG = ["zones", "priority", "capacityReservation"]
-_SET_RUNG = [
+_MACHINE_OPTION = ["zones", "priority", "capacityReservation"]
+_SET_OPTION = [
     "zones",
     "virtualMachineProfile.priority",
     "virtualMachineProfile.capacityReservation",
 ]
-"""What another rung of a market changes: machines that run can't move there."""
+"""What another option of a market changes: machines that run can't move there."""
 
 
 class MachineArgs(Args, frozen=True, kw_only=True):
@@ -33,7 +33,7 @@ class MachineArgs(Args, frozen=True, kw_only=True):
     resource_group: pulumi.Input[str]
     size: str
     image: ImagePlan
-    rung: RungPlan
+    option: OptionPlan
     user: str
     public_key: str
     custom_data: str
@@ -76,7 +76,7 @@ class ScaleSet(Component[ScaleSetArgs]):
             sku=compute.SkuArgs(name=args.machine.size, tier="Standard", capacity=args.capacity),
             single_placement_group=args.single_placement,
             platform_fault_domain_count=1,
-            zones=[args.machine.rung.zone] if args.machine.rung.zone else None,
+            zones=[args.machine.option.zone] if args.machine.option.zone else None,
             overprovision=False,
             proximity_placement_group=_group(args.machine.proximity_group),
             upgrade_policy=compute.UpgradePolicyArgs(mode=compute.UpgradeMode.MANUAL),
@@ -87,19 +87,19 @@ class ScaleSet(Component[ScaleSetArgs]):
             ),
             virtual_machine_profile=_profile(args),
             tags=dict(args.machine.tags),
-            opts=self.child(pulumi.ResourceOptions(replace_on_changes=_SET_RUNG)),
+            opts=self.child(pulumi.ResourceOptions(replace_on_changes=_SET_OPTION)),
         )
         self.scale_set_id = made.id
         self.scale_set_name = made.name
 
 
 def _profile(args: ScaleSetArgs) -> compute.VirtualMachineScaleSetVMProfileArgs:
-    spot = args.machine.rung.market == "spot"
+    spot = args.machine.option.market == "spot"
     return compute.VirtualMachineScaleSetVMProfileArgs(
-        priority=_PRIORITY[args.machine.rung.market],
+        priority=_PRIORITY[args.machine.option.market],
         eviction_policy=_EVICTED if spot else None,
-        billing_profile=_billing(args.machine.rung) if spot else None,
-        capacity_reservation=_reservation(args.machine.rung),
+        billing_profile=_billing(args.machine.option) if spot else None,
+        capacity_reservation=_reservation(args.machine.option),
         os_profile=compute.VirtualMachineScaleSetOSProfileArgs(
             computer_name_prefix=args.prefix,
             admin_username=args.machine.user,
@@ -159,17 +159,17 @@ class NamedMachine(Component[NamedMachineArgs]):
         """Make the address where it has one, the interface and the machine."""
         address = self._address(args) if args.public_address else None
         interface = self._interface(args, address)
-        spot = args.machine.rung.market == "spot"
+        spot = args.machine.option.market == "spot"
         machine = compute.VirtualMachine(
             args.machine.names(args.host),
             resource_group_name=args.machine.resource_group,
             location=args.machine.region,
-            zones=[args.machine.rung.zone] if args.machine.rung.zone else None,
+            zones=[args.machine.option.zone] if args.machine.option.zone else None,
             hardware_profile=compute.HardwareProfileArgs(vm_size=args.machine.size),
-            priority=_PRIORITY[args.machine.rung.market],
+            priority=_PRIORITY[args.machine.option.market],
             eviction_policy=_EVICTED if spot else None,
-            billing_profile=_billing(args.machine.rung) if spot else None,
-            capacity_reservation=_reservation(args.machine.rung),
+            billing_profile=_billing(args.machine.option) if spot else None,
+            capacity_reservation=_reservation(args.machine.option),
             proximity_placement_group=_group(args.machine.proximity_group),
             identity=compute.VirtualMachineIdentityArgs(
                 type=compute.ResourceIdentityType.USER_ASSIGNED,
@@ -197,7 +197,7 @@ class NamedMachine(Component[NamedMachineArgs]):
             opts=self.child(
                 pulumi.ResourceOptions(
                     ignore_changes=["osProfile", "storageProfile.imageReference"],
-                    replace_on_changes=_MACHINE_RUNG,
+                    replace_on_changes=_MACHINE_OPTION,
                     # The interface stays, and only one machine has it at a time.
                     delete_before_replace=True,
                 )
@@ -221,7 +221,7 @@ class NamedMachine(Component[NamedMachineArgs]):
             location=args.machine.region,
             sku=network.PublicIPAddressSkuArgs(name="Standard"),
             public_ip_allocation_method="Static",
-            zones=[args.machine.rung.zone] if args.machine.rung.zone else None,
+            zones=[args.machine.option.zone] if args.machine.option.zone else None,
             opts=self.child(),
         )
 
@@ -262,16 +262,16 @@ def _linux(args: MachineArgs) -> compute.LinuxConfigurationArgs:
     )
 
 
-def _billing(rung: RungPlan) -> compute.BillingProfileArgs:
+def _billing(option: OptionPlan) -> compute.BillingProfileArgs:
     """Return what spot machines may cost; -1 is Azure's word for "as much as on demand"."""
-    most = -1.0 if rung.max_usd_per_hour is None else rung.max_usd_per_hour
+    most = -1.0 if option.max_usd_per_hour is None else option.max_usd_per_hour
     return compute.BillingProfileArgs(max_price=most)
 
 
-def _reservation(rung: RungPlan) -> compute.CapacityReservationProfileArgs | None:
-    if not rung.reservation:
+def _reservation(option: OptionPlan) -> compute.CapacityReservationProfileArgs | None:
+    if not option.reservation:
         return None
-    group = compute.SubResourceArgs(id=rung.reservation)
+    group = compute.SubResourceArgs(id=option.reservation)
     return compute.CapacityReservationProfileArgs(capacity_reservation_group=group)
 
 

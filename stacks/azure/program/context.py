@@ -10,7 +10,7 @@ from ...pulumi.names import Names
 from ..plan.types import SitePlan
 
 
-class Ground(msgspec.Struct, frozen=True, kw_only=True):
+class ProgramContext(msgspec.Struct, frozen=True, kw_only=True):
     """Where a program stands."""
 
     plan: SitePlan
@@ -19,8 +19,8 @@ class Ground(msgspec.Struct, frozen=True, kw_only=True):
     """Of components below the stack: the provider of the site's subscription."""
 
 
-def ground(plan: SitePlan) -> Ground:
+def program_context(plan: SitePlan) -> ProgramContext:
     """Register the provider of the site's subscription, whatever the login's own default is."""
     names = Names(cluster=plan.cluster, site=plan.site, cloud="azure")
     provider = Provider(names("azure"), subscription_id=plan.subscription, location=plan.region)
-    return Ground(plan=plan, names=names, options=pulumi.ResourceOptions(provider=provider))
+    return ProgramContext(plan=plan, names=names, options=pulumi.ResourceOptions(provider=provider))

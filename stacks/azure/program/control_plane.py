@@ -15,9 +15,9 @@ from ...pulumi.component import Args, Component
 from ...pulumi.names import POOL, Names
 from ..plan.control_plane import AksPlan, pool_name
 from ..plan.facts import facts
-from ..plan.types import Moment, PoolPlan, RungPlan
+from ..plan.types import LiveState, OptionPlan, PoolPlan
 from .access import Grant, Identity, IdentityArgs, role_id
-from .context import Ground
+from .context import ProgramContext
 from .machines import Machines
 from .network import Network
 
@@ -167,22 +167,22 @@ class AksPoolArgs(Args, frozen=True, kw_only=True):
     pool: PoolPlan
     part: str
     """The pool's name, with a number from the second set on."""
-    rung: RungPlan
+    option: OptionPlan
     count: int
     subnet_id: pulumi.Input[str]
     encrypted: bool
 
 
 class AksPool(Component[AksPoolArgs]):
-    """A node pool of a fixed size, on one rung."""
+    """A node pool of a fixed size, on one option."""
 
     kind = "azure:AksPool"
     pool_id: pulumi.Output[str]
 
     def build(self, args: AksPoolArgs) -> None:
         """Make it."""
-        pool, rung = args.pool, args.rung
-        spot = rung.market == "spot"
+        pool, option = args.pool, args.option
+        spot = option.market == "spot"
         self.pool_id = containerservice.AgentPool(
             args.names(f"nodes-{args.part}"),
             agent_pool_name=pool_name(args.part),
@@ -197,14 +197,14 @@ class AksPool(Component[AksPoolArgs]):
             os_sku="Ubuntu",
             os_disk_size_gb=pool.disk_gib,
             vnet_subnet_id=args.subnet_id,
-            availability_zones=[rung.zone] if rung.zone else None,
+            availability_zones=[option.zone] if option.zone else None,
             gpu_profile=containerservice.GPUProfileArgs(driver=args.plan.driver)
             if pool.name in args.plan.gpus
             else None,
             scale_set_priority="Spot" if spot else "Regular",
             scale_set_eviction_policy="Delete" if spot else None,
-            spot_max_price=(rung.max_usd_per_hour or _AS_MUCH) if spot else None,
-            capacity_reservation_group_id=rung.reservation or None,
+            spot_max_price=(option.max_usd_per_hour or _AS_MUCH) if spot else None,
+            capacity_reservation_group_id=option.reservation or None,
             proximity_placement_group_id=pool.proximity_group or None,
             enable_encryption_at_host=args.encrypted,
             node_labels={_NODE_POOL: pool.name},
@@ -214,7 +214,7 @@ class AksPool(Component[AksPoolArgs]):
 
 
 def balancer_address(
-    here: Ground, group: pulumi.Output[str], network: Network, machines: Machines
+    here: ProgramContext, group: pulumi.Output[str], network: Network, machines: Machines
 ) -> pulumi.Output[str]:
     """Make the load balancer before a site's controllers, and return its address."""
     plan = here.plan
@@ -240,13 +240,13 @@ def balancer_address(
 
 
 def make_managed(
-    here: Ground,
+    here: ProgramContext,
     aks: AksPlan,
     *,
     group: pulumi.Output[str],
     network: Network,
     machines: Machines,
-    moment: Moment,
+    moment: LiveState,
 ) -> None:
     """Make the cluster, and a component for each set of nodes; export how it is found."""
     plan, subnet_id = here.plan, network.subnet_ids["compute"]
@@ -290,7 +290,7 @@ def make_managed(
                     plan=aks,
                     pool=pool,
                     part=part.name,
-                    rung=next(iter(on), pool.rungs[0]),
+                    option=next(iter(on), pool.purchase_options[0]),
                     count=len(on),
                     subnet_id=subnet_id,
                     encrypted=machines.disk_set_id is not None,

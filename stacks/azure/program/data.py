@@ -6,9 +6,17 @@ import pulumi
 
 from ..plan.types import ContainerPlan, FileSystemPlan, KeyPlan
 from .access import Grant, Identity, IdentityArgs
-from .context import Ground
+from .context import ProgramContext
 from .network import Network
-from .storage import Account, AccountArgs, CustomerKey, Door, DoorArgs, FileSystem, FileSystemArgs
+from .storage import (
+    Account,
+    AccountArgs,
+    CustomerKey,
+    FileSystem,
+    FileSystemArgs,
+    PrivateEndpoints,
+    PrivateEndpointsArgs,
+)
 
 
 class Data:
@@ -16,7 +24,7 @@ class Data:
 
     def __init__(
         self,
-        ground: Ground,
+        ground: ProgramContext,
         group: pulumi.Output[str],
         doors: pulumi.Output[str],
         network: Network,
@@ -73,9 +81,9 @@ class Data:
         if not accounts:
             return
         subnets = self.network.subnet_ids
-        Door(
+        PrivateEndpoints(
             self._names("doors"),
-            DoorArgs(
+            PrivateEndpointsArgs(
                 names=self._names,
                 region=self._plan.region,
                 resource_group=group,

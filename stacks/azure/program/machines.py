@@ -7,10 +7,10 @@ import pulumi
 from ...pulumi.names import HOST, POOL
 from ..cloud_init import custom_data
 from ..plan.identifiers import SET
-from ..plan.types import Moment, PoolPlan, RungPlan, ScaleSetPlan
+from ..plan.types import LiveState, OptionPlan, PoolPlan, ScaleSetPlan
 from .access import Grant, Identity, IdentityArgs
 from .compute import MachineArgs, NamedMachine, NamedMachineArgs, ScaleSet, ScaleSetArgs
-from .context import Ground
+from .context import ProgramContext
 from .data import Data
 from .disks import DiskKey, DiskKeyArgs
 
@@ -20,10 +20,10 @@ class Machines:
 
     def __init__(
         self,
-        ground: Ground,
+        ground: ProgramContext,
         group: pulumi.Output[str],
         data: Data,
-        moment: Moment,
+        moment: LiveState,
     ) -> None:
         """Make scale sets first: the burst agent on the controller is let change them."""
         self._plan = ground.plan
@@ -128,7 +128,9 @@ class Machines:
         return ScaleSet(
             self._names(f"pool-{part.name}"),
             ScaleSetArgs(
-                machine=self._machine(pool, next(iter(made), pool.rungs[0]), (self._node,), tags),
+                machine=self._machine(
+                    pool, next(iter(made), pool.purchase_options[0]), (self._node,), tags
+                ),
                 name=part.name,
                 prefix=f"{pool.name}-" if pool.name[-1].isdigit() else pool.name,
                 capacity=max(len(made), grown),
@@ -138,12 +140,12 @@ class Machines:
         )
 
     def _named_machines(self, pool: PoolPlan, more: tuple[pulumi.Output[str], ...]) -> None:
-        for host, rung in pool.taken(self._moment.taken).items():
+        for host, option in pool.taken(self._moment.taken).items():
             tags = {**pool.tags, POOL: pool.name, HOST: host}
             self.named[host] = NamedMachine(
                 self._names(f"machine-{host}"),
                 NamedMachineArgs(
-                    machine=self._machine(pool, rung, (self._node, *more), tags),
+                    machine=self._machine(pool, option, (self._node, *more), tags),
                     host=host,
                     public_address=pool.public_address,
                     forwards=pool.gateway and host == pool.names[0],
@@ -154,7 +156,7 @@ class Machines:
     def _machine(
         self,
         pool: PoolPlan,
-        rung: RungPlan,
+        option: OptionPlan,
         identities: tuple[pulumi.Output[str], ...],
         tags: dict[str, str],
     ) -> MachineArgs:
@@ -166,7 +168,7 @@ class Machines:
             resource_group=self._group,
             size=pool.size,
             image=pool.image,
-            rung=rung,
+            option=option,
             user=user,
             public_key=key,
             custom_data=custom_data(user, key),

@@ -17,9 +17,9 @@ from ...pulumi.recorded import RecordedGraph
 from ...pulumi.tagging import tag_everything
 from ..plan.identifiers import parse
 from ..plan.layout import layout
-from ..plan.types import Moment, SitePlan
+from ..plan.types import LiveState, SitePlan
 from .budget import Alarm, AlarmArgs
-from .context import Ground, ground
+from .context import ProgramContext, program_context
 from .control_plane import (
     CREDENTIALS,
     LOGIN,
@@ -34,7 +34,7 @@ from .network import KEPT, Dns, DnsArgs, Network, NetworkArgs, SiteRoutes, SiteR
 
 
 def program(
-    spec: ClusterSpec, site: str, catalog: Catalog, moment: Moment | None = None
+    spec: ClusterSpec, site: str, catalog: Catalog, moment: LiveState | None = None
 ) -> Callable[[], None]:
     """Return the program of a site; without `moment` for a recording, which needs no world.
 
@@ -43,7 +43,7 @@ def program(
     """
     plan = layout(spec, site, catalog)
     tags = labels(spec, plan)
-    return lambda: build(plan, tags, moment or Moment())
+    return lambda: build(plan, tags, moment or LiveState())
 
 
 def labels(spec: ClusterSpec, plan: SitePlan) -> Labels:
@@ -94,10 +94,10 @@ class Groups(Component[GroupsArgs]):
         self.cluster, self.base = group.name, base.name
 
 
-def build(plan: SitePlan, tags: Labels, moment: Moment) -> None:
+def build(plan: SitePlan, tags: Labels, moment: LiveState) -> None:
     """Register everything and export what `hosts` and the operators need."""
     tag_everything(tags)
-    here = ground(plan)
+    here = program_context(plan)
     names, options = here.names, here.options
     held = GroupsArgs(
         names=names,
@@ -139,7 +139,7 @@ def build(plan: SitePlan, tags: Labels, moment: Moment) -> None:
     pulumi.export("containers", data.container_ids)
 
 
-def _network(here: Ground, groups: Groups) -> Network:
+def _network(here: ProgramContext, groups: Groups) -> Network:
     network = here.plan.network
     args = NetworkArgs(
         names=here.names,
@@ -158,7 +158,9 @@ def _network(here: Ground, groups: Groups) -> Network:
     return Network(here.names("network"), args, here.options)
 
 
-def _site_routes(here: Ground, groups: Groups, network: Network, machines: Machines) -> None:
+def _site_routes(
+    here: ProgramContext, groups: Groups, network: Network, machines: Machines
+) -> None:
     """Make the routes to other sites, through the gateways that are made."""
     first = {pool.name: pool.names[0] for pool in here.plan.pools if pool.gateway}
     gateways: dict[str, pulumi.Input[str]] = {
@@ -176,7 +178,7 @@ def _site_routes(here: Ground, groups: Groups, network: Network, machines: Machi
         SiteRoutes(here.names("site-routes"), args, here.options)
 
 
-def _dns(here: Ground, groups: Groups, network: Network, machines: Machines) -> None:
+def _dns(here: ProgramContext, groups: Groups, network: Network, machines: Machines) -> None:
     plan = here.plan
     zone = parse(plan.dns.existing)
     addresses: dict[str, pulumi.Input[str]] = {
@@ -210,7 +212,7 @@ def record_site(
     taken: Mapping[str, str] | None = None,
 ) -> RecordedGraph:
     """Return what the site's program asks for; needs no login. Raises RecordError."""
-    run = program(spec, site, catalog, Moment(taken=dict(taken or {})))
+    run = program(spec, site, catalog, LiveState(taken=dict(taken or {})))
     return record(
         run,
         project=f"gcluster-{spec.name}",

@@ -114,7 +114,7 @@ def _identity(key: CustomerKey | None) -> storage.IdentityArgs | None:
     return storage.IdentityArgs(type="UserAssigned", user_assigned_identities=[key.identity_id])
 
 
-class DoorArgs(Args, frozen=True, kw_only=True):
+class PrivateEndpointsArgs(Args, frozen=True, kw_only=True):
     """What a private way to storage accounts is made from."""
 
     names: Names
@@ -128,13 +128,13 @@ class DoorArgs(Args, frozen=True, kw_only=True):
     """Names of accounts lead inside; in a network that exists that is its owner's to do."""
 
 
-class Door(Component[DoorArgs]):
+class PrivateEndpoints(Component[PrivateEndpointsArgs]):
     """Private endpoints of storage accounts in the cluster's network; gone after `down`."""
 
     kind = "azure:Door"
     endpoint_ids: dict[str, pulumi.Output[str]]
 
-    def build(self, args: DoorArgs) -> None:
+    def build(self, args: PrivateEndpointsArgs) -> None:
         """Make an endpoint for each account, and the zone that leads to it."""
         zone = self._zone(args) if args.makes_zone else None
         self.endpoint_ids = {}
@@ -164,7 +164,7 @@ class Door(Component[DoorArgs]):
                 opts=self.child(),
             )
 
-    def _zone(self, args: DoorArgs) -> privatedns.PrivateZone:
+    def _zone(self, args: PrivateEndpointsArgs) -> privatedns.PrivateZone:
         zone = privatedns.PrivateZone(
             args.names("blob-zone"),
             resource_group_name=args.resource_group,

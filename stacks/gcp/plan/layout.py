@@ -191,7 +191,7 @@ def _fabric_networks(
         machine, fabric = catalog.machines.get(pool.machine), catalog.fabrics.get(pool.fabric or "")
         if machine is None or fabric is None:
             continue
-        zones = list(dict.fromkeys(rung.zone for rung in pool.rungs))
+        zones = list(dict.fromkeys(option.zone for option in pool.purchase_options))
         existing = site.network.fabric_networks
         for plan in fabric_networks(machine, fabric, zones, base=base, existing=existing):
             before = found.get(plan.key)

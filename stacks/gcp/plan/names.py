@@ -11,8 +11,8 @@ def names_of(plan: SiteLayout) -> Names:
     return Names(cluster=plan.cluster, site=plan.site, cloud="gcp")
 
 
-RUNG = "gcluster-rung"
-"""Rung of the ladder that an elastic machine, or a template, is of."""
+OPTION = "gcluster-option"
+"""Option of the fallback list that an elastic machine, or a template, is of."""
 TOKEN = "gcluster-token"  # noqa: S105  # an idempotency token is no secret
 """Burst that an elastic machine came with; machines of the stack have none."""
 

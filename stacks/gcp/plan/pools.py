@@ -1,4 +1,4 @@
-"""The machines of a pool: names, type, image, disk, placement and the ladder they are bought by."""
+"""The machines of a pool: names, type, image, disk, placement and purchase options."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import msgspec
 
 from ....inventory.hosts import pool_host_names
-from ....schemas.spec import GcpSite, Pool, PoolRole, Rung
+from ....schemas.spec import GcpSite, Option, Pool, PoolRole
 from .fabric import InterfacePlan, interfaces
 from .facts import facts
 
@@ -53,7 +53,7 @@ class PoolPlan(msgspec.Struct, frozen=True, kw_only=True):
     """Names of the machines that are always there."""
     more_hosts: tuple[str, ...]
     """Names of the machines that come and go."""
-    rungs: tuple[RungPlan, ...]
+    purchase_options: tuple[OptionPlan, ...]
     mixed: bool
     placement: PlacementPlan
     image: str | None
@@ -79,14 +79,14 @@ class PoolPlan(msgspec.Struct, frozen=True, kw_only=True):
         """Machines there may be at once."""
         return len(self.hosts) + len(self.more_hosts)
 
-    def taken(self, rungs: Mapping[str, str]) -> dict[str, RungPlan]:
-        """Return machine -> the rung that it is bought on, of those that are made.
+    def taken(self, purchase_options: Mapping[str, str]) -> dict[str, OptionPlan]:
+        """Return machine -> the option that it is bought on, of those that are made.
 
-        `rungs` has keys; a machine that it lacks is on the first, one with "" is not made.
+        `option_plans` has keys; a machine that it lacks is on the first, one with "" is not made.
         """
-        by_key = {rung.key: rung for rung in self.rungs}
-        on = {host: rungs.get(host, self.rungs[0].key) for host in self.hosts}
-        return {host: by_key.get(key, self.rungs[0]) for host, key in on.items() if key}
+        by_key = {option.key: option for option in self.purchase_options}
+        on = {host: purchase_options.get(host, self.purchase_options[0].key) for host in self.hosts}
+        return {host: by_key.get(key, self.purchase_options[0]) for host, key in on.items() if key}
 
     def policies(self) -> int:
         """Return how many placement policies the pool has."""
@@ -121,9 +121,9 @@ def pool_plan(
     fabric_name = pool.fabric or (machine.fabric if machine else None)
     fabric = catalog.fabrics.get(fabric_name or "")
     zones = zones_of(pool, site, machine, catalog)
-    ladder = [
-        msgspec.structs.replace(rung, interfaces=tuple(interfaces(machine, fabric, rung.zone)))
-        for rung in rungs(pool, zones, catalog.providers.get("gcp"))
+    fallback_list = [
+        msgspec.structs.replace(option, interfaces=tuple(interfaces(machine, fabric, option.zone)))
+        for option in option_plans(pool, zones, catalog.providers.get("gcp"))
     ]
     hosts = tuple(pool_host_names(name, pool))
     whole = pool_host_names(name, msgspec.structs.replace(pool, count=pool.most))
@@ -135,7 +135,7 @@ def pool_plan(
         has_gpus=machine is not None and machine.gpu is not None,
         hosts=hosts,
         more_hosts=tuple(whole[len(hosts) :]),
-        rungs=tuple(ladder),
+        purchase_options=tuple(fallback_list),
         mixed=pool.mixed,
         placement=_placement(pool, machine, fabric_name),
         image=pool.image or site.image or _image(machine, software),
@@ -147,15 +147,15 @@ def pool_plan(
     )
 
 
-def uses_policy(pool: PoolPlan, rung: RungPlan) -> bool:
-    """Say whether machines of this rung carry a policy that was made for the pool.
+def uses_policy(pool: PoolPlan, option: OptionPlan) -> bool:
+    """Say whether machines of this option carry a policy that was made for the pool.
 
     Reserved and queued capacity stands close together already, but for machines whose NVLink domain
     spans nodes: those need one always (Google's overview of placement policies, November 2026).
     """
     if not pool.placement.makes_policy:
         return False
-    return rung.market not in DENSE or pool.placement.domain_nodes is not None
+    return option.market not in DENSE or pool.placement.domain_nodes is not None
 
 
 def _placement(pool: Pool, machine: Machine | None, fabric: str | None) -> PlacementPlan:
@@ -223,11 +223,11 @@ DENSE: frozenset[Market] = frozenset({"reservation", "capacity-block", "flex-sta
 """Markets whose capacity is placed close together already, so that a policy isn't added."""
 
 
-class RungPlan(msgspec.Struct, frozen=True, kw_only=True):
+class OptionPlan(msgspec.Struct, frozen=True, kw_only=True):
     """One try: a market in a zone."""
 
     key: str
-    """Stable while the ladder has it: spot-us-central1-a."""
+    """Stable while the fallback list has it: spot-us-central1-a."""
     market: Market
     zone: str
     reservation: str | None = None
@@ -252,17 +252,17 @@ class RungPlan(msgspec.Struct, frozen=True, kw_only=True):
         return self.market in {"spot", "flex-start", "capacity-block"}
 
 
-def rungs(pool: Pool, zones: Sequence[str], facts: ProviderFacts | None) -> list[RungPlan]:
+def option_plans(pool: Pool, zones: Sequence[str], facts: ProviderFacts | None) -> list[OptionPlan]:
     """Return the tries in order: the first market in every zone, then the next one."""
     longest = None if facts is None else facts.flex_start_seconds
-    found: list[RungPlan] = []
+    found: list[OptionPlan] = []
     for entry in pool.market or ["on-demand"]:
-        found += (_rung(entry, zone, longest) for zone in zones)
+        found += (_option(entry, zone, longest) for zone in zones)
     return list(_distinct(found))
 
 
-def _rung(entry: str | Rung, zone: str, flex_start_seconds: list[int] | None) -> RungPlan:
-    if not isinstance(entry, Rung):
+def _option(entry: str | Option, zone: str, flex_start_seconds: list[int] | None) -> OptionPlan:
+    if not isinstance(entry, Option):
         market = entry
         run = flex_start_seconds[1] if market == "flex-start" and flex_start_seconds else None
         return _plan(market, zone, run_seconds=run)
@@ -277,9 +277,9 @@ def _rung(entry: str | Rung, zone: str, flex_start_seconds: list[int] | None) ->
 
 def _plan(
     market: str, zone: str, *, reservation: str | None = None, run_seconds: int | None = None
-) -> RungPlan:
+) -> OptionPlan:
     known: dict[str, Market] = {name: name for name in _MODELS}
-    return RungPlan(
+    return OptionPlan(
         key=f"{market}-{zone}",
         market=known.get(market, "on-demand"),
         zone=zone,
@@ -288,10 +288,12 @@ def _plan(
     )
 
 
-def _distinct(found: Iterable[RungPlan]) -> Iterable[RungPlan]:
-    """Give the second rung of a key a number: two reservations in one zone."""
+def _distinct(found: Iterable[OptionPlan]) -> Iterable[OptionPlan]:
+    """Give the second option of a key a number: two reservations in one zone."""
     seen: dict[str, int] = {}
-    for rung in found:
-        seen[rung.key] = seen.get(rung.key, 0) + 1
-        number = seen[rung.key]
-        yield rung if number == 1 else msgspec.structs.replace(rung, key=f"{rung.key}-{number}")
+    for option in found:
+        seen[option.key] = seen.get(option.key, 0) + 1
+        number = seen[option.key]
+        yield (
+            option if number == 1 else msgspec.structs.replace(option, key=f"{option.key}-{number}")
+        )

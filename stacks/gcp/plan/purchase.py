@@ -1,4 +1,4 @@
-"""The fallback ladder of a pool on Google Cloud: its rungs with prices, what each resource buys."""
+"""Purchase options of a pool with their prices, and what each resource of the stack buys."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ....schemas.spec import ClusterSpec, GcpSite
 from ...provider import Purchase, PurchaseOption, priced
 from ...pulumi.names import Names
 from .pools import machine_of, zones_of
-from .pools import rungs as planned
+from .pools import option_plans as planned
 
 if TYPE_CHECKING:
     from ....schemas.catalog import Catalog
@@ -18,23 +18,25 @@ QUEUED = "machines of the queue come together, or none does"
 """Why a pool is on flex-start with all its machines or with none."""
 
 
-def rungs(spec: ClusterSpec, site: str, pool: str, catalog: Catalog) -> tuple[PurchaseOption, ...]:
-    """Return the rungs of a pool in the order in which they are tried."""
+def purchase_options(
+    spec: ClusterSpec, site: str, pool: str, catalog: Catalog
+) -> tuple[PurchaseOption, ...]:
+    """Return the options of a pool in the order in which they are tried."""
     here, described = cast("GcpSite", spec.sites[site]), spec.pools[pool]
     machine = catalog.machines.get(machine_of(described))
     found: list[PurchaseOption] = []
     zones = zones_of(described, here, machine, catalog)
-    for rung in planned(described, zones, catalog.providers.get("gcp")):
+    for option in planned(described, zones, catalog.providers.get("gcp")):
         # Google has no price limit for spot machines, so one that the spec names is no bound.
-        usd, bound = priced(machine, rung.market, here.region)
+        usd, bound = priced(machine, option.market, here.region)
         found.append(
             PurchaseOption(
-                key=rung.key,
-                market=rung.market,
-                zone=rung.zone,
+                key=option.key,
+                market=option.market,
+                zone=option.zone,
                 usd_per_hour=usd,
                 is_bound=bound,
-                whole=QUEUED if rung.market == "flex-start" else "",
+                whole=QUEUED if option.market == "flex-start" else "",
             )
         )
     return tuple(found)

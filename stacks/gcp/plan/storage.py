@@ -85,5 +85,5 @@ def _filesystem(name: str) -> str:
 
 
 def _first_zone(pools: Sequence[PoolPlan], site: GcpSite) -> str:
-    zones = (rung.zone for pool in pools for rung in pool.rungs)
+    zones = (option.zone for pool in pools for option in pool.purchase_options)
     return next(zones, f"{site.region}-a")

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from ....schemas.cost.quotas import QuotaNeed, still_needed
 from ....schemas.diagnostics import Diagnostic, Severity
 from ....schemas.spec import ClusterSpec
-from ...pulumi.preflight import Standing, finding
+from ...pulumi.preflight import ExistingMachines, finding
 from ..api import NOT_FOUND, Answer, Api, GoogleError
 from ..plan.layout import SiteLayout
-from ..plan.pools import PoolPlan, RungPlan
+from ..plan.pools import OptionPlan, PoolPlan
 
 if TYPE_CHECKING:
     from ....schemas.catalog import Catalog
@@ -74,7 +74,7 @@ def check_limit(api: Api, need: QuotaNeed) -> Iterator[Diagnostic]:
 
 
 def check_room(
-    api: Api, spec: ClusterSpec, catalog: Catalog, need: QuotaNeed, standing: Standing
+    api: Api, spec: ClusterSpec, catalog: Catalog, need: QuotaNeed, standing: ExistingMachines
 ) -> Iterator[Diagnostic]:
     """Yield a warning where a quota is large enough, but others use what the spec still needs.
 
@@ -107,7 +107,7 @@ def check_zone(api: Api, pool: PoolPlan, zone: str) -> Iterator[Diagnostic]:
     except GoogleError as error:
         if error.status != NOT_FOUND:
             raise
-        first = pool.rungs[0].zone == zone
+        first = pool.purchase_options[0].zone == zone
         yield finding(
             "GC983",
             f'pool "{pool.name}": zone {zone} has no {pool.machine}',
@@ -116,12 +116,12 @@ def check_zone(api: Api, pool: PoolPlan, zone: str) -> Iterator[Diagnostic]:
         )
 
 
-def reservation(api: Api, rung: RungPlan) -> Reservation | None:
-    """Return the reservation of a rung; None: its zone has none of this name."""
-    words = (rung.reservation or "").split("/")
+def reservation(api: Api, option: OptionPlan) -> Reservation | None:
+    """Return the reservation of an option; None: its zone has none of this name."""
+    words = (option.reservation or "").split("/")
     project = words[1] if words[0] == "projects" else api.project
     name = words[3] if words[0] == "projects" else words[0]
-    path = f"projects/{project}/zones/{rung.zone}/reservations/{name}"
+    path = f"projects/{project}/zones/{option.zone}/reservations/{name}"
     try:
         return api.ask(Reservation, path)
     except GoogleError as error:
@@ -131,13 +131,13 @@ def reservation(api: Api, rung: RungPlan) -> Reservation | None:
 
 
 def check_reservation(
-    api: Api, pool: PoolPlan, rung: RungPlan, standing: Standing
+    api: Api, pool: PoolPlan, option: OptionPlan, standing: ExistingMachines
 ) -> Iterator[Diagnostic]:
     """Yield what keeps a reservation from serving a pool: missing, of another type, too small."""
-    lead = f'reservation {rung.reservation} of pool "{pool.name}"'
-    found = reservation(api, rung)
+    lead = f'reservation {option.reservation} of pool "{pool.name}"'
+    found = reservation(api, option)
     if found is None:
-        yield finding("GC984", f"{lead} is not in {rung.zone}")
+        yield finding("GC984", f"{lead} is not in {option.zone}")
         return
     kind = found.specific_reservation.instance_properties.machine_type.rpartition("/")[2]
     if kind and kind != pool.machine:
@@ -157,13 +157,13 @@ def check_reservation(
 
 
 def check_price(plan: SiteLayout, pool: PoolPlan, catalog: Catalog) -> Iterator[Diagnostic]:
-    """Yield what a machine costs on each market of the ladder, with source and age.
+    """Yield what a machine costs on each market of the fallback list, with source and age.
 
     Google's price list is a catalog of parts without names of machine types, so this is the
     catalog's figure and not asked anew.
     """
     machine = catalog.machines.get(pool.machine)
-    for market in dict.fromkeys(rung.market for rung in pool.rungs):
+    for market in dict.fromkeys(option.market for option in pool.purchase_options):
         price = None if machine is None else machine.price(market, plan.region)
         if price is not None:
             yield finding(

@@ -7,7 +7,7 @@ from ipaddress import ip_network
 from typing import TYPE_CHECKING, TypeVar
 
 from ....schemas.diagnostics import Diagnostic, Severity
-from ...pulumi.preflight import Standing, finding
+from ...pulumi.preflight import ExistingMachines, finding
 from ..api import NOT_FOUND, Answer, Api, GoogleError
 from ..plan.fabric import FabricNetworkPlan
 from ..plan.facts import facts
@@ -80,7 +80,7 @@ def check_rights(api: Api, plan: SiteLayout) -> Iterator[Diagnostic]:
 
 
 def check_subnet(
-    api: Api, plan: SiteLayout, catalog: Catalog, standing: Standing
+    api: Api, plan: SiteLayout, catalog: Catalog, standing: ExistingMachines
 ) -> Iterator[Diagnostic]:
     """Yield what is wrong with a subnet that exists: elsewhere, or without room."""
     subnet = plan.network.subnet

@@ -10,7 +10,7 @@ from ....schemas.cost.quotas import quota_needs
 from ....schemas.diagnostics import Diagnostic
 from ....schemas.spec import ClusterSpec
 from ...pulumi.names import label_value
-from ...pulumi.preflight import Cloud, Question, Standing, ask_all
+from ...pulumi.preflight import Cloud, ExistingMachines, Question, ask_all
 from ..api import Api
 from ..hosts import ALIVE, instances
 from ..plan.layout import SiteLayout
@@ -30,7 +30,7 @@ def preflight(
     return ask_all(_GOOGLE, _questions(api, spec, plan, catalog))
 
 
-def _standing(api: Api, plan: SiteLayout) -> Iterator[str]:
+def _existing_pools(api: Api, plan: SiteLayout) -> Iterator[str]:
     """Yield the pool of each machine that is there; labels hold names in their own spelling."""
     pools = {label_value(pool.name): pool.name for pool in plan.pools}
     for machine in instances(api, plan):
@@ -41,7 +41,7 @@ def _standing(api: Api, plan: SiteLayout) -> Iterator[str]:
 def _questions(
     api: Api, spec: ClusterSpec, plan: SiteLayout, catalog: Catalog
 ) -> Iterator[Question]:
-    standing = Standing(partial(_standing, api, plan))
+    standing = ExistingMachines(partial(_existing_pools, api, plan))
     yield Question("the login's rights", partial(existing.check_rights, api, plan))
     yield Question("the subnet", partial(existing.check_subnet, api, plan, catalog, standing))
     yield Question("private services access", partial(existing.check_peering, plan))
@@ -64,14 +64,14 @@ def _questions(
 
 
 def _of_pool(
-    api: Api, plan: SiteLayout, pool: PoolPlan, catalog: Catalog, standing: Standing
+    api: Api, plan: SiteLayout, pool: PoolPlan, catalog: Catalog, standing: ExistingMachines
 ) -> Iterator[Question]:
-    for zone in dict.fromkeys(rung.zone for rung in pool.rungs):
+    for zone in dict.fromkeys(option.zone for option in pool.purchase_options):
         yield Question(f"{pool.machine} in {zone}", partial(capacity.check_zone, api, pool, zone))
-    for rung in pool.rungs:
-        if rung.reservation is not None:
-            fits = partial(capacity.check_reservation, api, pool, rung, standing)
-            yield Question(f"reservation {rung.reservation}", fits)
+    for option in pool.purchase_options:
+        if option.reservation is not None:
+            fits = partial(capacity.check_reservation, api, pool, option, standing)
+            yield Question(f"reservation {option.reservation}", fits)
     price = partial(capacity.check_price, plan, pool, catalog)
     yield Question(f"price of {pool.machine}", price)
 

@@ -10,8 +10,8 @@ import pulumi_gcp as gcp
 
 from ...pulumi.component import Args, Component
 from ...pulumi.names import HOST, POOL, Names, label_key, label_value
-from ..plan.names import RUNG, description
-from ..plan.pools import PoolPlan, RungPlan, uses_policy
+from ..plan.names import OPTION, description
+from ..plan.pools import OptionPlan, PoolPlan, uses_policy
 from .templates import NicArgs, TemplateArgs, make_template
 
 
@@ -30,7 +30,7 @@ class MachineArgs(Args, frozen=True, kw_only=True):
     """One machine that is always there."""
 
     host: str
-    rung: str
+    option: str
     """Key of the template that it is made from."""
     policy: int | None
     """Which of the policies, from 0; None: none of them."""
@@ -47,7 +47,7 @@ class PoolArgs(Args, frozen=True, kw_only=True):
     """Description of what takes no labels."""
     labels: dict[str, str]
     templates: tuple[TemplateArgs, ...]
-    """One a rung, those that machines are on first."""
+    """One an option, those that machines are on first."""
     policies: PolicyArgs | None
     existing_policy: str | None
     machines: tuple[MachineArgs, ...]
@@ -62,7 +62,7 @@ class Pool(Component[PoolArgs]):
 
     kind = "gcp:Pool"
     template_ids: dict[str, pulumi.Output[str]]
-    """Rung -> template."""
+    """Option -> template."""
     policy_ids: list[pulumi.Output[str]]
     machine_ids: dict[str, pulumi.Output[str]]
     """Host -> id; of a queued pool none: its machines get their names when they are read."""
@@ -77,7 +77,7 @@ class Pool(Component[PoolArgs]):
         """Make templates, policies, and the machines that are always there."""
         made = [make_template(template, self.child()) for template in args.templates]
         self.template_ids = {
-            plan.rung: template.id for plan, template in zip(args.templates, made, strict=True)
+            plan.option: template.id for plan, template in zip(args.templates, made, strict=True)
         }
         policies = self._policies(args)
         self.policy_ids = [policy.id for policy in policies]
@@ -91,12 +91,13 @@ class Pool(Component[PoolArgs]):
             self.group = self._queue(args, args.templates[0], made[0])
             return
         templates = {
-            plan.rung: (plan, template) for plan, template in zip(args.templates, made, strict=True)
+            plan.option: (plan, template)
+            for plan, template in zip(args.templates, made, strict=True)
         }
         for machine in args.machines:
             placed = args.existing_policy
             policy = placed if machine.policy is None else policies[machine.policy].id
-            plan, template = templates[machine.rung]
+            plan, template = templates[machine.option]
             instance = self._machine(args, machine.host, plan, template, policy)
             self.machine_ids[machine.host] = instance.instance_id
             self.links[machine.host], self.zones[machine.host] = instance.self_link, plan.zone
@@ -142,7 +143,7 @@ class Pool(Component[PoolArgs]):
             zone=plan.zone,
             source_instance_template=template.self_link_unique,
             resource_policies=policy,
-            labels=labels_of(args, plan.rung, host),
+            labels=labels_of(args, plan.option, host),
             allow_stopping_for_update=True,
             network_interfaces=self._doors(args, host, plan),
             opts=self.child(pulumi.ResourceOptions(delete_before_replace=True)),
@@ -194,7 +195,7 @@ class Pool(Component[PoolArgs]):
                 default_action_on_failure="DO_NOTHING"
             ),
             all_instances_config=gcp.compute.InstanceGroupManagerAllInstancesConfigArgs(
-                labels=labels_of(args, plan.rung)
+                labels=labels_of(args, plan.option)
             ),
             # The request grows the group; without this the next update would shrink it to 0.
             opts=self.child(pulumi.ResourceOptions(ignore_changes=["target_size"])),
@@ -210,9 +211,9 @@ class Pool(Component[PoolArgs]):
         return group.name.apply(lambda name: name)
 
 
-def labels_of(args: PoolArgs, rung: str, host: str | None = None) -> dict[str, str]:
+def labels_of(args: PoolArgs, option: str, host: str | None = None) -> dict[str, str]:
     """Return a machine's own labels, by which it is found and called."""
-    own = {POOL: args.name, RUNG: rung}
+    own = {POOL: args.name, OPTION: option}
     own |= {} if host is None else {HOST: host}
     return {key: label_value(value) for key, value in (args.labels | own).items()}
 
@@ -241,14 +242,16 @@ class SiteParts(msgspec.Struct, frozen=True, kw_only=True):
 def pool_args(pool: PoolPlan, site: SiteParts, *, taken: Mapping[str, str]) -> PoolArgs:
     """Return the arguments of a pool whose machines are bought as `taken` says.
 
-    An elastic pool has a template for every rung; another those of the rungs that it is on.
+    An elastic pool has a template for every option; another those of the options that it is on.
     """
     on = pool.taken(taken)
-    keys = {rung.key for rung in on.values()} or {pool.rungs[0].key}
-    rungs = [rung for rung in pool.rungs if rung.key in keys]
-    rungs += [rung for rung in pool.rungs if rung.key not in keys and pool.is_elastic]
+    keys = {option.key for option in on.values()} or {pool.purchase_options[0].key}
+    purchase_options = [option for option in pool.purchase_options if option.key in keys]
+    purchase_options += [
+        option for option in pool.purchase_options if option.key not in keys and pool.is_elastic
+    ]
     placement = pool.placement
-    used = any(uses_policy(pool, each) for each in rungs)
+    used = any(uses_policy(pool, each) for each in purchase_options)
     numbers = {host: number for number, host in enumerate(pool.hosts, start=1)}
     return PoolArgs(
         names=site.names,
@@ -257,7 +260,7 @@ def pool_args(pool: PoolPlan, site: SiteParts, *, taken: Mapping[str, str]) -> P
         region=site.region,
         mark=description(site.names.cluster, site.names.site),
         labels=_labels(pool.labels),
-        templates=tuple(_template(pool, each, site) for each in rungs),
+        templates=tuple(_template(pool, each, site) for each in purchase_options),
         policies=PolicyArgs(
             count=pool.policies(),
             collocated=placement.collocated,
@@ -270,31 +273,31 @@ def pool_args(pool: PoolPlan, site: SiteParts, *, taken: Mapping[str, str]) -> P
         machines=tuple(
             MachineArgs(
                 host=host,
-                rung=rung.key,
-                policy=pool.policy_of(numbers[host]) if uses_policy(pool, rung) else None,
+                option=option.key,
+                policy=pool.policy_of(numbers[host]) if uses_policy(pool, option) else None,
             )
-            for host, rung in on.items()
+            for host, option in on.items()
         ),
         gateway=pool.hosts[0] if pool.gateway and pool.hosts else None,
-        queued=any(rung.market == "flex-start" for rung in on.values()),
+        queued=any(option.market == "flex-start" for option in on.values()),
     )
 
 
-def _template(pool: PoolPlan, rung: RungPlan, site: SiteParts) -> TemplateArgs:
+def _template(pool: PoolPlan, option: OptionPlan, site: SiteParts) -> TemplateArgs:
     nics = tuple(
         NicArgs(
             subnet_id=site.subnets[nic.subnet],
             nic_type=nic.nic_type,
             public=pool.public_address and number == 0,
         )
-        for number, nic in enumerate(rung.interfaces)
+        for number, nic in enumerate(option.interfaces)
     )
     return TemplateArgs(
-        name=site.names(f"{pool.name}-{rung.key}"),
-        rung=rung.key,
+        name=site.names(f"{pool.name}-{option.key}"),
+        option=option.key,
         project=site.project,
         region=site.region,
-        zone=rung.zone,
+        zone=option.zone,
         machine=pool.machine,
         has_gpus=pool.has_gpus,
         nics=nics,
@@ -302,16 +305,17 @@ def _template(pool: PoolPlan, rung: RungPlan, site: SiteParts) -> TemplateArgs:
         disk_type=pool.disk_type,
         disk_gib=pool.disk_gib,
         kms_key=site.kms_key,
-        provisioning_model=rung.provisioning_model,
-        affinity=rung.affinity,
-        reservation=rung.reservation,
-        run_seconds=rung.run_seconds,
-        taken_back=rung.comes_and_goes,
+        provisioning_model=option.provisioning_model,
+        affinity=option.affinity,
+        reservation=option.reservation,
+        run_seconds=option.run_seconds,
+        taken_back=option.comes_and_goes,
         account=site.account,
         metadata=site.metadata,
         network_tags=_network_tags(pool, site),
         forwards=pool.gateway,
-        labels=_labels(pool.labels) | {POOL: label_value(pool.name), RUNG: label_value(rung.key)},
+        labels=_labels(pool.labels)
+        | {POOL: label_value(pool.name), OPTION: label_value(option.key)},
     )
 
 

@@ -13,7 +13,7 @@ from ...pulumi.names import POOL, Names, label_key, label_value
 from ..plan.control_plane import GkeGpuPlan, GkePlan
 from ..plan.facts import facts
 from ..plan.layout import SiteLayout
-from ..plan.pools import PoolPlan, RungPlan
+from ..plan.pools import OptionPlan, PoolPlan
 from .fabric import FabricSubnet
 
 _SCOPE = "https://www.googleapis.com/auth/cloud-platform"
@@ -159,7 +159,7 @@ class GkePoolArgs(Args, frozen=True, kw_only=True):
     plan: GkePlan
     pool: PoolPlan
     counts: Mapping[str, int]
-    """Key of a rung -> nodes that are bought on it."""
+    """Key of an option -> nodes that are bought on it."""
     cluster: pulumi.Input[str]
     account: pulumi.Input[str]
     kms_key: str | None
@@ -167,33 +167,33 @@ class GkePoolArgs(Args, frozen=True, kw_only=True):
 
 
 class GkePool(Component[GkePoolArgs]):
-    """A pool: a node pool of GKE's for each rung in use, of a fixed size, close together."""
+    """A pool: a node pool of GKE's for each option in use, of a fixed size, close together."""
 
     kind = "gcp:GkePool"
     node_pools: dict[str, pulumi.Output[str]]
-    """Rung -> name of the node pool."""
+    """Option -> name of the node pool."""
 
     def build(self, args: GkePoolArgs) -> None:
         """Make the node pools."""
         self.node_pools = {
-            rung.key: self._pool(args, rung, args.counts[rung.key])
-            for rung in args.pool.rungs
-            if rung.key in args.counts
+            option.key: self._pool(args, option, args.counts[option.key])
+            for option in args.pool.purchase_options
+            if option.key in args.counts
         }
 
-    def _pool(self, args: GkePoolArgs, rung: RungPlan, count: int) -> pulumi.Output[str]:
+    def _pool(self, args: GkePoolArgs, option: OptionPlan, count: int) -> pulumi.Output[str]:
         pool = args.pool
         placement = pool.placement
         close = placement.collocated or placement.existing is not None
         return gcp.container.NodePool(
-            args.names(f"{pool.name}-{rung.key}", kind="gke"),
+            args.names(f"{pool.name}-{option.key}", kind="gke"),
             project=args.project,
             location=args.region,
-            node_locations=[rung.zone],
+            node_locations=[option.zone],
             cluster=args.cluster,
             version=args.plan.release,
             node_count=count,
-            node_config=_node_config(args, rung),
+            node_config=_node_config(args, option),
             network_config=_networks(args.nics),
             placement_policy=gcp.container.NodePoolPlacementPolicyArgs(
                 type="COMPACT", policy_name=placement.existing
@@ -218,7 +218,7 @@ def _networks(nics: tuple[GkeNicArgs, ...]) -> gcp.container.NodePoolNetworkConf
     )
 
 
-def _node_config(args: GkePoolArgs, rung: RungPlan) -> gcp.container.NodePoolNodeConfigArgs:
+def _node_config(args: GkePoolArgs, option: OptionPlan) -> gcp.container.NodePoolNodeConfigArgs:
     pool, gpus = args.pool, args.plan.gpus.get(args.pool.name)
     own = gpus is not None and args.plan.driver == "container"
     labels = {_NODE_POOL: pool.name} | ({_OWN_PLUGIN: "true"} if own else {})
@@ -231,10 +231,10 @@ def _node_config(args: GkePoolArgs, rung: RungPlan) -> gcp.container.NodePoolNod
         boot_disk_kms_key=args.kms_key,
         service_account=args.account,
         oauth_scopes=[_SCOPE],
-        spot=rung.market == "spot" or None,
-        flex_start=rung.market == "flex-start" or None,
-        max_run_duration=None if rung.run_seconds is None else f"{rung.run_seconds}s",
-        reservation_affinity=_affinity(rung),
+        spot=option.market == "spot" or None,
+        flex_start=option.market == "flex-start" or None,
+        max_run_duration=None if option.run_seconds is None else f"{option.run_seconds}s",
+        reservation_affinity=_affinity(option),
         gvnic=gcp.container.NodePoolNodeConfigGvnicArgs(enabled=True),
         guest_accelerators=None if gpus is None else [_accelerator(gpus, args.plan)],
         labels=labels,
@@ -246,13 +246,13 @@ def _node_config(args: GkePoolArgs, rung: RungPlan) -> gcp.container.NodePoolNod
     )
 
 
-def _affinity(rung: RungPlan) -> gcp.container.NodePoolNodeConfigReservationAffinityArgs:
-    if rung.reservation is None:
+def _affinity(option: OptionPlan) -> gcp.container.NodePoolNodeConfigReservationAffinityArgs:
+    if option.reservation is None:
         return gcp.container.NodePoolNodeConfigReservationAffinityArgs(
-            consume_reservation_type=rung.affinity
+            consume_reservation_type=option.affinity
         )
     return gcp.container.NodePoolNodeConfigReservationAffinityArgs(
-        consume_reservation_type=rung.affinity, key=_RESERVATION_KEY, values=[rung.reservation]
+        consume_reservation_type=option.affinity, key=_RESERVATION_KEY, values=[option.reservation]
     )
 
 
@@ -306,10 +306,10 @@ def make_managed(
         subnet_id: of the nodes' subnet.
         account: e-mail of the nodes' identity.
         fabrics: subnets of the fabrics, by their keys.
-        taken: machine -> rung that it is bought on.
+        taken: machine -> option that it is bought on.
     """
     pools = [pool for pool in plan.pools if pool.name in gke.pools]
-    zones = tuple(dict.fromkeys(rung.zone for pool in pools for rung in pool.rungs))
+    zones = tuple(dict.fromkeys(option.zone for pool in pools for option in pool.purchase_options))
     made = ControlPlane(
         names("control-plane"),
         ControlPlaneArgs(
@@ -336,7 +336,7 @@ def make_managed(
                 region=plan.region,
                 plan=gke,
                 pool=pool,
-                counts=Counter(rung.key for rung in pool.taken(taken).values()),
+                counts=Counter(option.key for option in pool.taken(taken).values()),
                 cluster=made.cluster_name,
                 account=account,
                 kms_key=plan.kms_key,
@@ -352,7 +352,9 @@ def make_managed(
 
 def _nics(pool: PoolPlan, fabrics: Mapping[str, FabricSubnet]) -> tuple[GkeNicArgs, ...]:
     """Return the interfaces in the fabrics, in the order of the machine's."""
-    there = [fabrics[nic.subnet] for nic in pool.rungs[0].interfaces if nic.subnet in fabrics]
+    there = [
+        fabrics[nic.subnet] for nic in pool.purchase_options[0].interfaces if nic.subnet in fabrics
+    ]
     return tuple(
         GkeNicArgs(network=_last(one.network_id), subnet=_last(one.subnet_id)) for one in there
     )

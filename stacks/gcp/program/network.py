@@ -77,7 +77,7 @@ class NodeNetwork(Component[NodeNetworkArgs]):
             private_ip_google_access=True,
             opts=self.child(),
         )
-        let_in_itself(self, args, names("nodes-internal"), network.id, [args.cidr])
+        allow_internal(self, args, names("nodes-internal"), network.id, [args.cidr])
         gcp.compute.Firewall(
             names("nodes-ssh"),
             project=args.project,
@@ -90,7 +90,7 @@ class NodeNetwork(Component[NodeNetworkArgs]):
             opts=self.child(),
         )
         if args.let_in:
-            let_in_itself(self, args, names("nodes-sites"), network.id, args.let_in)
+            allow_internal(self, args, names("nodes-sites"), network.id, args.let_in)
         if args.gateway_tag is not None:
             # WireGuard answers nobody without a key, wherever he is.
             gcp.compute.Firewall(
@@ -234,10 +234,10 @@ class FabricNetwork(Component[FabricNetworkArgs]):
         if args.profile is None:  # VPC firewall rules don't exist in networks of a RoCE profile
             cidrs = [subnet.cidr for subnet in args.subnets]
             name = args.names(f"{args.key}-internal")
-            let_in_itself(self, args, name, network.id, cidrs)
+            allow_internal(self, args, name, network.id, cidrs)
 
 
-def let_in_itself(
+def allow_internal(
     component: Component[NodeNetworkArgs] | Component[FabricNetworkArgs],
     args: NodeNetworkArgs | FabricNetworkArgs,
     name: str,

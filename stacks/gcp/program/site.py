@@ -63,7 +63,7 @@ def program(
         site: name of a site of Google Cloud.
         catalog: machine types, fabrics, limits.
         login_key: public key that may log in to the nodes.
-        taken: machine -> key of the rung that it is bought on; absent: the first, "": not made.
+        taken: machine -> key of the option that it is bought on; absent: the first, "": not made.
     """
     plan = layout(spec, site, catalog)
     labels = Labels(

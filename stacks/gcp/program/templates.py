@@ -27,7 +27,7 @@ class TemplateArgs(Args, frozen=True, kw_only=True):
     """What machines are made from."""
 
     name: str
-    rung: str
+    option: str
     project: str
     region: str
     zone: str

@@ -10,10 +10,10 @@ from typing import cast
 from ....inventory.hosts import pool_host_names
 from ....schemas.catalog import Catalog, Machine
 from ....schemas.catalog.machine import Market
-from ....schemas.spec import ClusterSpec, Pool, Rung
+from ....schemas.spec import ClusterSpec, Option, Pool
 from ....schemas.spec.sites import OciSite
 from .defaults import defaults
-from .types import ClusterPlan, Group, ImagePlan, OfferPlan, PoolPlan, RungPlan, ShapePlan
+from .types import ClusterPlan, Group, ImagePlan, OfferPlan, OptionPlan, PoolPlan, ShapePlan
 
 _GIB = 2**30
 _FLEXIBLE = re.compile(r"^(?P<shape>.+\.Flex)-(?P<ocpus>\d+)-(?P<memory>\d+)$")
@@ -105,24 +105,26 @@ def _shape(machine: str) -> ShapePlan:
 
 
 def _offers(pool: Pool, site: OciSite, group: Group) -> Iterator[OfferPlan]:
-    """Yield rungs in their order, each in all domains before the next: the spec's own priority."""
+    """Yield options in the spec's order, each in all domains before the next."""
     for written in pool.market or ["on-demand"]:
-        rung = _rung(written)
+        option = _option(written)
         for zone in pool.zones or [site.availability_domain or "1"]:
             domain = int(zone)
             cluster = None
             if group in {"compute-cluster", "memory-cluster"}:
                 existing = _existing(pool)
                 cluster = f"rdma-ad{domain}" if existing is None else f"existing-{_hash(existing)}"
-            yield OfferPlan(key=f"{rung.key}-ad{domain}", rung=rung, domain=domain, cluster=cluster)
+            yield OfferPlan(
+                key=f"{option.key}-ad{domain}", option=option, domain=domain, cluster=cluster
+            )
 
 
-def _rung(written: str | Rung) -> RungPlan:
-    """Return a rung. OCI's spot has one price, half of the list's: a limit is not asked for."""
+def _option(written: str | Option) -> OptionPlan:
+    """Return an option. OCI's spot has one price, half of the list's: a limit is not asked for."""
     market = cast("Market", written if isinstance(written, str) else written.market)
     owned = None if isinstance(written, str) else written.reservation
     key = market if owned is None else f"{market}-{_hash(owned)}"
-    return RungPlan(key=key, market=market, reservation=owned)
+    return OptionPlan(key=key, market=market, reservation=owned)
 
 
 def _image(spec: ClusterSpec, pool: Pool, site: OciSite) -> ImagePlan:

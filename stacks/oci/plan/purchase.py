@@ -1,4 +1,4 @@
-"""The fallback ladder of a pool on OCI: its rungs with prices, and what each resource buys."""
+"""Purchase options of a pool with their prices, and what each resource of the stack buys."""
 
 from __future__ import annotations
 
@@ -18,13 +18,15 @@ _WHOLE = {
 }
 
 
-def rungs(spec: ClusterSpec, site: str, pool: str, catalog: Catalog) -> tuple[PurchaseOption, ...]:
-    """Return the rungs of a pool in the order in which they are tried."""
+def purchase_options(
+    spec: ClusterSpec, site: str, pool: str, catalog: Catalog
+) -> tuple[PurchaseOption, ...]:
+    """Return the options of a pool in the order in which they are tried."""
     plan = pool_plan(spec, pool, catalog)
     region = cast("OciSite", spec.sites[site]).region
 
     def offered(offer: OfferPlan) -> PurchaseOption:
-        market = offer.rung.market
+        market = offer.option.market
         usd, bound = priced(catalog.machines.get(plan.machine), market, region)
         return PurchaseOption(
             key=offer.key,

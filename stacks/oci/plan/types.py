@@ -46,8 +46,8 @@ class NetworkPlan(Plan, frozen=True):
     admin_cidrs: tuple[str, ...] = ()
 
 
-class RungPlan(Plan, frozen=True):
-    """One way to buy the machines of a pool. No two rungs of a pool have the same key."""
+class OptionPlan(Plan, frozen=True):
+    """One way to buy the machines of a pool. No two options of a pool have the same key."""
 
     key: str
     """Part of names: spot, on-demand, reservation-3f2a1b."""
@@ -57,11 +57,11 @@ class RungPlan(Plan, frozen=True):
 
 
 class OfferPlan(Plan, frozen=True):
-    """A rung in an availability domain: what one launch asks for."""
+    """An option in an availability domain: what one launch asks for."""
 
     key: str
     """Unique in the pool, e.g. on-demand-ad1."""
-    rung: RungPlan
+    option: OptionPlan
     domain: int
     """Number of the availability domain."""
     cluster: str | None = None
@@ -121,13 +121,13 @@ class PoolPlan(Plan, frozen=True):
     """In the order in which they are tried."""
     mixed: bool
 
-    def taken(self, rungs: Mapping[str, str]) -> dict[str, OfferPlan]:
+    def taken(self, purchase_options: Mapping[str, str]) -> dict[str, OfferPlan]:
         """Return node -> the offer that it is bought by, of the nodes that are made.
 
-        `rungs` has keys of offers; a node that it lacks is on the first, one with "" is not made.
+        `options` has keys of offers; a node that it lacks is on the first, one with "" is not made.
         """
         first, by_key = self.offers[0], {offer.key: offer for offer in self.offers}
-        keys = {node: rungs.get(node, first.key) for node in self.nodes}
+        keys = {node: purchase_options.get(node, first.key) for node in self.nodes}
         return {node: by_key.get(key, first) for node, key in keys.items() if key}
 
     @property

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ....schemas.cost.quotas import QuotaNeed, still_needed
 from ....schemas.diagnostics import Diagnostic, Severity
 from ....schemas.spec import ClusterSpec
-from ...pulumi.preflight import Standing, finding
+from ...pulumi.preflight import ExistingMachines, finding
 from ..api import NOT_FOUND, Answer, Api, OciError
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def check_limit(
     catalog: Catalog,
     *,
     need: QuotaNeed,
-    standing: Standing,
+    standing: ExistingMachines,
 ) -> Iterator[Diagnostic]:
     """Yield a finding for each availability domain whose limit is below what is still needed.
 
@@ -107,7 +107,7 @@ def check_limit(
 
 
 def check_capacity(
-    api: Api, plan: SitePlan, pool: PoolPlan, offer: OfferPlan, standing: Standing
+    api: Api, plan: SitePlan, pool: PoolPlan, offer: OfferPlan, standing: ExistingMachines
 ) -> Iterator[Diagnostic]:
     """Yield what the capacity report says against an offer; asking for one makes nothing."""
     report = api.ask(
@@ -159,10 +159,10 @@ def reservation(api: Api, name: str) -> Reservation | None:
 
 
 def check_reservation(
-    api: Api, plan: SitePlan, pool: PoolPlan, offer: OfferPlan, standing: Standing
+    api: Api, plan: SitePlan, pool: PoolPlan, offer: OfferPlan, standing: ExistingMachines
 ) -> Iterator[Diagnostic]:
     """Yield what keeps a reservation from serving a pool."""
-    wanted = offer.rung.reservation or ""
+    wanted = offer.option.reservation or ""
     lead = f'pool "{pool.name}": reservation {wanted}'
     found = reservation(api, wanted)
     if found is None:

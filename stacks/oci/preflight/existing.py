@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ....schemas.diagnostics import Diagnostic, Severity
-from ...pulumi.preflight import Standing, finding
+from ...pulumi.preflight import ExistingMachines, finding
 from ..api import NOT_FOUND, Answer, Api, OciError
 
 if TYPE_CHECKING:
@@ -36,12 +36,12 @@ class _Utilization(Answer, frozen=True):
     ip_inventory_cidr_utilization_summary: tuple[_Cidr, ...] = ()
 
 
-class _Thing(Answer, frozen=True):
+class _Resource(Answer, frozen=True):
     lifecycle_state: str | None = None
 
 
-class _Things(Answer, frozen=True):
-    items: tuple[_Thing, ...] = ()
+class _Resources(Answer, frozen=True):
+    items: tuple[_Resource, ...] = ()
 
 
 class _Image(Answer, frozen=True):
@@ -71,7 +71,7 @@ def check_login(api: Api, plan: SitePlan) -> Iterator[Diagnostic]:
         yield finding("GC971", f"compartment {plan.compartment} is {found.lifecycle_state.lower()}")
 
 
-def check_network(api: Api, plan: SitePlan, standing: Standing) -> Iterator[Diagnostic]:
+def check_network(api: Api, plan: SitePlan, standing: ExistingMachines) -> Iterator[Diagnostic]:
     """Yield what is wrong with a network that exists: subnets missing, elsewhere, too full."""
     network = plan.network
     if network.vcn is None:
@@ -114,7 +114,7 @@ def _room(api: Api, subnet: str, found: _Subnet, need: int) -> Iterator[Diagnost
         )
 
 
-def check_there(api: Api, what: str, kind: str, ocid: str) -> Iterator[Diagnostic]:
+def check_exists(api: Api, what: str, kind: str, ocid: str) -> Iterator[Diagnostic]:
     """Yield a finding where something is not found, or not in use, by OCI's search.
 
     Args:
@@ -124,7 +124,7 @@ def check_there(api: Api, what: str, kind: str, ocid: str) -> Iterator[Diagnosti
         ocid: what is looked for.
     """
     query = {"type": "Structured", "query": f"query {kind} resources where identifier = '{ocid}'"}
-    found = api.ask(_Things, "search", "search_resources", query).items
+    found = api.ask(_Resources, "search", "search_resources", query).items
     if not found:
         yield finding("GC976", f"{what} {ocid} is not there for this login")
         return

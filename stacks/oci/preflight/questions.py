@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ....schemas.cost.quotas import quota_needs
 from ....schemas.diagnostics import Diagnostic, Severity
 from ....schemas.spec import ClusterSpec
-from ...pulumi.preflight import Cloud, Question, Standing, ask_all, finding
+from ...pulumi.preflight import Cloud, ExistingMachines, Question, ask_all, finding
 from ..api import Api
 from ..hosts import instances
 from . import capacity, existing
@@ -29,7 +29,7 @@ def preflight(
 
 
 def _questions(api: Api, spec: ClusterSpec, plan: SitePlan, catalog: Catalog) -> Iterator[Question]:
-    standing = Standing(lambda: (machine.pool for machine in instances(api, plan)))
+    standing = ExistingMachines(lambda: (machine.pool for machine in instances(api, plan)))
     yield Question("the login", partial(existing.check_login, api, plan))
     yield Question("the network", partial(existing.check_network, api, plan, standing))
     for number in plan.domains:
@@ -45,18 +45,20 @@ def _questions(api: Api, spec: ClusterSpec, plan: SitePlan, catalog: Catalog) ->
         yield from _of_pool(api, plan, pool, standing)
     yield from _of_images(api, plan)
     for group in plan.network.security_groups:
-        check = partial(existing.check_there, api, "security group", "networksecuritygroup", group)
+        check = partial(existing.check_exists, api, "security group", "networksecuritygroup", group)
         yield Question(f"security group {group}", check)
     keys = [plan.kms_key, *(lustre.kms_key for lustre in plan.lustre)]
     for key in dict.fromkeys(key for key in keys if key):
-        yield Question(f"key {key}", partial(existing.check_there, api, "key", "key", key))
+        yield Question(f"key {key}", partial(existing.check_exists, api, "key", "key", key))
 
 
-def _of_pool(api: Api, plan: SitePlan, pool: PoolPlan, standing: Standing) -> Iterator[Question]:
+def _of_pool(
+    api: Api, plan: SitePlan, pool: PoolPlan, standing: ExistingMachines
+) -> Iterator[Question]:
     for offer in pool.offers:
-        if offer.rung.reservation is not None:
+        if offer.option.reservation is not None:
             fits = partial(capacity.check_reservation, api, plan, pool, offer, standing)
-            yield Question(f"reservation {offer.rung.reservation}", fits)
+            yield Question(f"reservation {offer.option.reservation}", fits)
         else:
             room = partial(capacity.check_capacity, api, plan, pool, offer, standing)
             yield Question(f'{offer.key} for pool "{pool.name}"', room)

@@ -52,15 +52,15 @@ class Firewall(Component[FirewallArgs]):
         self.node_groups = [pulumi.Output.from_input(group) for group in args.existing]
         if not self.node_groups:
             nodes = self._group(args, "nodes")
-            nodes.lets_in("self", group=nodes.id)
-            nodes.lets_out("everywhere", cidr=EVERYWHERE)
+            nodes.allow_ingress("self", group=nodes.id)
+            nodes.allow_egress("everywhere", cidr=EVERYWHERE)
             self.node_groups = [pulumi.Output.from_input(nodes.id)]
         self.login_groups = []
         if args.admin_cidrs:
             login = self._group(args, "login")
             for cidr in args.admin_cidrs:
                 what = f"ssh-{hashlib.sha256(cidr.encode()).hexdigest()[:6]}"
-                login.lets_in(what, port=_SSH, cidr=cidr)
+                login.allow_ingress(what, port=_SSH, cidr=cidr)
             self.login_groups = [pulumi.Output.from_input(login.id)]
 
     def groups(self, role: PoolRole) -> list[pulumi.Output[str]]:
@@ -186,7 +186,7 @@ class Group:
         self._opts = opts
         self.id = group_id
 
-    def lets_in(
+    def allow_ingress(
         self,
         what: str,
         *,
@@ -207,7 +207,7 @@ class Group:
             opts=self._opts,
         )
 
-    def lets_out(
+    def allow_egress(
         self,
         what: str,
         *,

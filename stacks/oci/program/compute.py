@@ -184,7 +184,7 @@ _FAULT_DOMAINS = 3
 """In every availability domain (docs.oracle.com, Regions and Availability Domains)."""
 _KEEP = pulumi.ResourceOptions(
     # What is for the first start is over for nodes that run. One that was bought by another offer
-    # is replaced: a fabric domain doesn't mix rungs.
+    # is replaced: a fabric domain doesn't mix options.
     ignore_changes=["metadata"],
     replace_on_changes=[f'freeformTags["{OFFER}"]'],
 )
@@ -240,7 +240,7 @@ def instance(
             are_legacy_imds_endpoints_disabled=True
         ),
         agent_config=_agent() if plan.rdma else None,
-        capacity_reservation_id=offer.rung.reservation,
+        capacity_reservation_id=offer.option.reservation,
         preemptible_instance_config=_preemptible(offer),
         preserve_boot_volume=False,
         metadata=args.metadata,
@@ -276,7 +276,7 @@ def _agent() -> oci.core.InstanceAgentConfigArgs:
 
 
 def _preemptible(offer: OfferPlan) -> oci.core.InstancePreemptibleInstanceConfigArgs | None:
-    if offer.rung.market != "spot":
+    if offer.option.market != "spot":
         return None
     return oci.core.InstancePreemptibleInstanceConfigArgs(
         preemption_action=oci.core.InstancePreemptibleInstanceConfigPreemptionActionArgs(

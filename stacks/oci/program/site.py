@@ -41,7 +41,7 @@ def program(
         catalog: has its machine types.
         authorized_key: the cluster's public key, which may log in to the nodes.
         taken: node -> key of the offer that it is bought by, where that is no longer the first (a
-            fallback ladder that was walked); "": it is not made.
+            fallback list that was walked); "": it is not made.
     """
     plan = site_plan(spec, site, catalog)
     return lambda: _Site(plan, authorized_key, taken or {}).build()

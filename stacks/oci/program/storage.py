@@ -89,11 +89,11 @@ class Lustre(Component[LustreArgs]):
             f"nodes-{number}": nodes for number, nodes in enumerate(args.node_groups, 1)
         }
         for what, peer in peers.items():
-            group.lets_in(what, port=_LNET, group=peer)
-            group.lets_out(what, port=_LNET, group=peer)
+            group.allow_ingress(what, port=_LNET, group=peer)
+            group.allow_egress(what, port=_LNET, group=peer)
         if args.opens_nodes:
             nodes = Group(args.names, "nodes", args.node_groups[0], self.child(KEPT))
-            nodes.lets_in(name, port=_LNET, group=group.id)
+            nodes.allow_ingress(name, port=_LNET, group=group.id)
         return group.id
 
     def _link(

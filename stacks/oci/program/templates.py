@@ -68,7 +68,7 @@ def instance_configuration(
             are_legacy_imds_endpoints_disabled=True
         ),
         agent_config=_agent(args.plan),
-        capacity_reservation_id=offer.rung.reservation,
+        capacity_reservation_id=offer.option.reservation,
         preemptible_instance_config=_preemptible(offer),
         metadata=args.metadata,
         freeform_tags=tags,
@@ -133,7 +133,7 @@ def _agent(
 def _preemptible(
     offer: OfferPlan,
 ) -> oci.core.InstanceConfigurationInstanceDetailsLaunchDetailsPreemptibleInstanceConfigArgs | None:
-    if offer.rung.market != "spot":
+    if offer.option.market != "spot":
         return None
     action = oci.core.InstanceConfigurationInstanceDetailsLaunchDetailsPreemptibleInstanceConfigPreemptionActionArgs(  # noqa: E501  # the SDK's name
         type="TERMINATE", preserve_boot_volume=False

@@ -11,7 +11,7 @@ import pytest
 from gcluster.inventory.compile import CompiledCluster
 from gcluster.inventory.compile.system.access import DIRECTORY_SECRET
 from gcluster.lifecycle.planning.preflight.unbuilt import unbuilt
-from gcluster.lifecycle.secrets.makers import given_secrets
+from gcluster.lifecycle.secrets.makers import provided_secrets
 from gcluster.schemas.load import load_text
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -85,7 +85,7 @@ def test_the_password_is_a_secret_and_its_reference_is_told_to_nobody() -> None:
     assert "LDAP_PASSWORD" not in str(cluster)
     spec = load_text(_SPEC + _BIND).spec
     assert spec is not None
-    assert given_secrets(spec) == {DIRECTORY_SECRET: "env:LDAP_PASSWORD"}
+    assert provided_secrets(spec) == {DIRECTORY_SECRET: "env:LDAP_PASSWORD"}
 
 
 def test_who_asks_anonymously_needs_no_secret() -> None:

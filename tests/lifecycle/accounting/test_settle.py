@@ -15,8 +15,8 @@ from gcluster.inventory.hosts import ClusterInventory, Host
 from gcluster.lifecycle.cluster.cluster import Cluster
 from gcluster.lifecycle.cluster.progress import silent
 from gcluster.lifecycle.nodes.ssh import Answer
-from gcluster.lifecycle.scheduler.accounting.plan import BooksPlan
-from gcluster.lifecycle.scheduler.accounting.settle import books_plan, settle
+from gcluster.lifecycle.scheduler.accounting.plan import AccountingPlan
+from gcluster.lifecycle.scheduler.accounting.settle import accounting_plan, settle
 from gcluster.lifecycle.status.observe import Observation
 from gcluster.schemas.diagnostics import Diagnostic
 from gcluster.schemas.load import load_text
@@ -75,9 +75,9 @@ class Controller:
             cluster, seen(), self.session, silent, clock=lambda: sum(slept), sleep=slept.append
         )
 
-    def plan(self, scheduler: str) -> BooksPlan | None:
+    def plan(self, scheduler: str) -> AccountingPlan | None:
         """Plan a spec."""
-        return books_plan(cluster_of(scheduler, self.folder).spec, seen(), self.session, NOW)
+        return accounting_plan(cluster_of(scheduler, self.folder).spec, seen(), self.session, NOW)
 
 
 def cluster_of(scheduler: str, folder: Path) -> Cluster:
@@ -120,7 +120,7 @@ def test_a_first_plan_says_each_change_and_settling_leaves_none(head: Controller
         "modify account root",
     ]
     assert head.settle(_TWO) == ()
-    assert head.plan(_TWO) == BooksPlan()
+    assert head.plan(_TWO) == AccountingPlan()
 
 
 def test_a_plan_has_each_command_as_it_would_be_run(head: Controller) -> None:
@@ -134,14 +134,14 @@ def test_a_plan_for_a_controller_that_is_not_set_up_is_that_for_an_empty_databas
     head: Controller,
 ) -> None:
     spec = cluster_of(_TWO, head.folder).spec
-    assert books_plan(spec, seen({}), DeadShell(head.folder), NOW) == head.plan(_TWO)
+    assert accounting_plan(spec, seen({}), DeadShell(head.folder), NOW) == head.plan(_TWO)
 
 
 def test_a_database_on_a_host_of_its_own_is_asked_too(head: Controller) -> None:
     head.settle(_TWO)
     apart = seen({"slurm.configure": "x"}, books={"slurmdbd.configure": "x"})
     spec = cluster_of(_TWO, head.folder).spec
-    assert books_plan(spec, apart, head.session, NOW) == BooksPlan()
+    assert accounting_plan(spec, apart, head.session, NOW) == AccountingPlan()
 
 
 def test_the_second_controller_is_asked_while_the_first_is_off(head: Controller) -> None:
@@ -195,7 +195,7 @@ def test_what_the_spec_has_no_more_goes(head: Controller) -> None:
         "remove QOS urgent",
     }
     head.settle(_ONE)
-    assert head.plan(_ONE) == BooksPlan()
+    assert head.plan(_ONE) == AccountingPlan()
 
 
 def test_a_user_with_a_job_stays_until_it_has_ended(head: Controller) -> None:
@@ -210,7 +210,7 @@ def test_a_user_with_a_job_stays_until_it_has_ended(head: Controller) -> None:
     assert waits.summary in planned.held_back
     head.jobs()
     assert head.settle(_ONE) == ()
-    assert head.plan(_ONE) == BooksPlan()
+    assert head.plan(_ONE) == AccountingPlan()
 
 
 def test_after_being_killed_at_any_change_it_goes_on(tmp_path: Path) -> None:
@@ -223,7 +223,7 @@ def test_after_being_killed_at_any_change_it_goes_on(tmp_path: Path) -> None:
         assert (said.code, whole.changes[number] in said.summary) == ("GC925", True)
         (head.folder / "killed").unlink()
         assert head.settle(_TWO) == ()
-        assert head.plan(_TWO) == BooksPlan()
+        assert head.plan(_TWO) == AccountingPlan()
 
 
 def test_a_database_that_does_not_answer_is_said_in_its_words(head: Controller) -> None:
@@ -245,7 +245,7 @@ def test_a_cluster_without_accounts_is_not_held_up_by_a_silent_slurm(head: Contr
 def test_a_window_is_reserved_once_and_goes_with_the_spec(head: Controller) -> None:
     assert head.settle(_WINDOW) == ()
     assert "ReservationName=gcluster-patch" in (head.folder / "windows").read_text()
-    assert head.plan(_WINDOW) == BooksPlan()
+    assert head.plan(_WINDOW) == AccountingPlan()
     assert head.settle("") == ()
     assert (head.folder / "windows").read_text() == ""
 
@@ -263,4 +263,4 @@ def test_somebody_else_s_reservation_is_left_alone(head: Controller) -> None:
 
 def test_a_plan_is_the_same_value_after_a_round_through_json(head: Controller) -> None:
     planned = head.plan(_TWO)
-    assert msgspec.json.decode(msgspec.json.encode(planned), type=BooksPlan) == planned
+    assert msgspec.json.decode(msgspec.json.encode(planned), type=AccountingPlan) == planned

@@ -12,7 +12,7 @@ from tests.lifecycle.publisher import Publisher, digest, get, published
 
 from gcluster.inventory.compile.kubernetes_objects.addons import ChosenAddon
 from gcluster.lifecycle.bundle.addons import (
-    AddonsAsked,
+    RequiredAddons,
     addons_missing,
     addons_of,
     bundle_addons,
@@ -20,7 +20,7 @@ from gcluster.lifecycle.bundle.addons import (
 )
 from gcluster.lifecycle.cluster.outcome import LifecycleError
 from gcluster.lifecycle.cluster.progress import silent
-from gcluster.lifecycle.kubernetes.addons.notes import held_images
+from gcluster.lifecycle.kubernetes.addons.notes import bundled_images
 from gcluster.lifecycle.planning.preflight.obstacles import CATALOG
 from gcluster.schemas.bundle import BundledFile, BundledImage, BundleManifest
 from gcluster.schemas.catalog import Addon, load_catalog
@@ -57,10 +57,10 @@ def renders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return made
 
 
-def of(*addons: Addon) -> AddonsAsked:
+def of(*addons: Addon) -> RequiredAddons:
     """Ask for add-ons without values of ours."""
     chosen = tuple(ChosenAddon(addon=one) for one in addons)
-    return AddonsAsked(chosen=chosen, cluster="demo", release="1.35")
+    return RequiredAddons(chosen=chosen, cluster="demo", release="1.35")
 
 
 def pod(*images: str) -> bytes:
@@ -193,7 +193,7 @@ def test_charts_are_refused_where_nothing_renders_them(
 def test_a_bundle_lacks_charts_and_images_that_are_not_in_it(publisher: Publisher) -> None:
     asked = of(addon(publisher, images={"docker.io/queue/queue:v1": ONE, "b.example/c:1": None}))
     empty = BundleManifest(cluster="demo", key_fingerprint="0" * 40, key="")
-    chart, image = addons_missing(empty, asked, held_images(empty, "make it"), "make it")
+    chart, image = addons_missing(empty, asked, bundled_images(empty, "make it"), "make it")
     assert (chart.code, image.code) == ("GC937", "GC1002")
     assert "files/addons/queue-1.2.3.tgz" in chart.summary
     assert image.summary == (
@@ -217,7 +217,7 @@ def test_an_image_is_held_by_its_digest_and_with_its_content(
     manifest = BundleManifest(
         cluster="demo", key_fingerprint="0" * 40, key="", files=(chart,), images=(image,)
     )
-    held = held_images(manifest, "make it")
+    held = bundled_images(manifest, "make it")
     asked = of(addon(publisher, images={"queue/queue:v1": pinned}))
     assert len(list(addons_missing(manifest, asked, held, "make it"))) == lacking
     assert held.has("queue/queue:v1") is (archive is not None)

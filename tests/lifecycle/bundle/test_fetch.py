@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gcluster.lifecycle.bundle.fetch import INCOMING, Wanted, fetch_all, incoming
+from gcluster.lifecycle.bundle.fetch import INCOMING, RequiredFile, fetch_all, incoming
 
 CONTENT = bytes(range(256)) * 64
 
@@ -23,9 +23,9 @@ class Mirror(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), _Handler)
         self.sent = 0
 
-    def wanted(self, path: str = "pool/a.deb", content: bytes = CONTENT) -> Wanted:
+    def wanted(self, path: str = "pool/a.deb", content: bytes = CONTENT) -> RequiredFile:
         """Return the file as a bundle asks for it."""
-        return Wanted(
+        return RequiredFile(
             url=f"http://127.0.0.1:{self.server_port}/{path}",
             path=path,
             size=len(content),

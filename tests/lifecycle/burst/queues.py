@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from gcluster.lifecycle.burst.policy import Ceiling, PendingJob, Rented, Rule, Standing, Target
-from gcluster.lifecycle.burst.policy.rule import Rung
+from gcluster.lifecycle.burst.policy import Ceiling, PendingJob, Rented, Rule, Situation, Target
+from gcluster.lifecycle.burst.policy.rule import PurchaseOption
 
 HOUR = 3600.0
 NOW = 40 * 86400.0 + 17 * HOUR
@@ -30,7 +30,9 @@ def rules(draw: st.DrawFn) -> Rule:
             gpus_per_node=8,
             features=frozenset({"burst"}),
             most=draw(st.integers(1, 8)),
-            rungs=tuple(Rung(key=f"r{n}", usd_per_hour=usd) for n, usd in enumerate(prices)),
+            purchase_options=tuple(
+                PurchaseOption(key=f"r{n}", usd_per_hour=usd) for n, usd in enumerate(prices)
+            ),
             start_up=draw(st.sampled_from([0.0, 300.0])),
             idle=draw(st.sampled_from([0.0, 600.0])),
         ),
@@ -64,7 +66,7 @@ def queues(draw: st.DrawFn) -> list[PendingJob]:
 
 
 @st.composite
-def standings(draw: st.DrawFn, rule: Rule) -> Standing:
+def standings(draw: st.DrawFn, rule: Rule) -> Situation:
     """Return a moment that a policy may have brought about: what runs is below the ceilings."""
     rented = []
     for number in range(draw(st.integers(0, rule.target.most))):
@@ -79,8 +81,8 @@ def standings(draw: st.DrawFn, rule: Rule) -> Standing:
             )
         )
     spent = draw(st.sampled_from([0.0, 50.0, 100.0]))
-    standing = Standing(now=NOW, rented=tuple(rented), spent_today_usd=spent)
-    return standing if not over(rule, bill(standing, [])) else Standing(now=NOW)
+    standing = Situation(now=NOW, rented=tuple(rented), spent_today_usd=spent)
+    return standing if not over(rule, bill(standing, [])) else Situation(now=NOW)
 
 
 class Bill:
@@ -98,7 +100,7 @@ class Bill:
             self.days[minute // 1440] = self.days.get(minute // 1440, 0.0) + usd_per_hour / 60
 
 
-def bill(standing: Standing, added: list[tuple[float, float]]) -> Bill:
+def bill(standing: Situation, added: list[tuple[float, float]]) -> Bill:
     """Return the worst case of a moment and of (until, USD per hour) that come on top."""
     told = Bill()
     told.days[int(standing.now // 86400)] = standing.spent_today_usd

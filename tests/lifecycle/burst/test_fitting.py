@@ -8,13 +8,13 @@ from gcluster.lifecycle.burst.policy import (
     PendingJob,
     Rented,
     Rule,
-    Standing,
+    Situation,
     Target,
     decide,
     going_back,
     to_release,
 )
-from gcluster.lifecycle.burst.policy.rule import Rung
+from gcluster.lifecycle.burst.policy.rule import PurchaseOption
 
 
 def _rule(*, software: tuple[str, ...] = (), usd: float | None = 50.0, ceilings: int = 1) -> Rule:
@@ -29,7 +29,7 @@ def _rule(*, software: tuple[str, ...] = (), usd: float | None = 50.0, ceilings:
             gpus_per_node=8,
             features=frozenset(),
             most=4,
-            rungs=(Rung(key="on-demand", usd_per_hour=usd),),
+            purchase_options=(PurchaseOption(key="on-demand", usd_per_hour=usd),),
             software_differs=software,
             idle=600.0,
         ),
@@ -46,23 +46,23 @@ def _job(
 
 def test_a_job_stays_where_the_versions_differ() -> None:
     rule = _rule(software=("driver 580 and 570",))
-    decision = decide(rule, _job(), Standing(now=100.0))
+    decision = decide(rule, _job(), Situation(now=100.0))
     assert decision.against is not None
     assert (decision.against.word, decision.against.lasts) == ("software", True)
     assert "driver 580 and 570" in decision.against.text
 
 
 def test_an_unknown_price_stops_a_job_where_there_is_a_ceiling_and_only_there() -> None:
-    bound = decide(_rule(usd=None), _job(), Standing(now=100.0))
+    bound = decide(_rule(usd=None), _job(), Situation(now=100.0))
     assert bound.against is not None
     assert bound.against.word == "price"
-    free = decide(_rule(usd=None, ceilings=0), _job(), Standing(now=100.0))
+    free = decide(_rule(usd=None, ceilings=0), _job(), Situation(now=100.0))
     assert (free.spills, free.adds_usd_per_hour) == (True, None)
 
 
 def test_nodes_that_are_always_there_take_a_job_and_cost_it_nothing() -> None:
     always = Rented(node="burst-1", idle_since=0.0, always=True)
-    decision = decide(_rule(), _job(), Standing(now=100.0, rented=(always,)))
+    decision = decide(_rule(), _job(), Situation(now=100.0, rented=(always,)))
     assert (decision.new_nodes, decision.reuses) == (0, ("burst-1",))
     assert decision.adds_usd_per_hour == 0
 

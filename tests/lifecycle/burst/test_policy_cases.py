@@ -23,7 +23,7 @@ def _told(decision: Decision) -> dict[str, Any]:
     return {
         "new nodes": decision.new_nodes,
         "reuses": list(decision.reuses),
-        "rungs": list(decision.rungs),
+        "purchase_options": list(decision.purchase_options),
         "adds $/h": decision.adds_usd_per_hour,
         "until": decision.until,
         "stage": list(decision.stage),

@@ -12,13 +12,13 @@ from gcluster.lifecycle.burst.policy import (
     PendingJob,
     Rented,
     Rule,
-    Standing,
+    Situation,
     decide,
     decide_all,
 )
 
 
-def _taken(rule: Rule, standing: Standing, decisions: tuple[Decision, ...]) -> list[Rented]:
+def _taken(rule: Rule, standing: Situation, decisions: tuple[Decision, ...]) -> list[Rented]:
     """Return the nodes after a round, each new one at the highest price that was allowed."""
     nodes = {node.node: node for node in standing.rented}
     for decision in decisions:
@@ -27,8 +27,8 @@ def _taken(rule: Rule, standing: Standing, decisions: tuple[Decision, ...]) -> l
         for name in decision.reuses:
             if name in nodes:
                 nodes[name] = replace(nodes[name], idle_since=None, until=decision.until)
-        prices = {rung.key: rung.usd_per_hour or 0.0 for rung in rule.target.rungs}
-        dearest = max((prices[rung] for rung in decision.rungs), default=0.0)
+        prices = {option.key: option.usd_per_hour or 0.0 for option in rule.target.purchase_options}
+        dearest = max((prices[option] for option in decision.purchase_options), default=0.0)
         for number in range(decision.new_nodes):
             name = f"{decision.job}-{number}"
             nodes[name] = Rented(node=name, usd_per_hour=dearest, until=decision.until)
@@ -59,10 +59,10 @@ def test_what_a_job_adds_is_told(data: st.DataObject) -> None:
             cap = decision.usd_per_hour_per_node
             assert cap is not None
             assert decision.adds_usd_per_hour == decision.new_nodes * cap
-            prices = {rung.key: rung.usd_per_hour for rung in rule.target.rungs}
-            dear = [prices[rung] for rung in decision.rungs]
+            prices = {option.key: option.usd_per_hour for option in rule.target.purchase_options}
+            dear = [prices[option] for option in decision.purchase_options]
             assert all(price is not None and price <= cap for price in dear)
-            assert bool(decision.rungs) == bool(decision.new_nodes)
+            assert bool(decision.purchase_options) == bool(decision.new_nodes)
 
 
 @given(st.data(), st.integers(0, 7200))
@@ -88,7 +88,7 @@ def test_in_a_queue_too_no_job_loses_by_having_waited_longer(
     assert _spills(rule, aged, standing, older.id) >= _spills(rule, queue, standing, older.id)
 
 
-def _spills(rule: Rule, queue: list[PendingJob], standing: Standing, job: str) -> bool:
+def _spills(rule: Rule, queue: list[PendingJob], standing: Situation, job: str) -> bool:
     decisions = decide_all(rule, queue, standing).decisions
     return next(decision.spills for decision in decisions if decision.job == job)
 
@@ -139,11 +139,11 @@ def _with_limit(job: PendingJob) -> PendingJob:
     return job if job.time_limit is not None else replace(job, time_limit=7200.0)
 
 
-def _later(standing: Standing, nodes: list[Rented], now: float) -> Standing:
+def _later(standing: Situation, nodes: list[Rented], now: float) -> Situation:
     """Pay until then, and give back what has ended."""
     same_day = now // 86400 == standing.now // 86400
     paid = sum(node.usd_per_hour for node in nodes) * (now - standing.now) / 3600
-    return Standing(
+    return Situation(
         now=now,
         rented=tuple(node for node in nodes if node.until is None or node.until > now),
         spent_today_usd=standing.spent_today_usd + paid if same_day else 0.0,

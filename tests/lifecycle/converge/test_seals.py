@@ -14,12 +14,12 @@ from gcluster.inventory.compile.steps import PHASES, Stage
 from gcluster.lifecycle.nodes.converge import seals
 from gcluster.lifecycle.nodes.converge.role_files import (
     Traces,
+    merged,
+    phase_traces,
     role_path,
-    said_by,
-    together,
     traces_of,
 )
-from gcluster.lifecycle.nodes.converge.seals import look_command, seal_command
+from gcluster.lifecycle.nodes.converge.seals import read_seals_command, seal_command
 
 ROLES = sorted(path.name for path in role_path("base").parent.iterdir() if path.is_dir())
 DATA = {"firmware"}
@@ -34,7 +34,7 @@ def _run(command: str) -> dict[tuple[str, str], str]:
 
 @pytest.mark.parametrize("role", ROLES)
 def test_every_role_says_what_it_leaves_in_phases_that_it_has(role: str) -> None:
-    said = said_by(role)
+    said = phase_traces(role)
     assert set(said) <= set(PHASES)
     assert all((role_path(role) / "tasks" / f"{phase}.yml").exists() for phase in said)
     assert bool(said) is (role not in DATA)
@@ -48,7 +48,7 @@ def test_every_file_that_a_role_writes_is_looked_at(role: str) -> None:
         text = path.read_text(encoding="utf-8")
         written |= set(re.findall(r"^\s+dest: (/etc/\S+)$", text, re.MULTILINE))
     written = {path for path in written if "{{" not in path and not path.endswith("/")}
-    told = {p for said in said_by(role).values() for p in (*said.files, *said.keys,
+    told = {p for said in phase_traces(role).values() for p in (*said.files, *said.keys,
                                                            *said.sysctl_files)}  # fmt: skip
     assert written - told <= NOT_LOOKED_AT
 
@@ -63,7 +63,7 @@ def test_files_are_told_by_hash_and_mode_and_what_is_missing_not_at_all(tmp_path
     here, gone = tmp_path / "a b.conf".replace(" ", "-"), tmp_path / "gone"
     here.write_text("x", encoding="utf-8")
     here.chmod(0o640)
-    found = _run(look_command(Traces(files=(str(here), str(gone)))))
+    found = _run(read_seals_command(Traces(files=(str(here), str(gone)))))
     assert found["file", str(here)].startswith("2d711642")
     assert found["mode", str(here)].startswith("640,")
     assert not [name for _, name in found if name == str(gone)]
@@ -72,7 +72,7 @@ def test_files_are_told_by_hash_and_mode_and_what_is_missing_not_at_all(tmp_path
 def test_of_a_file_that_is_shared_only_our_block_counts(tmp_path: Path) -> None:
     hosts = tmp_path / "hosts"
     hosts.write_text("127.0.0.1 x\n# BEGIN gcluster demo\na\n# END gcluster demo\n")
-    ask = look_command(Traces(blocks=(str(hosts),)))
+    ask = read_seals_command(Traces(blocks=(str(hosts),)))
     before = _run(ask)
     hosts.write_text(hosts.read_text().replace("127.0.0.1 x", "127.0.0.1 y"))
     assert _run(ask) == before
@@ -81,7 +81,7 @@ def test_of_a_file_that_is_shared_only_our_block_counts(tmp_path: Path) -> None:
 
 
 def test_mounts_packages_settings_and_links_are_told() -> None:
-    found = _run(look_command(Traces(mounts=("/proc", "/none"), packages=("bash", "no-such"),
+    found = _run(read_seals_command(Traces(mounts=("/proc", "/none"), packages=("bash", "no-such"),
                                      sysctls=("kernel.ostype",), links=True)))  # fmt: skip
     assert found["mount", "/proc"].startswith("proc,proc,")
     assert ("mount", "/none") not in found
@@ -93,7 +93,7 @@ def test_mounts_packages_settings_and_links_are_told() -> None:
 def test_each_setting_of_a_file_is_asked_of_the_kernel(tmp_path: Path) -> None:
     settings = tmp_path / "90.conf"
     settings.write_text("# why\nkernel.ostype = Other\n")
-    found = _run(look_command(Traces(sysctl_files=(str(settings),))))
+    found = _run(read_seals_command(Traces(sysctl_files=(str(settings),))))
     assert found["sysctl", "kernel.ostype"] == "Linux"
     assert ("file", str(settings)) in found
 
@@ -112,7 +112,7 @@ def test_a_step_that_is_done_anew_does_not_seal_what_a_hand_changed_meanwhile(
     seal = tmp_path / step.key
     monkeypatch.setattr(
         seals,
-        "look_command",
+        "read_seals_command",
         lambda _: "printf 'sysctl 77 net.a\\nfile b /f\\nmount tmpfs /home\\n'",
     )
     before = "sysctl 4096 net.a\nfile a /f\nlink up,1500, eth9\n"
@@ -144,7 +144,7 @@ def test_a_role_that_ends_takes_its_seals_with_it(
 
 @pytest.mark.parametrize("role", ROLES)
 def test_no_seal_looks_like_a_template_of_ansible(role: str) -> None:
-    for phase in said_by(role):
+    for phase in phase_traces(role):
         step = Step(stage=Stage.BASE, role=role, phase=phase, variables={})  # type: ignore[arg-type]  # a phase
         command = seal_command(step, "0" * 64)
         assert not re.search(r"\{\{|\{%|\{#", command)
@@ -158,7 +158,7 @@ def test_mounts_come_from_the_variables_of_the_step() -> None:
 
 
 def test_many_steps_are_asked_as_one() -> None:
-    every = together([Traces(files=("/b",), links=True), Traces(files=("/a", "/b"))])
+    every = merged([Traces(files=("/b",), links=True), Traces(files=("/a", "/b"))])
     assert (every.files, every.links, every.kernel) == (("/a", "/b"), True, False)
 
 

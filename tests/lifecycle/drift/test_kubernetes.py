@@ -11,7 +11,7 @@ import msgspec
 import pytest
 from tests.lifecycle.kubernetes.spec import TEXT, hosts_of, spec_of, wanted_of
 
-from gcluster.lifecycle.drift.fix import objects_put_back
+from gcluster.lifecycle.drift.fix import restored_objects
 from gcluster.lifecycle.drift.scheduler import SlurmDrift, scheduler_drift
 from gcluster.lifecycle.drift.values import SchedulerFindings
 from gcluster.lifecycle.kubernetes.objects import ObjectKey
@@ -148,11 +148,11 @@ def test_what_was_deleted_changed_or_unlabelled_is_put_back_and_the_plan_says_so
     found = judged(printed(labels=changed, writers=[OURS, PATCHED]))
     again = judged(printed(without=[QUOTA]))
     assert all(drift.mends and not drift.steps for drift in (*found.drifts, *again.drifts))
-    plan = objects_put_back(found.drifts)
+    plan = restored_objects(found.drifts)
     assert plan is not None
     assert plan.changes == ("label gpu001", "label gpu002", "apply ResourceQuota: physics/gpus")
-    assert objects_put_back(again.drifts) == msgspec.structs.replace(plan, changes=plan.changes[2:])
-    assert objects_put_back(judged(printed({"gpu001": GONE})).drifts) is None
+    assert restored_objects(again.drifts) == msgspec.structs.replace(plan, changes=plan.changes[2:])
+    assert restored_objects(judged(printed({"gpu001": GONE})).drifts) is None
 
 
 def test_of_three_control_planes_the_first_whole_answer_counts() -> None:

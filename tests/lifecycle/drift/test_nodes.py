@@ -13,11 +13,11 @@ from gcluster.inventory.compile import Step
 from gcluster.inventory.compile.steps import Stage
 from gcluster.lifecycle.drift.nodes import (
     Change,
-    NodeAnswer,
     NodeFindings,
+    NodeReport,
     Seal,
     judge,
-    read_answer,
+    read_report,
 )
 from gcluster.lifecycle.nodes.converge.stamps import WORN
 from gcluster.lifecycle.nodes.ssh import Unreachable
@@ -47,7 +47,7 @@ LEFT: dict[str, dict[tuple[str, str], str]] = {
     "nfs.join": {("mount", "/home"): "server:/home,nfs4,rw"},
     "node_health.verify": {("link", "eth0"): "up,9000,100000"},
 }
-SOUND = NodeAnswer(
+SOUND = NodeReport(
     stamps=dict.fromkeys(WANTED, A),
     seals={step: Seal(digest=A, at=1000, items=items) for step, items in LEFT.items()},
     now={item: value for items in LEFT.values() for item, value in items.items()},
@@ -235,8 +235,8 @@ node|gpu001|idle|Unknown|Unknown|none
 
 
 def test_an_answer_is_read_whole() -> None:
-    said = read_answer(ANSWER)
-    assert isinstance(said, NodeAnswer)
+    said = read_report(ANSWER)
+    assert isinstance(said, NodeReport)
     assert said.stamps == {"munge.configure": A}
     assert (
         said.seals["munge.configure"].items["sysctl", "net.ipv4.tcp_rmem"] == "4096 87380 6291456"
@@ -250,4 +250,4 @@ def test_an_answer_is_read_whole() -> None:
 
 @given(st.integers(0, len(ANSWER) - 1))
 def test_an_answer_that_was_cut_short_is_none(length: int) -> None:
-    assert isinstance(read_answer(ANSWER[:length]), Unreachable)
+    assert isinstance(read_report(ANSWER[:length]), Unreachable)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gcluster.lifecycle.down.expiry.due import ending, life
+from gcluster.lifecycle.down.expiry.due import ending, lifetime
 from gcluster.lifecycle.down.expiry.jobs import Jobs, read_jobs
 from gcluster.lifecycle.state import (
     Event,
@@ -97,26 +97,26 @@ OK = RunFinished(outcome="ok", exit_code=0)
 
 
 def test_a_life_begins_with_the_first_up_and_ends_with_a_whole_down() -> None:
-    assert life([]) is None
-    again = life(_events(("1", UP), ("1", OK), ("2", UP)))
+    assert lifetime([]) is None
+    again = lifetime(_events(("1", UP), ("1", OK), ("2", UP)))
     assert again is not None
     assert again.began == after(hours=1)
-    assert life(_events(("1", UP), ("2", DOWN), ("2", OK))) is None
-    left = life(_events(("1", UP), ("2", DOWN), ("2", RunFinished(outcome="l", exit_code=5))))
+    assert lifetime(_events(("1", UP), ("2", DOWN), ("2", OK))) is None
+    left = lifetime(_events(("1", UP), ("2", DOWN), ("2", RunFinished(outcome="l", exit_code=5))))
     assert left is not None
-    new = life(_events(("1", UP), ("2", DOWN), ("2", OK), ("3", UP)))
+    new = lifetime(_events(("1", UP), ("2", DOWN), ("2", OK), ("3", UP)))
     assert new is not None
     assert new.began == after(hours=4)
 
 
 def test_what_was_announced_holds_until_it_is_withdrawn_or_the_life_ends() -> None:
-    told = life(_events(("1", UP), ("", TOLD)))
+    told = lifetime(_events(("1", UP), ("", TOLD)))
     assert told is not None
     assert told.announced == TOLD
-    free = life(_events(("1", UP), ("", TOLD), ("", ExpiryWithdrawn(why=""))))
+    free = lifetime(_events(("1", UP), ("", TOLD), ("", ExpiryWithdrawn(why=""))))
     assert free is not None
     assert free.announced is None
-    new = life(_events(("1", UP), ("", TOLD), ("2", DOWN), ("2", OK), ("3", UP)))
+    new = lifetime(_events(("1", UP), ("", TOLD), ("2", DOWN), ("2", OK), ("3", UP)))
     assert new is not None
     assert new.announced is None
 

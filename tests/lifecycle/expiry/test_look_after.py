@@ -20,7 +20,7 @@ from gcluster.lifecycle.down.expiry import look_after as looking
 from gcluster.lifecycle.down.expiry import standing_end
 from gcluster.lifecycle.down.expiry.announce import announce, notice, withdraw
 from gcluster.lifecycle.down.expiry.jobs import Jobs, jobs_on
-from gcluster.lifecycle.down.expiry.look_after import Looked, look_after
+from gcluster.lifecycle.down.expiry.look_after import ReaperResult, reap_once
 from gcluster.lifecycle.nodes.ssh import Answer
 from gcluster.lifecycle.state import ExpiryAnnounced, Journal, acquire
 from gcluster.schemas.catalog import load_catalog
@@ -45,10 +45,10 @@ class Kept:
         with self.trial.path.open("a") as file:
             file.write(text)
 
-    def look(self, hours: float, jobs: Jobs | None = None) -> Looked:
+    def look(self, hours: float, jobs: Jobs | None = None) -> ReaperResult:
         """Look so many hours after it began."""
         now = self.began + timedelta(hours=hours)
-        return look_after(self.trial.open(), silent, now=now, ask=lambda _: jobs or Jobs())
+        return reap_once(self.trial.open(), silent, now=now, ask=lambda _: jobs or Jobs())
 
     def nodes(self) -> int:
         """Return how many nodes it has."""

@@ -12,7 +12,7 @@ from gcluster.lifecycle.cluster.cluster import Cluster, open_cluster
 from gcluster.lifecycle.cluster.outcome import Exit
 from gcluster.lifecycle.gitops.git import Repository
 from gcluster.lifecycle.gitops.record import ControllerRecord, Followed, read_record
-from gcluster.lifecycle.gitops.round_record import Happened
+from gcluster.lifecycle.gitops.round_record import ControllerEvent
 from gcluster.lifecycle.gitops.rounds import Settings, World, have_round
 from gcluster.lifecycle.state import EventLog, Ledger, StateStore
 
@@ -38,7 +38,7 @@ class Rig:
         self.folder = folder
         self.server = server
         self.author = Author(server, folder / "clone")
-        self.told: list[Happened] = []
+        self.told: list[ControllerEvent] = []
         self.now = datetime.now(UTC)
         (folder / "controller").mkdir()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gcluster.inventory.hosts import ClusterInventory
-from gcluster.lifecycle.kubernetes.objects import Wanted, wanted
+from gcluster.lifecycle.kubernetes.objects import DesiredObjects, desired_objects
 from gcluster.schemas.catalog import load_catalog
 from gcluster.schemas.load import load_text
 from gcluster.schemas.spec import ClusterSpec
@@ -37,7 +37,7 @@ def hosts_of(spec: ClusterSpec) -> ClusterInventory:
     return ClusterInventory(cluster=spec.name, hosts=survey.planned_hosts(spec, "here"))
 
 
-def wanted_of(text: str = TEXT) -> Wanted:
+def wanted_of(text: str = TEXT) -> DesiredObjects:
     """Return what its cluster is to have."""
     spec = spec_of(text)
-    return wanted(spec, hosts_of(spec), load_catalog())
+    return desired_objects(spec, hosts_of(spec), load_catalog())

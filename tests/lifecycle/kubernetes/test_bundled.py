@@ -13,7 +13,7 @@ import pytest
 from gcluster.inventory.compile import compile_cluster
 from gcluster.lifecycle.bundle.addons import bundle_images
 from gcluster.lifecycle.bundle.kubernetes import (
-    KubernetesAsked,
+    RequiredKubernetes,
     bundle_kubernetes,
     kubernetes_missing,
     refusals,
@@ -24,7 +24,7 @@ from gcluster.lifecycle.cluster.outcome import LifecycleError
 from gcluster.lifecycle.cluster.progress import silent
 from gcluster.lifecycle.kubernetes.fitness import kubernetes_findings
 from gcluster.lifecycle.kubernetes.release.release import Release
-from gcluster.lifecycle.kubernetes.release.source import bundled_at, how_it_stands
+from gcluster.lifecycle.kubernetes.release.source import bundled_at, describe_source
 from gcluster.schemas.bundle import BUNDLED, IMAGES, MORE_IMAGES, BundledImage, BundleManifest
 from gcluster.schemas.catalog import load_catalog
 from gcluster.schemas.load import load
@@ -32,8 +32,8 @@ from gcluster.schemas.load import load
 from .release_double import VERSION, Servers
 from .spec import TEXT, hosts_of, spec_of
 
-OURS = KubernetesAsked(versions=frozenset({"modules"}), architectures=frozenset({"amd64"}))
-RELEASED = KubernetesAsked(versions=frozenset({"1.35"}), architectures=frozenset({"amd64"}))
+OURS = RequiredKubernetes(versions=frozenset({"modules"}), architectures=frozenset({"amd64"}))
+RELEASED = RequiredKubernetes(versions=frozenset({"1.35"}), architectures=frozenset({"amd64"}))
 NOBODY = BundleManifest(cluster="trial", key_fingerprint="0" * 40, key="")
 
 
@@ -74,7 +74,7 @@ def test_a_release_is_fetched_once(
 
 
 def test_pools_of_two_architectures_or_versions_are_refused() -> None:
-    both = KubernetesAsked(
+    both = RequiredKubernetes(
         versions=frozenset({"1.35", "1.36"}), architectures=frozenset({"amd64", "arm64"})
     )
     assert [said.code for said in refusals(both)] == ["GC939", "GC939"]
@@ -149,7 +149,7 @@ def test_a_cluster_takes_kubernetes_from_the_bundle_that_it_lives_on(tmp_path: P
     cluster.__dict__["bundle"] = msgspec.structs.replace(NOBODY, kubernetes=manifest)
     at = cluster.kubernetes
     assert at == bundled_at(manifest)
-    assert "in the bundle that the nodes live on" in how_it_stands(at)
+    assert "in the bundle that the nodes live on" in describe_source(at)
     assert not [d for d in kubernetes_findings(cluster, hosts_of(cluster.spec)) if d.is_error]
 
 

@@ -12,7 +12,7 @@ from gcluster.lifecycle.cluster.outcome import Exit, LifecycleError
 from gcluster.lifecycle.cluster.progress import silent
 from gcluster.lifecycle.kubernetes.release import build
 from gcluster.lifecycle.kubernetes.release.source import (
-    how_it_stands,
+    describe_source,
     ready_kubernetes,
     takes_own_build,
 )
@@ -57,7 +57,7 @@ def test_a_plan_says_where_the_bundle_is(compiled: list[str], cluster: Cluster) 
     build.ensure_built(silent)
     compiled.clear()
     assert cluster.kubernetes is not None
-    assert str(build.built_folder()) in how_it_stands(cluster.kubernetes)
+    assert str(build.built_folder()) in describe_source(cluster.kubernetes)
     assert compiled == []
 
 

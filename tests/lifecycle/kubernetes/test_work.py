@@ -9,8 +9,8 @@ from tests.lifecycle.controller import HEAD, DeadShell, LocalShell
 from gcluster.inventory.hosts import ClusterInventory
 from gcluster.lifecycle.kubernetes.workloads import Work, see_work
 from gcluster.lifecycle.nodes.ssh import Answer, Unreachable
-from gcluster.lifecycle.planning.changes import Hit
-from gcluster.lifecycle.planning.job_impact import ask_hit
+from gcluster.lifecycle.planning.changes import JobImpact
+from gcluster.lifecycle.planning.job_impact import ask_job_impact
 
 from .api_double import ApiDouble
 from .spec import spec_of
@@ -65,9 +65,9 @@ def test_a_plan_is_told_whose_jobs_it_hits(tmp_path: Path) -> None:
     shell = LocalShell(tmp_path)
     shell.has("sudo", 'shift; exec "$@"')
     shell.has("kubectl", f"case \"$3\" in jobs) printf '{JOBS}' ;; pods) printf '{PODS}' ;; esac")
-    hit = ask_hit(spec_of(), shell, HOSTS, {"gpu001"})
-    assert hit == Hit(queue=1, jobs=("physics/train",), users=("physics",))
-    assert ask_hit(spec_of(), shell, HOSTS, {"gpu002"}) == Hit(queue=1)
+    hit = ask_job_impact(spec_of(), shell, HOSTS, {"gpu001"})
+    assert hit == JobImpact(queue=1, jobs=("physics/train",), users=("physics",))
+    assert ask_job_impact(spec_of(), shell, HOSTS, {"gpu002"}) == JobImpact(queue=1)
 
 
 class Off(DeadShell):
@@ -82,7 +82,7 @@ class Off(DeadShell):
 
 
 def test_a_plan_says_when_nobody_could_be_asked(tmp_path: Path) -> None:
-    hit = ask_hit(spec_of(), Off(tmp_path), HOSTS, {"gpu001"})
+    hit = ask_job_impact(spec_of(), Off(tmp_path), HOSTS, {"gpu001"})
     assert hit is not None
     assert "no route to host" in hit.problem
 

@@ -10,8 +10,8 @@ import pytest
 from gcluster.lifecycle.cluster.outcome import LifecycleError
 from gcluster.lifecycle.cluster.progress import silent
 from gcluster.lifecycle.kubernetes.kubectl import ApiRefused, ApiSilent
-from gcluster.lifecycle.kubernetes.managed.login import kubectl_here, write_kubeconfig
-from gcluster.lifecycle.kubernetes.managed.release import give_back, look
+from gcluster.lifecycle.kubernetes.managed.login import local_kubectl, write_kubeconfig
+from gcluster.lifecycle.kubernetes.managed.release import cloud_objects, give_back
 from gcluster.lifecycle.nodes.ssh import SshResult, Unreachable
 from gcluster.stacks.provider import ControlPlaneAt
 
@@ -37,48 +37,48 @@ def kubectl_says(folder: Path, script: str) -> None:
 
 def test_without_a_control_plane_nobody_is_asked(tmp_path: Path) -> None:
     with pytest.raises(ApiSilent, match="the stack has told no control plane yet"):
-        kubectl_here(tmp_path).text("get", "nodes")
+        local_kubectl(tmp_path).text("get", "nodes")
 
 
 def test_without_kubectl_it_says_so(folder: Path) -> None:
     with pytest.raises(ApiSilent, match="this machine: kubectl is not on the PATH"):
-        kubectl_here(folder).text("get", "nodes")
+        local_kubectl(folder).text("get", "nodes")
 
 
 def test_a_login_that_fails_is_silence_with_its_words(folder: Path) -> None:
     said = "Unable to connect to the server: getting credentials: exec: executable aws not found"
     kubectl_says(folder, f"echo '{said}' >&2; exit 1")
     with pytest.raises(ApiSilent, match="executable aws not found"):
-        kubectl_here(folder).text("get", "nodes")
+        local_kubectl(folder).text("get", "nodes")
 
 
 def test_a_no_of_the_api_is_no_silence(folder: Path) -> None:
     kubectl_says(folder, "echo 'Error from server (Forbidden): nodes is forbidden' >&2; exit 1")
     with pytest.raises(ApiRefused, match="Forbidden"):
-        kubectl_here(folder).text("get", "nodes")
+        local_kubectl(folder).text("get", "nodes")
 
 
 def test_arguments_and_input_arrive_and_lines_are_handed_over(folder: Path) -> None:
     kubectl_says(folder, 'echo "$@"; while read -r line; do echo "$line"; done')
-    told = kubectl_here(folder).text("apply", "--filename=-", stdin="an object\n")
+    told = local_kubectl(folder).text("apply", "--filename=-", stdin="an object\n")
     assert told == f"--kubeconfig={folder}/kubeconfig apply --filename=-\nan object\n"
     lines: list[str] = []
-    answer = kubectl_here(folder).stream("logs", "a b", take=lines.append, timeout_s=20)
+    answer = local_kubectl(folder).stream("logs", "a b", take=lines.append, timeout_s=20)
     assert lines == [f"--kubeconfig={folder}/kubeconfig logs a b\n"]
     assert answer == SshResult(returncode=0, stdout="", stderr="")
 
 
 def test_a_log_without_an_end_is_given_up(folder: Path) -> None:
     kubectl_says(folder, "exec /bin/sleep 60")
-    answer = kubectl_here(folder).stream("logs", take=lambda _: None, timeout_s=0.2)
+    answer = local_kubectl(folder).stream("logs", take=lambda _: None, timeout_s=0.2)
     assert isinstance(answer, Unreachable)
 
 
 def test_down_goes_no_further_where_the_api_is_silent(folder: Path) -> None:
     kubectl_says(folder, "echo 'Unable to connect to the server: i/o timeout' >&2; exit 1")
-    for act in (look, lambda kubectl: give_back(kubectl, silent)):
+    for act in (cloud_objects, lambda kubectl: give_back(kubectl, silent)):
         with pytest.raises(LifecycleError) as refused:
-            act(kubectl_here(folder))
+            act(local_kubectl(folder))
         [said] = refused.value.diagnostics
         assert said.code == "GC1044"
         assert "--skip-kubernetes" in said.hint
@@ -87,7 +87,7 @@ def test_down_goes_no_further_where_the_api_is_silent(folder: Path) -> None:
 def test_what_a_cloud_keeps_for_objects_is_shown_before_anybody_is_asked(folder: Path) -> None:
     (folder / "objects").write_text(OBJECTS)
     kubectl_says(folder, f'while read -r line; do echo "$line"; done <{folder}/objects')
-    shown = look(kubectl_here(folder)).leftovers()
+    shown = cloud_objects(local_kubectl(folder)).leftovers()
     assert [(one.kind, one.name, one.kept_data) for one in shown] == [
         ("load-balancer", "physics/door", False),
         ("load-balancer", "physics/web", False),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, cast
 
 from gcluster.lifecycle.kubernetes.kubectl import ApiRefused, Kubectl
-from gcluster.lifecycle.kubernetes.managed.release import free, look
+from gcluster.lifecycle.kubernetes.managed.release import cloud_objects, free
 
 MOUNTED = [{"persistentVolumeClaim": {"claimName": "work"}}]
 CLAIMS = ("physics/work", "kube-system/work")
@@ -82,9 +82,9 @@ def test_what_mounts_or_makes_claims_goes_and_of_kube_system_what_makes_them_and
 
 
 def test_gateways_are_load_balancers_where_they_are_served() -> None:
-    assert look(cast("Kubectl", ApiDouble())).is_empty
+    assert cloud_objects(cast("Kubectl", ApiDouble())).is_empty
     one = {"kind": "Gateway", "metadata": {"name": "web", "namespace": "physics"}}
-    found = look(cast("Kubectl", ApiDouble([one])))
+    found = cloud_objects(cast("Kubectl", ApiDouble([one])))
     assert not found.is_empty
     assert [(left.kind, left.name) for left in found.leftovers()] == [
         ("load-balancer", "physics/web")

@@ -14,7 +14,7 @@ from gcluster.lifecycle.cluster.progress import silent
 from gcluster.lifecycle.cluster.sites import OpenSite
 from gcluster.lifecycle.kubernetes.managed import login as here
 from gcluster.lifecycle.kubernetes.managed.leaving import leaving_nodes, surplus
-from gcluster.lifecycle.kubernetes.managed.nodes import ApiNode, read_nodes, standing_in
+from gcluster.lifecycle.kubernetes.managed.nodes import ApiNode, read_nodes, with_managed_nodes
 from gcluster.lifecycle.kubernetes.phases import drain_leaving
 from gcluster.lifecycle.nodes.ssh import SshSession
 from gcluster.lifecycle.planning.changes import SitePlan
@@ -59,7 +59,7 @@ def test_a_node_is_known_by_the_instance_that_the_stack_ends() -> None:
 
 
 def test_the_node_that_goes_is_no_host_though_it_is_the_oldest() -> None:
-    _, existing = standing_in(SPEC, PLANNED, NODES, {"ip-1": "cpu"})
+    _, existing = with_managed_nodes(SPEC, PLANNED, NODES, {"ip-1": "cpu"})
     assert [host.name for host in existing] == ["ip-2", "ip-3"]
 
 
@@ -75,7 +75,7 @@ def test_once_drained_it_is_none_either_while_its_cloud_has_not_removed_it() -> 
     kubectl = cast("Any", type("Api", (), {"get": lambda *_, **__: {"items": told}})())
     nodes = read_nodes(kubectl)
     assert [node.machine_id for node in nodes] == ["i-a", "i-b", "i-c"]
-    assert [host.name for host in standing_in(SPEC, PLANNED, nodes)[1]] == ["i-b", "i-c"]
+    assert [host.name for host in with_managed_nodes(SPEC, PLANNED, nodes)[1]] == ["i-b", "i-c"]
 
 
 @pytest.mark.parametrize(("cloud", "more"), [("gke", {"cpu": 1}), ("aks", {"cpu": 1}), ("eks", {})])
@@ -88,8 +88,8 @@ def test_they_are_drained_before_the_stack_is_applied_and_no_other(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Any
 ) -> None:
     kubectl = ToldKubectl({"get nodes": "node/ip-1\nnode/ip-2\nnode/ip-3\n"})
-    monkeypatch.setattr(here, "kubectl_here", lambda _: kubectl)
-    wanted, existing = standing_in(SPEC, PLANNED, NODES, {"ip-1": "cpu"})
+    monkeypatch.setattr(here, "local_kubectl", lambda _: kubectl)
+    wanted, existing = with_managed_nodes(SPEC, PLANNED, NODES, {"ip-1": "cpu"})
     seen = Observation(
         sites=(),
         existing=ClusterInventory(cluster="demo", hosts=existing),

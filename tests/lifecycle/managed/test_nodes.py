@@ -15,7 +15,7 @@ from gcluster.lifecycle.cluster.outcome import LifecycleError
 from gcluster.lifecycle.cluster.progress import silent
 from gcluster.lifecycle.kubernetes.managed.joining import await_nodes
 from gcluster.lifecycle.kubernetes.managed.leaving import is_of_eks
-from gcluster.lifecycle.kubernetes.managed.nodes import ApiNode, standing_in
+from gcluster.lifecycle.kubernetes.managed.nodes import ApiNode, with_managed_nodes
 from gcluster.lifecycle.kubernetes.managed.reach import Seen
 from gcluster.lifecycle.operations.repair.instances import Machine, choose, repair_instances
 from gcluster.schemas.catalog import load_catalog
@@ -33,7 +33,7 @@ def node(name: str, *, ready: bool = True, created: str = "1", why: str = "") ->
 
 
 def names(*found: ApiNode) -> tuple[list[str], list[str]]:
-    wanted, existing = standing_in(SPEC, PLANNED, found)
+    wanted, existing = with_managed_nodes(SPEC, PLANNED, found)
     return [host.name for host in wanted], [host.name for host in existing]
 
 
@@ -42,7 +42,7 @@ def test_a_node_stands_for_a_machine_under_its_cloud_s_name() -> None:
 
 
 def test_before_any_joined_all_have_the_names_of_the_spec() -> None:
-    wanted, existing = standing_in(SPEC, PLANNED, ())
+    wanted, existing = with_managed_nodes(SPEC, PLANNED, ())
     assert [(h.name, h.connection) for h in wanted] == [
         ("door", "ssh"),
         ("cpu001", "api"),
@@ -62,7 +62,7 @@ def test_nodes_of_a_pool_that_the_spec_has_not_are_none_of_its_hosts() -> None:
 
 
 def test_no_role_runs_on_them_and_some_on_machines_of_ours() -> None:
-    inventory = ClusterInventory(cluster="demo", hosts=standing_in(SPEC, PLANNED, ())[0])
+    inventory = ClusterInventory(cluster="demo", hosts=with_managed_nodes(SPEC, PLANNED, ())[0])
     steps = {g.name: g.steps for g in compile_cluster(SPEC, inventory, load_catalog()).groups}
     assert steps["cpu"] == ()
     assert steps["door"] != ()

@@ -24,9 +24,9 @@ from gcluster.lifecycle.operations import queue_state
 from gcluster.lifecycle.operations.queue_state import (
     WISH,
     bring_queue,
-    kept_queues,
     restore_queue,
     save_queue,
+    saved_queue_objects,
     saved_queues,
 )
 from gcluster.lifecycle.status.conditions import QueueStatus
@@ -258,7 +258,7 @@ def test_an_older_slurm_is_refused_the_state_of_a_newer_one(
 def test_queues_go_with_the_cluster(cluster: Any, controller: Controller) -> None:
     save_queue(cluster, HOSTS, controller)
     restore_queue(cluster, NOBODY, controller, None)
-    doomed = kept_queues(cluster.store)
+    doomed = saved_queue_objects(cluster.store)
     assert WISH in doomed
     assert {*doomed} - {WISH} == {*cluster.store.list(queue_state.PREFIX)}
     for key in doomed:

@@ -9,9 +9,9 @@ from typing import Any, cast
 import pytest
 
 from gcluster.lifecycle.cluster.sites import OpenSite
-from gcluster.lifecycle.planning.changes import Gone, SitePlan
-from gcluster.lifecycle.planning.guards import gone_nodes
-from gcluster.lifecycle.planning.job_impact import gone_with
+from gcluster.lifecycle.planning.changes import RemovedNode, SitePlan
+from gcluster.lifecycle.planning.guards import removed_nodes
+from gcluster.lifecycle.planning.job_impact import removed_with
 from gcluster.schemas.load import load_text
 from gcluster.schemas.spec import ClusterSpec
 from gcluster.stacks.provider import Effect, Resource, ResourceChange
@@ -38,8 +38,8 @@ def spec_of(text: str) -> ClusterSpec:
 def lost(provider: Any, before: ClusterSpec, after: ClusterSpec, *changes: ResourceChange) -> Any:
     (name,) = after.sites
     site = OpenSite(name=name, provider=provider, context=cast("Any", Context(after)))
-    gone = gone_with(site, changes, before)
-    return gone_nodes([SitePlan(site=name, provider="", changes=changes, gone=gone)])
+    gone = removed_with(site, changes, before)
+    return removed_nodes([SitePlan(site=name, provider="", changes=changes, gone=gone)])
 
 
 def change(effect: Effect, name: str) -> ResourceChange:
@@ -73,10 +73,10 @@ def test_a_controller_that_is_made_anew_is_one_that_goes() -> None:
         if bought.nodes == ("head",)
     )
     found = lost(provider, spec, spec, change("replace", head), change("update", "anything"))
-    assert found == (Gone(name="head", pool="head", replaced=True),)
+    assert found == (RemovedNode(name="head", pool="head", replaced=True),)
 
 
 def test_before_the_first_up_nothing_goes() -> None:
     spec = spec_of((EXAMPLES / "aws-p5-slurm.yaml").read_text(encoding="utf-8"))
     site = OpenSite(name="east", provider=provider_named("aws"), context=cast("Any", Context(spec)))
-    assert gone_with(site, [change("delete", "anything")], None) == ()
+    assert removed_with(site, [change("delete", "anything")], None) == ()

@@ -8,9 +8,9 @@ from tests.lifecycle.trial import Trial
 
 from gcluster.inventory.hosts import ClusterInventory, Host
 from gcluster.lifecycle.cluster.outcome import Exit, LifecycleError
-from gcluster.lifecycle.planning.changes import Gone, Guard, Hit, SitePlan
-from gcluster.lifecycle.planning.guards import gone_nodes, guards, refuse_guarded
-from gcluster.lifecycle.planning.job_impact import read_hit
+from gcluster.lifecycle.planning.changes import Guard, JobImpact, RemovedNode, SitePlan
+from gcluster.lifecycle.planning.guards import guards, refuse_guarded, removed_nodes
+from gcluster.lifecycle.planning.job_impact import read_job_impact
 from gcluster.lifecycle.planning.plan import make_plan
 from gcluster.schemas.load import load_text
 from gcluster.schemas.spec import ClusterSpec
@@ -60,14 +60,14 @@ def _existing(*gone: str) -> ClusterInventory:
     )
 
 
-def _gone(*names: str, replaced: bool = False) -> tuple[Gone, ...]:
-    return tuple(Gone(name=n, pool=n.rstrip("0123456789"), replaced=replaced) for n in names)
+def _gone(*names: str, replaced: bool = False) -> tuple[RemovedNode, ...]:
+    return tuple(RemovedNode(name=n, pool=n.rstrip("0123456789"), replaced=replaced) for n in names)
 
 
 def _things(
     *names: str,
     replaced: bool = False,
-    hit: Hit | None = None,
+    hit: JobImpact | None = None,
     before: str = _TEXT,
     after: str = _TEXT,
     usd: tuple[float | None, float | None] = (None, None),
@@ -86,15 +86,15 @@ def _things(
 @pytest.mark.parametrize(
     ("hit", "expected"),
     [
-        (Hit(queue=3), ["controller:head01"]),
-        (Hit(problem="head01: no route"), ["controller:head01"]),
-        (Hit(queue=0), []),
+        (JobImpact(queue=3), ["controller:head01"]),
+        (JobImpact(problem="head01: no route"), ["controller:head01"]),
+        (JobImpact(queue=0), []),
         (None, []),
     ],
 )
 @pytest.mark.parametrize("replaced", [True, False])
 def test_a_controller_whose_queue_may_hold_jobs_is_named(
-    hit: Hit | None, expected: list[str], replaced: bool
+    hit: JobImpact | None, expected: list[str], replaced: bool
 ) -> None:
     assert _things("head01", replaced=replaced, hit=hit) == expected
 
@@ -132,7 +132,7 @@ def test_only_nodes_that_do_not_survive_count() -> None:
     effects = ("create", "update", "keep", "replace", "delete")
     changes = (*map(change, effects), change("delete", "volume"))
     site = SitePlan(site="lab", provider="simulated", changes=changes)
-    assert [(g.name, g.replaced) for g in gone_nodes([site])] == [
+    assert [(g.name, g.replaced) for g in removed_nodes([site])] == [
         ("replace-node", True),
         ("delete-node", False),
     ]
@@ -158,7 +158,7 @@ def test_each_guard_is_let_through_by_one_flag_that_lets_nothing_else_through(
         after=_spec(after),
         gone=_gone("head01", "door01", "door02", "gpu001", "gpu002", "gpu003", replaced=True),
         existing=_existing(),
-        hit=Hit(queue=3),
+        hit=JobImpact(queue=3),
         usd_per_hour=(90, 110),
     )
     things = [guard.thing for guard in found]
@@ -202,7 +202,7 @@ def test_a_plan_tells_which_fields_of_the_spec_differ(trial: Trial) -> None:
 
 def test_squeue_says_whose_jobs_are_on_the_nodes_in_question() -> None:
     lines = ["1|ann|gpu[001-002]", "2|bob|gpu003", "3|ann|", "4|cem|gpu002"]
-    hit = read_hit(lines, {"gpu002", "gpu004"})
+    hit = read_job_impact(lines, {"gpu002", "gpu004"})
     assert (hit.queue, hit.jobs, hit.users) == (4, ("1", "4"), ("ann", "cem"))
 
 

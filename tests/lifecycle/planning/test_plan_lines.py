@@ -102,8 +102,9 @@ def test_what_is_not_held_is_there_and_has_a_reason() -> None:
 def test_all_types_of_a_plan_were_gone_through() -> None:
     types = {place.partition(".")[0] for place, _ in _OTHERS}
     assert types >= {
-        "Plan", "SitePlan", "ResourceChange", "Resource", "StepChange", "BooksPlan", "LadderView",
-        "RungView", "FieldLine", "UpgradeLine", "Guard", "Repair", "Diagnostic",
+        "Plan", "SitePlan", "ResourceChange", "Resource", "StepChange", "AccountingPlan",
+        "FallbackListView", "OptionView", "FieldLine", "UpgradeLine", "Guard", "Repair",
+        "Diagnostic",
     }  # fmt: skip
 
 

@@ -7,7 +7,7 @@ import pytest
 from gcluster.inventory.compile import CompiledCluster, Group, Step
 from gcluster.inventory.compile.steps import Stage
 from gcluster.lifecycle.cluster.outcome import Exit, LifecycleError
-from gcluster.lifecycle.planning.preflight.obstacles import refuse_unkeyed
+from gcluster.lifecycle.planning.preflight.obstacles import refuse_unsigned
 
 
 def _cluster(fingerprint: str) -> CompiledCluster:
@@ -24,7 +24,7 @@ def _cluster(fingerprint: str) -> CompiledCluster:
 
 def test_a_source_without_a_fingerprint_is_refused_with_what_to_write() -> None:
     with pytest.raises(LifecycleError) as error:
-        refuse_unkeyed(_cluster(""))
+        refuse_unsigned(_cluster(""))
 
     (found,) = error.value.diagnostics
     assert error.value.exit_code == Exit.REFUSED
@@ -34,4 +34,4 @@ def test_a_source_without_a_fingerprint_is_refused_with_what_to_write() -> None:
 
 
 def test_a_source_with_a_fingerprint_passes() -> None:
-    refuse_unkeyed(_cluster("0" * 40))
+    refuse_unsigned(_cluster("0" * 40))

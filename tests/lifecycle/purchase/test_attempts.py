@@ -9,18 +9,18 @@ from tests.lifecycle.cloud_double import EC2_SAID, NEXT, NODES, SPOT, Killed, Pu
 
 from gcluster.lifecycle.cluster.outcome import Exit, LifecycleError
 from gcluster.lifecycle.cluster.progress import Finding, Progress
-from gcluster.lifecycle.planning.purchase.fallback_lists import Wishes
+from gcluster.lifecycle.planning.purchase.fallback_lists import OptionOverrides
 from gcluster.lifecycle.state import RunStarted
 from gcluster.stacks.provider import ProviderError, SiteContext
 
 
-def test_the_first_rung_is_taken_where_it_has_capacity(purchase: PurchaseTrial) -> None:
+def test_the_first_option_is_taken_where_it_has_capacity(purchase: PurchaseTrial) -> None:
     assert purchase.up().exit_code is Exit.OK
     assert purchase.cloud.on(SPOT) == NODES
     assert purchase.steps() == [(SPOT, "trying", "gpu[001-002]"), (SPOT, "held", "gpu[001-002]")]
 
 
-def test_the_next_rung_is_taken_where_the_first_has_none(purchase: PurchaseTrial) -> None:
+def test_the_next_option_is_taken_where_the_first_has_none(purchase: PurchaseTrial) -> None:
     purchase.cloud.stock[SPOT] = 0
     attempts_text: list[Progress] = []
     assert purchase.up(attempts_text.append).exit_code is Exit.OK
@@ -32,7 +32,7 @@ def test_the_next_rung_is_taken_where_the_first_has_none(purchase: PurchaseTrial
     assert EC2_SAID in later.detail
 
 
-def test_nodes_of_two_rungs_never_stand_together(purchase: PurchaseTrial) -> None:
+def test_nodes_of_two_options_never_stand_together(purchase: PurchaseTrial) -> None:
     purchase.cloud.stock[SPOT] = 1
     purchase.up()
     assert purchase.cloud.on(NEXT) == NODES
@@ -44,7 +44,9 @@ def test_nodes_of_two_rungs_never_stand_together(purchase: PurchaseTrial) -> Non
     assert gpus == [{SPOT}, {""}, {NEXT}], "what came was taken back before the next option"
 
 
-def test_mixed_keeps_what_came_and_asks_the_next_rung_for_the_rest(purchase: PurchaseTrial) -> None:
+def test_mixed_keeps_what_came_and_asks_the_next_option_for_the_rest(
+    purchase: PurchaseTrial,
+) -> None:
     purchase.write(pool=", mixed: true")
     purchase.cloud.stock[SPOT] = 1
     assert purchase.up().exit_code is Exit.OK
@@ -61,7 +63,7 @@ def test_a_second_up_changes_nothing_and_does_not_go_back(purchase: PurchaseTria
     assert purchase.cloud.on(NEXT) == NODES
 
 
-def test_a_rung_that_is_put_behind_replaces_nothing(purchase: PurchaseTrial) -> None:
+def test_a_option_that_is_put_behind_replaces_nothing(purchase: PurchaseTrial) -> None:
     purchase.cloud.stock[SPOT] = 0
     purchase.up()
     purchase.write("spot, on-demand, {reservation: cr-0abc}")
@@ -70,7 +72,7 @@ def test_a_rung_that_is_put_behind_replaces_nothing(purchase: PurchaseTrial) -> 
     assert purchase.cloud.on(NEXT) == NODES
 
 
-def test_a_rung_that_the_spec_drops_is_left_for_the_first(purchase: PurchaseTrial) -> None:
+def test_a_option_that_the_spec_drops_is_left_for_the_first(purchase: PurchaseTrial) -> None:
     purchase.cloud.stock[SPOT] = 0
     purchase.up()
     purchase.write("{reservation: cr-0abc}, spot")
@@ -81,17 +83,17 @@ def test_a_rung_that_the_spec_drops_is_left_for_the_first(purchase: PurchaseTria
     }
 
 
-def test_the_first_rung_is_bought_again_only_when_the_pool_is_named(
+def test_the_first_option_is_bought_again_only_when_the_pool_is_named(
     purchase: PurchaseTrial,
 ) -> None:
     purchase.cloud.stock[SPOT] = 0
     purchase.up()
     purchase.cloud.stock.clear()
-    purchase.up(wishes=Wishes(again=frozenset({"gpu"})))
+    purchase.up(wishes=OptionOverrides(again=frozenset({"gpu"})))
     assert purchase.cloud.on(SPOT) == NODES
 
 
-def test_where_all_rungs_end_nothing_is_left_and_each_is_told_in_the_clouds_words(
+def test_where_all_options_end_nothing_is_left_and_each_is_told_in_the_clouds_words(
     purchase: PurchaseTrial,
 ) -> None:
     purchase.cloud.stock = {SPOT: 1, NEXT: 1}
@@ -106,7 +108,7 @@ def test_where_all_rungs_end_nothing_is_left_and_each_is_told_in_the_clouds_word
     assert "gcluster up" in short.hint
 
 
-def test_a_later_up_begins_with_the_first_rung_again(purchase: PurchaseTrial) -> None:
+def test_a_later_up_begins_with_the_first_option_again(purchase: PurchaseTrial) -> None:
     purchase.cloud.stock = {SPOT: 0, NEXT: 0}
     purchase.up()
     purchase.cloud.stock.clear()
@@ -114,7 +116,7 @@ def test_a_later_up_begins_with_the_first_rung_again(purchase: PurchaseTrial) ->
     assert purchase.cloud.on(SPOT) == NODES
 
 
-def test_a_quorum_keeps_what_one_rung_gave(purchase: PurchaseTrial) -> None:
+def test_a_quorum_keeps_what_one_option_gave(purchase: PurchaseTrial) -> None:
     purchase.write(count=3, pool=", quorum: 2")
     purchase.cloud.stock[SPOT] = 2
     result = purchase.up()
@@ -136,7 +138,7 @@ def test_growing_a_pool_replaces_no_machine_that_stands(purchase: PurchaseTrial)
     assert "--from-first-option gpu" in short.hint
 
 
-def test_spot_nodes_that_are_all_gone_go_on_to_the_next_rung(purchase: PurchaseTrial) -> None:
+def test_spot_nodes_that_are_all_gone_go_on_to_the_next_option(purchase: PurchaseTrial) -> None:
     purchase.up()
     purchase.cloud.put({"head": NEXT})  # the cloud took them back
     purchase.cloud.stock[SPOT] = 0
@@ -144,7 +146,7 @@ def test_spot_nodes_that_are_all_gone_go_on_to_the_next_rung(purchase: PurchaseT
     assert purchase.cloud.on(NEXT) == NODES
 
 
-def test_a_rung_dearer_than_the_budget_leaves_is_skipped(purchase: PurchaseTrial) -> None:
+def test_a_option_dearer_than_the_budget_leaves_is_skipped(purchase: PurchaseTrial) -> None:
     purchase.write("spot, {spot_max_usd_per_hour: 20}", more="budget: {max_usd_per_hour: 50}")
     loaded = purchase.open().spec  # a bound above the ceiling is a warning: it may be cheaper
     assert loaded.budget is not None
@@ -152,13 +154,15 @@ def test_a_rung_dearer_than_the_budget_leaves_is_skipped(purchase: PurchaseTrial
     assert purchase.cloud.most <= 50
     [skipped] = [step for step in purchase.steps() if step[1] == "skipped"]
     assert skipped[0] == SPOT
-    [spot, limited] = next(x for x in purchase.plan().ladders if x.pool == "gpu").rungs
+    [spot, limited] = next(
+        x for x in purchase.plan().fallback_lists if x.pool == "gpu"
+    ).purchase_options
     assert "budget.max_usd_per_hour leaves $49.19/h" in spot.reason
     assert limited.state == "stands"
 
 
 @pytest.mark.parametrize("number", range(1, 6))
-def test_killed_in_the_middle_it_goes_on_and_asks_no_rung_twice(
+def test_killed_in_the_middle_it_goes_on_and_asks_no_option_twice(
     purchase: PurchaseTrial, number: int
 ) -> None:
     purchase.cloud.stock[SPOT] = 1
@@ -183,20 +187,20 @@ def test_after_it_was_taken_down_nothing_stands_any_more(purchase: PurchaseTrial
 
 
 def test_the_plan_shows_where_a_pool_stands_and_what_comes_after(purchase: PurchaseTrial) -> None:
-    [view] = [x for x in purchase.plan().ladders if x.pool == "gpu"]
-    assert [(r.key, r.state, r.nodes) for r in view.rungs] == [
+    [view] = [x for x in purchase.plan().fallback_lists if x.pool == "gpu"]
+    assert [(r.key, r.state, r.nodes) for r in view.purchase_options] == [
         (SPOT, "next", "gpu[001-002]"), (NEXT, "after", ""),
     ]  # fmt: skip
-    assert view.rungs[1].usd_per_hour == pytest.approx(2 * 55.04)
+    assert view.purchase_options[1].usd_per_hour == pytest.approx(2 * 55.04)
     purchase.cloud.stock[SPOT] = 0
     purchase.up()
-    [view] = [x for x in purchase.plan().ladders if x.pool == "gpu"]
-    assert [r.state for r in view.rungs] == ["after", "stands"]
+    [view] = [x for x in purchase.plan().fallback_lists if x.pool == "gpu"]
+    assert [r.state for r in view.purchase_options] == ["after", "stands"]
 
 
-def test_the_plans_money_is_that_of_the_rung_that_was_taken(purchase: PurchaseTrial) -> None:
+def test_the_plans_money_is_that_of_the_option_that_was_taken(purchase: PurchaseTrial) -> None:
     purchase.write("{spot_max_usd_per_hour: 20}, on-demand")
-    spot = purchase.plan().ladders[1].rungs[0].key
+    spot = purchase.plan().fallback_lists[1].purchase_options[0].key
     head = 0.8064
     assert purchase.plan().usd_per_hour == pytest.approx(head + 2 * 20)
     purchase.cloud.stock[spot] = 0
@@ -204,7 +208,7 @@ def test_the_plans_money_is_that_of_the_rung_that_was_taken(purchase: PurchaseTr
     assert purchase.plan().usd_per_hour == pytest.approx(head + 2 * 55.04)
 
 
-def test_what_is_no_lack_of_capacity_walks_no_ladder(
+def test_what_is_no_lack_of_capacity_walks_no_fallback_list(
     purchase: PurchaseTrial, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     purchase.cloud.stock[SPOT] = 0
@@ -232,26 +236,26 @@ def test_a_block_is_skipped_unless_it_is_asked_for_by_name(purchase: PurchaseTri
     purchase.up()
     assert purchase.cloud.bought == []
     assert purchase.cloud.on(NEXT) == NODES
-    [view] = [x for x in purchase.plan().ladders if x.pool == "gpu"]
-    assert "only with --buy-capacity-block gpu" in view.rungs[0].reason
-    assert view.rungs[0].usd_at_once == pytest.approx(
-        24 * 2 * (view.rungs[0].usd_per_hour or 0) / 2
+    [view] = [x for x in purchase.plan().fallback_lists if x.pool == "gpu"]
+    assert "only with --buy-capacity-block gpu" in view.purchase_options[0].reason
+    assert view.purchase_options[0].usd_at_once == pytest.approx(
+        24 * 2 * (view.purchase_options[0].usd_per_hour or 0) / 2
     )
 
 
 def test_a_block_is_bought_once_when_it_is_asked_for_by_name(purchase: PurchaseTrial) -> None:
     purchase.write(f"{BUY}, on-demand")
-    purchase.up(wishes=Wishes(buy=frozenset({"gpu"})))
+    purchase.up(wishes=OptionOverrides(buy=frozenset({"gpu"})))
     assert purchase.cloud.bought == [BLOCK]
     assert purchase.cloud.on(BLOCK) == NODES
     assert not purchase.up().changed
     assert purchase.cloud.bought == [BLOCK]
 
 
-def test_a_pool_whose_block_is_paid_is_not_moved_to_another_rung(purchase: PurchaseTrial) -> None:
+def test_a_pool_whose_block_is_paid_is_not_moved_to_another_option(purchase: PurchaseTrial) -> None:
     purchase.write(f"{BUY}, on-demand")
     purchase.cloud.stock[BLOCK] = 1
-    result = purchase.up(wishes=Wishes(buy=frozenset({"gpu"})))
+    result = purchase.up(wishes=OptionOverrides(buy=frozenset({"gpu"})))
     assert result.exit_code is Exit.FAILED
     assert (purchase.cloud.on(BLOCK), purchase.cloud.on(NEXT)) == (["gpu001"], [])
     purchase.cloud.stock.clear()
@@ -263,7 +267,7 @@ def test_a_purchase_that_was_killed_is_not_made_again_unasked(purchase: Purchase
     purchase.write(f"{BUY}, on-demand")
     kill_at(purchase, 3)
     with pytest.raises(Killed):
-        purchase.up(wishes=Wishes(buy=frozenset({"gpu"})))
+        purchase.up(wishes=OptionOverrides(buy=frozenset({"gpu"})))
     with pytest.raises(LifecycleError) as error:
         purchase.up()
     assert [d.code for d in error.value.diagnostics] == ["GC955"]
@@ -273,13 +277,13 @@ def test_a_purchase_that_was_killed_is_not_made_again_unasked(purchase: Purchase
 @pytest.mark.parametrize(
     ("wishes", "why"),
     [
-        (Wishes(buy=frozenset({"gpu"})), "buys no capacity block"),
-        (Wishes(buy=frozenset({"gpus"})), "buys no capacity block"),
-        (Wishes(again=frozenset({"gpus"})), "is no pool of a cloud"),
+        (OptionOverrides(buy=frozenset({"gpu"})), "buys no capacity block"),
+        (OptionOverrides(buy=frozenset({"gpus"})), "buys no capacity block"),
+        (OptionOverrides(again=frozenset({"gpus"})), "is no pool of a cloud"),
     ],
 )
-def test_a_pool_that_has_no_such_ladder_is_refused_by_name(
-    wishes: Wishes, why: str, purchase: PurchaseTrial
+def test_a_pool_that_has_no_such_fallback_list_is_refused_by_name(
+    wishes: OptionOverrides, why: str, purchase: PurchaseTrial
 ) -> None:
     with pytest.raises(LifecycleError) as error:
         purchase.up(wishes=wishes)

@@ -169,14 +169,14 @@ def stories(draw: st.DrawFn) -> Story:
 
 
 @given(stories())
-def test_a_walk_ends_and_asks_each_rung_at_most_once(story: Story) -> None:
+def test_a_walk_ends_and_asks_each_option_at_most_once(story: Story) -> None:
     assert len(story.tries) == len(set(story.tries))
     order = [option.key for option in story.fallback.options]
     assert story.tries == sorted(story.tries, key=order.index)
 
 
 @given(stories())
-def test_nodes_of_several_rungs_stand_together_only_where_it_was_asked_for(story: Story) -> None:
+def test_nodes_of_several_options_stand_together_only_where_it_was_asked_for(story: Story) -> None:
     if not story.fallback.mixes:
         assert all(len(set(there.values())) <= 1 for there in story.stood)
 
@@ -232,7 +232,7 @@ def test_no_block_is_bought_that_nobody_named(data: st.DataObject) -> None:
 
 
 @given(st.data())
-def test_where_there_is_capacity_the_first_affordable_rung_is_taken(data: st.DataObject) -> None:
+def test_where_there_is_capacity_the_first_affordable_option_is_taken(data: st.DataObject) -> None:
     fallback = data.draw(fallbacks())
     story = Story(
         fallback, PurchaseProgress(site="east"), headroom=(), buys=True, gives=lambda *_: True
@@ -241,7 +241,7 @@ def test_where_there_is_capacity_the_first_affordable_rung_is_taken(data: st.Dat
     assert set(story.there.values()) == {fallback.options[0].key}
 
 
-def _ladder(*keys: str, nodes: int = 2) -> PoolFallback:
+def _fallback_list(*keys: str, nodes: int = 2) -> PoolFallback:
     return PoolFallback(
         pool="gpu",
         site="east",
@@ -250,14 +250,18 @@ def _ladder(*keys: str, nodes: int = 2) -> PoolFallback:
     )
 
 
-def test_a_rung_keeps_its_nodes_wherever_the_ladder_has_it_now() -> None:
+def test_a_option_keeps_its_nodes_wherever_the_fallback_list_has_it_now() -> None:
     progress = PurchaseProgress(site="east", held={"gpu001": "b", "gpu002": "b"})
-    for fallback in (_ladder("a", "b"), _ladder("b", "a"), _ladder("c", "b", "a")):
+    for fallback in (
+        _fallback_list("a", "b"),
+        _fallback_list("b", "a"),
+        _fallback_list("c", "b", "a"),
+    ):
         assert isinstance(decide(fallback, prune_to_spec(fallback, progress)), Complete)
 
 
-def test_a_rung_that_the_ladder_lost_holds_nothing() -> None:
-    fallback = _ladder("a")
+def test_a_option_that_the_fallback_list_lost_holds_nothing() -> None:
+    fallback = _fallback_list("a")
     progress = prune_to_spec(
         fallback, PurchaseProgress(site="east", held={"gpu001": "b", "gpu002": "b"}, trying="b")
     )
@@ -268,7 +272,7 @@ def test_a_rung_that_the_ladder_lost_holds_nothing() -> None:
 
 def test_an_unknown_price_is_over_a_ceiling_and_says_so() -> None:
     unknown = PurchaseOption(key="a", market="spot", usd_per_hour=None)
-    fallback = msgspec.structs.replace(_ladder("b"), options=(unknown,))
+    fallback = msgspec.structs.replace(_fallback_list("b"), options=(unknown,))
     room = Headroom(ceiling="budget.max_usd_per_hour", usd_per_hour=1e9)
     assert isinstance(decide(fallback, PurchaseProgress(site="east")), Attempt)
     ended = decide(fallback, PurchaseProgress(site="east"), headroom=(room,))

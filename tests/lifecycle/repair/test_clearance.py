@@ -12,8 +12,8 @@ from tests.lifecycle.kubernetes.spec import spec_of
 
 from gcluster.inventory.hosts import ClusterInventory
 from gcluster.lifecycle.operations.repair.clearance import (
+    blocking_reason,
     give_back,
-    in_the_way,
     node_uses,
     take_out,
 )
@@ -73,19 +73,19 @@ BUSY = NodeUse(out=False, jobs=("7", "8"))
 def test_a_node_with_jobs_is_not_replaced_and_a_persons_drain_is_left(
     use: NodeUse, replacing: bool, why: str
 ) -> None:
-    assert in_the_way({"gpu001": use}, "gpu001", replacing=replacing) == why
+    assert blocking_reason({"gpu001": use}, "gpu001", replacing=replacing) == why
 
 
 def test_nothing_is_replaced_while_nobody_knows_what_runs_there() -> None:
     scheduler = Scheduler(gpu001=BUSY)
     scheduler.is_silent = True
     uses = node_uses(scheduler, ["gpu001"])
-    assert "jobs may run there" in in_the_way(uses, "gpu001", replacing=True)
-    assert in_the_way(uses, "gpu001", replacing=False) == ""
+    assert "jobs may run there" in blocking_reason(uses, "gpu001", replacing=True)
+    assert blocking_reason(uses, "gpu001", replacing=False) == ""
 
 
 def test_a_node_that_the_scheduler_does_not_know_is_free() -> None:
-    assert in_the_way({}, "gpu001", replacing=True) == ""
+    assert blocking_reason({}, "gpu001", replacing=True) == ""
     assert node_uses(None, ["gpu001"]) == {}
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from gcluster.inventory.hosts import Host, SshTarget
 from gcluster.lifecycle.nodes.ssh.arguments import (
-    as_words,
+    as_arguments,
     bastion_marker,
     destination,
     identity,
@@ -123,4 +123,4 @@ def test_an_address_that_looks_like_an_option_is_still_an_address() -> None:
 
 
 def test_every_option_has_its_flag() -> None:
-    assert as_words(["A=1", "B=2"]) == ["-o", "A=1", "-o", "B=2"]
+    assert as_arguments(["A=1", "B=2"]) == ["-o", "A=1", "-o", "B=2"]

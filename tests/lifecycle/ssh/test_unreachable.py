@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gcluster.inventory.hosts import Host, SshTarget
-from gcluster.lifecycle.nodes.ssh.unreachable import fingerprint, reason_in_words, sudo_refused
+from gcluster.lifecycle.nodes.ssh.unreachable import describe_reason, fingerprint, sudo_refused
 
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIEzDgpqeblvjIQ5DGaKitwKFZ/kyu1DspKcZDpE2LI5N"
 HOST = Host(
@@ -52,7 +52,7 @@ ops@10.0.0.1: Permission denied (publickey).
     ],
 )
 def test_a_reason_is_one_line_in_words(stderr: str, words: str) -> None:
-    reason = reason_in_words(stderr, HOST)
+    reason = describe_reason(stderr, HOST)
     assert words in reason
     assert "\n" not in reason
 

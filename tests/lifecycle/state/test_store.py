@@ -24,9 +24,9 @@ from gcluster.lifecycle.state import (
     StateStore,
     acquire,
     applied_number,
-    keep_applied,
     lock_state,
     newest_applied,
+    store_applied,
 )
 from gcluster.lifecycle.state.bucket import Bucket, connect
 from gcluster.lifecycle.state.store import FORMAT_KEY
@@ -178,7 +178,7 @@ def test_up_goes_on_with_a_kept_state(kept_spec: Path) -> None:
 def test_what_was_applied_is_never_changed_and_the_newest_counts(store: StateStore) -> None:
     assert newest_applied(store) is None
     for text in ("one", "two", "two"):
-        keep_applied(store, Applied(spec=text))
+        store_applied(store, Applied(spec=text))
     assert applied_number(store) == 2
     assert newest_applied(store) == Applied(spec="two")
     assert b"one" in (store.get("applied/000001.json") or b"")
@@ -192,7 +192,7 @@ def test_two_who_apply_at_once_cannot_both_be_the_newest(bucket: Bucket) -> None
             super().put_new(key, data)
 
     with pytest.raises(LifecycleError, match="another run applied a spec"):
-        keep_applied(Overtaken(bucket, url="test"), Applied(spec="mine"))
+        store_applied(Overtaken(bucket, url="test"), Applied(spec="mine"))
     assert newest_applied(StateStore(bucket, url="test")) == Applied(spec="another")
 
 

@@ -55,7 +55,7 @@ def write(*argv: str) -> None:
 
 
 def test_a_blank_disk_holds_nothing(disk: Path) -> None:
-    assert TARGETS.holds(str(disk)) == ""
+    assert TARGETS.device_content(str(disk)) == ""
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_a_blank_disk_holds_nothing(disk: Path) -> None:
 )
 def test_a_signature_is_found(disk: Path, argv: tuple[str, ...]) -> None:
     write(*argv, str(disk))
-    assert "isn't blank" in TARGETS.holds(str(disk))
+    assert "isn't blank" in TARGETS.device_content(str(disk))
 
 
 @pytest.mark.parametrize("place", [0, 4096, 32 * MIB, 64 * MIB - 1])
@@ -71,15 +71,15 @@ def test_data_without_a_signature_is_found(disk: Path, place: int) -> None:
     with disk.open("r+b") as file:
         file.seek(place)
         file.write(b"x")
-    assert "isn't blank" in TARGETS.holds(str(disk))
+    assert "isn't blank" in TARGETS.device_content(str(disk))
 
 
 def test_a_disk_that_is_not_there_or_no_disk_is_refused(
     disk: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert TARGETS.holds(str(disk.with_name("away"))) == "it isn't there"
+    assert TARGETS.device_content(str(disk.with_name("away"))) == "it isn't there"
     monkeypatch.delenv("GCLUSTER_DISKS")
-    assert TARGETS.holds(str(disk)) == "it is no block device"
+    assert TARGETS.device_content(str(disk)) == "it is no block device"
 
 
 @pytest.mark.parametrize("written", ["scratch-OST0001", "scratch:OST0001", "scratch=OST0001"])

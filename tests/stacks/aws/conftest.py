@@ -21,7 +21,7 @@ from gcluster.stacks.aws.plan.layout import site_plan
 from gcluster.stacks.aws.plan.types import SitePlan
 from gcluster.stacks.aws.program.site import record_site
 from gcluster.stacks.pulumi.graph import Graph
-from gcluster.stacks.pulumi.preflight import nothing_stands
+from gcluster.stacks.pulumi.preflight import nothing_exists
 from gcluster.stacks.pulumi.recorded import RecordedGraph
 
 CASES = Path(__file__).parents[2] / "cases/stacks/aws"
@@ -46,7 +46,7 @@ scheduler: {type: slurm}
 IMAGE = BASE.replace("    zone_id", "    image: ami-1e749f67\n    zone_id")
 """With an image that moto knows."""
 BUYS = BASE.replace("count: 2", "count: 2, market: [{buy_capacity_block: 7d}]")
-NONE = nothing_stands()
+NONE = nothing_exists()
 
 
 def spec_of(text: str = BASE) -> ClusterSpec:

@@ -20,8 +20,8 @@ from gcluster.stacks.aws.preflight.capacity import (
     check_room,
     check_zones,
 )
-from gcluster.stacks.aws.preflight.questions import standing_of
-from gcluster.stacks.pulumi.preflight import Standing, nothing_stands
+from gcluster.stacks.aws.preflight.questions import existing_machines
+from gcluster.stacks.pulumi.preflight import ExistingMachines, nothing_exists
 
 from .conftest import BASE, BUYS, CASES, NONE, Recorded, said, spec_of
 
@@ -91,7 +91,7 @@ def test_a_quota_must_have_room_for_the_machines_that_do_not_exist_yet(
         "Timestamp": datetime.now(UTC) - timedelta(minutes=2),
     }
     api.client("cloudwatch").put_metric_data(Namespace="AWS/Usage", MetricData=[point])
-    standing = Standing(lambda: ["train"] * there)
+    standing = ExistingMachines(lambda: ["train"] * there)
     found = list(check_room(api, spec_of(), catalog, need, standing))
     if missing is None:
         assert found == []
@@ -106,7 +106,7 @@ def test_a_quota_whose_usage_nobody_publishes_is_only_held_against_the_need(
     api: Api, catalog: Catalog, need: QuotaNeed, aws_says: Recorded
 ) -> None:
     quota_says(aws_says, 384)
-    none = nothing_stands()
+    none = nothing_exists()
     assert said(check_room(api, spec_of(), catalog, need, none)) == []
 
 
@@ -127,7 +127,7 @@ def test_what_the_cluster_runs_already_is_counted_by_its_tags(
         ],
     )
     api.client("ec2").run_instances(ImageId="ami-1e749f67", MinCount=1, MaxCount=1)
-    assert standing_of(api, plan).counts() == {"train": 2}
+    assert existing_machines(api, plan).counts() == {"train": 2}
 
 
 RESERVED = BASE.replace("count: 2", "count: 2, market: [{reservation: cr-0abc}]")
@@ -179,7 +179,7 @@ def test_a_reservation_that_others_use_is_a_warning_until_the_machines_stand(
     [finding] = check_reservation(api, pool, pool.offers[0], NONE)
     assert finding.severity is Severity.WARNING
     assert "has 3 machines free, 4 are still to be made" in finding.summary
-    one = Standing(lambda: ["train"])
+    one = ExistingMachines(lambda: ["train"])
     assert said(check_reservation(api, pool, pool.offers[0], one)) == []
 
 
@@ -196,6 +196,6 @@ def test_a_pool_that_stands_buys_no_second_block(
     api: Api, planned: Callable[..., SitePlan], aws_says: Recorded
 ) -> None:
     pool = planned(BUYS).pool("train")
-    both = Standing(lambda: ["train", "train"])
+    both = ExistingMachines(lambda: ["train", "train"])
     assert said(check_block_offering(api, pool, pool.offers[0], both)) == []
     assert aws_says.asked == []

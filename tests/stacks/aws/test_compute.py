@@ -98,7 +98,7 @@ def test_metadata_needs_a_token_and_stays_on_the_node(graph: Ask) -> None:
 
 def test_a_reservation_is_the_target_and_nothing_else_is_bought(graph: Ask) -> None:
     recorded = graph(with_market("{reservation: cr-0abc}, on-demand"))
-    template = template_of(recorded, "train")  # a fixed pool has the template of its rung alone
+    template = template_of(recorded, "train")  # a fixed pool has the template of its option alone
     assert template.inputs["capacityReservationSpecification"] == {
         "capacityReservationTarget": {"capacityReservationId": "cr-0abc"}
     }
@@ -126,7 +126,7 @@ def test_a_capacity_block_that_is_owned_is_used_and_not_bought(graph: Ask) -> No
 @pytest.mark.parametrize(
     "market", ["on-demand", "spot", "on-demand, {buy_capacity_block: 7d}", "{reservation: cr-0a}"]
 )
-def test_no_block_is_bought_unless_it_is_the_rung_in_use(market: str, graph: Ask) -> None:
+def test_no_block_is_bought_unless_it_is_the_option_in_use(market: str, graph: Ask) -> None:
     assert graph(with_market(market)).of_type("CapacityBlockReservation") == ()
 
 
@@ -183,7 +183,7 @@ def test_another_pool_changes_nothing_that_is_there(recorded: Record) -> None:
     assert not any(change.options for change in difference.changed)
 
 
-def test_a_pool_that_moves_to_another_rung_is_replaced_as_a_whole(recorded: Record) -> None:
+def test_a_pool_that_moves_to_another_option_is_replaced_as_a_whole(recorded: Record) -> None:
     moved = recorded(with_market("{reservation: cr-0abc}"))
     changes = {change.urn.rpartition("::")[2]: change for change in diff(recorded(), moved).changed}
     assert changes["demo-east-train001"].replaced

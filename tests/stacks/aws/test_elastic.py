@@ -1,6 +1,6 @@
 """Bursts on AWS, against moto: one fleet call, all or none, found again after a kill.
 
-No rung is mixed with another.
+No option is mixed with another.
 
 Moto makes instances out of fleets and templates and keeps their tags; it has no idea of capacity,
 client tokens or minimum sizes. What those do is AWS's; that they are asked for is tested here.
@@ -206,7 +206,7 @@ def without_spot(aws_says: Recorded) -> None:
 
 
 @pytest.mark.usefixtures("without_spot")
-def test_the_next_rung_is_tried_when_the_first_has_no_capacity(
+def test_the_next_option_is_tried_when_the_first_has_no_capacity(
     api: Api, plan: SitePlan, grow: Grow, asked: list[dict[str, Any]]
 ) -> None:
     grow(["train001", "train002"])
@@ -216,7 +216,7 @@ def test_the_next_rung_is_tried_when_the_first_has_no_capacity(
     assert {machine.offer for machine in instances(api, plan)} == {"on-demand-use1-az4"}
 
 
-def test_a_later_burst_stays_on_the_rung_that_is_in_use(
+def test_a_later_burst_stays_on_the_option_that_is_in_use(
     api: Api, plan: SitePlan, grow: Grow, request: pytest.FixtureRequest
 ) -> None:
     grow(["train001"])

@@ -1,4 +1,4 @@
-"""A site of the spec as a plan: rungs in order, zones, and what the spec leaves open."""
+"""A site of the spec as a plan: options in order, zones, and what the spec leaves open."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ def train(text: str, catalog: Catalog) -> PoolPlan:
     return site_plan(spec_of(text), SITE, catalog).pool("train")
 
 
-def test_each_rung_is_tried_in_all_zones_before_the_next(catalog: Catalog) -> None:
+def test_each_option_is_tried_in_all_zones_before_the_next(catalog: Catalog) -> None:
     said = "count: 2, zones: [use1-az4, use1-az6], market: [{reservation: cr-0abc}, spot]"
     pool = train(BASE.replace("count: 2", said), catalog)
-    assert [(offer.rung.market, offer.zone) for offer in pool.offers] == [
+    assert [(offer.option.market, offer.zone) for offer in pool.offers] == [
         ("reservation", "use1-az4"),
         ("reservation", "use1-az6"),
         ("spot", "use1-az4"),
@@ -34,10 +34,10 @@ def test_each_rung_is_tried_in_all_zones_before_the_next(catalog: Catalog) -> No
 
 def test_a_pool_without_a_market_is_bought_on_demand(catalog: Catalog) -> None:
     [offer] = train(BASE, catalog).offers
-    assert (offer.key, offer.rung.market) == ("on-demand-use1-az4", "on-demand")
+    assert (offer.key, offer.option.market) == ("on-demand-use1-az4", "on-demand")
 
 
-def test_a_rung_keeps_its_key_when_another_is_put_before_it(catalog: Catalog) -> None:
+def test_a_option_keeps_its_key_when_another_is_put_before_it(catalog: Catalog) -> None:
     def keys(market: str) -> set[str]:
         text = BASE.replace("count: 2", f"count: 2, market: [{market}]")
         return {offer.key for offer in train(text, catalog).offers}
@@ -48,11 +48,11 @@ def test_a_rung_keeps_its_key_when_another_is_put_before_it(catalog: Catalog) ->
 def test_an_offer_that_is_gone_gives_way_to_the_first(catalog: Catalog) -> None:
     pool = train(BASE.replace("count: 2", "count: 2, market: [spot, on-demand]"), catalog)
     taken = pool.taken({"train001": "on-demand-use1-az4", "train002": "reservation-0-use1-az4"})
-    assert taken["train001"].rung.market == "on-demand"
+    assert taken["train001"].option.market == "on-demand"
     assert taken["train002"] == pool.offers[0] == pool.taken({})["train001"]
 
 
-def test_a_node_that_is_on_no_rung_is_not_made(catalog: Catalog) -> None:
+def test_a_node_that_is_on_no_option_is_not_made(catalog: Catalog) -> None:
     pool = train(BASE.replace("count: 2", "count: 2, market: [spot, on-demand]"), catalog)
     assert list(pool.taken({"train001": ""})) == ["train002"]
 

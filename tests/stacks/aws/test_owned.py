@@ -15,7 +15,7 @@ from gcluster.stacks.aws.preflight.existing import (
     check_profile,
     check_rights,
 )
-from gcluster.stacks.pulumi.preflight import Standing
+from gcluster.stacks.pulumi.preflight import ExistingMachines
 
 from .conftest import BASE, IMAGE, NONE, Recorded, existing, said
 
@@ -50,7 +50,7 @@ def test_a_network_that_exists_is_looked_at(api: Api, planned: Callable[..., Sit
     full = planned(existing(subnet, vpc, "sg-0a").replace("count: 2", "count: 12"))
     [finding] = check_network(api, full, NONE)
     assert finding.summary == f"subnet {subnet} has 11 free addresses, the nodes still need 13"
-    there = Standing(lambda: ["train"] * 2)
+    there = ExistingMachines(lambda: ["train"] * 2)
     assert said(check_network(api, full, there)) == []
     other = planned(existing(subnet, "vpc-0other", "sg-0a").replace("use1-az4", "use1-az6"))
     assert [summary for _, summary in said(check_network(api, other, NONE))] == [

@@ -68,7 +68,7 @@ def test_a_price_that_nobody_tells_is_a_warning_and_not_zero(
     assert finding.summary == "nobody tells what m9x.large costs (on-demand) in us-east-1"
 
 
-def test_offers_tell_price_room_source_and_age_rung_by_rung(
+def test_offers_tell_price_room_source_and_age_option_by_option(
     api: Api, catalog: Catalog, planned: Callable[..., SitePlan], aws_says: Recorded
 ) -> None:
     aws_says.answer("pricing", "GetProducts", "prices.json")

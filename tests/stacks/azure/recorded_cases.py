@@ -19,7 +19,7 @@ from gcluster.stacks.pulumi.record import record
 
 if TYPE_CHECKING:
     from gcluster.schemas.spec import ClusterSpec
-    from gcluster.stacks.azure.plan.types import Moment
+    from gcluster.stacks.azure.plan.types import LiveState
     from gcluster.stacks.pulumi.recorded import RecordedGraph
 
 CASES = Path(__file__).parents[2] / "cases/stacks/azure"
@@ -37,7 +37,7 @@ def parsed(text: str) -> ClusterSpec:
 
 
 def recorded(
-    spec: ClusterSpec, *, preview: bool = False, moment: Moment | None = None
+    spec: ClusterSpec, *, preview: bool = False, moment: LiveState | None = None
 ) -> RecordedGraph:
     [site] = spec.sites
     run = program(spec, site, load_catalog(), moment)

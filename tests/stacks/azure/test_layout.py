@@ -12,7 +12,7 @@ from gcluster.schemas.catalog import load_catalog
 from gcluster.schemas.load import load_text
 from gcluster.stacks.azure.plan.identifiers import ArmId, parse
 from gcluster.stacks.azure.plan.layout import layout
-from gcluster.stacks.azure.plan.types import RungPlan, SitePlan
+from gcluster.stacks.azure.plan.types import OptionPlan, SitePlan
 from gcluster.stacks.provider import ProviderError
 
 from .recorded_cases import CASES, spec_of
@@ -57,13 +57,13 @@ def test_ssh_is_never_opened_to_the_world(cidr: str) -> None:
         plan(ELASTIC, ("192.0.2.0/24", f'"{cidr}"'))
 
 
-def test_the_ladder_tries_every_zone_of_a_market_before_the_next_market() -> None:
+def test_the_fallback_list_tries_every_zone_of_a_market_before_the_next_market() -> None:
     changed = plan(ELASTIC, ("    count: {min", '    zones: ["1", "2"]\n    count: {min'))
-    assert changed.pool("train").rungs == (
-        RungPlan(market="spot", zone="1", max_usd_per_hour=60),
-        RungPlan(market="spot", zone="2", max_usd_per_hour=60),
-        RungPlan(market="on-demand", zone="1"),
-        RungPlan(market="on-demand", zone="2"),
+    assert changed.pool("train").purchase_options == (
+        OptionPlan(market="spot", zone="1", max_usd_per_hour=60),
+        OptionPlan(market="spot", zone="2", max_usd_per_hour=60),
+        OptionPlan(market="on-demand", zone="1"),
+        OptionPlan(market="on-demand", zone="2"),
     )
 
 

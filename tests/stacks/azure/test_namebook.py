@@ -3,14 +3,14 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gcluster.stacks.azure.naming import Book, Intent, read, settle, without
+from gcluster.stacks.azure.naming import Intent, NameTable, read, settle, without
 
 LONGEST = 256
 TOKEN = "0123abcd"  # noqa: S105  # an id
 names = st.from_regex(r"[a-z]{1,8}(-[a-z0-9]{1,6})?-?[0-9]{0,4}", fullmatch=True)
 numbers = st.integers(0, 2000).map(str)
 books = st.builds(
-    Book,
+    NameTable,
     ids=st.dictionaries(names, numbers, max_size=100),
     intents=st.lists(
         st.builds(
@@ -26,7 +26,7 @@ books = st.builds(
 
 
 @given(book=books)
-def test_a_book_is_read_back_as_it_was_written(book: Book) -> None:
+def test_a_book_is_read_back_as_it_was_written(book: NameTable) -> None:
     tags = book.tags()
     again = read({"gcluster-cluster": "x", **tags})
     assert again.ids == book.ids
@@ -39,15 +39,15 @@ def test_a_book_is_read_back_as_it_was_written(book: Book) -> None:
 
 def test_a_hundred_machines_that_count_up_need_one_short_tag() -> None:
     ids = {f"gpu{n:03d}": str(n - 1) for n in range(1, 101)}
-    assert Book(ids=ids).tags() == {"gcluster-names-0": "gpu001..100:0"}
+    assert NameTable(ids=ids).tags() == {"gcluster-names-0": "gpu001..100:0"}
 
 
 @given(book=books, machines=st.sets(numbers, max_size=50), planned=st.lists(names, unique=True))
 def test_nobody_who_has_a_name_loses_it_and_no_machine_has_two(
-    book: Book, machines: set[str], planned: list[str]
+    book: NameTable, machines: set[str], planned: list[str]
 ) -> None:
     unique = {number: name for name, number in book.ids.items()}
-    book = Book(ids={name: number for number, name in unique.items()}, intents=book.intents)
+    book = NameTable(ids={name: number for number, name in unique.items()}, intents=book.intents)
     after = settle(book, machines, planned)
     for name, number in book.ids.items():
         assert after.ids.get(name) == (number if number in machines else after.ids.get(name))
@@ -59,18 +59,18 @@ def test_nobody_who_has_a_name_loses_it_and_no_machine_has_two(
 def test_new_machines_get_the_names_of_an_intent_before_those_of_the_spec() -> None:
     intent = Intent(token=TOKEN, target=4, names=("gpu101", "gpu102"))
     book = settle(
-        Book(ids={"gpu001": "0"}, intents=(intent,)), ["0", "3", "5"], ["gpu001", "gpu002"]
+        NameTable(ids={"gpu001": "0"}, intents=(intent,)), ["0", "3", "5"], ["gpu001", "gpu002"]
     )
-    assert book == Book(ids={"gpu001": "0", "gpu101": "3", "gpu102": "5"})
+    assert book == NameTable(ids={"gpu001": "0", "gpu101": "3", "gpu102": "5"})
 
 
 def test_an_intent_stays_until_all_its_machines_are_there() -> None:
     intent = Intent(token=TOKEN, target=2, names=("gpu101", "gpu102"))
-    assert settle(Book(intents=(intent,)), ["0"], []).intents == (intent,)
+    assert settle(NameTable(intents=(intent,)), ["0"], []).intents == (intent,)
 
 
 def test_a_number_that_azure_uses_again_keeps_the_name_of_its_place() -> None:
-    book = Book(ids={"gpu001": "0", "gpu002": "1"})
+    book = NameTable(ids={"gpu001": "0", "gpu002": "1"})
     gone = settle(book, ["0"], [])
     assert gone.ids == {"gpu001": "0"}
     assert settle(gone, ["0", "1"], ["gpu001", "gpu002"]).ids == book.ids

@@ -8,7 +8,7 @@ from ipaddress import ip_network
 import msgspec
 import pytest
 
-from gcluster.stacks.azure.plan.types import LivePool, Moment
+from gcluster.stacks.azure.plan.types import LivePool, LiveState
 from gcluster.stacks.pulumi.graph import Graph, orphans, tags_of, unregistered, untagged
 
 from ..graph_comparison import agrees, diff
@@ -139,9 +139,9 @@ def test_a_spot_pool_says_its_price_and_is_deleted_when_azure_takes_it_back() ->
     assert "billingProfile" not in profile(PLAIN)
 
 
-def test_a_walked_ladder_buys_on_the_next_rung() -> None:
+def test_a_walked_fallback_list_buys_on_the_next_option() -> None:
     taken = dict.fromkeys(["train001", "train002"], "on-demand-1")
-    moved = Graph(recorded(spec_of(ELASTIC), moment=Moment(taken=taken)))
+    moved = Graph(recorded(spec_of(ELASTIC), moment=LiveState(taken=taken)))
     found = moved.only("VirtualMachineScaleSet").inputs["virtualMachineProfile"]
     assert isinstance(found, dict)
     assert found["priority"] == "Regular"
@@ -246,7 +246,7 @@ def test_the_burst_agent_may_change_elastic_scale_sets_and_no_other_machines() -
 
 def test_a_stack_update_keeps_what_elastic_growth_has_made() -> None:
     live = {"train": LivePool(capacity=9, tags={"gcluster-names-0": "1-9:0"})}
-    grown = Graph(recorded(spec_of(ELASTIC), moment=Moment(live=live)))
+    grown = Graph(recorded(spec_of(ELASTIC), moment=LiveState(live=live)))
     scale_set = grown.only("VirtualMachineScaleSet")
     sku = scale_set.inputs["sku"]
     assert isinstance(sku, dict)
@@ -256,7 +256,7 @@ def test_a_stack_update_keeps_what_elastic_growth_has_made() -> None:
 
 def test_a_fixed_pool_has_the_size_of_the_spec_whatever_runs() -> None:
     live = {"train": LivePool(capacity=7)}
-    scale_set = Graph(recorded(spec_of(PLAIN), moment=Moment(live=live))).only(
+    scale_set = Graph(recorded(spec_of(PLAIN), moment=LiveState(live=live))).only(
         "VirtualMachineScaleSet"
     )
     sku = scale_set.inputs["sku"]

@@ -176,7 +176,7 @@ def test_a_scale_set_that_is_left_costs_what_all_of_its_machines_do(
     assert found["research-east-train1a2b3c4d"] == price.usd_per_hour * 3
 
 
-def test_offers_are_priced_by_rung_and_leave_other_systems_out() -> None:
+def test_offers_are_priced_by_option_and_leave_other_systems_out() -> None:
     answer = json.dumps(json.loads((HTTP / "prices.json").read_text())["body"]).encode()
     spot, on_demand = offers(PLAN, PLAN.pool("train"), lambda _url: answer)
     assert (spot.usd_per_hour, on_demand.usd_per_hour) == (41.5, 98.32)

@@ -77,7 +77,7 @@ def part(resource: RecordedResource, key: str) -> dict[str, Value]:
 
 
 def template(graph: Graph, pool: str) -> RecordedResource:
-    """Return a pool's template, its first rung's."""
+    """Return a pool's template, its first option's."""
     found = [t for t in graph.of_type(TEMPLATE) if graph.tags(t)["gcluster-pool"] == pool]
     return found[0]
 

@@ -45,7 +45,7 @@ class Google:
         self.operations: dict[str, dict[str, Any]] = {}
         self.requests: dict[str, str] = {}
         self.full: set[str] = set()
-        """Rungs (label) that have no capacity."""
+        """Options (label) that have no capacity."""
         self.keys: dict[str, list[dict[str, str]]] = {}
         self._lock = threading.Lock()
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
@@ -100,7 +100,7 @@ def _bulk(
     labels = body["instanceProperties"]["labels"]
     operation: dict[str, Any] = {"name": name, "status": "RUNNING", "zone": f"zones/{zone}"}
     google.operations[name] = operation
-    if labels["gcluster-rung"] in google.full:
+    if labels["gcluster-option"] in google.full:
         error = {"code": "ZONE_RESOURCE_POOL_EXHAUSTED", "message": NO_CAPACITY}
         operation["error"] = {"errors": [error]}
     else:

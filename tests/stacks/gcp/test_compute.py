@@ -56,7 +56,7 @@ def test_each_nvlink_domain_that_spans_machines_has_a_policy_also_when_reserved(
         ("a4-highgpu-8g", "FLEX_START", "NO_RESERVATION", "DELETE"),
     ],
 )
-def test_machines_are_bought_as_the_first_rung_says(
+def test_machines_are_bought_as_the_first_option_says(
     machine: str, model: str, affinity: str, ends: str | None
 ) -> None:
     made = template(graph_of(machine), "train")
@@ -86,7 +86,7 @@ def test_queued_machines_are_asked_for_at_once_for_as_long_as_the_spec_says() ->
     assert [m.name for m in graph.of_type(MACHINE)] == ["queued-south-head"]
 
 
-def test_an_elastic_pool_has_a_template_for_every_rung() -> None:
+def test_an_elastic_pool_has_a_template_for_every_option() -> None:
     graph = graph_of("a3-ultragpu-8g")
     names = [t.name for t in graph.of_type(TEMPLATE) if graph.tags(t)["gcluster-pool"] == "train"]
     assert names == [

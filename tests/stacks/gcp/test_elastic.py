@@ -41,7 +41,7 @@ def grown(google: Google, names: list[str], token: str = TOKEN_A) -> list[str]:
     return [host_of(PLAN, machine) for machine in made]
 
 
-def test_one_call_makes_all_machines_from_the_rungs_newest_template(google: Google) -> None:
+def test_one_call_makes_all_machines_from_the_options_newest_template(google: Google) -> None:
     assert grown(google, NAMES) == NAMES
     [body] = google.bodies("bulkInsert")
     assert (body["count"], body["minCount"]) == ("2", "2")
@@ -66,17 +66,17 @@ def test_a_repeated_request_has_the_same_id_and_another_burst_another_one() -> N
     assert len(request_id(TOKEN_A)) == 36, "Google wants a UUID"
 
 
-def test_the_next_rung_is_tried_when_the_first_has_no_capacity(google: Google) -> None:
+def test_the_next_option_is_tried_when_the_first_has_no_capacity(google: Google) -> None:
     google.full.add("on-demand-us-central1-b")
     assert grown(google, NAMES) == NAMES
-    rungs = [
-        b["instanceProperties"]["labels"]["gcluster-rung"] for b in google.bodies("bulkInsert")
+    purchase_options = [
+        b["instanceProperties"]["labels"]["gcluster-option"] for b in google.bodies("bulkInsert")
     ]
-    assert rungs == ["on-demand-us-central1-b", "spot-us-central1-b"]
+    assert purchase_options == ["on-demand-us-central1-b", "spot-us-central1-b"]
     assert len(google.machines) == 2
 
 
-def test_when_no_rung_has_capacity_nothing_is_left_and_each_is_told(google: Google) -> None:
+def test_when_no_option_has_capacity_nothing_is_left_and_each_is_told(google: Google) -> None:
     google.full |= {"on-demand-us-central1-b", "spot-us-central1-b"}
     with pytest.raises(ProviderError) as caught:
         grown(google, NAMES)
@@ -85,23 +85,23 @@ def test_when_no_rung_has_capacity_nothing_is_left_and_each_is_told(google: Goog
     assert google.machines == {}
 
 
-def test_a_rung_that_runs_binds_the_others(google: Google) -> None:
+def test_a_option_that_runs_binds_the_others(google: Google) -> None:
     google.add("gib-west-train002", "us-central1-b",
-               BASE | {"gcluster-rung": "spot-us-central1-b", TOKEN: "earlier"})  # fmt: skip
+               BASE | {"gcluster-option": "spot-us-central1-b", TOKEN: "earlier"})  # fmt: skip
     grown(google, ["train003"])
     [body] = google.bodies("bulkInsert")
-    assert body["instanceProperties"]["labels"]["gcluster-rung"] == "spot-us-central1-b"
+    assert body["instanceProperties"]["labels"]["gcluster-option"] == "spot-us-central1-b"
 
 
-def test_a_rung_that_is_gone_from_the_ladder_lets_nothing_else_in(google: Google) -> None:
-    google.add("gib-west-train002", "us-central1-b", BASE | {"gcluster-rung": "reservation-x"})
+def test_a_option_that_is_gone_from_the_fallback_list_lets_nothing_else_in(google: Google) -> None:
+    google.add("gib-west-train002", "us-central1-b", BASE | {"gcluster-option": "reservation-x"})
     with pytest.raises(ProviderError) as caught:
         grown(google, ["train003"])
     assert "mixed: true" in caught.value.diagnostics[0].hint
     assert google.bodies("bulkInsert") == []
 
 
-def test_a_missing_right_is_not_tried_on_the_next_rung(google: Google) -> None:
+def test_a_missing_right_is_not_tried_on_the_next_option(google: Google) -> None:
     google.fixed["/compute/projects/acme-ml/global/instanceTemplates"] = (
         403,
         {"error": {"code": 403, "status": "PERMISSION_DENIED",
@@ -116,9 +116,9 @@ def test_a_missing_right_is_not_tried_on_the_next_rung(google: Google) -> None:
 def test_machines_of_two_nvlink_domains_are_two_calls_each_with_its_policy() -> None:
     plan = plan_of("a4x-highgpu-4g")
     google = Google("gib")
-    rung = "reservation-us-central1-a"
+    option = "reservation-us-central1-a"
     labels = {"gcluster-cluster": "nvl72", "gcluster-site": "central", "gcluster-pool": "train"}
-    template = {"selfLink": "t", "properties": {"labels": labels | {"gcluster-rung": rung}}}
+    template = {"selfLink": "t", "properties": {"labels": labels | {"gcluster-option": option}}}
     path = "/compute/projects/acme-ml/global/instanceTemplates"
     google.fixed[path] = (200, {"items": [template]})
     names = list(plan.pool("train").all_hosts()[16:20])

@@ -53,9 +53,9 @@ scheduler: {type: slurm}
         layout(spec, "here", load_catalog())
 
 
-def test_the_ladder_is_each_market_in_each_zone_in_order() -> None:
+def test_the_fallback_list_is_each_market_in_each_zone_in_order() -> None:
     spec = with_train("a3-ultragpu-8g", zones=["us-central1-b", "us-central1-c"])
-    assert [rung.key for rung in plan_of(spec).pool("train").rungs] == [
+    assert [option.key for option in plan_of(spec).pool("train").purchase_options] == [
         "on-demand-us-central1-b",
         "on-demand-us-central1-c",
         "spot-us-central1-b",
@@ -63,22 +63,24 @@ def test_the_ladder_is_each_market_in_each_zone_in_order() -> None:
     ]
 
 
-def test_two_reservations_in_one_zone_are_two_rungs() -> None:
+def test_two_reservations_in_one_zone_are_two_options() -> None:
     spec = spec_of("a3-megagpu-8g")
     [first, _] = spec.pools["train"].market
     spec = with_train("a3-megagpu-8g", market=[first, first])
-    rungs = plan_of(spec).pool("train").rungs
-    assert [rung.key for rung in rungs] == [
+    purchase_options = plan_of(spec).pool("train").purchase_options
+    assert [option.key for option in purchase_options] == [
         "reservation-us-central1-a",
         "reservation-us-central1-a-2",
     ]
 
 
 def test_flex_start_without_a_time_runs_as_long_as_google_allows() -> None:
-    [rung] = plan_of(with_train("a4-highgpu-8g", market=["flex-start"])).pool("train").rungs
+    [option] = (
+        plan_of(with_train("a4-highgpu-8g", market=["flex-start"])).pool("train").purchase_options
+    )
     known = load_catalog().providers["gcp"].flex_start_seconds
     assert known is not None
-    assert rung.run_seconds == known[1]
+    assert option.run_seconds == known[1]
 
 
 def test_every_zone_of_a_pool_has_an_rdma_network_of_its_own() -> None:
@@ -86,7 +88,9 @@ def test_every_zone_of_a_pool_has_an_rdma_network_of_its_own() -> None:
     plan = plan_of(with_train("a3-ultragpu-8g", zones=zones))
     rdma = [network for network in plan.fabric_networks if network.roce_zone]
     assert [network.roce_zone for network in rdma] == zones
-    nics = {rung.zone: rung.interfaces[2].subnet for rung in plan.pool("train").rungs}
+    nics = {
+        option.zone: option.interfaces[2].subnet for option in plan.pool("train").purchase_options
+    }
     assert nics == {zone: f"gib-rdma-{zone}-1" for zone in zones}
 
 
@@ -153,7 +157,9 @@ scheduler: {type: slurm}
     pool = plan_of(spec).pool("head")
     assert pool.disk_gib == 1024
     assert pool.machine == facts().default_machine
-    assert pool.rungs[0].zone == "us-central1-a", "the region's first zone, where none is named"
+    assert pool.purchase_options[0].zone == "us-central1-a", (
+        "the region's first zone, where none is named"
+    )
 
 
 @pytest.mark.parametrize("machine", ["a3-ultragpu-8g", "a4-highgpu-8g", "a4x-highgpu-4g", "c4-x"])

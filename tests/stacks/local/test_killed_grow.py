@@ -24,7 +24,7 @@ def test_a_machine_that_nobody_was_told_of_is_told_of_by_its_token(
     worn = {labels.NODE: "gpu009", labels.TOKEN: intent, labels.ADDRESS: "10.210.9.9",
             labels.ELASTIC: "token"}  # fmt: skip
     machine = Container("id9", "gcluster-x-gpu009", worn, "running")
-    monkeypatch.setattr(survey, "look", lambda _: survey.Survey(
+    monkeypatch.setattr(survey, "survey", lambda _: survey.Survey(
         engine=cast("Engine", None), nodes={"gpu009": machine}, network=None,
         namesakes=(), networks=(),
     ))  # fmt: skip

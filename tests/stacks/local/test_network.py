@@ -47,7 +47,7 @@ def test_a_cidr_that_overlaps_a_route_is_refused_with_the_route_named() -> None:
 @pytest.mark.parametrize("cidr", ["10.210.7.1/24", "fd00::/64", "everywhere"])
 def test_a_cidr_that_is_no_ipv4_network_is_refused(cidr: str) -> None:
     with pytest.raises(ProviderError, match="is not an IPv4 network"):
-        network.asked_subnet(cidr)
+        network.requested_subnet(cidr)
 
 
 @given(st.ip_addresses(v=4), st.ip_addresses(v=4))
@@ -108,7 +108,7 @@ def test_the_routing_table_is_read_without_its_default_route(tmp_path: Path) -> 
 
 
 def test_ipv6_container_networks_take_no_ipv4_room() -> None:
-    assert network.taken(["fd00::/64", "10.88.0.0/16"], []) == [IPv4Network("10.88.0.0/16")]
+    assert network.used_networks(["fd00::/64", "10.88.0.0/16"], []) == [IPv4Network("10.88.0.0/16")]
 
 
 def test_neighbouring_clusters_start_at_different_places() -> None:

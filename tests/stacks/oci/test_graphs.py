@@ -275,7 +275,7 @@ def _without_hash(inputs: dict[str, object]) -> dict[str, object]:
     return {**inputs, "freeformTags": {k: v for k, v in tags.items() if k != "gcluster-spec"}}
 
 
-def test_a_pool_on_another_rung_is_another_cluster_network() -> None:
+def test_a_pool_on_another_option_is_another_cluster_network() -> None:
     spec = spec_of("BM.GPU.H100.8")
     taken = {"train001": "on-demand-ad2", "train002": "on-demand-ad2"}
     network = Graph(recorded(spec, taken=taken)).only("ClusterNetwork")

@@ -10,7 +10,14 @@ import pytest
 
 from gcluster.schemas.diagnostics import Diagnostic, Severity
 from gcluster.stacks.provider import ProviderError, provider_error
-from gcluster.stacks.pulumi.preflight import Cloud, Question, Standing, ask_all, finding, price_told
+from gcluster.stacks.pulumi.preflight import (
+    Cloud,
+    ExistingMachines,
+    Question,
+    ask_all,
+    finding,
+    price_finding,
+)
 
 CLOUD = Cloud(name="Nimbus", not_logged_in="GC970", unanswered="GC988")
 SMALL = finding("GC972", "a quota is too small")
@@ -89,7 +96,7 @@ def test_what_stands_is_asked_once_and_only_when_needed() -> None:
         asked.append("pools")
         return ["gpu", "gpu", "head"]
 
-    standing = Standing(pools)
+    standing = ExistingMachines(pools)
     assert asked == []
     assert (standing.of("gpu"), standing.of("head"), standing.of("none")) == (2, 1, 0)
     assert asked == ["pools"]
@@ -99,7 +106,7 @@ def test_what_stands_is_unknown_to_every_question_that_needs_it() -> None:
     def silent() -> list[str]:
         raise provider_error("GC962", "may not list")
 
-    standing = Standing(silent)
+    standing = ExistingMachines(silent)
     for _ in range(2):
         with pytest.raises(ProviderError):
             standing.of("gpu")
@@ -117,6 +124,6 @@ def test_what_stands_is_unknown_to_every_question_that_needs_it() -> None:
 def test_a_price_is_held_against_the_catalog(
     known: float | None, severity: Severity, more: str
 ) -> None:
-    said = price_told("GC979", "p9", "spot", 10.0, source="the list, 5 minutes old", known=known)
+    said = price_finding("GC979", "p9", "spot", 10.0, source="the list, 5 minutes old", known=known)
     assert said.summary == f"p9 costs 10.00 USD an hour (spot){more}"
     assert (said.severity, said.detail) == (severity, "the list, 5 minutes old")

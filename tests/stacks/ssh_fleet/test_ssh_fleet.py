@@ -18,7 +18,7 @@ from gcluster.schemas.load import load_text
 from gcluster.schemas.spec import ClusterSpec
 from gcluster.stacks.provider import ProviderError, SiteContext
 from gcluster.stacks.registry import provider
-from gcluster.stacks.ssh_fleet.reach import Door, doors, unanswered
+from gcluster.stacks.ssh_fleet.reach import Endpoint, endpoints, unanswered
 
 from ..ledger_double import RecordingLedger  # as pytest imports test folders
 
@@ -115,7 +115,7 @@ def test_machines_can_be_neither_made_nor_given_back(tmp_path: Path) -> None:
 def test_only_doors_without_a_greeting_are_told() -> None:
     with greeting(b"SSH-2.0-OpenSSH_9.2\r\n") as port:
         spec = spec_of(f"127.0.0.1:{port}", "127.0.0.1:1", "127.0.0.1:2")
-        wanted = doors(provider("ssh-fleet").planned_hosts(spec, "rented"))
+        wanted = endpoints(provider("ssh-fleet").planned_hosts(spec, "rented"))
         silent = unanswered(wanted, timeout_s=2)
     assert [door.port for door in silent] == [1, 2]
     assert set(silent.values()) == {"connection refused"}
@@ -136,7 +136,7 @@ def test_some_silent_hosts_are_a_warning_and_all_silent_ones_an_error(tmp_path: 
 
 def test_a_server_that_speaks_something_else_is_no_ssh_server() -> None:
     with greeting(b"HTTP/1.1 400 Bad Request\r\n\r\n") as port:
-        silent = unanswered([Door("127.0.0.1", port)], timeout_s=2)
+        silent = unanswered([Endpoint("127.0.0.1", port)], timeout_s=2)
     assert list(silent.values()) == ["something answers there that is no SSH server"]
 
 
@@ -145,25 +145,25 @@ def test_of_hosts_behind_a_bastion_the_bastion_is_asked_once(tmp_path: Path) -> 
         bastion = f"ops@127.0.0.1:{port}"
         spec = spec_of("192.0.2.10", "192.0.2.11", "192.0.2.12", bastion=bastion)
         hosts = provider("ssh-fleet").planned_hosts(spec, "rented")
-        assert doors(hosts) == {Door("127.0.0.1", port): ["head", "gpu001", "gpu002"]}
+        assert endpoints(hosts) == {Endpoint("127.0.0.1", port): ["head", "gpu001", "gpu002"]}
         assert provider("ssh-fleet").preflight(context_of(spec, tmp_path)) == ()
 
 
 @pytest.mark.parametrize(
     ("bastion", "door"),
     [
-        ("jump", Door("jump", 22)),
-        ("ops@jump:2222", Door("jump", 2222)),
-        ("ops@[2001:db8::1]:2222", Door("2001:db8::1", 2222)),
-        ("2001:db8::1", Door("2001:db8::1", 22)),
+        ("jump", Endpoint("jump", 22)),
+        ("ops@jump:2222", Endpoint("jump", 2222)),
+        ("ops@[2001:db8::1]:2222", Endpoint("2001:db8::1", 2222)),
+        ("2001:db8::1", Endpoint("2001:db8::1", 22)),
     ],
 )
-def test_a_bastion_is_read_as_ssh_reads_it(bastion: str, door: Door) -> None:
+def test_a_bastion_is_read_as_ssh_reads_it(bastion: str, door: Endpoint) -> None:
     host = Host(
         name="h", site="s", pool="p", role="compute", machine=None, address="a",
         ssh=SshTarget(user="u", bastion=bastion),
     )  # fmt: skip
-    assert list(doors([host])) == [door]
+    assert list(endpoints([host])) == [door]
 
 
 def test_the_users_own_price_goes_before_the_catalogs() -> None:

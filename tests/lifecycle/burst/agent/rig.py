@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from gcluster.lifecycle.burst.agent.calls import Happened
-from gcluster.lifecycle.burst.agent.ledger import Book
+from gcluster.lifecycle.burst.agent.calls import AgentEvent
+from gcluster.lifecycle.burst.agent.ledger import BurstLedger
 from gcluster.lifecycle.burst.agent.loop import Agent
 from gcluster.lifecycle.burst.agent.setup import always_there, elastic_pools, spillings
 from gcluster.lifecycle.burst.agent.work import ProviderWork
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection
     from pathlib import Path
 
-    from gcluster.lifecycle.burst.agent.calls import Crew
+    from gcluster.lifecycle.burst.agent.calls import CallPool
 
 SPEC = """\
 apiVersion: gcluster/v1
@@ -79,7 +79,7 @@ class Rig:
         if at_home:
             told.jobs["home"] = _job("home", "train", at_home, run_s=3600)
         self.controller.save(told)
-        self.said: list[Happened] = []
+        self.said: list[AgentEvent] = []
 
     @classmethod
     def opened(cls, folder: Path) -> Rig:
@@ -113,7 +113,7 @@ class Rig:
         cluster.__dict__["events"] = EventLog(cluster.store, clock=clock)
         return cluster
 
-    def agent(self, cluster: Cluster, crew: Crew | None = None) -> Agent:
+    def agent(self, cluster: Cluster, crew: CallPool | None = None) -> Agent:
         """Return an agent that knows nothing but what is in the files."""
         session = SshSession(cluster.workdir)
         work = ProviderWork(cluster, open_sites(cluster), session, cluster.run_directory("burst"))
@@ -123,7 +123,7 @@ class Rig:
             always=always_there(cluster.spec),
             scheduler=self.controller,
             work=work,
-            book=Book(cluster.events),
+            book=BurstLedger(cluster.events),
             crew=crew or Inline(),
             say=self.said.append,
         )
@@ -161,7 +161,7 @@ class Rig:
             "open": len(ledger.open_intents("cloud")),
             "existing": len(ledger.existing("cloud")),
             "leftovers": len(site.provider.sweep(site.context)),
-            "live": sum(r.is_live for r in Book(cluster.events).read().nodes.values()),
+            "live": sum(r.is_live for r in BurstLedger(cluster.events).read().nodes.values()),
         }
 
 

@@ -1,4 +1,4 @@
-"""Money, ladders and slow clouds: what the agent does when a call gives nothing, or takes long."""
+"""Budgets, fallback lists, slow clouds: what the agent does when a call fails or takes long."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gcluster.lifecycle.burst.agent.calls import Threads
-from gcluster.lifecycle.burst.agent.ledger import Book
+from gcluster.lifecycle.burst.agent.ledger import BurstLedger
 from gcluster.lifecycle.burst.agent.loop import Agent, is_fault
 from gcluster.lifecycle.burst.agent.run import run_agent
 from gcluster.lifecycle.burst.agent.setup import elastic_pools, spillings
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection
     from pathlib import Path
 
-    from gcluster.lifecycle.burst.agent.calls import Crew
+    from gcluster.lifecycle.burst.agent.calls import CallPool
     from gcluster.schemas.spec import ClusterSpec
 
     from .controller_double import Told
@@ -53,25 +53,27 @@ scheduler:
 
 
 class Cloud:
-    """A double of the calls: it refuses rungs, and can be slow for nodes."""
+    """A double of the calls: it refuses options, and can be slow for nodes."""
 
     def __init__(self, *, refuses: Collection[str] = ()) -> None:
-        """Refuse these rungs."""
+        """Refuse these options."""
         self.refuses = set(refuses)
         self.asked: list[tuple[str, tuple[str, ...]]] = []
         self.there: set[str] = set()
         self.slow: dict[str, threading.Event] = {}
         self.asks: dict[str, float] = {}
-        """Rung -> what it asks for now, in USD per hour."""
+        """Option -> what it asks for now, in USD per hour."""
 
-    def grow(self, _site: str, _pool: str, nodes: Collection[str], rung: str, _token: str) -> Made:
+    def grow(
+        self, _site: str, _pool: str, nodes: Collection[str], option: str, _token: str
+    ) -> Made:
         """Make them, late where they are slow."""
-        self.asked.append((rung, tuple(nodes)))
+        self.asked.append((option, tuple(nodes)))
         for name in nodes:
             if name in self.slow:
                 self.slow[name].wait(20)
-        if rung in self.refuses:
-            return Made(refusal=f"no capacity by {rung}")
+        if option in self.refuses:
+            return Made(refusal=f"no capacity by {option}")
         self.there |= set(nodes)
         return Made(exist=frozenset(nodes))
 
@@ -80,9 +82,9 @@ class Cloud:
         self.there -= set(nodes)
         return True
 
-    def price(self, _site: str, _pool: str, rung: str) -> float | None:
+    def price(self, _site: str, _pool: str, option: str) -> float | None:
         """Say what it costs now."""
-        return self.asks.get(rung)
+        return self.asks.get(option)
 
     def addresses(self, _site: str, nodes: Collection[str]) -> dict[str, str]:
         """Say that all have answered."""
@@ -94,7 +96,7 @@ class Cloud:
 
 
 def rented(
-    rig: Rig, cloud: Cloud, *, spill: str = "", spot: str = "spot", crew: Crew | None = None
+    rig: Rig, cloud: Cloud, *, spill: str = "", spot: str = "spot", crew: CallPool | None = None
 ) -> Agent:
     """Return an agent of a spec with a priced cloud, and a double in that cloud's place."""
     loaded = load_text(CLOUD.format(spill=spill, spot=spot), check=False)
@@ -106,7 +108,7 @@ def rented(
         always=(),
         scheduler=rig.controller,
         work=cloud,
-        book=Book(rig.cluster().events),
+        book=BurstLedger(rig.cluster().events),
         crew=crew or Inline(),
         say=rig.said.append,
     )
@@ -128,11 +130,11 @@ def test_what_spot_refuses_is_bought_on_demand(rig: Rig) -> None:
 
     rounds(rented(rig, cloud), 6)
 
-    assert [rung for rung, _ in cloud.asked] == ["spot", "on-demand"]
+    assert [option for option, _ in cloud.asked] == ["spot", "on-demand"]
     assert cloud.there == {"spill001"}
 
 
-def test_a_node_that_never_came_is_bought_by_the_next_rung(rig: Rig) -> None:
+def test_a_node_that_never_came_is_bought_by_the_next_option(rig: Rig) -> None:
     cloud = Cloud()
     rig.submit("a", partition="spill", run_s=1e6)
 
@@ -145,7 +147,7 @@ def test_a_node_that_never_came_is_bought_by_the_next_rung(rig: Rig) -> None:
 
     rounds(rented(rig, cloud), 25)
 
-    assert [rung for rung, _ in cloud.asked][:2] == ["spot", "on-demand"]
+    assert [option for option, _ in cloud.asked][:2] == ["spot", "on-demand"]
 
 
 def test_above_its_ceiling_nothing_is_bought_and_the_job_is_told(rig: Rig) -> None:
@@ -161,7 +163,7 @@ def test_above_its_ceiling_nothing_is_bought_and_the_job_is_told(rig: Rig) -> No
     assert rig.controller.load().nodes["spill001"].reason.endswith("is $1.00")
 
 
-def test_a_ceiling_leaves_only_the_rungs_below_it(rig: Rig) -> None:
+def test_a_ceiling_leaves_only_the_options_below_it(rig: Rig) -> None:
     cloud = Cloud(refuses={"spot"})
     rig.submit("a", partition="spill")
 
@@ -196,7 +198,7 @@ def test_what_a_provider_asks_for_now_goes_before_the_catalogs_price(rig: Rig) -
 
     rounds(rented(rig, cloud, spill=f", max_usd_per_hour: {usd * 2}"), 5)
 
-    assert [rung for rung, _ in cloud.asked] == ["spot"]
+    assert [option for option, _ in cloud.asked] == ["spot"]
     assert cloud.there == set()
 
 

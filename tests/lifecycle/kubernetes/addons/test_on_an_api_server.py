@@ -17,12 +17,12 @@ from tests.lifecycle.publisher import Publisher, published
 
 from gcluster.lifecycle.cluster.progress import silent
 from gcluster.lifecycle.kubernetes.addons import changes as together
-from gcluster.lifecycle.kubernetes.addons.changes import Standing
+from gcluster.lifecycle.kubernetes.addons.changes import AddonChanges
 from gcluster.lifecycle.kubernetes.addons.ownership import built_in_groups, read_served
 from gcluster.lifecycle.kubernetes.addons.prune import prune
 from gcluster.lifecycle.kubernetes.addons.ready import fetch_and_render
 from gcluster.lifecycle.kubernetes.addons.step import AddonsStep
-from gcluster.lifecycle.kubernetes.objects import ObjectKey, Wanted
+from gcluster.lifecycle.kubernetes.objects import DesiredObjects, ObjectKey
 from gcluster.lifecycle.operations.rolling.roll import Clock
 from gcluster.schemas.diagnostics import Diagnostic
 
@@ -45,18 +45,18 @@ class Lab:
         self.publisher = publisher
         self.folder = folder
 
-    def wants(self, *addons: dict[str, Any]) -> Wanted:
+    def wants(self, *addons: dict[str, Any]) -> DesiredObjects:
         """Return what the spec wants of these add-ons, those that it needs left out."""
         known = addons or (entry(self.publisher, "widgets", charts.full()),)
         gone = () if addons else ("widgets",)
         facts = facts_of(write(self.folder, *known), *NEEDED, *gone)
-        return Wanted(facts=facts, objects={}, nodes={})
+        return DesiredObjects(facts=facts, objects={}, nodes={})
 
-    def look(self, wanted: Wanted, *, thorough: bool = True) -> Standing:
+    def look(self, wanted: DesiredObjects, *, thorough: bool = True) -> AddonChanges:
         """Return how add-ons stand."""
-        return together.look(self.kubectl, wanted.facts, thorough=thorough)[0]
+        return together.observe_addons(self.kubectl, wanted.facts, thorough=thorough)[0]
 
-    def up(self, wanted: Wanted, *, limit_s: float = 60) -> tuple[Diagnostic, ...]:
+    def up(self, wanted: DesiredObjects, *, limit_s: float = 60) -> tuple[Diagnostic, ...]:
         """Bring and remove add-ons as `up` does."""
         standing = self.look(wanted)
         fetch_and_render(wanted, standing, silent)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gcluster.lifecycle.kubernetes.addons import prune as claims
-from gcluster.lifecycle.kubernetes.addons.notes import kept_data, kept_namespaces
+from gcluster.lifecycle.kubernetes.addons.notes import remaining_data, remaining_namespaces
 from gcluster.lifecycle.kubernetes.addons.ownership import Served, delete
 from gcluster.lifecycle.kubernetes.addons.prune import prune
 from gcluster.lifecycle.kubernetes.objects import ObjectKey
@@ -48,7 +48,7 @@ def test_volumes_stay_and_are_named() -> None:
         "delete configmaps settings --namespace=w --ignore-not-found --wait=false"
     ]
     assert (set(done.data), done.kept) == ({CLAIM, VOLUME}, frozenset())
-    (said,) = kept_data("widgets", done.data)
+    (said,) = remaining_data("widgets", done.data)
     assert (said.code, said.is_error) == ("GC1069", False)
     assert "PersistentVolumeClaim w/results, PersistentVolume disk" in said.summary
 
@@ -72,7 +72,7 @@ def test_an_object_of_another_that_is_to_be_kept_keeps_the_namespace() -> None:
     assert done.removed == (SETTINGS,)
     held = {key.name: work for key, work in done.namespaces.items()}
     assert held == {"w": ["Secret/passwords (its chart keeps it)"]}
-    (said,) = kept_namespaces(held)
+    (said,) = remaining_namespaces(held)
     assert said.summary == "namespace w is kept: 1 Secret (its chart keeps it) in it"
     assert said.hint.endswith("what a chart keeps you delete yourself")
 
@@ -100,7 +100,10 @@ def test_claims_of_a_set_stay_and_are_named_and_it_lets_go_of_them_first() -> No
     assert verbs == ["patch", "delete"]
     (patch,) = (line for line in kubectl.asked if line.startswith("patch "))
     assert '"whenDeleted":"Retain"' in patch
-    assert "PersistentVolumeClaim kube-system/pages-books-0" in kept_data("w", done.data)[0].summary
+    assert (
+        "PersistentVolumeClaim kube-system/pages-books-0"
+        in remaining_data("w", done.data)[0].summary
+    )
 
 
 def test_a_set_that_does_not_let_go_of_its_claims_stays(monkeypatch: pytest.MonkeyPatch) -> None:

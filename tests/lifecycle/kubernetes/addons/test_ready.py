@@ -13,7 +13,7 @@ from tests.lifecycle.publisher import digest
 
 from gcluster.inventory.hosts import ClusterInventory
 from gcluster.lifecycle.bundle.check import refuse_incomplete
-from gcluster.lifecycle.bundle.kubernetes import KubernetesAsked
+from gcluster.lifecycle.bundle.kubernetes import RequiredKubernetes
 from gcluster.lifecycle.cluster.cluster import Cluster, open_cluster
 from gcluster.lifecycle.cluster.outcome import Exit, LifecycleError
 from gcluster.lifecycle.cluster.progress import silent
@@ -23,7 +23,7 @@ from gcluster.schemas.bundle import BundledFile, BundledImage, BundleManifest
 
 from .lab import NEEDED, SPEC, hosts_of, write
 
-RELEASED = KubernetesAsked(versions=frozenset({"1.35"}), architectures=frozenset({"amd64"}))
+RELEASED = RequiredKubernetes(versions=frozenset({"1.35"}), architectures=frozenset({"amd64"}))
 PINNED = "sha256:" + "1" * 64
 NAMED, MORE = "example.org/manager:1", "rancher/helper:2"
 FOLDER = "files/addons"

@@ -12,10 +12,10 @@ from tests.lifecycle.publisher import Publisher, published
 from gcluster.lifecycle.drift.kubernetes import WHOLE, judge
 from gcluster.lifecycle.kubernetes.addons import changes as together
 from gcluster.lifecycle.kubernetes.addons.changes import (
-    Standing,
-    WantedAddon,
-    standing,
-    wanted_addons,
+    AddonChanges,
+    DesiredAddon,
+    addon_changes,
+    desired_addons,
 )
 from gcluster.lifecycle.kubernetes.addons.ownership import fields_of
 from gcluster.lifecycle.kubernetes.addons.record import (
@@ -45,12 +45,12 @@ def publisher() -> Iterator[Publisher]:
         yield content
 
 
-def wants(folder: Path, publisher: Publisher, **said: object) -> tuple[WantedAddon, ...]:
+def wants(folder: Path, publisher: Publisher, **said: object) -> tuple[DesiredAddon, ...]:
     told = entry(publisher, "widgets", charts.full()) | said
-    return wanted_addons(facts_of(write(folder, told), *NEEDED))
+    return desired_addons(facts_of(write(folder, told), *NEEDED))
 
 
-def record(one: WantedAddon, **said: object) -> Record:
+def record(one: DesiredAddon, **said: object) -> Record:
     whole = Record(
         addon="widgets",
         version="1.0.0",
@@ -64,12 +64,14 @@ def record(one: WantedAddon, **said: object) -> Record:
 
 
 def test_what_has_no_record_comes(tmp_path: Path, publisher: Publisher) -> None:
-    assert standing(wants(tmp_path, publisher), {}, ()).lines() == ("add add-on widgets 1.0.0",)
+    assert addon_changes(wants(tmp_path, publisher), {}, ()).lines() == (
+        "add add-on widgets 1.0.0",
+    )
 
 
 def test_what_is_as_recorded_and_there_is_left_alone(tmp_path: Path, publisher: Publisher) -> None:
     (one,) = wants(tmp_path, publisher)
-    found = standing((one,), {"widgets": record(one)}, {("widgets", KEY)})
+    found = addon_changes((one,), {"widgets": record(one)}, {("widgets", KEY)})
     assert (found.lines(), found.pending) == ((), ())
 
 
@@ -87,14 +89,14 @@ def test_what_is_rendered_from_something_else_changes(
 ) -> None:
     (before,) = wants(tmp_path, publisher)
     after = wants(tmp_path, publisher, **said)
-    found = standing(after, {"widgets": record(before)}, {("widgets", KEY)})
+    found = addon_changes(after, {"widgets": record(before)}, {("widgets", KEY)})
     assert found.lines()[0].startswith(line)
     assert found.only_put_back().pending == ()
 
 
 def test_what_was_cut_off_is_done_again(tmp_path: Path, publisher: Publisher) -> None:
     (one,) = wants(tmp_path, publisher)
-    found = standing((one,), {"widgets": record(one, content="")}, {("widgets", KEY)})
+    found = addon_changes((one,), {"widgets": record(one, content="")}, {("widgets", KEY)})
     assert found.lines() == ("change add-on widgets: 1.0.0, which was cut off",)
 
 
@@ -102,7 +104,7 @@ def test_what_somebody_gave_to_another_add_on_counts_as_deleted(
     tmp_path: Path, publisher: Publisher
 ) -> None:
     (one,) = wants(tmp_path, publisher)
-    found = standing((one,), {"widgets": record(one)}, {("other", KEY)})
+    found = addon_changes((one,), {"widgets": record(one)}, {("other", KEY)})
     assert found.lines() == ("put back of add-on widgets: Deployment widgets-system/manager",)
 
 
@@ -111,7 +113,7 @@ def test_a_field_that_somebody_took_is_put_back_but_makes_no_plan(
 ) -> None:
     (one,) = wants(tmp_path, publisher)
     there = {("widgets", KEY): fields_of(TAKEN)}
-    found = standing((one,), {"widgets": record(one)}, there.keys(), there)
+    found = addon_changes((one,), {"widgets": record(one)}, there.keys(), there)
     assert found.lines() == ()
     assert [each.chosen.addon.name for each in found.pending] == ["widgets"]
 
@@ -183,12 +185,12 @@ def test_of_an_add_on_both_what_was_deleted_and_what_was_changed_is_put_back(
     whole = record(one)
     both = msgspec.structs.replace(whole, objects=(*whole.objects, gone))
     there = {("widgets", KEY): fields_of(TAKEN)}
-    found = standing((one,), {"widgets": both}, there.keys(), there)
+    found = addon_changes((one,), {"widgets": both}, there.keys(), there)
     assert set(found.put_back("widgets")) == {KEY, gone.key}
     assert (found.pending, found.rendered) == ((one,), ())
 
 
 def test_nodes_are_awaited_only_where_the_pod_network_comes_or_changes() -> None:
-    assert together.moves_network(Standing(added=("cilium",)))
-    assert together.moves_network(Standing(changed={"tigera-operator": "1 -> 2"}))
-    assert not together.moves_network(Standing(added=("widgets",), lost={"cilium": (KEY,)}))
+    assert together.moves_network(AddonChanges(added=("cilium",)))
+    assert together.moves_network(AddonChanges(changed={"tigera-operator": "1 -> 2"}))
+    assert not together.moves_network(AddonChanges(added=("widgets",), lost={"cilium": (KEY,)}))

@@ -13,7 +13,7 @@ from gcluster.inventory.compile.kubernetes_objects.addons import ChosenAddon
 from gcluster.inventory.compile.kubernetes_objects.objects import new
 from gcluster.lifecycle.cluster.progress import silent
 from gcluster.lifecycle.kubernetes.addons import step as steps
-from gcluster.lifecycle.kubernetes.addons.changes import Standing, WantedAddon
+from gcluster.lifecycle.kubernetes.addons.changes import AddonChanges, DesiredAddon
 from gcluster.lifecycle.kubernetes.addons.ownership import AddonStopped, fields_of
 from gcluster.lifecycle.kubernetes.addons.record import Placed, Record, applied_of
 from gcluster.lifecycle.kubernetes.addons.step import AddonsStep
@@ -38,12 +38,12 @@ def test_a_job_that_failed_is_in_the_record_so_it_goes_with_its_add_on(
     text = charts.hook("before", "pre-install").encode()
     monkeypatch.setattr(steps, "artefact", lambda _: text)
     known = msgspec.structs.replace(addon(), name="jobs")
-    one = WantedAddon(chosen=ChosenAddon(addon=known), content="0" * 32)
+    one = DesiredAddon(chosen=ChosenAddon(addon=known), content="0" * 32)
     kubectl = ToldKubectl({"api-resources": KINDS, "get job": FAILED})
     spec = write(tmp_path)
     spec.write_text(spec.read_text().replace("[widgets]", "[]"), encoding="utf-8")
     step = AddonsStep(kubectl, facts_of(spec, *NEEDED), (), silent)
-    (stopped,) = step.bring(Standing(added=("jobs",), wanted=(one,)))
+    (stopped,) = step.bring(AddonChanges(added=("jobs",), wanted=(one,)))
     assert stopped.code == "GC1068"
     applied = [json.loads(text)["items"][0] for text in kubectl.given if '"items"' in text]
     (record,) = (each for each in applied if each["kind"] == "ConfigMap")
@@ -57,7 +57,7 @@ def test_only_what_drifted_is_applied_and_as_it_was_applied(
     monkeypatch.setattr(steps, "artefact", lambda _: pytest.fail("nothing is fetched for it"))
     spec = write(tmp_path)
     spec.write_text(spec.read_text().replace("[widgets]", "[]"), encoding="utf-8")
-    one = WantedAddon(chosen=ChosenAddon(addon=addon()), content="0" * 32)
+    one = DesiredAddon(chosen=ChosenAddon(addon=addon()), content="0" * 32)
     maps = [new("v1", "ConfigMap", n, namespace="w", data={"made": n}) for n in ("a", "b", "c")]
     applied = applied_of("widgets", "lab", one.content, maps)
     kubectl = ToldKubectl({
@@ -76,7 +76,7 @@ def test_only_what_drifted_is_applied_and_as_it_was_applied(
         objects=tuple(Placed(*key, fields="old") for key in keys),
     )
     records = {"widgets": record}
-    standing = Standing(taken={"widgets": (keys[1],)}, wanted=(one,), records=records)
+    standing = AddonChanges(taken={"widgets": (keys[1],)}, wanted=(one,), records=records)
     step = AddonsStep(kubectl, facts_of(spec, *NEEDED), (), silent)
     assert step.bring(standing) == ()
     put_back, written = [json.loads(text)["items"] for text in kubectl.given if text]

@@ -20,7 +20,7 @@ from gcluster.lifecycle.cluster.progress import silent
 from gcluster.lifecycle.drift.kubernetes import KubernetesDrift
 from gcluster.lifecycle.drift.values import Drift
 from gcluster.lifecycle.kubernetes.addons.ready import ready
-from gcluster.lifecycle.kubernetes.objects import wanted
+from gcluster.lifecycle.kubernetes.objects import desired_objects
 from gcluster.lifecycle.kubernetes.settle import objects_plan, settle_objects
 from gcluster.lifecycle.status.observe import Observation
 from gcluster.schemas.diagnostics import Diagnostic
@@ -122,7 +122,7 @@ class Whole:
     def drift(self) -> tuple[Drift, ...]:
         """Return what differs in the API."""
         cluster, observation = self.opened()
-        found = wanted(cluster.spec, observation.desired, cluster.catalog)
+        found = desired_objects(cluster.spec, observation.desired, cluster.catalog)
         look = KubernetesDrift(cluster.name, found, [h.name for h in observation.desired.hosts])
         answer = self.session.run(observation.desired.hosts[0], look.words)
         said = look.judge({"cp1": getattr(answer, "stdout", "")}, {})
@@ -133,7 +133,7 @@ class Whole:
 def wanted_of(path: Path) -> list[dict[str, Any]]:
     """Return the objects that are of Kueue's kinds."""
     facts = facts_of(path)
-    made = wanted(facts.spec, facts.inventory, facts.catalog).objects
+    made = desired_objects(facts.spec, facts.inventory, facts.catalog).objects
     return [one for key, one in made.items() if key.group == GROUP]
 
 

@@ -1,17 +1,17 @@
-"""The rungs of pools on Azure, and what going to another one changes in the program."""
+"""The options of pools on Azure, and what going to another one changes in the program."""
 
 from __future__ import annotations
 
 from gcluster.schemas.catalog import load_catalog
 from gcluster.schemas.spec import ClusterSpec
-from gcluster.stacks.azure.plan.purchase import purchases, rungs
-from gcluster.stacks.azure.plan.types import LivePool, Moment
+from gcluster.stacks.azure.plan.purchase import purchase_options, purchases
+from gcluster.stacks.azure.plan.types import LivePool, LiveState
 from gcluster.stacks.pulumi.graph import Graph
 
 from ..graph_comparison import diff
 from .recorded_cases import parsed, recorded
 
-LADDER = """
+FALLBACK_LIST = """
 apiVersion: gcluster/v1
 name: walked
 sites:
@@ -34,18 +34,18 @@ software: {distribution: ubuntu-22.04}
 
 
 def spec() -> ClusterSpec:
-    return parsed(LADDER)
+    return parsed(FALLBACK_LIST)
 
 
 def keys(pool: str = "train") -> list[str]:
-    return [rung.key for rung in rungs(spec(), "east", pool, load_catalog())]
+    return [option.key for option in purchase_options(spec(), "east", pool, load_catalog())]
 
 
-def on(key: str, *hosts: str) -> Moment:
-    return Moment(taken=dict.fromkeys(hosts or ("train001", "train002"), key))
+def on(key: str, *hosts: str) -> LiveState:
+    return LiveState(taken=dict.fromkeys(hosts or ("train001", "train002"), key))
 
 
-def test_every_rung_has_a_key_of_its_own() -> None:
+def test_every_option_has_a_key_of_its_own() -> None:
     found = keys()
     assert len(set(found)) == len(found) == 6
     assert found[2:] == ["spot-1", "spot-2", "on-demand-1", "on-demand-2"]
@@ -86,20 +86,22 @@ def test_a_pool_that_is_given_up_has_a_scale_set_without_machines() -> None:
 
 
 def test_machines_that_came_with_the_queue_stay_when_a_fixed_one_is_given_up() -> None:
-    one_zone = LADDER.replace('count: 2\n    zones: ["1", "2"]', 'count: 2\n    zones: ["1"]')
+    one_zone = FALLBACK_LIST.replace(
+        'count: 2\n    zones: ["1", "2"]', 'count: 2\n    zones: ["1"]'
+    )
     elastic = parsed(one_zone.replace("count: 2", "count: {min: 2, max: 8}"))
     live = {"train": LivePool(capacity=5)}
-    moment = Moment(live=live, taken={"train002": ""})
+    moment = LiveState(live=live, taken={"train002": ""})
     [made] = Graph(recorded(elastic, moment=moment)).of_type("VirtualMachineScaleSet")
     sku = made.inputs["sku"]
     assert isinstance(sku, dict)
     assert sku["capacity"] == 5
 
 
-def test_compute_pools_say_why_they_can_not_mix_rungs() -> None:
+def test_compute_pools_say_why_they_can_not_mix_options() -> None:
     catalog = load_catalog()
-    assert {r.whole != "" for r in rungs(spec(), "east", "train", catalog)} == {True}
-    assert {r.whole for r in rungs(spec(), "east", "head", catalog)} == {""}
+    assert {r.whole != "" for r in purchase_options(spec(), "east", "train", catalog)} == {True}
+    assert {r.whole for r in purchase_options(spec(), "east", "head", catalog)} == {""}
 
 
 def test_every_machine_of_the_program_is_known_for_what_it_buys() -> None:

@@ -1,4 +1,4 @@
-"""The rungs of pools on Google Cloud, and what going to another one changes in the program."""
+"""The options of pools on Google Cloud, and what going to another one changes in the program."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 
 from gcluster.schemas.catalog import load_catalog
 from gcluster.schemas.spec import ClusterSpec
-from gcluster.stacks.gcp.plan.purchase import purchases, rungs
+from gcluster.stacks.gcp.plan.purchase import purchase_options, purchases
 from gcluster.stacks.pulumi.graph import Graph
 
 from ..graph_comparison import diff
@@ -22,7 +22,7 @@ def spec() -> ClusterSpec:
     return spec_of("a3-megagpu-8g")
 
 
-def test_the_next_rung_changes_the_template_the_machines_and_their_policy(
+def test_the_next_option_changes_the_template_the_machines_and_their_policy(
     spec: ClusterSpec,
 ) -> None:
     found = diff(recorded(spec), recorded(spec, taken={"train001": SPOT, "train002": SPOT}))
@@ -31,7 +31,7 @@ def test_the_next_rung_changes_the_template_the_machines_and_their_policy(
     assert added == ["tcpxo-central-train-placement-1", f"tcpxo-central-train-{SPOT}"]
     assert {c.urn.rpartition("::")[2]: c.inputs for c in found.changed} == {
         f"tcpxo-central-train00{n}": (
-            "labels.gcluster-rung", "resourcePolicies", "sourceInstanceTemplate",
+            "labels.gcluster-option", "resourcePolicies", "sourceInstanceTemplate",
         )
         for n in (1, 2)
     }  # fmt: skip
@@ -57,8 +57,8 @@ def test_a_queued_pool_asks_for_all_its_machines_or_for_none() -> None:
     none = Graph(recorded(queued, taken=dict.fromkeys(nodes, "")))
     assert none.of_type("ResizeRequest") == ()
     assert none.of_type("InstanceGroupManager") == ()
-    found = rungs(queued, site_of(queued), "train", load_catalog())
-    assert all(rung.whole for rung in found if rung.market == "flex-start")
+    found = purchase_options(queued, site_of(queued), "train", load_catalog())
+    assert all(option.whole for option in found if option.market == "flex-start")
 
 
 def test_every_machine_of_the_program_is_known_for_what_it_buys(spec: ClusterSpec) -> None:
@@ -72,9 +72,11 @@ def test_every_machine_of_the_program_is_known_for_what_it_buys(spec: ClusterSpe
         }
 
 
-def test_an_elastic_pool_keeps_a_template_for_every_rung() -> None:
+def test_an_elastic_pool_keeps_a_template_for_every_option() -> None:
     elastic = spec_of("a3-ultragpu-8g")
-    first, second = (r.key for r in rungs(elastic, site_of(elastic), "train", load_catalog()))
+    first, second = (
+        r.key for r in purchase_options(elastic, site_of(elastic), "train", load_catalog())
+    )
     nodes = Graph(recorded(elastic)).of_type(MACHINE)
     taken = {n.name.rpartition("-")[2]: second for n in nodes if "train" in n.name}
     moved = Graph(recorded(elastic, taken=taken))
@@ -84,7 +86,7 @@ def test_an_elastic_pool_keeps_a_template_for_every_rung() -> None:
 
 def test_a_spot_limit_is_no_bound_where_google_has_none(spec: ClusterSpec) -> None:
     pool = spec.pools["train"]
-    plain = rungs(spec, "central", "train", load_catalog())[1]
+    plain = purchase_options(spec, "central", "train", load_catalog())[1]
     market = [
         *pool.market[:1],
         msgspec.convert({"spot_max_usd_per_hour": 1.0}, type(pool.market[0])),
@@ -92,5 +94,5 @@ def test_a_spot_limit_is_no_bound_where_google_has_none(spec: ClusterSpec) -> No
     limited = msgspec.structs.replace(
         spec, pools=dict(spec.pools) | {"train": msgspec.structs.replace(pool, market=market)}
     )
-    found = rungs(limited, "central", "train", load_catalog())[1]
+    found = purchase_options(limited, "central", "train", load_catalog())[1]
     assert (found.market, found.usd_per_hour) == ("spot", plain.usd_per_hour)

@@ -1,4 +1,4 @@
-"""The rungs of pools on AWS, and what going to another one changes in the program."""
+"""The options of pools on AWS, and what going to another one changes in the program."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from gcluster.schemas.catalog import Catalog
 from gcluster.stacks.aws.api import Api
 from gcluster.stacks.aws.plan.layout import site_plan
-from gcluster.stacks.aws.plan.purchase import bought_blocks, purchases, rungs
+from gcluster.stacks.aws.plan.purchase import bought_blocks, purchase_options, purchases
 from gcluster.stacks.aws.preflight.capacity import Reservation, Reservations
 from gcluster.stacks.aws.program.compute import OFFERING, RECORDED
 from gcluster.stacks.aws.program.site import program, record_site
@@ -34,7 +34,7 @@ def on(market: str) -> str:
 
 @pytest.fixture
 def change(catalog: Catalog) -> Callable[[dict[str, str]], GraphDiff]:
-    """Give what differs from the first rung when nodes stand elsewhere."""
+    """Give what differs from the first option when nodes stand elsewhere."""
     spec = spec_of(on("spot, on-demand"))
     first = record_site(spec, SITE, catalog)
     return lambda taken: diff(first, record_site(spec, SITE, catalog, taken=taken))
@@ -48,7 +48,7 @@ def replaced(found: GraphDiff) -> dict[str, tuple[str, ...]]:
     return {changed.urn.rpartition("::")[2]: changed.inputs for changed in found.changed}
 
 
-def test_the_next_rung_replaces_the_nodes_and_their_template_and_nothing_else(
+def test_the_next_option_replaces_the_nodes_and_their_template_and_nothing_else(
     change: Change,
 ) -> None:
     found = change({"train001": NEXT, "train002": NEXT})
@@ -75,17 +75,19 @@ def test_only_a_node_that_is_given_up_goes_and_its_name_with_it(change: Change) 
     assert (found.added, found.changed) == ((), ())
 
 
-def test_each_rung_is_tried_in_all_zones_before_the_next(catalog: Catalog) -> None:
+def test_each_option_is_tried_in_all_zones_before_the_next(catalog: Catalog) -> None:
     text = on("spot, on-demand").replace("count: 2,", "count: 2, zones: [use1-az4, use1-az6],")
-    found = rungs(spec_of(text), SITE, "train", catalog)
-    assert [(rung.market, rung.zone) for rung in found] == [
+    found = purchase_options(spec_of(text), SITE, "train", catalog)
+    assert [(option.market, option.zone) for option in found] == [
         ("spot", "use1-az4"), ("spot", "use1-az6"),
         ("on-demand", "use1-az4"), ("on-demand", "use1-az6"),
     ]  # fmt: skip
 
 
-def test_a_rung_has_the_catalogs_price_a_limit_is_a_bound(catalog: Catalog) -> None:
-    found = rungs(spec_of(on("{spot_max_usd_per_hour: 30}, on-demand")), SITE, "train", catalog)
+def test_a_option_has_the_catalogs_price_a_limit_is_a_bound(catalog: Catalog) -> None:
+    found = purchase_options(
+        spec_of(on("{spot_max_usd_per_hour: 30}, on-demand")), SITE, "train", catalog
+    )
     listed = catalog.machines["p5.48xlarge"].price("on-demand", "us-east-1")
     assert listed is not None
     assert [(r.usd_per_hour, r.is_bound) for r in found] == [
@@ -108,7 +110,7 @@ def test_every_machine_of_the_program_is_known_for_what_it_buys(catalog: Catalog
 
 
 def bought(catalog: Catalog, **how: object) -> Graph:
-    """Return the graph of a pool whose first rung buys a block, as `up` runs its program."""
+    """Return the graph of a pool whose first option buys a block, as `up` runs its program."""
     spec = spec_of(on("{buy_capacity_block: 7d}"))
     blocks = cast("dict[str, str]", how.get("blocks", {}))
     buys = cast("frozenset[str]", how.get("buys", frozenset()))
@@ -201,7 +203,7 @@ def test_a_bought_block_is_found_by_its_tags_until_it_is_over(
     assert {"Name": "tag:gcluster-pool", "Values": ["train"]} in cast("list[object]", asked)
 
 
-def test_aws_is_not_asked_for_blocks_where_no_node_is_on_such_a_rung(catalog: Catalog) -> None:
+def test_aws_is_not_asked_for_blocks_where_no_node_is_on_such_a_option(catalog: Catalog) -> None:
     double = BlocksDouble()
     plan = site_plan(spec_of(on("spot, {buy_capacity_block: 7d}")), SITE, catalog)
     assert bought_blocks(cast("Api", double), plan, {}) == {}
